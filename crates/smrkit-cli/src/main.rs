@@ -1,0 +1,3 @@
+//! The command `smrkit`.
+
+fn main() {}

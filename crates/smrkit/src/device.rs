@@ -1,0 +1,1 @@
+//! A drive, or an array of drives.

@@ -1,0 +1,1 @@
+//! When it happens: the clock of a drive, and the files that describe drives.

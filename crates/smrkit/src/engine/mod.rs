@@ -1,0 +1,1 @@
+//! The loop: arrivals, queue, warm-up.

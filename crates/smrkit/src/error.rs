@@ -1,0 +1,129 @@
+//! The errors that a user, a file or a disk can cause. Each message states the remedy.
+
+use std::path::PathBuf;
+
+use crate::units::{Lba, Pba};
+
+/// What can go wrong in the library. The command's exit code follows the variant.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option, a parameter or a name that makes no sense (exit code 2).
+    #[error("{0}")]
+    Usage(String),
+    /// A file that can't be understood (exit code 3).
+    #[error("{0}")]
+    Input(Box<BadInput>),
+    /// A configuration that no drive could have (exit code 4).
+    #[error("{0}")]
+    Impossible(String),
+    /// Data damaged, stale or lost (exit code 5).
+    #[error("{0}")]
+    Fault(#[from] Box<Fault>),
+    /// A file that can't be opened, read or written (exit code 3 when it is read, else 1).
+    #[error("{}: {error}{}", path.display(), remedy_of(error))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        error: std::io::Error,
+        /// Whether it was being written.
+        writing: bool,
+    },
+}
+
+fn remedy_of(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::*;
+    match error.kind() {
+        NotFound => "; check the path",
+        PermissionDenied => "; check the permissions",
+        StorageFull => "; free some space or write elsewhere",
+        _ => "",
+    }
+}
+
+/// A place in a file that can't be understood.
+#[derive(Debug)]
+pub struct BadInput {
+    /// The file, or `-` for standard input.
+    pub path: PathBuf,
+    /// The line (text) or record (binary), from 1; `None` for the file as a whole.
+    pub line: Option<u64>,
+    /// The column of the line, in bytes from 1.
+    pub column: Option<u64>,
+    /// What is wrong, what was expected, and the remedy.
+    pub message: String,
+}
+
+impl std::fmt::Display for BadInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:", self.path.display())?;
+        if let Some(line) = self.line {
+            write!(f, "{line}:")?;
+        }
+        if let Some(column) = self.column {
+            write!(f, "{column}:")?;
+        }
+        write!(f, " {}", self.message)
+    }
+}
+
+impl Error {
+    /// A file as a whole is not what it should be.
+    pub fn input(path: impl Into<PathBuf>, message: impl Into<String>) -> Error {
+        Error::Input(Box::new(BadInput { path: path.into(), line: None, column: None, message: message.into() }))
+    }
+
+    /// A file could not be read.
+    pub fn reading(path: impl Into<PathBuf>, error: std::io::Error) -> Error {
+        Error::Io { path: path.into(), error, writing: false }
+    }
+
+    /// A file could not be written.
+    pub fn writing(path: impl Into<PathBuf>, error: std::io::Error) -> Error {
+        Error::Io { path: path.into(), error, writing: true }
+    }
+}
+
+/// What can be wrong with data on a disk.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// Data that the host still owns was destroyed by a write to a neighbour.
+    #[error("LBA {lba} at PBA {pba} was damaged by a write of LBA {by}: the layer broke the shingling law")]
+    Damaged {
+        /// Whose data.
+        lba: Lba,
+        /// Where it lay.
+        pba: Pba,
+        /// What was being written next to it.
+        by: Lba,
+    },
+    /// A read returned something else than the last write.
+    #[error("a read of LBA {lba} returned write {found}, but the last write to it was {expected}")]
+    Stale {
+        /// The address read.
+        lba: Lba,
+        /// The version found.
+        found: u64,
+        /// The version expected.
+        expected: u64,
+    },
+    /// A layer's own books contradict each other or the disk.
+    #[error("the layer's state contradicts itself: {0}")]
+    Inconsistent(String),
+    /// An access outside the disk.
+    #[error("an access of {sectors} sectors at PBA {pba} leaves the disk of {capacity} sectors")]
+    OutOfRange {
+        /// The first sector.
+        pba: Pba,
+        /// How many.
+        sectors: u64,
+        /// The disk's size in sectors.
+        capacity: u64,
+    },
+    /// A live disk failed.
+    #[error("the disk failed: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// The result of an access to a disk. The fault is boxed to keep the good path narrow.
+pub type DiskResult<T = ()> = Result<T, Box<Fault>>;

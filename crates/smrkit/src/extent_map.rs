@@ -1,0 +1,1 @@
+//! The map from LBA to PBA that layers share.

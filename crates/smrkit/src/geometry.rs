@@ -1,0 +1,1 @@
+//! Recording zones, tracks, bands and guards: pure arithmetic.

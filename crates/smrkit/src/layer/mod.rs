@@ -1,0 +1,1 @@
+//! Translation layers: one file a published scheme.

@@ -1,0 +1,1 @@
+//! The shingling law: which sectors a write destroys.

@@ -1,0 +1,3 @@
+//! What is on the platters: interference, and the three contents of a sector.
+
+pub mod interference;

@@ -1,0 +1,1 @@
+//! Sizes and durations as people write them.

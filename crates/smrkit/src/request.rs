@@ -1,0 +1,100 @@
+//! What a host asks for, and where requests come from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::units::{Lba, Nanos};
+
+/// The kinds of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Op {
+    /// Return the sectors last written.
+    Read,
+    /// Store sectors.
+    Write,
+    /// Make everything written so far durable; `lba` and `sectors` are 0.
+    Flush,
+    /// The host no longer needs these sectors.
+    Discard,
+}
+
+/// One request of a host. 24 bytes, since traces hold hundreds of millions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// When the host sent it, from the start of the trace.
+    pub time: Nanos,
+    /// The first sector.
+    pub lba: Lba,
+    /// How many sectors; at least 1, save for a flush.
+    pub sectors: u32,
+    /// Index into the source's table of volumes.
+    pub volume: u16,
+    /// What is asked for.
+    pub op: Op,
+    /// Which of several merged sources it came from.
+    pub source: u8,
+}
+
+impl Request {
+    /// A request at time 0 of volume 0 and source 0.
+    pub fn new(op: Op, lba: Lba, sectors: u32) -> Request {
+        Request { time: Nanos::ZERO, lba, sectors, volume: 0, op, source: 0 }
+    }
+
+    /// The sector after the last.
+    pub fn end(&self) -> Lba {
+        self.lba + u64::from(self.sectors)
+    }
+}
+
+/// How far a source has come; the unit is the source's own (bytes of a file, requests of a workload).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Done so far.
+    pub done: u64,
+    /// The whole, where it is known.
+    pub total: Option<u64>,
+}
+
+/// A stream of requests: a trace, a workload, or several merged.
+pub trait Source: Send {
+    /// Replaces `batch` by the next requests, a few thousand at a time; an empty batch is the end.
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error>;
+
+    /// How far it has come.
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+}
+
+/// Requests held in memory.
+pub struct InMemory {
+    requests: std::sync::Arc<[Request]>,
+    at: usize,
+}
+
+impl InMemory {
+    /// Requests a batch; small enough to stay in the nearest cache.
+    pub const BATCH: usize = 1024;
+
+    /// A source that gives `requests` once.
+    pub fn new(requests: impl Into<std::sync::Arc<[Request]>>) -> InMemory {
+        InMemory { requests: requests.into(), at: 0 }
+    }
+}
+
+impl Source for InMemory {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        let end = self.requests.len().min(self.at + Self::BATCH);
+        batch.clear();
+        batch.extend_from_slice(&self.requests[self.at..end]);
+        self.at = end;
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.at as u64, total: Some(self.requests.len() as u64) }
+    }
+}

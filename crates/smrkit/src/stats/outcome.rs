@@ -1,0 +1,297 @@
+//! The result of a run. This struct is the format of `outcome.json`, the table on the terminal and the figures.
+//!
+//! Keys carry their unit. A ratio without a denominator is null. `docs/outcome.md` explains every key.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The file: one record a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcomes {
+    /// The version of this format.
+    pub schema: u32,
+    /// The runs, in the order they were asked for.
+    pub runs: Vec<Outcome>,
+}
+
+/// One run: configuration, counts, latency, the course of time, and the plain answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The layer's name.
+    pub layer: String,
+    /// The drive's name.
+    pub drive: String,
+    /// The array, if the device was one.
+    pub array: Option<String>,
+    /// The layer's parameters, defaults included.
+    pub parameters: BTreeMap<String, Scalar>,
+    /// How requests arrived and were ordered.
+    pub engine: EngineSettings,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// smrkit's version.
+    pub version: String,
+    /// The commit it was built from, where known.
+    pub commit: Option<String>,
+    /// The trace's path.
+    pub trace: Option<String>,
+    /// The SHA-256 of the trace file as it lies on the disk.
+    pub trace_sha256: Option<String>,
+    /// The trace's format, as recognised.
+    pub trace_format: Option<String>,
+    /// The workload, in its short text form.
+    pub workload: Option<String>,
+    /// Rows of the trace that were skipped, mended or out of order.
+    pub trace_notes: TraceNotes,
+    /// Whether the run was interrupted.
+    pub interrupted: bool,
+    /// Requests served and counted (warm-up left out).
+    pub requests: u64,
+    /// Sectors read by the host.
+    pub host_read_sectors: u64,
+    /// Sectors written by the host.
+    pub host_written_sectors: u64,
+    /// Sectors read from the platters, by cause.
+    pub physical_read_sectors: ByCause,
+    /// Sectors written to the platters, by cause.
+    pub physical_written_sectors: ByCause,
+    /// The time the drive was busy, by cause.
+    pub busy_by_cause_ns: ByCause,
+    /// Commands of any length.
+    pub commands: Commands,
+    /// Commands as Cassuto 2010 counts them: one of n sectors counts floor(n / 1000) + 1.
+    pub adjusted: Commands,
+    /// Cassuto's definition 4.
+    pub write_overloading: Option<f64>,
+    /// Physical sectors written / host sectors written.
+    pub write_amplification: Option<f64>,
+    /// Elapsed time / elapsed time of `in-place` on the same requests.
+    pub slowdown: Option<f64>,
+    /// Latency from arrival to answer.
+    pub latency_ns: Latencies,
+    /// Time that requests spent waiting, and being served; they sum to the sum of latencies.
+    pub wait_ns: u64,
+    /// See `wait_ns`.
+    pub service_ns: u64,
+    /// The time the drive was busy.
+    pub busy_ns: u64,
+    /// From the first counted arrival to the last answer.
+    pub elapsed_ns: u64,
+    /// Memory of the layer's maps at the end.
+    pub map_bytes: u64,
+    /// Uninterrupted stretches of destaging and cleaning.
+    pub cleaning: Cleaning,
+    /// Where the platters' sectors go.
+    pub capacity: Capacity,
+    /// The course of time.
+    pub timeline: Timeline,
+    /// Sectors written to each equal part of the disk's surface, outermost first, by cause.
+    pub surface: Surface,
+    /// The distribution behind `latency_ns`, for figures: (latency at most, requests), ascending.
+    pub latency_histogram: Histograms,
+    /// The layer's own counters.
+    pub layer_stats: BTreeMap<String, Scalar>,
+    /// The plain answer.
+    pub verdict: Verdict,
+}
+
+/// How requests arrived and were ordered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineSettings {
+    /// `flat-out` or `trace`.
+    pub arrival: String,
+    /// Commands outstanding.
+    pub depth: u32,
+    /// Pause between an answer and the next request.
+    pub think_ns: u64,
+    /// Factor on the trace's times.
+    pub time_scale: f64,
+    /// `fcfs`, `elevator` or `sptf`.
+    pub queue: String,
+    /// `none`, `sequential` or `random:SHARE`.
+    pub prefill: String,
+    /// Requests served before counting began.
+    pub warmup: u64,
+    /// Whether addresses were taken modulo the capacity.
+    pub fold: bool,
+    /// Whether every read was verified.
+    pub check: bool,
+}
+
+/// Rows of a trace that needed attention.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceNotes {
+    /// Malformed rows left out (`--skip-bad-rows`).
+    pub skipped_rows: u64,
+    /// Rows whose offset or size was not a multiple of 512 bytes: the offset was rounded down, the end up.
+    pub unaligned_rows: u64,
+    /// Rows whose time lies before the row above.
+    pub out_of_order_rows: u64,
+}
+
+/// A quantity by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByCause {
+    /// All of it.
+    pub total: u64,
+    /// Serving the host directly.
+    pub host: u64,
+    /// Moving cached data home: reading the persistent cache back.
+    pub destage: u64,
+    /// Read-modify-write of bands, and collecting garbage.
+    pub clean: u64,
+    /// The layer's maps on the disk.
+    pub map: u64,
+}
+
+/// Commands, as the host sent them and as the platters saw them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commands {
+    /// The host's reads.
+    pub host_read: u64,
+    /// The host's writes.
+    pub host_write: u64,
+    /// Reads of the platters.
+    pub physical_read: u64,
+    /// Writes to the platters.
+    pub physical_write: u64,
+}
+
+/// Latencies of all requests, reads, and writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Reads and writes (flushes and discards too).
+    pub all: Latency,
+    /// Reads.
+    pub read: Latency,
+    /// Writes.
+    pub write: Latency,
+}
+
+/// A distribution in nanoseconds: nearest rank, relative error at most 0.01 %; count, mean and max exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Latency {
+    pub count: u64,
+    pub mean: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p95: u64,
+    pub p99: u64,
+    pub p99_5: u64,
+    pub p99_9: u64,
+    pub max: u64,
+}
+
+/// Stretches of destaging and cleaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleaning {
+    /// How many stretches.
+    pub count: u64,
+    /// Sectors read and written in them.
+    pub sectors: u64,
+    /// Their time.
+    pub ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// Where the platters' sectors go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// All sectors on the platters.
+    pub raw_sectors: u64,
+    /// Offered to the host.
+    pub host_sectors: u64,
+    /// The persistent cache.
+    pub cache_sectors: u64,
+    /// Lost to guards and to rounding at region and recording-zone ends.
+    pub guard_sectors: u64,
+    /// Spare and scratch space.
+    pub spare_sectors: u64,
+}
+
+/// The course of time, in equal windows from the first counted arrival.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The length of a window; it doubles as a run grows.
+    pub window_ns: u64,
+    /// Requests answered.
+    pub requests: Vec<u64>,
+    /// Host bytes read.
+    pub read_bytes: Vec<u64>,
+    /// Host bytes written.
+    pub written_bytes: Vec<u64>,
+    /// The longest latency of a request answered in the window.
+    pub longest_ns: Vec<u64>,
+    /// Share of the persistent cache in use at the window's end, 0 to 1; empty where the layer has none.
+    pub cache_fill: Vec<f64>,
+    /// The layer's own gauges at each window's end, by name.
+    pub gauges: BTreeMap<String, Vec<f64>>,
+}
+
+/// Where the writes went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Surface {
+    /// Sectors in a part.
+    pub part_sectors: u64,
+    /// Host writes that went straight to their place or to the cache.
+    pub host: Vec<u64>,
+    /// Destaged sectors.
+    pub destage: Vec<u64>,
+    /// Cleaning.
+    pub clean: Vec<u64>,
+    /// Maps.
+    pub map: Vec<u64>,
+}
+
+/// Latency distributions, coarse enough to draw: steps of at most 3 %.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histograms {
+    /// (latency at most this many ns, requests) for reads, ascending.
+    pub read: Vec<(u64, u64)>,
+    /// The same for writes.
+    pub write: Vec<(u64, u64)>,
+}
+
+/// The plain answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The first moment that a host request waits for cleaning, in seconds; null if none did.
+    pub cache_full_at_s: Option<f64>,
+    /// Host bytes per second before that moment (or over the whole run).
+    pub rate_before_bytes_per_s: f64,
+    /// Host bytes per second from that moment.
+    pub rate_after_bytes_per_s: Option<f64>,
+    /// The longest latency.
+    pub longest_stall_ns: u64,
+    /// Requests that took longer than 7 s.
+    pub stalls_over_7s: u64,
+    /// Those of them that took longer than 30 s.
+    pub stalls_over_30s: u64,
+    /// Requests over 7 s on the conventional disk; null without a baseline.
+    pub baseline_stalls_over_7s: Option<u64>,
+    /// Requests over 30 s on the conventional disk.
+    pub baseline_stalls_over_30s: Option<u64>,
+    /// Whether the conventional disk itself can't keep up with the trace's times.
+    pub baseline_overloaded: bool,
+    /// One sentence that a person can act on.
+    pub text: String,
+}
+
+/// A value of a parameter or counter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// On or off.
+    Bool(bool),
+    /// A whole number.
+    Int(u64),
+    /// A fraction.
+    Float(f64),
+    /// A word.
+    Text(String),
+    /// A list of counts (such as `track_updates`).
+    List(Vec<u64>),
+}

@@ -1,0 +1,1 @@
+//! Counters of physical accesses, by cause.

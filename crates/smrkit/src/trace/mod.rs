@@ -1,0 +1,1 @@
+//! Traces: readers, one file a format; a writer; statistics.
