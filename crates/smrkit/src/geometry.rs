@@ -1,1 +1,0 @@
-//! Recording zones, tracks, bands and guards: pure arithmetic.

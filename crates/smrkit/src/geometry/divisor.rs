@@ -1,0 +1,63 @@
+//! Exact division by a number that is known in advance, without a division.
+//!
+//! Barrett's method: a truncated reciprocal gives the quotient or one less; one comparison corrects it.
+
+/// A divisor with its reciprocal.
+#[derive(Clone, Copy, Debug)]
+pub struct Divisor {
+    value: u64,
+    /// floor((2⁶⁴ − 1) / value).
+    reciprocal: u64,
+}
+
+impl Divisor {
+    /// Prepares a divisor; 0 is taken as 1.
+    pub fn new(value: u64) -> Divisor {
+        let value = value.max(1);
+        Divisor { value, reciprocal: u64::MAX / value }
+    }
+
+    /// The divisor itself.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.value
+    }
+
+    /// Quotient and remainder of `n`, exact for every `n`.
+    #[inline]
+    pub fn divide(&self, n: u64) -> (u64, u64) {
+        let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
+        let remainder = n - quotient * self.value;
+        if remainder >= self.value { (quotient + 1, remainder - self.value) } else { (quotient, remainder) }
+    }
+
+    /// The quotient of `n`.
+    #[inline]
+    pub fn quotient(&self, n: u64) -> u64 {
+        self.divide(n).0
+    }
+
+    /// The remainder of `n`.
+    #[inline]
+    pub fn remainder(&self, n: u64) -> u64 {
+        self.divide(n).1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn division_by_reciprocal_is_exact(n in any::<u64>(), d in 1..=u64::MAX, small in 1u64..1 << 24) {
+            for d in [d, small, u64::MAX, 1] {
+                for n in [n, n >> 20, u64::MAX, n - n % d, (n - n % d).saturating_sub(1)] {
+                    prop_assert_eq!(Divisor::new(d).divide(n), (n / d, n % d));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Regions of equal size with a guard after each: the shingled regions of Cassuto 2010, section II.B.
+//!
+//! The guard keeps a write in one region from reaching the next; what it costs is counted here, and nowhere else.
+
+use super::{Divisor, Geometry, Pieces};
+use crate::error::Error;
+use crate::units::{Lba, Pba, Track};
+
+/// What must stay unwritten after a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// So many sectors.
+    Sectors(u64),
+    /// So many whole tracks, after the track on which the region ends.
+    Tracks(u64),
+}
+
+/// Regions of one strip of the disk: all of it, or those of one recording zone.
+#[derive(Clone, Debug)]
+struct Strip {
+    first_region: u64,
+    regions: u64,
+    /// Raw sectors for track guards, usable ones for sector guards (which know no tracks).
+    origin: u64,
+    stride: Divisor,
+}
+
+/// A layout of equal regions over a stretch of the disk.
+#[derive(Clone, Debug)]
+pub struct Regions {
+    geometry: Geometry,
+    strips: Vec<Strip>,
+    by_track: bool,
+    region_sectors: u64,
+    count: u64,
+    guard_sectors: u64,
+}
+
+impl Regions {
+    /// Lays regions over the whole disk. Errors: a region of 0 sectors, or none that fits.
+    pub fn new(geometry: &Geometry, guard: Guard, region_sectors: u64) -> Result<Regions, Error> {
+        Regions::within(geometry, guard, region_sectors, Pba(0), Pba(geometry.sectors()))
+    }
+
+    /// Lays regions over the sectors from `from` up to `to`.
+    ///
+    /// Guards of sectors: a region every `region + guard`, the last without its guard. Guards of tracks: regions begin
+    /// on a track of their own and lie within a recording zone with their guard, save the very last.
+    pub fn within(
+        geometry: &Geometry,
+        guard: Guard,
+        region_sectors: u64,
+        from: Pba,
+        to: Pba,
+    ) -> Result<Regions, Error> {
+        let to = to.min(Pba(geometry.sectors()));
+        if region_sectors == 0 {
+            return Err(Error::Usage("a region of 0 sectors: give region_sectors of at least 1".into()));
+        }
+        let strips = match guard {
+            Guard::Sectors(g) => whole_strip(from, to, region_sectors, g),
+            Guard::Tracks(w) => zone_strips(geometry, from, to, region_sectors, w),
+        };
+        let count = strips.last().map_or(0, |s| s.first_region + s.regions);
+        if count == 0 {
+            return Err(Error::Impossible(format!(
+                "no region of {region_sectors} sectors fits between PBA {from} and {to}: lower region_sectors or give \
+                 a larger drive"
+            )));
+        }
+        Ok(Regions {
+            by_track: matches!(guard, Guard::Tracks(_)),
+            guard_sectors: (to - from) - count * region_sectors,
+            geometry: geometry.clone(),
+            strips,
+            region_sectors,
+            count,
+        })
+    }
+
+    /// How many regions.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Usable sectors of each region.
+    #[inline]
+    pub fn region_sectors(&self) -> u64 {
+        self.region_sectors
+    }
+
+    /// Everything that the layout loses: guards, the rest of tracks, and what is left at the ends.
+    pub fn guard_sectors(&self) -> u64 {
+        self.guard_sectors
+    }
+
+    /// The first sector of region `i`; `i` must be below `count`.
+    #[inline]
+    pub fn start(&self, i: u64) -> Pba {
+        debug_assert!(i < self.count, "region {i} of {}", self.count);
+        let strip = match self.strips.as_slice() {
+            [only] => only,
+            many => &many[many.partition_point(|s| s.first_region <= i) - 1],
+        };
+        let at = strip.origin + (i - strip.first_region) * strip.stride.value();
+        if self.by_track { self.geometry.usable(at) } else { Pba(at) }
+    }
+
+    /// The region that holds a sector; `None` in a guard.
+    pub fn of(&self, pba: Pba) -> Option<u64> {
+        let at = if self.by_track { self.geometry.raw(pba) } else { pba.0 };
+        let strip = &self.strips[self.strips.partition_point(|s| s.origin <= at).checked_sub(1)?];
+        let k = strip.stride.quotient(at - strip.origin);
+        if k >= strip.regions {
+            return None;
+        }
+        let i = strip.first_region + k;
+        let start = self.start(i);
+        (pba >= start && pba - start < self.region_sectors).then_some(i)
+    }
+
+    /// The pieces of a physical extent by region, ascending; guards come as `None`.
+    pub fn pieces_by_region(&self, pba: Pba, sectors: u64) -> impl Iterator<Item = (Option<u64>, Pba, u64)> + '_ {
+        self.geometry.pieces(pba, sectors, |at| match self.of(at) {
+            Some(i) => (Some(i), self.start(i) + self.region_sectors),
+            None => (None, self.next_start(at)),
+        })
+    }
+
+    /// The pieces of a logical extent where LBAs fill the regions in turn: (region, first PBA, sectors).
+    pub fn pieces_of_logical(&self, lba: Lba, sectors: u64) -> impl Iterator<Item = (u64, Pba, u64)> + '_ {
+        super::pieces_by_multiples(lba.0, sectors, self.region_sectors)
+            .take_while(|&(i, _, _)| i < self.count)
+            .map(|(i, offset, n)| (i, self.start(i) + offset, n))
+    }
+
+    /// Where the first region after a sector of a guard begins; the disk's end if there is none.
+    fn next_start(&self, pba: Pba) -> Pba {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let mid = (low + high) / 2;
+            if self.start(mid) <= pba { low = mid + 1 } else { high = mid }
+        }
+        if low < self.count { self.start(low) } else { Pba(self.geometry.sectors()) }
+    }
+}
+
+fn whole_strip(from: Pba, to: Pba, region: u64, guard: u64) -> Vec<Strip> {
+    let room = to.0.saturating_sub(from.0);
+    let stride = region.saturating_add(guard);
+    let regions = room.saturating_add(guard) / stride;
+    vec![Strip { first_region: 0, regions, origin: from.0, stride: Divisor::new(stride) }]
+}
+
+fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec<Strip> {
+    let mut strips = Vec::new();
+    let mut first_region = 0;
+    let (low, high) = (g.raw(from), if to.0 == 0 { 0 } else { g.raw(to - 1) + 1 });
+    let margin = most_defects_within(g, region);
+    for zone in g.zones() {
+        let raw = Geometry::raw_of_zone(zone);
+        let length = zone.track_sectors;
+        let first = low.saturating_sub(raw.start).div_ceil(length).min(zone.tracks);
+        let end = (high.saturating_sub(raw.start) / length).min(zone.tracks);
+        let tracks = end.saturating_sub(first);
+        let own = region.saturating_add(margin).div_ceil(length);
+        let stride = own.saturating_add(guard);
+        // The last region of the stretch has nothing after it to protect.
+        let spare = if high <= raw.end { guard } else { 0 };
+        let regions = tracks.saturating_add(spare) / stride;
+        if regions > 0 {
+            let origin = raw.start + first * length;
+            let stride = Divisor::new(stride.saturating_mul(length));
+            strips.push(Strip { first_region, regions, origin, stride });
+            first_region += regions;
+        }
+        if high <= raw.end {
+            break;
+        }
+    }
+    strips
+}
+
+/// The most defects that a stretch with `region` usable sectors can hold: room that each region must have to spare.
+fn most_defects_within(g: &Geometry, region: u64) -> u64 {
+    // Defects with no more than `region` usable sectors between them; stored as `defect − rank`, which counts those.
+    let slips = g.slips();
+    let mut first = 0;
+    let mut most = 0;
+    for (i, &s) in slips.iter().enumerate() {
+        while s - slips[first] > region {
+            first += 1;
+        }
+        most = most.max(i - first + 1);
+    }
+    most as u64
+}
+
+impl Geometry {
+    /// Defects, each less the number before it.
+    fn slips(&self) -> &[u64] {
+        &self.slips
+    }
+
+    /// The pieces of an extent by runs of `tracks` tracks counted from each recording zone's first track (bands):
+    /// (first track of the run, first PBA, sectors).
+    pub fn pieces_by_tracks(
+        &self,
+        pba: Pba,
+        sectors: u64,
+        tracks: u64,
+    ) -> Pieces<impl FnMut(Pba) -> (Track, Pba) + '_> {
+        let run = Divisor::new(tracks);
+        self.pieces(pba, sectors, move |at| {
+            let zone = self.zone_of(at);
+            let k = run.quotient(self.track_of(at) - zone.first_track) * run.value();
+            let end = k.saturating_add(run.value()).min(zone.tracks);
+            (zone.first_track + k, self.track_start(zone.first_track + end))
+        })
+    }
+}

@@ -1,0 +1,163 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::units::Lba;
+
+/// Random drives: zones on up to two surfaces, either direction, some defects.
+pub(crate) fn geometries() -> impl Strategy<Value = Geometry> {
+    let zone = (0u32..2, 1u64..12, 1u64..40, any::<bool>(), 0u64..4);
+    (prop::collection::vec(zone, 1..6), any::<u64>(), prop::collection::vec(any::<u64>(), 0..6)).prop_map(
+        |(zones, skew, defects)| {
+            let mut next = [0u64; 2];
+            let shapes: Vec<ZoneShape> = zones
+                .into_iter()
+                .map(|(surface, tracks, track_sectors, inward, gap)| {
+                    let outer_cylinder = next[surface as usize];
+                    next[surface as usize] += tracks + gap;
+                    let toward = if inward { Edge::Inner } else { Edge::Outer };
+                    ZoneShape { surface, outer_cylinder, tracks, track_sectors, toward }
+                })
+                .collect();
+            let raw: u64 = shapes.iter().map(|z| z.tracks * z.track_sectors).sum();
+            let defects: Vec<u64> = defects.into_iter().map(|d| d % raw).filter(|_| raw > 8).collect();
+            Geometry::new(&shapes, skew, defects).unwrap()
+        },
+    )
+}
+
+/// The naive way: every usable sector as (zone, track, sector of the track), in order.
+fn walk(g: &Geometry, defects: &[u64]) -> Vec<(u32, Track, u32)> {
+    let mut all = Vec::new();
+    let mut raw = 0;
+    for (i, zone) in g.zones().iter().enumerate() {
+        for k in 0..zone.tracks {
+            for s in 0..zone.track_sectors {
+                if !defects.contains(&raw) {
+                    all.push((i as u32, zone.first_track + k, s as u32));
+                }
+                raw += 1;
+            }
+        }
+    }
+    all
+}
+
+fn defects_of(g: &Geometry) -> Vec<u64> {
+    g.slips.iter().enumerate().map(|(rank, s)| s + rank as u64).collect()
+}
+
+proptest! {
+    #[test]
+    fn every_sector_lies_where_counting_finds_it(g in geometries()) {
+        let all = walk(&g, &defects_of(&g));
+        prop_assert_eq!(g.sectors(), all.len() as u64);
+        for (pba, &(zone, track, sector)) in all.iter().enumerate() {
+            let (pba, place) = (Pba(pba as u64), g.place(Pba(pba as u64)));
+            prop_assert_eq!((place.zone, place.track, place.sector), (zone, track, sector));
+            prop_assert_eq!(g.track_of(pba), track);
+            prop_assert!(g.track_start(track) <= pba && pba < g.track_start(track + 1));
+            prop_assert!(g.zone_of(pba).first_pba <= pba);
+        }
+        for track in 0..g.tracks() {
+            let usable = all.iter().filter(|&&(_, t, _)| t == Track(track)).count() as u64;
+            prop_assert_eq!(g.track_sectors(Track(track)), usable);
+        }
+    }
+
+    #[test]
+    fn pieces_cover_an_extent_once_in_order(g in geometries(), at in any::<u64>(), n in 0u64..200, band in 1u64..5) {
+        let at = at % g.sectors();
+        let want: Vec<u64> = (at..(at + n).min(g.sectors())).collect();
+        let cover = |pieces: Vec<(Pba, u64)>| pieces.iter().flat_map(|&(p, n)| p.0..p.0 + n).collect::<Vec<_>>();
+        prop_assert_eq!(&cover(g.pieces_by_track(Pba(at), n).map(|(_, p, n)| (p, n)).collect()), &want);
+        prop_assert_eq!(&cover(g.pieces_by_zone(Pba(at), n).map(|(_, p, n)| (p, n)).collect()), &want);
+        prop_assert_eq!(&cover(g.pieces_by_tracks(Pba(at), n, band).map(|(_, p, n)| (p, n)).collect()), &want);
+        for (track, pba, n) in g.pieces_by_track(Pba(at), n) {
+            prop_assert!(g.track_of(pba) == track && g.track_of(pba + (n - 1)) == track);
+        }
+    }
+
+    #[test]
+    fn regions_never_overlap_and_keep_their_guards(
+        g in geometries(), region in 1u64..120, width in 0u64..4, by_track in any::<bool>(),
+        from in any::<u64>(), len in 1u64..2000,
+    ) {
+        let guard = if by_track { Guard::Tracks(width) } else { Guard::Sectors(width * 7) };
+        let from = Pba(from % g.sectors());
+        let to = (from + len).min(Pba(g.sectors()));
+        let Ok(regions) = Regions::within(&g, guard, region, from, to) else { return Ok(()) };
+        for i in 0..regions.count() {
+            let start = regions.start(i);
+            prop_assert!(start >= from && start + region <= to);
+            prop_assert_eq!(regions.of(start), Some(i));
+            prop_assert_eq!(regions.of(start + (region - 1)), Some(i));
+            let after = start + region;
+            let next = if i + 1 < regions.count() { regions.start(i + 1) } else { break };
+            match guard {
+                Guard::Sectors(n) => prop_assert_eq!(next - after, n),
+                Guard::Tracks(w) => prop_assert!(g.track_of(next) - g.track_of(after - 1) > w),
+            }
+            if after < next {
+                prop_assert_eq!(regions.of(after), None);
+                prop_assert_eq!(regions.of(next - 1), None);
+            }
+        }
+        prop_assert_eq!(regions.guard_sectors() + regions.count() * region, to - from);
+        let whole: u64 = regions.pieces_by_region(from, to - from).map(|(_, _, n)| n).sum();
+        prop_assert_eq!(whole, to - from);
+        let held: u64 = regions.pieces_by_region(from, to - from).filter(|p| p.0.is_some()).map(|p| p.2).sum();
+        prop_assert_eq!(held, regions.count() * region);
+        let logical: u64 = regions.pieces_of_logical(Lba(0), u64::MAX).map(|(_, _, n)| n).sum();
+        prop_assert_eq!(logical, held);
+    }
+}
+
+#[test]
+fn sector_guards_cost_what_the_formula_says() {
+    let g = Geometry::uniform(600_000, 1000).unwrap();
+    let regions = Regions::new(&g, Guard::Sectors(5), 50_000).unwrap();
+    assert_eq!(regions.count(), 600_000_005 / 50_005);
+    assert_eq!(Regions::new(&g, Guard::Sectors(0), 50_000).unwrap().guard_sectors(), 0);
+}
+
+#[test]
+fn a_zone_toward_the_outer_edge_counts_from_the_inside_out() {
+    let zone = |outer_cylinder, toward| ZoneShape { surface: 0, outer_cylinder, tracks: 10, track_sectors: 8, toward };
+    let g = Geometry::new(&[zone(0, Edge::Inner), zone(20, Edge::Outer)], 0, vec![]).unwrap();
+    assert_eq!((g.place(Pba(0)).cylinder, g.place(Pba(79)).cylinder), (0, 9));
+    assert_eq!((g.place(Pba(80)).cylinder, g.place(Pba(159)).cylinder), (29, 20));
+    assert_eq!(g.cylinders(), 30);
+}
+
+#[test]
+fn overlapping_or_empty_layouts_are_refused() {
+    let zone = |outer_cylinder, tracks| ZoneShape {
+        surface: 0,
+        outer_cylinder,
+        tracks,
+        track_sectors: 8,
+        toward: Edge::Inner,
+    };
+    assert!(Geometry::new(&[], 0, vec![]).is_err());
+    assert!(Geometry::new(&[zone(0, 10), zone(9, 10)], 0, vec![]).is_err());
+    assert!(Geometry::uniform(0, 8).is_err());
+    assert!(Geometry::uniform(1, 0).is_err());
+    assert!(Geometry::uniform(u64::MAX, 8).is_err());
+    assert!(Geometry::uniform(1, 4).is_ok_and(|g| Regions::new(&g, Guard::Sectors(0), 5).is_err()));
+    assert!(Geometry::new(&[zone(0, 1)], 0, vec![8]).is_err());
+    assert!(Geometry::new(&[zone(0, 1)], 0, (0..8).collect()).is_err());
+}
+
+#[test]
+fn the_whole_track_is_one_turn_and_skew_adds_up() {
+    let g = Geometry::new(
+        &[ZoneShape { surface: 0, outer_cylinder: 0, tracks: 100, track_sectors: 7, toward: Edge::Inner }],
+        turn(0.25),
+        vec![],
+    )
+    .unwrap();
+    let zone = &g.zones()[0];
+    assert!(g.angle(zone, Track(0), 7).wrapping_neg() < 1 << 24);
+    assert_eq!(g.place(Pba(7)).angle, 1 << 62);
+    assert_eq!(g.place(Pba(7 * 4)).angle, 0);
+}

@@ -1,1 +1,0 @@
-//! The shingling law: which sectors a write destroys.

@@ -1,0 +1,217 @@
+//! The shingling law: what a write destroys downstream, in the four forms that the papers use.
+//!
+//! Blocks: Cassuto 2010, definition 2. Tracks: Vguard 2017, He & Du 2014. Distances: Caveat-Scriptor 2015. Physical:
+//! Cassuto 2010, definition 1, from which the others are derived (`derive.rs`). The history that the DPID needs is
+//! kept by the medium that holds stamps; here is only the arithmetic.
+
+mod derive;
+mod physical;
+
+use crate::error::Error;
+use crate::geometry::{Geometry, Guard};
+use crate::units::Pba;
+
+pub use physical::Profile;
+
+/// What a write destroys. Within one command sectors are written in ascending order, so that what the command itself
+/// writes later survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interference {
+    /// A conventional disk: nothing.
+    None,
+    /// The `reach − 1` sectors that follow (Cassuto's block interference profile I_b, the written sector included).
+    Blocks {
+        /// I_b in sectors, at least 1.
+        reach: u64,
+    },
+    /// The `width − 1` tracks that follow, up to the band's end.
+    Tracks {
+        /// The head's width W in tracks, at least 1.
+        width: u64,
+        /// Tracks from one band's start to the next, counted from each recording zone's first track; `None` where
+        /// damage stops only at the disk's end.
+        band: Option<u64>,
+    },
+    /// All `did` sectors that follow; and, written again, the `dpid` sectors before.
+    Distances {
+        /// Drive isolation distance in sectors.
+        did: u64,
+        /// Drive prefix isolation distance in sectors.
+        dpid: u64,
+        /// How many writes to one sector since x was written x survives: 1 is the paper's rule.
+        writes: u32,
+    },
+    /// Tracks and angles.
+    Physical(Profile),
+}
+
+/// The names of the four forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// `Interference::Blocks`
+    Blocks,
+    /// `Interference::Tracks`
+    Tracks,
+    /// `Interference::Distances`
+    Distances,
+    /// `Interference::Physical`
+    Physical,
+}
+
+impl Form {
+    /// All four, in the order of DESIGN.md.
+    pub const ALL: [Form; 4] = [Form::Blocks, Form::Tracks, Form::Distances, Form::Physical];
+
+    /// The name in options, tables and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Blocks => "blocks",
+            Form::Tracks => "tracks",
+            Form::Distances => "distances",
+            Form::Physical => "physical",
+        }
+    }
+}
+
+impl std::str::FromStr for Form {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Form, Error> {
+        Form::ALL.into_iter().find(|f| f.name() == name).ok_or_else(|| {
+            Error::Usage(format!(
+                "no form of interference is called {name:?}: use blocks, tracks, distances or physical"
+            ))
+        })
+    }
+}
+
+impl Interference {
+    /// Its form; `None` for a conventional disk.
+    pub fn form(&self) -> Option<Form> {
+        match self {
+            Interference::None => None,
+            Interference::Blocks { .. } => Some(Form::Blocks),
+            Interference::Tracks { .. } => Some(Form::Tracks),
+            Interference::Distances { .. } => Some(Form::Distances),
+            Interference::Physical(_) => Some(Form::Physical),
+        }
+    }
+
+    /// Calls `hit` with every run of sectors outside `pba .. pba + n` that a write of it destroys downstream, in
+    /// ascending order.
+    pub fn destroyed(&self, g: &Geometry, pba: Pba, n: u64, mut hit: impl FnMut(Pba, u64)) {
+        if n == 0 {
+            return;
+        }
+        if let Interference::Physical(profile) = self {
+            return profile.destroyed(g, pba, n, &mut hit);
+        }
+        let (start, end) = (self.downstream_start(g, pba, n), self.downstream_end(g, pba, n));
+        if start < end {
+            hit(start, end - start);
+        }
+    }
+
+    /// The exclusive end of the last sector that a write of `pba .. pba + n` may destroy, clipped to the disk;
+    /// `pba + n` if it destroys none. Never too low; for the physical form it may be a track's end too high.
+    pub fn downstream_end(&self, g: &Geometry, pba: Pba, n: u64) -> Pba {
+        let end = pba + n;
+        let clip = |sectors: u64| Pba(end.0.saturating_add(sectors).min(g.sectors())).max(end);
+        match *self {
+            _ if n == 0 => end,
+            Interference::None => end,
+            Interference::Blocks { reach } => clip(reach.saturating_sub(1)),
+            Interference::Distances { did, .. } => clip(did),
+            Interference::Tracks { width, band } => track_end(g, pba, n, width, band),
+            Interference::Physical(profile) => track_end(g, pba, n, profile.width(), None),
+        }
+    }
+
+    /// The first sector at or after `pba + n` that the write may destroy. Under the tracks law a write inside one
+    /// track spares the rest of that track, and one over several tracks does not spare the rest of the last.
+    pub fn downstream_start(&self, g: &Geometry, pba: Pba, n: u64) -> Pba {
+        let end = pba + n;
+        let band = match *self {
+            Interference::Tracks { band, .. } => band,
+            Interference::Physical(_) => None,
+            _ => return end,
+        };
+        if n == 0 {
+            return end;
+        }
+        let (first, last) = (g.track_of(pba), g.track_of(end - 1));
+        let damaged_by_itself = first < last && band_end(g, last - 1, band) > last.0;
+        if damaged_by_itself { end } else { g.track_start(last + 1) }
+    }
+
+    /// How many sectors before a sector suffer when it is written again: the DPID; 0 for other forms.
+    pub fn upstream(&self) -> u64 {
+        match *self {
+            Interference::Distances { dpid, .. } => dpid,
+            _ => 0,
+        }
+    }
+
+    /// How many writes to one sector, since a neighbour upstream was written, that neighbour survives (U).
+    pub fn writes_survived(&self) -> u32 {
+        match *self {
+            Interference::Distances { writes, .. } => writes,
+            _ => u32::MAX,
+        }
+    }
+
+    /// The guard between two regions so that neither endangers the other: the same anywhere on the disk.
+    pub fn guard(&self, _: &Geometry) -> Guard {
+        match *self {
+            Interference::None => Guard::Sectors(0),
+            Interference::Blocks { reach } => Guard::Sectors(reach.saturating_sub(1)),
+            Interference::Distances { did, dpid, .. } => Guard::Sectors(did.max(dpid)),
+            Interference::Tracks { width, .. } => Guard::Tracks(width.saturating_sub(1)),
+            Interference::Physical(profile) => Guard::Tracks(profile.width() - 1),
+        }
+    }
+
+    /// Whether a geometry suits this law: wherever tracks endanger each other, PBAs must run the same way, or guard
+    /// tracks must lie between. Errors name the recording zones and the remedy.
+    pub fn check(&self, g: &Geometry) -> Result<(), Error> {
+        match *self {
+            Interference::Blocks { reach: 0 } => {
+                Err(Error::Impossible("blocks = 0: a write reaches at least itself, give 1 or more".into()))
+            }
+            Interference::Tracks { width: 0, .. } => {
+                Err(Error::Impossible("tracks = 0: a head is at least 1 track wide, give 1 or more".into()))
+            }
+            Interference::Tracks { band: Some(0), .. } => {
+                Err(Error::Impossible("a band of 0 tracks: give at least 1".into()))
+            }
+            Interference::Distances { writes: 0, .. } => Err(Error::Impossible(
+                "writes = 0: a sector survives at least 1 write to a neighbour, give 1 or more".into(),
+            )),
+            Interference::Tracks { width, band } => physical::check_edges(g, width, band),
+            Interference::Physical(profile) => physical::check_edges(g, profile.width(), None),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The track after the last that a write to `track` may destroy when damage stops at the band's end.
+fn band_end(g: &Geometry, track: crate::units::Track, band: Option<u64>) -> u64 {
+    let Some(band) = band.filter(|&b| b > 0) else { return u64::MAX };
+    let zone = g.zone_of_track(track);
+    let k = track - zone.first_track;
+    zone.first_track.0 + (k - k % band).saturating_add(band).min(zone.tracks)
+}
+
+/// `downstream_end` where damage counts in tracks.
+fn track_end(g: &Geometry, pba: Pba, n: u64, width: u64, band: Option<u64>) -> Pba {
+    let end = pba + n;
+    let last = g.track_of(end - 1);
+    let stop = last.0.saturating_add(width).min(band_end(g, last, band));
+    let reached = g.track_start(crate::units::Track(stop));
+    // A head of one track reaches nothing; a write over several tracks reaches the rest of its last at least.
+    if width <= 1 { end } else { reached.max(end) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! The physical interference profile: a write at some angles damages the neighbouring tracks around those angles.
+//!
+//! Cassuto 2010, definition 1. Sector angles, skew included, come from the geometry, as they do for the clock.
+
+use crate::error::Error;
+use crate::geometry::{Edge, Geometry, Turn, Zone};
+use crate::units::{Pba, Track};
+
+/// The quadruple of definition 1. The direction belongs to the recording zone: where a zone shingles the other way,
+/// the head is taken to be mirrored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// s_id: tracks affected toward the inner edge, the written one included.
+    pub inner_tracks: u64,
+    /// s_od: tracks affected toward the outer edge, the written one included.
+    pub outer_tracks: u64,
+    /// How far damage on neighbours reaches beyond the last angle written.
+    pub cw: Turn,
+    /// How far damage on neighbours reaches before the first angle written.
+    pub ccw: Turn,
+}
+
+/// Wider heads than this are taken for a mistake.
+pub const WIDTH_MAX: u64 = 1024;
+
+impl Profile {
+    /// A profile. Errors: no track affected, both edges affected (no such disk can use all its tracks, even with
+    /// restrictions: definition 1, note 1), or a width beyond reason.
+    pub fn new(inner_tracks: u64, outer_tracks: u64, cw: Turn, ccw: Turn) -> Result<Profile, Error> {
+        if inner_tracks == 0 || outer_tracks == 0 {
+            return Err(Error::Impossible(
+                "inner_tracks and outer_tracks count the written track itself: give at least 1 each".into(),
+            ));
+        }
+        if inner_tracks > 1 && outer_tracks > 1 {
+            return Err(Error::Impossible(format!(
+                "inner_tracks = {inner_tracks} and outer_tracks = {outer_tracks}: a head that damages both sides \
+                 leaves no order of writing that keeps all tracks; set one of them to 1"
+            )));
+        }
+        if inner_tracks.max(outer_tracks) > WIDTH_MAX {
+            return Err(Error::Impossible(format!(
+                "a head {} tracks wide: give at most {WIDTH_MAX}",
+                inner_tracks.max(outer_tracks)
+            )));
+        }
+        Ok(Profile { inner_tracks, outer_tracks, cw, ccw })
+    }
+
+    /// Tracks affected in the direction of shingling, the written one included.
+    pub fn width(&self) -> u64 {
+        self.inner_tracks.max(self.outer_tracks)
+    }
+
+    /// The direction in which this head shingles.
+    pub fn toward(&self) -> Edge {
+        if self.outer_tracks > 1 { Edge::Outer } else { Edge::Inner }
+    }
+
+    /// See `Interference::destroyed`. Tracks of the command other than its last are rewritten by it; so only what
+    /// lies at or beyond its end can be lost, and only the last `width − 1` tracks written reach that far.
+    pub(super) fn destroyed(&self, g: &Geometry, pba: Pba, n: u64, hit: &mut impl FnMut(Pba, u64)) {
+        let end = pba + n;
+        let (first, last) = (g.track_of(pba), g.track_of(end - 1));
+        let width = self.width();
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for track in last.0..last.0.saturating_add(width).min(g.tracks()) {
+            let track = Track(track);
+            runs.clear();
+            let nearest = track.0.saturating_sub(width - 1).max(first.0);
+            for writer in nearest..track.0.min(last.0 + 1) {
+                self.damage(g, (pba, end), Track(writer), track, &mut runs);
+            }
+            for (start, stop) in joined(&mut runs) {
+                let (start, stop) = (g.usable(start).max(end), g.usable(stop));
+                if start < stop {
+                    hit(start, stop - start);
+                }
+            }
+        }
+    }
+
+    /// Adds the raw sectors of `track` that are damaged by what `extent` writes on the track `writer` before it.
+    fn damage(&self, g: &Geometry, extent: (Pba, Pba), writer: Track, track: Track, runs: &mut Vec<(u64, u64)>) {
+        let (from, to) = (g.zone_of_track(writer), g.zone_of_track(track));
+        if !neighbours(g, from, to, writer, track, self.width()) {
+            return;
+        }
+        let base = g.raw_track_start(track);
+        let all = (base, base + to.track_sectors);
+        let origin = g.raw_track_start(writer);
+        let start = g.raw(extent.0).max(origin) - origin;
+        let stop = (g.raw(extent.1 - 1) + 1).min(origin + from.track_sectors) - origin;
+        let written = u128::from(stop - start) * u128::from(from.sector_turn());
+        let arc = written + u128::from(self.cw) + u128::from(self.ccw);
+        if stop - start == from.track_sectors || arc >= 1 << 64 {
+            runs.push(all);
+            return;
+        }
+        // From the first damaged angle, measured on the damaged track; sectors that the arc only touches are lost too.
+        let low = g.angle(from, writer, start).wrapping_sub(self.ccw).wrapping_sub(g.angle(to, track, 0));
+        let first = low / to.sector_turn();
+        let last = (u128::from(low) + arc) / u128::from(to.sector_turn());
+        let length = to.track_sectors;
+        let (first, last) = (first.min(length - 1), last as u64);
+        if last < length {
+            runs.push((base + first, base + last + 1));
+        } else if last - length >= first {
+            runs.push(all);
+        } else {
+            runs.push((base, base + last - length + 1));
+            runs.push((base + first, all.1));
+        }
+    }
+}
+
+/// Whether `track` lies in reach of a head on `writer` on the same surface, with everything between them in order.
+fn neighbours(g: &Geometry, from: &Zone, to: &Zone, writer: Track, track: Track, width: u64) -> bool {
+    if from.first_track == to.first_track {
+        return true;
+    }
+    let (a, b) = (from.cylinder(writer - from.first_track), to.cylinder(track - to.first_track));
+    let downstream = match from.toward {
+        Edge::Inner => b > a && b - a < width,
+        Edge::Outer => b < a && a - b < width,
+    };
+    debug_assert!(track.0 < g.tracks());
+    from.surface == to.surface && downstream
+}
+
+/// Sorts runs and joins those that touch.
+fn joined(runs: &mut Vec<(u64, u64)>) -> impl Iterator<Item = (u64, u64)> + '_ {
+    runs.sort_unstable();
+    runs.dedup_by(|next, kept| {
+        let touches = next.0 <= kept.1;
+        if touches {
+            kept.1 = kept.1.max(next.1);
+        }
+        touches
+    });
+    runs.iter().copied()
+}
+
+/// Where the last tracks of a recording zone endanger another zone on the surface, that zone must come next in the
+/// order of PBAs and shingle the same way; else `width − 1` guard tracks must lie between.
+pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result<(), Error> {
+    if width <= 1 || band.is_some() {
+        return Ok(());
+    }
+    for (i, zone) in g.zones().iter().enumerate() {
+        let edge = zone.cylinder(zone.tracks - 1);
+        let (low, high) = match zone.toward {
+            Edge::Inner => (edge + 1, edge.saturating_add(width - 1)),
+            Edge::Outer => (edge.saturating_sub(width - 1), edge.saturating_sub(1)),
+        };
+        if zone.toward == Edge::Outer && edge == 0 {
+            continue;
+        }
+        for (j, other) in g.zones().iter().enumerate() {
+            let (outer, inner) = other.cylinders();
+            let reached = j != i && other.surface == zone.surface && outer <= high && inner >= low;
+            if reached && !(j > i && (i..j).all(|k| g.zones()[k].continues)) {
+                return Err(Error::Impossible(format!(
+                    "a write at the end of recording zone {i} damages zone {j}, which PBAs do not reach next: leave \
+                     {} guard tracks between them (guard_tracks), or list the zones in the direction of shingling",
+                    width - 1
+                )));
+            }
+        }
+    }
+    Ok(())
+}

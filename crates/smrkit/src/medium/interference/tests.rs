@@ -1,0 +1,165 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::geometry::{Edge, ZoneShape, turn};
+
+fn lost(law: &Interference, g: &Geometry, pba: u64, n: u64) -> Vec<u64> {
+    let mut all = Vec::new();
+    law.destroyed(g, Pba(pba), n, |p, n| all.extend(p.0..p.0 + n));
+    all
+}
+
+/// Random drives that suit a head `width` tracks wide, skewed, with some defects.
+fn drives() -> impl Strategy<Value = (Geometry, Profile)> {
+    let zone = (0u32..2, 1u64..9, 1u64..30, any::<bool>());
+    let profile = (1u64..5, any::<bool>(), 0.0..0.6f64, 0.0..0.6f64);
+    let zones = prop::collection::vec(zone, 1..6);
+    (zones, profile, any::<u64>(), prop::collection::vec(any::<u64>(), 0..5)).prop_map(
+        |(zones, (width, inward, cw, ccw), skew, defects)| {
+            let mut next = [0u64; 2];
+            let mut shapes: Vec<ZoneShape> = Vec::new();
+            for (surface, tracks, track_sectors, same) in zones {
+                let toward = if same || width == 1 { Edge::Inner } else { Edge::Outer };
+                // Without a gap only where the zone before carries on.
+                let joins =
+                    shapes.last().is_some_and(|z| (z.surface, z.toward, toward) == (surface, Edge::Inner, Edge::Inner));
+                let gap = if joins { u64::from(track_sectors % 3 == 0) } else { width - 1 };
+                let outer_cylinder = next[surface as usize] + gap;
+                next[surface as usize] = outer_cylinder + tracks;
+                shapes.push(ZoneShape { surface, outer_cylinder, tracks, track_sectors, toward });
+            }
+            let raw: u64 = shapes.iter().map(|z| z.tracks * z.track_sectors).sum();
+            let defects = defects.into_iter().map(|d| d % raw).filter(|_| raw > 8).collect();
+            let (inner, outer) = if inward { (width, 1) } else { (1, width) };
+            let profile = Profile::new(inner, outer, turn(cw), turn(ccw)).unwrap();
+            (Geometry::new(&shapes, skew, defects).unwrap(), profile)
+        },
+    )
+}
+
+/// Definition 1 sector by sector, in floating point: which sectors of other tracks overlap the damaged arc.
+fn by_definition(g: &Geometry, profile: &Profile, pba: u64, n: u64) -> Vec<u64> {
+    let share = |t: u64| t as f64 / 2f64.powi(64);
+    let radial = |p: u64| (g.place(Pba(p)).surface, i64::from(g.place(Pba(p)).cylinder));
+    let mut all = Vec::new();
+    for x in pba + n..g.sectors() {
+        let (target, to) = (g.place(Pba(x)), radial(x));
+        let hit = (pba..pba + n).any(|w| {
+            let (place, from) = (g.place(Pba(w)), radial(w));
+            let inward = g.zones()[place.zone as usize].toward == Edge::Inner;
+            let apart = if inward { to.1 - from.1 } else { from.1 - to.1 };
+            if from.0 != to.0 || apart < 1 || apart >= profile.width() as i64 {
+                return false;
+            }
+            let arc = 1.0 / f64::from(place.track_sectors) + share(profile.cw) + share(profile.ccw);
+            let low = share(target.angle.wrapping_sub(place.angle.wrapping_sub(profile.ccw)));
+            // The target begins inside the arc, or the arc begins inside the target; the margin leaves out touching.
+            low < arc - 1e-9 || 1.0 - low < 1.0 / f64::from(target.track_sectors) - 1e-9
+        });
+        if hit {
+            all.push(x);
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    #[test]
+    fn the_physical_form_destroys_all_that_its_definition_names((g, profile) in drives(), at in any::<u64>(), n in 1u64..80) {
+        let law = Interference::Physical(profile);
+        prop_assert!(law.check(&g).is_ok());
+        let at = at % g.sectors();
+        let n = n.min(g.sectors() - at);
+        let found = lost(&law, &g, at, n);
+        prop_assert!(found.windows(2).all(|w| w[0] < w[1]));
+        let named = by_definition(&g, &profile, at, n);
+        prop_assert!(named.iter().all(|x| found.contains(x)), "{:?} of {:?}", found, named);
+        // No more than a touching sector at each end of each arc beyond the definition.
+        let arcs = 2 * profile.width() * profile.width();
+        prop_assert!(found.len() as u64 <= named.len() as u64 + arcs, "{:?} of {:?}", found, named);
+    }
+
+    #[test]
+    fn a_derived_form_never_allows_what_the_physical_one_punishes((g, profile) in drives(), at in any::<u64>(), n in 1u64..80) {
+        let law = Interference::Physical(profile);
+        let at = at % g.sectors();
+        let n = n.min(g.sectors() - at);
+        let punished = lost(&law, &g, at, n);
+        for form in [Form::Blocks, Form::Tracks, Form::Distances, Form::Physical] {
+            let derived = law.derive(&g, form).unwrap();
+            let all = lost(&derived, &g, at, n);
+            prop_assert!(punished.iter().all(|x| all.contains(x)), "{:?}: {:?} of {:?}", derived, all, punished);
+        }
+        prop_assert!(punished.iter().all(|&x| x >= at + n));
+    }
+
+    #[test]
+    fn bounds_hold_all_damage_and_guards_outlast_it((g, profile) in drives(), at in any::<u64>(), n in 1u64..80, region in 1u64..60) {
+        let physical = Interference::Physical(profile);
+        let band = Interference::Tracks { width: profile.width(), band: Some(3) };
+        let laws = Form::ALL.map(|f| physical.derive(&g, f).unwrap()).into_iter().chain([band, Interference::None]);
+        for law in laws {
+            let at = at % g.sectors();
+            let n = n.min(g.sectors() - at);
+            let all = lost(&law, &g, at, n);
+            let (start, end) = (law.downstream_start(&g, Pba(at), n), law.downstream_end(&g, Pba(at), n));
+            prop_assert!(start.0 >= at + n && end.0 >= at + n && end.0 <= g.sectors());
+            prop_assert!(all.iter().all(|&x| x >= start.0 && x < end.0), "{law:?} {all:?} {start} {end}");
+            let Ok(regions) = crate::geometry::Regions::new(&g, law.guard(&g), region) else { continue };
+            for i in 0..regions.count() {
+                for x in lost(&law, &g, regions.start(i).0, region) {
+                    prop_assert_eq!(regions.of(Pba(x)), None, "{:?} region {}", law, i);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_write_inside_a_track_spares_the_rest_of_it_and_one_over_two_does_not() {
+    let g = Geometry::uniform(10, 100).unwrap();
+    let law = Interference::Tracks { width: 2, band: None };
+    assert_eq!(lost(&law, &g, 110, 10), (200..300).collect::<Vec<_>>());
+    assert_eq!(lost(&law, &g, 110, 100), (210..400).collect::<Vec<_>>());
+    assert_eq!(lost(&law, &g, 900, 10), Vec::<u64>::new());
+}
+
+#[test]
+fn damage_in_tracks_stops_at_the_band() {
+    let g = Geometry::uniform(9, 10).unwrap();
+    let law = Interference::Tracks { width: 3, band: Some(4) };
+    assert_eq!(lost(&law, &g, 10, 1), (20..40).collect::<Vec<_>>());
+    assert_eq!(lost(&law, &g, 30, 10), Vec::<u64>::new());
+    assert_eq!(lost(&law, &g, 35, 10), (50..70).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_block_profile_of_6_destroys_5_and_a_did_of_5_too() {
+    let g = Geometry::uniform(10, 100).unwrap();
+    assert_eq!(lost(&Interference::Blocks { reach: 6 }, &g, 10, 2), (12..17).collect::<Vec<_>>());
+    assert_eq!(lost(&Interference::Distances { did: 5, dpid: 3, writes: 1 }, &g, 10, 2), (12..17).collect::<Vec<_>>());
+    assert_eq!(lost(&Interference::Blocks { reach: 6 }, &g, 998, 1), vec![999]);
+}
+
+#[test]
+fn zones_that_shingle_toward_each_other_need_guard_tracks() {
+    let zone = |outer_cylinder, toward| ZoneShape { surface: 0, outer_cylinder, tracks: 10, track_sectors: 8, toward };
+    let law = Interference::Tracks { width: 3, band: None };
+    for (gap, fits) in [(0, false), (1, false), (2, true)] {
+        let g = Geometry::new(&[zone(0, Edge::Inner), zone(10 + gap, Edge::Outer)], 0, vec![]).unwrap();
+        assert_eq!(law.check(&g).is_ok(), fits, "{gap} guard tracks");
+    }
+    let apart = Geometry::new(&[zone(10, Edge::Inner), zone(0, Edge::Outer)], 0, vec![]).unwrap();
+    assert!(law.check(&apart).is_ok());
+    let against_the_order = Geometry::new(&[zone(0, Edge::Outer), zone(10, Edge::Outer)], 0, vec![]).unwrap();
+    assert!(law.check(&against_the_order).is_err());
+}
+
+#[test]
+fn a_head_that_damages_both_sides_is_refused() {
+    assert!(Profile::new(2, 2, 0, 0).is_err());
+    assert!(Profile::new(0, 2, 0, 0).is_err());
+    assert!(Profile::new(1, 1 << 40, 0, 0).is_err());
+}
