@@ -1,1 +1,144 @@
-//! A drive, or an array of drives.
+//! What the engine serves requests with: a drive, later an array of drives.
+
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::layer::{Gauges, Layer, Need};
+use crate::medium::{Buf, Damage};
+use crate::request::{Op, Request};
+use crate::units::{Lba, Nanos};
+
+/// Something that serves one request at a time and keeps its own time.
+pub trait Device {
+    /// Sectors offered to the host.
+    fn host_sectors(&self) -> u64;
+
+    /// The device's time.
+    fn now(&self) -> Nanos;
+
+    /// Lets time pass without work.
+    fn wait_until(&mut self, time: Nanos);
+
+    /// Does one stage of cleaning that is due or helps; returns whether there was any.
+    fn step(&mut self, need: Need) -> DiskResult<bool>;
+
+    /// Serves a request: reads into `buf`, or writes from it. Time goes on to its answer.
+    fn serve(&mut self, request: &Request, buf: &mut Buf) -> DiskResult;
+
+    /// Where a command for `lba` would take the head now.
+    fn position(&self, lba: Lba) -> Position;
+
+    /// The time to get the head there from where it is.
+    fn positioning(&self, position: &Position) -> Nanos;
+
+    /// Sectors that a random prefill fills: the persistent cache, or all where there is none.
+    fn prefill_sectors(&self) -> u64;
+
+    /// When the last destaging or cleaning ended.
+    fn cleaning_end(&self) -> Nanos;
+
+    /// What the layer shows of its state.
+    fn gauges(&self) -> Gauges;
+
+    /// Counting starts anew (after warm-up).
+    fn reset_counts(&mut self);
+
+    /// In check mode: what was damaged since the last call, is so still, and lies where its LBA is found.
+    fn take_damages(&mut self) -> Vec<Damage>;
+
+    /// Checks the layer's own books in full.
+    fn check(&self) -> DiskResult;
+}
+
+pub use crate::drive::Position;
+
+/// A drive: its platters and its translation layer.
+pub struct Single {
+    /// The platters.
+    pub disk: Disk,
+    /// The layer.
+    pub layer: Box<dyn Layer>,
+    host_sectors: u64,
+}
+
+impl Single {
+    /// A drive whose `layer` finds everything on `disk`.
+    pub fn new(disk: Disk, layer: Box<dyn Layer>) -> Single {
+        let host_sectors = layer.capacity().host_sectors;
+        Single { disk, layer, host_sectors }
+    }
+}
+
+impl Device for Single {
+    #[inline]
+    fn host_sectors(&self) -> u64 {
+        self.host_sectors
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.disk.now()
+    }
+
+    #[inline]
+    fn wait_until(&mut self, time: Nanos) {
+        self.disk.wait_until(time);
+    }
+
+    #[inline]
+    fn step(&mut self, need: Need) -> DiskResult<bool> {
+        self.layer.step(&mut self.disk, need)
+    }
+
+    #[inline]
+    fn serve(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
+        let (lba, n) = (request.lba, u64::from(request.sectors));
+        match request.op {
+            Op::Read => self.layer.read(&mut self.disk, lba, n, buf),
+            Op::Write => self.layer.write(&mut self.disk, lba, n, buf),
+            Op::Flush => self.layer.flush(&mut self.disk),
+            Op::Discard => self.layer.discard(&mut self.disk, lba, n),
+        }
+    }
+
+    fn position(&self, lba: Lba) -> Position {
+        self.disk.clock().position(self.disk.geometry(), self.layer.locate(lba))
+    }
+
+    #[inline]
+    fn positioning(&self, position: &Position) -> Nanos {
+        self.disk.clock().estimate_at(position, self.disk.now())
+    }
+
+    fn prefill_sectors(&self) -> u64 {
+        match self.layer.capacity().cache_sectors {
+            0 => self.host_sectors,
+            cache => cache,
+        }
+    }
+
+    #[inline]
+    fn cleaning_end(&self) -> Nanos {
+        self.disk.tally().cleaning_end()
+    }
+
+    fn gauges(&self) -> Gauges {
+        self.layer.gauges()
+    }
+
+    fn reset_counts(&mut self) {
+        self.disk.reset_tally();
+        self.layer.reset_stats();
+    }
+
+    fn take_damages(&mut self) -> Vec<Damage> {
+        let Some(stamps) = self.disk.stamps().filter(|stamps| stamps.has_damages()) else { return Vec::new() };
+        let mut damages = stamps.take_damages();
+        damages.retain(|damage| stamps.get(damage.pba).is_damaged());
+        damages.retain(|damage| self.layer.locate(damage.was.lba()) == damage.pba);
+        damages
+    }
+
+    fn check(&self) -> DiskResult {
+        self.layer.check(&self.disk)
+    }
+}

@@ -1,1 +1,136 @@
-//! The only door to the platters.
+//! The only door to the platters: every access is checked, charged and counted here.
+
+use crate::drive::{Drive, DriveClock};
+use crate::error::{DiskResult, Fault};
+use crate::geometry::Geometry;
+use crate::medium::interference::Interference;
+use crate::medium::{Buf, Medium, Stamps};
+use crate::tally::{Access, Cause, Tally};
+use crate::units::{Nanos, Pba};
+
+/// Takes note of each physical access.
+pub trait Recorder: Send {
+    /// One access has been made.
+    fn access(&mut self, access: &Access);
+}
+
+/// A drive's platters, clock and counters.
+pub struct Disk {
+    geometry: Geometry,
+    law: Interference,
+    medium: Medium,
+    clock: DriveClock,
+    tally: Tally,
+    recorder: Option<Box<dyn Recorder>>,
+    now: Nanos,
+}
+
+impl Disk {
+    /// A drive with platters that hold `medium`.
+    pub fn new(drive: &Drive, medium: Medium) -> Disk {
+        Disk {
+            geometry: drive.geometry.clone(),
+            law: drive.interference.clone(),
+            medium,
+            clock: drive.clock.clone(),
+            tally: Tally::new(drive.geometry.sectors()),
+            recorder: None,
+            now: Nanos::ZERO,
+        }
+    }
+
+    /// Reads `n` sectors from `pba` into `buf`, sector `at` on.
+    #[inline]
+    pub fn read(&mut self, pba: Pba, n: u64, cause: Cause, buf: &mut Buf, at: u64) -> DiskResult {
+        self.access(pba, n, cause, false)?;
+        self.medium.read(pba, n, buf, at)
+    }
+
+    /// Writes `n` sectors at `pba` from `buf`, sector `at` on; destroys neighbours as the shingling law says.
+    #[inline]
+    pub fn write(&mut self, pba: Pba, n: u64, cause: Cause, buf: &Buf, at: u64) -> DiskResult {
+        self.access(pba, n, cause, true)?;
+        self.medium.write(&self.law, &self.geometry, pba, n, buf, at)
+    }
+
+    #[inline]
+    fn access(&mut self, pba: Pba, sectors: u64, cause: Cause, write: bool) -> DiskResult {
+        let capacity = self.geometry.sectors();
+        if sectors == 0 || pba.0 + sectors > capacity {
+            return Err(Box::new(Fault::OutOfRange { pba, sectors, capacity }));
+        }
+        let start = self.now;
+        self.now = self.clock.access(&self.geometry, start, write, pba, sectors);
+        let access = Access { start, duration: self.now - start, cause, write, pba, sectors };
+        self.tally.count(&access);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.access(&access);
+        }
+        Ok(())
+    }
+
+    /// Makes what was written durable: empties the drive's own write cache.
+    pub fn flush(&mut self) -> DiskResult {
+        self.now = self.clock.flush(&self.geometry, self.now);
+        if let Medium::Bytes(backing) = &mut self.medium {
+            backing.flush().map_err(Fault::Io)?;
+        }
+        Ok(())
+    }
+
+    /// Room for `n` sectors of what this disk holds.
+    #[inline]
+    pub fn buf(&self, n: u64) -> Buf {
+        self.medium.buf(n)
+    }
+
+    /// The drive's time.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Lets time pass without work.
+    #[inline]
+    pub fn wait_until(&mut self, time: Nanos) {
+        self.now = self.now.max(time);
+    }
+
+    /// Zones, tracks and sectors.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The shingling law of the platters.
+    pub fn interference(&self) -> &Interference {
+        &self.law
+    }
+
+    /// The clock, for queues that order commands by position.
+    pub fn clock(&self) -> &DriveClock {
+        &self.clock
+    }
+
+    /// What was counted.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Forgets what was counted so far (after warm-up).
+    pub fn reset_tally(&mut self) {
+        self.tally.reset();
+    }
+
+    /// The stamps, in check mode.
+    pub fn stamps(&mut self) -> Option<&mut Stamps> {
+        match &mut self.medium {
+            Medium::Stamps(stamps) => Some(stamps),
+            _ => None,
+        }
+    }
+
+    /// Reports each access to `recorder` from now on, or to nobody.
+    pub fn record(&mut self, recorder: Option<Box<dyn Recorder>>) -> Option<Box<dyn Recorder>> {
+        std::mem::replace(&mut self.recorder, recorder)
+    }
+}

@@ -1,5 +1,7 @@
 //! What a host asks for, and where requests come from.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -62,6 +64,11 @@ pub struct Progress {
 pub trait Source: Send {
     /// Replaces `batch` by the next requests, a few thousand at a time; an empty batch is the end.
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error>;
+
+    /// What messages call it: a file's path, or a word.
+    fn name(&self) -> PathBuf {
+        "workload".into()
+    }
 
     /// How far it has come.
     fn progress(&self) -> Progress {

@@ -1,1 +1,239 @@
-//! The loop: arrivals, queue, warm-up.
+//! The loop: requests arrive, wait, are served, and are counted.
+//!
+//! The engine knows devices, not layers. What a device owes (`step(Must)`) is done before the next request; what merely
+//! helps (`step(Spare)`) fills the gaps in which nothing waits. A step that has begun is finished, even if a request
+//! arrives meanwhile.
+
+mod arrivals;
+mod prefill;
+mod queue;
+pub mod run;
+pub mod settings;
+pub mod shadow;
+
+use crate::device::Device;
+use crate::error::{DiskResult, Error};
+use crate::layer::Need;
+use crate::medium::Buf;
+use crate::request::{Op, Progress, Request, Source};
+use crate::stats::counts::{HostCounts, Times};
+use crate::stats::rows::RequestRow;
+use crate::units::{Lba, Nanos};
+use arrivals::Arrivals;
+use queue::Waiting;
+use settings::{Arrival, Queue, Settings};
+use shadow::Shadow;
+
+/// Watches a run.
+pub trait Observer {
+    /// Called every few thousand requests; `false` ends the run with what there is.
+    fn go_on(&mut self, _progress: Progress, _requests: u64) -> bool {
+        true
+    }
+
+    /// Whether [`Observer::request`] is to be called.
+    fn wants_requests(&self) -> bool {
+        false
+    }
+
+    /// One request was answered (warm-up left out).
+    fn request(&mut self, _row: &RequestRow) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Watches nothing.
+pub struct NoObserver;
+
+impl Observer for NoObserver {}
+
+/// A device, the requests' way to it, and what is counted on the way.
+pub struct Engine<'a, D> {
+    /// The device.
+    pub device: D,
+    /// What was counted of the host's requests.
+    pub counts: HostCounts,
+    settings: Settings,
+    arrivals: Arrivals,
+    shadow: Option<Shadow>,
+    observer: &'a mut dyn Observer,
+    wants_requests: bool,
+    buf: Buf,
+    /// Requests taken from the source.
+    taken: u64,
+    /// Requests answered.
+    answered: u64,
+    last_time: Nanos,
+}
+
+impl<'a, D: Device> Engine<'a, D> {
+    /// An engine over `device`; in check mode the device must hold stamps.
+    pub fn new(device: D, settings: Settings, counts: HostCounts, observer: &'a mut dyn Observer) -> Engine<'a, D> {
+        Engine {
+            device,
+            counts,
+            settings,
+            arrivals: Arrivals::new(&settings, Nanos::ZERO),
+            shadow: settings.check.then(Shadow::default),
+            wants_requests: observer.wants_requests(),
+            observer,
+            buf: Buf::NoData,
+            taken: 0,
+            answered: 0,
+            last_time: Nanos::ZERO,
+        }
+    }
+
+    /// Serves all requests of `source`. Returns `false` if the observer ended the run early.
+    pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
+        let mut go_on = self.prefill()?;
+        self.begin_counting();
+        self.arrivals = Arrivals::new(&self.settings, self.device.now());
+        let mut waiting = Waiting::new(self.settings.queue, self.settings.depth);
+        let mut batch = Vec::new();
+        while go_on {
+            source.fill(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            for request in &mut batch {
+                self.admit(request, source)?;
+                if self.settings.queue == Queue::Fcfs {
+                    let arrival = self.arrivals.next(request.time);
+                    self.serve(request, arrival)?;
+                } else {
+                    self.enqueue(request, &mut waiting)?;
+                }
+            }
+            go_on = self.observer.go_on(source.progress(), self.answered);
+        }
+        while let Some((request, arrival)) = waiting.pick(&self.device) {
+            self.serve(&request, arrival)?;
+        }
+        Ok(go_on)
+    }
+
+    fn begin_counting(&mut self) {
+        self.device.reset_counts();
+        self.counts.begin(self.device.now());
+    }
+
+    /// Refuses a request that lies outside the device, or (by the trace's clock) before the one before it.
+    #[inline]
+    fn admit(&mut self, request: &mut Request, source: &dyn Source) -> Result<(), Error> {
+        self.taken += 1;
+        let capacity = self.device.host_sectors();
+        if request.end().0 > capacity {
+            self.fold(request, capacity, source)?;
+        }
+        if self.settings.arrival == Arrival::Trace {
+            if request.time < self.last_time {
+                return Err(self.disorder(source));
+            }
+            self.last_time = request.time;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn fold(&self, request: &mut Request, capacity: u64, source: &dyn Source) -> Result<(), Error> {
+        let sectors = u64::from(request.sectors);
+        if self.settings.fold && sectors <= capacity {
+            request.lba = Lba((request.lba.0 % capacity).min(capacity - sectors));
+            return Ok(());
+        }
+        let message = format!(
+            "request {} ends at sector {}, past the capacity of {capacity} sectors: add --fold to take addresses modulo \
+             the capacity, --capacity auto for a drive as large as the trace, or choose one --volume",
+            self.taken,
+            request.end()
+        );
+        Err(Error::input(source.name(), message))
+    }
+
+    #[cold]
+    fn disorder(&self, source: &dyn Source) -> Error {
+        let message = format!(
+            "request {} has a time before the one above it, so it can't be replayed by its times: use --arrival flat-out, \
+             or put the rows in order with smrkit trace convert --sort",
+            self.taken
+        );
+        Error::input(source.name(), message)
+    }
+
+    fn enqueue(&mut self, request: &Request, waiting: &mut Waiting) -> Result<(), Error> {
+        if waiting.is_full()
+            && let Some((next, arrival)) = waiting.pick(&self.device)
+        {
+            self.serve(&next, arrival)?;
+        }
+        let arrival = self.arrivals.next(request.time);
+        waiting.push(*request, arrival, &self.device);
+        Ok(())
+    }
+
+    #[inline]
+    fn serve(&mut self, request: &Request, arrival: Nanos) -> Result<(), Error> {
+        if arrival > self.device.now() {
+            self.idle_until(arrival)?;
+        }
+        let turn = self.device.now();
+        self.device.step(Need::Must)?;
+        let start = self.device.now();
+        self.serve_checked(request)?;
+        let times = Times { arrival, turn, start, end: self.device.now() };
+        self.arrivals.answered(times.end);
+        self.answered += 1;
+        if self.answered > self.settings.warmup {
+            self.counts.count(request, &times, self.device.cleaning_end(), || self.device.gauges());
+            if self.wants_requests {
+                self.report(request, &times)?;
+            }
+        } else if self.answered == self.settings.warmup {
+            self.begin_counting();
+        }
+        Ok(())
+    }
+
+    /// The gap before a request: what is due comes first, then what merely helps.
+    #[cold]
+    fn idle_until(&mut self, time: Nanos) -> DiskResult {
+        while self.device.now() < time {
+            if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {
+                self.device.wait_until(time);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn serve_checked(&mut self, request: &Request) -> DiskResult {
+        match &mut self.shadow {
+            None => self.device.serve(request, &mut self.buf),
+            Some(shadow) => {
+                shadow.serve(request, |buf| self.device.serve(request, buf))?;
+                shadow.after(&mut self.device)
+            }
+        }
+    }
+
+    fn report(&mut self, request: &Request, times: &Times) -> Result<(), Error> {
+        let since = |time: Nanos| time.since(self.counts.begin).0;
+        let row = RequestRow {
+            index: self.counts.requests - 1,
+            source: request.source,
+            op: request.op,
+            lba: request.lba,
+            sectors: request.sectors,
+            arrival_ns: since(times.arrival),
+            start_ns: since(times.start),
+            end_ns: since(times.end),
+        };
+        self.observer.request(&row)
+    }
+
+    /// The device, what was counted, and (in check mode) what the host expects to read back.
+    pub fn into_parts(self) -> (D, HostCounts, Option<Shadow>) {
+        (self.device, self.counts, self.shadow)
+    }
+}

@@ -1,1 +1,140 @@
-//! Translation layers: one file a published scheme.
+//! Translation layers: where an LBA lies, and what it takes to write it there.
+//!
+//! Each file below is one published scheme; the paper is named at its head. A layer knows nothing of engines, queues or
+//! time: it reads and writes through [`Disk`] and keeps its own books. To add one, write a file and add a line to
+//! [`LAYERS`]; the command line, the shadow test, the golden test, the benchmark and the docs read that table.
+
+mod in_place;
+pub mod parameter;
+mod rmw;
+mod set_assoc;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error, Fault};
+use crate::medium::Buf;
+use crate::medium::interference::Form;
+use crate::units::{Lba, Pba};
+
+pub use parameter::{Kind, Parameter, Parameters, Scalar};
+
+/// How urgent a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Due before the next request.
+    Must,
+    /// Merely helps, while nothing waits.
+    Spare,
+}
+
+/// A translation layer. The disk is an argument, never a field: state and platters apart.
+pub trait Layer: Send {
+    /// Where the platters' sectors go; `host_sectors` bounds every LBA below.
+    fn capacity(&self) -> Capacity;
+
+    /// Reads `n` sectors from `lba` on into the first `n` sectors of `out`.
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult;
+
+    /// Writes the first `n` sectors of `data` at `lba`; returns when the host is answered.
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult;
+
+    /// Drops `n` sectors from `lba` on: what they hold need not be kept.
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult;
+
+    /// Makes all that was written durable.
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        disk.flush()
+    }
+
+    /// Does one stage of what is due or helps; returns whether there was any.
+    fn step(&mut self, _disk: &mut Disk, _need: Need) -> DiskResult<bool> {
+        Ok(false)
+    }
+
+    /// Where `lba` lies now.
+    fn locate(&self, lba: Lba) -> Pba;
+
+    /// Checks the layer's own books, in full: one valid place for each LBA, counts agree, guards kept.
+    fn check(&self, disk: &Disk) -> DiskResult;
+
+    /// Memory of the maps, in bytes.
+    fn map_bytes(&self) -> u64 {
+        0
+    }
+
+    /// What the timeline shows of the layer.
+    fn gauges(&self) -> Gauges {
+        Gauges::default()
+    }
+
+    /// The layer's own counters, by the names in INTERFACE.
+    fn stats(&self) -> BTreeMap<String, Scalar> {
+        BTreeMap::new()
+    }
+
+    /// Counting starts anew (after warm-up).
+    fn reset_stats(&mut self) {}
+}
+
+/// Where the platters' sectors go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// All sectors on the platters.
+    pub raw_sectors: u64,
+    /// Offered to the host.
+    pub host_sectors: u64,
+    /// The persistent cache.
+    pub cache_sectors: u64,
+    /// Lost to guards and to rounding at region and recording-zone ends.
+    pub guard_sectors: u64,
+    /// Spare and scratch space.
+    pub spare_sectors: u64,
+}
+
+/// What a layer shows of its state over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gauges {
+    /// Share of the persistent cache in use, 0 to 1; `None` without one.
+    pub cache_fill: Option<f64>,
+    /// Others, by name.
+    pub others: Vec<(&'static str, f64)>,
+}
+
+/// A published scheme: its name, what it takes, and how it is built.
+pub struct LayerSpec {
+    /// The name on the command line and in results.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub paper: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    /// The forms of interference that it copes with.
+    pub copes_with: &'static [Form],
+    /// Builds it on an empty drive.
+    pub build: fn(&Drive, &Parameters) -> Result<Box<dyn Layer>, Error>,
+}
+
+/// Every layer.
+pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC];
+
+/// The conventional disk, baseline of every comparison.
+pub const BASELINE: &str = "in-place";
+
+/// The layer called `name`.
+pub fn find(name: &str) -> Result<&'static LayerSpec, Error> {
+    LAYERS.iter().find(|spec| spec.name == name).ok_or_else(|| {
+        let names: Vec<&str> = LAYERS.iter().map(|spec| spec.name).collect();
+        Error::Usage(format!("no layer is called '{name}': there are {}", names.join(", ")))
+    })
+}
+
+/// A check found the layer's books wrong.
+fn inconsistent(message: String) -> DiskResult {
+    Err(Box::new(Fault::Inconsistent(message)))
+}

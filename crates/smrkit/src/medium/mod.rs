@@ -1,3 +1,179 @@
-//! What is on the platters: interference, and the three contents of a sector.
+//! What is on the platters: nothing, stamps, or bytes.
+//!
+//! One layer source serves all three, since layers move [`Buf`]s and never look inside. The shingling law is applied
+//! here, on every write, whatever the sectors hold.
 
 pub mod interference;
+pub mod stamps;
+
+use std::io;
+
+use crate::error::{DiskResult, Fault};
+use crate::geometry::Geometry;
+use crate::units::{Pba, SECTOR_BYTES};
+use interference::Interference;
+pub use stamps::{Damage, Stamp, Stamps};
+
+/// What sectors hold.
+pub enum Medium {
+    /// Nothing: only time is of interest.
+    NoData,
+    /// Which write put it there.
+    Stamps(Stamps),
+    /// Real bytes.
+    Bytes(Box<dyn Backing>),
+}
+
+/// A store of real bytes: a file, a partition, or memory.
+pub trait Backing: Send {
+    /// Fills `bytes` from the sector `pba` on; never written sectors read as zeros.
+    fn read(&self, pba: Pba, bytes: &mut [u8]) -> io::Result<()>;
+    /// Stores `bytes` from the sector `pba` on.
+    fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()>;
+    /// Makes everything written durable.
+    fn flush(&mut self) -> io::Result<()>;
+}
+
+/// What a destroyed sector reads as on a disk of bytes.
+pub const DESTROYED_BYTE: u8 = 0xDB;
+
+impl Medium {
+    /// Reads `n` sectors from `pba` into `buf` from sector `at` on.
+    #[inline]
+    pub fn read(&self, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> DiskResult {
+        match (self, buf) {
+            (Medium::NoData, _) => Ok(()),
+            (Medium::Stamps(stamps), Buf::Stamps(out)) => {
+                stamps.read(pba, &mut out[range(at, n)]);
+                Ok(())
+            }
+            (Medium::Bytes(backing), Buf::Bytes(out)) => {
+                backing.read(pba, &mut out[range(at * SECTOR_BYTES, n * SECTOR_BYTES)]).map_err(io_fault)
+            }
+            _ => unreachable!("a buffer of another medium"),
+        }
+    }
+
+    /// Writes `n` sectors at `pba` from `buf`, sector `at` on, and destroys what the law says.
+    #[inline]
+    pub fn write(
+        &mut self,
+        law: &Interference,
+        geometry: &Geometry,
+        pba: Pba,
+        n: u64,
+        buf: &Buf,
+        at: u64,
+    ) -> DiskResult {
+        match (self, buf) {
+            (Medium::NoData, _) => Ok(()),
+            (Medium::Stamps(stamps), Buf::Stamps(data)) => {
+                stamps.write(law, geometry, pba, &data[range(at, n)]);
+                Ok(())
+            }
+            (Medium::Bytes(backing), Buf::Bytes(data)) => {
+                backing.write(pba, &data[range(at * SECTOR_BYTES, n * SECTOR_BYTES)]).map_err(io_fault)?;
+                destroy_bytes(backing.as_mut(), law, geometry, pba, n)
+            }
+            _ => unreachable!("a buffer of another medium"),
+        }
+    }
+
+    /// Room for `n` sectors of what this medium holds.
+    pub fn buf(&self, n: u64) -> Buf {
+        match self {
+            Medium::NoData => Buf::NoData,
+            Medium::Stamps(_) => Buf::Stamps(vec![0; n as usize]),
+            Medium::Bytes(_) => Buf::Bytes(vec![0; (n * SECTOR_BYTES) as usize]),
+        }
+    }
+}
+
+fn destroy_bytes(
+    backing: &mut dyn Backing,
+    law: &Interference,
+    geometry: &Geometry,
+    pba: Pba,
+    n: u64,
+) -> DiskResult {
+    let mut result = Ok(());
+    law.destroyed(geometry, pba, n, |at, sectors| {
+        if result.is_ok() {
+            result = backing.write(at, &vec![DESTROYED_BYTE; (sectors * SECTOR_BYTES) as usize]);
+        }
+    });
+    result.map_err(io_fault)
+}
+
+fn io_fault(error: io::Error) -> Box<Fault> {
+    Box::new(Fault::Io(error))
+}
+
+fn range(at: u64, n: u64) -> std::ops::Range<usize> {
+    at as usize..(at + n) as usize
+}
+
+/// Sectors on their way: nothing, stamps, or bytes, as the medium holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Buf {
+    /// Nothing.
+    NoData,
+    /// A stamp a sector.
+    Stamps(Vec<u64>),
+    /// 512 bytes a sector.
+    Bytes(Vec<u8>),
+}
+
+impl Buf {
+    /// Makes room for at least `n` sectors; what was there stays.
+    pub fn room(&mut self, n: u64) {
+        match self {
+            Buf::NoData => {}
+            Buf::Stamps(v) if v.len() < n as usize => v.resize(n as usize, 0),
+            Buf::Bytes(v) if v.len() < (n * SECTOR_BYTES) as usize => v.resize((n * SECTOR_BYTES) as usize, 0),
+            _ => {}
+        }
+    }
+
+    /// Overlays `count` sectors of `from`, its sector `first` on, over this from sector `at` on.
+    pub fn put(&mut self, at: u64, from: &Buf, first: u64, count: u64) {
+        match (self, from) {
+            (Buf::NoData, Buf::NoData) => {}
+            (Buf::Stamps(to), Buf::Stamps(from)) => to[range(at, count)].copy_from_slice(&from[range(first, count)]),
+            (Buf::Bytes(to), Buf::Bytes(from)) => {
+                let bytes = |sector: u64| range(sector * SECTOR_BYTES, count * SECTOR_BYTES);
+                to[bytes(at)].copy_from_slice(&from[bytes(first)]);
+            }
+            _ => unreachable!("buffers of different media"),
+        }
+    }
+}
+
+/// Bytes held in memory, for tests and small images.
+#[derive(Default)]
+pub struct MemoryBacking {
+    bytes: Vec<u8>,
+}
+
+impl Backing for MemoryBacking {
+    fn read(&self, pba: Pba, bytes: &mut [u8]) -> io::Result<()> {
+        let from = ((pba.0 * SECTOR_BYTES) as usize).min(self.bytes.len());
+        let known = bytes.len().min(self.bytes.len() - from);
+        bytes[..known].copy_from_slice(&self.bytes[from..from + known]);
+        bytes[known..].fill(0);
+        Ok(())
+    }
+
+    fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()> {
+        let from = (pba.0 * SECTOR_BYTES) as usize;
+        if self.bytes.len() < from + bytes.len() {
+            self.bytes.resize(from + bytes.len(), 0);
+        }
+        self.bytes[from..from + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,3 +1,8 @@
 //! What a run says: the result file, and the counters and distributions behind it.
 
 pub mod outcome;
+pub mod histogram;
+pub mod timeline;
+pub mod counts;
+pub mod verdict;
+pub mod rows;

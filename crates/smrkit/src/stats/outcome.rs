@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::layer::{Capacity, Scalar};
+
 /// The file: one record a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcomes {
@@ -78,6 +80,8 @@ pub struct Outcome {
     pub busy_ns: u64,
     /// From the first counted arrival to the last answer.
     pub elapsed_ns: u64,
+    /// From the first counted arrival to the last.
+    pub arrivals_ns: u64,
     /// Memory of the layer's maps at the end.
     pub map_bytes: u64,
     /// Uninterrupted stretches of destaging and cleaning.
@@ -197,21 +201,6 @@ pub struct Cleaning {
     pub max_ns: u64,
 }
 
-/// Where the platters' sectors go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capacity {
-    /// All sectors on the platters.
-    pub raw_sectors: u64,
-    /// Offered to the host.
-    pub host_sectors: u64,
-    /// The persistent cache.
-    pub cache_sectors: u64,
-    /// Lost to guards and to rounding at region and recording-zone ends.
-    pub guard_sectors: u64,
-    /// Spare and scratch space.
-    pub spare_sectors: u64,
-}
-
 /// The course of time, in equal windows from the first counted arrival.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
@@ -278,20 +267,4 @@ pub struct Verdict {
     pub baseline_overloaded: bool,
     /// One sentence that a person can act on.
     pub text: String,
-}
-
-/// A value of a parameter or counter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Scalar {
-    /// On or off.
-    Bool(bool),
-    /// A whole number.
-    Int(u64),
-    /// A fraction.
-    Float(f64),
-    /// A word.
-    Text(String),
-    /// A list of counts (such as `track_updates`).
-    List(Vec<u64>),
 }

@@ -1,0 +1,54 @@
+//! When requests arrive: as commands are answered (closed loop), or by the trace's clock (open loop).
+
+use std::collections::VecDeque;
+
+use super::settings::{Arrival, Settings};
+use crate::units::Nanos;
+
+/// Gives each request its moment of arrival.
+pub enum Arrivals {
+    /// The moments at which commands were answered and not yet followed by another.
+    Closed {
+        /// One moment for each command that may be outstanding.
+        free: VecDeque<Nanos>,
+        /// The pause after an answer.
+        think: Nanos,
+    },
+    /// The trace's times from `origin` on, stretched by `scale`.
+    Open {
+        /// The moment of the trace's time 0.
+        origin: Nanos,
+        /// The factor.
+        scale: f64,
+    },
+}
+
+impl Arrivals {
+    /// Arrivals from the moment `now` on.
+    pub fn new(settings: &Settings, now: Nanos) -> Arrivals {
+        match settings.arrival {
+            Arrival::FlatOut => {
+                Arrivals::Closed { free: vec![now; settings.depth as usize].into(), think: settings.think }
+            }
+            Arrival::Trace => Arrivals::Open { origin: now, scale: settings.time_scale },
+        }
+    }
+
+    /// The arrival of the next request, whose time in the trace is `time`.
+    #[inline]
+    pub fn next(&mut self, time: Nanos) -> Nanos {
+        match self {
+            Arrivals::Closed { free, .. } => free.pop_front().expect("no more outstanding than the depth"),
+            Arrivals::Open { origin, scale } if *scale == 1.0 => *origin + time,
+            Arrivals::Open { origin, scale } => *origin + Nanos((time.0 as f64 * *scale).round() as u64),
+        }
+    }
+
+    /// A request was answered at `end`.
+    #[inline]
+    pub fn answered(&mut self, end: Nanos) {
+        if let Arrivals::Closed { free, think } = self {
+            free.push_back(end + *think);
+        }
+    }
+}

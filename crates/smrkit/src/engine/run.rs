@@ -1,0 +1,163 @@
+//! One run: a drive, a layer, settings and requests; out comes an outcome.
+
+use super::settings::Settings;
+use super::{Engine, Observer};
+use crate::device::Single;
+use crate::disk::{Disk, Recorder};
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::layer::{Layer, LayerSpec, Parameters};
+use crate::medium::{Medium, Stamps};
+use crate::request::Source;
+use crate::stats::counts::HostCounts;
+use crate::stats::outcome::{ByCause, Cleaning, Commands, Outcome, Surface, Verdict};
+use crate::stats::timeline::TimelineBuilder;
+use crate::tally::{Cause, Counter, Tally};
+use crate::units::Nanos;
+
+/// What is to be run.
+#[derive(Clone)]
+pub struct Run<'a> {
+    /// The drive.
+    pub drive: &'a Drive,
+    /// The layer.
+    pub layer: &'static LayerSpec,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// Arrivals, queue, state before.
+    pub settings: Settings,
+}
+
+impl Run<'_> {
+    /// Sectors that the layer offers on this drive.
+    pub fn host_sectors(&self) -> Result<u64, Error> {
+        Ok((self.layer.build)(self.drive, &self.parameters)?.capacity().host_sectors)
+    }
+
+    /// Runs the requests of `source`. The names of trace or workload, and what a comparison tells, are left to the
+    /// caller.
+    pub fn execute(
+        &self,
+        source: &mut dyn Source,
+        observer: &mut dyn Observer,
+        recorder: Option<Box<dyn Recorder>>,
+        timeline: TimelineBuilder,
+    ) -> Result<Outcome, Error> {
+        let medium = match self.settings.check {
+            true => Medium::Stamps(Stamps::new()),
+            false => Medium::NoData,
+        };
+        let layer = (self.layer.build)(self.drive, &self.parameters)?;
+        let mut disk = Disk::new(self.drive, medium);
+        disk.record(recorder);
+        let mut engine =
+            Engine::new(Single::new(disk, layer), self.settings, HostCounts::new(timeline), observer);
+        let finished = engine.run(source)?;
+        let (mut device, counts, shadow) = engine.into_parts();
+        let outcome = Outcome { interrupted: !finished, ..self.outcome(&device, counts) };
+        device.disk.record(None);
+        if let Some(mut shadow) = shadow {
+            shadow.finish(&mut device)?;
+        }
+        Ok(outcome)
+    }
+
+    fn outcome(&self, device: &Single, counts: HostCounts) -> Outcome {
+        let tally = device.disk.tally();
+        let layer = device.layer.as_ref();
+        let latency_ns = counts.latencies();
+        let (commands, adjusted) = commands(&counts, tally);
+        let physical_written_sectors = by_cause(|cause| tally.writes(cause).sectors);
+        let excess = (adjusted.physical_write + adjusted.physical_read) as f64 - adjusted.host_read as f64;
+        Outcome {
+            layer: self.layer.name.into(),
+            drive: self.drive.name.clone(),
+            parameters: self.parameters.values().clone(),
+            engine: self.settings.describe(),
+            seed: self.settings.seed,
+            requests: counts.requests,
+            host_read_sectors: counts.read_sectors,
+            host_written_sectors: counts.written_sectors,
+            physical_read_sectors: by_cause(|cause| tally.reads(cause).sectors),
+            physical_written_sectors,
+            busy_by_cause_ns: by_cause(|cause| tally.reads(cause).ns + tally.writes(cause).ns),
+            commands,
+            adjusted,
+            write_overloading: ratio(excess, adjusted.host_write),
+            write_amplification: ratio(physical_written_sectors.total as f64, counts.written_sectors),
+            latency_ns,
+            wait_ns: counts.wait_ns,
+            service_ns: counts.service_ns,
+            busy_ns: tally.busy().0,
+            elapsed_ns: counts.elapsed().0,
+            arrivals_ns: counts.last_arrival.since(counts.begin).0,
+            map_bytes: layer.map_bytes(),
+            cleaning: cleaning(tally),
+            capacity: layer.capacity(),
+            surface: surface(tally),
+            layer_stats: layer.stats(),
+            verdict: verdict(&counts, latency_ns.all.max),
+            ..finish(counts, layer)
+        }
+    }
+}
+
+fn finish(counts: HostCounts, layer: &dyn Layer) -> Outcome {
+    let (latency_histogram, timeline) = counts.finish(&layer.gauges());
+    Outcome { latency_histogram, timeline, ..Outcome::default() }
+}
+
+fn ratio(over: f64, under: u64) -> Option<f64> {
+    (under > 0).then(|| over / under as f64)
+}
+
+fn by_cause(of: impl Fn(Cause) -> u64) -> ByCause {
+    let [host, destage, clean, map] = Cause::ALL.map(of);
+    ByCause { total: host + destage + clean + map, host, destage, clean, map }
+}
+
+/// Commands of any length, and by Cassuto's count.
+fn commands(counts: &HostCounts, tally: &Tally) -> (Commands, Commands) {
+    let read = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.reads(cause))).total;
+    let write = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.writes(cause))).total;
+    let commands = Commands { physical_read: read(|c| c.commands), physical_write: write(|c| c.commands), ..counts.commands };
+    let adjusted = Commands { physical_read: read(|c| c.adjusted), physical_write: write(|c| c.adjusted), ..counts.adjusted };
+    (commands, adjusted)
+}
+
+fn cleaning(tally: &Tally) -> Cleaning {
+    let counters = [Cause::Destage, Cause::Clean].map(|cause| [tally.reads(cause), tally.writes(cause)]);
+    let sum = |of: fn(&Counter) -> u64| counters.iter().flatten().map(|counter| of(counter)).sum();
+    let (count, longest) = tally.stretches();
+    Cleaning { count, sectors: sum(|c| c.sectors), ns: sum(|c| c.ns), max_ns: longest.0 }
+}
+
+fn surface(tally: &Tally) -> Surface {
+    let (parts, part_sectors) = tally.surface();
+    let of = |cause: Cause| parts.iter().map(|part| part[cause as usize]).collect();
+    Surface {
+        part_sectors,
+        host: of(Cause::Host),
+        destage: of(Cause::Destage),
+        clean: of(Cause::Clean),
+        map: of(Cause::Map),
+    }
+}
+
+/// The part of the plain answer that the run alone tells.
+fn verdict(counts: &HostCounts, longest_stall_ns: u64) -> Verdict {
+    let rate = |bytes: u64, time: Nanos| if time > Nanos::ZERO { bytes as f64 / time.as_secs() } else { 0.0 };
+    let total = counts.host_bytes();
+    let (full, before) = counts.cache_full.unwrap_or((counts.end, total));
+    let until = full.since(counts.begin);
+    let after = rate(total - before, counts.end.since(full));
+    Verdict {
+        cache_full_at_s: counts.cache_full.map(|_| until.as_secs()),
+        rate_before_bytes_per_s: rate(before, until),
+        rate_after_bytes_per_s: counts.cache_full.map(|_| after),
+        longest_stall_ns,
+        stalls_over_7s: counts.stalls_over_7s,
+        stalls_over_30s: counts.stalls_over_30s,
+        ..Verdict::default()
+    }
+}

@@ -1,0 +1,129 @@
+//! How requests arrive, how they are ordered, and what state they find.
+
+use crate::error::Error;
+use crate::stats::outcome::EngineSettings;
+use crate::units::Nanos;
+
+/// When requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// As soon as one of the commands outstanding is answered (closed loop).
+    FlatOut,
+    /// At the trace's own times (open loop).
+    Trace,
+}
+
+/// The order of waiting commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// First come, first served.
+    Fcfs,
+    /// In the direction of the head's movement, then back (LOOK).
+    Elevator,
+    /// Shortest positioning time first.
+    Sptf,
+}
+
+/// The state of the disk before the first request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Prefill {
+    /// Never written.
+    None,
+    /// Every LBA written once, in order.
+    Sequential,
+    /// Random 4 KiB writes until this share of the persistent cache is in use (of the capacity, where there is none).
+    Random(f64),
+}
+
+/// Settings of a run, with the defaults of the command line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// When requests arrive.
+    pub arrival: Arrival,
+    /// Commands outstanding, at least 1.
+    pub depth: u32,
+    /// Pause between an answer and the next request.
+    pub think: Nanos,
+    /// Factor on the trace's times.
+    pub time_scale: f64,
+    /// The order of waiting commands.
+    pub queue: Queue,
+    /// The state before.
+    pub prefill: Prefill,
+    /// Requests served before counting begins.
+    pub warmup: u64,
+    /// Take addresses modulo the capacity.
+    pub fold: bool,
+    /// Verify every read.
+    pub check: bool,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            arrival: Arrival::FlatOut,
+            depth: 1,
+            think: Nanos::ZERO,
+            time_scale: 1.0,
+            queue: Queue::Fcfs,
+            prefill: Prefill::None,
+            warmup: 0,
+            fold: false,
+            check: false,
+            seed: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// Refuses what makes no sense, with the remedy.
+    pub fn validate(&self) -> Result<(), Error> {
+        let wrong = |message: &str| Err(Error::Usage(message.into()));
+        if self.depth == 0 || self.depth > 65_536 {
+            return wrong("--depth takes the number of commands outstanding, from 1 to 65536");
+        }
+        if !(self.time_scale > 0.0 && self.time_scale <= 1e9) {
+            return wrong("--time-scale takes a factor above 0 and at most 1e9");
+        }
+        if self.arrival == Arrival::Trace && self.think > Nanos::ZERO {
+            return wrong("--think belongs to a closed loop: leave it out, or use --arrival flat-out");
+        }
+        if self.queue != Queue::Fcfs && self.depth == 1 {
+            return wrong("a queue of depth 1 has nothing to order: add --depth 32, or use --queue fcfs");
+        }
+        if let Prefill::Random(share) = self.prefill
+            && !(0.0..=1.0).contains(&share)
+        {
+            return wrong("--prefill random:SHARE takes a share from 0 to 1");
+        }
+        Ok(())
+    }
+
+    /// As the result file shows them.
+    pub fn describe(&self) -> EngineSettings {
+        EngineSettings {
+            arrival: match self.arrival {
+                Arrival::FlatOut => "flat-out".into(),
+                Arrival::Trace => "trace".into(),
+            },
+            depth: self.depth,
+            think_ns: self.think.0,
+            time_scale: self.time_scale,
+            queue: match self.queue {
+                Queue::Fcfs => "fcfs".into(),
+                Queue::Elevator => "elevator".into(),
+                Queue::Sptf => "sptf".into(),
+            },
+            prefill: match self.prefill {
+                Prefill::None => "none".into(),
+                Prefill::Sequential => "sequential".into(),
+                Prefill::Random(share) => format!("random:{share}"),
+            },
+            warmup: self.warmup,
+            fold: self.fold,
+            check: self.check,
+        }
+    }
+}

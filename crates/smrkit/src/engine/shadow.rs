@@ -1,0 +1,104 @@
+//! Check mode: what the host wrote last, sector by sector, against what it gets back.
+//!
+//! It stands apart from the layers that it checks. A damaged sector is found at the end of the request that damaged it,
+//! not when somebody happens to read it.
+
+use std::collections::HashMap;
+
+use crate::device::Device;
+use crate::error::{DiskResult, Fault};
+use crate::medium::{Buf, Damage, Stamp};
+use crate::request::{Op, Request};
+use crate::units::Lba;
+
+/// Requests between two full checks of a layer's books.
+const FULL_CHECK_EVERY: u64 = 1000;
+
+const PAGE: u64 = 512;
+
+/// What the host expects of each sector.
+#[derive(Default)]
+pub struct Shadow {
+    /// The stamp of the last write to each LBA; 0 where the host owns nothing.
+    pages: HashMap<u64, Box<[u64; PAGE as usize]>>,
+    writes: u64,
+    requests: u64,
+}
+
+impl Shadow {
+    fn expected(&self, lba: Lba) -> Stamp {
+        self.pages.get(&(lba.0 / PAGE)).map_or(Stamp(0), |page| Stamp(page[(lba.0 % PAGE) as usize]))
+    }
+
+    fn expect(&mut self, lba: Lba, stamp: Stamp) {
+        let page = self.pages.entry(lba.0 / PAGE).or_insert_with(|| Box::new([0; PAGE as usize]));
+        page[(lba.0 % PAGE) as usize] = stamp.0;
+    }
+
+    /// Serves a request as the device does, and verifies it.
+    pub fn serve(
+        &mut self,
+        request: &Request,
+        serve: impl FnOnce(&mut Buf) -> DiskResult,
+    ) -> DiskResult {
+        let n = u64::from(request.sectors);
+        let mut buf = Buf::Stamps(vec![0; n as usize]);
+        if request.op == Op::Write {
+            self.writes += 1;
+            buf = Buf::Stamps((0..n).map(|i| Stamp::new(request.lba + i, self.writes).0).collect());
+        }
+        serve(&mut buf)?;
+        let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
+        for (i, &stamp) in stamps.iter().enumerate() {
+            let lba = request.lba + i as u64;
+            match request.op {
+                Op::Read => self.verify(lba, Stamp(stamp))?,
+                Op::Write => self.expect(lba, Stamp(stamp)),
+                Op::Discard => self.expect(lba, Stamp(0)),
+                Op::Flush => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn verify(&self, lba: Lba, found: Stamp) -> DiskResult {
+        let expected = self.expected(lba);
+        if expected.0 == 0 || expected == found {
+            return Ok(());
+        }
+        Err(Box::new(Fault::Stale { lba, found: found.version(), expected: expected.version() }))
+    }
+
+    /// Whether anything that the host still owns has been damaged, and now and then the layer's own books.
+    pub fn after(&mut self, device: &mut impl Device) -> DiskResult {
+        for damage in device.take_damages() {
+            if self.expected(damage.was.lba()) == damage.was {
+                let Damage { pba, was, by } = damage;
+                return Err(Box::new(Fault::Damaged { lba: was.lba(), pba, by }));
+            }
+        }
+        self.requests += 1;
+        if self.requests.is_multiple_of(FULL_CHECK_EVERY) {
+            device.check()?;
+        }
+        Ok(())
+    }
+
+    /// At the end: everything that the host owns is read back, and the layer's books are checked in full.
+    pub fn finish(&mut self, device: &mut impl Device) -> DiskResult {
+        device.check()?;
+        let mut pages: Vec<u64> = self.pages.keys().copied().collect();
+        pages.sort_unstable();
+        for page in pages {
+            let first = Lba(page * PAGE);
+            let n = PAGE.min(device.host_sectors() - first.0);
+            let mut buf = Buf::Stamps(vec![0; n as usize]);
+            device.serve(&Request::new(Op::Read, first, n as u32), &mut buf)?;
+            let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
+            for (i, &stamp) in stamps.iter().enumerate() {
+                self.verify(first + i as u64, Stamp(stamp))?;
+            }
+        }
+        Ok(())
+    }
+}

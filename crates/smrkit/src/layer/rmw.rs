@@ -1,0 +1,368 @@
+//! Pure read-modify-write: Cassuto et al., MSST 2010, section II.B.
+//!
+//! LBAs lie in order in guarded regions. A write that would destroy valid data reads a portion of the region, merges, and
+//! writes the portion back: the smallest one that protects valid data, the region's tail, or the whole region. With
+//! `hold`, that many regions stay open in memory and are rewritten when another takes their place (the array study's
+//! "band held open"); what they hold is lost with the power.
+
+use std::collections::BTreeMap;
+
+use super::{Capacity, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::extent_map::ExtentMap;
+use crate::geometry::Regions;
+use crate::medium::Buf;
+use crate::medium::interference::Form;
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+
+pub(super) const SPEC: LayerSpec = LayerSpec {
+    name: "rmw",
+    summary: "Regions updated in place: what a write would destroy is read first and written back with it.",
+    paper: "Cassuto et al. 2010, section II.B",
+    parameters: &[
+        Parameter {
+            key: "region_sectors",
+            kind: Kind::Count(8, 1 << 30),
+            default: "50000",
+            summary: "Sectors of a region, its guard not counted.",
+        },
+        Parameter {
+            key: "portion",
+            kind: Kind::Word(&["smallest", "tail", "region"]),
+            default: "smallest",
+            summary: "What is rewritten: the least that protects valid data, all to the region's end, or the region.",
+        },
+        Parameter {
+            key: "hold",
+            kind: Kind::Count(0, 1024),
+            default: "0",
+            summary: "Regions held open in memory; they are rewritten when another takes their place, or on a flush.",
+        },
+    ],
+    copes_with: &Form::ALL,
+    build: |drive, parameters| Ok(Box::new(Rmw::new(drive, parameters)?)),
+};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Portion {
+    Smallest,
+    Tail,
+    Region,
+}
+
+struct Rmw {
+    regions: Regions,
+    region_sectors: u64,
+    portion: Portion,
+    capacity: Capacity,
+    /// LBAs that hold data of the host; each maps to its own PBA, so that runs join.
+    valid: ExtentMap,
+    /// LBAs ever written: a second write to one wears the tracks before it.
+    written: ExtentMap,
+    hold: usize,
+    /// Regions open in memory, the least recently used first.
+    held: Vec<Held>,
+    requests: u64,
+    rewrites: u64,
+    rewritten_sectors: u64,
+    first_rewrite: Option<u64>,
+}
+
+/// A region open in memory: what was written to it and is not on the platters yet.
+struct Held {
+    region: u64,
+    data: Buf,
+    /// Sectors of the region that `data` holds, as (first, end), apart and ascending.
+    dirty: Vec<(u64, u64)>,
+}
+
+impl Rmw {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<Rmw, Error> {
+        let region_sectors = parameters.int("region_sectors");
+        let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
+        let capacity = Capacity {
+            raw_sectors: drive.geometry.sectors(),
+            host_sectors: regions.count() * region_sectors,
+            guard_sectors: regions.guard_sectors(),
+            ..Capacity::default()
+        };
+        let portion = match parameters.word("portion") {
+            "tail" => Portion::Tail,
+            "region" => Portion::Region,
+            _ => Portion::Smallest,
+        };
+        Ok(Rmw {
+            regions,
+            region_sectors,
+            portion,
+            capacity,
+            valid: ExtentMap::new(),
+            written: ExtentMap::new(),
+            hold: parameters.int("hold") as usize,
+            held: Vec::new(),
+            requests: 0,
+            rewrites: 0,
+            rewritten_sectors: 0,
+            first_rewrite: None,
+        })
+    }
+
+    fn place(&self, lba: Lba) -> Pba {
+        self.regions.start(lba.0 / self.region_sectors) + lba.0 % self.region_sectors
+    }
+
+    /// Cuts `n` sectors from `lba` on at region ends: (region, first sector in it, sectors, offset from `lba`).
+    fn by_region(&self, lba: Lba, n: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> + use<> {
+        let size = self.region_sectors;
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            let (region, first) = ((lba.0 + done) / size, (lba.0 + done) % size);
+            let count = (n - done).min(size - first);
+            let piece = (region, first, count, done);
+            done += count;
+            (count > 0).then_some(piece)
+        })
+    }
+
+    /// The sectors of a region that must be rewritten together with a write of `first..end`.
+    fn portion(&self, disk: &Disk, region: u64, first: u64, end: u64) -> (u64, u64) {
+        if self.portion == Portion::Region {
+            return (0, self.region_sectors);
+        }
+        let (mut from, mut to) = (first, end);
+        loop {
+            let before = (from, to);
+            to = self.reach_downstream(disk, region, from, to);
+            from = self.reach_upstream(disk, Lba(region * self.region_sectors), from, to);
+            if (from, to) == before {
+                return before;
+            }
+        }
+    }
+
+    /// Where rewriting must begin, so that no sector upstream sees a second write after its own.
+    fn reach_upstream(&self, disk: &Disk, base: Lba, first: u64, end: u64) -> u64 {
+        let reach = disk.interference().upstream();
+        if reach == 0 || self.written.mapped(base + first, end - first).next().is_none() {
+            return first;
+        }
+        let mut from = first;
+        while from > 0 {
+            let window = from.saturating_sub(reach);
+            match self.valid.mapped(base + window, from - window).next() {
+                Some((lba, ..)) => from = lba - base,
+                None => break,
+            }
+        }
+        from
+    }
+
+    /// Where rewriting must end, so that all valid data that it destroys on its way is within it.
+    fn reach_downstream(&self, disk: &Disk, region: u64, first: u64, mut end: u64) -> u64 {
+        let (base, start) = (Lba(region * self.region_sectors), self.regions.start(region));
+        let law = disk.interference();
+        loop {
+            let destroyed_from = law.downstream_start(disk.geometry(), start + first, end - first) - start;
+            let destroyed_to = law.downstream_end(disk.geometry(), start + first, end - first) - start;
+            let to = destroyed_to.min(self.region_sectors);
+            let from = destroyed_from.max(end);
+            if from >= to {
+                return end;
+            }
+            let Some((lba, ..)) = self.valid.mapped(base + from, to - from).last() else { return end };
+            if self.portion == Portion::Tail {
+                return self.region_sectors;
+            }
+            let rest = self.valid.pieces(lba, self.region_sectors - (lba - base));
+            end = lba - base + rest.take_while(|piece| piece.pba.is_some()).map(|piece| piece.sectors).sum::<u64>();
+        }
+    }
+
+    /// Writes the sectors `dirty` of a region, of which the first is sector `at` of `data`.
+    fn rewrite(&mut self, disk: &mut Disk, region: u64, dirty: &[(u64, u64)], data: &Buf, at: u64) -> DiskResult {
+        let (Some(&(first, _)), Some(&(_, end))) = (dirty.first(), dirty.last()) else { return Ok(()) };
+        let base = Lba(region * self.region_sectors);
+        let pba = self.regions.start(region);
+        let (from, to) = self.portion(disk, region, first, end);
+        if (from, to) == (first, end) && self.holes_are_empty(base, dirty) {
+            disk.write(pba + first, end - first, Cause::Host, data, at)?;
+        } else {
+            let mut buf = disk.buf(to - from);
+            disk.read(pba + from, to - from, Cause::Clean, &mut buf, 0)?;
+            for &(a, b) in dirty {
+                buf.put(a - from, data, at + (a - first), b - a);
+            }
+            disk.write(pba + from, to - from, Cause::Clean, &buf, 0)?;
+            self.rewrites += 1;
+            self.rewritten_sectors += to - from;
+            self.first_rewrite.get_or_insert(self.requests - 1);
+        }
+        self.written.insert(base + from, to - from, pba + from);
+        for &(a, b) in dirty {
+            self.valid.insert(base + a, b - a, pba + a);
+        }
+        Ok(())
+    }
+
+    fn holes_are_empty(&self, base: Lba, dirty: &[(u64, u64)]) -> bool {
+        dirty.windows(2).all(|pair| {
+            let (from, to) = (pair[0].1, pair[1].0);
+            self.valid.mapped(base + from, to - from).next().is_none()
+        })
+    }
+
+    /// The region open in memory, the most recently used one from now on; the one used longest ago makes room.
+    fn open(&mut self, disk: &mut Disk, region: u64) -> DiskResult<&mut Held> {
+        let held = match self.held.iter().position(|held| held.region == region) {
+            Some(at) => self.held.remove(at),
+            None => {
+                if self.held.len() == self.hold {
+                    self.close_oldest(disk)?;
+                }
+                Held { region, data: disk.buf(self.region_sectors), dirty: Vec::new() }
+            }
+        };
+        self.held.push(held);
+        Ok(self.held.last_mut().expect("just pushed"))
+    }
+
+    fn close_oldest(&mut self, disk: &mut Disk) -> DiskResult {
+        let held = self.held.remove(0);
+        let at = held.dirty.first().map_or(0, |&(first, _)| first);
+        self.rewrite(disk, held.region, &held.dirty, &held.data, at)
+    }
+}
+
+impl Held {
+    fn put(&mut self, first: u64, data: &Buf, at: u64, n: u64) {
+        self.data.put(first, data, at, n);
+        let (mut from, mut to) = (first, first + n);
+        self.dirty.retain(|&(a, b)| {
+            let apart = b < from || to < a;
+            if !apart {
+                (from, to) = (from.min(a), to.max(b));
+            }
+            apart
+        });
+        let at = self.dirty.partition_point(|&(a, _)| a < from);
+        self.dirty.insert(at, (from, to));
+    }
+
+    fn drop_sectors(&mut self, first: u64, end: u64) {
+        let kept = self.dirty.iter().flat_map(|&(a, b)| [(a, b.min(first)), (a.max(end), b)]);
+        self.dirty = kept.filter(|(a, b)| a < b).collect();
+    }
+
+    /// The parts of `first..end` in order: (first, end, whether memory holds it).
+    fn parts(&self, first: u64, end: u64) -> Vec<(u64, u64, bool)> {
+        let mut parts = Vec::new();
+        let mut at = first;
+        for &(a, b) in self.dirty.iter().filter(|&&(a, b)| a < end && first < b) {
+            let (a, b) = (a.max(first), b.min(end));
+            if at < a {
+                parts.push((at, a, false));
+            }
+            parts.push((a, b, true));
+            at = b;
+        }
+        if at < end {
+            parts.push((at, end, false));
+        }
+        parts
+    }
+}
+
+impl Layer for Rmw {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        self.requests += 1;
+        for (region, first, count, at) in self.by_region(lba, n) {
+            let pba = self.regions.start(region);
+            let Some(held) = self.held.iter().find(|held| held.region == region) else {
+                disk.read(pba + first, count, Cause::Host, out, at)?;
+                continue;
+            };
+            for (from, to, in_memory) in held.parts(first, first + count) {
+                match in_memory {
+                    true => out.put(at + (from - first), &held.data, from, to - from),
+                    false => disk.read(pba + from, to - from, Cause::Host, out, at + (from - first))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        self.requests += 1;
+        for (region, first, count, at) in self.by_region(lba, n) {
+            if self.hold > 0 {
+                self.open(disk, region)?.put(first, data, at, count);
+            } else {
+                self.rewrite(disk, region, &[(first, first + count)], data, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.valid.remove(lba, n);
+        for (region, first, count, _) in self.by_region(lba, n) {
+            if let Some(held) = self.held.iter_mut().find(|held| held.region == region) {
+                held.drop_sectors(first, first + count);
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        while !self.held.is_empty() {
+            self.close_oldest(disk)?;
+        }
+        disk.flush()
+    }
+
+    fn locate(&self, lba: Lba) -> Pba {
+        self.place(lba)
+    }
+
+    fn check(&self, _disk: &Disk) -> DiskResult {
+        for (lba, n, pba) in self.valid.mapped(Lba(0), self.capacity.host_sectors) {
+            if pba != self.place(lba) || lba.0 / self.region_sectors != (lba.0 + n - 1) / self.region_sectors {
+                return inconsistent(format!("LBA {lba} is not at its place in its region"));
+            }
+            if self.written.pieces(lba, n).any(|piece| piece.pba.is_none()) {
+                return inconsistent(format!("LBA {lba} is valid but was never written"));
+            }
+        }
+        match self.held.iter().find(|held| held.dirty.windows(2).any(|pair| pair[0].1 >= pair[1].0)) {
+            Some(held) => inconsistent(format!("region {} is held with overlapping runs", held.region)),
+            None if self.held.len() > self.hold => inconsistent(format!("{} regions are held", self.held.len())),
+            None => Ok(()),
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.valid.bytes() + self.written.bytes()
+    }
+
+    fn stats(&self) -> BTreeMap<String, Scalar> {
+        let mut stats = BTreeMap::from([
+            ("rewrites".to_string(), Scalar::Int(self.rewrites)),
+            ("rewritten_sectors".to_string(), Scalar::Int(self.rewritten_sectors)),
+        ]);
+        if let Some(request) = self.first_rewrite {
+            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
+        }
+        stats
+    }
+
+    fn reset_stats(&mut self) {
+        (self.requests, self.rewrites, self.rewritten_sectors, self.first_rewrite) = (0, 0, 0, None);
+    }
+}

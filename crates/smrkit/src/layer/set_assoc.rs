@@ -1,0 +1,244 @@
+//! The set-associative disk cache: Cassuto et al., "Indirection Systems for Shingled-Recording Disk Drives", MSST 2010,
+//! section IV, algorithms IV.1 to IV.3.
+//!
+//! The disk is cut into regions of equal size. The first M are the persistent cache; native region i is cached in
+//! cache region i mod M. Writes are appended there. When a cache region is full, every native region with sectors in it
+//! is read, merged and written back, one after another, while the host waits.
+
+use std::collections::BTreeMap;
+
+use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::extent_map::{ExtentMap, joined};
+use crate::geometry::Regions;
+use crate::medium::Buf;
+use crate::medium::interference::Form;
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+
+pub(super) const SPEC: LayerSpec = LayerSpec {
+    name: "set-assoc",
+    summary: "A persistent cache in which each region has its fixed place; a full cache region is merged home at once.",
+    paper: "Cassuto et al. 2010, section IV",
+    parameters: &[
+        Parameter {
+            key: "cache_percent",
+            kind: Kind::Percent(0.001, 50.0),
+            default: "1",
+            summary: "Share of the regions that form the persistent cache.",
+        },
+        Parameter {
+            key: "region_sectors",
+            kind: Kind::Count(8, 1 << 30),
+            default: "50000",
+            summary: "Sectors of a region, its guard not counted.",
+        },
+    ],
+    copes_with: &Form::ALL,
+    build: |drive, parameters| Ok(Box::new(SetAssoc::new(drive, parameters)?)),
+};
+
+struct SetAssoc {
+    regions: Regions,
+    region_sectors: u64,
+    /// M, the number of cache regions; they lie first.
+    caches: u64,
+    natives: u64,
+    capacity: Capacity,
+    map: ExtentMap,
+    /// Sectors appended to each cache region since it was last collected.
+    fill: Vec<u64>,
+    filled_sectors: u64,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    requests: u64,
+    collections: u64,
+    bands_cleaned: u64,
+    first_cleaning_request: Option<u64>,
+}
+
+impl SetAssoc {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<SetAssoc, Error> {
+        let region_sectors = parameters.int("region_sectors");
+        let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
+        let share = parameters.percent("cache_percent") / 100.0;
+        let caches = ((regions.count() as f64 * share).round() as u64).max(1);
+        if regions.count() <= caches {
+            return Err(Error::Impossible(format!(
+                "set-assoc: the drive holds {} regions of {region_sectors} sectors, too few for a cache of {caches} and \
+                 data beside it: lower set-assoc.region_sectors or take a larger drive",
+                regions.count()
+            )));
+        }
+        let natives = regions.count() - caches;
+        let capacity = Capacity {
+            raw_sectors: drive.geometry.sectors(),
+            host_sectors: natives * region_sectors,
+            cache_sectors: caches * region_sectors,
+            guard_sectors: regions.guard_sectors(),
+            spare_sectors: 0,
+        };
+        let fill = vec![0; caches as usize];
+        let (map, counts) = (ExtentMap::new(), Counts::default());
+        Ok(SetAssoc { regions, region_sectors, caches, natives, capacity, map, fill, filled_sectors: 0, counts })
+    }
+
+    fn native(&self, lba: Lba) -> Pba {
+        self.regions.start(self.caches + lba.0 / self.region_sectors) + lba.0 % self.region_sectors
+    }
+
+    fn cache_of(&self, lba: Lba) -> usize {
+        (lba.0 / self.region_sectors % self.caches) as usize
+    }
+
+    /// The part of `n` sectors from `lba` on that lies in the first one's region.
+    fn within_region(&self, lba: Lba, n: u64) -> u64 {
+        n.min(self.region_sectors - lba.0 % self.region_sectors)
+    }
+
+    /// Algorithm IV.1: appends to the cache region, which is collected first where it is full.
+    fn append(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<u64> {
+        let cache = self.cache_of(lba);
+        if self.fill[cache] == self.region_sectors {
+            self.collect(disk, cache)?;
+        }
+        let count = self.within_region(lba, n).min(self.region_sectors - self.fill[cache]);
+        let pba = self.regions.start(cache as u64) + self.fill[cache];
+        disk.write(pba, count, Cause::Host, data, at)?;
+        self.map.insert(lba, count, pba);
+        self.fill[cache] += count;
+        self.filled_sectors += count;
+        Ok(count)
+    }
+
+    /// Algorithm IV.2: read-modify-write of every native region that has sectors in the cache region.
+    fn collect(&mut self, disk: &mut Disk, cache: usize) -> DiskResult {
+        self.counts.collections += 1;
+        self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+        let start = self.regions.start(cache as u64);
+        let used = self.fill[cache];
+        let mut cached = disk.buf(used);
+        disk.read(start, used, Cause::Destage, &mut cached, 0)?;
+        let mut region = disk.buf(self.region_sectors);
+        for native in (cache as u64..self.natives).step_by(self.caches as usize) {
+            self.merge(disk, native, start, &cached, &mut region)?;
+        }
+        self.filled_sectors -= used;
+        self.fill[cache] = 0;
+        Ok(())
+    }
+
+    /// Merges what `cached` (a copy of the cache region at `start`) holds of a native region into it.
+    fn merge(&mut self, disk: &mut Disk, native: u64, start: Pba, cached: &Buf, region: &mut Buf) -> DiskResult {
+        let first = Lba(native * self.region_sectors);
+        let mut extents = self.map.mapped(first, self.region_sectors).peekable();
+        if extents.peek().is_none() {
+            return Ok(());
+        }
+        let home = self.regions.start(self.caches + native);
+        disk.read(home, self.region_sectors, Cause::Clean, region, 0)?;
+        for (lba, n, pba) in extents {
+            region.put(lba - first, cached, pba - start, n);
+        }
+        disk.write(home, self.region_sectors, Cause::Clean, region, 0)?;
+        self.map.remove(first, self.region_sectors);
+        self.counts.bands_cleaned += 1;
+        Ok(())
+    }
+}
+
+impl Layer for SetAssoc {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Algorithm IV.3, for runs of sectors.
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        self.counts.requests += 1;
+        joined(self.map.pieces(lba, n), |mut piece| {
+            if let Some(pba) = piece.pba {
+                return disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba);
+            }
+            while piece.sectors > 0 {
+                let count = self.within_region(piece.lba, piece.sectors);
+                disk.read(self.native(piece.lba), count, Cause::Host, out, piece.lba - lba)?;
+                piece.lba += count;
+                piece.sectors -= count;
+            }
+            Ok(())
+        })
+    }
+
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let mut done = 0;
+        while done < n {
+            done += self.append(disk, lba + done, n - done, data, done)?;
+        }
+        self.counts.requests += 1;
+        Ok(())
+    }
+
+    /// The cached copy is dropped; its room comes back with the next collection.
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.map.remove(lba, n);
+        Ok(())
+    }
+
+    fn locate(&self, lba: Lba) -> Pba {
+        self.map.get(lba).unwrap_or_else(|| self.native(lba))
+    }
+
+    fn check(&self, _disk: &Disk) -> DiskResult {
+        let mut valid = vec![0u64; self.caches as usize];
+        let mut seen = Vec::with_capacity(self.map.len());
+        for (lba, n, pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
+            let cache = self.cache_of(lba);
+            let start = self.regions.start(cache as u64);
+            if pba < start || pba + n > start + self.fill[cache] {
+                return inconsistent(format!("LBA {lba} is cached at PBA {pba}, outside cache region {cache}"));
+            }
+            valid[cache] += n;
+            seen.push((pba, n));
+        }
+        seen.sort_unstable();
+        if let Some(pair) = seen.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+            return inconsistent(format!("two LBAs are cached at PBA {}", pair[1].0));
+        }
+        if let Some(cache) = (0..valid.len()).find(|&c| valid[c] > self.fill[c] || self.fill[c] > self.region_sectors) {
+            return inconsistent(format!("cache region {cache} holds more than its fill of {}", self.fill[cache]));
+        }
+        match self.fill.iter().sum::<u64>() == self.filled_sectors {
+            true => Ok(()),
+            false => inconsistent("the sum of fills is wrong".into()),
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.map.bytes()
+    }
+
+    fn gauges(&self) -> Gauges {
+        let cache_fill = self.filled_sectors as f64 / self.capacity.cache_sectors as f64;
+        Gauges { cache_fill: Some(cache_fill), others: Vec::new() }
+    }
+
+    fn stats(&self) -> BTreeMap<String, Scalar> {
+        let mut stats = BTreeMap::from([
+            ("collections".to_string(), Scalar::Int(self.counts.collections)),
+            ("bands_cleaned".to_string(), Scalar::Int(self.counts.bands_cleaned)),
+        ]);
+        if let Some(request) = self.counts.first_cleaning_request {
+            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
+        }
+        stats
+    }
+
+    fn reset_stats(&mut self) {
+        self.counts = Counts::default();
+    }
+}

@@ -1,0 +1,141 @@
+//! Distribution of latencies, on the crate `hdrhistogram`: percentiles by nearest rank with a relative error of at most
+//! 0.01 %, count, mean and maximum exact.
+
+use hdrhistogram::Histogram;
+
+use super::outcome::{Histograms, Latencies, Latency};
+use crate::request::Op;
+
+/// Latencies of reads, writes, and the other requests.
+pub struct LatencyCounts {
+    read: Counts,
+    write: Counts,
+    other: Counts,
+}
+
+struct Counts {
+    histogram: Histogram<u64>,
+    sum_ns: u128,
+    max_ns: u64,
+}
+
+/// Four significant digits: values that differ by more than 0.01 % are told apart.
+const DIGITS: u8 = 4;
+
+impl Counts {
+    fn new() -> Counts {
+        let histogram = Histogram::new(DIGITS).expect("a number of digits that the crate takes");
+        Counts { histogram, sum_ns: 0, max_ns: 0 }
+    }
+
+    #[inline]
+    fn record(&mut self, latency_ns: u64) {
+        self.histogram.saturating_record(latency_ns);
+        self.sum_ns += u128::from(latency_ns);
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    fn add(&mut self, other: &Counts) {
+        self.histogram.add(&other.histogram).expect("a resizing histogram");
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    fn summary(&self) -> Latency {
+        let count = self.histogram.len();
+        if count == 0 {
+            return Latency::default();
+        }
+        let at = |percent: f64| self.histogram.value_at_percentile(percent).min(self.max_ns);
+        Latency {
+            count,
+            mean: ((self.sum_ns + u128::from(count) / 2) / u128::from(count)) as u64,
+            p50: at(50.0),
+            p90: at(90.0),
+            p95: at(95.0),
+            p99: at(99.0),
+            p99_5: at(99.5),
+            p99_9: at(99.9),
+            max: self.max_ns,
+        }
+    }
+
+    /// Coarse steps of a thirty-second of a power of two, for drawing.
+    fn steps(&self) -> Vec<(u64, u64)> {
+        let mut steps: Vec<(u64, u64)> = Vec::new();
+        for value in self.histogram.iter_recorded() {
+            let upper = coarse(value.value_iterated_to()).min(self.max_ns.max(1));
+            match steps.last_mut() {
+                Some(last) if last.0 == upper => last.1 += value.count_at_value(),
+                _ => steps.push((upper, value.count_at_value())),
+            }
+        }
+        steps
+    }
+}
+
+/// The largest value of `ns`'s step; steps are at most a thirty-second of the value wide.
+fn coarse(ns: u64) -> u64 {
+    let shift = (64 - ns.leading_zeros()).saturating_sub(6);
+    (ns >> shift) << shift | ((1 << shift) - 1)
+}
+
+impl Default for LatencyCounts {
+    fn default() -> Self {
+        LatencyCounts { read: Counts::new(), write: Counts::new(), other: Counts::new() }
+    }
+}
+
+impl LatencyCounts {
+    /// Counts one request.
+    #[inline]
+    pub fn record(&mut self, op: Op, latency_ns: u64) {
+        match op {
+            Op::Read => self.read.record(latency_ns),
+            Op::Write => self.write.record(latency_ns),
+            Op::Flush | Op::Discard => self.other.record(latency_ns),
+        }
+    }
+
+    /// The summaries of all, reads and writes.
+    pub fn summary(&self) -> Latencies {
+        let mut all = Counts::new();
+        for counts in [&self.read, &self.write, &self.other] {
+            all.add(counts);
+        }
+        Latencies { all: all.summary(), read: self.read.summary(), write: self.write.summary() }
+    }
+
+    /// The distributions, coarse enough to draw.
+    pub fn histograms(&self) -> Histograms {
+        Histograms { read: self.read.steps(), write: self.write.steps() }
+    }
+
+    /// The sum of all latencies.
+    pub fn sum_ns(&self) -> u128 {
+        self.read.sum_ns + self.write.sum_ns + self.other.sum_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn percentiles_are_nearest_rank_within_a_hundredth_of_a_percent(mut ns in prop::collection::vec(0u64..1 << 45, 1..400)) {
+            let mut counts = LatencyCounts::default();
+            ns.iter().for_each(|&n| counts.record(Op::Read, n));
+            ns.sort_unstable();
+            let ours = counts.summary().all;
+            for (percent, ours) in [(50.0, ours.p50), (90.0, ours.p90), (99.0, ours.p99), (99.9, ours.p99_9)] {
+                let rank = (percent / 100.0 * ns.len() as f64).ceil().max(1.0) as usize;
+                let exact = ns[rank - 1];
+                prop_assert!(ours.abs_diff(exact) as f64 <= exact as f64 * 1e-4 + 1.0, "p{percent}: {ours} is not {exact}");
+            }
+            prop_assert_eq!((ours.max, ours.count), (ns[ns.len() - 1], ns.len() as u64));
+            prop_assert_eq!(counts.histograms().read.iter().map(|s| s.1).sum::<u64>(), ns.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The course of a run in equal windows of time. Windows double as a run grows, so that memory stays flat and the result
+//! is the same however the run was cut.
+
+use std::collections::BTreeMap;
+
+use super::outcome::Timeline;
+use crate::layer::Gauges;
+use crate::request::Op;
+use crate::units::{Nanos, SECTOR_BYTES};
+
+/// Windows at most; then pairs are joined.
+pub const WINDOWS_MAX: usize = 1024;
+
+/// The first length of a window.
+pub const WINDOW_FIRST: Nanos = Nanos(100_000_000);
+
+#[derive(Clone, Default)]
+struct Window {
+    requests: u64,
+    read_sectors: u64,
+    written_sectors: u64,
+    longest_ns: u64,
+    cache_fill: Option<f64>,
+    gauges: Vec<(&'static str, f64)>,
+}
+
+/// Collects a timeline.
+pub struct TimelineBuilder {
+    window_ns: u64,
+    grows: bool,
+    windows: Vec<Window>,
+    current: Window,
+    current_end_ns: u64,
+}
+
+impl TimelineBuilder {
+    /// Windows of `window`, which double when there are too many.
+    pub fn growing(window: Nanos) -> TimelineBuilder {
+        TimelineBuilder {
+            window_ns: window.0,
+            grows: true,
+            windows: Vec::new(),
+            current: Window::default(),
+            current_end_ns: window.0,
+        }
+    }
+
+    /// Windows of exactly `window`, as many as the run takes.
+    pub fn fixed(window: Nanos) -> TimelineBuilder {
+        TimelineBuilder { grows: false, ..TimelineBuilder::growing(window) }
+    }
+
+    /// Whether `time` lies behind the current window, so that [`TimelineBuilder::turn`] is due.
+    #[inline]
+    pub fn is_over(&self, time: Nanos) -> bool {
+        time.0 >= self.current_end_ns
+    }
+
+    /// Ends windows until `time` lies in the current one; `gauges` is what the layer showed at their ends.
+    #[cold]
+    pub fn turn(&mut self, time: Nanos, gauges: &Gauges) {
+        while self.is_over(time) {
+            self.end_window(gauges);
+            if self.grows && self.windows.len() == WINDOWS_MAX {
+                self.double();
+            }
+        }
+    }
+
+    fn end_window(&mut self, gauges: &Gauges) {
+        let mut window = std::mem::take(&mut self.current);
+        window.cache_fill = gauges.cache_fill;
+        window.gauges.clone_from(&gauges.others);
+        self.windows.push(window);
+        self.current_end_ns += self.window_ns;
+    }
+
+    fn double(&mut self) {
+        let joined = self.windows.chunks(2).map(|pair| pair[0].join(&pair[1])).collect();
+        self.windows = joined;
+        self.window_ns *= 2;
+        self.current_end_ns = (self.windows.len() as u64 + 1) * self.window_ns;
+    }
+
+    /// Counts a request that was answered in the current window.
+    #[inline]
+    pub fn count(&mut self, op: Op, sectors: u64, latency_ns: u64) {
+        let window = &mut self.current;
+        window.requests += 1;
+        match op {
+            Op::Read => window.read_sectors += sectors,
+            Op::Write => window.written_sectors += sectors,
+            Op::Flush | Op::Discard => {}
+        }
+        window.longest_ns = window.longest_ns.max(latency_ns);
+    }
+
+    /// The finished timeline; the last window may be shorter than the others.
+    pub fn finish(mut self, gauges: &Gauges) -> Timeline {
+        if self.current.requests > 0 {
+            self.end_window(gauges);
+        }
+        let windows = &self.windows;
+        let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for (name, value) in windows.iter().flat_map(|w| &w.gauges) {
+            by_name.entry(name.to_string()).or_default().push(*value);
+        }
+        Timeline {
+            window_ns: self.window_ns,
+            requests: windows.iter().map(|w| w.requests).collect(),
+            read_bytes: windows.iter().map(|w| w.read_sectors * SECTOR_BYTES).collect(),
+            written_bytes: windows.iter().map(|w| w.written_sectors * SECTOR_BYTES).collect(),
+            longest_ns: windows.iter().map(|w| w.longest_ns).collect(),
+            cache_fill: windows.iter().filter_map(|w| w.cache_fill).collect(),
+            gauges: by_name,
+        }
+    }
+}
+
+impl Window {
+    fn join(&self, later: &Window) -> Window {
+        Window {
+            requests: self.requests + later.requests,
+            read_sectors: self.read_sectors + later.read_sectors,
+            written_sectors: self.written_sectors + later.written_sectors,
+            longest_ns: self.longest_ns.max(later.longest_ns),
+            cache_fill: later.cache_fill,
+            gauges: later.gauges.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_double_and_lose_nothing() {
+        let mut builder = TimelineBuilder::growing(Nanos(10));
+        let none = Gauges::default();
+        for i in 0..100_000u64 {
+            let time = Nanos(i);
+            if builder.is_over(time) {
+                builder.turn(time, &none);
+            }
+            builder.count(Op::Write, 1, i);
+        }
+        let timeline = builder.finish(&none);
+        assert_eq!(timeline.requests.iter().sum::<u64>(), 100_000);
+        assert!(timeline.requests.len() <= WINDOWS_MAX);
+        assert_eq!(timeline.window_ns, 160);
+        assert_eq!(timeline.requests[0], 160);
+        assert_eq!(timeline.longest_ns[0], 159);
+    }
+}
