@@ -30,7 +30,7 @@ impl Disk {
     pub fn new(drive: &Drive, medium: Medium) -> Disk {
         Disk {
             geometry: drive.geometry.clone(),
-            law: drive.interference.clone(),
+            law: drive.interference,
             medium,
             clock: drive.clock.clone(),
             tally: Tally::new(drive.geometry.sectors()),

@@ -262,10 +262,7 @@ impl Iterator for Pieces<'_> {
 }
 
 /// Joins pieces that touch physically (or are both unmapped), so that one access serves them.
-pub fn joined<E>(
-    pieces: impl Iterator<Item = Piece>,
-    mut each: impl FnMut(Piece) -> Result<(), E>,
-) -> Result<(), E> {
+pub fn joined<E>(pieces: impl Iterator<Item = Piece>, mut each: impl FnMut(Piece) -> Result<(), E>) -> Result<(), E> {
     let mut held: Option<Piece> = None;
     for piece in pieces {
         match &mut held {

@@ -65,3 +65,28 @@ impl DriveClock {
         now
     }
 }
+
+/// STUB
+#[derive(Clone)]
+pub struct Drive {
+    /// n
+    pub name: String,
+    /// g
+    pub geometry: Geometry,
+    /// i
+    pub interference: crate::medium::interference::Interference,
+    /// c
+    pub clock: DriveClock,
+}
+
+impl Drive {
+    /// STUB
+    pub fn for_tests(geometry: Geometry, interference: crate::medium::interference::Interference) -> Drive {
+        Drive {
+            name: "test".into(),
+            geometry,
+            interference,
+            clock: DriveClock::Constant(Constant::new(1.0, 7.0).unwrap()),
+        }
+    }
+}

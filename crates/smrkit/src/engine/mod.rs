@@ -15,7 +15,7 @@ use crate::device::Device;
 use crate::error::{DiskResult, Error};
 use crate::layer::Need;
 use crate::medium::Buf;
-use crate::request::{Op, Progress, Request, Source};
+use crate::request::{Progress, Request, Source};
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};

@@ -50,8 +50,7 @@ impl Run<'_> {
         let layer = (self.layer.build)(self.drive, &self.parameters)?;
         let mut disk = Disk::new(self.drive, medium);
         disk.record(recorder);
-        let mut engine =
-            Engine::new(Single::new(disk, layer), self.settings, HostCounts::new(timeline), observer);
+        let mut engine = Engine::new(Single::new(disk, layer), self.settings, HostCounts::new(timeline), observer);
         let finished = engine.run(source)?;
         let (mut device, counts, shadow) = engine.into_parts();
         let outcome = Outcome { interrupted: !finished, ..self.outcome(&device, counts) };
@@ -120,8 +119,10 @@ fn by_cause(of: impl Fn(Cause) -> u64) -> ByCause {
 fn commands(counts: &HostCounts, tally: &Tally) -> (Commands, Commands) {
     let read = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.reads(cause))).total;
     let write = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.writes(cause))).total;
-    let commands = Commands { physical_read: read(|c| c.commands), physical_write: write(|c| c.commands), ..counts.commands };
-    let adjusted = Commands { physical_read: read(|c| c.adjusted), physical_write: write(|c| c.adjusted), ..counts.adjusted };
+    let commands =
+        Commands { physical_read: read(|c| c.commands), physical_write: write(|c| c.commands), ..counts.commands };
+    let adjusted =
+        Commands { physical_read: read(|c| c.adjusted), physical_write: write(|c| c.adjusted), ..counts.adjusted };
     (commands, adjusted)
 }
 

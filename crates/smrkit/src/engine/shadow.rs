@@ -36,11 +36,7 @@ impl Shadow {
     }
 
     /// Serves a request as the device does, and verifies it.
-    pub fn serve(
-        &mut self,
-        request: &Request,
-        serve: impl FnOnce(&mut Buf) -> DiskResult,
-    ) -> DiskResult {
+    pub fn serve(&mut self, request: &Request, serve: impl FnOnce(&mut Buf) -> DiskResult) -> DiskResult {
         let n = u64::from(request.sectors);
         let mut buf = Buf::Stamps(vec![0; n as usize]);
         if request.op == Op::Write {

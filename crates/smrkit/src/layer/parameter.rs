@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::quantity::parse_size;
+use crate::quantity::parse_bytes;
 
 /// A value of a parameter or counter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ impl Kind {
         let within = |value: u64, min: u64, max: u64| (min <= value && value <= max).then_some(Scalar::Int(value));
         match *self {
             Kind::Count(min, max) => within(text.replace('_', "").parse().ok()?, min, max),
-            Kind::Bytes(min, max) => within(parse_size(text).ok()?, min, max),
+            Kind::Bytes(min, max) => within(parse_bytes(text).ok()?, min, max),
             Kind::Percent(min, max) => {
                 let value: f64 = text.trim_end_matches('%').parse().ok()?;
                 (min <= value && value <= max).then_some(Scalar::Float(value))
@@ -119,9 +119,10 @@ impl Parameters {
                 };
                 return Err(Error::Usage(format!("layer {layer} has no parameter '{key}': {remedy}")));
             };
-            let value = parameter.kind.parse(text.trim()).ok_or_else(|| {
-                Error::Usage(format!("{layer}.{key}={text}: expected {}", parameter.kind.expected()))
-            })?;
+            let value = parameter
+                .kind
+                .parse(text.trim())
+                .ok_or_else(|| Error::Usage(format!("{layer}.{key}={text}: expected {}", parameter.kind.expected())))?;
             values.insert(key.clone(), value);
         }
         Ok(Parameters(values))

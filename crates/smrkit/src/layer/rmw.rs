@@ -12,7 +12,7 @@ use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::extent_map::ExtentMap;
-use crate::geometry::Regions;
+use crate::geometry::{Regions, pieces_by_multiples};
 use crate::medium::Buf;
 use crate::medium::interference::Form;
 use crate::tally::Cause;
@@ -117,14 +117,8 @@ impl Rmw {
     /// Cuts `n` sectors from `lba` on at region ends: (region, first sector in it, sectors, offset from `lba`).
     fn by_region(&self, lba: Lba, n: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> + use<> {
         let size = self.region_sectors;
-        let mut done = 0;
-        std::iter::from_fn(move || {
-            let (region, first) = ((lba.0 + done) / size, (lba.0 + done) % size);
-            let count = (n - done).min(size - first);
-            let piece = (region, first, count, done);
-            done += count;
-            (count > 0).then_some(piece)
-        })
+        pieces_by_multiples(lba.0, n, size)
+            .map(move |(region, first, count)| (region, first, count, region * size + first - lba.0))
     }
 
     /// The sectors of a region that must be rewritten together with a write of `first..end`.
@@ -311,6 +305,7 @@ impl Layer for Rmw {
     }
 
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.requests += 1;
         self.valid.remove(lba, n);
         for (region, first, count, _) in self.by_region(lba, n) {
             if let Some(held) = self.held.iter_mut().find(|held| held.region == region) {
@@ -321,6 +316,7 @@ impl Layer for Rmw {
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        self.requests += 1;
         while !self.held.is_empty() {
             self.close_oldest(disk)?;
         }

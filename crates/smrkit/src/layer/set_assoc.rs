@@ -185,8 +185,14 @@ impl Layer for SetAssoc {
 
     /// The cached copy is dropped; its room comes back with the next collection.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.counts.requests += 1;
         self.map.remove(lba, n);
         Ok(())
+    }
+
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        self.counts.requests += 1;
+        disk.flush()
     }
 
     fn locate(&self, lba: Lba) -> Pba {

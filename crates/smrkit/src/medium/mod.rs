@@ -89,13 +89,7 @@ impl Medium {
     }
 }
 
-fn destroy_bytes(
-    backing: &mut dyn Backing,
-    law: &Interference,
-    geometry: &Geometry,
-    pba: Pba,
-    n: u64,
-) -> DiskResult {
+fn destroy_bytes(backing: &mut dyn Backing, law: &Interference, geometry: &Geometry, pba: Pba, n: u64) -> DiskResult {
     let mut result = Ok(());
     law.destroyed(geometry, pba, n, |at, sectors| {
         if result.is_ok() {

@@ -141,7 +141,8 @@ impl History {
     /// Notes an ascending write of `n` sectors at `pba`, and adds to `hits` the sectors upstream that it wore out:
     /// those x within `dpid` before a written sector k that had already been written `writes` times since x was.
     fn worn_upstream(&mut self, pba: Pba, n: u64, dpid: u64, writes: u32, hits: &mut Vec<(Pba, u64)>) {
-        let earlier = |k: u64| self.times.get(&k).and_then(|times| times.get(writes as usize - 1)).copied().unwrap_or(0);
+        let earlier =
+            |k: u64| self.times.get(&k).and_then(|times| times.get(writes as usize - 1)).copied().unwrap_or(0);
         // latest[i]: the latest such write among the first i + 1 sectors, which is what matters for an x that has
         // those within its reach. Sectors of this command itself are written in ascending order, so are newer.
         let mut latest: Vec<u64> = (0..n.min(dpid)).map(|i| earlier(pba.0 + i)).collect();

@@ -84,7 +84,9 @@ fn course(outcome: &Outcome) -> String {
     let after = rate(after);
     match outcome.capacity.cache_sectors {
         0 => format!("Writes wait for rewriting from {when} on: {before} before, {after} from then on."),
-        _ => format!("Fast until {when}, then a write first waits for cleaning: {before} before, {after} from then on."),
+        _ => {
+            format!("Fast until {when}, then a write first waits for cleaning: {before} before, {after} from then on.")
+        }
     }
 }
 

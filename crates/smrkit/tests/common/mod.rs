@@ -1,0 +1,105 @@
+//! Small random disks, parameters and requests for the tests of layers.
+#![allow(dead_code)]
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use smrkit::drive::Drive;
+use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
+use smrkit::layer::{Kind, LayerSpec, Parameters};
+use smrkit::medium::interference::{Form, Interference, Profile};
+use smrkit::request::{Op, Request};
+use smrkit::units::Lba;
+
+/// Makes small drives and parameters from a seed.
+pub struct Disks {
+    pub random: Pcg64Mcg,
+}
+
+impl Disks {
+    pub fn new(seed: u64) -> Disks {
+        Disks { random: Pcg64Mcg::seed_from_u64(seed) }
+    }
+
+    /// A drive of a few thousand sectors with random recording zones under a random law of this form.
+    pub fn drive(&mut self, form: Form) -> Drive {
+        let random = &mut self.random;
+        let law = match form {
+            Form::Blocks => Interference::Blocks { reach: random.random_range(2..40) },
+            Form::Tracks => Interference::Tracks { width: random.random_range(2..4), band: None },
+            Form::Distances => {
+                Interference::Distances { did: random.random_range(0..40), dpid: random.random_range(1..30), writes: 1 }
+            }
+            Form::Physical => {
+                let width = random.random_range(2..4);
+                let bounds = [0; 2].map(|_: u64| turn(random.random_range(0.0..0.4)));
+                Interference::Physical(Profile::new(width, 1, bounds[0], bounds[1]).unwrap())
+            }
+        };
+        let geometry = self.geometry();
+        Drive::for_tests(geometry, law)
+    }
+
+    fn geometry(&mut self) -> Geometry {
+        let random = &mut self.random;
+        let mut outer_cylinder = 0;
+        let mut track_sectors = random.random_range(20..60);
+        let mut shapes = Vec::new();
+        for _ in 0..random.random_range(1..4) {
+            let tracks = random.random_range(20..80);
+            shapes.push(ZoneShape { surface: 0, outer_cylinder, tracks, track_sectors, toward: Edge::Inner });
+            outer_cylinder += tracks;
+            track_sectors -= random.random_range(0..5);
+        }
+        Geometry::new(&shapes, turn(random.random_range(0.0..0.3)), Vec::new()).unwrap()
+    }
+
+    /// Random parameters, small enough for these drives.
+    pub fn parameters(&mut self, spec: &LayerSpec) -> Parameters {
+        let mut settings = Vec::new();
+        for parameter in spec.parameters {
+            let value = match (parameter.key, parameter.kind) {
+                ("region_sectors", _) => self.random.random_range(8..300).to_string(),
+                ("cache_percent", _) => self.random.random_range(1..50).to_string(),
+                ("hold", _) => self.random.random_range(0..4).to_string(),
+                (_, Kind::Word(words)) => words[self.random.random_range(0..words.len())].to_string(),
+                (_, Kind::Switch) => ["on", "off"][self.random.random_range(0..2)].to_string(),
+                (key, _) => panic!("say here how to choose {key} at random"),
+            };
+            settings.push((parameter.key.to_string(), value));
+        }
+        Parameters::resolve(spec.name, spec.parameters, &settings).unwrap()
+    }
+}
+
+/// Requests of all kinds, mostly small, mostly in a hot part, now and then long.
+pub fn random_requests(random: &mut impl Rng, host_sectors: u64, count: u64) -> Vec<Request> {
+    let request = |random: &mut _| {
+        let sectors = random_length(random).min(host_sectors);
+        let span = if random_share(random, 0.5) { (host_sectors / 4).max(sectors) } else { host_sectors };
+        let lba = Lba(Rng::next_u64(random) % (span - sectors + 1));
+        match Rng::next_u64(random) % 100 {
+            0..60 => Request::new(Op::Write, lba, sectors as u32),
+            60..90 => Request::new(Op::Read, lba, sectors as u32),
+            90..98 => Request::new(Op::Discard, lba, sectors as u32),
+            _ => Request::new(Op::Flush, Lba(0), 0),
+        }
+    };
+    (0..count).map(|_| request(random)).collect()
+}
+
+fn random_share(random: &mut impl Rng, share: f64) -> bool {
+    random.random_bool(share)
+}
+
+fn random_length(random: &mut impl Rng) -> u64 {
+    match random.random_range(0..20) {
+        0 => random.random_range(1..400),
+        1..6 => 8,
+        _ => random.random_range(1..24),
+    }
+}
+
+/// Writes of (LBA, sectors).
+pub fn writes(extents: &[(u64, u32)]) -> Vec<Request> {
+    extents.iter().map(|&(lba, sectors)| Request::new(Op::Write, Lba(lba), sectors)).collect()
+}

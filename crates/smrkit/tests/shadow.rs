@@ -1,0 +1,105 @@
+//! Every layer, under each form of interference that it declares, on many small random disks in check mode: each read
+//! returns the last write, and nothing that the host owns is ever damaged.
+//!
+//! `SMRKIT_SHADOW_REQUESTS` sets the requests for each layer (10^7 in CI).
+
+mod common;
+
+use common::{Disks, random_requests};
+use rand::RngExt;
+use smrkit::engine::NoObserver;
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::{Prefill, Queue, Settings};
+use smrkit::error::{Error, Fault};
+use smrkit::layer::{self, LAYERS, LayerSpec};
+use smrkit::medium::interference::Form;
+use smrkit::request::InMemory;
+use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::units::Nanos;
+
+const REQUESTS_PER_DISK: u64 = 4000;
+
+fn requests_wanted() -> u64 {
+    std::env::var("SMRKIT_SHADOW_REQUESTS").ok().and_then(|text| text.parse().ok()).unwrap_or(200_000)
+}
+
+/// One random disk, parameters and requests; `None` where the disk is too small for the parameters.
+fn trial(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<Result<(), String>> {
+    let mut disks = Disks::new(seed);
+    let drive = disks.drive(form);
+    let parameters = disks.parameters(spec);
+    let queued = disks.random.random_bool(0.3);
+    let settings = Settings {
+        check: true,
+        seed,
+        prefill: [Prefill::None, Prefill::Sequential, Prefill::Random(0.7)][disks.random.random_range(0..3)],
+        depth: if queued { 4 } else { 1 },
+        queue: if queued { Queue::Sptf } else { Queue::Fcfs },
+        ..Settings::default()
+    };
+    let run = Run { drive: &drive, layer: spec, parameters, settings };
+    let host_sectors = match run.host_sectors() {
+        Ok(sectors) => sectors,
+        Err(Error::Impossible(_)) => return None,
+        Err(other) => return Some(Err(other.to_string())),
+    };
+    let requests = random_requests(&mut disks.random, host_sectors, REQUESTS_PER_DISK);
+    let timeline = TimelineBuilder::growing(Nanos(1_000_000));
+    let result = run.execute(&mut InMemory::new(requests), &mut NoObserver, None, timeline);
+    Some(result.map(|_| ()).map_err(|error| format!("{error}\n{:?} {:?}", drive.interference, run.parameters)))
+}
+
+fn survives(name: &str) {
+    let spec = layer::find(name).unwrap();
+    let mut requests = 0;
+    for seed in 0.. {
+        for &form in spec.copes_with {
+            if let Some(result) = trial(spec, form, seed) {
+                result.unwrap_or_else(|error| panic!("{name} under {form:?}, seed {seed}: {error}"));
+                requests += REQUESTS_PER_DISK;
+            }
+        }
+        if requests >= requests_wanted() {
+            break;
+        }
+    }
+    println!("{name}: {requests} requests");
+}
+
+#[test]
+fn rmw_never_loses_a_write() {
+    survives("rmw");
+}
+
+#[test]
+fn set_assoc_never_loses_a_write() {
+    survives("set-assoc");
+}
+
+#[test]
+fn every_layer_but_the_baseline_is_tested_here() {
+    let tested = ["rmw", "set-assoc"];
+    let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
+    assert_eq!(missing, tested, "add a test for each layer above");
+}
+
+#[test]
+fn the_conventional_disk_is_caught_under_every_interference() {
+    for form in Form::ALL {
+        let caught = (0..20).any(|seed| trial(layer::find(layer::BASELINE).unwrap(), form, seed).unwrap().is_err());
+        assert!(caught, "in-place is not caught under {form:?}");
+    }
+}
+
+#[test]
+fn damage_is_named_when_it_happens() {
+    let mut disks = Disks::new(1);
+    let drive = disks.drive(Form::Blocks);
+    let settings = Settings { check: true, ..Settings::default() };
+    let layer = layer::find(layer::BASELINE).unwrap();
+    let run = Run { drive: &drive, layer, parameters: disks.parameters(layer), settings };
+    let writes = common::writes(&[(8, 8), (0, 8)]);
+    let error = run.execute(&mut InMemory::new(writes), &mut NoObserver, None, TimelineBuilder::growing(Nanos(1)));
+    let Err(Error::Fault(fault)) = error else { panic!("no fault") };
+    assert!(matches!(*fault, Fault::Damaged { lba, by, .. } if lba.0 == 8 && by.0 == 0), "{fault}");
+}
