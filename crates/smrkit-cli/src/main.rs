@@ -1,3 +1,27 @@
-//! The command `smrkit`.
+//! The command `smrkit`: one short file a subcommand, results to standard output, the rest to standard error.
 
-fn main() {}
+mod commands;
+mod comparison;
+mod exit;
+mod input;
+mod interrupt;
+mod output;
+mod progress;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// A shingled disk that you can simulate, check and mount: what would it be like to live with?
+#[derive(Parser)]
+#[command(name = "smrkit", version = exit::VERSION, arg_required_else_help = true, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    exit::code(cli.command.execute())
+}

@@ -1,0 +1,84 @@
+//! `smrkit layers`: the table of layers.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use smrkit::layer::{self, LAYERS, LayerSpec};
+
+use crate::exit::Done;
+use crate::output::{print, print_json};
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Layers {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// All layers, a line each (the default).
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// One layer: its parameters, defaults, ranges and paper.
+    Show {
+        /// The layer's name.
+        name: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Layers {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        match self.what.unwrap_or(What::List { json: self.json }) {
+            What::List { json: true } => print_json(&LAYERS.iter().map(describe).collect::<Vec<_>>())?,
+            What::List { json: false } => print(list())?,
+            What::Show { name, json: true } => print_json(&describe(layer::find(&name)?))?,
+            What::Show { name, json: false } => print(show(layer::find(&name)?))?,
+        }
+        Ok(Done::All)
+    }
+}
+
+fn list() -> String {
+    let line = |spec: &LayerSpec| format!("{:<12} {}\n{:12} {}\n", spec.name, spec.summary, "", spec.paper);
+    let lines: String = LAYERS.iter().map(line).collect();
+    lines + "\nsmrkit layers show NAME gives a layer's parameters.\n"
+}
+
+fn show(spec: &LayerSpec) -> String {
+    let forms: Vec<&str> = spec.copes_with.iter().map(|form| form.name()).collect();
+    let forms = if forms.is_empty() { "none".to_string() } else { forms.join(", ") };
+    let mut text = format!("{}\n  {}\n", spec.name, spec.summary);
+    text += &format!("  paper:       {}\n  copes with:  {forms}\n", spec.paper);
+    if spec.parameters.is_empty() {
+        return text + "  parameters:  none\n";
+    }
+    text += "  parameters (set with --set LAYER.KEY=VALUE, several values make several runs):\n";
+    for parameter in spec.parameters {
+        let key = format!("{}.{}", spec.name, parameter.key);
+        text += &format!("    {key} = {}\n      {}\n", parameter.default, parameter.summary);
+        text += &format!("      takes {}\n", parameter.kind.expected());
+    }
+    text
+}
+
+fn describe(spec: &LayerSpec) -> Value {
+    let parameter = |p: &layer::Parameter| {
+        json!({"key": p.key, "default": p.default, "takes": p.kind.expected(), "summary": p.summary})
+    };
+    json!({
+        "name": spec.name,
+        "summary": spec.summary,
+        "paper": spec.paper,
+        "copes_with": spec.copes_with,
+        "parameters": spec.parameters.iter().map(parameter).collect::<Vec<_>>(),
+    })
+}

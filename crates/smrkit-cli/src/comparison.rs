@@ -1,0 +1,157 @@
+//! Several runs on the same requests: one thread a run, all cores, and the conventional disk as their baseline.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use smrkit::disk::Recorder;
+use smrkit::engine::Observer;
+use smrkit::engine::run::Run;
+use smrkit::error::Error;
+use smrkit::layer::{self, BASELINE, Parameters};
+use smrkit::request::Progress;
+use smrkit::stats::outcome::{Outcome, Outcomes};
+use smrkit::stats::rows::RequestRow;
+use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::verdict::{Baseline, judge};
+
+use crate::exit::{COMMIT, VERSION};
+use crate::input::{Input, Opened};
+use crate::interrupt::Interrupt;
+use crate::progress::{Bar, Part};
+
+/// Takes the answered requests of a run, one by one.
+pub type RequestSink = Box<dyn FnMut(&RequestRow) -> Result<(), Error> + Send>;
+
+/// What records a run in detail; it goes to the one run that was asked for.
+#[derive(Default)]
+pub struct Records {
+    pub requests: Option<RequestSink>,
+    pub accesses: Option<Box<dyn Recorder>>,
+}
+
+/// Runs every run on `input` and completes the outcomes with what only the comparison tells.
+///
+/// `in-place` is run quietly where it is not among them. An interrupt leaves the outcomes so far, marked as such.
+pub fn compare(
+    runs: &[Run],
+    input: &Input,
+    interrupt: &Interrupt,
+    what: &str,
+    records: Records,
+) -> Result<Outcomes, Error> {
+    let listed = runs.iter().position(|run| run.layer.name == BASELINE);
+    let mut all: Vec<Run> = runs.to_vec();
+    if let (None, Some(first)) = (listed, runs.first()) {
+        all.push(Run { layer: layer::find(BASELINE)?, parameters: Parameters::default(), ..first.clone() });
+    }
+    let mut outcomes = run_all(&all, input, interrupt, what, records)?;
+    let at = listed.unwrap_or(runs.len());
+    let baseline = outcomes[at].as_ref().filter(|outcome| !outcome.interrupted).map(Baseline::of);
+    outcomes.truncate(runs.len());
+    let mut runs: Vec<Outcome> = outcomes.into_iter().flatten().collect();
+    runs.iter_mut().for_each(|outcome| judge(outcome, baseline.as_ref()));
+    Ok(Outcomes { schema: 1, runs })
+}
+
+fn run_all(
+    runs: &[Run],
+    input: &Input,
+    interrupt: &Interrupt,
+    what: &str,
+    records: Records,
+) -> Result<Vec<Option<Outcome>>, Error> {
+    let bar = Bar::new(runs.len(), what);
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = runs.iter().map(|_| Mutex::new(None)).collect();
+    let records = Mutex::new(Some(records));
+    let failed = Interrupt::default();
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(runs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(run) = runs.get(at) else { break };
+                    if interrupt.is_set() || failed.is_set() {
+                        break;
+                    }
+                    let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
+                    let watch = Watch::new(&bar, interrupt, &failed, records.requests);
+                    let result = execute(run, input, watch, records.accesses);
+                    if result.is_err() {
+                        failed.set();
+                    }
+                    *lock(&results[at]) = Some(result);
+                }
+            });
+        }
+    });
+    bar.clear();
+    results.into_iter().map(|result| result.into_inner().unwrap_or_else(|e| e.into_inner()).transpose()).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn execute(
+    run: &Run,
+    input: &Input,
+    mut watch: Watch,
+    accesses: Option<Box<dyn Recorder>>,
+) -> Result<Outcome, Error> {
+    let mut opened = input.open(run.host_sectors()?, run.settings.seed)?;
+    let timeline = || TimelineBuilder::growing(WINDOW_FIRST);
+    let mut outcome = match run.execute(opened.source(), &mut watch, accesses, timeline()) {
+        Err(Error::SecondVolume(_)) => {
+            let Opened::Trace(laid) = &opened else { unreachable!("only traces have volumes") };
+            opened = Opened::Trace(Box::new(laid.rescan()?));
+            watch.started = Instant::now();
+            run.execute(opened.source(), &mut watch, None, timeline())?
+        }
+        result => result?,
+    };
+    input.describe(&opened, &mut outcome);
+    outcome.version = VERSION.into();
+    outcome.commit = COMMIT.map(str::to_string);
+    Ok(outcome)
+}
+
+/// Watches one run for the terminal and for the interrupt.
+struct Watch<'a> {
+    bar: &'a Bar,
+    part: Part,
+    interrupt: &'a Interrupt,
+    failed: &'a Interrupt,
+    requests: Option<RequestSink>,
+    started: Instant,
+    said: Instant,
+}
+
+impl<'a> Watch<'a> {
+    fn new(bar: &'a Bar, interrupt: &'a Interrupt, failed: &'a Interrupt, requests: Option<RequestSink>) -> Watch<'a> {
+        let now = Instant::now();
+        Watch { bar, part: bar.part(), interrupt, failed, requests, started: now, said: now }
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn go_on(&mut self, progress: Progress, requests: u64) -> bool {
+        if self.said.elapsed() > Duration::from_millis(200) {
+            self.said = Instant::now();
+            self.part.show(progress);
+            let rate = requests as f64 / self.started.elapsed().as_secs_f64() / 1e6;
+            self.bar.say(if requests > 0 { format!("{rate:.1} M requests/s") } else { "filling the disk".into() });
+        }
+        !self.interrupt.is_set() && !self.failed.is_set()
+    }
+
+    fn wants_requests(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    fn request(&mut self, row: &RequestRow) -> Result<(), Error> {
+        self.requests.as_mut().map_or(Ok(()), |sink| sink(row))
+    }
+}

@@ -1,0 +1,43 @@
+//! Exit codes, and the words on the way out.
+
+use std::io;
+use std::process::ExitCode;
+
+use smrkit::error::Error;
+
+/// The version, and the commit where it is known.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The commit this was built from.
+pub const COMMIT: Option<&str> = option_env!("SMRKIT_COMMIT");
+
+/// How a command ended without an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// All of it.
+    All,
+    /// Interrupted; what there was has been written.
+    Interrupted,
+}
+
+/// The exit code of a command's result. A reader of our output who has had enough is no error.
+pub fn code(result: anyhow::Result<Done>) -> ExitCode {
+    let error = match result {
+        Ok(Done::All) => return ExitCode::SUCCESS,
+        Ok(Done::Interrupted) => return ExitCode::from(130),
+        Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
+        Err(error) => error,
+    };
+    eprintln!("smrkit: {error:#}");
+    ExitCode::from(match error.downcast_ref::<Error>() {
+        Some(Error::Usage(_)) => 2,
+        Some(Error::Input(_) | Error::Io { writing: false, .. }) => 3,
+        Some(Error::Impossible(_)) => 4,
+        Some(Error::Fault(_)) => 5,
+        _ => 1,
+    })
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    kind == Some(io::ErrorKind::BrokenPipe)
+}
