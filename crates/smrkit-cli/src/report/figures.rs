@@ -1,0 +1,384 @@
+//! Figures as files: SVG or PNG, laid out here and drawn on a canvas.
+//!
+//! Sizes are CSS pixels. Every margin is measured from the text that it has to hold, so that nothing is cut off.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use smrkit::error::Error;
+use smrkit::stats::outcome::Outcome;
+
+use super::canvas::{Anchor, Canvas, Label, Raster, Svg, text_width};
+use super::figure::{Axis, Body, Colour, Figure, Panel, Series, Style};
+use super::interactive::strip_ticks;
+use super::series;
+use super::target::Folder;
+
+const WIDTH: f64 = 900.0;
+const EDGE: f64 = 18.0;
+const LINES_HEIGHT: f64 = 250.0;
+const ROW_HEIGHT: f64 = 30.0;
+const TEXT: f64 = 12.0;
+const INK: Colour = Colour(0x22, 0x22, 0x22);
+const PALE: Colour = Colour(0x66, 0x66, 0x66);
+const RULE: Colour = Colour(0x88, 0x88, 0x88);
+const GRID: Colour = Colour(0xE4, 0xE4, 0xE4);
+
+/// The format of a figure's file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Lines and text; any size.
+    #[default]
+    Svg,
+    /// Pixels.
+    Png,
+}
+
+impl Format {
+    /// The format that a path's ending asks for; SVG for any but `.png`.
+    pub fn of(path: &Path) -> Format {
+        match path.extension() {
+            Some(end) if end.eq_ignore_ascii_case("png") => Format::Png,
+            _ => Format::Svg,
+        }
+    }
+
+    fn ending(self) -> &'static str {
+        match self {
+            Format::Svg => "svg",
+            Format::Png => "png",
+        }
+    }
+}
+
+/// Writes every figure of a comparison into `folder`, and gives the paths. Names are the same for every comparison.
+pub fn write_all(runs: &[Outcome], folder: &Folder, format: Format) -> Result<Vec<PathBuf>, Error> {
+    let write_one = |figure: &Figure| {
+        let path = folder.path().join(&figure.name).with_extension(format.ending());
+        write(figure, &path).map(|()| path)
+    };
+    series::figures(runs).iter().map(write_one).collect()
+}
+
+/// Writes one figure; PNG if the path ends so, else SVG.
+pub fn write(figure: &Figure, path: &Path) -> Result<(), Error> {
+    let failed = |error| Error::writing(path, error);
+    let content = match Format::of(path) {
+        Format::Svg => svg(figure).into_bytes(),
+        Format::Png => png(figure).ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?,
+    };
+    fs::write(path, content).map_err(failed)
+}
+
+/// Writes a figure of one panel of lines.
+pub fn line_figure(title: &str, x: Axis, y: Axis, series: Vec<Series>, path: &Path) -> Result<(), Error> {
+    write(&Figure::lines("lines", title, x, y, series), path)
+}
+
+/// A figure as an SVG document.
+pub fn svg(figure: &Figure) -> String {
+    let mut canvas = Svg::new(WIDTH, height(figure));
+    draw(figure, &mut canvas);
+    canvas.finish()
+}
+
+/// A figure as PNG; `None` if memory runs out.
+pub fn png(figure: &Figure) -> Option<Vec<u8>> {
+    let mut canvas = Raster::new(WIDTH, height(figure))?;
+    draw(figure, &mut canvas);
+    canvas.finish()
+}
+
+fn height(figure: &Figure) -> f64 {
+    header_height(figure) + figure.panels.iter().map(panel_height).sum::<f64>() + EDGE
+}
+
+fn header_height(figure: &Figure) -> f64 {
+    let legend = legend_places(&legend(figure)).last().map_or(0.0, |last| last.1 + 22.0);
+    EDGE + 24.0 + note_lines(figure).len() as f64 * 17.0 + legend + 10.0
+}
+
+fn panel_height(panel: &Panel) -> f64 {
+    let plot = match &panel.body {
+        Body::Lines(_) => LINES_HEIGHT,
+        Body::Bars { rows, .. } => rows.len() as f64 * ROW_HEIGHT + 10.0,
+        Body::Strips { rows, .. } => rows.len() as f64 * ROW_HEIGHT,
+    };
+    title_height(panel) + plot + 58.0
+}
+
+fn title_height(panel: &Panel) -> f64 {
+    if panel.title.is_some() { 24.0 } else { 6.0 }
+}
+
+fn draw(figure: &Figure, canvas: &mut dyn Canvas) {
+    say(canvas, EDGE, EDGE + 14.0, &figure.title, 17.0, INK, Anchor::Start);
+    let mut y = EDGE + 34.0;
+    for line in note_lines(figure) {
+        say(canvas, EDGE, y, &line, TEXT, PALE, Anchor::Start);
+        y += 17.0;
+    }
+    draw_legend(figure, canvas, y + 4.0);
+    let mut top = header_height(figure);
+    let margins = figure.panels.iter().map(margins).fold((0.0, 0.0), |(l, r), (ml, mr)| (ml.max(l), mr.max(r)));
+    for panel in &figure.panels {
+        draw_panel(panel, canvas, top, margins);
+        top += panel_height(panel);
+    }
+}
+
+fn note_lines(figure: &Figure) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in figure.note.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), TEXT) < WIDTH - 2.0 * EDGE => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
+/// The names in a figure's legend; none where there is but one.
+fn legend(figure: &Figure) -> Vec<(String, Colour, Style)> {
+    let mut entries: Vec<(String, Colour, Style)> = Vec::new();
+    for panel in &figure.panels {
+        let found: Vec<(String, Colour, Style)> = match &panel.body {
+            Body::Lines(series) => series.iter().map(|s| (s.name.clone(), s.colour, s.style)).collect(),
+            Body::Bars { parts, .. } => {
+                let drawn = parts.iter().filter(|p| p.values.iter().any(|&v| v > 0.0));
+                drawn.map(|p| (p.name.clone(), p.colour, Style::Points)).collect()
+            }
+            Body::Strips { .. } => Vec::new(),
+        };
+        entries.extend(found.into_iter().filter(|e| !entries.iter().any(|old| old.0 == e.0)).collect::<Vec<_>>());
+    }
+    if entries.len() == 1 && !matches!(figure.panels[0].body, Body::Bars { .. }) { Vec::new() } else { entries }
+}
+
+fn legend_places(entries: &[(String, Colour, Style)]) -> Vec<(f64, f64)> {
+    let (mut x, mut y) = (EDGE, 0.0);
+    let place = |(name, _, _): &(String, Colour, Style)| {
+        let width = 32.0 + text_width(name, TEXT) + 18.0;
+        if x + width > WIDTH - EDGE && x > EDGE {
+            (x, y) = (EDGE, y + 19.0);
+        }
+        x += width;
+        (x - width, y)
+    };
+    entries.iter().map(place).collect()
+}
+
+fn draw_legend(figure: &Figure, canvas: &mut dyn Canvas, top: f64) {
+    let entries = legend(figure);
+    for ((name, colour, style), (x, y)) in entries.iter().zip(legend_places(&entries)) {
+        let y = top + y;
+        match style {
+            Style::Points => canvas.rect(x + 6.0, y - 9.5, 14.0, 11.0, *colour),
+            _ => canvas.path(&[(x, y - 4.0), (x + 26.0, y - 4.0)], *colour, 2.4, style.dashed()),
+        }
+        if *style == Style::Marked {
+            canvas.dot(x + 13.0, y - 4.0, 3.5, *colour);
+        }
+        say(canvas, x + 32.0, y, name, TEXT, INK, Anchor::Start);
+    }
+}
+
+/// The rectangle between a panel's axes, and the ranges on them.
+struct Plot<'a> {
+    panel: &'a Panel,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    x_range: (f64, f64),
+    y_range: (f64, f64),
+}
+
+impl Plot<'_> {
+    fn x(&self, value: f64) -> f64 {
+        self.left + share(&self.panel.x, self.x_range, value) * (self.right - self.left)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.bottom - share(&self.panel.y, self.y_range, value) * (self.bottom - self.top)
+    }
+}
+
+fn share(axis: &Axis, (low, high): (f64, f64), value: f64) -> f64 {
+    match axis.log {
+        true => (value / low).log10() / (high / low).log10(),
+        false => (value - low) / (high - low),
+    }
+}
+
+fn draw_panel(panel: &Panel, canvas: &mut dyn Canvas, top: f64, (left, right): (f64, f64)) {
+    if let Some(title) = &panel.title {
+        say(canvas, EDGE, top + 13.0, &shortened(title, 13.0, WIDTH - 2.0 * EDGE), 13.0, INK, Anchor::Start);
+    }
+    let (x_range, y_range) = ranges(panel);
+    let top = top + title_height(panel);
+    let bottom = top + panel_height(panel) - title_height(panel) - 58.0;
+    let plot = Plot { panel, left, right: WIDTH - right, top, bottom, x_range, y_range };
+    draw_x_axis(&plot, canvas);
+    match &panel.body {
+        Body::Lines(series) => {
+            draw_y_axis(&plot, canvas);
+            draw_guides(&plot, canvas);
+            series.iter().for_each(|s| draw_series(&plot, s, canvas));
+        }
+        Body::Bars { .. } => draw_bars(&plot, canvas),
+        Body::Strips { .. } => draw_strips(&plot, canvas),
+    }
+    canvas.path(&[(plot.left, plot.bottom), (plot.right, plot.bottom)], RULE, 1.0, false);
+}
+
+fn ranges(panel: &Panel) -> ((f64, f64), (f64, f64)) {
+    match &panel.body {
+        Body::Lines(_) => panel.ranges(),
+        Body::Bars { rows, parts, .. } => {
+            let end = |i: usize| parts.iter().map(|p| p.values[i]).sum::<f64>();
+            (panel.x.range((0..rows.len()).map(end)), (0.0, 1.0))
+        }
+        Body::Strips { end, .. } => ((0.0, if *end > 0.0 { *end } else { 1.0 }), (0.0, 1.0)),
+    }
+}
+
+/// The longest row name that is written out.
+const NAME_WIDTH: f64 = 260.0;
+
+/// The room left and right of a panel's plot.
+fn margins(panel: &Panel) -> (f64, f64) {
+    let widest = |texts: &mut dyn Iterator<Item = String>| texts.map(|t| text_width(&t, TEXT)).fold(0.0, f64::max);
+    match &panel.body {
+        Body::Lines(_) => {
+            let ticks = panel.y.ticks(panel.ranges().1, 6);
+            let left = widest(&mut ticks.into_iter().map(|t| panel.y.numbers.text(t)));
+            (EDGE + 20.0 + left + 8.0, EDGE + 10.0 + widest(&mut panel.guides.iter().map(|g| g.1.clone())))
+        }
+        Body::Bars { rows, totals, .. } => {
+            let names = widest(&mut rows.iter().cloned()).min(NAME_WIDTH);
+            (EDGE + names + 8.0, EDGE + widest(&mut totals.iter().cloned()) + 10.0)
+        }
+        Body::Strips { rows, range, .. } => {
+            let scale = widest(&mut strip_ticks(*range).into_iter().map(|t| panel.y.numbers.text(t)));
+            (EDGE + widest(&mut rows.iter().map(|r| r.0.clone())) + 8.0, EDGE + scale + 36.0)
+        }
+    }
+}
+
+fn draw_x_axis(plot: &Plot, canvas: &mut dyn Canvas) {
+    for tick in plot.panel.x.ticks(plot.x_range, 9) {
+        let x = plot.x(tick);
+        canvas.path(&[(x, plot.top), (x, plot.bottom)], GRID, 1.0, false);
+        canvas.path(&[(x, plot.bottom), (x, plot.bottom + 4.0)], RULE, 1.0, false);
+        say(canvas, x, plot.bottom + 18.0, &plot.panel.x.numbers.text(tick), TEXT, INK, Anchor::Middle);
+    }
+    let middle = (plot.left + plot.right) / 2.0;
+    say(canvas, middle, plot.bottom + 38.0, &plot.panel.x.label, TEXT + 1.0, INK, Anchor::Middle);
+}
+
+fn draw_y_axis(plot: &Plot, canvas: &mut dyn Canvas) {
+    for tick in plot.panel.y.ticks(plot.y_range, 6) {
+        let y = plot.y(tick);
+        canvas.path(&[(plot.left - 4.0, y), (plot.right, y)], GRID, 1.0, false);
+        say(canvas, plot.left - 8.0, y + 4.0, &plot.panel.y.numbers.text(tick), TEXT, INK, Anchor::End);
+    }
+    canvas.path(&[(plot.left, plot.top), (plot.left, plot.bottom)], RULE, 1.0, false);
+    let (x, y) = (EDGE + 8.0, (plot.top + plot.bottom) / 2.0);
+    let text = shortened(&plot.panel.y.label, TEXT + 1.0, plot.bottom - plot.top + 20.0);
+    canvas.text(x, y, Label { text: &text, size: TEXT + 1.0, colour: INK, anchor: Anchor::Middle, turned: true });
+}
+
+fn draw_guides(plot: &Plot, canvas: &mut dyn Canvas) {
+    for (value, name) in plot.panel.guides.iter().filter(|g| plot.panel.y.takes(g.0)) {
+        let y = plot.y(*value);
+        canvas.path(&[(plot.left, y), (plot.right, y)], PALE, 1.0, true);
+        say(canvas, plot.right + 6.0, y + 4.0, name, TEXT, PALE, Anchor::Start);
+    }
+}
+
+fn draw_series(plot: &Plot, series: &Series, canvas: &mut dyn Canvas) {
+    let points = series.points.iter().filter(|p| plot.panel.x.takes(p.0) && plot.panel.y.takes(p.1));
+    let points: Vec<(f64, f64)> = points.map(|&(x, y)| (plot.x(x), plot.y(y))).collect();
+    let single = points.windows(2).all(|w| w[0] == w[1]);
+    if single || matches!(series.style, Style::Points | Style::Marked) {
+        points.iter().for_each(|&(x, y)| canvas.dot(x, y, 3.5, series.colour));
+    }
+    if series.style == Style::Points || points.len() < 2 {
+        return;
+    }
+    let line = if series.style.steps() { staircase(&points) } else { points };
+    canvas.path(&line, series.colour, 1.8, series.style.dashed());
+}
+
+fn staircase(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let stairs = points.windows(2).flat_map(|w| [(w[1].0, w[0].1), w[1]]);
+    points.first().copied().into_iter().chain(stairs).collect()
+}
+
+fn draw_bars(plot: &Plot, canvas: &mut dyn Canvas) {
+    let Body::Bars { rows, totals, parts } = &plot.panel.body else { return };
+    for (i, (name, total)) in rows.iter().zip(totals).enumerate() {
+        let y = plot.top + 5.0 + i as f64 * ROW_HEIGHT;
+        let name = shortened(name, TEXT, NAME_WIDTH);
+        say(canvas, plot.left - 8.0, y + ROW_HEIGHT / 2.0 + 4.0, &name, TEXT, INK, Anchor::End);
+        let mut end = 0.0;
+        for part in parts {
+            let from = plot.x(end);
+            end += part.values[i];
+            canvas.rect(from, y + 5.0, plot.x(end) - from, ROW_HEIGHT - 10.0, part.colour);
+        }
+        say(canvas, plot.x(end) + 6.0, y + ROW_HEIGHT / 2.0 + 4.0, total, TEXT, INK, Anchor::Start);
+    }
+    canvas.path(&[(plot.left, plot.top), (plot.left, plot.bottom)], RULE, 1.0, false);
+}
+
+fn draw_strips(plot: &Plot, canvas: &mut dyn Canvas) {
+    let Body::Strips { rows, range: (low, high), .. } = &plot.panel.body else { return };
+    let spread = (high / low).log10();
+    let level = |v: f64| if spread > 0.0 { (v / low).log10() / spread } else { 1.0 };
+    for (i, (name, cells)) in rows.iter().enumerate() {
+        let y = plot.top + i as f64 * ROW_HEIGHT;
+        say(canvas, plot.left - 8.0, y + ROW_HEIGHT / 2.0 + 4.0, name, TEXT, INK, Anchor::End);
+        let width = (plot.right - plot.left) / cells.len().max(1) as f64;
+        for (j, &cell) in cells.iter().enumerate().filter(|(_, c)| **c > 0.0) {
+            let x = plot.left + j as f64 * width;
+            canvas.rect(x, y + 3.0, width, ROW_HEIGHT - 6.0, Colour::strip(level(cell)));
+        }
+    }
+    draw_scale(plot, canvas, (*low, *high), &level);
+}
+
+/// The colours of strips and what they stand for, to the right of the plot.
+fn draw_scale(plot: &Plot, canvas: &mut dyn Canvas, range: (f64, f64), level: &dyn Fn(f64) -> f64) {
+    const STEPS: usize = 24;
+    let (x, top, height) = (plot.right + 14.0, plot.top.min(plot.bottom - 60.0), (plot.bottom - plot.top).max(60.0));
+    for i in 0..STEPS {
+        let from_top = height * (STEPS - 1 - i) as f64 / STEPS as f64;
+        let colour = Colour::strip(i as f64 / (STEPS - 1) as f64);
+        canvas.rect(x, top + from_top, 10.0, height / STEPS as f64 + 0.3, colour);
+    }
+    for tick in strip_ticks(range) {
+        let y = top + height * (1.0 - level(tick).clamp(0.0, 1.0));
+        say(canvas, x + 15.0, y + 4.0, &plot.panel.y.numbers.text(tick), TEXT, INK, Anchor::Start);
+    }
+}
+
+fn say(canvas: &mut dyn Canvas, x: f64, y: f64, text: &str, size: f64, colour: Colour, anchor: Anchor) {
+    canvas.text(x, y, Label { text, size, colour, anchor, turned: false });
+}
+
+/// A text cut to a width, with an ellipsis where something is missing.
+fn shortened(text: &str, size: f64, width: f64) -> String {
+    if text_width(text, size) <= width {
+        return text.into();
+    }
+    let mut kept: String = text.into();
+    while !kept.is_empty() && text_width(&format!("{kept}…"), size) > width {
+        kept.pop();
+    }
+    kept + "…"
+}

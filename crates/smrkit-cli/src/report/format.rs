@@ -1,0 +1,124 @@
+//! Numbers as people read them: three or four digits and a unit.
+
+/// What stands for a value that does not exist.
+pub const NONE: &str = "-";
+
+/// A number with about three digits that count: `0.0123`, `3.49`, `5,980`, `1.2 M`.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        return NONE.into();
+    }
+    let digits = match size {
+        0.0 => return "0".into(),
+        s if !(1e-6..1e15).contains(&s) => return format!("{value:.1e}"),
+        s if s >= 999_500_000.0 => return format!("{} G", short(value / 1e9)),
+        s if s >= 999_500.0 => return format!("{} M", short(value / 1e6)),
+        s if s >= 999.5 => return grouped(value.round()),
+        s => (2 - s.log10().floor() as i32).clamp(0, 8) as usize,
+    };
+    let text = format!("{value:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
+fn grouped(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", count(value.abs() as u64))
+}
+
+/// A count with its thousands set apart: `750,000`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(|g| String::from_utf8_lossy(g));
+    groups.collect::<Vec<_>>().join(",")
+}
+
+/// A time in seconds with the unit that keeps it readable: `24.8 ms`, `13 min`.
+pub fn seconds(value: f64) -> String {
+    let (scale, unit) = match value.abs() {
+        0.0 => (1.0, "s"),
+        s if s < 0.9995e-6 => (1e9, "ns"),
+        s if s < 0.9995e-3 => (1e6, "µs"),
+        s if s < 0.9995 => (1e3, "ms"),
+        s if s < 600.0 => (1.0, "s"),
+        s if s < 7200.0 => (1.0 / 60.0, "min"),
+        s if s < 172_800.0 => (1.0 / 3600.0, "h"),
+        _ => (1.0 / 86_400.0, "days"),
+    };
+    format!("{} {unit}", short(value * scale))
+}
+
+/// A time in nanoseconds, written as `seconds` does.
+pub fn nanos(value: u64) -> String {
+    seconds(value as f64 / 1e9)
+}
+
+/// A size in bytes with a decimal prefix: `1.05 MB`.
+pub fn bytes(value: f64) -> String {
+    let (scale, unit) = byte_unit(value);
+    format!("{} {unit}", short(value / scale))
+}
+
+/// A decimal prefix that fits a size: the number of bytes in the unit, and its name.
+pub fn byte_unit(size: f64) -> (f64, &'static str) {
+    match size.abs() {
+        s if s < 999.5 => (1.0, "B"),
+        s if s < 999.5e3 => (1e3, "kB"),
+        s if s < 999.5e6 => (1e6, "MB"),
+        s if s < 999.5e9 => (1e9, "GB"),
+        s if s < 999.5e12 => (1e12, "TB"),
+        _ => (1e15, "PB"),
+    }
+}
+
+/// A unit that fits times up to `longest_s` on a linear axis: seconds in it, and its name.
+pub fn time_unit(longest_s: f64) -> (f64, &'static str) {
+    match longest_s {
+        s if s < 1e-3 => (1e-6, "µs"),
+        s if s < 1.0 => (1e-3, "ms"),
+        s if s < 600.0 => (1.0, "s"),
+        s if s < 7200.0 => (60.0, "min"),
+        s if s < 172_800.0 => (3600.0, "h"),
+        _ => (86_400.0, "days"),
+    }
+}
+
+/// A factor such as a slowdown: `5.2×`.
+pub fn times(value: Option<f64>) -> String {
+    value.filter(|v| v.is_finite()).map_or(NONE.into(), |v| format!("{}×", short(v)))
+}
+
+/// A ratio that may not exist.
+pub fn ratio(value: Option<f64>) -> String {
+    value.map_or(NONE.into(), short)
+}
+
+/// `part` of `whole` in percent; `-` where there is no whole.
+pub fn percent(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format!("{} %", short(100.0 * part / whole)) } else { NONE.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits_and_no_idle_zeros() {
+        let shown = [0.0, 0.01234, 3.486, 31.25, 999.6, 5980.0, 1_234_567.0, -2.5, 1e-9, f64::NAN].map(short);
+        assert_eq!(shown, ["0", "0.0123", "3.49", "31.2", "1,000", "5,980", "1.23 M", "-2.5", "1.0e-9", "-"]);
+        assert_eq!(count(750_000), "750,000");
+        assert_eq!(count(12), "12");
+    }
+
+    #[test]
+    fn units_change_before_the_digits_do() {
+        let shown = [0.0, 4.9e-6, 0.02478, 0.99999, 31.0, 780.0, 20_000.0, 4e5].map(seconds);
+        assert_eq!(shown, ["0 s", "4.9 µs", "24.8 ms", "1 s", "31 s", "13 min", "5.56 h", "4.63 days"]);
+        assert_eq!([512.0, 4096.0, 5e12].map(bytes), ["512 B", "4.1 kB", "5 TB"]);
+        assert_eq!(percent(1.0, 0.0), "-");
+        assert_eq!(times(None), "-");
+    }
+}

@@ -1,0 +1,18 @@
+//! Results for people: the table on the terminal, an HTML page, and figures as files.
+//!
+//! `series.rs` turns outcomes into figures and knows no drawing; `html.rs` and `figures.rs` draw and know no outcome.
+
+mod canvas;
+pub mod figure;
+pub mod figures;
+pub mod format;
+pub mod html;
+mod interactive;
+mod names;
+pub mod series;
+pub mod table;
+pub mod target;
+#[cfg(test)]
+mod example;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! What each run of a comparison is called, and its colour: the same in the table, the page and the figures.
+
+use smrkit::stats::outcome::{Outcome, Scalar};
+
+use super::figure::{Colour, Style};
+use super::format;
+
+/// The layer that every comparison is relative to.
+pub const BASELINE: &str = "in-place";
+
+/// The name of each run: its layer, and what differs from the other runs of that layer.
+pub fn names(runs: &[Outcome]) -> Vec<String> {
+    let mut names: Vec<String> = runs.iter().map(|run| name(run, runs)).collect();
+    for i in 1..names.len() {
+        let same = names[..i].iter().filter(|n| **n == names[i]).count();
+        if same > 0 {
+            names[i] = format!("{} ({})", names[i], same + 1);
+        }
+    }
+    names
+}
+
+fn name(run: &Outcome, runs: &[Outcome]) -> String {
+    let mut words = vec![run.layer.clone()];
+    let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == run.layer).collect();
+    for (key, value) in &run.parameters {
+        if alike.iter().any(|r| r.parameters.get(key) != Some(value)) {
+            words.push(format!("{key}={}", scalar(value)));
+        }
+    }
+    if let Some(array) = &run.array
+        && runs.iter().any(|r| r.array != run.array)
+    {
+        words.push(array.clone());
+    }
+    if runs.iter().any(|r| r.drive != run.drive) {
+        words.push(format!("on {}", run.drive));
+    }
+    if runs.iter().any(|r| r.seed != run.seed) {
+        words.push(format!("seed {}", run.seed));
+    }
+    if alike.iter().any(|r| r.engine.depth != run.engine.depth) {
+        words.push(format!("depth {}", run.engine.depth));
+    }
+    if !run.engine.queue.is_empty() && alike.iter().any(|r| r.engine.queue != run.engine.queue) {
+        words.push(run.engine.queue.clone());
+    }
+    if runs.iter().any(|r| workload(r) != workload(run)) {
+        words.extend(workload(run).map(str::to_string));
+    }
+    words.join(" ")
+}
+
+fn workload(run: &Outcome) -> Option<&str> {
+    run.trace.as_deref().or(run.workload.as_deref())
+}
+
+/// A parameter's value as text.
+pub fn scalar(value: &Scalar) -> String {
+    match value {
+        Scalar::Bool(on) => if *on { "on" } else { "off" }.into(),
+        Scalar::Int(whole) => whole.to_string(),
+        Scalar::Float(fraction) => fraction.to_string(),
+        Scalar::Text(word) => word.clone(),
+        Scalar::List(counts) if counts.len() > 12 => format!("{} values", counts.len()),
+        Scalar::List(counts) => counts.iter().map(|&c| format::count(c)).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// A run's colour, and whether its lines are broken: `in-place` is grey, the others take the palette in turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// The colour.
+    pub colour: Colour,
+    dashed: bool,
+}
+
+impl Look {
+    /// The style of a line of values that hold until the next.
+    pub fn steps(self) -> Style {
+        if self.dashed { Style::DashedStep } else { Style::Step }
+    }
+
+    /// The style of a line from point to point.
+    pub fn line(self) -> Style {
+        if self.dashed { Style::Dashed } else { Style::Line }
+    }
+}
+
+/// The look of each run.
+pub fn looks(runs: &[Outcome]) -> Vec<Look> {
+    let (mut baselines, mut others) = (0, 0);
+    let look = |run: &Outcome| match run.layer == BASELINE {
+        true => {
+            baselines += 1;
+            Look { colour: Colour::GREY, dashed: baselines > 1 }
+        }
+        false => {
+            others += 1;
+            Look { colour: Colour::nth(others - 1), dashed: others > Colour::PALETTE.len() }
+        }
+    };
+    runs.iter().map(look).collect()
+}
+
+/// The conventional disk's run on the same drive and requests, if it is among `runs` and is not `run` itself.
+pub fn baseline<'a>(run: &Outcome, runs: &'a [Outcome]) -> Option<&'a Outcome> {
+    let same = |r: &&Outcome| {
+        r.layer == BASELINE
+            && r.drive == run.drive
+            && r.engine == run.engine
+            && r.seed == run.seed
+            && r.trace == run.trace
+            && r.workload == run.workload
+    };
+    if run.layer == BASELINE { None } else { runs.iter().find(same) }
+}

@@ -1,0 +1,284 @@
+//! From outcomes to figures: pure functions, one a figure. Nothing is drawn here.
+//!
+//! Times on linear axes are scaled to one unit that fits the longest run; logarithmic axes keep seconds.
+
+use smrkit::stats::outcome::{ByCause, Outcome};
+use smrkit::units::SECTOR_BYTES;
+
+use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
+use super::format;
+use super::names::{Look, looks, names};
+
+/// The causes, as the struct `ByCause` orders them, with their colours.
+const CAUSES: [(&str, Colour); 4] =
+    [("host", Colour::SKY), ("destage", Colour::ORANGE), ("clean", Colour::VERMILION), ("map", Colour::PINK)];
+
+/// Every figure of a comparison, in the order of a page.
+pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
+    let all = All { runs, names: names(runs), looks: looks(runs) };
+    vec![
+        all.latency(),
+        all.iops(),
+        all.longest(),
+        all.throughput(),
+        all.cache_fill(),
+        all.gauges(),
+        all.amplification(),
+        all.busy(),
+        all.surface(),
+        all.capacity(),
+    ]
+}
+
+struct All<'a> {
+    runs: &'a [Outcome],
+    names: Vec<String>,
+    looks: Vec<Look>,
+}
+
+impl All<'_> {
+    fn latency(&self) -> Figure {
+        let panel = |title: &str, of: fn(&Outcome) -> &Vec<(u64, u64)>| {
+            let body = self.lines(|run, look| (look.steps(), slower_than(of(run))));
+            let x = Axis::log("Latency (logarithmic)", Numbers::Time);
+            panel(Some(title), x, Axis::log(format!("{title} that took longer"), Numbers::Percent), body)
+        };
+        let panels = [panel("Reads", |r| &r.latency_histogram.read), panel("Writes", |r| &r.latency_histogram.write)];
+        let note = "The share of requests that took longer than the latency below: further left, and lower, is better.";
+        let mut figure = figure("latency", "How long requests take", note, panels, "No request was counted.");
+        figure.share_x();
+        figure
+    }
+
+    fn iops(&self) -> Figure {
+        let body = self.lines(|run, look| (look.steps(), self.per_second(run, &run.timeline.requests)));
+        let panels = [panel(None, self.time_axis(), Axis::linear("Requests per second"), body)];
+        figure("iops", "Requests per second", "Requests answered in each window of time.", panels, NO_WINDOW)
+    }
+
+    fn longest(&self) -> Figure {
+        let points = |run: &Outcome| {
+            let seconds: Vec<f64> = run.timeline.longest_ns.iter().map(|&ns| ns as f64 / 1e9).collect();
+            self.steps(run, &seconds)
+        };
+        let body = self.lines(|run, look| (look.steps(), points(run)));
+        let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
+        let mut panel = panel(None, self.time_axis(), y, body);
+        panel.guides = vec![(7.0, "7 s".into()), (30.0, "30 s".into())];
+        let note = "The slowest request answered in each window. The marks are usual timeouts: RAID gives up on a disk \
+                    after about 7 s, Linux after 30 s.";
+        figure("longest", "Longest request", note, [panel], NO_WINDOW)
+    }
+
+    fn throughput(&self) -> Figure {
+        let panel = |title: &str, of: fn(&Outcome) -> &Vec<u64>| {
+            let points = |run: &Outcome| scaled(self.per_second(run, of(run)), 1e6);
+            let body = self.lines(|run, look| (look.steps(), points(run)));
+            panel(Some(title), self.time_axis(), Axis::linear(format!("{title} (MB/s)")), body)
+        };
+        let panels = [panel("Read", |r| &r.timeline.read_bytes), panel("Written", |r| &r.timeline.written_bytes)];
+        let note = "Host bytes per second in each window of time.";
+        let mut figure = figure("throughput", "Throughput", note, panels, NO_WINDOW);
+        figure.share_x();
+        figure
+    }
+
+    fn cache_fill(&self) -> Figure {
+        let body = self.lines(|run, look| (look.line(), self.gauge(run, &run.timeline.cache_fill, 100.0)));
+        let panels = [panel(None, self.time_axis(), Axis::linear("Persistent cache in use (%)"), body)];
+        let note = "How full the persistent cache is at the end of each window.";
+        figure("cache-fill", "Cache fill", note, panels, "No layer here has a persistent cache.")
+    }
+
+    fn gauges(&self) -> Figure {
+        let mut keys: Vec<&String> = self.runs.iter().flat_map(|r| r.timeline.gauges.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        let panel = |key: &&String| {
+            let values = |run: &Outcome| match run.timeline.gauges.get(*key) {
+                Some(values) => self.gauge(run, values, 1.0),
+                None => Vec::new(),
+            };
+            let body = self.lines(|run, look| (look.line(), values(run)));
+            panel(Some(key), self.time_axis(), Axis::linear(key.replace('_', " ")), body)
+        };
+        let note = "What the layers say about themselves at the end of each window.";
+        let panels = keys.iter().map(panel);
+        let mut figure = figure("gauges", "Gauges of the layers", note, panels, "No layer here has gauges.");
+        figure.share_x();
+        figure
+    }
+
+    fn amplification(&self) -> Figure {
+        let bars = self.bars(
+            |run| by_cause(&run.physical_written_sectors).map(|n| n / run.host_written_sectors as f64),
+            |run| format::times(run.write_amplification),
+        );
+        let panels = [panel(None, Axis::linear("Sectors written / sectors the host wrote"), Axis::default(), bars)];
+        let note = "Sectors written to the platters for each sector that the host wrote, by cause.";
+        figure("amplification", "Write amplification by cause", note, panels, "The host wrote nothing.")
+    }
+
+    fn busy(&self) -> Figure {
+        let longest = self.runs.iter().map(|r| by_cause(&r.busy_by_cause_ns).iter().sum::<f64>()).fold(0.0, f64::max);
+        let (unit_s, unit) = format::time_unit(longest / 1e9);
+        let bars = self.bars(
+            |run| by_cause(&run.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s),
+            |run| format::nanos(run.busy_by_cause_ns.total),
+        );
+        let panels = [panel(None, Axis::linear(format!("Time the drive was busy ({unit})")), Axis::default(), bars)];
+        let note = "Whom the drive worked for.";
+        figure("busy", "Busy time by cause", note, panels, "The drive was never busy.")
+    }
+
+    fn surface(&self) -> Figure {
+        let parts = self.runs.iter().flat_map(surface_rows).flat_map(|(_, cells)| cells).filter(|&c| c > 0.0);
+        let range = parts.fold((f64::MAX, f64::MIN), |(low, high), c| (low.min(c), high.max(c)));
+        let panels = self.runs.iter().zip(&self.names).filter_map(|(run, name)| {
+            let part_bytes = (run.surface.part_sectors * SECTOR_BYTES) as f64;
+            let count = surface_rows(run).iter().map(|(_, cells)| cells.len()).max()?;
+            let (unit_bytes, unit) = format::byte_unit(part_bytes * count as f64);
+            let end = part_bytes * count as f64 / unit_bytes;
+            let label = format!("Position on the disk, outermost left ({unit})");
+            let body = Body::Strips { rows: surface_rows(run), end, range };
+            Some(panel(Some(name), Axis::linear(label), Axis { numbers: Numbers::Bytes, ..Axis::default() }, body))
+        });
+        let note = "Where the writes went, by cause: bytes written to each part of the surface, darker is more.";
+        figure("surface", "The disk's surface", note, panels, "Nothing was written.")
+    }
+
+    fn capacity(&self) -> Figure {
+        let share = |run: &Outcome, n: u64| 100.0 * n as f64 / run.capacity.raw_sectors as f64;
+        let part = |name: &str, colour, of: fn(&Outcome) -> u64| Part {
+            name: name.into(),
+            colour,
+            values: self.runs.iter().map(|r| finite(share(r, of(r)))).collect(),
+        };
+        let parts = vec![
+            part("host", Colour::SKY, |r| r.capacity.host_sectors),
+            part("cache", Colour::ORANGE, |r| r.capacity.cache_sectors),
+            part("guard", Colour::VERMILION, |r| r.capacity.guard_sectors),
+            part("spare", Colour::PINK, |r| r.capacity.spare_sectors),
+        ];
+        let totals = self.runs.iter().map(|r| format::bytes((r.capacity.raw_sectors * SECTOR_BYTES) as f64));
+        let bars = Body::Bars { rows: self.names.clone(), totals: totals.collect(), parts };
+        let panels = [panel(None, Axis::linear("Share of the platters' sectors (%)"), Axis::default(), bars)];
+        let note = "Where the platters' sectors go. After each bar: the raw size of the disk.";
+        figure("capacity", "Capacity", note, panels, "No capacity is known.")
+    }
+
+    /// One series a run, in its colour; runs without points are left out.
+    fn lines(&self, points: impl Fn(&Outcome, Look) -> (super::figure::Style, Vec<(f64, f64)>)) -> Body {
+        let series = self.runs.iter().zip(&self.names).zip(&self.looks).map(|((run, name), look)| {
+            let (style, points) = points(run, *look);
+            Series { name: name.clone(), colour: look.colour, style, points }
+        });
+        Body::Lines(series.filter(|s| !s.points.is_empty()).collect())
+    }
+
+    fn bars(&self, values: impl Fn(&Outcome) -> [f64; 4], total: impl Fn(&Outcome) -> String) -> Body {
+        let values: Vec<[f64; 4]> = self.runs.iter().map(|r| values(r).map(finite)).collect();
+        let part = |(i, (name, colour)): (usize, (&str, Colour))| Part {
+            name: name.into(),
+            colour,
+            values: values.iter().map(|v| v[i]).collect(),
+        };
+        let parts = CAUSES.into_iter().enumerate().map(part).collect();
+        Body::Bars { rows: self.names.clone(), totals: self.runs.iter().map(total).collect(), parts }
+    }
+
+    /// The unit of all time axes: seconds in it, and its name.
+    fn time_unit(&self) -> (f64, &'static str) {
+        let longest = self.runs.iter().map(|r| r.elapsed_ns).max().unwrap_or(0);
+        format::time_unit(longest as f64 / 1e9)
+    }
+
+    fn time_axis(&self) -> Axis {
+        Axis::linear(format!("Time ({})", self.time_unit().1))
+    }
+
+    /// A count a window as a rate. The last window is as long as the run lasted; a short one is left out.
+    fn per_second(&self, run: &Outcome, counts: &[u64]) -> Vec<(f64, f64)> {
+        let window_s = run.timeline.window_ns as f64 / 1e9;
+        let last_s = (run.elapsed_ns as f64 / 1e9 - window_s * counts.len().saturating_sub(1) as f64).min(window_s);
+        let mut rates: Vec<f64> = counts.iter().map(|&n| n as f64 / window_s).collect();
+        if let Some(rate) = rates.last_mut()
+            && last_s > 0.0
+        {
+            *rate *= window_s / last_s;
+        }
+        if rates.len() > 1 && last_s < 0.5 * window_s {
+            rates.pop();
+        }
+        self.steps(run, &rates)
+    }
+
+    /// A value that holds for a window each, with a last point where the last window ends.
+    fn steps(&self, run: &Outcome, values: &[f64]) -> Vec<(f64, f64)> {
+        let unit_s = self.time_unit().0;
+        let window_s = run.timeline.window_ns as f64 / 1e9;
+        let at = |i: usize| (window_s * i as f64).min(run.elapsed_ns as f64 / 1e9) / unit_s;
+        let mut points: Vec<_> = values.iter().enumerate().map(|(i, &v)| (at(i), finite(v))).collect();
+        if let Some(&(_, value)) = points.last() {
+            points.push((at(values.len()), value));
+        }
+        points
+    }
+
+    /// A value at each window's end.
+    fn gauge(&self, run: &Outcome, values: &[f64], factor: f64) -> Vec<(f64, f64)> {
+        let unit_s = self.time_unit().0;
+        let window_s = run.timeline.window_ns as f64 / 1e9;
+        let at = |i: usize| (window_s * (i + 1) as f64).min(run.elapsed_ns as f64 / 1e9) / unit_s;
+        values.iter().enumerate().filter(|(_, v)| v.is_finite()).map(|(i, &v)| (at(i), v * factor)).collect()
+    }
+}
+
+const NO_WINDOW: &str = "No request was answered.";
+
+/// The share of requests slower than each latency, as steps; the last step ends at the slowest.
+pub fn slower_than(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
+    let total: u64 = histogram.iter().map(|&(_, n)| n).sum();
+    let Some(&(first, _)) = histogram.first() else { return Vec::new() };
+    let seconds = |ns: u64| ns.max(1) as f64 / 1e9;
+    let mut points = vec![(seconds(first), 1.0)];
+    let mut slower = total;
+    for &(ns, n) in histogram {
+        let before = slower as f64 / total.max(1) as f64;
+        slower -= n;
+        let share = slower as f64 / total.max(1) as f64;
+        points.push((seconds(ns), if slower > 0 { share } else { before }));
+    }
+    points
+}
+
+/// The strips of a run's surface in bytes; causes that wrote nothing are left out.
+fn surface_rows(run: &Outcome) -> Vec<(String, Vec<f64>)> {
+    let surface = &run.surface;
+    let strips = [&surface.host, &surface.destage, &surface.clean, &surface.map];
+    let named = CAUSES.iter().zip(strips).filter(|(_, cells)| cells.iter().any(|&n| n > 0));
+    named.map(|(cause, cells)| (cause.0.into(), cells.iter().map(|&n| (n * SECTOR_BYTES) as f64).collect())).collect()
+}
+
+fn by_cause(counts: &ByCause) -> [f64; 4] {
+    [counts.host, counts.destage, counts.clean, counts.map].map(|n| n as f64)
+}
+
+fn scaled(points: Vec<(f64, f64)>, unit: f64) -> Vec<(f64, f64)> {
+    points.into_iter().map(|(x, y)| (x, y / unit)).collect()
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+fn panel(title: Option<&str>, x: Axis, y: Axis, body: Body) -> Panel {
+    Panel { title: title.map(str::to_string), x, y, guides: Vec::new(), body }
+}
+
+/// A figure of the panels that hold something; `nothing` says why there is none.
+fn figure(name: &str, title: &str, note: &str, panels: impl IntoIterator<Item = Panel>, nothing: &str) -> Figure {
+    let panels: Vec<Panel> = panels.into_iter().filter(|p| !p.is_empty()).collect();
+    let note = if panels.is_empty() { nothing } else { note };
+    Figure { name: name.into(), title: title.into(), note: note.into(), panels }
+}

@@ -1,0 +1,297 @@
+//! The comparison on the terminal: verdicts first, then one row a run, then what was run.
+//!
+//! The grids are plain text, so that the HTML page shows the same ones. What does not exist is written `-`.
+
+use std::collections::BTreeSet;
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use smrkit::stats::outcome::{Latency, Outcome};
+use smrkit::units::SECTOR_BYTES;
+
+use super::format::{self, NONE};
+use super::names::{baseline, names, scalar};
+
+/// Columns of a terminal that the tables fit into.
+const WIDTH: u16 = 118;
+
+/// A table as text: a header, and rows of as many cells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// The columns' names.
+    pub header: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// A grid with these columns and no rows.
+    pub fn new<const N: usize>(header: [&str; N]) -> Grid {
+        Grid { header: header.map(str::to_string).into(), rows: Vec::new() }
+    }
+
+    /// For a terminal: the first column to the left, numbers to the right.
+    pub fn text(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(&self.header);
+        table.add_rows(&self.rows);
+        for i in 0..self.header.len() {
+            if let Some(column) = table.column_mut(i) {
+                column.set_padding(if i == 0 { (0, 1) } else { (1, 0) });
+                column.set_cell_alignment(if self.is_numeric(i) { CellAlignment::Right } else { CellAlignment::Left });
+            }
+        }
+        table.trim_fmt()
+    }
+
+    /// Whether a column holds numbers: every cell begins with a digit, or is a dash.
+    pub fn is_numeric(&self, column: usize) -> bool {
+        let number = |cell: &String| cell == NONE || cell.starts_with(|c: char| c.is_ascii_digit());
+        column > 0 && self.rows.iter().filter_map(|row| row.get(column)).all(number)
+    }
+}
+
+/// Everything that `smrkit run` prints about its results.
+pub fn text(runs: &[Outcome]) -> String {
+    if runs.is_empty() {
+        return "No run was made.\n".into();
+    }
+    let mut out = String::new();
+    // What a file or a path contains must not steer the terminal.
+    let shown = |text: &str| -> String { text.chars().map(|c| if c.is_control() { '?' } else { c }).collect() };
+    for line in verdicts(runs) {
+        out += &format!("{}\n", shown(&line));
+    }
+    out += &format!("\n{}\n\n{}\n\n", speed(runs).text(), cost(runs).text());
+    let facts = about(runs);
+    let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (name, value) in facts {
+        out += &format!("{name:width$}  {}\n", shown(&value));
+    }
+    out
+}
+
+/// The plain answers, one line a run, beginning with the run's name.
+pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
+    let line = |(name, run): (String, &Outcome)| match run.verdict.text.as_str() {
+        "" => format!("{name}: no verdict"),
+        text => format!("{name}: {text}"),
+    };
+    names(runs).into_iter().zip(runs).map(line).collect()
+}
+
+/// How fast: time, rate, latency, stalls.
+pub fn speed(runs: &[Outcome]) -> Grid {
+    let header = [
+        "run",
+        "elapsed",
+        "slowdown",
+        "MB/s",
+        "mean",
+        "mean ×",
+        "p99",
+        "p99 ×",
+        "max",
+        "cache full",
+        "over 7 s",
+        "over 30 s",
+    ];
+    let mut grid = Grid::new(header);
+    for (name, run) in names(runs).into_iter().zip(runs) {
+        let base = baseline(run, runs);
+        let latency = |of: fn(&Latency) -> u64| {
+            let times = base.and_then(|b| quotient(of(&run.latency_ns.all), of(&b.latency_ns.all)));
+            (some_latency(run, of(&run.latency_ns.all)), format::times(times))
+        };
+        let ((mean, mean_times), (p99, p99_times)) = (latency(|l| l.mean), latency(|l| l.p99));
+        grid.rows.push(vec![
+            name,
+            format::nanos(run.elapsed_ns),
+            format::times(run.slowdown),
+            rate(run),
+            mean,
+            mean_times,
+            p99,
+            p99_times,
+            some_latency(run, run.latency_ns.all.max),
+            run.verdict.cache_full_at_s.map_or(NONE.into(), format::seconds),
+            format::count(run.verdict.stalls_over_7s),
+            format::count(run.verdict.stalls_over_30s),
+        ]);
+    }
+    grid
+}
+
+/// What it costs: amplification by cause, cleaning, capacity.
+pub fn cost(runs: &[Outcome]) -> Grid {
+    let header = [
+        "run",
+        "amplification",
+        "= host",
+        "+ destage",
+        "+ clean",
+        "+ map",
+        "cleaning share",
+        "longest stretch",
+        "capacity lost",
+        "map memory",
+    ];
+    let mut grid = Grid::new(header);
+    for (name, run) in names(runs).into_iter().zip(runs) {
+        let written = &run.physical_written_sectors;
+        let share = |sectors: u64| format::ratio(quotient(sectors, run.host_written_sectors));
+        let capacity = &run.capacity;
+        let lost = capacity.raw_sectors.saturating_sub(capacity.host_sectors);
+        grid.rows.push(vec![
+            name,
+            format::times(run.write_amplification),
+            share(written.host),
+            share(written.destage),
+            share(written.clean),
+            share(written.map),
+            format::percent(run.cleaning.ns as f64, run.busy_ns as f64),
+            if run.cleaning.count > 0 { format::nanos(run.cleaning.max_ns) } else { NONE.into() },
+            format::percent(lost as f64, capacity.raw_sectors as f64),
+            format::bytes(run.map_bytes as f64),
+        ]);
+    }
+    grid
+}
+
+/// What was run: name and value, for all runs; runs that differ are told apart.
+pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
+    let mut facts: Vec<(String, String)> = Vec::new();
+    let mut say = |name: &str, of: &dyn Fn(&Outcome) -> String| {
+        let values = distinct(runs.iter().map(of).filter(|v| !v.is_empty()), "; ");
+        if !values.is_empty() {
+            facts.push((name.into(), values));
+        }
+    };
+    say("interrupted", &|r| {
+        if r.interrupted { "yes: only what was served until then is counted".into() } else { String::new() }
+    });
+    say("drive", &|r| r.drive.clone());
+    say("array", &|r| r.array.clone().unwrap_or_default());
+    say("trace", &trace);
+    say("workload", &|r| r.workload.clone().unwrap_or_default());
+    say("requests", &requests);
+    say("arrival", &arrival);
+    say("notes", &notes);
+    facts.extend(parameters(runs));
+    let seeds = distinct(runs.iter().map(|r| r.seed.to_string()), ", ");
+    let builds = distinct(
+        runs.iter().map(|r| match &r.commit {
+            Some(commit) => format!("smrkit {} ({commit})", r.version),
+            None => format!("smrkit {}", r.version),
+        }),
+        ", ",
+    );
+    facts.extend([("seed".into(), seeds), ("made by".into(), builds)]);
+    facts
+}
+
+/// The parameters of each layer; where runs differ, all values with commas.
+fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
+    let mut layers: Vec<&str> = runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()).collect();
+    let mut seen = Vec::new();
+    layers.retain(|layer| {
+        !seen.contains(layer) && {
+            seen.push(*layer);
+            true
+        }
+    });
+    let line = |layer: &str| {
+        let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == layer).collect();
+        let keys: BTreeSet<&String> = alike.iter().flat_map(|r| r.parameters.keys()).collect();
+        let values = |key: &String| distinct(alike.iter().filter_map(|r| r.parameters.get(key)).map(scalar), ",");
+        keys.iter().map(|key| format!("{key}={}", values(key))).collect::<Vec<_>>().join(" ")
+    };
+    layers.into_iter().map(|layer| (layer.to_string(), line(layer))).collect()
+}
+
+/// The different values, in order of first sight.
+fn distinct(values: impl Iterator<Item = String>, between: &str) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    values.for_each(|v| {
+        if !seen.contains(&v) {
+            seen.push(v)
+        }
+    });
+    seen.join(between)
+}
+
+fn trace(run: &Outcome) -> String {
+    let Some(path) = &run.trace else { return String::new() };
+    let details = [run.trace_format.clone(), run.trace_sha256.as_ref().map(|sha| format!("sha256 {sha}"))];
+    let details: Vec<String> = details.into_iter().flatten().collect();
+    if details.is_empty() { path.clone() } else { format!("{path} ({})", details.join(", ")) }
+}
+
+fn requests(run: &Outcome) -> String {
+    let size = |sectors: u64| format::bytes((sectors * SECTOR_BYTES) as f64);
+    format!(
+        "{} ({} read, {} written)",
+        format::count(run.requests),
+        size(run.host_read_sectors),
+        size(run.host_written_sectors)
+    )
+}
+
+fn arrival(run: &Outcome) -> String {
+    let engine = &run.engine;
+    let mut words = vec![match engine.arrival.as_str() {
+        "trace" => "at the trace's times".to_string(),
+        _ => "flat out".to_string(),
+    }];
+    if engine.arrival == "trace" && engine.time_scale != 1.0 {
+        words.push(format!("stretched {}", format::times(Some(engine.time_scale))));
+    }
+    if engine.arrival != "trace" {
+        words.push(format!("queue depth {}", engine.depth));
+    }
+    if engine.think_ns > 0 {
+        words.push(format!("think time {}", format::nanos(engine.think_ns)));
+    }
+    if !engine.queue.is_empty() {
+        words.push(format!("order {}", engine.queue));
+    }
+    if !matches!(engine.prefill.as_str(), "" | "none") {
+        words.push(format!("pre-filled {}", engine.prefill));
+    }
+    if engine.warmup > 0 {
+        words.push(format!("warmed up by {} requests", format::count(engine.warmup)));
+    }
+    if engine.fold {
+        words.push("addresses folded".into());
+    }
+    if engine.check {
+        words.push("every read verified".into());
+    }
+    words.join(", ")
+}
+
+fn notes(run: &Outcome) -> String {
+    let rows = &run.trace_notes;
+    let notes = [
+        (rows.skipped_rows, "skipped as malformed"),
+        (rows.unaligned_rows, "widened to whole sectors"),
+        (rows.out_of_order_rows, "out of time order"),
+    ];
+    let said: Vec<String> =
+        notes.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} rows {what}", format::count(*n))).collect();
+    said.join(", ")
+}
+
+fn quotient(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn some_latency(run: &Outcome, ns: u64) -> String {
+    if run.latency_ns.all.count > 0 { format::nanos(ns) } else { NONE.into() }
+}
+
+fn rate(run: &Outcome) -> String {
+    let bytes = (run.host_read_sectors + run.host_written_sectors) * SECTOR_BYTES;
+    // Bytes per microsecond are MB per second.
+    format::ratio((run.elapsed_ns > 0).then(|| bytes as f64 * 1e3 / run.elapsed_ns as f64))
+}

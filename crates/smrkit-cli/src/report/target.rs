@@ -1,0 +1,117 @@
+//! Outputs are opened before the work starts, so that a path that can't be written is said at once.
+//!
+//! An output that already exists keeps its content until the new one is written; one that was made for nothing is
+//! removed again.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use smrkit::error::Error;
+
+/// A file that will be written at the end.
+#[derive(Debug)]
+pub struct Target {
+    path: PathBuf,
+    file: File,
+    made_here: bool,
+    written: bool,
+}
+
+impl Target {
+    /// Opens `path` for writing; the file is made where there is none.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Target, Error> {
+        let path = path.into();
+        let new = OpenOptions::new().write(true).create_new(true).open(&path);
+        let (file, made_here) = match new {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                (OpenOptions::new().write(true).open(&path), false)
+            }
+            other => (other, true),
+        };
+        match file {
+            Ok(file) => Ok(Target { path, file, made_here, written: false }),
+            Err(error) => Err(Error::writing(path, error)),
+        }
+    }
+
+    /// Replaces the file's content.
+    pub fn write(mut self, content: &[u8]) -> Result<(), Error> {
+        let done =
+            self.file.rewind().and_then(|()| self.file.write_all(content)).and_then(|()| self.cut(content.len()));
+        self.written = done.is_ok();
+        done.map_err(|error| Error::writing(&self.path, error))
+    }
+
+    /// Cuts what an older, longer content left behind. Pipes and devices have no length to cut.
+    fn cut(&self, length: usize) -> std::io::Result<()> {
+        if self.file.metadata()?.is_file() { self.file.set_len(length as u64) } else { Ok(()) }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if self.made_here && !self.written {
+            // Nothing can be done about a file that can't be removed, and it is empty or broken.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A directory that files will be written into.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes `path` and its parents where they are missing, and tries whether files can be made in it.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Folder, Error> {
+        let path = path.into();
+        fs::create_dir_all(&path).map_err(|error| Error::writing(&path, error))?;
+        drop(Target::open(path.join(".smrkit-can-write"))?);
+        Ok(Folder { path })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unwritable_path_is_said_before_the_work_and_names_the_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("missing").join("out.html");
+        let error = Target::open(&missing).unwrap_err().to_string();
+        assert!(error.contains("missing/out.html") && error.contains("check the path"), "{error}");
+        let file = dir.path().join("file");
+        fs::write(&file, "x").unwrap();
+        assert!(Folder::open(file.join("figures")).is_err());
+        assert!(Target::open(dir.path()).is_err(), "a directory is no file");
+    }
+
+    #[test]
+    fn an_old_file_stays_until_the_new_one_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        fs::write(&path, "a longer old content").unwrap();
+        drop(Target::open(&path).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a longer old content");
+        Target::open(&path).unwrap().write(b"new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
+
+    #[test]
+    fn an_output_for_nothing_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Target::open(dir.path().join("out")).unwrap());
+        drop(Folder::open(dir.path().join("a/b")).unwrap());
+        assert!(!dir.path().join("out").exists());
+        assert_eq!(fs::read_dir(dir.path().join("a/b")).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,233 @@
+//! What a reader sees, as snapshots; what no reader may see, as properties.
+
+use smrkit::stats::outcome::{Outcome, Scalar};
+
+use super::example::{comparison, empty, in_place, rmw, set_assoc, single};
+use super::figure::{Axis, Body, Figure, Numbers, Series, Style};
+use super::html::Section;
+use super::table::Grid;
+use super::target::Folder;
+use super::{figures, html, names, series, table};
+
+/// Comparisons from none to many runs, and runs in which nothing happened.
+fn every_kind() -> Vec<Vec<Outcome>> {
+    let sweep = || (1..=12).map(set_assoc);
+    vec![
+        vec![],
+        vec![empty()],
+        vec![single()],
+        vec![empty(), single(), in_place()],
+        vec![set_assoc(1)],
+        comparison(),
+        std::iter::once(in_place()).chain(sweep()).collect(),
+    ]
+}
+
+#[test]
+fn the_terminal_shows_verdicts_then_tables_then_what_was_run() {
+    insta::assert_snapshot!(table::text(&comparison()));
+}
+
+#[test]
+fn runs_of_one_layer_are_told_apart_and_missing_values_are_dashes() {
+    let quiet = Outcome { parameters: set_assoc(3).parameters, ..single() };
+    let quiet =
+        Outcome { drive: in_place().drive, engine: in_place().engine, trace: in_place().trace, seed: 1, ..quiet };
+    insta::assert_snapshot!(table::text(&[in_place(), set_assoc(1), set_assoc(2), quiet]));
+    insta::assert_snapshot!(table::text(&[empty()]));
+    insta::assert_snapshot!(table::text(&[]), @"No run was made.");
+}
+
+#[test]
+fn the_tables_fit_a_terminal_of_120_columns() {
+    let long = Outcome { parameters: [("a_long_name_of_a_parameter".into(), Scalar::Int(7))].into(), ..set_assoc(3) };
+    let grids = [comparison(), vec![in_place(), set_assoc(1), set_assoc(2), long]];
+    for line in grids.iter().flat_map(|runs| [table::speed(runs), table::cost(runs)]).map(|g| g.text()) {
+        assert!(line.lines().all(|l| l.chars().count() <= 120), "{line}");
+    }
+}
+
+#[test]
+fn a_path_can_not_steer_the_terminal() {
+    let run = Outcome { trace: Some("a\u{1b}[2Jb\nc".into()), ..in_place() };
+    let text = table::text(&[run]);
+    assert!(text.contains("a?[2Jb?c"), "{text}");
+}
+
+#[test]
+fn figures_hold_the_series_they_should() {
+    insta::assert_snapshot!(series::figures(&comparison()).iter().map(outline).collect::<String>());
+}
+
+/// A figure as text: axes, series, first and last point.
+fn outline(figure: &Figure) -> String {
+    let mut out = format!("{}: {}\n", figure.name, figure.title);
+    for panel in &figure.panels {
+        let title = panel.title.as_deref().unwrap_or("-");
+        out += &format!("  [{title}] x: {}; y: {}\n", panel.x.label, panel.y.label);
+        match &panel.body {
+            Body::Lines(series) => series.iter().for_each(|s| {
+                let ends = (s.points[0], s.points[s.points.len() - 1]);
+                let point = |p: (f64, f64)| format!("({}, {})", panel.x.numbers.text(p.0), panel.y.numbers.text(p.1));
+                let (first, last) = (point(ends.0), point(ends.1));
+                out += &format!("    {} {} {} points {first} to {last}\n", s.name, s.colour.hex(), s.points.len());
+            }),
+            Body::Bars { rows, totals, parts } => (0..rows.len()).for_each(|i| {
+                let part = |p: &super::figure::Part| format!("{} {}", p.name, panel.x.numbers.text(p.values[i]));
+                let parts: Vec<String> = parts.iter().map(part).collect();
+                out += &format!("    {}: {} = {}\n", rows[i], parts.join(", "), totals[i]);
+            }),
+            Body::Strips { rows, end, .. } => rows.iter().for_each(|(name, cells)| {
+                let sum = panel.y.numbers.text(cells.iter().sum());
+                out += &format!("    {name}: {} cells to {}, {sum} in all\n", cells.len(), panel.x.numbers.text(*end));
+            }),
+        }
+    }
+    out
+}
+
+#[test]
+fn the_latency_curve_falls_from_all_requests_to_the_slowest() {
+    let curve = series::slower_than(&[(1_000_000, 6), (2_000_000, 3), (5_000_000_000, 1)]);
+    assert_eq!(curve, [(0.001, 1.0), (0.001, 0.4), (0.002, 0.1), (5.0, 0.1)]);
+    assert_eq!(series::slower_than(&[(0, 3)]), [(1e-9, 1.0), (1e-9, 1.0)], "no time at all can still be drawn");
+    assert!(series::slower_than(&[]).is_empty());
+}
+
+#[test]
+fn requests_per_second_times_time_gives_the_requests_back() {
+    let mut run = set_assoc(1);
+    // The last window is cut off in its first three quarters.
+    run.elapsed_ns -= run.timeline.window_ns / 4;
+    let figures = series::figures(&[run.clone()]);
+    let iops = figures.iter().find(|f| f.name == "iops").unwrap();
+    let Body::Lines(lines) = &iops.panels[0].body else { panic!("lines") };
+    let minutes: f64 = lines[0].points.windows(2).map(|w| (w[1].0 - w[0].0) * w[0].1).sum();
+    let requests = run.timeline.requests.iter().sum::<u64>() as f64;
+    assert!((minutes * 60.0 / requests - 1.0).abs() < 1e-9, "{minutes} {requests}");
+}
+
+#[test]
+fn in_place_is_grey_and_does_not_use_up_a_colour() {
+    let looks = names::looks(&[set_assoc(1), in_place(), rmw()]);
+    assert_eq!(looks[1].colour, super::figure::Colour::GREY);
+    assert_eq!(looks[0], names::looks(&[in_place(), set_assoc(1)])[1]);
+    let many: Vec<Outcome> = (1..=12).map(set_assoc).collect();
+    let looks = names::looks(&many);
+    assert!((0..12).all(|i| (0..i).all(|j| looks[i] != looks[j])), "twelve runs look different");
+}
+
+#[test]
+fn every_svg_is_well_formed_and_names_its_axes() {
+    for figure in every_kind().iter().flat_map(|runs| series::figures(runs)) {
+        let svg = figures::svg(&figure);
+        let document = roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{}: {e}", figure.name));
+        let texts: Vec<&str> = document.descendants().filter_map(|n| n.text()).collect();
+        for expected in figure.panels.iter().map(|p| p.x.label.as_str()).chain([figure.title.as_str()]) {
+            assert!(texts.contains(&expected), "{}: {expected} is missing", figure.name);
+        }
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", figure.name);
+    }
+}
+
+#[test]
+fn text_from_outside_is_escaped_in_every_output() {
+    const EVIL: &str = "</script><b>\"it's\" & <img src=x onerror=alert(1)>\u{1}";
+    let mut run = Outcome { layer: EVIL.into(), trace: Some(EVIL.into()), drive: EVIL.into(), ..set_assoc(1) };
+    run.verdict.text = EVIL.into();
+    run.parameters = [(EVIL.to_string(), Scalar::Text(EVIL.into()))].into();
+    run.timeline.gauges = [(EVIL.to_string(), vec![1.0, 2.0])].into();
+    let runs = [run, in_place()];
+    let page = html::report(&runs);
+    assert!(!page.contains("<img") && !page.contains("\"it's") && page.contains("&lt;img src=x"));
+    assert_eq!(page.matches("</script>").count(), 2, "plotly.js and the charts, and none of a name's");
+    for figure in series::figures(&runs) {
+        let svg = figures::svg(&figure);
+        assert!(!svg.contains("<img"));
+        roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{}: {e}", figure.name));
+    }
+}
+
+#[test]
+fn the_page_has_every_section_one_plotly_and_no_address_to_load() {
+    let runs = comparison();
+    let page = html::report(&runs);
+    let headings = ["Verdict", "How fast", "What it costs", "What was run"];
+    let titles: Vec<String> = series::figures(&runs).iter().map(|f| html::escape(&f.title)).collect();
+    for heading in headings.into_iter().chain(titles.iter().map(String::as_str)) {
+        assert_eq!(page.matches(&format!("<h2>{heading}</h2>")).count(), 1, "{heading}");
+    }
+    for verdict in table::verdicts(&runs) {
+        assert!(page.contains(&html::escape(&verdict)));
+    }
+    assert_eq!(page.matches("plotly.js v").count(), 1, "the script is embedded once");
+    assert!(page.contains(runs[0].trace_sha256.as_deref().unwrap()) && page.contains("31c86d2"));
+    let own = without_plotly(&page);
+    assert!(!own.contains("http:") && !own.contains("https:") && !own.contains(" src=") && !own.contains(" href="));
+    assert!(own.contains("default-src 'none'"), "and the page forbids to load anything");
+}
+
+fn without_plotly(page: &str) -> String {
+    let (before, rest) = page.split_once("<script").unwrap();
+    let (_, after) = rest.split_once("</script>").unwrap();
+    format!("{before}{after}")
+}
+
+#[test]
+fn the_charts_are_json_without_holes() {
+    for runs in every_kind() {
+        let page = html::report(&runs);
+        let Some((_, rest)) = page.split_once("const charts = ") else { continue };
+        let (json, _) = rest.split_once(";\nconst options").unwrap();
+        let charts: Vec<serde_json::Value> = serde_json::from_str(json).unwrap();
+        assert_eq!(charts.len(), page.matches("class=\"chart\"").count());
+        for range in charts.iter().flat_map(|c| [&c["layout"]["xaxis"], &c["layout"]["yaxis"]]).map(|a| &a["range"]) {
+            assert!(range.is_null() || range.as_array().unwrap().iter().all(|v| v.is_number()), "{range}");
+        }
+    }
+}
+
+#[test]
+fn every_figure_is_written_under_the_same_name_whatever_was_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = Folder::open(dir.path().join("figures")).unwrap();
+    let written = figures::write_all(&[empty()], &folder, figures::Format::Png).unwrap();
+    let names: Vec<_> = written.iter().map(|p| p.file_name().unwrap().to_str().unwrap()).collect();
+    insta::assert_snapshot!(names.join(" "), @"latency.png iops.png longest.png throughput.png cache-fill.png gauges.png amplification.png busy.png surface.png capacity.png");
+    for path in &written {
+        assert!(std::fs::read(path).unwrap().starts_with(b"\x89PNG"), "{}", path.display());
+    }
+    let svg = figures::write_all(&comparison(), &folder, figures::Format::Svg).unwrap();
+    assert!(svg.iter().all(|p| p.extension().unwrap() == "svg" && p.exists()));
+}
+
+#[test]
+fn a_figure_that_can_not_be_written_names_its_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("gone").join("lines.svg");
+    let error = figures::line_figure("t", Axis::linear("x"), Axis::linear("y"), vec![], &path).unwrap_err();
+    assert!(error.to_string().contains("gone/lines.svg"), "{error}");
+}
+
+#[test]
+fn other_commands_draw_lines_and_points_and_pages_of_tables() {
+    let ours = Series::nth(0, "ours", Style::Marked, vec![(1.0, 3.8), (2.0, 3.4), (3.0, 3.1)]);
+    let paper = Series::nth(1, "the paper", Style::Points, vec![(1.0, 3.9), (3.0, 3.0)]);
+    let figure = Figure::lines(
+        "figure5",
+        "Figure 5",
+        Axis::tight("Cache (%)"),
+        Axis::log("Latency", Numbers::Time),
+        vec![ours, paper],
+    );
+    let svg = figures::svg(&figure);
+    assert_eq!(svg.matches("<circle").count(), 3 + 2 + 1, "three marks, two points, and the mark of the legend");
+    let mut items = Grid::new(["item", "paper", "ours", "unit", "verdict", "reason"]);
+    items.rows.push(["overloading", "3.809", "3.809", "", "agree", ""].map(str::to_string).into());
+    items.rows.push(["reads", "10", "12", "s", "differs", "the trace is not public"].map(str::to_string).into());
+    let page = html::page("cassuto-cache", &[Section::of_table("Items", items), Section::of_figure(figure)]);
+    assert!(page.contains("<td class=\"agree\">agree</td>") && page.contains("<td class=\"differs\">differs</td>"));
+    assert_eq!(page.matches("plotly.js v").count(), 1);
+    let plain = html::page("no figure", &[Section { heading: "A".into(), ..Section::default() }]);
+    assert!(!plain.contains("<script"), "a page without figures carries no script");
+}
