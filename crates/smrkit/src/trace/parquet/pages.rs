@@ -9,7 +9,7 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use zstd::bulk::Decompressor;
 
-use super::thrift::{PageHeader, PageKind};
+use super::thrift::{PageHeader, PageKind, varint};
 
 /// The longest page header; ours are under 100 bytes, statistics included.
 const HEADER_BYTES: usize = 64 << 10;
@@ -83,7 +83,7 @@ impl Pages {
         let encoding = match header.encoding {
             0 if header.values * self.value_bytes <= buf.len() => Encoding::PLAIN,
             2 | 8 if self.dictionary_seen => Encoding::RLE_DICTIONARY,
-            5 if delta_is_plausible(&buf) => Encoding::DELTA_BINARY_PACKED,
+            5 if delta_is_plausible(&buf, header.values) => Encoding::DELTA_BINARY_PACKED,
             9 if header.values * self.value_bytes == buf.len() => Encoding::BYTE_STREAM_SPLIT,
             _ => return Err(bad("a page is damaged, or its encoding is not one that smrkit writes")),
         };
@@ -102,13 +102,15 @@ impl Pages {
     }
 }
 
-/// Whether a page of DELTA_BINARY_PACKED opens with a block size and a count of miniblocks that the decoder can take.
-fn delta_is_plausible(page: &[u8]) -> bool {
+/// Whether a page of DELTA_BINARY_PACKED opens with a block size, a count of miniblocks and a count of values that the
+/// decoder can take.
+fn delta_is_plausible(page: &[u8], values: usize) -> bool {
     let mut rest = page;
-    let block = super::thrift::varint(&mut rest);
-    let miniblocks = super::thrift::varint(&mut rest);
-    match (block, miniblocks) {
-        (Some(block), Some(miniblocks)) => (128..=65_536).contains(&block) && (1..=block / 32).contains(&miniblocks),
+    let mut next = || varint(&mut rest);
+    match (next(), next(), next()) {
+        (Some(block), Some(miniblocks), Some(count)) => {
+            (128..=65_536).contains(&block) && (1..=block / 32).contains(&miniblocks) && count == values as u64
+        }
         _ => false,
     }
 }

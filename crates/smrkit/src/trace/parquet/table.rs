@@ -121,7 +121,7 @@ fn write_group(file: &mut SerializedFileWriter<File>, columns: &[Values]) -> Res
     Ok(())
 }
 
-fn schema(columns: &[Column]) -> Result<Arc<Type>, ParquetError> {
+pub(super) fn schema(columns: &[Column]) -> Result<Arc<Type>, ParquetError> {
     let field = |column: &Column| {
         let physical = if column.bits == 64 { Physical::INT64 } else { Physical::INT32 };
         Type::primitive_type_builder(column.name, physical)
