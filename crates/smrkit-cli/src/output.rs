@@ -1,11 +1,12 @@
-//! Standard output and result files. Files are opened before the work starts, so that a wrong path costs no time.
+//! Standard output, and result files that go there or to a path.
 
-use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use smrkit::error::Error;
+
+use crate::report::target::Target;
 
 /// Prints to standard output; the error of a closed pipe ends the command quietly.
 pub fn print(text: impl AsRef<str>) -> anyhow::Result<()> {
@@ -20,51 +21,26 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// Where a result goes: standard output, or a file that appears whole or not at all.
-pub enum Target {
-    /// `-`
+/// Where JSON goes: standard output (`-`) or a file, opened before the work starts.
+pub enum JsonTarget {
     Stdout,
-    /// A file, written under a temporary name beside it.
-    File { path: PathBuf, part: PathBuf },
+    File(Target),
 }
 
-impl Target {
-    /// Opens a target: fails at once where the file can't be written.
-    pub fn open(path: &Path) -> Result<Target, Error> {
-        if path.as_os_str() == "-" {
-            return Ok(Target::Stdout);
+impl JsonTarget {
+    /// Opens the target that `--json` names.
+    pub fn open(path: &Path) -> Result<JsonTarget, Error> {
+        match path.as_os_str() == "-" {
+            true => Ok(JsonTarget::Stdout),
+            false => Target::open(path).map(JsonTarget::File),
         }
-        if path.is_dir() {
-            return Err(Error::Usage(format!("{} is a directory: name a file in it", path.display())));
-        }
-        let mut name = path.as_os_str().to_owned();
-        name.push(".part");
-        let part = PathBuf::from(name);
-        File::create(&part).map_err(|error| Error::writing(path, error))?;
-        Ok(Target::File { path: path.into(), part })
     }
 
-    /// Whether this is standard output.
-    pub fn is_stdout(&self) -> bool {
-        matches!(self, Target::Stdout)
-    }
-
-    /// Writes all of it.
-    pub fn write(&self, text: &str) -> anyhow::Result<()> {
+    /// Writes `value`.
+    pub fn write(self, value: &impl Serialize) -> anyhow::Result<()> {
         match self {
-            Target::Stdout => print(text),
-            Target::File { path, part } => {
-                let written = fs::write(part, text).and_then(|()| fs::rename(part, path));
-                Ok(written.map_err(|error| Error::writing(path, error))?)
-            }
-        }
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Target::File { part, .. } = self {
-            let _ = fs::remove_file(part);
+            JsonTarget::Stdout => print_json(value),
+            JsonTarget::File(target) => Ok(target.write((serde_json::to_string_pretty(value)? + "\n").as_bytes())?),
         }
     }
 }

@@ -1,0 +1,377 @@
+//! `smrkit run`: replay a trace or a workload on one or more layers, compare, explain.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use smrkit::drive::Drive;
+use smrkit::engine::run::Run as Runs;
+use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
+use smrkit::error::Error;
+use smrkit::layer::{self, LAYERS, LayerSpec, Parameters};
+use smrkit::quantity::{parse_bytes, parse_duration, parse_share};
+use smrkit::stats::outcome::{Outcome, Outcomes};
+use smrkit::trace::{OpenOptions, VolumeChoice};
+use smrkit::units::{Nanos, SECTOR_BYTES};
+use smrkit::workload::Workload;
+
+use crate::comparison::{Records, compare};
+use crate::exit::Done;
+use crate::input::{Input, TraceInput};
+use crate::interrupt::Interrupt;
+use crate::output::{JsonTarget, print};
+use crate::records;
+use crate::report::figures::{self, Format};
+use crate::report::target::{Folder, Target};
+use crate::report::{html, table};
+
+/// The drive that is taken where none is named: a shipped drive-managed one.
+const DEFAULT_DRIVE: &str = "st5000as0011";
+const DEFAULT_WORKLOAD: &str = "desktop";
+
+#[derive(Args)]
+pub struct Run {
+    /// A drive that comes with smrkit (see smrkit drives), or a drive file.
+    #[arg(long, default_value = DEFAULT_DRIVE)]
+    drive: String,
+    /// Layers, with commas between (see smrkit layers) [default: all].
+    #[arg(long, value_delimiter = ',')]
+    layer: Vec<String>,
+    /// A trace file, in any format that trace info recognises; - is standard input.
+    #[arg(long, conflicts_with = "workload")]
+    trace: Option<PathBuf>,
+    /// A workload, as name:key=value,… or a TOML file [default: desktop].
+    #[arg(long)]
+    workload: Option<String>,
+    /// A parameter: LAYER.KEY=VALUE; several values with commas make several runs.
+    #[arg(long, value_name = "LAYER.KEY=V1,V2")]
+    set: Vec<String>,
+    /// Commands outstanding.
+    #[arg(long, default_value_t = 1)]
+    depth: u32,
+    /// Pause between an answer and the next request (closed loop).
+    #[arg(long, value_parser = parse_duration, default_value = "0s", value_name = "TIME")]
+    think: Nanos,
+    /// Ignore the trace's times, or keep them.
+    #[arg(long, value_enum, default_value = "flat-out")]
+    arrival: ArrivalName,
+    /// Stretch the trace's times by this factor.
+    #[arg(long, default_value_t = 1.0, value_name = "X")]
+    time_scale: f64,
+    /// The order of waiting commands.
+    #[arg(long, value_enum, default_value = "fcfs")]
+    queue: QueueName,
+    /// The state before: none, sequential, or random:SHARE of the persistent cache (of the disk, where there is none).
+    #[arg(long, value_parser = parse_prefill, default_value = "none")]
+    prefill: Prefill,
+    /// Requests served before counting begins.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    warmup: u64,
+    /// One of the trace's volumes by number, or all laid end to end.
+    #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|all")]
+    volume: VolumeChoice,
+    /// The drive's size, or auto for one as large as the trace [default: the drive's own].
+    #[arg(long, value_name = "auto|SIZE")]
+    capacity: Option<Capacity>,
+    /// Take addresses modulo the capacity.
+    #[arg(long)]
+    fold: bool,
+    /// The trace's format, where it is not to be recognised.
+    #[arg(long)]
+    format: Option<String>,
+    /// Count and report malformed rows instead of stopping.
+    #[arg(long)]
+    skip_bad_rows: bool,
+    /// The seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Verify every read, and that nothing the host owns is ever damaged.
+    #[arg(long)]
+    check: bool,
+    /// Write the results as JSON; - is standard output.
+    #[arg(long, value_name = "OUT|-")]
+    json: Option<PathBuf>,
+    /// Write one row a request, as Parquet (of one run).
+    #[arg(long, value_name = "OUT.parquet")]
+    requests: Option<PathBuf>,
+    /// Write one row a physical access, as Parquet (of one run).
+    #[arg(long, value_name = "OUT.parquet")]
+    accesses: Option<PathBuf>,
+    /// Write one HTML page that opens offline.
+    #[arg(long, value_name = "OUT.html")]
+    report: Option<PathBuf>,
+    /// Write the figures into this directory.
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+    /// The figures' format.
+    #[arg(long, value_enum, default_value = "svg")]
+    figure_format: FigureFormat,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ArrivalName {
+    FlatOut,
+    Trace,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum QueueName {
+    Fcfs,
+    Elevator,
+    Sptf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FigureFormat {
+    Svg,
+    Png,
+}
+
+#[derive(Clone, Copy)]
+enum Capacity {
+    Auto,
+    Sectors(u64),
+}
+
+impl FromStr for Capacity {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Capacity, Error> {
+        match text {
+            "auto" => Ok(Capacity::Auto),
+            _ => Ok(Capacity::Sectors(parse_bytes(text)? / SECTOR_BYTES)),
+        }
+    }
+}
+
+fn parse_prefill(text: &str) -> Result<Prefill, Error> {
+    match text.split_once(':') {
+        None if text == "none" => Ok(Prefill::None),
+        None if text == "sequential" => Ok(Prefill::Sequential),
+        None if text == "random" => Ok(Prefill::Random(1.0)),
+        Some(("random", share)) => Ok(Prefill::Random(parse_share(share)?)),
+        _ => Err(Error::Usage(format!("'{text}': expected none, sequential, random or random:SHARE"))),
+    }
+}
+
+impl Run {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let settings = self.settings()?;
+        let mut input = self.input()?;
+        let drive = Drive::load(&self.drive)?;
+        let plans = self.plans()?;
+        let drive = self.sized(drive, &plans, &mut input)?;
+        let runs: Vec<Runs> = plans
+            .into_iter()
+            .map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings })
+            .collect();
+        for run in &runs {
+            run.host_sectors()?;
+        }
+        let outputs = Outputs::open(&self, runs.len(), &mut input)?;
+        let interrupt = Interrupt::watch();
+        let (records, files) = outputs.records()?;
+        let outcomes = compare(&runs, &input, &interrupt, "replaying", records)?;
+        files.finish()?;
+        warn(&outcomes);
+        outputs.write(&outcomes)?;
+        Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
+    }
+
+    fn settings(&self) -> Result<Settings, Error> {
+        let settings = Settings {
+            arrival: match self.arrival {
+                ArrivalName::FlatOut => Arrival::FlatOut,
+                ArrivalName::Trace => Arrival::Trace,
+            },
+            depth: self.depth,
+            think: self.think,
+            time_scale: self.time_scale,
+            queue: match self.queue {
+                QueueName::Fcfs => Queue::Fcfs,
+                QueueName::Elevator => Queue::Elevator,
+                QueueName::Sptf => Queue::Sptf,
+            },
+            prefill: self.prefill,
+            warmup: self.warmup,
+            fold: self.fold,
+            check: self.check,
+            seed: self.seed,
+        };
+        settings.validate()?;
+        Ok(settings)
+    }
+
+    fn input(&self) -> Result<Input, Error> {
+        let Some(path) = &self.trace else {
+            return workload(self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD)).map(Input::Workload);
+        };
+        let options =
+            OpenOptions { format: self.format.clone(), skip_bad_rows: self.skip_bad_rows, ..OpenOptions::default() };
+        Ok(Input::Trace(TraceInput { path: path.clone(), options, volumes: self.volume, table: None }))
+    }
+
+    /// The layers, each with every combination of the parameters set for it.
+    fn plans(&self) -> Result<Vec<(&'static LayerSpec, Parameters)>, Error> {
+        let layers: Vec<&LayerSpec> = match self.layer.as_slice() {
+            [] => LAYERS.iter().collect(),
+            names => names.iter().map(|name| layer::find(name.trim())).collect::<Result<_, _>>()?,
+        };
+        let set = self.set.iter().map(|text| Setting::parse(text, &layers)).collect::<Result<Vec<_>, _>>()?;
+        let mut plans = Vec::new();
+        for spec in layers {
+            for settings in combinations(set.iter().filter(|s| s.layer == spec.name)) {
+                plans.push((spec, Parameters::resolve(spec.name, spec.parameters, &settings)?));
+            }
+        }
+        Ok(plans)
+    }
+
+    /// The drive in the size asked for.
+    fn sized(
+        &self,
+        drive: Drive,
+        plans: &[(&'static LayerSpec, Parameters)],
+        input: &mut Input,
+    ) -> Result<Drive, Error> {
+        match (self.capacity, input) {
+            (None, _) | (Some(Capacity::Auto), Input::Workload(_)) => Ok(drive),
+            (Some(Capacity::Sectors(sectors)), _) => drive.with_capacity(sectors),
+            (Some(Capacity::Auto), Input::Trace(trace)) => fit(&drive, plans, trace.footprint_end()?),
+        }
+    }
+}
+
+/// The drive in the smallest size (to one part in a hundred) on which every layer offers `host_sectors`.
+fn fit(drive: &Drive, plans: &[(&'static LayerSpec, Parameters)], host_sectors: u64) -> Result<Drive, Error> {
+    let mut sectors = host_sectors.max(1);
+    for _ in 0..64 {
+        let sized = drive.clone().with_capacity(sectors)?;
+        let offered = plans.iter().map(|(spec, parameters)| match (spec.build)(&sized, parameters) {
+            Ok(layer) => Ok(layer.capacity().host_sectors),
+            Err(Error::Impossible(_)) => Ok(0),
+            Err(other) => Err(other),
+        });
+        let least = offered.collect::<Result<Vec<u64>, Error>>()?.into_iter().min().unwrap_or(0);
+        if least >= host_sectors {
+            return Ok(sized);
+        }
+        let missing = (host_sectors - least).max(sectors / 100);
+        sectors += missing.min(sectors);
+    }
+    Err(Error::Impossible(format!(
+        "no size of {} lets every layer offer {host_sectors} sectors: give --capacity SIZE",
+        drive.name
+    )))
+}
+
+fn workload(text: &str) -> Result<Workload, Error> {
+    if !text.ends_with(".toml") {
+        return Workload::parse(text);
+    }
+    let content = std::fs::read_to_string(text).map_err(|error| Error::reading(text, error))?;
+    Workload::from_toml(&content)
+}
+
+/// `layer.key=v1,v2`
+struct Setting {
+    layer: String,
+    key: String,
+    values: Vec<String>,
+}
+
+impl Setting {
+    fn parse(text: &str, layers: &[&LayerSpec]) -> Result<Setting, Error> {
+        let parts = text.split_once('=').and_then(|(name, values)| Some((name.split_once('.')?, values)));
+        let Some(((layer, key), values)) = parts else {
+            return Err(Error::Usage(format!("--set {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2")));
+        };
+        layer::find(layer)?;
+        if !layers.iter().any(|spec| spec.name == layer) {
+            return Err(Error::Usage(format!("--set {text}: {layer} is not among the layers of this run: add it to --layer")));
+        }
+        let values = values.split(',').map(str::to_string).collect();
+        Ok(Setting { layer: layer.into(), key: key.into(), values })
+    }
+}
+
+/// Every combination of the values, as (key, value) lists.
+fn combinations<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<Vec<(String, String)>> {
+    settings.fold(vec![Vec::new()], |lists, setting| {
+        let extended = |list: &Vec<(String, String)>| {
+            let add = |value: &String| [list.as_slice(), &[(setting.key.clone(), value.clone())]].concat();
+            setting.values.iter().map(add).collect::<Vec<_>>()
+        };
+        lists.iter().flat_map(extended).collect()
+    })
+}
+
+/// What the trace made necessary is said once, on standard error.
+fn warn(outcomes: &Outcomes) {
+    let Some(notes) = outcomes.runs.first().map(|outcome: &Outcome| outcome.trace_notes) else { return };
+    let said = [
+        (notes.skipped_rows, "malformed rows were left out"),
+        (notes.unaligned_rows, "rows were not aligned to 512 bytes; their offsets were rounded down, their ends up"),
+        (notes.out_of_order_rows, "rows have a time before the row above them"),
+    ];
+    for (count, what) in said.into_iter().filter(|(count, _)| *count > 0) {
+        eprintln!("smrkit: warning: {count} {what}");
+    }
+}
+
+/// Everything that the run writes, opened before it starts.
+struct Outputs {
+    json: Option<JsonTarget>,
+    report: Option<Target>,
+    figures: Option<(Folder, Format)>,
+    requests: Option<PathBuf>,
+    accesses: Option<PathBuf>,
+}
+
+impl Outputs {
+    fn open(run: &Run, runs: usize, input: &mut Input) -> Result<Outputs, Error> {
+        if run.requests.is_some() || run.accesses.is_some() {
+            if runs > 1 {
+                let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
+                return Err(Error::Usage(message));
+            }
+            if let Input::Trace(trace) = input
+                && trace.volumes == VolumeChoice::All
+                && trace.path.as_os_str() != "-"
+            {
+                trace.scan()?;
+            }
+        }
+        let format = match run.figure_format {
+            FigureFormat::Svg => Format::Svg,
+            FigureFormat::Png => Format::Png,
+        };
+        Ok(Outputs {
+            json: run.json.as_deref().map(JsonTarget::open).transpose()?,
+            report: run.report.as_ref().map(Target::open).transpose()?,
+            figures: run.figures.as_ref().map(Folder::open).transpose()?.map(|folder| (folder, format)),
+            requests: run.requests.clone(),
+            accesses: run.accesses.clone(),
+        })
+    }
+
+    fn records(&self) -> Result<(Records, records::Files), Error> {
+        records::open(self.requests.as_deref(), self.accesses.as_deref())
+    }
+
+    fn write(self, outcomes: &Outcomes) -> anyhow::Result<()> {
+        if let Some(report) = self.report {
+            report.write(html::report(&outcomes.runs).as_bytes())?;
+        }
+        if let Some((folder, format)) = &self.figures {
+            figures::write_all(&outcomes.runs, folder, *format)?;
+        }
+        let quiet = matches!(self.json, Some(JsonTarget::Stdout));
+        if let Some(json) = self.json {
+            json.write(outcomes)?;
+        }
+        if !quiet {
+            print(table::text(&outcomes.runs))?;
+        }
+        Ok(())
+    }
+}
