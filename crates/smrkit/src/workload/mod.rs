@@ -1,1 +1,99 @@
 //! Seeded generators of requests.
+//!
+//! A workload is parts joined by `+` (merged by time) and `;` (one after another), each a name of the table
+//! `WORKLOADS` with values for its keys. The same text and seed give the same requests on every platform.
+//! `docs/workloads.md` has each of them with its assumptions.
+
+mod address;
+mod arrivals;
+mod build;
+mod cassuto_pc;
+mod catalog;
+mod desktop;
+mod dice;
+mod names;
+mod parse;
+mod part;
+mod sizes;
+mod stream;
+mod structured;
+#[cfg(test)]
+mod tests;
+mod value;
+mod zipf;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use catalog::{Key, WORKLOADS, WorkloadInfo, find};
+
+use crate::error::Error;
+use crate::request::Source;
+use build::Site;
+use part::Part;
+use stream::{Chained, Generated, Merged, Stream};
+
+/// A workload as it was written; `Display` gives its canonical text, which parses to the same workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// One after another; the parts of each are merged.
+    phases: Vec<Vec<Part>>,
+}
+
+impl Workload {
+    /// Reads the short form: `zipf:size=4Ki,count=10k;backup+desktop`.
+    pub fn parse(text: &str) -> Result<Workload, Error> {
+        parse::text(text)
+    }
+
+    /// Reads the TOML form: `[[part]]` tables with `workload = "NAME"`, its keys, and `together = true` to merge a
+    /// part with the one before it.
+    pub fn from_toml(text: &str) -> Result<Workload, Error> {
+        parse::toml(text)
+    }
+
+    /// The requests for a host that sees `span_sectors` sectors. Merged parts are told apart by `Request::source`.
+    pub fn source(&self, span_sectors: u64, seed: u64) -> Result<Box<dyn Source>, Error> {
+        let mut number = 0;
+        let mut phases: Vec<Box<dyn Stream>> = Vec::new();
+        for parts in &self.phases {
+            let mut streams = Vec::new();
+            for part in parts {
+                streams.extend(Site { part, capacity: span_sectors, seed, number }.streams()?);
+                number += 1;
+            }
+            if streams.len() > 256 {
+                let message = format!("{} sources are merged, at most 256 can be: lower `sources`", streams.len());
+                return Err(Error::Usage(message));
+            }
+            phases.push(if streams.len() == 1 { streams.remove(0) } else { Box::new(Merged::new(streams)) });
+        }
+        Ok(Box::new(Generated(if phases.len() == 1 { phases.remove(0) } else { Box::new(Chained::new(phases)) })))
+    }
+
+    fn of(phases: Vec<Vec<Part>>) -> Result<Workload, Error> {
+        if phases.is_empty() {
+            return Err(Error::Usage("a workload needs at least one part".into()));
+        }
+        Ok(Workload { phases })
+    }
+}
+
+impl FromStr for Workload {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Workload, Error> {
+        Workload::parse(text)
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, phase) in self.phases.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { ";" })?;
+            for (j, part) in phase.iter().enumerate() {
+                write!(f, "{}{part}", if j == 0 { "" } else { "+" })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! Where requests go: the rules for addresses that need nothing but a length.
+
+use super::dice::{Coin, Dice, Shuffle};
+use super::stream::Address;
+use super::zipf::Zipf;
+
+/// A span divided into places `align` apart, all sizes in sectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    pub span: u64,
+    pub align: u64,
+}
+
+impl Grid {
+    /// How many places have room for a request of this length; it must fit into the span.
+    #[inline]
+    pub fn places(self, sectors: u64) -> u64 {
+        (self.span - sectors) / self.align + 1
+    }
+}
+
+/// Any place, all alike.
+pub(super) struct Uniform {
+    grid: Grid,
+    /// The last length asked for and its places, since most workloads have one length only.
+    last: (u64, u64),
+}
+
+impl Uniform {
+    pub fn new(grid: Grid) -> Uniform {
+        Uniform { grid, last: (0, 0) }
+    }
+}
+
+impl Address for Uniform {
+    #[inline]
+    fn place(&mut self, dice: &mut Dice, sectors: u64) -> u64 {
+        if self.last.0 != sectors {
+            self.last = (sectors, self.grid.places(sectors));
+        }
+        dice.below(self.last.1) * self.grid.align
+    }
+}
+
+/// One after another, from the start again at the end.
+pub(super) struct Sequential {
+    pub span: u64,
+    pub at: u64,
+}
+
+impl Address for Sequential {
+    #[inline]
+    fn place(&mut self, _: &mut Dice, sectors: u64) -> u64 {
+        let at = if sectors > self.span - self.at { 0 } else { self.at };
+        self.at = at + sectors;
+        at
+    }
+}
+
+/// By Zipf's law over the places, which are shuffled where they shall lie anywhere.
+pub(super) struct Zipfian {
+    zipf: Zipf,
+    scatter: Option<Shuffle>,
+    align: u64,
+}
+
+impl Zipfian {
+    pub fn new(grid: Grid, largest: u64, theta: f64, scatter: bool, dice: &mut Dice) -> Zipfian {
+        let places = grid.places(largest);
+        let scatter = scatter.then(|| Shuffle::new(places, dice));
+        Zipfian { zipf: Zipf::new(places, theta), scatter, align: grid.align }
+    }
+}
+
+impl Address for Zipfian {
+    fn place(&mut self, dice: &mut Dice, _: u64) -> u64 {
+        let rank = self.zipf.sample(dice);
+        self.scatter.as_ref().map_or(rank, |shuffle| shuffle.at(rank)) * self.align
+    }
+}
+
+/// A hot stretch, and the rest.
+pub(super) struct HotCold {
+    hot_first: u64,
+    hot: u64,
+    cold: u64,
+    to_hot: Coin,
+    align: u64,
+}
+
+impl HotCold {
+    pub fn new(grid: Grid, largest: u64, hot_share: f64, hot_access_share: f64, dice: &mut Dice) -> HotCold {
+        let places = grid.places(largest);
+        let hot = ((places as f64 * hot_share).round() as u64).clamp(1, places);
+        let to_hot = if hot == places { Coin::Always } else { Coin::new(hot_access_share) };
+        let hot_first = dice.below(places - hot + 1);
+        HotCold { hot_first, hot, cold: places - hot, to_hot, align: grid.align }
+    }
+}
+
+impl Address for HotCold {
+    fn place(&mut self, dice: &mut Dice, _: u64) -> u64 {
+        let place = if self.to_hot.toss(dice) {
+            self.hot_first + dice.below(self.hot)
+        } else {
+            let cold = dice.below(self.cold);
+            if cold < self.hot_first { cold } else { cold + self.hot }
+        };
+        place * self.align
+    }
+}
+
+/// Turns of random and of sequential places; a sequential turn begins anywhere.
+pub(super) struct Turns {
+    uniform: Uniform,
+    run: Sequential,
+    random: u64,
+    sequential: u64,
+    done: u64,
+}
+
+impl Turns {
+    pub fn new(grid: Grid, random: u64, sequential: u64) -> Turns {
+        let run = Sequential { span: grid.span, at: 0 };
+        Turns { uniform: Uniform::new(grid), run, random, sequential, done: 0 }
+    }
+}
+
+impl Address for Turns {
+    fn place(&mut self, dice: &mut Dice, sectors: u64) -> u64 {
+        if self.done == self.random + self.sequential {
+            self.done = 0;
+        }
+        self.done += 1;
+        if self.done <= self.random {
+            return self.uniform.place(dice, sectors);
+        }
+        if self.done == self.random + 1 {
+            self.run.at = self.uniform.place(dice, sectors);
+        }
+        self.run.place(dice, sectors)
+    }
+}
+
+/// Every place once a pass, in order or shuffled anew for each pass.
+pub(super) struct Passes {
+    places: u64,
+    size: u64,
+    shuffled: bool,
+    order: Option<Shuffle>,
+    at: u64,
+}
+
+impl Passes {
+    pub fn new(span: u64, size: u64, shuffled: bool) -> Passes {
+        Passes { places: span / size, size, shuffled, order: None, at: 0 }
+    }
+}
+
+impl Address for Passes {
+    fn place(&mut self, dice: &mut Dice, _: u64) -> u64 {
+        if self.at == self.places {
+            self.at = 0;
+        }
+        if self.shuffled && self.at == 0 {
+            self.order = Some(Shuffle::new(self.places, dice));
+        }
+        let at = self.at;
+        self.at += 1;
+        self.order.as_ref().map_or(at, |order| order.at(at)) * self.size
+    }
+}

@@ -1,0 +1,255 @@
+//! A stand-in for the PC trace of Cassuto et al. 2010, Table I, which is not public.
+//!
+//! Counts and sectors are the table's, exactly. The rest is assumed and chosen so that a set-associative cache of 1 %
+//! does what the table says: about 21 collections of about 98 native regions each. `docs/workloads.md` tells how.
+
+use super::dice::{Dice, Shuffle};
+use super::stream::Pattern;
+use crate::request::{Op, Request};
+use crate::units::{Lba, Nanos};
+
+/// Table I: commands and sectors, without shingling.
+pub(super) const READS: u64 = 435_285;
+const READ_SECTORS: u64 = 8_394_244;
+/// See `READS`.
+pub(super) const WRITES: u64 = 75_615;
+const WRITE_SECTORS: u64 = 2_889_969;
+/// Table I: adjusted reads less reads. Each is one read of 1,000 to 1,999 sectors; no write is longer than 999.
+const LONG_READS: u64 = 435_565 - READS;
+const LONG_SECTORS: u32 = 1024;
+
+/// Assumption: lengths as a file system of 4 KiB clusters makes them, (sectors, per mille of the commands). The
+/// remaining commands are 8 or 128 sectors, in the proportion that makes the sum exact.
+const READ_SIZES: &[(u32, u64)] = &[(2, 40), (16, 120), (32, 100), (64, 50)];
+const WRITE_SIZES: &[(u32, u64)] = &[(2, 50), (16, 120), (32, 60), (64, 60), (256, 20)];
+const SHORT: u32 = 8;
+const CLUSTERED: u32 = 128;
+
+/// Assumption: runs of 1 to 5 commands, 3 on average. Runs of writes leave 1 or 2 of 99 native regions untouched
+/// while a cache fills: 98 are rewritten.
+const RUN: (u64, u64) = (1, 5);
+/// Assumption: one run of reads in this many returns to a recent write, and now and then reads beyond it. It makes
+/// about as many reads span cache and native region as Table I has (1,394).
+const RETURN_EVERY: u64 = 34;
+const RECENT: usize = 1024;
+/// Assumption: requests come 100 together, 10 ms apart, with a pause that fills the day.
+const TOGETHER: u64 = 100;
+const APART_NS: u64 = 10_000_000;
+
+/// What to make.
+pub(super) struct Plan {
+    pub reads: u64,
+    pub writes: u64,
+    /// First sector and sectors of the span.
+    pub area: (u64, u64),
+    pub period_sectors: u64,
+    pub spots: u64,
+    pub theta: f64,
+    pub duration: Nanos,
+}
+
+/// The pattern.
+pub(super) struct CassutoPc {
+    dice: Dice,
+    reads: Deck,
+    writes: Deck,
+    places: Places,
+    recent: Vec<u64>,
+    recent_at: usize,
+    op: Op,
+    at: u64,
+    left: u64,
+    done: u64,
+    slot_ns: u64,
+    slot_start_ns: u64,
+}
+
+impl CassutoPc {
+    pub fn new(plan: Plan, mut dice: Dice) -> CassutoPc {
+        let count = plan.reads + plan.writes;
+        let share = |whole: u64, n: u64, of: u64| {
+            ((u128::from(whole) * u128::from(n) + u128::from(of / 2)) / u128::from(of)) as u64
+        };
+        let long = plan.reads * LONG_READS / READS;
+        let reads = Deck::new(plan.reads, share(READ_SECTORS, plan.reads, READS), READ_SIZES, long);
+        let writes = Deck::new(plan.writes, share(WRITE_SECTORS, plan.writes, WRITES), WRITE_SIZES, 0);
+        let slots = count.div_ceil(TOGETHER).max(1);
+        CassutoPc {
+            places: Places::new(&plan, &mut dice),
+            dice,
+            reads,
+            writes,
+            recent: Vec::new(),
+            recent_at: 0,
+            op: Op::Read,
+            at: 0,
+            left: 0,
+            done: 0,
+            slot_ns: plan.duration.0 / slots,
+            slot_start_ns: 0,
+        }
+    }
+
+    fn begin_run(&mut self) {
+        let whole = self.reads.left + self.writes.left;
+        self.op = if self.dice.below(whole) < self.writes.left { Op::Write } else { Op::Read };
+        self.left = self.dice.between(RUN.0, RUN.1);
+        let returns = self.op == Op::Read && !self.recent.is_empty() && self.dice.below(RETURN_EVERY) == 0;
+        self.at = if returns {
+            self.recent[self.dice.below(self.recent.len() as u64) as usize]
+        } else {
+            self.places.draw(&mut self.dice)
+        };
+    }
+
+    fn remember(&mut self, at: u64) {
+        if self.recent.len() < RECENT {
+            self.recent.push(at);
+        } else {
+            self.recent[self.recent_at] = at;
+            self.recent_at = (self.recent_at + 1) % RECENT;
+        }
+    }
+
+    /// Slot by slot: a burst begins somewhere in the first half of its slot.
+    fn time(&mut self) -> Nanos {
+        let (slot, within) = (self.done / TOGETHER, self.done % TOGETHER);
+        if within == 0 {
+            self.slot_start_ns = slot * self.slot_ns + self.dice.below(self.slot_ns / 2 + 1);
+        }
+        let apart = APART_NS.min(self.slot_ns / (2 * TOGETHER));
+        Nanos(self.slot_start_ns + within * apart)
+    }
+}
+
+impl Pattern for CassutoPc {
+    fn next(&mut self) -> Option<Request> {
+        if self.reads.left + self.writes.left == 0 {
+            return None;
+        }
+        let empty = |pattern: &CassutoPc| match pattern.op {
+            Op::Write => pattern.writes.left == 0,
+            _ => pattern.reads.left == 0,
+        };
+        if self.left == 0 || empty(self) {
+            self.begin_run();
+        }
+        let deck = if self.op == Op::Write { &mut self.writes } else { &mut self.reads };
+        let sectors = deck.deal(&mut self.dice);
+        let at = self.places.keep_inside(self.at, u64::from(sectors));
+        if self.op == Op::Write {
+            self.remember(at);
+        }
+        self.left -= 1;
+        self.at = at + u64::from(sectors);
+        let time = self.time();
+        self.done += 1;
+        Some(Request { time, ..Request::new(self.op, Lba(at), sectors) })
+    }
+
+    fn peek(&self) -> Nanos {
+        Nanos(self.slot_ns * self.done.div_ceil(TOGETHER))
+    }
+}
+
+/// Lengths dealt at random without putting back, so that count and sum come out exactly.
+struct Deck {
+    cards: Vec<(u32, u64)>,
+    left: u64,
+}
+
+impl Deck {
+    /// `count` lengths that sum to `sectors`.
+    fn new(count: u64, sectors: u64, per_mille: &[(u32, u64)], long: u64) -> Deck {
+        let fixed = per_mille.iter().map(|&(size, share)| (size, count * share / 1000));
+        let mut cards: Vec<(u32, u64)> = std::iter::once((LONG_SECTORS, long)).chain(fixed).collect();
+        let rest = count - cards.iter().map(|card| card.1).sum::<u64>();
+        let rest_sectors = sectors - cards.iter().map(|card| u64::from(card.0) * card.1).sum::<u64>();
+        let extra = rest_sectors.saturating_sub(rest * u64::from(SHORT));
+        let step = u64::from(CLUSTERED - SHORT);
+        let clustered = (extra / step).min(rest);
+        cards.push((CLUSTERED, clustered));
+        if clustered < rest {
+            // One command takes what the step leaves over.
+            cards.push((SHORT + (extra % step) as u32, 1));
+            cards.push((SHORT, rest - clustered - 1));
+        }
+        Deck { cards, left: count }
+    }
+
+    fn deal(&mut self, dice: &mut Dice) -> u32 {
+        let mut drawn = dice.below(self.left);
+        self.left -= 1;
+        for (size, left) in self.cards.iter_mut().rev() {
+            if drawn < *left {
+                *left -= 1;
+                return *size;
+            }
+            drawn -= *left;
+        }
+        unreachable!("a deck deals what it holds")
+    }
+}
+
+/// Where runs begin: a spot by Zipf's law, in any of the periods, anywhere in the spot.
+struct Places {
+    first: u64,
+    end: u64,
+    period: u64,
+    periods: u64,
+    spot: u64,
+    weights: Vec<f64>,
+    order: Shuffle,
+}
+
+impl Places {
+    fn new(plan: &Plan, dice: &mut Dice) -> Places {
+        let period = plan.period_sectors.min(plan.area.1);
+        let spots = plan.spots.min(period / 8).max(1);
+        let mut sum = 0.0;
+        let weights = (0..spots).map(|k| {
+            sum += libm::exp(-plan.theta * libm::log((k + 1) as f64));
+            sum
+        });
+        Places {
+            first: plan.area.0,
+            end: plan.area.0 + plan.area.1,
+            period,
+            periods: plan.area.1 / period,
+            spot: period / spots,
+            weights: weights.collect(),
+            order: Shuffle::new(spots, dice),
+        }
+    }
+
+    fn draw(&self, dice: &mut Dice) -> u64 {
+        let drawn = dice.unit() * self.weights[self.weights.len() - 1];
+        let rank = self.weights.partition_point(|&sum| sum <= drawn).min(self.weights.len() - 1);
+        let spot = self.order.at(rank as u64) * self.spot;
+        let within = dice.below(self.spot / 8) * 8;
+        self.first + dice.below(self.periods) * self.period + spot + within
+    }
+
+    fn keep_inside(&self, at: u64, sectors: u64) -> u64 {
+        at.min(self.end - sectors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decks_come_out_exactly_whatever_their_count() {
+        let mut dice = Dice::new(1, 1);
+        for (count, sizes, mean) in [(READS, READ_SIZES, 19.28), (WRITES, WRITE_SIZES, 38.22)] {
+            for n in [1, 2, 3, 17, 100, 999, 1000, 12_345, count] {
+                let sectors = (n as f64 * mean).round() as u64;
+                let mut deck = Deck::new(n, sectors, sizes, 0);
+                let dealt: Vec<u32> = (0..n).map(|_| deck.deal(&mut dice)).collect();
+                assert_eq!(dealt.iter().map(|&s| u64::from(s)).sum::<u64>(), sectors, "{n}");
+                assert!(dealt.iter().all(|&s| (1..=256).contains(&s)));
+            }
+        }
+    }
+}

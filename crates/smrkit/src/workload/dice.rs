@@ -1,0 +1,164 @@
+//! Everything random that a workload needs, from one seeded generator.
+//!
+//! PCG 64 MCG (O'Neill 2014). Logarithms and powers come from `libm`, which is the same on every platform.
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
+
+/// A seeded stream of random numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Dice(Pcg64Mcg);
+
+impl Dice {
+    /// The stream numbered `stream` of `seed`; streams don't overlap in practice, even of neighbouring seeds.
+    pub fn new(seed: u64, stream: u64) -> Dice {
+        let high = mix(seed ^ mix(stream.wrapping_add(0x9e37_79b9_7f4a_7c15)));
+        let low = mix(high ^ seed.rotate_left(32));
+        Dice(Pcg64Mcg::new(u128::from(high) << 64 | u128::from(low)))
+    }
+
+    /// Any 64 bits.
+    #[inline]
+    pub fn next(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A number under `n` (0 where `n` is 0); its bias, at most n / 2⁶⁴, is never seen.
+    #[inline]
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// A number from `low` to `high`, both included.
+    #[inline]
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    /// A number from 0 to 1, the end excluded.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// From the exponential distribution of mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(1.0 - self.unit())
+    }
+
+    /// From the normal distribution of mean 0 and deviation 1 (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(2.0 * self.exponential());
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A coin that falls on its face with a given share, without a draw where it always or never does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Coin {
+    Never,
+    Always,
+    Under(u64),
+}
+
+impl Coin {
+    /// A coin for a share from 0 to 1.
+    pub fn new(share: f64) -> Coin {
+        match share {
+            s if s <= 0.0 => Coin::Never,
+            s if s >= 1.0 => Coin::Always,
+            s => Coin::Under((s * 18_446_744_073_709_551_616.0) as u64),
+        }
+    }
+
+    /// One throw.
+    #[inline]
+    pub fn toss(self, dice: &mut Dice) -> bool {
+        match self {
+            Coin::Never => false,
+            Coin::Always => true,
+            Coin::Under(threshold) => dice.next() < threshold,
+        }
+    }
+}
+
+/// A random order of the numbers under `n` that takes no memory: a Feistel network of four rounds, walked along its
+/// cycle until it lands under `n` (Black and Rogaway 2002).
+#[derive(Clone, Debug)]
+pub(super) struct Shuffle {
+    n: u64,
+    half_bits: u32,
+    keys: [u64; 4],
+}
+
+impl Shuffle {
+    /// An order of the numbers under `n`.
+    pub fn new(n: u64, dice: &mut Dice) -> Shuffle {
+        let bits = 64 - n.saturating_sub(1).leading_zeros();
+        let keys = std::array::from_fn(|_| dice.next());
+        Shuffle { n, half_bits: bits.div_ceil(2).max(1), keys }
+    }
+
+    /// The number at place `i`, which must be under `n`.
+    pub fn at(&self, i: u64) -> u64 {
+        debug_assert!(i < self.n);
+        let mut x = i;
+        loop {
+            x = self.round_trip(x);
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+
+    fn round_trip(&self, x: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (x >> self.half_bits, x & mask);
+        for key in self.keys {
+            (left, right) = (right, left ^ (mix(right ^ key) & mask));
+        }
+        left << self.half_bits | right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shuffle_gives_each_number_once() {
+        for n in [1, 2, 3, 7, 64, 1000, 4097] {
+            let shuffle = Shuffle::new(n, &mut Dice::new(1, n));
+            let mut seen: Vec<u64> = (0..n).map(|i| shuffle.at(i)).collect();
+            seen.sort_unstable();
+            assert!(seen.iter().copied().eq(0..n), "{n}");
+        }
+    }
+
+    #[test]
+    fn the_generator_never_changes() {
+        // Golden: a change here changes every seeded result.
+        let mut dice = Dice::new(1, 0);
+        let drawn = [dice.next(), dice.below(1000), dice.between(16, 111)];
+        assert_eq!(drawn, [16_718_138_825_133_856_006, 587, 82]);
+    }
+
+    #[test]
+    fn means_are_right() {
+        let mut dice = Dice::new(7, 7);
+        let n = 200_000;
+        let mean = |f: &mut dyn FnMut() -> f64| (0..n).map(|_| f()).sum::<f64>() / f64::from(n);
+        assert!((mean(&mut || dice.exponential()) - 1.0).abs() < 0.01);
+        assert!(mean(&mut || dice.normal()).abs() < 0.01);
+        assert!((mean(&mut || dice.normal().powi(2)) - 1.0).abs() < 0.015);
+        let coin = Coin::new(0.3);
+        assert!((mean(&mut || f64::from(coin.toss(&mut dice))) - 0.3).abs() < 0.005);
+    }
+}
