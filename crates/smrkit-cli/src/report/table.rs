@@ -100,7 +100,8 @@ pub fn speed(runs: &[Outcome]) -> Grid {
     for (name, run) in names(runs).into_iter().zip(runs) {
         let base = baseline(run, runs);
         let latency = |of: fn(&Latency) -> u64| {
-            let times = base.and_then(|b| quotient(of(&run.latency_ns.all), of(&b.latency_ns.all)));
+            let served = base.filter(|_| run.latency_ns.all.count > 0);
+            let times = served.and_then(|b| quotient(of(&run.latency_ns.all), of(&b.latency_ns.all)));
             (some_latency(run, of(&run.latency_ns.all)), format::times(times))
         };
         let ((mean, mean_times), (p99, p99_times)) = (latency(|l| l.mean), latency(|l| l.p99));
@@ -132,9 +133,9 @@ pub fn cost(runs: &[Outcome]) -> Grid {
         "+ clean",
         "+ map",
         "cleaning share",
-        "longest stretch",
+        "longest",
         "capacity lost",
-        "map memory",
+        "maps",
     ];
     let mut grid = Grid::new(header);
     for (name, run) in names(runs).into_iter().zip(runs) {

@@ -179,6 +179,7 @@ fn the_charts_are_json_without_holes() {
         let page = html::report(&runs);
         let Some((_, rest)) = page.split_once("const charts = ") else { continue };
         let (json, _) = rest.split_once(";\nconst options").unwrap();
+        assert!(!json.contains('<'), "nothing in a chart can be read as the end of the script");
         let charts: Vec<serde_json::Value> = serde_json::from_str(json).unwrap();
         assert_eq!(charts.len(), page.matches("class=\"chart\"").count());
         for range in charts.iter().flat_map(|c| [&c["layout"]["xaxis"], &c["layout"]["yaxis"]]).map(|a| &a["range"]) {
