@@ -19,6 +19,10 @@ pub enum Error {
     /// Data damaged, stale or lost (exit code 5).
     #[error("{0}")]
     Fault(#[from] Box<Fault>),
+    /// A trace that was replayed as one volume shows a second one: not a fault, but a signal to the caller to scan the
+    /// trace and start again (`trace::Laid::rescan`). It need not reach the user.
+    #[error("{}: the trace has more than one volume; scan it and start again, or choose one with --volume N", .0.display())]
+    SecondVolume(PathBuf),
     /// A file that can't be opened, read or written (exit code 3 when it is read, else 1).
     #[error("{}: {error}{}", path.display(), remedy_of(error))]
     Io {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use crate::layer::{Capacity, Scalar};
+pub use crate::trace::TraceNotes;
 
 /// The file: one record a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -121,17 +122,6 @@ pub struct EngineSettings {
     pub fold: bool,
     /// Whether every read was verified.
     pub check: bool,
-}
-
-/// Rows of a trace that needed attention.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TraceNotes {
-    /// Malformed rows left out (`--skip-bad-rows`).
-    pub skipped_rows: u64,
-    /// Rows whose offset or size was not a multiple of 512 bytes: the offset was rounded down, the end up.
-    pub unaligned_rows: u64,
-    /// Rows whose time lies before the row above.
-    pub out_of_order_rows: u64,
 }
 
 /// A quantity by cause.
