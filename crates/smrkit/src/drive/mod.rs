@@ -1,92 +1,182 @@
 //! When things happen: drives, their clocks, and the files that describe them.
 //!
-//! A clock turns accesses into time and knows no data; the model and its sources are in `docs/model.md`.
+//! A clock turns accesses into time and knows no data; the model and its sources are in `docs/model.md`. A drive is a
+//! TOML file in `drives/`, or one of the user's, with a source beside each number.
 
+mod buffered;
+mod build;
+mod clock;
 mod constant;
+mod file;
+mod mechanical;
+mod seek;
 
-use crate::geometry::{Geometry, Turn};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::geometry::{Edge, Geometry};
+use crate::medium::interference::{Form, Interference};
 use crate::units::{Nanos, Pba};
 
+pub use buffered::{Buffer, Buffered};
+pub use clock::{DriveClock, Position};
 pub use constant::Constant;
+pub use file::Setting;
+pub use mechanical::{Mechanical, Mechanics};
+pub use seek::SeekCurve;
 
-/// Where a head must be for a sector; made once a request, so that estimates of waiting requests are cheap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
-    /// The cylinder, from the rim inward.
-    pub cylinder: u32,
-    /// The surface.
-    pub surface: u32,
-    /// The angle at which the sector begins.
-    pub angle: Turn,
+use file::DriveFile;
+
+/// The drives that are built in: name and file.
+pub const DRIVES: &[(&str, &str)] = &[
+    ("cassuto-table1", include_str!("../../../../drives/cassuto-table1.toml")),
+    ("cassuto-random", include_str!("../../../../drives/cassuto-random.toml")),
+    ("st5000as0011", include_str!("../../../../drives/st5000as0011.toml")),
+    ("tiny", include_str!("../../../../drives/tiny.toml")),
+    ("tiny-constant", include_str!("../../../../drives/tiny-constant.toml")),
+];
+
+/// Costs of a drive-managed disk's own layer, as measured from outside.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DriveManaged {
+    /// What a small write costs.
+    pub append: Nanos,
+    /// Up to how many bytes a write is small.
+    pub append_bytes: u64,
+    /// After how many writes the map is persisted.
+    pub map_every_writes: u64,
+    /// What persisting the map costs.
+    pub map: Nanos,
 }
 
-/// What an access costs in time.
+/// A drive: where sectors lie, what a write destroys, and when things happen.
 #[derive(Clone, Debug)]
-pub enum DriveClock {
-    /// A constant per command and a constant per sector.
-    Constant(Constant),
-}
-
-impl DriveClock {
-    /// Serves an access that is issued at `now`, moves the head, and returns when it ends.
-    #[inline]
-    pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
-        let _ = (g, write, pba);
-        match self {
-            DriveClock::Constant(clock) => now + clock.cost(sectors),
-        }
-    }
-
-    /// How long the head would take from `now` to a sector: seek and rotational latency.
-    #[inline]
-    pub fn estimate(&self, g: &Geometry, now: Nanos, pba: Pba) -> Nanos {
-        self.estimate_at(&self.position(g, pba), now)
-    }
-
-    /// `estimate` for a position known beforehand.
-    #[inline]
-    pub fn estimate_at(&self, position: &Position, now: Nanos) -> Nanos {
-        let _ = (position, now);
-        match self {
-            DriveClock::Constant(_) => Nanos::ZERO,
-        }
-    }
-
-    /// Where the head must be for a sector.
-    #[inline]
-    pub fn position(&self, g: &Geometry, pba: Pba) -> Position {
-        let place = g.place(pba);
-        Position { cylinder: place.cylinder, surface: place.surface, angle: place.angle }
-    }
-
-    /// Makes everything written so far durable; returns when that is done.
-    pub fn flush(&mut self, g: &Geometry, now: Nanos) -> Nanos {
-        let _ = g;
-        now
-    }
-}
-
-/// STUB
-#[derive(Clone)]
 pub struct Drive {
-    /// n
+    /// Its name.
     pub name: String,
-    /// g
+    /// What it is, in one sentence.
+    pub summary: String,
+    /// Where sectors lie.
     pub geometry: Geometry,
-    /// i
-    pub interference: crate::medium::interference::Interference,
-    /// c
+    /// What a write destroys.
+    pub interference: Interference,
+    /// When things happen; the head over the outermost track at time 0.
     pub clock: DriveClock,
+    /// Every value of the drive file with its source.
+    pub settings: Vec<Setting>,
+    /// Costs for the drive-managed layer, where the drive file has them.
+    pub drive_managed: Option<DriveManaged>,
+    file: DriveFile,
+    path: PathBuf,
 }
 
 impl Drive {
-    /// STUB
-    pub fn for_tests(geometry: Geometry, interference: crate::medium::interference::Interference) -> Drive {
-        Drive {
-            name: "test".into(),
+    /// A drive by its name in `DRIVES`, or by the path of a drive file.
+    pub fn load(name_or_path: &str) -> Result<Drive, Error> {
+        if let Some((name, text)) = DRIVES.iter().find(|(name, _)| *name == name_or_path) {
+            return Drive::parse(Path::new(&format!("drives/{name}.toml")), text);
+        }
+        let path = Path::new(name_or_path);
+        let looks_like_a_path = name_or_path.contains(['/', '\\', '.']) || path.exists();
+        if !looks_like_a_path {
+            let names: Vec<&str> = DRIVES.iter().map(|(name, _)| *name).collect();
+            return Err(Error::Usage(format!(
+                "no drive is called {name_or_path:?}: use {}, or the path of a drive file",
+                names.join(", ")
+            )));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::InvalidData => Error::input(path, "not a text file: give a drive file in TOML"),
+            _ => Error::reading(path, e),
+        })?;
+        Drive::parse(path, &text)
+    }
+
+    /// A drive from the text of a drive file; `path` is for messages.
+    pub fn parse(path: &Path, text: &str) -> Result<Drive, Error> {
+        Drive::build(DriveFile::parse(path, text)?, path)
+    }
+
+    /// The same drive with room for at least `sectors`: the tracks of each recording zone change in proportion, the
+    /// rest stays (seek times are shares of the stroke). Defects beyond the new end go.
+    pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {
+        if sectors == 0 {
+            return Err(Error::Usage("a capacity of 0: give at least one sector (512 bytes)".into()));
+        }
+        let (interference, mut file) = (self.interference, self.file);
+        build::scale(&mut file, self.geometry.sectors(), sectors);
+        let mut drive = Drive::build(file, &self.path)?;
+        while drive.geometry.sectors() < sectors {
+            let missing = sectors - drive.geometry.sectors();
+            let a_track_each = u64::from(drive.geometry.surfaces()) * drive.geometry.longest_track();
+            let mut file = drive.file;
+            build::lengthen(&mut file, missing.div_ceil(a_track_each));
+            drive = Drive::build(file, &self.path)?;
+        }
+        drive.with_interference(interference)
+    }
+
+    /// The same drive under another law. Errors: a law that its geometry does not suit.
+    pub fn with_interference(mut self, interference: Interference) -> Result<Drive, Error> {
+        interference.check(&self.geometry)?;
+        self.interference = interference;
+        Ok(self)
+    }
+
+    /// The same drive with its law in another form, derived from its own.
+    pub fn with_form(self, form: Form) -> Result<Drive, Error> {
+        let derived = self.interference.derive(&self.geometry, form)?;
+        self.with_interference(derived)
+    }
+
+    fn build(file: DriveFile, path: &Path) -> Result<Drive, Error> {
+        Drive::try_build(file)
+            .map_err(|error| match error {
+                Error::Impossible(message) => Error::Impossible(format!("{}: {message}", path.display())),
+                other => other,
+            })
+            .map(|drive| Drive { path: path.into(), ..drive })
+    }
+
+    fn try_build(file: DriveFile) -> Result<Drive, Error> {
+        let interference = build::interference(&file.interference)?;
+        let head = match &interference {
+            Interference::Physical(profile) => profile.toward(),
+            _ => Edge::Inner,
+        };
+        let geometry = build::geometry(&file, head)?;
+        interference.check(&geometry)?;
+        let drive_managed = file.drive_managed.as_ref().map(build::drive_managed).transpose()?;
+        Ok(Drive {
+            name: file.name.clone(),
+            summary: file.summary.clone(),
+            clock: build::clock(&file, &geometry)?,
+            settings: file.settings(),
             geometry,
             interference,
-            clock: DriveClock::Constant(Constant::new(1.0, 7.0).unwrap()),
-        }
+            drive_managed,
+            file,
+            path: PathBuf::new(),
+        })
+    }
+
+    /// The seek curve as points (share of the full stroke, ms); empty for a constant clock.
+    pub fn seek_curve(&self) -> Vec<(f64, f64)> {
+        self.clock.mechanical().map_or(Vec::new(), |m| m.curve().points().to_vec())
+    }
+
+    /// The seek over a third of the stroke, and the mean seek between random sectors; `None` for a constant clock.
+    pub fn average_seek(&self) -> Option<(Nanos, Nanos)> {
+        let clock = self.clock.mechanical()?;
+        let third = (self.geometry.cylinders() - 1) / 3;
+        Some((Nanos(clock.curve().ns(third.min(u64::from(u32::MAX)) as u32)), clock.mean_seek(&self.geometry)))
+    }
+
+    /// The last sector's end: the raw capacity in sectors.
+    pub fn end(&self) -> Pba {
+        Pba(self.geometry.sectors())
     }
 }
+
+#[cfg(test)]
+mod tests;

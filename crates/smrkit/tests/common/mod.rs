@@ -3,7 +3,7 @@
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrkit::drive::Drive;
+use smrkit::drive::{Constant, Drive, DriveClock};
 use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
 use smrkit::layer::{Kind, LayerSpec, Parameters};
 use smrkit::medium::interference::{Form, Interference, Profile};
@@ -36,7 +36,15 @@ impl Disks {
             }
         };
         let geometry = self.geometry();
-        Drive::for_tests(geometry, law)
+        Drive {
+            name: "random".into(),
+            summary: String::new(),
+            geometry,
+            interference: law,
+            clock: DriveClock::Constant(Constant::new(1.0, 7.0).unwrap()),
+            settings: Vec::new(),
+            drive_managed: None,
+        }
     }
 
     fn geometry(&mut self) -> Geometry {

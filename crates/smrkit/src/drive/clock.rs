@@ -1,0 +1,93 @@
+//! The clock that a disk asks: one of three models behind one set of functions.
+
+use super::{Buffered, Constant, Mechanical};
+use crate::geometry::{Geometry, Turn};
+use crate::units::{Nanos, Pba};
+
+/// Where a head must be for a sector; made once a request, so that estimates of waiting requests are cheap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The cylinder, from the rim inward.
+    pub cylinder: u32,
+    /// The surface.
+    pub surface: u32,
+    /// The angle at which the sector begins.
+    pub angle: Turn,
+}
+
+/// What an access costs in time.
+#[derive(Clone, Debug)]
+pub enum DriveClock {
+    /// A constant per command and a constant per sector.
+    Constant(Constant),
+    /// Seek, rotation, transfer.
+    Mechanical(Mechanical),
+    /// The same behind a write cache, read-ahead, or both.
+    Buffered(Box<Buffered>),
+}
+
+impl DriveClock {
+    /// Serves an access that is issued at `now`, moves the head, and returns when the host is answered. The extent
+    /// must lie on the disk.
+    #[inline]
+    pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
+        match self {
+            DriveClock::Constant(clock) => now + clock.cost(sectors),
+            DriveClock::Mechanical(clock) => clock.access(g, now, write, pba, sectors),
+            DriveClock::Buffered(clock) => clock.access(g, now, write, pba, sectors),
+        }
+    }
+
+    /// From `now` until a read of a sector would begin: overhead, seek and rotational latency; 0 for a constant clock.
+    #[inline]
+    pub fn estimate(&self, g: &Geometry, now: Nanos, pba: Pba) -> Nanos {
+        self.estimate_at(&self.position(g, pba), now)
+    }
+
+    /// `estimate` for a position known beforehand.
+    #[inline]
+    pub fn estimate_at(&self, position: &Position, now: Nanos) -> Nanos {
+        match self {
+            DriveClock::Constant(_) => Nanos::ZERO,
+            DriveClock::Mechanical(clock) => clock.estimate_at(position, now),
+            DriveClock::Buffered(clock) => clock.estimate_at(position, now),
+        }
+    }
+
+    /// Where the head must be for a sector.
+    #[inline]
+    pub fn position(&self, g: &Geometry, pba: Pba) -> Position {
+        let place = g.place(pba);
+        Position { cylinder: place.cylinder, surface: place.surface, angle: place.angle }
+    }
+
+    /// Makes everything written so far durable; returns when that is done.
+    pub fn flush(&mut self, g: &Geometry, now: Nanos) -> Nanos {
+        match self {
+            DriveClock::Constant(_) | DriveClock::Mechanical(_) => now,
+            DriveClock::Buffered(clock) => clock.flush(g, now),
+        }
+    }
+
+    /// Until when the media works in the background; 0 where it never does.
+    pub fn busy_until(&self) -> Nanos {
+        match self {
+            DriveClock::Constant(_) | DriveClock::Mechanical(_) => Nanos::ZERO,
+            DriveClock::Buffered(clock) => clock.busy_until(),
+        }
+    }
+
+    /// The mechanics, where there are any.
+    pub fn mechanical(&self) -> Option<&Mechanical> {
+        match self {
+            DriveClock::Constant(_) => None,
+            DriveClock::Mechanical(clock) => Some(clock),
+            DriveClock::Buffered(clock) => Some(clock.media()),
+        }
+    }
+
+    /// The model's name: `constant` or `mechanical`.
+    pub fn name(&self) -> &'static str {
+        if self.mechanical().is_some() { "mechanical" } else { "constant" }
+    }
+}

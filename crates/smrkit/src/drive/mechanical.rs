@@ -1,0 +1,234 @@
+//! The mechanical clock: seek, settle, head switch, rotational latency, transfer, and command overhead.
+//!
+//! The platter's angle is a function of time alone, a sector's angle one of its place alone; waiting is their
+//! difference. Nothing is rounded up, so that nothing drifts (`docs/model.md`). Left out: thermal and retry effects.
+
+use super::Position;
+use super::seek::SeekCurve;
+use crate::error::Error;
+use crate::geometry::{Divisor, Geometry, Place, Turn, Zone};
+use crate::units::{Nanos, Pba};
+
+/// What a mechanical clock is made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mechanics {
+    /// Rotations a minute.
+    pub rpm: f64,
+    /// Points of the seek curve: (share of the full stroke, ms).
+    pub seek: Vec<(f64, f64)>,
+    /// Switching to another head, or to the next track within a transfer, in ms.
+    pub switch_ms: f64,
+    /// What a write waits longer than a read after a seek, in ms.
+    pub write_settle_ms: f64,
+    /// Command overhead before the media is used, in ms.
+    pub overhead_ms: f64,
+}
+
+/// The clock and its head.
+#[derive(Clone, Debug)]
+pub struct Mechanical {
+    rotation: Divisor,
+    /// 2⁶⁴ / rotation: what the platter turns in a nanosecond.
+    turn_per_ns: Turn,
+    seek: SeekCurve,
+    overhead: u64,
+    switch: u64,
+    write_settle: u64,
+    skew: Turn,
+    /// Whole rotations lost at each track of a transfer where the skew does not cover the switch.
+    lost: u128,
+    cylinder: u32,
+    surface: u32,
+}
+
+/// Lateness that is taken for rounding: times are whole nanoseconds, angles are not.
+const SLACK_NS: u64 = 2;
+
+impl Mechanics {
+    /// One rotation in whole nanoseconds. Errors: not between 1 and 10⁶ rotations a minute.
+    pub fn rotation_ns(&self) -> Result<u64, Error> {
+        if !(1.0..=1e6).contains(&self.rpm) {
+            return Err(Error::Impossible(format!("mechanical.rpm = {}: give 1 to 1000000", self.rpm)));
+        }
+        Ok((60e9 / self.rpm).round() as u64)
+    }
+
+    /// The smallest skew, in ms, that hides every switch to the next track.
+    pub fn least_skew_ms(&self) -> f64 {
+        let one_track = self.seek.first().map_or(0.0, |p| p.1) + self.write_settle_ms;
+        self.switch_ms.max(one_track)
+    }
+
+    /// The angle that `ms` take, rounded up so that a switch of `ms` is hidden.
+    pub fn turn_of_ms(&self, ms: f64) -> Result<Turn, Error> {
+        let rotation = self.rotation_ns()?;
+        let ns = nanos("mechanical.skew_ms", ms)?;
+        Ok((((u128::from(ns % rotation)) << 64).div_ceil(u128::from(rotation))) as u64)
+    }
+}
+
+impl Mechanical {
+    /// A clock for a geometry, its head over cylinder 0. Errors: values that make no sense.
+    pub fn new(g: &Geometry, m: &Mechanics) -> Result<Mechanical, Error> {
+        let rotation = m.rotation_ns()?;
+        let turn_per_ns = ((1u128 << 64) / u128::from(rotation)) as u64;
+        let switch = nanos("mechanical.switch_ms", m.switch_ms)?;
+        let hidden = high(g.skew(), rotation) + SLACK_NS;
+        Ok(Mechanical {
+            rotation: Divisor::new(rotation),
+            turn_per_ns,
+            seek: SeekCurve::new(&m.seek, g.cylinders())?,
+            overhead: nanos("mechanical.overhead_ms", m.overhead_ms)?,
+            switch,
+            write_settle: nanos("mechanical.write_settle_ms", m.write_settle_ms)?,
+            skew: g.skew(),
+            lost: u128::from(switch.saturating_sub(hidden).div_ceil(rotation)),
+            cylinder: 0,
+            surface: 0,
+        })
+    }
+
+    /// Serves an access issued at `now`, moves the head, and returns when it ends.
+    #[inline]
+    pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
+        self.carry_on(g, now + Nanos(self.overhead), write, pba, sectors)
+    }
+
+    /// The same without command overhead, as when the media goes on by itself.
+    #[inline]
+    pub fn carry_on(&mut self, g: &Geometry, ready: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
+        if sectors == 0 {
+            return ready;
+        }
+        let raw = g.raw(pba);
+        let count = if g.slipped() == 0 { sectors } else { g.raw(pba + (sectors - 1)) + 1 - raw };
+        let zone = &g.zones()[g.zone_index(raw)];
+        let (k, sector) = Geometry::in_zone(zone, raw);
+        if sector + count > zone.track_sectors {
+            return Nanos(self.transfer_long(g, ready.0, write, raw, count));
+        }
+        let begin = self.move_to(g, ready.0, write, zone, k, sector);
+        Nanos(begin + high(count.wrapping_mul(zone.sector_turn()), self.rotation.value()))
+    }
+
+    /// From `now` until a read at a position would begin: overhead, seek and rotational latency.
+    #[inline]
+    pub fn estimate_at(&self, position: &Position, now: Nanos) -> Nanos {
+        let arrive = now.0 + self.overhead + self.seek_ns(position.cylinder, position.surface);
+        Nanos(arrive + self.wait(arrive, position.angle) - now.0)
+    }
+
+    /// One rotation.
+    pub fn rotation(&self) -> Nanos {
+        Nanos(self.rotation.value())
+    }
+
+    /// Command overhead.
+    pub fn overhead(&self) -> Nanos {
+        Nanos(self.overhead)
+    }
+
+    /// The seek curve.
+    pub fn curve(&self) -> &SeekCurve {
+        &self.seek
+    }
+
+    /// The mean seek between two sectors drawn at random, from `SAMPLES` equal steps over the disk.
+    pub fn mean_seek(&self, g: &Geometry) -> Nanos {
+        const SAMPLES: u64 = 512;
+        let step = g.sectors().div_ceil(SAMPLES).max(1);
+        let cylinders: Vec<u32> =
+            (step / 2..g.sectors()).step_by(step as usize).map(|p| g.place(Pba(p)).cylinder).collect();
+        let sum: u64 = cylinders.iter().flat_map(|a| cylinders.iter().map(|b| self.seek.ns(a.abs_diff(*b)))).sum();
+        Nanos(sum / (cylinders.len() as u64).pow(2).max(1))
+    }
+
+    /// About how long `sectors` from `pba` take to pass under the head, at the rate of that recording zone.
+    pub fn streaming(&self, g: &Geometry, pba: Pba, sectors: u64) -> Nanos {
+        let zone = g.zone_of(pba);
+        let a_track = u128::from(self.turns(1, 0));
+        Nanos((u128::from(sectors) * a_track / u128::from(zone.track_sectors)) as u64)
+    }
+
+    /// Moves the head over a place, as at the end of a read-ahead.
+    pub fn leave_at(&mut self, place: &Place) {
+        (self.cylinder, self.surface) = (place.cylinder, place.surface);
+    }
+
+    /// Seeks to a track and waits for a sector; returns when the sector begins.
+    #[inline]
+    fn move_to(&mut self, g: &Geometry, ready: u64, write: bool, zone: &Zone, k: u64, sector: u64) -> u64 {
+        let cylinder = zone.cylinder(k) as u32;
+        let seek = self.seek_ns(cylinder, zone.surface);
+        (self.cylinder, self.surface) = (cylinder, zone.surface);
+        let settle = if write && seek > 0 { self.write_settle } else { 0 };
+        let arrive = ready + seek + settle;
+        arrive + self.wait(arrive, g.angle(zone, zone.first_track + k, sector))
+    }
+
+    /// A transfer over several tracks, zone by zone.
+    fn transfer_long(&mut self, g: &Geometry, ready: u64, write: bool, raw: u64, count: u64) -> u64 {
+        let (mut at, mut time, end) = (raw, ready, raw.saturating_add(count));
+        for zone in &g.zones()[g.zone_index(raw)..] {
+            let stop = end.min(Geometry::raw_of_zone(zone).end);
+            let (k, sector) = Geometry::in_zone(zone, at);
+            let (last_k, last) = Geometry::in_zone(zone, stop - 1);
+            time = self.move_to(g, time, write, zone, k, sector);
+            let step = u128::from(zone.sector_turn());
+            // From the first sector's beginning to the last one's end; the tracks between count whole turns.
+            let (ahead, behind) = (u128::from(last + 1) * step, u128::from(sector) * step);
+            let tracks = last_k - k;
+            time += if ahead >= behind {
+                self.turns(tracks, ahead - behind)
+            } else {
+                self.turns(tracks, 0) - high((behind - ahead) as u64, self.rotation.value()) - 1
+            };
+            self.cylinder = zone.cylinder(last_k) as u32;
+            at = stop;
+            if at >= end {
+                break;
+            }
+        }
+        time
+    }
+
+    /// The time of `tracks` whole tracks with the switch after each, and an angle more.
+    fn turns(&self, tracks: u64, more: u128) -> u64 {
+        let each = (1 << 64) + (self.lost << 64) + u128::from(self.skew);
+        let total = u128::from(tracks).saturating_mul(each).saturating_add(more);
+        let whole = ((total >> 64) as u64).saturating_mul(self.rotation.value());
+        whole.saturating_add(high(total as u64, self.rotation.value()))
+    }
+
+    #[inline]
+    fn seek_ns(&self, cylinder: u32, surface: u32) -> u64 {
+        let seek = self.seek.ns(cylinder.abs_diff(self.cylinder));
+        if surface == self.surface { seek } else { seek.max(self.switch) }
+    }
+
+    /// From a moment until an angle passes under the head.
+    #[inline]
+    fn wait(&self, moment: u64, target: Turn) -> u64 {
+        let angle = self.rotation.remainder(moment) * self.turn_per_ns;
+        let slack = SLACK_NS * self.turn_per_ns;
+        let ahead = target.wrapping_sub(angle).wrapping_add(slack).saturating_sub(slack);
+        high(ahead, self.rotation.value())
+    }
+}
+
+/// What an angle takes of a rotation, rounded down.
+#[inline]
+fn high(angle: Turn, rotation: u64) -> u64 {
+    ((u128::from(angle) * u128::from(rotation)) >> 64) as u64
+}
+
+/// A time from a drive file; more than an hour is taken for a mistake.
+pub(super) fn nanos(key: &str, ms: f64) -> Result<u64, Error> {
+    if !(0.0..=3.6e6).contains(&ms) {
+        return Err(Error::Impossible(format!("{key} = {ms}: give milliseconds from 0 to 3600000")));
+    }
+    Ok((ms * 1e6).round() as u64)
+}
+
+#[cfg(test)]
+mod tests;

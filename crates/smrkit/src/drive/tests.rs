@@ -1,0 +1,149 @@
+use std::path::Path;
+
+use super::*;
+use crate::geometry::{Guard, Regions};
+
+fn impossible(text: &str) -> String {
+    match Drive::parse(Path::new("test.toml"), text) {
+        Ok(_) => panic!("accepted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+const TINY: &str = include_str!("../../../../drives/tiny.toml");
+
+#[test]
+fn every_built_in_drive_loads_and_names_its_sources() {
+    for (name, _) in DRIVES {
+        let drive = Drive::load(name).unwrap();
+        assert_eq!(drive.name, *name);
+        assert!(drive.settings.len() >= 4);
+        assert!(drive.settings.iter().all(|s| !s.source.is_empty()));
+    }
+}
+
+#[test]
+fn table_1_replays_to_its_times() {
+    let drive = Drive::load("cassuto-table1").unwrap();
+    assert_eq!(drive.geometry.sectors(), 600_000_000);
+    let DriveClock::Constant(clock) = drive.clock else { panic!("not constant") };
+    // Commands, sectors and seconds of Cassuto 2010, table I; spread as evenly as whole sectors allow.
+    for (commands, sectors, seconds) in [
+        (435_285 + 75_615, 8_394_244 + 2_889_969, "623.24"),
+        (438_758 + 77_713, 112_343_297u64 + 105_787_800, "2172.81"),
+    ] {
+        let (each, more) = (sectors / commands, sectors % commands);
+        let total = clock.cost(each + 1) * more + clock.cost(each) * (commands - more);
+        assert_eq!(format!("{:.2}", total.as_secs()), seconds);
+    }
+}
+
+#[test]
+fn the_5_tb_drive_holds_5_tb_beside_its_cache_and_guards() {
+    let drive = Drive::load("st5000as0011").unwrap();
+    let g = &drive.geometry;
+    assert!((3_900_000..4_100_000).contains(&g.tracks()));
+    assert_eq!(g.track_sectors(crate::units::Track(0)) * 512, 1_800_192);
+    let cache = g.track_start(crate::units::Track(13_791)).0;
+    assert!((g.sectors() - cache) / 21 * 20 >= 9_767_541_168);
+    let (third, mean) = drive.average_seek().unwrap();
+    assert!((third.as_millis() - 12.0).abs() < 0.1, "{third}");
+    assert!((10.0..12.5).contains(&mean.as_millis()), "{mean}");
+}
+
+#[test]
+fn capacity_scales_tracks_and_keeps_the_rest() {
+    for (name, _) in DRIVES {
+        for sectors in [5_000, 123_457, 19_531_250, 20_000_000_000] {
+            let drive = Drive::load(name).unwrap();
+            let (longest, zones) = (drive.geometry.longest_track(), drive.geometry.zones().len());
+            let scaled = drive.with_capacity(sectors).unwrap();
+            let g = &scaled.geometry;
+            assert!(g.sectors() >= sectors, "{name} {sectors}: {}", g.sectors());
+            let most = sectors + 2 * zones as u64 * longest;
+            assert!(g.sectors() <= most, "{name} {sectors}: {}", g.sectors());
+            assert_eq!((g.longest_track(), g.zones().len()), (longest, zones));
+        }
+        assert!(Drive::load(name).unwrap().with_capacity(0).is_err());
+        assert!(Drive::load(name).unwrap().with_capacity(u64::MAX).is_err());
+    }
+}
+
+#[test]
+fn a_capacity_keeps_the_form_of_interference() {
+    let drive = Drive::load("tiny").unwrap().with_form(Form::Tracks).unwrap().with_capacity(50_000).unwrap();
+    assert_eq!(drive.interference, Interference::Tracks { width: 2, band: None });
+    assert_eq!(drive.interference.guard(&drive.geometry), Guard::Tracks(1));
+    assert!(Regions::new(&drive.geometry, Guard::Tracks(1), 100).is_ok());
+    assert!(Drive::load("cassuto-table1").unwrap().with_form(Form::Tracks).is_err());
+}
+
+#[test]
+fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
+    let cases = [
+        ("rpm = { value = 7200", "rmp = { value = 7200", "unknown field `rmp`"),
+        ("rpm = { value = 7200", "rpm = { value = \"fast\"", "invalid type"),
+        ("rpm = { value = 7200", "rpm = { value = 0", "give 1 to 1000000"),
+        ("rpm = { value = 7200, source = \"assumption: made for tests\" }", "rpm = 7200", "source"),
+        (
+            "rpm = { value = 7200, source = \"assumption: made for tests\"",
+            "rpm = { value = 7200, source = \"\"",
+            "no source",
+        ),
+        ("outer_tracks = { value = 1", "outer_tracks = { value = 2", "set one of them to 1"),
+        ("inner_tracks = { value = 2", "inner_tracks = { value = 0", "at least 1"),
+        ("cw_degrees = { value = 10.0", "cw_degrees = { value = 400.0", "below 360"),
+        ("track_sectors = 54, guard_tracks = 1", "track_sectors = 54", "guard tracks between"),
+        ("track_sectors = 54", "track_sectors = [54]", "track lengths for 2 surfaces"),
+        ("track_sectors = 54", "track_sectors = 0", "sectors a track"),
+        ("track_sectors = 54", "track_sectors = 54, first_cylinder = 3", "overlap"),
+        ("surfaces = { value = 2", "surfaces = { value = 0", "give 1 to 64"),
+        ("[interference]", "[interference]\nblocks = { value = 6, source = \"x\" }", "more than one form"),
+        (
+            "[mechanical]",
+            "[constant]\ncommand_ms = { value = 1, source = \"x\" }\nsector_us = { value = 1, source = \"x\" }\n[mechanical]",
+            "one clock",
+        ),
+        ("[1.0, 16.0]", "[0.9, 16.0]", "share 1"),
+        ("name = ", "nam = ", "unknown field `nam`"),
+        ("[geometry]", "[geometry", "test.toml:5:10"),
+    ];
+    for (from, to, message) in cases {
+        assert!(TINY.contains(from), "{from}");
+        let text = TINY.replacen(from, to, 1);
+        let found = impossible(&text);
+        assert!(found.contains(message), "{to}: {found}");
+        assert!(found.starts_with("test.toml"), "{found}");
+    }
+}
+
+#[test]
+fn a_missing_drive_is_named() {
+    assert!(Drive::load("no-such").unwrap_err().to_string().contains("cassuto-table1"));
+    assert!(Drive::load("/no/such.toml").unwrap_err().to_string().contains("check the path"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), [0xff, 0xfe, 0x00]).unwrap();
+    assert!(Drive::load(file.path().to_str().unwrap()).is_err());
+    std::fs::write(file.path(), TINY).unwrap();
+    assert_eq!(Drive::load(file.path().to_str().unwrap()).unwrap().name, "tiny");
+}
+
+#[test]
+fn surfaces_may_differ_in_length_and_defects_are_slipped() {
+    let text = TINY.replacen("track_sectors = 64", "track_sectors = [64, 60]", 1).replacen(
+        "[interference]",
+        "slips = { value = [3, 4, 700], source = \"x\" }\n[interference]",
+        1,
+    );
+    let drive = Drive::parse(Path::new("test.toml"), &text).unwrap();
+    let g = &drive.geometry;
+    assert_eq!((g.zones()[0].track_sectors, g.zones()[1].track_sectors), (64, 60));
+    assert_eq!((g.slipped(), g.place(Pba(3)).sector, g.track_sectors(crate::units::Track(0))), (3, 5, 62));
+}
+
+#[test]
+fn a_buffer_is_off_unless_asked_for() {
+    assert!(matches!(Drive::load("tiny").unwrap().clock, DriveClock::Mechanical(_)));
+    let text = TINY.to_owned() + "write_cache_bytes = { value = 65536, source = \"x\" }\n";
+    assert!(matches!(Drive::parse(Path::new("t"), &text).unwrap().clock, DriveClock::Buffered(_)));
+}
