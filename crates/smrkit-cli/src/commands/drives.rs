@@ -1,1 +1,197 @@
-//! `smrkit drives`: the drives that come with smrkit, every value with its source, the seek curve drawn.
+//! `smrkit drives`: the drives that come with smrkit; one in full, every value with its source and its seek curve.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use smrkit::drive::{DRIVES, Drive};
+use smrkit::error::Error;
+use smrkit::medium::interference::{Form, Interference};
+use smrkit::quantity::Bytes;
+
+use crate::exit::Done;
+use crate::output::{print, print_json};
+use crate::report::figure::{Axis, Series, Style};
+use crate::report::figures::line_figure;
+use crate::report::table::Grid;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Drives {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// All drives, a line each (the default).
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// One drive, or a drive file: every value with its source, and the seek curve.
+    Show {
+        /// The drive's name, or the path of a drive file.
+        name: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Draw the seek curve into this file (SVG, or PNG by its ending).
+        #[arg(long, value_name = "FILE")]
+        figure: Option<PathBuf>,
+    },
+}
+
+impl Drives {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        match self.what.unwrap_or(What::List { json: self.json }) {
+            What::List { json } => {
+                let drives = DRIVES.iter().map(|(name, _)| Drive::load(name)).collect::<Result<Vec<_>, Error>>()?;
+                match json {
+                    true => print_json(&drives.iter().map(summary).collect::<Vec<_>>())?,
+                    false => print(list(&drives))?,
+                }
+            }
+            What::Show { name, json, figure } => {
+                let drive = Drive::load(&name)?;
+                if let Some(path) = figure {
+                    draw_seek_curve(&drive, &path)?;
+                }
+                match json {
+                    true => print_json(&describe(&drive))?,
+                    false => print(show(&drive))?,
+                }
+            }
+        }
+        Ok(Done::All)
+    }
+}
+
+fn list(drives: &[Drive]) -> String {
+    let line = |drive: &Drive| {
+        let size = Bytes::of_sectors(drive.geometry.sectors());
+        format!("{:<16} {size:>9}  {:<10}  {}\n", drive.name, drive.clock.name(), drive.summary)
+    };
+    let lines: String = drives.iter().map(line).collect();
+    lines + "\nsmrkit drives show NAME gives every value with its source; a path to a drive file works wherever a name does.\n"
+}
+
+fn show(drive: &Drive) -> String {
+    let geometry = &drive.geometry;
+    let mut text = format!("{}: {}\n\n", drive.name, drive.summary);
+    text += &format!(
+        "{} sectors ({}), {} tracks in {} recording zones, longest track {} sectors\n\n",
+        geometry.sectors(),
+        Bytes::of_sectors(geometry.sectors()),
+        geometry.tracks(),
+        geometry.zones().len(),
+        geometry.longest_track()
+    );
+    text += "Shingling, and the simpler forms derived from it (never more permissive):\n";
+    for (form, law) in forms(drive) {
+        text += &format!("  {:<10} {}\n", form.name(), in_words(&law));
+    }
+    let mut grid = Grid::new(["value", "", "source"]);
+    for setting in &drive.settings {
+        let value = shorten(&setting.value);
+        grid.rows.push(vec![setting.key.clone(), format!("{value} {}", setting.unit), setting.source.clone()]);
+    }
+    text += &format!("\n{}\n", grid.text());
+    if let Some((third, random)) = drive.average_seek() {
+        text += &format!("\nSeek over a third of the stroke {third}, mean between random sectors {random}.\n");
+        text += &curve(&drive.seek_curve());
+    }
+    text
+}
+
+/// A long list is cut; the drive file has all of it.
+fn shorten(value: &str) -> String {
+    match value.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &value[..at]),
+        None => value.into(),
+    }
+}
+
+fn forms(drive: &Drive) -> Vec<(Form, Interference)> {
+    let derive = |form| drive.interference.derive(&drive.geometry, form).ok().map(|law| (form, law));
+    match drive.interference {
+        Interference::None => Vec::new(),
+        _ => Form::ALL.into_iter().filter_map(derive).collect(),
+    }
+}
+
+fn in_words(law: &Interference) -> String {
+    match law {
+        Interference::None => "a write destroys nothing else".into(),
+        Interference::Blocks { reach } => format!("I_b = {reach}: a write destroys the {} sectors after it", reach - 1),
+        Interference::Tracks { width, .. } => format!("W = {width}: a write destroys the {} tracks after it", width - 1),
+        Interference::Distances { did, dpid, writes } => {
+            format!("DID = {did}, DPID = {dpid} sectors, after {writes} more write to one sector")
+        }
+        Interference::Physical(profile) => format!(
+            "s_id = {}, s_od = {}; {:.1}° before and {:.1}° after the angles written",
+            profile.inner_tracks,
+            profile.outer_tracks,
+            degrees(profile.ccw),
+            degrees(profile.cw)
+        ),
+    }
+}
+
+fn degrees(turn: u64) -> f64 {
+    turn as f64 / 18_446_744_073_709_551_616.0 * 360.0
+}
+
+/// The seek curve in characters: a line a distance, the time as its length.
+fn curve(points: &[(f64, f64)]) -> String {
+    let longest = points.iter().map(|p| p.1).fold(0.0, f64::max);
+    let mut text = String::from("\nSeek time by distance (share of the stroke):\n");
+    for (share, ms) in points {
+        let bar = "█".repeat((ms / longest.max(1e-9) * 50.0).round() as usize);
+        text += &format!("  {:>8.3} %  {bar} {ms:.2} ms\n", share * 100.0);
+    }
+    text
+}
+
+fn draw_seek_curve(drive: &Drive, path: &std::path::Path) -> anyhow::Result<()> {
+    let points: Vec<(f64, f64)> = drive.seek_curve().into_iter().map(|(share, ms)| (share * 100.0, ms)).collect();
+    if points.is_empty() {
+        return Err(Error::Usage(format!("{} has a constant clock: there is no seek curve to draw", drive.name)).into());
+    }
+    let x = Axis::linear("Distance (% of the stroke)");
+    let y = Axis::linear("Seek time (ms)");
+    let series = vec![Series::nth(0, drive.name.clone(), Style::Marked, points)];
+    Ok(line_figure(&format!("Seek curve of {}", drive.name), x, y, series, path)?)
+}
+
+fn summary(drive: &Drive) -> Value {
+    json!({
+        "name": drive.name,
+        "summary": drive.summary,
+        "raw_sectors": drive.geometry.sectors(),
+        "clock": drive.clock.name(),
+    })
+}
+
+fn describe(drive: &Drive) -> Value {
+    let setting = |s: &smrkit::drive::Setting| json!({"key": s.key, "value": s.value, "unit": s.unit, "source": s.source});
+    let law = |(form, law): &(Form, Interference)| json!({"form": form, "law": in_words(law)});
+    let zone = |z: &smrkit::geometry::Zone| {
+        json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward})
+    };
+    json!({
+        "name": drive.name,
+        "summary": drive.summary,
+        "raw_sectors": drive.geometry.sectors(),
+        "tracks": drive.geometry.tracks(),
+        "recording_zones": drive.geometry.zones().iter().map(zone).collect::<Vec<_>>(),
+        "clock": drive.clock.name(),
+        "interference": forms(drive).iter().map(law).collect::<Vec<_>>(),
+        "settings": drive.settings.iter().map(setting).collect::<Vec<_>>(),
+        "seek_curve": drive.seek_curve(),
+    })
+}

@@ -3,7 +3,7 @@
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrkit::drive::{Constant, Drive, DriveClock};
+use smrkit::drive::Drive;
 use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
 use smrkit::layer::{Kind, LayerSpec, Parameters};
 use smrkit::medium::interference::{Form, Interference, Profile};
@@ -36,15 +36,9 @@ impl Disks {
             }
         };
         let geometry = self.geometry();
-        Drive {
-            name: "random".into(),
-            summary: String::new(),
-            geometry,
-            interference: law,
-            clock: DriveClock::Constant(Constant::new(1.0, 7.0).unwrap()),
-            settings: Vec::new(),
-            drive_managed: None,
-        }
+        let mut drive = Drive::load("tiny-constant").unwrap();
+        (drive.geometry, drive.interference) = (geometry, law);
+        drive
     }
 
     fn geometry(&mut self) -> Geometry {

@@ -1,0 +1,286 @@
+//! `smrkit trace`: what a trace holds, its first rows, and conversion to the compact columnar format.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use smrkit::error::Error;
+use smrkit::quantity::parse_bytes;
+use smrkit::request::{InMemory, Op, Progress, Request, Source};
+use smrkit::trace::info::{InfoSettings, TraceInfo};
+use smrkit::trace::parquet::{Meta, ParquetWriter};
+use smrkit::trace::{OpenOptions, Trace as Reader, TraceNotes};
+
+use crate::exit::Done;
+use crate::interrupt::Interrupt;
+use crate::output::{JsonTarget, print, print_json};
+use crate::progress::Bar;
+use crate::report::figures::{self, Format};
+use crate::report::target::Folder;
+use crate::report::trace_info;
+
+#[derive(Args)]
+pub struct Trace {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Requests, mix, footprint, sizes, sequentiality, rate over time, hot spots, tracks written.
+    Info(Info),
+    /// Write a trace in the compact columnar format (Parquet).
+    Convert(Convert),
+    /// The first requests, as they are understood.
+    Head(Head),
+}
+
+/// How to read a trace.
+#[derive(Args)]
+struct Input {
+    /// The trace file; - is standard input.
+    trace: PathBuf,
+    /// The trace's format, where it is not to be recognised.
+    #[arg(long)]
+    format: Option<String>,
+    /// Count and report malformed rows instead of stopping.
+    #[arg(long)]
+    skip_bad_rows: bool,
+}
+
+#[derive(Args)]
+struct Info {
+    #[command(flatten)]
+    input: Input,
+    /// Print JSON, or write it into a file.
+    #[arg(long, value_name = "OUT|-", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// Write the figures into this directory.
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+    /// The figures' format.
+    #[arg(long, value_enum, default_value_t)]
+    figure_format: Format,
+    /// The size of a track, for the count of distinct tracks written.
+    #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE")]
+    track_bytes: u64,
+}
+
+#[derive(Args)]
+struct Convert {
+    #[command(flatten)]
+    input: Input,
+    /// The file to write.
+    output: PathBuf,
+    /// Put the requests in the order of their times (needs memory for all of them).
+    #[arg(long)]
+    sort: bool,
+}
+
+#[derive(Args)]
+struct Head {
+    #[command(flatten)]
+    input: Input,
+    /// How many requests.
+    #[arg(short = 'n', long, default_value_t = 10)]
+    count: usize,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Trace {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        match self.what {
+            What::Info(info) => info.execute(),
+            What::Convert(convert) => convert.execute(),
+            What::Head(head) => head.execute(),
+        }
+    }
+}
+
+impl Input {
+    fn open(&self) -> Result<Reader, Error> {
+        let options =
+            OpenOptions { format: self.format.clone(), skip_bad_rows: self.skip_bad_rows, ..OpenOptions::default() };
+        Reader::open(&self.trace, &options)
+    }
+}
+
+impl Info {
+    fn execute(self) -> anyhow::Result<Done> {
+        let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
+        let folder = self.figures.as_ref().map(Folder::open).transpose()?;
+        let mut watched = Watched::new(self.input.open()?, "reading");
+        let mut info = TraceInfo::of(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
+        let (reader, done) = watched.finish();
+        info.name_volumes(reader.volumes());
+        if let Some(folder) = &folder {
+            for figure in trace_info::figures(&info) {
+                figures::write(&figure, &folder.path().join(&figure.name).with_extension(self.figure_format.ending()))?;
+            }
+        }
+        match json {
+            Some(json) => json.write(&trace_info::json(&self.input.trace, &reader, &info)?)?,
+            None => print(trace_info::text(&self.input.trace, &reader, &info))?,
+        }
+        Ok(done)
+    }
+}
+
+impl Convert {
+    fn execute(self) -> anyhow::Result<Done> {
+        let reader = self.input.open()?;
+        refuse_to_overwrite_the_source(&self.input.trace, &self.output)?;
+        let mut meta = Meta { source_format: reader.format().into(), ..Meta::default() };
+        let mut writer = ParquetWriter::create(&self.output, &meta)?;
+        let mut watched = Watched::new(reader, "converting");
+        let mut rows = 0u64;
+        if self.sort {
+            let mut all = read_all(&mut watched)?;
+            all.sort_by_key(|request| request.time);
+            rows = copy(&mut InMemory::new(all), &mut writer)?;
+        } else {
+            rows += copy(&mut watched, &mut writer)?;
+        }
+        let (reader, done) = watched.finish();
+        if done == Done::Interrupted {
+            return Ok(done);
+        }
+        meta.volumes = reader.volumes().to_vec();
+        meta.source_sha256 = reader.sha256().unwrap_or_default();
+        writer.set_meta(&meta);
+        writer.finish()?;
+        warn(reader.notes());
+        let bytes = std::fs::metadata(&self.output).map_or(0, |file| file.len());
+        eprintln!(
+            "{rows} requests ({}) into {}: {bytes} bytes, {:.2} a request",
+            reader.format(),
+            self.output.display(),
+            bytes as f64 / rows.max(1) as f64
+        );
+        Ok(done)
+    }
+}
+
+fn refuse_to_overwrite_the_source(source: &Path, output: &Path) -> Result<(), Error> {
+    let same = matches!((source.canonicalize(), output.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    match same {
+        true => Err(Error::Usage(format!("{} is the trace itself: write to another file", output.display()))),
+        false => Ok(()),
+    }
+}
+
+fn copy(source: &mut dyn Source, writer: &mut ParquetWriter) -> Result<u64, Error> {
+    let (mut batch, mut rows) = (Vec::new(), 0);
+    loop {
+        source.fill(&mut batch)?;
+        if batch.is_empty() {
+            return Ok(rows);
+        }
+        rows += batch.len() as u64;
+        writer.write(&batch)?;
+    }
+}
+
+fn read_all(source: &mut dyn Source) -> Result<Vec<Request>, Error> {
+    let (mut batch, mut all) = (Vec::new(), Vec::new());
+    loop {
+        source.fill(&mut batch)?;
+        if batch.is_empty() {
+            return Ok(all);
+        }
+        all.append(&mut batch);
+    }
+}
+
+impl Head {
+    fn execute(self) -> anyhow::Result<Done> {
+        let mut reader = self.input.open()?;
+        let (mut batch, mut rows) = (Vec::new(), Vec::new());
+        while rows.len() < self.count {
+            reader.fill(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            rows.extend(batch.iter().take(self.count - rows.len()).copied());
+        }
+        let volume = |request: &Request| reader.volumes().get(usize::from(request.volume)).map_or(0, |v| v.number);
+        if self.json {
+            print_json(&rows.iter().map(|request| row_json(request, volume(request))).collect::<Vec<_>>())?;
+        } else {
+            let mut text = format!("format {}\n{:>16}  {:>6}  {:<8}  {:>14}  {:>9}\n", reader.format(), "time s", "volume", "op", "LBA", "sectors");
+            for request in &rows {
+                let time = format!("{:.6}", request.time.as_secs());
+                let op = op_name(request.op);
+                text += &format!("{time:>16}  {:>6}  {op:<8}  {:>14}  {:>9}\n", volume(request), request.lba, request.sectors);
+            }
+            print(text)?;
+        }
+        Ok(Done::All)
+    }
+}
+
+fn op_name(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+        Op::Flush => "flush",
+        Op::Discard => "discard",
+    }
+}
+
+fn row_json(request: &Request, volume: u64) -> serde_json::Value {
+    serde_json::json!({
+        "time_ns": request.time, "volume": volume, "op": request.op, "lba": request.lba, "sectors": request.sectors
+    })
+}
+
+/// What the trace made necessary is said once, on standard error.
+pub fn warn(notes: TraceNotes) {
+    let said = [
+        (notes.skipped_rows, "malformed rows were left out"),
+        (notes.unaligned_rows, "rows were not aligned to 512 bytes; their offsets were rounded down, their ends up"),
+        (notes.out_of_order_rows, "rows have a time before the row above them"),
+    ];
+    for (count, what) in said.into_iter().filter(|(count, _)| *count > 0) {
+        eprintln!("smrkit: warning: {count} {what}");
+    }
+}
+
+/// A trace that shows its progress, and ends early on an interrupt.
+struct Watched {
+    reader: Reader,
+    bar: Bar,
+    part: crate::progress::Part,
+    interrupt: Interrupt,
+}
+
+impl Watched {
+    fn new(reader: Reader, what: &str) -> Watched {
+        let bar = Bar::new(1, what);
+        let part = bar.part();
+        Watched { reader, bar, part, interrupt: Interrupt::watch() }
+    }
+
+    fn finish(self) -> (Reader, Done) {
+        self.bar.clear();
+        let done = if self.interrupt.is_set() { Done::Interrupted } else { Done::All };
+        (self.reader, done)
+    }
+}
+
+impl Source for Watched {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        if self.interrupt.is_set() {
+            batch.clear();
+            return Ok(());
+        }
+        self.reader.fill(batch)?;
+        self.part.show(self.reader.progress());
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        self.reader.progress()
+    }
+}
