@@ -141,7 +141,7 @@ fn note_lines(figure: &Figure) -> Vec<String> {
     lines
 }
 
-/// The names in a figure's legend; none where there is but one.
+/// The names in a figure's legend; a series without a name is left out.
 fn legend(figure: &Figure) -> Vec<(String, Colour, Style)> {
     let mut entries: Vec<(String, Colour, Style)> = Vec::new();
     for panel in &figure.panels {
@@ -155,7 +155,8 @@ fn legend(figure: &Figure) -> Vec<(String, Colour, Style)> {
         };
         entries.extend(found.into_iter().filter(|e| !entries.iter().any(|old| old.0 == e.0)).collect::<Vec<_>>());
     }
-    if entries.len() == 1 && !matches!(figure.panels[0].body, Body::Bars { .. }) { Vec::new() } else { entries }
+    entries.retain(|e| !e.0.is_empty());
+    entries
 }
 
 fn legend_places(entries: &[(String, Colour, Style)]) -> Vec<(f64, f64)> {

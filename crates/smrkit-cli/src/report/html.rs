@@ -60,6 +60,9 @@ pub fn page(title: &str, sections: &[Section]) -> String {
         }
         body += &section.table.as_ref().map(table).unwrap_or_default();
         for panel in section.figure.iter().flat_map(|f| &f.panels) {
+            if let Some(title) = &panel.title {
+                body += &format!("<h3>{}</h3>\n", escape(title));
+            }
             body += &format!("<div class=\"chart\" id=\"chart{}\"></div>\n", charts.len());
             charts.push(interactive::panel(panel));
         }
@@ -133,6 +136,7 @@ const STYLE: &str = "\
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1180px; margin: 2em auto; padding: 0 1.5em; }
 h1 { font-size: 1.5em; overflow-wrap: anywhere; }
 h2 { font-size: 1.15em; margin: 2em 0 0.3em; border-bottom: 1px solid #ddd; }
+h3 { font-size: 1em; margin: 1.2em 0 0; }
 p { margin: 0.4em 0; max-width: 75em; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: 0.8em 0; font-size: 0.92em; font-variant-numeric: tabular-nums; }

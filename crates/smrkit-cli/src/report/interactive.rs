@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::canvas::text_width;
 use super::figure::{Axis, Body, Colour, Numbers, Panel, Part, Series, Style};
 use super::html::escape;
 
@@ -23,11 +24,18 @@ pub fn panel(panel: &Panel) -> Value {
 fn lines(panel: &Panel, series: &[Series]) -> Value {
     let data: Vec<Value> = series.iter().map(|s| line(panel, s)).collect();
     let (x_range, y_range) = panel.ranges();
-    let mut layout = layout(panel, LINES_HEIGHT, axis(&panel.x, x_range, 10), axis(&panel.y, y_range, 8));
-    layout["showlegend"] = json!(series.len() > 1);
+    let mut layout =
+        layout(LINES_HEIGHT + legend_height(series), axis(&panel.x, x_range, 10), axis(&panel.y, y_range, 8));
+    layout["showlegend"] = json!(series.iter().any(|s| !s.name.is_empty()));
     layout["shapes"] = panel.guides.iter().map(|g| guide(g.0)).collect();
     layout["annotations"] = panel.guides.iter().map(|(at, name)| guide_name(&panel.y, *at, name)).collect();
     json!({"data": data, "layout": layout})
+}
+
+/// Room for the lines of a legend after its first, at a usual width of the page.
+fn legend_height(series: &[Series]) -> usize {
+    let width: f64 = series.iter().map(|s| text_width(&s.name, 12.0) + 50.0).sum();
+    (width / 1000.0) as usize * 19
 }
 
 fn line(panel: &Panel, series: &Series) -> Value {
@@ -45,7 +53,7 @@ fn line(panel: &Panel, series: &Series) -> Value {
     };
     json!({
         "type": "scatter", "mode": mode, "name": escape(&series.name), "x": x, "y": y,
-        "text": text, "hovertemplate": "%{text}",
+        "text": text, "hovertemplate": "%{text}", "cliponaxis": false, "showlegend": !series.name.is_empty(),
         "line": {
             "color": series.colour.hex(), "width": 1.8,
             "shape": if series.style.steps() { "hv" } else { "linear" },
@@ -87,7 +95,7 @@ fn bars(panel: &Panel, rows: &[String], totals: &[String], parts: &[Part]) -> Va
     let ends: Vec<f64> = (0..rows.len()).map(|i| parts.iter().map(|p| p.values[i]).sum()).collect();
     let x = axis(&panel.x, panel.x.range(ends.iter().map(|end| end * 1.08)), 8);
     let y = json!({"type": "category", "automargin": true});
-    let mut layout = layout(panel, 130 + 34 * rows.len(), x, y);
+    let mut layout = layout(130 + 34 * rows.len(), x, y);
     layout["barmode"] = json!("stack");
     layout["bargap"] = json!(0.35);
     layout["showlegend"] = json!(true);
@@ -124,7 +132,7 @@ fn strips(panel: &Panel, rows: &[(String, Vec<f64>)], end: f64, (low, high): (f6
     }]);
     let x = axis(&panel.x, (0.0, end), 10);
     let y = json!({"type": "category", "automargin": true, "showgrid": false});
-    json!({"data": data, "layout": layout(panel, 150 + 34 * rows.len(), x, y)})
+    json!({"data": data, "layout": layout(150 + 34 * rows.len(), x, y)})
 }
 
 /// The values named beside a strip's colours.
@@ -150,11 +158,11 @@ fn axis(axis: &Axis, (low, high): (f64, f64), most: usize) -> Value {
     json
 }
 
-fn layout(panel: &Panel, height: usize, x: Value, y: Value) -> Value {
+fn layout(height: usize, x: Value, y: Value) -> Value {
     json!({
         "height": height, "xaxis": x, "yaxis": y, "hovermode": "closest",
-        "title": {"text": panel.title.as_deref().map(escape).unwrap_or_default(), "font": {"size": 14}, "x": 0.0, "xanchor": "left", "xref": "paper"},
-        "margin": {"l": 70, "r": 50, "t": if panel.title.is_some() { 60 } else { 36 }, "b": 50},
+        "margin": {"l": 70, "r": 60, "t": 36, "b": 50},
+        "modebar": {"orientation": "v"},
         "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom", "traceorder": "normal"},
         "font": {"family": "system-ui, sans-serif", "size": 12, "color": "#222222"},
         "plot_bgcolor": "#ffffff", "paper_bgcolor": "#ffffff",

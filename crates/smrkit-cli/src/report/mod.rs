@@ -1,6 +1,6 @@
 //! Results for people: the table on the terminal, an HTML page, and figures as files.
 //!
-//! `series.rs` turns outcomes into figures and knows no drawing; `html.rs` and `figures.rs` draw and know no outcome.
+//! `series.rs` turns outcomes into figures and knows no drawing; `interactive.rs` and `figures.rs` draw figures.
 
 mod canvas;
 pub mod figure;
