@@ -1,1 +1,0 @@
-//! Statistics of a trace.
