@@ -444,3 +444,55 @@ fn bounds(part: &Part, capacity: u64) -> (u64, u64) {
     };
     (first, first + span)
 }
+
+/// The part of `docs/workloads.md` that the table of workloads determines: keys, and each workload's defaults.
+fn reference() -> Vec<String> {
+    let mut lines = Vec::new();
+    for info in WORKLOADS {
+        let (set, unset): (Vec<&Key>, Vec<&Key>) = info.keys.iter().partition(|key| !key.default.is_empty());
+        let defaults: Vec<_> = set.iter().map(|key| format!("{}={}", key.name, key.default)).collect();
+        let others: Vec<_> = unset.iter().map(|key| format!("`{}`", key.name)).collect();
+        let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
+        lines.push(format!("### `{}`", info.name));
+        lines.push(format!("Defaults: `{}`{others}.", defaults.join(",")));
+        lines.extend(info.keys.iter().map(|key| {
+            let unit = if key.unit.is_empty() { "" } else { ": " };
+            format!("| `{}` | {} | {}{unit}{} |", key.name, key.what, key.unit, key.range())
+        }));
+    }
+    lines
+}
+
+const PAGE: &str = include_str!("../../../../docs/workloads.md");
+
+#[test]
+fn the_page_has_every_workload_and_key() {
+    for line in reference() {
+        assert!(PAGE.lines().any(|l| l == line), "docs/workloads.md lacks the line\n{line}");
+    }
+    for info in WORKLOADS {
+        assert!(
+            PAGE.to_lowercase().contains(&info.summary.to_lowercase()),
+            "docs/workloads.md lacks: {}",
+            info.summary
+        );
+    }
+}
+
+#[test]
+fn every_example_of_the_page_parses() {
+    let mut examples = 0;
+    for line in PAGE.lines() {
+        let quoted = line.split("--workload ").nth(1).map(|rest| rest.trim().trim_matches('\''));
+        if let Some(text) = quoted {
+            let workload = Workload::parse(text.split('\'').next().unwrap()).unwrap_or_else(|e| panic!("{line}: {e}"));
+            workload.source(FIVE_TB, 1).unwrap_or_else(|e| panic!("{line}: {e}"));
+            examples += 1;
+        }
+    }
+    for file in PAGE.split("```toml").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        Workload::from_toml(file).unwrap_or_else(|e| panic!("{file}: {e}"));
+        examples += 1;
+    }
+    assert!(examples > WORKLOADS.len(), "{examples} examples");
+}
