@@ -286,6 +286,17 @@ fn a_desktop_day_is_a_day() {
 }
 
 #[test]
+fn desktop_keeps_to_its_areas_on_small_disks_too() {
+    let capacity = 1u64 << 18;
+    for r in requests("desktop", capacity, 1) {
+        let inside =
+            |(begin, end): (u64, u64)| r.lba.0 >= capacity * begin / 1000 / 8 * 8 && r.end().0 <= capacity * end / 1000;
+        let areas = [(0, 120), (130, 150), (150, 250), (300, 550), (600, 700), (750, 950)];
+        assert!(areas.into_iter().any(inside), "{r:?}");
+    }
+}
+
+#[test]
 fn mistakes_show_their_place_and_the_remedy() {
     for (text, words) in [
         ("", "character 1"),
