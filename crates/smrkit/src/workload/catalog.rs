@@ -76,7 +76,7 @@ const fn write_share(default: &'static str) -> Key {
 
 const START: Key = key("start", "0", "bytes", Form::Reach, "first address, rounded down to a sector");
 const ALIGN: Key =
-    key("align", "", "bytes", Form::Bytes, "addresses are multiples of this from start (the smallest size)");
+    key("align", "", "bytes", Form::Bytes, "addresses are multiples of this from start; the smallest size by default");
 const BYTES: Key = key("bytes", "", "bytes", Form::Bytes, "end once this much was asked for (instead of count)");
 const RATE: Key = key("rate", "", "requests/s", Form::Number(1e-6, 1e9), "requests a second (instead of interval)");
 const ARRIVALS: Key = key("arrivals", "even", "", Form::Spread, "how intervals are spread about their mean");
@@ -332,12 +332,12 @@ pub static WORKLOADS: &[WorkloadInfo] = &[
         keys: &[
             span("304128M"),
             START,
-            key("write_share", "", "share", Form::Share, "share of requests that write (75,615 of 510,900)"),
+            key("write_share", "", "share", Form::Share, "share of requests that write; 75,615 of 510,900 by default"),
             key("count", "510900", "requests", Form::Count(1, 1_000_000_000), "requests"),
             key("duration", "24h", "time", Form::Duration(SECOND), "their times are spread over this"),
             key("period", "3072M", "bytes", Form::Bytes, "the places preferred repeat after this much"),
             key("spots", "120", "", Form::Count(1, 1_000_000), "equal places in a period"),
-            key("theta", "0.82", "", Form::Number(0.0, 10.0), "skew of the preference among them"),
+            key("theta", "0.825", "", Form::Number(0.0, 10.0), "skew of the preference among them"),
         ],
     },
 ];

@@ -89,12 +89,14 @@ impl Coin {
     }
 }
 
-/// A random order of the numbers under `n` that takes no memory: a Feistel network of four rounds, walked along its
-/// cycle until it lands under `n` (Black and Rogaway 2002).
+/// A random order of the numbers under `n` that takes no memory: a Feistel network of four rounds over the least power
+/// of two, walked along its cycle until it lands under `n` (Black and Rogaway 2002).
 #[derive(Clone, Debug)]
 pub(super) struct Shuffle {
     n: u64,
-    half_bits: u32,
+    low_bits: u32,
+    low_mask: u64,
+    high_mask: u64,
     keys: [u64; 4],
 }
 
@@ -102,11 +104,13 @@ impl Shuffle {
     /// An order of the numbers under `n`.
     pub fn new(n: u64, dice: &mut Dice) -> Shuffle {
         let bits = 64 - n.saturating_sub(1).leading_zeros();
+        let (low_bits, high_bits) = (bits.div_ceil(2), bits / 2);
         let keys = std::array::from_fn(|_| dice.next());
-        Shuffle { n, half_bits: bits.div_ceil(2).max(1), keys }
+        Shuffle { n, low_bits, low_mask: (1 << low_bits) - 1, high_mask: (1 << high_bits) - 1, keys }
     }
 
     /// The number at place `i`, which must be under `n`.
+    #[inline]
     pub fn at(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
         let mut x = i;
@@ -118,14 +122,22 @@ impl Shuffle {
         }
     }
 
+    #[inline]
     fn round_trip(&self, x: u64) -> u64 {
-        let mask = (1u64 << self.half_bits) - 1;
-        let (mut left, mut right) = (x >> self.half_bits, x & mask);
-        for key in self.keys {
-            (left, right) = (right, left ^ (mix(right ^ key) & mask));
+        let (mut low, mut high) = (x & self.low_mask, x >> self.low_bits);
+        for pair in self.keys.chunks_exact(2) {
+            high ^= scramble(low ^ pair[0]) & self.high_mask;
+            low ^= scramble(high ^ pair[1]) & self.low_mask;
         }
-        left << self.half_bits | right
+        high << self.low_bits | low
     }
+}
+
+/// Enough of a mixer for one round of four.
+#[inline]
+fn scramble(x: u64) -> u64 {
+    let x = (x ^ (x >> 32)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x ^ (x >> 29)
 }
 
 #[cfg(test)]
@@ -140,6 +152,9 @@ mod tests {
             seen.sort_unstable();
             assert!(seen.iter().copied().eq(0..n), "{n}");
         }
+        let shuffle = Shuffle::new(4097, &mut Dice::new(1, 1));
+        let neighbours = (1..4097).filter(|&i| shuffle.at(i).abs_diff(shuffle.at(i - 1)) == 1).count();
+        assert!(neighbours < 12, "{neighbours} of 4096 stay beside each other, 2 are expected");
     }
 
     #[test]

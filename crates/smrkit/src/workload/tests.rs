@@ -286,6 +286,17 @@ fn a_desktop_day_is_a_day() {
 }
 
 #[test]
+fn desktop_keeps_to_its_areas_on_small_disks_too() {
+    let capacity = 1u64 << 18;
+    for r in requests("desktop", capacity, 1) {
+        let inside =
+            |(begin, end): (u64, u64)| r.lba.0 >= capacity * begin / 1000 / 8 * 8 && r.end().0 <= capacity * end / 1000;
+        let areas = [(0, 120), (130, 150), (150, 250), (300, 550), (600, 700), (750, 950)];
+        assert!(areas.into_iter().any(inside), "{r:?}");
+    }
+}
+
+#[test]
 fn mistakes_show_their_place_and_the_remedy() {
     for (text, words) in [
         ("", "character 1"),
@@ -443,4 +454,56 @@ fn bounds(part: &Part, capacity: u64) -> (u64, u64) {
         false => capacity - first,
     };
     (first, first + span)
+}
+
+/// The part of `docs/workloads.md` that the table of workloads determines: keys, and each workload's defaults.
+fn reference() -> Vec<String> {
+    let mut lines = Vec::new();
+    for info in WORKLOADS {
+        let (set, unset): (Vec<&Key>, Vec<&Key>) = info.keys.iter().partition(|key| !key.default.is_empty());
+        let defaults: Vec<_> = set.iter().map(|key| format!("{}={}", key.name, key.default)).collect();
+        let others: Vec<_> = unset.iter().map(|key| format!("`{}`", key.name)).collect();
+        let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
+        lines.push(format!("### `{}`", info.name));
+        lines.push(format!("Defaults: `{}`{others}.", defaults.join(",")));
+        lines.extend(info.keys.iter().map(|key| {
+            let unit = if key.unit.is_empty() { "" } else { ": " };
+            format!("| `{}` | {} | {}{unit}{} |", key.name, key.what, key.unit, key.range())
+        }));
+    }
+    lines
+}
+
+const PAGE: &str = include_str!("../../../../docs/workloads.md");
+
+#[test]
+fn the_page_has_every_workload_and_key() {
+    for line in reference() {
+        assert!(PAGE.lines().any(|l| l == line), "docs/workloads.md lacks the line\n{line}");
+    }
+    for info in WORKLOADS {
+        assert!(
+            PAGE.to_lowercase().contains(&info.summary.to_lowercase()),
+            "docs/workloads.md lacks: {}",
+            info.summary
+        );
+    }
+}
+
+#[test]
+fn every_example_of_the_page_parses() {
+    let mut examples = 0;
+    for line in PAGE.lines() {
+        let quoted = line.split("--workload ").nth(1).map(|rest| rest.trim().trim_matches('\''));
+        if let Some(text) = quoted {
+            let workload = Workload::parse(text.split('\'').next().unwrap()).unwrap_or_else(|e| panic!("{line}: {e}"));
+            workload.source(FIVE_TB, 1).unwrap_or_else(|e| panic!("{line}: {e}"));
+            examples += 1;
+        }
+    }
+    for file in PAGE.split("```toml").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        Workload::from_toml(file).unwrap_or_else(|e| panic!("{file}: {e}"));
+        examples += 1;
+    }
+    assert!(examples > WORKLOADS.len(), "{examples} examples");
 }

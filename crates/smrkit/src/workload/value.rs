@@ -84,7 +84,7 @@ impl Form {
     pub fn range(self) -> String {
         match self {
             Form::Sizes => "from 512; 4Ki, 4Ki-64Ki or 4Ki/70:64Ki/30".into(),
-            Form::Reach => "bytes, or a percentage of the capacity".into(),
+            Form::Reach => "or a percentage of the capacity".into(),
             Form::Bytes => "from 512".into(),
             Form::Count(low, u64::MAX) => format!("from {low}"),
             Form::Count(low, high) => format!("{low} to {high}"),
