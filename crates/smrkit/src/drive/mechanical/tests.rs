@@ -23,7 +23,7 @@ fn drive(overhead_ms: f64, second: u64) -> (Geometry, Mechanical) {
         track_sectors,
         toward: Edge::Inner,
     };
-    let skew = m.turn_of_ms(m.least_skew_ms()).unwrap();
+    let skew = m.skew(None).unwrap();
     let g = Geometry::new(&[zone(0, 3516), zone(1000, second)], skew, vec![]).unwrap();
     let clock = Mechanical::new(&g, &m).unwrap();
     (g, clock)
@@ -91,7 +91,7 @@ fn a_write_that_follows_its_predecessor_just_misses() {
 fn a_skew_too_small_loses_a_rotation_at_each_track() {
     let m = mechanics(0.0);
     let time = |skew_ms: f64| {
-        let skew = m.turn_of_ms(skew_ms).unwrap();
+        let skew = m.skew(Some(skew_ms)).unwrap();
         let zone = ZoneShape { surface: 0, outer_cylinder: 0, tracks: 100, track_sectors: 1000, toward: Edge::Inner };
         let g = Geometry::new(&[zone], skew, vec![]).unwrap();
         Mechanical::new(&g, &m).unwrap().access(&g, Nanos::ZERO, false, Pba(0), 100_000).as_millis() / 10.033445
