@@ -2,6 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::geometry::{Guard, Regions};
+use crate::units::Pba;
 
 fn impossible(text: &str) -> String {
     match Drive::parse(Path::new("test.toml"), text) {
