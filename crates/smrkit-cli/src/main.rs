@@ -7,6 +7,7 @@ mod input;
 mod interrupt;
 mod output;
 mod progress;
+mod records;
 mod report;
 
 use std::process::ExitCode;

@@ -10,11 +10,12 @@ use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
 use smrkit::layer::{self, LAYERS, LayerSpec, Parameters};
 use smrkit::quantity::{parse_bytes, parse_duration, parse_share};
-use smrkit::stats::outcome::{Outcome, Outcomes};
+use smrkit::stats::outcome::{Outcomes, TraceNotes};
 use smrkit::trace::{OpenOptions, VolumeChoice};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 
+use super::trace::warn;
 use crate::comparison::{Records, compare};
 use crate::exit::Done;
 use crate::input::{Input, TraceInput};
@@ -104,8 +105,8 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
     /// The figures' format.
-    #[arg(long, value_enum, default_value = "svg")]
-    figure_format: FigureFormat,
+    #[arg(long, value_enum, default_value_t)]
+    figure_format: Format,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -119,12 +120,6 @@ enum QueueName {
     Fcfs,
     Elevator,
     Sptf,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum FigureFormat {
-    Svg,
-    Png,
 }
 
 #[derive(Clone, Copy)]
@@ -172,7 +167,7 @@ impl Run {
         let (records, files) = outputs.records()?;
         let outcomes = compare(&runs, &input, &interrupt, "replaying", records)?;
         files.finish()?;
-        warn(&outcomes);
+        warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.trace_notes));
         outputs.write(&outcomes)?;
         Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
     }
@@ -305,19 +300,6 @@ fn combinations<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<Vec<(Str
     })
 }
 
-/// What the trace made necessary is said once, on standard error.
-fn warn(outcomes: &Outcomes) {
-    let Some(notes) = outcomes.runs.first().map(|outcome: &Outcome| outcome.trace_notes) else { return };
-    let said = [
-        (notes.skipped_rows, "malformed rows were left out"),
-        (notes.unaligned_rows, "rows were not aligned to 512 bytes; their offsets were rounded down, their ends up"),
-        (notes.out_of_order_rows, "rows have a time before the row above them"),
-    ];
-    for (count, what) in said.into_iter().filter(|(count, _)| *count > 0) {
-        eprintln!("smrkit: warning: {count} {what}");
-    }
-}
-
 /// Everything that the run writes, opened before it starts.
 struct Outputs {
     json: Option<JsonTarget>,
@@ -341,14 +323,10 @@ impl Outputs {
                 trace.scan()?;
             }
         }
-        let format = match run.figure_format {
-            FigureFormat::Svg => Format::Svg,
-            FigureFormat::Png => Format::Png,
-        };
         Ok(Outputs {
             json: run.json.as_deref().map(JsonTarget::open).transpose()?,
             report: run.report.as_ref().map(Target::open).transpose()?,
-            figures: run.figures.as_ref().map(Folder::open).transpose()?.map(|folder| (folder, format)),
+            figures: run.figures.as_ref().map(Folder::open).transpose()?.map(|folder| (folder, run.figure_format)),
             requests: run.requests.clone(),
             accesses: run.accesses.clone(),
         })

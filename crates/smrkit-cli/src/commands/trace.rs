@@ -147,7 +147,7 @@ impl Convert {
             return Ok(done);
         }
         meta.volumes = reader.volumes().to_vec();
-        meta.source_sha256 = reader.sha256().unwrap_or_default();
+        meta.source_sha256 = reader.sha256();
         writer.set_meta(&meta);
         writer.finish()?;
         warn(reader.notes());

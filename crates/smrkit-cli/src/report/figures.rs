@@ -43,7 +43,8 @@ impl Format {
         }
     }
 
-    fn ending(self) -> &'static str {
+    /// The ending of such files.
+    pub fn ending(self) -> &'static str {
         match self {
             Format::Svg => "svg",
             Format::Png => "png",

@@ -12,6 +12,7 @@ mod names;
 pub mod series;
 pub mod table;
 pub mod target;
+pub mod trace_info;
 #[cfg(test)]
 mod example;
 #[cfg(test)]

@@ -106,8 +106,7 @@ fn mechanics(t: &MechanicalTable) -> Mechanics {
 /// The skew given, or the smallest that hides the switch to the next track.
 fn skew(file: &DriveFile) -> Result<Turn, Error> {
     let Some(t) = &file.mechanical else { return Ok(0) };
-    let m = mechanics(t);
-    m.turn_of_ms(t.skew_ms.as_ref().map_or(m.least_skew_ms(), |s| s.value))
+    mechanics(t).skew(t.skew_ms.as_ref().map(|s| s.value))
 }
 
 /// The clock of a drive file. Errors: none or both of `constant` and `mechanical`, or values that make no sense.

@@ -59,10 +59,13 @@ impl Mechanics {
         self.switch_ms.max(one_track)
     }
 
-    /// The angle that `ms` take, rounded up so that a switch of `ms` is hidden.
-    pub fn turn_of_ms(&self, ms: f64) -> Result<Turn, Error> {
+    /// The angle of `skew_ms`, or the smallest skew that hides a switch; rounded up so that it does.
+    pub fn skew(&self, skew_ms: Option<f64>) -> Result<Turn, Error> {
         let rotation = self.rotation_ns()?;
-        let ns = nanos("mechanical.skew_ms", ms)?;
+        let ns = match skew_ms {
+            Some(ms) => nanos("mechanical.skew_ms", ms)?,
+            None => nanos("the longest of mechanical.switch_ms and the one-track seek", self.least_skew_ms())?,
+        };
         Ok((((u128::from(ns % rotation)) << 64).div_ceil(u128::from(rotation))) as u64)
     }
 }

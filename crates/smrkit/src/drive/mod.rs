@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::geometry::{Edge, Geometry};
 use crate::medium::interference::{Form, Interference};
-use crate::units::{Nanos, Pba};
+use crate::units::Nanos;
 
 pub use buffered::{Buffer, Buffered};
 pub use clock::{DriveClock, Position};
@@ -172,9 +172,10 @@ impl Drive {
         Some((Nanos(clock.curve().ns(third.min(u64::from(u32::MAX)) as u32)), clock.mean_seek(&self.geometry)))
     }
 
-    /// The last sector's end: the raw capacity in sectors.
-    pub fn end(&self) -> Pba {
-        Pba(self.geometry.sectors())
+    /// Its law in each form that can be derived from its own, its own included, for `drives show`.
+    pub fn forms(&self) -> Vec<(Form, Interference)> {
+        let derive = |form| self.interference.derive(&self.geometry, form).ok().filter(|law| law.form().is_some());
+        Form::ALL.into_iter().filter_map(|form| derive(form).map(|law| (form, law))).collect()
     }
 }
 

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::geometry::{Guard, Regions};
+use crate::units::Pba;
 
 fn impossible(text: &str) -> String {
     match Drive::parse(Path::new("test.toml"), text) {
@@ -145,5 +146,84 @@ fn surfaces_may_differ_in_length_and_defects_are_slipped() {
 fn a_buffer_is_off_unless_asked_for() {
     assert!(matches!(Drive::load("tiny").unwrap().clock, DriveClock::Mechanical(_)));
     let text = TINY.to_owned() + "write_cache_bytes = { value = 65536, source = \"x\" }\n";
-    assert!(matches!(Drive::parse(Path::new("t"), &text).unwrap().clock, DriveClock::Buffered(_)));
+    for text in [text.as_str(), BUFFERED] {
+        assert!(matches!(Drive::parse(Path::new("t"), text).unwrap().clock, DriveClock::Buffered(_)));
+    }
 }
+
+/// Numbers that files have held before, on purpose or not.
+const ODD: [&str; 14] = [
+    "0",
+    "1",
+    "-1",
+    "3",
+    "65",
+    "4294967295",
+    "4294967296",
+    "281474976710656",
+    "9223372036854775807",
+    "nan",
+    "inf",
+    "-inf",
+    "1e300",
+    "\"x\"",
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
+
+    /// No number in any place of a drive file makes anything panic; what loads can be used.
+    #[test]
+    fn no_drive_file_panics(which in 0usize..4, at: proptest::sample::Index, odd in 0usize..14, capacity: u64) {
+        let text = [TINY, DRIVES[0].1, DRIVES[2].1, BUFFERED][which];
+        let starts: Vec<usize> = text
+            .char_indices()
+            .filter(|&(i, c)| c.is_ascii_digit() && !text[..i].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_'))
+            .map(|(i, _)| i)
+            .collect();
+        let start = starts[at.index(starts.len())];
+        let length = text[start..].find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(1);
+        let text = format!("{}{}{}", &text[..start], ODD[odd], &text[start + length..]);
+        let Ok(mut drive) = Drive::parse(Path::new("t"), &text) else { return Ok(()) };
+        let end = drive.geometry.sectors();
+        let mut now = Nanos::ZERO;
+        for pba in [0, end / 2, end - 1] {
+            for n in [1, (end - pba).min(100), end - pba] {
+                now = drive.clock.access(&drive.geometry, now, n % 2 == 0, Pba(pba), n);
+                drive.interference.destroyed(&drive.geometry, Pba(pba), n.min(1000), |_, _| ());
+            }
+        }
+        now += drive.clock.estimate(&drive.geometry, now, Pba(end / 3));
+        let _ = drive.clock.flush(&drive.geometry, now);
+        let _ = drive.average_seek();
+        let _ = drive.with_capacity(capacity >> (capacity % 64));
+    }
+}
+
+const BUFFERED: &str = r#"
+name = "b"
+summary = "s"
+[geometry]
+surfaces = { value = 2, source = "x" }
+slips = { value = [5, 77, 78], source = "x" }
+zones = { value = [{ tracks = 30, track_sectors = [20, 21], first_cylinder = 40, toward = "outer" }, { tracks = 9, track_sectors = 8, first_cylinder = 2 }], source = "x" }
+[interference]
+did_sectors = { value = 7, source = "x" }
+dpid_sectors = { value = 8, source = "x" }
+writes = { value = 2, source = "x" }
+[mechanical]
+rpm = { value = 5400, source = "x" }
+seek = { value = [[0.0, 1.0], [1.0, 2.0]], source = "x" }
+switch_ms = { value = 1, source = "x" }
+overhead_ms = { value = 0.5, source = "x" }
+write_settle_ms = { value = 0.5, source = "x" }
+skew_ms = { value = 3, source = "x" }
+write_cache_bytes = { value = 4096, source = "x" }
+read_ahead_bytes = { value = 8192, source = "x" }
+bus_bytes_per_s = { value = 1e8, source = "x" }
+[drive_managed]
+append_ms = { value = 24.78, source = "x" }
+append_bytes = { value = 65536, source = "x" }
+map_every_writes = { value = 240, source = "x" }
+map_ms = { value = 300.0, source = "x" }
+"#;

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::units::{Pba, Track};
 
 pub use divisor::Divisor;
-pub use pieces::{Pieces, Span, pieces_by_multiples};
+pub use pieces::{Pieces, pieces_by_divisor, pieces_by_multiples};
 pub use regions::{Guard, Regions};
 
 /// An angle or a share of a rotation: 2⁶⁴ is a whole turn, so that wrapping arithmetic is arithmetic modulo the turn.

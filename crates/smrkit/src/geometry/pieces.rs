@@ -1,10 +1,7 @@
 //! Splitting an extent where a track, a recording zone, or a region of equal size ends.
 
-use super::Geometry;
+use super::{Divisor, Geometry};
 use crate::units::{Pba, Track};
-
-/// A piece of an extent: its first sector and its length.
-pub type Span = (Pba, u64);
 
 /// The pieces of an extent, each with what it lies in.
 pub struct Pieces<F> {
@@ -57,16 +54,20 @@ impl Geometry {
 
 /// The pieces of `first .. first + count` at multiples of `size`: (index, offset in it, length). A size of 0 is 1.
 pub fn pieces_by_multiples(first: u64, count: u64, size: u64) -> impl Iterator<Item = (u64, u64, u64)> {
-    let size = size.max(1);
-    let end = first.saturating_add(count);
-    let mut at = first;
+    pieces_by_divisor(first, count, Divisor::new(size))
+}
+
+/// `pieces_by_multiples` of a size known beforehand.
+pub fn pieces_by_divisor(first: u64, count: u64, size: Divisor) -> impl Iterator<Item = (u64, u64, u64)> {
+    let (mut index, mut offset) = size.divide(first);
+    let mut left = count.min(u64::MAX - first);
     std::iter::from_fn(move || {
-        if at >= end {
+        if left == 0 {
             return None;
         }
-        let (index, offset) = (at / size, at % size);
-        let length = (size - offset).min(end - at);
-        at += length;
-        Some((index, offset, length))
+        let length = (size.value() - offset).min(left);
+        let piece = (index, offset, length);
+        (index, offset, left) = (index + 1, 0, left - length);
+        Some(piece)
     })
 }

@@ -31,7 +31,7 @@ pub struct Regions {
     geometry: Geometry,
     strips: Vec<Strip>,
     by_track: bool,
-    region_sectors: u64,
+    region: Divisor,
     count: u64,
     guard_sectors: u64,
 }
@@ -73,7 +73,7 @@ impl Regions {
             guard_sectors: (to - from) - count * region_sectors,
             geometry: geometry.clone(),
             strips,
-            region_sectors,
+            region: Divisor::new(region_sectors),
             count,
         })
     }
@@ -87,7 +87,7 @@ impl Regions {
     /// Usable sectors of each region.
     #[inline]
     pub fn region_sectors(&self) -> u64 {
-        self.region_sectors
+        self.region.value()
     }
 
     /// Everything that the layout loses: guards, the rest of tracks, and what is left at the ends.
@@ -117,20 +117,26 @@ impl Regions {
         }
         let i = strip.first_region + k;
         let start = self.start(i);
-        (pba >= start && pba - start < self.region_sectors).then_some(i)
+        (pba >= start && pba - start < self.region.value()).then_some(i)
     }
 
     /// The pieces of a physical extent by region, ascending; guards come as `None`.
     pub fn pieces_by_region(&self, pba: Pba, sectors: u64) -> impl Iterator<Item = (Option<u64>, Pba, u64)> + '_ {
         self.geometry.pieces(pba, sectors, |at| match self.of(at) {
-            Some(i) => (Some(i), self.start(i) + self.region_sectors),
+            Some(i) => (Some(i), self.start(i) + self.region.value()),
             None => (None, self.next_start(at)),
         })
     }
 
+    /// Region and offset of an LBA where LBAs fill the regions in turn; the region may lie beyond `count`.
+    #[inline]
+    pub fn of_logical(&self, lba: Lba) -> (u64, u64) {
+        self.region.divide(lba.0)
+    }
+
     /// The pieces of a logical extent where LBAs fill the regions in turn: (region, first PBA, sectors).
     pub fn pieces_of_logical(&self, lba: Lba, sectors: u64) -> impl Iterator<Item = (u64, Pba, u64)> + '_ {
-        super::pieces_by_multiples(lba.0, sectors, self.region_sectors)
+        super::pieces_by_divisor(lba.0, sectors, self.region)
             .take_while(|&(i, _, _)| i < self.count)
             .map(|(i, offset, n)| (i, self.start(i) + offset, n))
     }

@@ -112,6 +112,20 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn multiples_split_like_division(first in 0u64..1000, count in 0u64..500, size in 0u64..70) {
+        let mut want = Vec::new();
+        for at in first..first + count {
+            want.push((at / size.max(1), at % size.max(1)));
+        }
+        let found: Vec<_> = super::pieces_by_multiples(first, count, size)
+            .flat_map(|(i, offset, n)| (offset..offset + n).map(move |o| (i, o)))
+            .collect();
+        prop_assert_eq!(found, want);
+    }
+}
+
 #[test]
 fn sector_guards_cost_what_the_formula_says() {
     let g = Geometry::uniform(600_000, 1000).unwrap();

@@ -23,7 +23,7 @@ fn drive(overhead_ms: f64, second: u64) -> (Geometry, Mechanical) {
         track_sectors,
         toward: Edge::Inner,
     };
-    let skew = m.turn_of_ms(m.least_skew_ms()).unwrap();
+    let skew = m.skew(None).unwrap();
     let g = Geometry::new(&[zone(0, 3516), zone(1000, second)], skew, vec![]).unwrap();
     let clock = Mechanical::new(&g, &m).unwrap();
     (g, clock)
@@ -91,13 +91,27 @@ fn a_write_that_follows_its_predecessor_just_misses() {
 fn a_skew_too_small_loses_a_rotation_at_each_track() {
     let m = mechanics(0.0);
     let time = |skew_ms: f64| {
-        let skew = m.turn_of_ms(skew_ms).unwrap();
+        let skew = m.skew(Some(skew_ms)).unwrap();
         let zone = ZoneShape { surface: 0, outer_cylinder: 0, tracks: 100, track_sectors: 1000, toward: Edge::Inner };
         let g = Geometry::new(&[zone], skew, vec![]).unwrap();
         Mechanical::new(&g, &m).unwrap().access(&g, Nanos::ZERO, false, Pba(0), 100_000).as_millis() / 10.033445
     };
     assert!((time(1.0) - (100.0 + 99.0 * 1.0 / 10.033445)).abs() < 1e-3, "{}", time(1.0));
     assert!((time(0.9) - (199.0 + 99.0 * 0.9 / 10.033445)).abs() < 1e-3, "{}", time(0.9));
+}
+
+#[test]
+fn a_write_settles_longer_after_a_seek_only() {
+    let m = Mechanics { write_settle_ms: 0.5, ..mechanics(0.0) };
+    let g = Geometry::uniform(1000, 1000).unwrap();
+    let fresh = Mechanical::new(&g, &m).unwrap();
+    let end = |write, pba| fresh.clone().access(&g, Nanos::ZERO, write, Pba(pba), 1);
+    assert_eq!(end(true, 500), end(false, 500));
+    let angle = |pba| (end(true, pba) - end(false, pba)).0;
+    // Angles are the same on every track here: either the sector is missed by the longer settling, or it is not.
+    let costs: std::collections::BTreeSet<u64> = (500_000..501_000).map(angle).collect();
+    assert!(costs.iter().all(|&ns| ns == 0 || ns.abs_diff(10_033_445) <= 1), "{costs:?}");
+    assert_eq!((500_000..501_000).filter(|&pba| angle(pba) > 0).count(), 50);
 }
 
 #[test]
@@ -156,7 +170,12 @@ proptest! {
         let angle = (u128::from(moment) % r) << 64;
         let plain = ((u128::from(target) * r + (r << 64) - angle) % (r << 64)) >> 64;
         let wait = u128::from(clock.wait(moment, target));
-        let rolled = plain + 2 >= r && wait == 0;
-        prop_assert!(rolled || wait.abs_diff(plain) <= 1, "{wait} for {plain}");
+        let in_time = plain + 2 > r && wait == 0;
+        prop_assert!(in_time || wait.abs_diff(plain) <= 1, "{wait} for {plain}");
+        // Late by no more than rounding is in time.
+        for late in 0..=1 {
+            let now = moment - moment % 10_033_445 + late;
+            prop_assert_eq!(clock.wait(now, 0), 0);
+        }
     }
 }

@@ -37,7 +37,7 @@ impl Interference {
             (Interference::Blocks { reach }, Form::Distances) => {
                 Ok(Interference::Distances { did: reach.saturating_sub(1), dpid: 0, writes: 1 })
             }
-            (Interference::Distances { did, dpid, .. }, Form::Blocks) if dpid == 0 => {
+            (Interference::Distances { did, dpid: 0, .. }, Form::Blocks) => {
                 Ok(Interference::Blocks { reach: did.saturating_add(1) })
             }
             _ => Err(Error::Usage(format!(

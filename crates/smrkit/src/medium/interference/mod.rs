@@ -9,7 +9,7 @@ mod physical;
 
 use crate::error::Error;
 use crate::geometry::{Geometry, Guard};
-use crate::units::Pba;
+use crate::units::{Pba, Track};
 
 pub use physical::Profile;
 
@@ -83,6 +83,29 @@ impl std::str::FromStr for Form {
                 "no form of interference is called {name:?}: use blocks, tracks, distances or physical"
             ))
         })
+    }
+}
+
+impl std::fmt::Display for Interference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let degrees = |t: u64| (t as f64 / 2f64.powi(64) * 3.6e5).round() / 1e3;
+        match self {
+            Interference::None => write!(f, "none"),
+            Interference::Blocks { reach } => write!(f, "I_b {reach} sectors"),
+            Interference::Tracks { width, band: None } => write!(f, "W {width} tracks"),
+            Interference::Tracks { width, band: Some(band) } => write!(f, "W {width} tracks, bands of {band} tracks"),
+            Interference::Distances { did, dpid, writes } => {
+                write!(f, "DID {did} sectors, DPID {dpid} sectors, U {writes}")
+            }
+            Interference::Physical(p) => write!(
+                f,
+                "s_id {} tracks, s_od {} tracks, cw {}°, ccw {}°",
+                p.inner_tracks,
+                p.outer_tracks,
+                degrees(p.cw),
+                degrees(p.ccw)
+            ),
+        }
     }
 }
 
@@ -196,7 +219,7 @@ impl Interference {
 }
 
 /// The track after the last that a write to `track` may destroy when damage stops at the band's end.
-fn band_end(g: &Geometry, track: crate::units::Track, band: Option<u64>) -> u64 {
+fn band_end(g: &Geometry, track: Track, band: Option<u64>) -> u64 {
     let Some(band) = band.filter(|&b| b > 0) else { return u64::MAX };
     let zone = g.zone_of_track(track);
     let k = track - zone.first_track;
@@ -208,7 +231,7 @@ fn track_end(g: &Geometry, pba: Pba, n: u64, width: u64, band: Option<u64>) -> P
     let end = pba + n;
     let last = g.track_of(end - 1);
     let stop = last.0.saturating_add(width).min(band_end(g, last, band));
-    let reached = g.track_start(crate::units::Track(stop));
+    let reached = g.track_start(Track(stop));
     // A head of one track reaches nothing; a write over several tracks reaches the rest of its last at least.
     if width <= 1 { end } else { reached.max(end) }
 }

@@ -147,25 +147,29 @@ pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result
     if width <= 1 || band.is_some() {
         return Ok(());
     }
-    for (i, zone) in g.zones().iter().enumerate() {
-        let edge = zone.cylinder(zone.tracks - 1);
-        let (low, high) = match zone.toward {
-            Edge::Inner => (edge + 1, edge.saturating_add(width - 1)),
-            Edge::Outer => (edge.saturating_sub(width - 1), edge.saturating_sub(1)),
+    let zones = g.zones();
+    // Zones of one chain follow each other in the order of PBAs and in the direction of shingling.
+    let chains: Vec<usize> =
+        zones.iter().scan(0, |id, z| Some(std::mem::replace(id, *id + usize::from(!z.continues)))).collect();
+    let mut places: Vec<usize> = (0..zones.len()).collect();
+    places.sort_unstable_by_key(|&i| (zones[i].surface, zones[i].cylinders()));
+    for (at, &i) in places.iter().enumerate() {
+        let edge = zones[i].cylinder(zones[i].tracks - 1);
+        let reached = |j: &&usize| {
+            let (outer, inner) = zones[**j].cylinders();
+            let apart = if outer > edge { outer - edge } else { edge.saturating_sub(inner) };
+            zones[**j].surface == zones[i].surface && apart < width
         };
-        if zone.toward == Edge::Outer && edge == 0 {
-            continue;
-        }
-        for (j, other) in g.zones().iter().enumerate() {
-            let (outer, inner) = other.cylinders();
-            let reached = j != i && other.surface == zone.surface && outer <= high && inner >= low;
-            if reached && !(j > i && (i..j).all(|k| g.zones()[k].continues)) {
-                return Err(Error::Impossible(format!(
-                    "a write at the end of recording zone {i} damages zone {j}, which PBAs do not reach next: leave \
-                     {} guard tracks between them (guard_tracks), or list the zones in the direction of shingling",
-                    width - 1
-                )));
-            }
+        let endangered = match zones[i].toward {
+            Edge::Inner => places[at + 1..].iter().take_while(reached).find(|&&j| j < i || chains[j] != chains[i]),
+            Edge::Outer => places[..at].iter().rev().take_while(reached).find(|&&j| j < i || chains[j] != chains[i]),
+        };
+        if let Some(j) = endangered {
+            return Err(Error::Impossible(format!(
+                "a write at the end of recording zone {i} damages zone {j}, which PBAs do not reach next: leave {} \
+                 guard tracks between them (guard_tracks), or list the zones in the direction of shingling",
+                width - 1
+            )));
         }
     }
     Ok(())

@@ -1,0 +1,189 @@
+//! `smrkit trace info` for people: tables, JSON and figures of one trace's statistics.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use smrkit::error::Error;
+use smrkit::trace::Trace;
+use smrkit::trace::info::TraceInfo;
+use smrkit::units::SECTOR_BYTES;
+
+use super::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use super::format::{bytes, count, nanos, percent, short};
+use super::table::Grid;
+
+/// Volumes listed one by one; of more, only the busiest.
+const VOLUMES_SHOWN: usize = 12;
+
+/// All of it as text.
+pub fn text(path: &Path, trace: &Trace, info: &TraceInfo) -> String {
+    let mut text = format!("{}: format {}", path.display(), trace.format());
+    if let Some(detail) = trace.detail() {
+        text += &format!(" ({detail})");
+    }
+    text += &format!(", sha256 {}\n\n", trace.sha256().unwrap_or_else(|| "unknown".into()));
+    text += &format!("{}\n\n{}\n", mix(info).text(), facts(trace, info).text());
+    if info.volumes.len() > 1 {
+        text += &format!("\n{}\n", volumes(info).text());
+    }
+    text
+}
+
+/// The statistics with what the reader knows.
+pub fn json(path: &Path, trace: &Trace, info: &TraceInfo) -> Result<Value, Error> {
+    let mut value = serde_json::to_value(info).map_err(|error| Error::writing(path, error.into()))?;
+    value["trace"] = json!(path.display().to_string());
+    value["format"] = json!(trace.format());
+    value["sha256"] = json!(trace.sha256());
+    value["notes"] = json!(trace.notes());
+    Ok(value)
+}
+
+/// What is read and written.
+fn mix(info: &TraceInfo) -> Grid {
+    let mut grid =
+        Grid::new(["", "requests", "share", "bytes", "distinct", "mean size", "median", "99 %", "largest"]);
+    let footprint = info.footprint;
+    let rows = [
+        ("reads", info.reads, info.read_bytes, footprint.read_sectors, &info.read_sizes),
+        ("writes", info.writes, info.written_bytes, footprint.written_sectors, &info.write_sizes),
+    ];
+    for (name, requests, total, distinct, sizes) in rows {
+        grid.rows.push(vec![
+            name.into(),
+            count(requests),
+            percent(requests as f64, info.requests as f64),
+            bytes(total as f64),
+            bytes((distinct * SECTOR_BYTES) as f64),
+            sizes.mean_bytes.map_or("-".into(), bytes),
+            bytes(sizes.p50_bytes as f64),
+            bytes(sizes.p99_bytes as f64),
+            bytes(sizes.max_bytes as f64),
+        ]);
+    }
+    grid
+}
+
+fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
+    let share = |value: Option<f64>| value.map_or("-".into(), |share| percent(share, 1.0));
+    let rate = |value: Option<f64>| value.map_or("-".into(), |rate| format!("{} requests/s", short(rate)));
+    let (arrivals, notes) = (&info.arrivals, trace.notes());
+    let mut grid = Grid::new(["what", "value"]);
+    let mut row = |what: &str, value: String| grid.rows.push(vec![what.into(), value]);
+    row("requests", count(info.requests));
+    if info.flushes + info.discards > 0 {
+        row("flushes, discards", format!("{}, {}", count(info.flushes), count(info.discards)));
+    }
+    row("highest address", bytes((info.highest_end_sectors * SECTOR_BYTES) as f64));
+    row("distinct data touched", bytes((info.footprint.touched_sectors * SECTOR_BYTES) as f64));
+    row("4 KiB blocks written", count(info.footprint.written_4kib_blocks));
+    row(&format!("tracks of {} written", bytes(info.track_bytes as f64)), count(info.written_tracks));
+    row("written before (rewrites)", share(info.rewrite_share));
+    row("sequential requests", share(info.sequential.share));
+    row("longest run", format!("{} requests", count(info.sequential.longest_run_requests)));
+    row("time span", nanos(arrivals.span_ns));
+    row("mean rate", rate(arrivals.mean_requests_per_s));
+    row("busiest window", rate(arrivals.peak_requests_per_s));
+    row("gaps: median, 99 %", format!("{}, {}", nanos(arrivals.gap_ns.p50), nanos(arrivals.gap_ns.p99)));
+    row("in the hottest 1 % of pieces", share(info.hot_spots.hottest_1_percent_share));
+    row("in the hottest 10 %", share(info.hot_spots.hottest_10_percent_share));
+    row("rows skipped, unaligned", format!("{}, {}", count(notes.skipped_rows), count(notes.unaligned_rows)));
+    row("rows out of time order", count(notes.out_of_order_rows));
+    grid
+}
+
+fn volumes(info: &TraceInfo) -> Grid {
+    let mut grid = Grid::new(["volume", "requests", "writes", "read", "written", "highest address"]);
+    let mut busiest: Vec<_> = info.volumes.iter().collect();
+    busiest.sort_by_key(|volume| std::cmp::Reverse(volume.requests));
+    for volume in busiest.iter().take(VOLUMES_SHOWN) {
+        grid.rows.push(vec![
+            volume.number.to_string(),
+            count(volume.requests),
+            percent(volume.writes as f64, volume.requests as f64),
+            bytes(volume.read_bytes as f64),
+            bytes(volume.written_bytes as f64),
+            bytes((volume.highest_end_sectors * SECTOR_BYTES) as f64),
+        ]);
+    }
+    if busiest.len() > VOLUMES_SHOWN {
+        let rest = format!("and {} more", busiest.len() - VOLUMES_SHOWN);
+        grid.rows.push([rest].into_iter().chain((1..6).map(|_| "-".to_string())).collect());
+    }
+    grid
+}
+
+/// Rate over time, sizes, and where requests go.
+pub fn figures(info: &TraceInfo) -> Vec<Figure> {
+    vec![rate(info), sizes(info), surface(info)]
+}
+
+fn rate(info: &TraceInfo) -> Figure {
+    let window_s = info.rate.window_ns as f64 / 1e9;
+    let (unit_s, unit) = super::format::time_unit(window_s * info.rate.requests.len() as f64);
+    let points = |values: &[u64], scale: f64| -> Vec<(f64, f64)> {
+        let at = |i: usize| i as f64 * window_s / unit_s;
+        values.iter().enumerate().map(|(i, &value)| (at(i), value as f64 * scale / window_s)).collect()
+    };
+    let x = Axis::tight(format!("Time ({unit})"));
+    let requests = Panel {
+        title: Some("Requests".into()),
+        x: x.clone(),
+        y: Axis::linear("Requests/s"),
+        guides: Vec::new(),
+        body: Body::Lines(vec![Series::nth(0, "", Style::Step, points(&info.rate.requests, 1.0))]),
+    };
+    let series = vec![
+        Series::nth(0, "read", Style::Step, points(&info.rate.read_bytes, 1e-6)),
+        Series::nth(1, "written", Style::Step, points(&info.rate.written_bytes, 1e-6)),
+        Series::nth(2, "written for the first time", Style::Step, points(&info.rate.first_written_bytes, 1e-6)),
+    ];
+    let moved = Panel {
+        title: Some("Bytes".into()),
+        x,
+        y: Axis::linear("MB/s"),
+        guides: Vec::new(),
+        body: Body::Lines(series),
+    };
+    let mut figure = Figure {
+        name: "rate".into(),
+        title: "Rate over time".into(),
+        note: format!("Windows of {}, by the trace's own times.", nanos(info.rate.window_ns)),
+        panels: vec![requests, moved],
+    };
+    figure.share_x();
+    figure
+}
+
+fn sizes(info: &TraceInfo) -> Figure {
+    let points = |histogram: &[(u64, u64)]| histogram.iter().map(|&(size, n)| (size as f64, n as f64)).collect();
+    let series = vec![
+        Series::nth(0, "reads", Style::Marked, points(&info.read_sizes.histogram)),
+        Series::nth(1, "writes", Style::Marked, points(&info.write_sizes.histogram)),
+    ];
+    let x = Axis::log("Size, at most", Numbers::Bytes);
+    let mut figure = Figure::lines("sizes", "Request sizes", x, Axis::linear("Requests"), series);
+    figure.note = "Requests by powers of two of their size.".into();
+    figure
+}
+
+fn surface(info: &TraceInfo) -> Figure {
+    let cells = |counts: &[u64]| counts.iter().map(|&n| n as f64).collect::<Vec<f64>>();
+    let rows = vec![("reads".to_string(), cells(&info.surface.reads)), ("writes".into(), cells(&info.surface.writes))];
+    let most = rows.iter().flat_map(|(_, cells)| cells).copied().fold(1.0, f64::max);
+    let end_bytes = (info.surface.part_sectors * SECTOR_BYTES) as f64 * info.surface.reads.len() as f64;
+    let (unit_bytes, unit) = super::format::byte_unit(end_bytes);
+    let panel = Panel {
+        title: None,
+        x: Axis::tight(format!("Address, volumes end to end ({unit})")),
+        y: Axis::default(),
+        guides: Vec::new(),
+        body: Body::Strips { rows, end: end_bytes / unit_bytes, range: (1.0, most) },
+    };
+    Figure {
+        name: "hot-spots".into(),
+        title: "Where requests begin".into(),
+        note: "Requests that begin in each part of the address space; the darker, the more.".into(),
+        panels: vec![panel],
+    }
+}
