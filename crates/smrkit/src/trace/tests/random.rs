@@ -87,7 +87,9 @@ proptest! {
             line[at] = byte;
         }
         let (mut format, mut volumes) = (Msr::default(), Volumes::default());
-        format.parse(b"1,web,1,Read,0,512,0", &mut volumes).unwrap();
+        for disk in [b"1,web,0,Read,0,512,0", b"1,web,1,Read,0,512,0"] {
+            format.parse(disk, &mut volumes).unwrap();
+        }
         let text = [&line[..], &[b'7'; 40]].concat();
         if let Some((row, used)) = format.fast(&text) {
             prop_assert_eq!(used, line.len());
@@ -103,4 +105,10 @@ fn the_fast_path_is_taken() {
     format.parse(row, &mut volumes).unwrap();
     let text = [&row[..], b"\n", &row[..]].concat();
     assert_eq!(format.fast(&text).map(|(_, used)| used), Some(row.len() + 1));
+    // Another volume in between, which was seen before.
+    let other = b"128166372003061629,web,12,Write,4096,8192,58000";
+    let index = format.parse(other, &mut volumes).unwrap().unwrap().volume;
+    assert_eq!(format.fast(&text).map(|(row, _)| row.volume), Some(0));
+    let text = [&other[..], b"\n", &other[..]].concat();
+    assert_eq!(format.fast(&text).map(|(row, _)| row.volume), Some(index));
 }
