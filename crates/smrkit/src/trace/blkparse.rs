@@ -119,8 +119,11 @@ impl TextFormat for Blkparse {
     }
 }
 
+/// What is asked for, and the first byte and number of bytes.
+type Asked = (Op, (u64, u64));
+
 /// What RWBS and `sector + count` ask for; none for commands that move no data.
-fn request(rwbs: Field, sector: Option<Field>, columns: &mut Columns) -> Result<Option<(Op, (u64, u64))>, Bad> {
+fn request(rwbs: Field, sector: Option<Field>, columns: &mut Columns) -> Result<Option<Asked>, Bad> {
     let letters = rwbs.text;
     if !letters.iter().all(|b| b"RWDFNAESM".contains(b)) {
         return Err(rwbs.expected("letters of R, W, D, F, N, A, E, S, M"));

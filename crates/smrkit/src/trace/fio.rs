@@ -47,7 +47,9 @@ impl<const V: u8> TextFormat for Fio<V> {
             b"wait" if V == 2 => None,
             b"add" | b"open" | b"close" | b"unlink" => return Ok(None),
             _ => {
-                return Err(action.expected("read, write, trim, sync, datasync, add, open, close, or wait in version 2"));
+                return Err(
+                    action.expected("read, write, trim, sync, datasync, add, open, close, or wait in version 2")
+                );
             }
         };
         if op == Some(Op::Flush) {

@@ -55,7 +55,7 @@ impl Intake {
         if row.op == Op::Flush {
             return Ok(Request { time, lba: Lba(0), sectors: 0, volume: row.volume, op: Op::Flush, source: 0 });
         }
-        self.notes.unaligned_rows += u64::from((row.offset | row.bytes) % 512 != 0);
+        self.notes.unaligned_rows += u64::from(!(row.offset | row.bytes).is_multiple_of(512));
         let lba = row.offset / 512;
         // Formats keep offset + bytes below 2^64 and bytes below 2 TiB: no overflow here, and 32 bits are enough.
         let sectors = (row.offset % 512 + row.bytes).div_ceil(512) as u32;

@@ -11,14 +11,37 @@ use crate::request::Op;
 /// The longest `,host,disk,` that the fast path knows.
 const KEY: usize = 16;
 
-/// The reader's state: the host and disk of the row before.
-#[derive(Debug, Default)]
-pub(crate) struct Msr {
-    /// `,host,disk,` as it stood there, its length and the volume's index.
-    key: u128,
+/// Host and disk of a row, as they stood there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Key {
+    /// `,host,disk,`, the first byte lowest.
+    text: u128,
     mask: u128,
-    key_len: usize,
+    len: usize,
     volume: u16,
+}
+
+/// The reader's state: the host and disk of the row before, and of others lately.
+#[derive(Debug)]
+pub(crate) struct Msr {
+    last: Key,
+    /// Keys by their hash; a newer one takes the place of an older.
+    lately: Vec<Key>,
+}
+
+/// Keys remembered, a power of two.
+const KEYS: usize = 1024;
+
+impl Default for Msr {
+    fn default() -> Msr {
+        Msr { last: Key::default(), lately: vec![Key::default(); KEYS] }
+    }
+}
+
+/// Where a key is remembered. The multiplier is the golden ratio's, as in Fibonacci hashing (Knuth, volume 3, 6.4).
+fn place(text: u128) -> usize {
+    let folded = (text as u64) ^ (text >> 64) as u64;
+    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % KEYS
 }
 
 const READ: u64 = u64::from_le_bytes(*b"Read,\0\0\0");
@@ -31,11 +54,28 @@ impl Msr {
             let (mut key, mut mask) = ([0; KEY], [0; KEY]);
             key[..text.len()].copy_from_slice(text);
             mask[..text.len()].fill(0xff);
-            self.key = u128::from_le_bytes(key);
-            self.mask = u128::from_le_bytes(mask);
-            self.key_len = text.len();
-            self.volume = volume;
+            let (text, mask) = (u128::from_le_bytes(key), u128::from_le_bytes(mask));
+            self.last = Key { text, mask, len: end - start, volume };
+            self.lately[place(text)] = self.last;
         }
+    }
+
+    /// Where a row is of another volume than the one before: takes that volume's key, if it is known.
+    fn recall(&mut self, found: u128) -> Option<()> {
+        const ONES: u128 = u128::from_le_bytes([1; KEY]);
+        let commas = found ^ (ONES * b',' as u128);
+        // The top bit of each byte that was a comma; bytes above a true mark may be marked falsely, but the mask check
+        // below compares the whole key anyway.
+        let mut marks = commas.wrapping_sub(ONES) & !commas & (ONES << 7);
+        marks &= marks.wrapping_sub(1);
+        marks &= marks.wrapping_sub(1);
+        let len = marks.trailing_zeros() as usize / 8 + 1;
+        if marks == 0 {
+            return None;
+        }
+        let mask = u128::MAX >> (128 - 8 * len);
+        let known = self.lately[place(found & mask)];
+        (known.len == len && found & known.mask == known.text).then(|| self.last = known)
     }
 }
 
@@ -89,10 +129,10 @@ impl TextFormat for Msr {
     fn fast(&mut self, text: &[u8]) -> Option<(Row, usize)> {
         let (ticks, at) = digits(text, 0)?;
         let found = u128::from_le_bytes(*text.get(at..)?.first_chunk::<KEY>()?);
-        if found & self.mask != self.key || self.key_len == 0 {
-            return None;
+        if found & self.last.mask != self.last.text || self.last.len == 0 {
+            self.recall(found)?;
         }
-        let at = at + self.key_len;
+        let at = at + self.last.len;
         let kind = word(text, at)?;
         let (op, at) = if kind & 0xffff_ffff_ffff == WRITE {
             (Op::Write, at + 6)
@@ -123,6 +163,6 @@ impl TextFormat for Msr {
         if *text.get(at)? != b'\n' {
             return None;
         }
-        Some((Row { ticks, offset, bytes, volume: self.volume, op }, at + 1))
+        Some((Row { ticks, offset, bytes, volume: self.last.volume, op }, at + 1))
     }
 }

@@ -1,0 +1,152 @@
+//! Each format gives exactly the requests that its rows say, under its own name.
+
+use std::io::Write;
+
+use super::*;
+
+fn check(name: &str, options: &OpenOptions, format: &str, volumes: &[&str], requests: &[&str]) {
+    let mut trace = Trace::open(&data(name), options).unwrap();
+    let all = drain(&mut trace).unwrap();
+    assert_eq!(trace.format(), format, "{name}");
+    assert_eq!(shown(&all), requests, "{name}");
+    assert_eq!(names(&trace), volumes, "{name}");
+    assert_eq!(trace.sha256().unwrap().len(), 64);
+    assert_eq!(trace.progress().done, trace.progress().total.unwrap());
+}
+
+#[test]
+fn text_formats_are_recognised_and_give_their_requests() {
+    let any = OpenOptions::default();
+    let msr = ["0 R 8+16@0", "10000 W 24+1@0", "20000 W 2048+128@1"];
+    check("msr.csv", &any, "msr", &["1=web.1", "2=web.2"], &msr);
+    let spc = ["0 R 1000+8@0", "125000 W 2000+1@1", "1500000000 W 1008+2@0"];
+    check("spc.csv", &any, "spc", &["0=0", "1=1"], &spc);
+    let events =
+        ["0 R 1000+8@0", "2000000 W 2048+16@0", "3000000 D 4096+2048@0", "4000000 F 0+0@0", "5000000 W 2064+8@0"];
+    check("blkparse.txt", &any, "blkparse", &["8388624=8,16"], &events);
+    check("blkparse-issued.txt", &any, "blkparse", &["8388624=8,16"], &["0 R 1000+8@0", "1000000000 W 3000+8@0"]);
+    let v2 = ["0 W 16+8@0", "1500000 R 0+1@1", "1500000 F 0+0@0", "2000000 D 32+16@0"];
+    check("fio-v2.log", &any, "fio-v2", &["0=/dev/sdb", "1=/dev/sdc"], &v2);
+    let v3 = ["0 W 16+8@0", "250000 R 0+1@0", "260000 F 0+0@0", "300000 D 32+16@0"];
+    check("fio-v3.log", &any, "fio-v3", &["0=/dev/sdb"], &v3);
+    let disksim = ["0 R 1000+8@0", "250000 W 2000+16@1", "750001 R 1008+8@0"];
+    check("disksim.txt", &any, "disksim", &["0=0", "1=1"], &disksim);
+    let fiu = ["0 W 1000+8@0", "1500 R 2000+16@1", "2000 W 1008+8@0"];
+    check("fiu.txt", &any, "fiu", &["6291456=6,0", "6291457=6,1"], &fiu);
+    let systor = ["0 R 2048+8@0", "0 W 4096+1@1", "1000000001 W 8+16@0"];
+    check("systor17.csv", &any, "systor17", &["0=0", "1=1"], &systor);
+    let tencent = ["0 W 1000+8@0", "0 R 2000+16@1", "2000000000 R 1008+8@0"];
+    check("tencent.csv", &any, "tencent", &["1058=1058", "70000=70000"], &tencent);
+    let alibaba = ["0 R 2048+8@0", "380000 W 8+16@1", "1000000 W 2056+1@0"];
+    check("alibaba.csv", &any, "alibaba", &["3=3", "64=64"], &alibaba);
+    // Each object at the next multiple of 4 KiB; /logo.gif moves when it grows.
+    let web =
+        ["0 R 0+13@0", "2000000000 R 16+1@0", "10000000000 W 24+9@0", "11000000000 R 40+18@0", "12000000000 R 0+1@0"];
+    check("access.log", &any, "clf", &["0=objects"], &web);
+    let map = forced("csv:time=0:us,op=1,offset=2,size=3:bytes,volume=4,header=1,separator=;");
+    check("table.csv", &map, "csv", &["0=sda", "1=sdb"], &["0 W 16+8@0", "250500 R 0+1@1", "350000 F 0+0@0"]);
+}
+
+#[test]
+fn binary_formats_are_recognised_and_give_their_requests() {
+    for version in [1, 2] {
+        let records = [
+            vscsi(version, 0x2a, 4096, 1000, 5_000_000),
+            vscsi(version, 0x12, 96, 0, 5_000_001),
+            vscsi(version, 0x88, 512, 1 << 33, 5_000_250),
+            vscsi(version, 0x35, 0, 0, 5_000_251),
+        ];
+        let (trace, all) = read(&records.concat(), &OpenOptions::default()).unwrap();
+        assert_eq!(trace.format(), if version == 1 { "vscsi1" } else { "vscsi2" });
+        assert_eq!(shown(&all), ["0 W 1000+8@0", "250000 R 8589934592+1@0", "251000 F 0+0@0"]);
+    }
+    let records = [srt(3, 1, 100, 4096, 1000, 1, 1), srt(3, 4, 150, 4096, 1000, 1, 1), srt(3, 1, 300, 512, 1001, 0, 0)];
+    let heading = b"tracedate\t= \"Sat May 30 00:00:00 1992\";\nsectorsize\t= 256;\n\x0c".to_vec();
+    let (trace, all) = read(&[heading, records.concat()].concat(), &OpenOptions::default()).unwrap();
+    assert_eq!((trace.format(), trace.notes().unaligned_rows), ("srt", 1));
+    assert_eq!(shown(&all), ["0 R 500+8@0", "200000 W 500+2@1"]);
+    let (trace, all) = read(&srt(4, 1, 100, 1024, 1000, 2, 0), &OpenOptions::default()).unwrap();
+    assert_eq!((trace.format(), shown(&all)), ("srt", vec!["0 W 1000+2@0".to_string()]));
+    assert_eq!(names(&trace), ["2=2"]);
+}
+
+#[test]
+fn blkparse_says_which_events_it_takes_and_obeys() {
+    let path = data("blkparse.txt");
+    let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();
+    assert!(trace.detail().unwrap().starts_with("Q events"));
+    drain(&mut trace).unwrap();
+    let mut trace = Trace::open(&path, &forced("blkparse:D")).unwrap();
+    assert_eq!(shown(&drain(&mut trace).unwrap()), ["0 R 1000+8@0"]);
+    assert!(trace.detail().unwrap().starts_with("D events"));
+}
+
+#[test]
+fn every_sample_of_the_table_is_a_row_of_its_format() {
+    for format in FORMATS.iter().filter(|format| !format.sample.is_empty()) {
+        let forced =
+            if format.name == "csv" { forced("csv:time=0:us,op=1,offset=2,size=3") } else { OpenOptions::default() };
+        let (trace, all) = read(format.sample.as_bytes(), &forced).unwrap();
+        assert_eq!((trace.format(), all.len()), (format.name, 1), "{}", format.sample);
+    }
+}
+
+#[test]
+fn the_page_of_formats_names_each_with_its_sample() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/trace-formats.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    for format in FORMATS {
+        assert!(
+            page.contains(&format!("## `{}`", format.name)),
+            "docs/trace-formats.md has no section {}",
+            format.name
+        );
+        for line in format.sample.lines() {
+            assert!(page.contains(line), "docs/trace-formats.md lacks the sample of {}: {line}", format.name);
+        }
+    }
+}
+
+#[test]
+fn archives_of_several_parts_read_like_the_plain_file() {
+    let plain = std::fs::read(data("msr.csv")).unwrap();
+    let (mut gzip, mut zst) = (Vec::new(), Vec::new());
+    for part in plain.chunks(40) {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(part).unwrap();
+        gzip.extend(encoder.finish().unwrap());
+        zst.extend(zstd::encode_all(part, 1).unwrap());
+    }
+    let (_, expected) = read(&plain, &OpenOptions::default()).unwrap();
+    for packed in [gzip, zst] {
+        let (trace, all) = read(&packed, &OpenOptions::default()).unwrap();
+        assert_eq!((trace.format(), &all), ("msr", &expected));
+        assert_eq!(trace.progress().done, packed.len() as u64);
+    }
+}
+
+#[test]
+fn the_hash_is_that_of_the_file_on_the_disk() {
+    let (trace, _) = read(b"0,1000,4096,R,0.5\n", &OpenOptions::default()).unwrap();
+    // sha256sum of that line.
+    let expected = "724aca2eaef34ec9d3b1193b5d51985a9cabbad0839be68d8de2ddaf930a44da";
+    assert_eq!(trace.sha256().as_deref(), Some(expected));
+}
+
+#[test]
+fn line_ends_headings_and_marks_make_no_difference() {
+    let rows = "128166372003061629,web,1,Read,4096,8192,58000\n128166372003061729,web,1,Write,12288,512,120\n";
+    let (_, expected) = read(rows.as_bytes(), &OpenOptions::default()).unwrap();
+    let heading = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
+    for text in [
+        rows.replace('\n', "\r\n"),
+        format!("{heading}{rows}"),
+        format!("\u{feff}{rows}"),
+        format!("# a remark\n\n{rows}\n  \n"),
+        rows.trim_end().to_string(),
+        rows.replace(',', ", "),
+    ] {
+        let (trace, all) = read(text.as_bytes(), &OpenOptions::default()).unwrap();
+        assert_eq!((trace.format(), &all), ("msr", &expected), "{text:?}");
+    }
+}
