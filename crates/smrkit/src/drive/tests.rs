@@ -169,6 +169,16 @@ const ODD: [&str; 14] = [
     "\"x\"",
 ];
 
+#[test]
+fn a_flush_waits_for_the_write_cache() {
+    let Drive { geometry: g, mut clock, .. } = Drive::parse(Path::new("t"), BUFFERED).unwrap();
+    let answered = clock.access(&g, Nanos::ZERO, true, Pba(100), 1);
+    assert!(answered < Nanos::from_millis(1.0));
+    let done = clock.flush(&g, answered);
+    assert!(done > answered && done == clock.busy_until());
+    assert_eq!(clock.flush(&g, done), done);
+}
+
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
 

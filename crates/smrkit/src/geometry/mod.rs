@@ -4,6 +4,7 @@
 //! it may damage. Left out: spiral tracks, remapped (as against slipped) defects. Angles follow `docs/model.md`.
 
 mod divisor;
+mod layout;
 mod pieces;
 mod regions;
 
@@ -145,8 +146,7 @@ impl Geometry {
     /// Lays out recording zones in the order of PBAs. `skew` is the angle from a track's first sector to the next
     /// track's; `defects` are raw sector numbers. Errors: no zone, sizes out of range, zones that overlap.
     pub fn new(shapes: &[ZoneShape], skew: Turn, mut defects: Vec<u64>) -> Result<Geometry, Error> {
-        let mut zones = zones_of(shapes)?;
-        no_overlap(&zones)?;
+        let mut zones = layout::zones_of(shapes)?;
         let raw = zones.last().map_or(0, |z| z.raw_end);
         defects.sort_unstable();
         defects.dedup();
@@ -344,74 +344,6 @@ fn usable(slips: &[u64], raw: u64) -> u64 {
         }
     }
     raw - low as u64
-}
-
-fn zones_of(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
-    let impossible = |message: String| Err(Error::Impossible(message));
-    if shapes.is_empty() || shapes.len() > ZONES_MAX {
-        return impossible(format!("{} recording zones: give 1 to {ZONES_MAX}", shapes.len()));
-    }
-    let mut zones: Vec<Zone> = Vec::with_capacity(shapes.len());
-    let (mut raw, mut track) = (0u64, 0u64);
-    for (i, s) in shapes.iter().enumerate() {
-        if s.track_sectors == 0 || s.track_sectors > TRACK_SECTORS_MAX {
-            return impossible(format!(
-                "recording zone {i} has {} sectors a track: give 1 to {TRACK_SECTORS_MAX}",
-                s.track_sectors
-            ));
-        }
-        let sectors = s.tracks.checked_mul(s.track_sectors).filter(|&n| n > 0 && n <= SECTORS_MAX);
-        let Some(end) = sectors.map(|n| raw + n).filter(|&n| n <= SECTORS_MAX) else {
-            return impossible(format!(
-                "recording zone {i} has {} tracks of {} sectors: give at least 1 track, and at most 2^48 sectors in all",
-                s.tracks, s.track_sectors
-            ));
-        };
-        if s.outer_cylinder + s.tracks > u64::from(u32::MAX) {
-            return impossible(format!("recording zone {i} ends beyond cylinder 2^32: give fewer tracks a surface"));
-        }
-        zones.push(Zone {
-            first_pba: Pba(raw),
-            first_track: Track(track),
-            tracks: s.tracks,
-            track_sectors: s.track_sectors,
-            toward: s.toward,
-            surface: s.surface,
-            first_cylinder: s.outer_cylinder + if s.toward == Edge::Outer { s.tracks - 1 } else { 0 },
-            continues: false,
-            raw_first: raw,
-            raw_end: end,
-            step: (u128::from(u64::MAX) / u128::from(s.track_sectors)) as u64,
-            divisor: Divisor::new(s.track_sectors),
-        });
-        (raw, track) = (end, track + s.tracks);
-    }
-    for i in 1..zones.len() {
-        zones[i - 1].continues = continues(&zones[i - 1], &zones[i]);
-    }
-    Ok(zones)
-}
-
-fn continues(a: &Zone, b: &Zone) -> bool {
-    let downstream = match a.toward {
-        Edge::Inner => b.first_cylinder > a.first_cylinder,
-        Edge::Outer => b.first_cylinder < a.first_cylinder,
-    };
-    a.surface == b.surface && a.toward == b.toward && downstream
-}
-
-fn no_overlap(zones: &[Zone]) -> Result<(), Error> {
-    let mut spans: Vec<_> = zones.iter().enumerate().map(|(i, z)| (z.surface, z.cylinders(), i)).collect();
-    spans.sort_unstable();
-    for pair in spans.windows(2) {
-        let ((s, (_, end), i), (t, (start, _), j)) = (pair[0], pair[1]);
-        if s == t && start <= end {
-            return Err(Error::Impossible(format!(
-                "recording zones {i} and {j} overlap on surface {s} at cylinder {start}: move first_cylinder of one"
-            )));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

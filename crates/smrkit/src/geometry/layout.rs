@@ -1,0 +1,75 @@
+//! Laying recording zones end to end, and refusing what no drive could have.
+
+use super::{Divisor, Edge, SECTORS_MAX, TRACK_SECTORS_MAX, ZONES_MAX, Zone, ZoneShape};
+use crate::error::Error;
+use crate::units::{Pba, Track};
+
+/// The recording zones of shapes, in order. Errors: none, sizes out of range, zones that overlap.
+pub(super) fn zones_of(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
+    let impossible = |message: String| Err(Error::Impossible(message));
+    if shapes.is_empty() || shapes.len() > ZONES_MAX {
+        return impossible(format!("{} recording zones: give 1 to {ZONES_MAX}", shapes.len()));
+    }
+    let mut zones: Vec<Zone> = Vec::with_capacity(shapes.len());
+    let (mut raw, mut track) = (0u64, 0u64);
+    for (i, s) in shapes.iter().enumerate() {
+        if s.track_sectors == 0 || s.track_sectors > TRACK_SECTORS_MAX {
+            return impossible(format!(
+                "recording zone {i} has {} sectors a track: give 1 to {TRACK_SECTORS_MAX}",
+                s.track_sectors
+            ));
+        }
+        let sectors = s.tracks.checked_mul(s.track_sectors).filter(|&n| n > 0 && n <= SECTORS_MAX);
+        let Some(end) = sectors.map(|n| raw + n).filter(|&n| n <= SECTORS_MAX) else {
+            return impossible(format!(
+                "recording zone {i} has {} tracks of {} sectors: give at least 1 track, and at most 2^48 sectors in all",
+                s.tracks, s.track_sectors
+            ));
+        };
+        if s.outer_cylinder + s.tracks > u64::from(u32::MAX) {
+            return impossible(format!("recording zone {i} ends beyond cylinder 2^32: give fewer tracks a surface"));
+        }
+        zones.push(Zone {
+            first_pba: Pba(raw),
+            first_track: Track(track),
+            tracks: s.tracks,
+            track_sectors: s.track_sectors,
+            toward: s.toward,
+            surface: s.surface,
+            first_cylinder: s.outer_cylinder + if s.toward == Edge::Outer { s.tracks - 1 } else { 0 },
+            continues: false,
+            raw_first: raw,
+            raw_end: end,
+            step: (u128::from(u64::MAX) / u128::from(s.track_sectors)) as u64,
+            divisor: Divisor::new(s.track_sectors),
+        });
+        (raw, track) = (end, track + s.tracks);
+    }
+    for i in 1..zones.len() {
+        zones[i - 1].continues = continues(&zones[i - 1], &zones[i]);
+    }
+    no_overlap(&zones)?;
+    Ok(zones)
+}
+
+fn continues(a: &Zone, b: &Zone) -> bool {
+    let downstream = match a.toward {
+        Edge::Inner => b.first_cylinder > a.first_cylinder,
+        Edge::Outer => b.first_cylinder < a.first_cylinder,
+    };
+    a.surface == b.surface && a.toward == b.toward && downstream
+}
+
+fn no_overlap(zones: &[Zone]) -> Result<(), Error> {
+    let mut spans: Vec<_> = zones.iter().enumerate().map(|(i, z)| (z.surface, z.cylinders(), i)).collect();
+    spans.sort_unstable();
+    for pair in spans.windows(2) {
+        let ((s, (_, end), i), (t, (start, _), j)) = (pair[0], pair[1]);
+        if s == t && start <= end {
+            return Err(Error::Impossible(format!(
+                "recording zones {i} and {j} overlap on surface {s} at cylinder {start}: move first_cylinder of one"
+            )));
+        }
+    }
+    Ok(())
+}
