@@ -1,12 +1,14 @@
-//! How fast our Parquet traces are written and read, and how small they are: the CloudPhysics sample repeated to 10^7
-//! requests, shifted in time. Figures are per second of CPU time, best of three.
+//! How fast our Parquet traces are written and read, how small they are, and how fast a trace's statistics are made: the
+//! CloudPhysics sample repeated to 10^7 requests, shifted in time. Figures are per second of CPU time, best of three.
 //!
 //! The sample is looked for in `$SMRKIT_TRACES`, then in `../shared/traces` beside the repository.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
-use smrkit::request::{Op, Request, Source};
+use smrkit::request::{InMemory, Op, Request, Source};
+use smrkit::trace::info::{InfoSettings, TraceInfo};
 use smrkit::trace::parquet::{Meta, ParquetReader, ParquetWriter};
 use smrkit::units::{Lba, Nanos};
 
@@ -33,6 +35,13 @@ fn main() {
     assert_eq!(read_back, requests.len());
     println!("write: {:.1} M rows per CPU-second", requests.len() as f64 / write_s / 1e6);
     println!("read: {:.1} M rows per CPU-second", requests.len() as f64 / read_s / 1e6);
+    let requests: Arc<[Request]> = requests.into();
+    let mut written_tracks = 0;
+    let info_s = best_of_three(|| {
+        let info = TraceInfo::of(&mut InMemory::new(requests.clone()), &InfoSettings::default()).expect("statistics");
+        written_tracks = info.written_tracks;
+    });
+    println!("statistics: {:.1} M rows per CPU-second, {written_tracks} tracks written", ROWS as f64 / info_s / 1e6);
 }
 
 fn write(path: &Path, requests: &[Request]) {
