@@ -227,6 +227,21 @@ fn the_file_says_where_it_came_from() {
 }
 
 #[test]
+fn any_parquet_reader_sees_plain_columns() {
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    write(&path, &[Request { time: Nanos(3_000_000), volume: 2, ..Request::new(Op::Discard, Lba(77), 8) }]).unwrap();
+    let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+    let rows: Vec<String> = file.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
+    assert_eq!(rows, ["{time_ms: 3, op: 3, lba: 77, sectors: 8, volume: 2}"]);
+    let pairs = file.metadata().file_metadata().key_value_metadata().unwrap();
+    let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
+    assert_eq!(value("smrkit.time_tick_ns").as_deref(), Some("1000000"));
+    assert_eq!(value("smrkit.rows").as_deref(), Some("1"));
+}
+
+#[test]
 fn an_unfinished_file_leaves_the_old_one_alone_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
