@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smrkit::disk::Recorder;
 use smrkit::error::Error;
-use smrkit::stats::rows::{AccessRows, RequestRow, RequestRows, Row, Rows};
+use smrkit::stats::rows::{RequestRow, Row, Rows};
 use smrkit::tally::Access;
 
 use crate::comparison::Records;
