@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use smrkit::disk::Recorder;
 use smrkit::engine::Observer;
 use smrkit::engine::run::Run;
+use smrkit::engine::settings::Settings;
 use smrkit::error::Error;
 use smrkit::layer::{self, BASELINE, Parameters};
 use smrkit::request::Progress;
@@ -43,7 +44,9 @@ pub fn compare(
     let listed = runs.iter().position(|run| run.layer.name == BASELINE);
     let mut all: Vec<Run> = runs.to_vec();
     if let (None, Some(first)) = (listed, runs.first()) {
-        all.push(Run { layer: layer::find(BASELINE)?, parameters: Parameters::default(), ..first.clone() });
+        // Unchecked: on a shingled disk the baseline would be caught, as it should be when it is asked for.
+        let settings = Settings { check: false, ..first.settings };
+        all.push(Run { layer: layer::find(BASELINE)?, parameters: Parameters::default(), settings, ..first.clone() });
     }
     let mut outcomes = run_all(&all, input, interrupt, what, records)?;
     let at = listed.unwrap_or(runs.len());
@@ -95,12 +98,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn execute(
-    run: &Run,
-    input: &Input,
-    mut watch: Watch,
-    accesses: Option<Box<dyn Recorder>>,
-) -> Result<Outcome, Error> {
+fn execute(run: &Run, input: &Input, mut watch: Watch, accesses: Option<Box<dyn Recorder>>) -> Result<Outcome, Error> {
     let mut opened = input.open(run.host_sectors()?, run.settings.seed)?;
     let timeline = || TimelineBuilder::growing(WINDOW_FIRST);
     let mut outcome = match run.execute(opened.source(), &mut watch, accesses, timeline()) {

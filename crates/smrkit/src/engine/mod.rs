@@ -10,6 +10,8 @@ mod queue;
 pub mod run;
 pub mod settings;
 pub mod shadow;
+#[cfg(test)]
+mod tests;
 
 use crate::device::Device;
 use crate::error::{DiskResult, Error};
