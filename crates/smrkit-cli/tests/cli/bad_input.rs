@@ -10,7 +10,8 @@ const ROW: &str = "128166372003061629,hm,1,Read,8192,4096,58000\n";
 fn a_malformed_row_is_named_by_line_and_column() {
     let scratch = Scratch::new();
     let bad = scratch.file("bad.csv", format!("{ROW}{}", ROW.replace("Read", "Raed")));
-    smrkit(&format!("run --trace {bad}")).says(3, &["bad.csv:2:25", "Raed", "expected Read or Write", "--skip-bad-rows"]);
+    smrkit(&format!("run --trace {bad}"))
+        .says(3, &["bad.csv:2:25", "Raed", "expected Read or Write", "--skip-bad-rows"]);
     smrkit(&format!("trace info {bad}")).says(3, &["bad.csv:2:25"]);
     smrkit(&format!("trace head {bad} -n 5")).says(3, &["bad.csv:2:25"]);
     let zero = scratch.file("zero.csv", format!("{ROW}{}", ROW.replace("4096", "0")));
@@ -42,7 +43,8 @@ fn truncated_archives_are_named_as_such() {
         smrkit(&format!("trace info {whole}")).done();
         let cut = scratch.file(&format!("cut.{name}"), &archive[..archive.len() * 2 / 3]);
         for command in ["run --trace", "trace info", "run --skip-bad-rows --trace"] {
-            smrkit(&format!("{command} {cut}")).says(3, &[&format!("the {name} archive is truncated"), "fetch or copy"]);
+            smrkit(&format!("{command} {cut}"))
+                .says(3, &[&format!("the {name} archive is truncated"), "fetch or copy"]);
         }
         let mut broken = archive.clone();
         broken[archive.len() / 2] ^= 0xff;
@@ -57,7 +59,10 @@ fn files_that_are_no_traces() {
     let scratch = Scratch::new();
     let empty = scratch.file("empty.csv", "");
     smrkit(&format!("run --trace {empty}")).says(3, &["empty.csv", "the file is empty"]);
-    let binary = scratch.file("binary.csv", (0..4096u32).flat_map(|i| (i * 2_654_435_761).to_le_bytes()).collect::<Vec<_>>());
+    let binary = scratch.file(
+        "binary.csv",
+        (0..4096u32).flat_map(|i| (i.wrapping_mul(2_654_435_761)).to_le_bytes()).collect::<Vec<_>>(),
+    );
     smrkit(&format!("run --trace {binary}")).says(3, &["binary.csv", "a binary file", "--format"]);
     let text = scratch.file("text.csv", "what is this?\nno trace\n");
     smrkit(&format!("run --trace {text}")).says(3, &["text.csv", "no known format", "--format csv:"]);
@@ -121,5 +126,6 @@ fn past_the_capacity_the_error_names_the_remedies() {
 #[test]
 fn one_volume_of_several_is_chosen_by_number() {
     let trace = testdata("tencent.csv");
-    smrkit(&format!("run --layer in-place --trace {trace} --volume 999999")).says(3, &["no volume 999999", "the trace has"]);
+    smrkit(&format!("run --layer in-place --trace {trace} --volume 999999"))
+        .says(3, &["no volume 999999", "the trace has"]);
 }

@@ -59,7 +59,8 @@ fn a_converted_trace_gives_the_same_outcome() {
         let converted = scratch.path(&format!("{name}.parquet"));
         smrkit(&format!("trace convert {} {converted}", testdata(name))).done();
         let run = |trace: &str| {
-            let mut outcome = outcome(&format!("--layer set-assoc --capacity auto --drive cassuto-table1 --trace {trace}"));
+            let mut outcome =
+                outcome(&format!("--layer set-assoc --capacity auto --drive cassuto-table1 --trace {trace}"));
             for key in ["trace", "trace_format", "trace_sha256", "trace_notes"] {
                 assert!(outcome[key].take() != Value::Null, "{key}");
             }
@@ -71,7 +72,8 @@ fn a_converted_trace_gives_the_same_outcome() {
 
 #[test]
 fn an_outcome_alone_reproduces_its_run() {
-    let first = outcome("--drive tiny --layer rmw --set rmw.region_sectors=128 --workload mix:count=400 --depth 4 --seed 9");
+    let first =
+        outcome("--drive tiny --layer rmw --set rmw.region_sectors=128 --workload mix:count=400 --depth 4 --seed 9");
     let set: String = first["parameters"]
         .as_object()
         .unwrap()
