@@ -1,10 +1,6 @@
 //! `smrkit reproduce`
-use crate::exit::Done;
 use clap::Args;
+use crate::exit::Done;
 #[derive(Args)]
 pub struct Reproduce {}
-impl Reproduce {
-    pub fn execute(self) -> anyhow::Result<Done> {
-        Ok(Done::All)
-    }
-}
+impl Reproduce { pub fn execute(self) -> anyhow::Result<Done> { Ok(Done::All) } }
