@@ -16,7 +16,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 
 use super::trace::warn;
-use crate::comparison::{Records, compare};
+use crate::comparison::{Records, compare, name_layer};
 use crate::exit::Done;
 use crate::input::{Input, TraceInput};
 use crate::interrupt::Interrupt;
@@ -30,7 +30,18 @@ use crate::report::{html, table};
 const DEFAULT_DRIVE: &str = "st5000as0011";
 const DEFAULT_WORKLOAD: &str = "desktop";
 
+const EXAMPLES: &str = "\
+Examples:
+  smrkit run                                          the built-in desktop day on every layer
+  smrkit run --trace trace.csv.gz --capacity auto     a trace, on a drive as large as it needs
+  smrkit run --layer set-assoc --set set-assoc.cache_percent=1,2,5 --workload random-write
+  smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
+
+Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else,
+2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
+
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Run {
     /// A drive that comes with smrkit (see smrkit drives), or a drive file.
     #[arg(long, default_value = DEFAULT_DRIVE)]
@@ -57,7 +68,7 @@ pub struct Run {
     #[arg(long, value_enum, default_value = "flat-out")]
     arrival: ArrivalName,
     /// Stretch the trace's times by this factor.
-    #[arg(long, default_value_t = 1.0, value_name = "X")]
+    #[arg(long, default_value_t = 1.0, value_name = "X", allow_negative_numbers = true)]
     time_scale: f64,
     /// The order of waiting commands.
     #[arg(long, value_enum, default_value = "fcfs")]
@@ -158,7 +169,7 @@ impl Run {
         let runs: Vec<Runs> =
             plans.into_iter().map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings }).collect();
         for run in &runs {
-            run.host_sectors()?;
+            run.host_sectors().map_err(|error| name_layer(error, run))?;
         }
         let outputs = Outputs::open(&self, runs.len(), &mut input)?;
         let interrupt = Interrupt::watch();
