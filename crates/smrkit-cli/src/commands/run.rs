@@ -197,6 +197,7 @@ impl Run {
             },
             prefill: self.prefill,
             warmup: self.warmup,
+            until: None,
             fold: self.fold,
             check: self.check,
             seed: self.seed,
