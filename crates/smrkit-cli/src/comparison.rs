@@ -21,7 +21,7 @@ use crate::interrupt::Interrupt;
 use crate::progress::{Bar, Part};
 
 /// Takes the answered requests of a run, one by one.
-pub type RequestSink = Box<dyn FnMut(&RequestRow) -> Result<(), Error> + Send>;
+pub type RequestSink = Box<dyn FnMut(&RequestRow) + Send>;
 
 /// What records a run in detail; it goes to the one run that was asked for.
 #[derive(Default)]
@@ -151,7 +151,9 @@ impl Observer for Watch<'_> {
         self.requests.is_some()
     }
 
-    fn request(&mut self, row: &RequestRow) -> Result<(), Error> {
-        self.requests.as_mut().map_or(Ok(()), |sink| sink(row))
+    fn request(&mut self, row: &RequestRow) {
+        if let Some(sink) = &mut self.requests {
+            sink(row);
+        }
     }
 }

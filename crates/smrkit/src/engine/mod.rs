@@ -37,9 +37,7 @@ pub trait Observer {
     }
 
     /// One request was answered (warm-up left out).
-    fn request(&mut self, _row: &RequestRow) -> Result<(), Error> {
-        Ok(())
-    }
+    fn request(&mut self, _row: &RequestRow) {}
 }
 
 /// Watches nothing.
@@ -187,7 +185,7 @@ impl<'a, D: Device> Engine<'a, D> {
         if self.answered > self.settings.warmup {
             self.counts.count(request, &times, self.device.cleaning_end(), || self.device.gauges());
             if self.wants_requests {
-                self.report(request, &times)?;
+                self.report(request, &times);
             }
         } else if self.answered == self.settings.warmup {
             self.begin_counting();
@@ -217,19 +215,19 @@ impl<'a, D: Device> Engine<'a, D> {
         }
     }
 
-    fn report(&mut self, request: &Request, times: &Times) -> Result<(), Error> {
+    fn report(&mut self, request: &Request, times: &Times) {
         let since = |time: Nanos| time.since(self.counts.begin).0;
         let row = RequestRow {
             index: self.counts.requests - 1,
             source: request.source,
             op: request.op,
-            lba: request.lba,
+            lba: request.lba.0,
             sectors: request.sectors,
             arrival_ns: since(times.arrival),
             start_ns: since(times.start),
             end_ns: since(times.end),
         };
-        self.observer.request(&row)
+        self.observer.request(&row);
     }
 
     /// The device, what was counted, and (in check mode) what the host expects to read back.

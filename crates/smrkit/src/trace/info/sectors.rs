@@ -126,7 +126,12 @@ impl SectorSet {
             if volume == other_volume {
                 common += a.end.min(b.end).saturating_sub(a.start.max(b.start));
             }
-            if (*volume, a.end) <= (*other_volume, b.end) { drop(ours.next()) } else { drop(theirs.next()) }
+            let ours_ends_first = (*volume, a.end) <= (*other_volume, b.end);
+            if ours_ends_first {
+                ours.next()
+            } else {
+                theirs.next()
+            };
         }
         common
     }
@@ -265,8 +270,9 @@ mod tests {
     /// Insertions that crowd two chunks of two volumes, aligned or not, now and then across several chunks.
     fn insertions() -> impl Strategy<Value = Vec<(u16, u64, u32)>> {
         let chunk = u64::from(CHUNK);
-        let small = (0..2 * chunk, 1_u32..40, any::<bool>())
-            .prop_map(|(lba, sectors, aligned)| if aligned { (lba / 8 * 8, sectors.div_ceil(8) * 8) } else { (lba, sectors) });
+        let small = (0..2 * chunk, 1_u32..40, any::<bool>()).prop_map(|(lba, sectors, aligned)| {
+            if aligned { (lba / 8 * 8, sectors.div_ceil(8) * 8) } else { (lba, sectors) }
+        });
         let large = (0..4 * chunk, 1..4 * CHUNK);
         let either = prop_oneof![500 => small, 1 => large];
         (0..2_u16, any::<bool>(), prop::collection::vec(either, 1..1500)).prop_map(|(volumes, all_aligned, list)| {
@@ -279,7 +285,9 @@ mod tests {
     }
 
     fn reference(list: &[(u16, u64, u32)]) -> BTreeSet<(u16, u64)> {
-        list.iter().flat_map(|&(volume, lba, n)| (lba..lba + u64::from(n)).map(move |sector| (volume, sector))).collect()
+        list.iter()
+            .flat_map(|&(volume, lba, n)| (lba..lba + u64::from(n)).map(move |sector| (volume, sector)))
+            .collect()
     }
 
     proptest! {
@@ -289,7 +297,9 @@ mod tests {
         fn it_holds_exactly_what_was_put_in(list in insertions(), others in insertions()) {
             let (mut set, mut other) = (SectorSet::default(), SectorSet::default());
             let new: u64 = list.iter().map(|&(volume, lba, n)| set.insert(volume, lba, n)).sum();
-            others.iter().for_each(|&(volume, lba, n)| drop(other.insert(volume, lba, n)));
+            for &(volume, lba, n) in &others {
+                other.insert(volume, lba, n);
+            }
             let (truth, other_truth) = (reference(&list), reference(&others));
             prop_assert_eq!(new, truth.len() as u64);
             prop_assert_eq!(set.len(), truth.len() as u64);

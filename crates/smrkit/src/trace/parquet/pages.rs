@@ -57,7 +57,9 @@ impl Pages {
             return Err(bad("a page claims more bytes than its rows can take"));
         }
         let data = match &mut self.decompressor {
-            Some(decompressor) if header.is_compressed => Bytes::from(decompressor.decompress(&body, header.plain_bytes)?),
+            Some(decompressor) if header.is_compressed => {
+                Bytes::from(decompressor.decompress(&body, header.plain_bytes)?)
+            }
             _ => body,
         };
         if data.len() != header.plain_bytes {
@@ -84,7 +86,6 @@ impl Pages {
             0 if header.values * self.value_bytes <= buf.len() => Encoding::PLAIN,
             2 | 8 if self.dictionary_seen => Encoding::RLE_DICTIONARY,
             5 if delta_is_plausible(&buf, header.values) => Encoding::DELTA_BINARY_PACKED,
-            9 if header.values * self.value_bytes == buf.len() => Encoding::BYTE_STREAM_SPLIT,
             _ => return Err(bad("a page is damaged, or its encoding is not one that smrkit writes")),
         };
         self.rows_left -= header.values;
