@@ -95,12 +95,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn execute(
-    run: &Run,
-    input: &Input,
-    mut watch: Watch,
-    accesses: Option<Box<dyn Recorder>>,
-) -> Result<Outcome, Error> {
+fn execute(run: &Run, input: &Input, mut watch: Watch, accesses: Option<Box<dyn Recorder>>) -> Result<Outcome, Error> {
     let mut opened = input.open(run.host_sectors()?, run.settings.seed)?;
     let timeline = || TimelineBuilder::growing(WINDOW_FIRST);
     let mut outcome = match run.execute(opened.source(), &mut watch, accesses, timeline()) {

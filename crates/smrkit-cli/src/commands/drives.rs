@@ -77,7 +77,8 @@ fn list(drives: &[Drive]) -> String {
         format!("{:<16} {size:>9}  {:<10}  {}\n", drive.name, drive.clock.name(), drive.summary)
     };
     let lines: String = drives.iter().map(line).collect();
-    lines + "\nsmrkit drives show NAME gives every value with its source; a path to a drive file works wherever a name does.\n"
+    lines
+        + "\nsmrkit drives show NAME gives every value with its source; a path to a drive file works wherever a name does.\n"
 }
 
 fn show(drive: &Drive) -> String {
@@ -128,7 +129,9 @@ fn in_words(law: &Interference) -> String {
     match law {
         Interference::None => "a write destroys nothing else".into(),
         Interference::Blocks { reach } => format!("I_b = {reach}: a write destroys the {} sectors after it", reach - 1),
-        Interference::Tracks { width, .. } => format!("W = {width}: a write destroys the {} tracks after it", width - 1),
+        Interference::Tracks { width, .. } => {
+            format!("W = {width}: a write destroys the {} tracks after it", width - 1)
+        }
         Interference::Distances { did, dpid, writes } => {
             format!("DID = {did}, DPID = {dpid} sectors, after {writes} more write to one sector")
         }
@@ -178,11 +181,10 @@ fn summary(drive: &Drive) -> Value {
 }
 
 fn describe(drive: &Drive) -> Value {
-    let setting = |s: &smrkit::drive::Setting| json!({"key": s.key, "value": s.value, "unit": s.unit, "source": s.source});
+    let setting =
+        |s: &smrkit::drive::Setting| json!({"key": s.key, "value": s.value, "unit": s.unit, "source": s.source});
     let law = |(form, law): &(Form, Interference)| json!({"form": form, "law": in_words(law)});
-    let zone = |z: &smrkit::geometry::Zone| {
-        json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward})
-    };
+    let zone = |z: &smrkit::geometry::Zone| json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward});
     json!({
         "name": drive.name,
         "summary": drive.summary,

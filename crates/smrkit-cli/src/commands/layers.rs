@@ -71,9 +71,7 @@ fn show(spec: &LayerSpec) -> String {
 }
 
 fn describe(spec: &LayerSpec) -> Value {
-    let parameter = |p: &layer::Parameter| {
-        json!({"key": p.key, "default": p.default, "takes": p.kind.expected(), "summary": p.summary})
-    };
+    let parameter = |p: &layer::Parameter| json!({"key": p.key, "default": p.default, "takes": p.kind.expected(), "summary": p.summary});
     json!({
         "name": spec.name,
         "summary": spec.summary,

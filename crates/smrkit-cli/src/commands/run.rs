@@ -155,10 +155,8 @@ impl Run {
         let drive = Drive::load(&self.drive)?;
         let plans = self.plans()?;
         let drive = self.sized(drive, &plans, &mut input)?;
-        let runs: Vec<Runs> = plans
-            .into_iter()
-            .map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings })
-            .collect();
+        let runs: Vec<Runs> =
+            plans.into_iter().map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings }).collect();
         for run in &runs {
             run.host_sectors()?;
         }
@@ -279,11 +277,15 @@ impl Setting {
     fn parse(text: &str, layers: &[&LayerSpec]) -> Result<Setting, Error> {
         let parts = text.split_once('=').and_then(|(name, values)| Some((name.split_once('.')?, values)));
         let Some(((layer, key), values)) = parts else {
-            return Err(Error::Usage(format!("--set {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2")));
+            return Err(Error::Usage(format!(
+                "--set {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2"
+            )));
         };
         layer::find(layer)?;
         if !layers.iter().any(|spec| spec.name == layer) {
-            return Err(Error::Usage(format!("--set {text}: {layer} is not among the layers of this run: add it to --layer")));
+            return Err(Error::Usage(format!(
+                "--set {text}: {layer} is not among the layers of this run: add it to --layer"
+            )));
         }
         let values = values.split(',').map(str::to_string).collect();
         Ok(Setting { layer: layer.into(), key: key.into(), values })
@@ -314,7 +316,8 @@ impl Outputs {
     fn open(run: &Run, runs: usize, input: &mut Input) -> Result<Outputs, Error> {
         if run.requests.is_some() || run.accesses.is_some() {
             if runs > 1 {
-                let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
+                let message =
+                    format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
                 return Err(Error::Usage(message));
             }
             if let Input::Trace(trace) = input

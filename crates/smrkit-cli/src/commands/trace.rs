@@ -208,11 +208,24 @@ impl Head {
         if self.json {
             print_json(&rows.iter().map(|request| row_json(request, volume(request))).collect::<Vec<_>>())?;
         } else {
-            let mut text = format!("format {}\n{:>16}  {:>6}  {:<8}  {:>14}  {:>9}\n", reader.format(), "time s", "volume", "op", "LBA", "sectors");
+            let mut text = format!(
+                "format {}\n{:>16}  {:>6}  {:<8}  {:>14}  {:>9}\n",
+                reader.format(),
+                "time s",
+                "volume",
+                "op",
+                "LBA",
+                "sectors"
+            );
             for request in &rows {
                 let time = format!("{:.6}", request.time.as_secs());
                 let op = op_name(request.op);
-                text += &format!("{time:>16}  {:>6}  {op:<8}  {:>14}  {:>9}\n", volume(request), request.lba, request.sectors);
+                text += &format!(
+                    "{time:>16}  {:>6}  {op:<8}  {:>14}  {:>9}\n",
+                    volume(request),
+                    request.lba,
+                    request.sectors
+                );
             }
             print(text)?;
         }

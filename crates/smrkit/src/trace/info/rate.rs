@@ -156,7 +156,8 @@ impl Rate {
         let busiest = self.series.requests.iter().max().map(|&count| count as f64);
         let gap_mean = self.gap_sum / self.gap_count.max(1) as f64;
         let gap_deviation = (self.gap_squares / self.gap_count.max(1) as f64 - gap_mean * gap_mean).max(0.0).sqrt();
-        let gap = |quantile: f64| self.gaps.as_ref().map_or(0, |gaps| gaps.value_at_quantile(quantile).min(self.gap_max));
+        let gap =
+            |quantile: f64| self.gaps.as_ref().map_or(0, |gaps| gaps.value_at_quantile(quantile).min(self.gap_max));
         let arrivals = Arrivals {
             first_ns: if rows > 0.0 { self.earliest_ns } else { 0 },
             span_ns,

@@ -265,8 +265,9 @@ mod tests {
     /// Insertions that crowd two chunks of two volumes, aligned or not, now and then across several chunks.
     fn insertions() -> impl Strategy<Value = Vec<(u16, u64, u32)>> {
         let chunk = u64::from(CHUNK);
-        let small = (0..2 * chunk, 1_u32..40, any::<bool>())
-            .prop_map(|(lba, sectors, aligned)| if aligned { (lba / 8 * 8, sectors.div_ceil(8) * 8) } else { (lba, sectors) });
+        let small = (0..2 * chunk, 1_u32..40, any::<bool>()).prop_map(|(lba, sectors, aligned)| {
+            if aligned { (lba / 8 * 8, sectors.div_ceil(8) * 8) } else { (lba, sectors) }
+        });
         let large = (0..4 * chunk, 1..4 * CHUNK);
         let either = prop_oneof![500 => small, 1 => large];
         (0..2_u16, any::<bool>(), prop::collection::vec(either, 1..1500)).prop_map(|(volumes, all_aligned, list)| {
@@ -279,7 +280,9 @@ mod tests {
     }
 
     fn reference(list: &[(u16, u64, u32)]) -> BTreeSet<(u16, u64)> {
-        list.iter().flat_map(|&(volume, lba, n)| (lba..lba + u64::from(n)).map(move |sector| (volume, sector))).collect()
+        list.iter()
+            .flat_map(|&(volume, lba, n)| (lba..lba + u64::from(n)).map(move |sector| (volume, sector)))
+            .collect()
     }
 
     proptest! {

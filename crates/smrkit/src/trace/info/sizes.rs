@@ -51,8 +51,11 @@ impl SizeCounter {
     pub(super) fn finish(&self) -> Sizes {
         let small = self.small.iter().enumerate().map(|(sectors, &count)| (sectors as u64, count));
         let large = self.large.iter().map(|(&sectors, &count)| (u64::from(sectors), count));
-        let counts: Vec<(u64, u64)> =
-            small.chain(large).filter(|&(_, count)| count > 0).map(|(size, count)| (size * SECTOR_BYTES, count)).collect();
+        let counts: Vec<(u64, u64)> = small
+            .chain(large)
+            .filter(|&(_, count)| count > 0)
+            .map(|(size, count)| (size * SECTOR_BYTES, count))
+            .collect();
         let total: u64 = counts.iter().map(|&(_, count)| count).sum();
         let bytes: f64 = counts.iter().map(|&(size, count)| size as f64 * count as f64).sum();
         let rank = |percent: u64| {

@@ -77,7 +77,8 @@ fn load(path: &Path, file: &mut File) -> Result<(ParquetMetaData, u64), Error> {
     if file_bytes < 4 || file.read_exact(&mut head).is_err() || head != *MAGIC {
         return Err(Error::input(path, "not a Parquet file: it does not begin with PAR1; check the path"));
     }
-    let cut = || Error::input(path, format!("the Parquet file is cut short or damaged (no footer at its end): {AGAIN}"));
+    let cut =
+        || Error::input(path, format!("the Parquet file is cut short or damaged (no footer at its end): {AGAIN}"));
     if file_bytes < 12 {
         return Err(cut());
     }
@@ -122,7 +123,9 @@ fn meta(metadata: &ParquetMetaData) -> Result<Meta, String> {
         // The keys stand in the order of their indexes.
         let in_order = pair.key[KEY_VOLUME.len()..].parse() == Ok(volumes.len());
         match number.parse() {
-            Ok(number) if in_order && volumes.len() < VOLUMES => volumes.push(Volume { number, name: name.to_string() }),
+            Ok(number) if in_order && volumes.len() < VOLUMES => {
+                volumes.push(Volume { number, name: name.to_string() })
+            }
             _ => return Err(format!("the footer is damaged (the table of volumes, at {}): {AGAIN}", pair.key)),
         }
     }

@@ -57,7 +57,9 @@ impl Pages {
             return Err(bad("a page claims more bytes than its rows can take"));
         }
         let data = match &mut self.decompressor {
-            Some(decompressor) if header.is_compressed => Bytes::from(decompressor.decompress(&body, header.plain_bytes)?),
+            Some(decompressor) if header.is_compressed => {
+                Bytes::from(decompressor.decompress(&body, header.plain_bytes)?)
+            }
             _ => body,
         };
         if data.len() != header.plain_bytes {

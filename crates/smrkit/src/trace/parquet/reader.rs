@@ -199,11 +199,7 @@ fn column<T: DataType>(
     Ok(ColumnReaderImpl::new(descriptor.clone(), Box::new(pages)))
 }
 
-fn read<T: DataType>(
-    column: &mut ColumnReaderImpl<T>,
-    rows: usize,
-    into: &mut Vec<T::T>,
-) -> Result<(), ParquetError> {
+fn read<T: DataType>(column: &mut ColumnReaderImpl<T>, rows: usize, into: &mut Vec<T::T>) -> Result<(), ParquetError> {
     into.clear();
     match column.read_records(rows, None, None, into)? {
         (read, _, _) if read == rows => Ok(()),
@@ -218,5 +214,6 @@ fn damaged(path: &Path, rows_before: u64, why: &dyn std::fmt::Display) -> Error 
 
 /// Runs the Parquet crate's decoders, whose assertions a damaged file can trip in spite of the checks before them.
 pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err(ParquetError::General("its pages contradict themselves".to_string())))
+    catch_unwind(AssertUnwindSafe(decode))
+        .unwrap_or_else(|_| Err(ParquetError::General("its pages contradict themselves".to_string())))
 }
