@@ -152,7 +152,12 @@ impl Row {
         };
         let off = 100.0 * (ours / expected - 1.0);
         let agrees = off.abs() <= percent;
-        let measure = format!("{off:+.1} %, {} {percent} %", if agrees { "within" } else { "more than" });
+        let decimals = if percent < 0.1 { 3 } else { 1 };
+        let measure = match (ours == expected, agrees) {
+            (true, _) => "equal".into(),
+            (_, true) => format!("{off:+.decimals$} %, within {percent} %"),
+            (_, false) => format!("{off:+.decimals$} %, more than {percent} %"),
+        };
         Row::holds(item, paper, ours, unit, agrees, join(&measure, reason))
     }
 }

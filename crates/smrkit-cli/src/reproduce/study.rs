@@ -11,6 +11,9 @@ use crate::report::figure::Figure;
 use crate::report::html::{self, Section};
 use crate::report::table::Grid;
 
+/// Columns of a terminal that paragraphs fit into.
+const WIDTH: usize = 118;
+
 /// The result of one or more reproductions.
 pub struct Study {
     scale: Scale,
@@ -94,13 +97,13 @@ impl Study {
             out += &format!("\n{}\n{}\n", part.of.paper, "═".repeat(part.of.paper.chars().count()));
             for (heading, shown) in &part.items {
                 out += &format!("\n{heading}\n");
-                out += &shown.text.iter().map(|text| format!("{text}\n")).collect::<String>();
+                out += &shown.text.iter().map(|text| wrapped("", text)).collect::<String>();
                 if !shown.rows.is_empty() {
                     out += &format!("\n{}\n", grid(&shown.rows).text());
                 }
             }
             out += "\nWhat the paper leaves open, or contradicts\n";
-            out += &part.of.open.iter().map(|line| format!("- {line}\n")).collect::<String>();
+            out += &part.of.open.iter().map(|line| wrapped("- ", line)).collect::<String>();
         }
         out
     }
@@ -153,6 +156,24 @@ impl Study {
         lines.push(format!("Seed {}, smrkit {VERSION}{build}.", self.scale.seed));
         lines
     }
+}
+
+/// A paragraph in lines that fit beside the tables; lines after the first are indented like the text after `mark`.
+fn wrapped(mark: &str, text: &str) -> String {
+    let (mut out, mut width) = (mark.to_string(), mark.chars().count());
+    for (i, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if i > 0 && width + 1 + length > WIDTH {
+            out += &format!("\n{:1$}", "", mark.chars().count());
+            width = mark.chars().count();
+        } else if i > 0 {
+            out.push(' ');
+            width += 1;
+        }
+        out += word;
+        width += length;
+    }
+    out + "\n"
 }
 
 fn grid(rows: &[Row]) -> Grid {

@@ -7,6 +7,7 @@ use super::super::lab::Plan;
 use super::super::row::{Row, Spread};
 use super::super::{Item, Scale, Shown};
 use super::stat;
+use crate::report::format::count;
 
 /// Writes of 8 sectors that fill the cache: 6,000,000 sectors.
 const WRITES: f64 = 750_000.0;
@@ -35,12 +36,13 @@ fn rows(outcomes: &[Outcome]) -> Vec<Row> {
     for ((region, caches, most, least), runs) in CASES.iter().zip(outcomes.chunks_exact(outcomes.len() / CASES.len())) {
         let writes = Spread::of(runs.iter().map(|run| stat(run, "first_cleaning_request")));
         let off = 100.0 * (writes.mean / WRITES - 1.0);
-        let reason = format!(
-            "{off:+.1} %, from -{most} % to -{least} %: the fullest of {caches} is full first ({})",
-            writes.range
-        );
+        let measure = match *least {
+            0.0 => format!("{off:+.1} %, at most {most} % earlier"),
+            least => format!("{off:+.1} %, from {least} to {most} % earlier"),
+        };
+        let reason = format!("{measure}: the fullest of {caches} is full first ({})", writes.range);
         let holds = (-most..=-least).contains(&off);
-        let item = format!("writes before it, regions of {region}");
+        let item = format!("writes before it, regions of {}", count(*region));
         rows.push(Row::holds(item, WRITES as u64, writes.mean, "writes", holds, reason));
         let full = |run: &Outcome| run.verdict.cache_full_at_s.unwrap_or(f64::NAN);
         let moment = Spread::of(runs.iter().map(full));
