@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use smrkit::disk::Recorder;
 use smrkit::engine::Observer;
 use smrkit::engine::run::Run;
+use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
 use smrkit::layer::{self, BASELINE, Parameters};
 use smrkit::request::Progress;
@@ -32,18 +33,22 @@ pub struct Records {
 
 /// Runs every run on `input` and completes the outcomes with what only the comparison tells.
 ///
-/// `in-place` is run quietly where it is not among them. An interrupt leaves the outcomes so far, marked as such.
+/// `in-place` is run quietly where it is not among them, unchecked, for it copes with no shingling. An interrupt leaves
+/// the outcomes so far, marked as such.
 pub fn compare(
     runs: &[Run],
     input: &Input,
     interrupt: &Interrupt,
     what: &str,
     records: Records,
-) -> Result<Outcomes, Error> {
+) -> anyhow::Result<Outcomes> {
     let listed = runs.iter().position(|run| run.layer.name == BASELINE);
     let mut all: Vec<Run> = runs.to_vec();
     if let (None, Some(first)) = (listed, runs.first()) {
-        all.push(Run { layer: layer::find(BASELINE)?, parameters: Parameters::default(), ..first.clone() });
+        // Unchecked: on a shingled disk the baseline would be caught, as it should be when it is asked for.
+        let settings = Settings { check: false, ..first.settings };
+        let (layer, parameters) = (layer::find(BASELINE)?, Parameters::default());
+        all.push(Run { layer, parameters, settings, ..first.clone() });
     }
     let mut outcomes = run_all(&all, input, interrupt, what, records)?;
     let at = listed.unwrap_or(runs.len());
@@ -60,7 +65,7 @@ fn run_all(
     interrupt: &Interrupt,
     what: &str,
     records: Records,
-) -> Result<Vec<Option<Outcome>>, Error> {
+) -> anyhow::Result<Vec<Option<Outcome>>> {
     let bar = Bar::new(runs.len(), what);
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = runs.iter().map(|_| Mutex::new(None)).collect();
@@ -88,19 +93,28 @@ fn run_all(
         }
     });
     bar.clear();
-    results.into_iter().map(|result| result.into_inner().unwrap_or_else(|e| e.into_inner()).transpose()).collect()
+    let results = results.into_iter().map(|result| result.into_inner().unwrap_or_else(|e| e.into_inner()).transpose());
+    results.zip(runs).map(|(result, run)| result.map_err(|error| name_layer(error, run))).collect()
+}
+
+/// Says which layer broke the law, and what follows from it.
+pub fn name_layer(error: Error, run: &Run) -> anyhow::Error {
+    let layer = run.layer.name;
+    let whose = match error {
+        Error::Fault(_) if layer == BASELINE => {
+            format!("{layer} copes with no shingling, and --check has caught it (check other layers with --layer)")
+        }
+        Error::Fault(_) | Error::Impossible(_) => layer.to_string(),
+        _ => return error.into(),
+    };
+    anyhow::Error::new(error).context(whose)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn execute(
-    run: &Run,
-    input: &Input,
-    mut watch: Watch,
-    accesses: Option<Box<dyn Recorder>>,
-) -> Result<Outcome, Error> {
+fn execute(run: &Run, input: &Input, mut watch: Watch, accesses: Option<Box<dyn Recorder>>) -> Result<Outcome, Error> {
     let mut opened = input.open(run.host_sectors()?, run.settings.seed)?;
     let timeline = || TimelineBuilder::growing(WINDOW_FIRST);
     let mut outcome = match run.execute(opened.source(), &mut watch, accesses, timeline()) {
@@ -113,6 +127,9 @@ fn execute(
         result => result?,
     };
     input.describe(&opened, &mut outcome);
+    if run.settings.arrival == Arrival::Trace {
+        input.refuse_disorder(&opened)?;
+    }
     outcome.version = VERSION.into();
     outcome.commit = COMMIT.map(str::to_string);
     Ok(outcome)

@@ -80,6 +80,22 @@ impl Input {
         }
     }
 
+    /// Refuses a trace that was replayed by its times, but has rows before its first one: they count as simultaneous
+    /// with it, which hides the disorder from the engine.
+    pub fn refuse_disorder(&self, opened: &Opened) -> Result<(), Error> {
+        let (Input::Trace(input), Opened::Trace(laid)) = (self, opened) else { return Ok(()) };
+        let Some(line) = laid.trace().first_out_of_order() else { return Ok(()) };
+        if input.volumes != VolumeChoice::All {
+            // The row may belong to another volume.
+            return Ok(());
+        }
+        let message = format!(
+            "row {line} has a time before the first one, so the trace can't be replayed by its times: use --arrival \
+             flat-out, or put the rows in order with smrkit trace convert --sort"
+        );
+        Err(Error::input(&input.path, message))
+    }
+
     /// Notes in an outcome what was replayed.
     pub fn describe(&self, opened: &Opened, outcome: &mut Outcome) {
         match (self, opened) {

@@ -15,8 +15,14 @@ use crate::report::figure::{Axis, Series, Style};
 use crate::report::figures::line_figure;
 use crate::report::table::Grid;
 
+const EXAMPLES: &str = "\
+Examples:
+  smrkit drives
+  smrkit drives show st5000as0011 --figure seek.svg
+  smrkit drives show my-drive.toml";
+
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Drives {
     #[command(subcommand)]
     what: Option<What>,
@@ -73,11 +79,12 @@ impl Drives {
 
 fn list(drives: &[Drive]) -> String {
     let line = |drive: &Drive| {
-        let size = Bytes::of_sectors(drive.geometry.sectors());
+        let size = Bytes::of_sectors(drive.geometry.sectors()).to_string();
         format!("{:<16} {size:>9}  {:<10}  {}\n", drive.name, drive.clock.name(), drive.summary)
     };
     let lines: String = drives.iter().map(line).collect();
-    lines + "\nsmrkit drives show NAME gives every value with its source; a path to a drive file works wherever a name does.\n"
+    lines
+        + "\nsmrkit drives show NAME gives every value with its source; a path to a drive file works wherever a name does.\n"
 }
 
 fn show(drive: &Drive) -> String {
@@ -127,10 +134,14 @@ fn forms(drive: &Drive) -> Vec<(Form, Interference)> {
 fn in_words(law: &Interference) -> String {
     match law {
         Interference::None => "a write destroys nothing else".into(),
-        Interference::Blocks { reach } => format!("I_b = {reach}: a write destroys the {} sectors after it", reach - 1),
-        Interference::Tracks { width, .. } => format!("W = {width}: a write destroys the {} tracks after it", width - 1),
+        Interference::Blocks { reach } => {
+            format!("I_b = {reach}: a write destroys {} after it", of(*reach - 1, "sector"))
+        }
+        Interference::Tracks { width, .. } => {
+            format!("W = {width}: a write destroys {} after it", of(*width - 1, "track"))
+        }
         Interference::Distances { did, dpid, writes } => {
-            format!("DID = {did}, DPID = {dpid} sectors, after {writes} more write to one sector")
+            format!("DID = {did}, DPID = {dpid} sectors, after {} to one sector", of(*writes, "more write"))
         }
         Interference::Physical(profile) => format!(
             "s_id = {}, s_od = {}; {:.1}° before and {:.1}° after the angles written",
@@ -139,6 +150,14 @@ fn in_words(law: &Interference) -> String {
             degrees(profile.ccw),
             degrees(profile.cw)
         ),
+    }
+}
+
+/// How many things: `1 track`, `127 sectors`.
+fn of(count: impl Into<u64>, what: &str) -> String {
+    match count.into() {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
     }
 }
 
@@ -178,11 +197,10 @@ fn summary(drive: &Drive) -> Value {
 }
 
 fn describe(drive: &Drive) -> Value {
-    let setting = |s: &smrkit::drive::Setting| json!({"key": s.key, "value": s.value, "unit": s.unit, "source": s.source});
+    let setting =
+        |s: &smrkit::drive::Setting| json!({"key": s.key, "value": s.value, "unit": s.unit, "source": s.source});
     let law = |(form, law): &(Form, Interference)| json!({"form": form, "law": in_words(law)});
-    let zone = |z: &smrkit::geometry::Zone| {
-        json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward})
-    };
+    let zone = |z: &smrkit::geometry::Zone| json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward});
     json!({
         "name": drive.name,
         "summary": drive.summary,

@@ -1,6 +1,10 @@
 //! `smrkit reproduce`
-use clap::Args;
 use crate::exit::Done;
+use clap::Args;
 #[derive(Args)]
 pub struct Reproduce {}
-impl Reproduce { pub fn execute(self) -> anyhow::Result<Done> { Ok(Done::All) } }
+impl Reproduce {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        Ok(Done::All)
+    }
+}

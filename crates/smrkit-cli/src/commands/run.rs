@@ -8,7 +8,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::run::Run as Runs;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
-use smrkit::layer::{self, LAYERS, LayerSpec, Parameters};
+use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::quantity::{parse_bytes, parse_duration, parse_share};
 use smrkit::stats::outcome::{Outcomes, TraceNotes};
 use smrkit::trace::{OpenOptions, VolumeChoice};
@@ -16,7 +16,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 
 use super::trace::warn;
-use crate::comparison::{Records, compare};
+use crate::comparison::{Records, compare, name_layer};
 use crate::exit::Done;
 use crate::input::{Input, TraceInput};
 use crate::interrupt::Interrupt;
@@ -30,12 +30,23 @@ use crate::report::{html, table};
 const DEFAULT_DRIVE: &str = "st5000as0011";
 const DEFAULT_WORKLOAD: &str = "desktop";
 
+const EXAMPLES: &str = "\
+Examples:
+  smrkit run                                          the built-in desktop day on every layer
+  smrkit run --trace trace.csv.gz --capacity auto     a trace, on a drive as large as it needs
+  smrkit run --layer set-assoc --set set-assoc.cache_percent=1,2,5 --workload random-write
+  smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
+
+Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else,
+2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
+
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Run {
     /// A drive that comes with smrkit (see smrkit drives), or a drive file.
     #[arg(long, default_value = DEFAULT_DRIVE)]
     drive: String,
-    /// Layers, with commas between (see smrkit layers) [default: all].
+    /// Layers, with commas between (see smrkit layers) [default: all; with --check all but in-place].
     #[arg(long, value_delimiter = ',')]
     layer: Vec<String>,
     /// A trace file, in any format that trace info recognises; - is standard input.
@@ -57,7 +68,7 @@ pub struct Run {
     #[arg(long, value_enum, default_value = "flat-out")]
     arrival: ArrivalName,
     /// Stretch the trace's times by this factor.
-    #[arg(long, default_value_t = 1.0, value_name = "X")]
+    #[arg(long, default_value_t = 1.0, value_name = "X", allow_negative_numbers = true)]
     time_scale: f64,
     /// The order of waiting commands.
     #[arg(long, value_enum, default_value = "fcfs")]
@@ -155,12 +166,10 @@ impl Run {
         let drive = Drive::load(&self.drive)?;
         let plans = self.plans()?;
         let drive = self.sized(drive, &plans, &mut input)?;
-        let runs: Vec<Runs> = plans
-            .into_iter()
-            .map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings })
-            .collect();
+        let runs: Vec<Runs> =
+            plans.into_iter().map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings }).collect();
         for run in &runs {
-            run.host_sectors()?;
+            run.host_sectors().map_err(|error| name_layer(error, run))?;
         }
         let outputs = Outputs::open(&self, runs.len(), &mut input)?;
         let interrupt = Interrupt::watch();
@@ -188,6 +197,7 @@ impl Run {
             },
             prefill: self.prefill,
             warmup: self.warmup,
+            until: None,
             fold: self.fold,
             check: self.check,
             seed: self.seed,
@@ -208,7 +218,8 @@ impl Run {
     /// The layers, each with every combination of the parameters set for it.
     fn plans(&self) -> Result<Vec<(&'static LayerSpec, Parameters)>, Error> {
         let layers: Vec<&LayerSpec> = match self.layer.as_slice() {
-            [] => LAYERS.iter().collect(),
+            // The baseline knows nothing of shingling: a check would end with its first overwrite.
+            [] => LAYERS.iter().filter(|spec| !(self.check && spec.name == BASELINE)).collect(),
             names => names.iter().map(|name| layer::find(name.trim())).collect::<Result<_, _>>()?,
         };
         let set = self.set.iter().map(|text| Setting::parse(text, &layers)).collect::<Result<Vec<_>, _>>()?;
@@ -278,11 +289,15 @@ impl Setting {
     fn parse(text: &str, layers: &[&LayerSpec]) -> Result<Setting, Error> {
         let parts = text.split_once('=').and_then(|(name, values)| Some((name.split_once('.')?, values)));
         let Some(((layer, key), values)) = parts else {
-            return Err(Error::Usage(format!("--set {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2")));
+            return Err(Error::Usage(format!(
+                "--set {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2"
+            )));
         };
         layer::find(layer)?;
         if !layers.iter().any(|spec| spec.name == layer) {
-            return Err(Error::Usage(format!("--set {text}: {layer} is not among the layers of this run: add it to --layer")));
+            return Err(Error::Usage(format!(
+                "--set {text}: {layer} is not among the layers of this run: add it to --layer"
+            )));
         }
         let values = values.split(',').map(str::to_string).collect();
         Ok(Setting { layer: layer.into(), key: key.into(), values })
@@ -313,7 +328,8 @@ impl Outputs {
     fn open(run: &Run, runs: usize, input: &mut Input) -> Result<Outputs, Error> {
         if run.requests.is_some() || run.accesses.is_some() {
             if runs > 1 {
-                let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
+                let message =
+                    format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
                 return Err(Error::Usage(message));
             }
             if let Input::Trace(trace) = input

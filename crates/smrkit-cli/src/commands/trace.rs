@@ -18,7 +18,30 @@ use crate::report::figures::{self, Format};
 use crate::report::target::Folder;
 use crate::report::trace_info;
 
+const EXAMPLES: &str = "\
+Examples:
+  smrkit trace head trace.csv.zst
+  smrkit trace info trace.csv.zst --figures figures
+  smrkit trace convert trace.csv.zst trace.parquet";
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  smrkit trace info trace.csv.zst
+  smrkit trace info trace.csv --json
+  zcat trace.csv.gz | smrkit trace info -";
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  smrkit trace convert trace.csv.zst trace.parquet
+  smrkit trace convert unordered.csv ordered.parquet --sort";
+
+const HEAD_EXAMPLES: &str = "\
+Examples:
+  smrkit trace head trace.csv
+  smrkit trace head table.txt -n 3 --format csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
+
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Trace {
     #[command(subcommand)]
     what: What,
@@ -48,6 +71,7 @@ struct Input {
 }
 
 #[derive(Args)]
+#[command(after_help = INFO_EXAMPLES)]
 struct Info {
     #[command(flatten)]
     input: Input,
@@ -66,6 +90,7 @@ struct Info {
 }
 
 #[derive(Args)]
+#[command(after_help = CONVERT_EXAMPLES)]
 struct Convert {
     #[command(flatten)]
     input: Input,
@@ -77,6 +102,7 @@ struct Convert {
 }
 
 #[derive(Args)]
+#[command(after_help = HEAD_EXAMPLES)]
 struct Head {
     #[command(flatten)]
     input: Input,
@@ -208,11 +234,24 @@ impl Head {
         if self.json {
             print_json(&rows.iter().map(|request| row_json(request, volume(request))).collect::<Vec<_>>())?;
         } else {
-            let mut text = format!("format {}\n{:>16}  {:>6}  {:<8}  {:>14}  {:>9}\n", reader.format(), "time s", "volume", "op", "LBA", "sectors");
+            let mut text = format!(
+                "format {}\n{:>16}  {:>6}  {:<8}  {:>14}  {:>9}\n",
+                reader.format(),
+                "time s",
+                "volume",
+                "op",
+                "LBA",
+                "sectors"
+            );
             for request in &rows {
                 let time = format!("{:.6}", request.time.as_secs());
                 let op = op_name(request.op);
-                text += &format!("{time:>16}  {:>6}  {op:<8}  {:>14}  {:>9}\n", volume(request), request.lba, request.sectors);
+                text += &format!(
+                    "{time:>16}  {:>6}  {op:<8}  {:>14}  {:>9}\n",
+                    volume(request),
+                    request.lba,
+                    request.sectors
+                );
             }
             print(text)?;
         }
@@ -238,12 +277,20 @@ fn row_json(request: &Request, volume: u64) -> serde_json::Value {
 /// What the trace made necessary is said once, on standard error.
 pub fn warn(notes: TraceNotes) {
     let said = [
-        (notes.skipped_rows, "malformed rows were left out"),
-        (notes.unaligned_rows, "rows were not aligned to 512 bytes; their offsets were rounded down, their ends up"),
-        (notes.out_of_order_rows, "rows have a time before the row above them"),
+        (notes.skipped_rows, "malformed row was left out", "malformed rows were left out"),
+        (
+            notes.unaligned_rows,
+            "row was not aligned to 512 bytes; its offset was rounded down, its end up",
+            "rows were not aligned to 512 bytes; their offsets were rounded down, their ends up",
+        ),
+        (
+            notes.out_of_order_rows,
+            "row has a time before the row above it",
+            "rows have a time before the row above them",
+        ),
     ];
-    for (count, what) in said.into_iter().filter(|(count, _)| *count > 0) {
-        eprintln!("smrkit: warning: {count} {what}");
+    for (count, one, several) in said.into_iter().filter(|(count, ..)| *count > 0) {
+        eprintln!("smrkit: warning: {count} {}", if count == 1 { one } else { several });
     }
 }
 

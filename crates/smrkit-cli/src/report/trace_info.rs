@@ -41,8 +41,7 @@ pub fn json(path: &Path, trace: &Trace, info: &TraceInfo) -> Result<Value, Error
 
 /// What is read and written.
 fn mix(info: &TraceInfo) -> Grid {
-    let mut grid =
-        Grid::new(["", "requests", "share", "bytes", "distinct", "mean size", "median", "99 %", "largest"]);
+    let mut grid = Grid::new(["", "requests", "share", "bytes", "distinct", "mean size", "median", "99 %", "largest"]);
     let footprint = info.footprint;
     let rows = [
         ("reads", info.reads, info.read_bytes, footprint.read_sectors, &info.read_sizes),

@@ -52,6 +52,8 @@ pub struct Settings {
     pub prefill: Prefill,
     /// Requests served before counting begins.
     pub warmup: u64,
+    /// The run ends with the first request that arrives this long after counting began; it is not served.
+    pub until: Option<Nanos>,
     /// Take addresses modulo the capacity.
     pub fold: bool,
     /// Verify every read.
@@ -70,6 +72,7 @@ impl Default for Settings {
             queue: Queue::Fcfs,
             prefill: Prefill::None,
             warmup: 0,
+            until: None,
             fold: false,
             check: false,
             seed: 1,
@@ -122,6 +125,7 @@ impl Settings {
                 Prefill::Random(share) => format!("random:{share}"),
             },
             warmup: self.warmup,
+            until_ns: self.until.map(|until| until.0),
             fold: self.fold,
             check: self.check,
         }

@@ -74,20 +74,23 @@ fn course(outcome: &Outcome) -> String {
     let before = rate(verdict.rate_before_bytes_per_s);
     let (Some(at_s), Some(after)) = (verdict.cache_full_at_s, verdict.rate_after_bytes_per_s) else {
         let why = match outcome.capacity.cache_sectors {
-            _ if outcome.layer == BASELINE => "A conventional disk",
-            0 => "Nothing had to be rewritten",
-            _ => "The cache never fills",
+            _ if outcome.layer == BASELINE => "The conventional disk",
+            0 => "No request waits for rewriting",
+            _ => "No request waits for cleaning",
         };
         return format!("{why}: {before} throughout.");
     };
     let when = Nanos::from_secs(at_s);
     let after = rate(after);
-    match outcome.capacity.cache_sectors {
-        0 => format!("Writes wait for rewriting from {when} on: {before} before, {after} from then on."),
-        _ => {
-            format!("Fast until {when}, then a write first waits for cleaning: {before} before, {after} from then on.")
-        }
-    }
+    let what = match outcome.capacity.cache_sectors {
+        0 => "what lies behind them is rewritten",
+        _ => "the persistent cache is cleaned",
+    };
+    let total = match outcome.slowdown {
+        Some(slowdown) => format!(", {slowdown:.2} times as long as a conventional disk in all"),
+        None => String::new(),
+    };
+    format!("From {when} on requests wait while {what}: {before} before, {after} from then on{total}.")
 }
 
 /// How many requests pass the common timeouts, and how that compares.

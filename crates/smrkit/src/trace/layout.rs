@@ -253,6 +253,10 @@ impl Source for Laid {
         }
     }
 
+    fn name(&self) -> PathBuf {
+        self.path.clone()
+    }
+
     fn progress(&self) -> Progress {
         self.trace.progress()
     }

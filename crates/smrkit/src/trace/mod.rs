@@ -132,7 +132,9 @@ impl Trace {
                 let format = recognised(&stream)?;
                 (format.name, format.open(stream, skip).ok_or_else(|| unknown(&path))?)
             }
-            Choice::Recognise | Choice::Parquet if is_file => ("parquet", Box::new(columns::Columns::open(&path, options.sha256)?)),
+            Choice::Recognise | Choice::Parquet if is_file => {
+                ("parquet", Box::new(columns::Columns::open(&path, options.sha256)?))
+            }
             Choice::Recognise | Choice::Parquet => {
                 let message = "Parquet is read from a file only: save it, and give its path";
                 return Err(Error::input(path, message));
