@@ -8,7 +8,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::run::Run as Runs;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
-use smrkit::layer::{self, LAYERS, LayerSpec, Parameters};
+use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::quantity::{parse_bytes, parse_duration, parse_share};
 use smrkit::stats::outcome::{Outcomes, TraceNotes};
 use smrkit::trace::{OpenOptions, VolumeChoice};
@@ -46,7 +46,7 @@ pub struct Run {
     /// A drive that comes with smrkit (see smrkit drives), or a drive file.
     #[arg(long, default_value = DEFAULT_DRIVE)]
     drive: String,
-    /// Layers, with commas between (see smrkit layers) [default: all].
+    /// Layers, with commas between (see smrkit layers) [default: all; with --check all but in-place].
     #[arg(long, value_delimiter = ',')]
     layer: Vec<String>,
     /// A trace file, in any format that trace info recognises; - is standard input.
@@ -197,6 +197,7 @@ impl Run {
             },
             prefill: self.prefill,
             warmup: self.warmup,
+            until: None,
             fold: self.fold,
             check: self.check,
             seed: self.seed,
@@ -217,7 +218,8 @@ impl Run {
     /// The layers, each with every combination of the parameters set for it.
     fn plans(&self) -> Result<Vec<(&'static LayerSpec, Parameters)>, Error> {
         let layers: Vec<&LayerSpec> = match self.layer.as_slice() {
-            [] => LAYERS.iter().collect(),
+            // The baseline knows nothing of shingling: a check would end with its first overwrite.
+            [] => LAYERS.iter().filter(|spec| !(self.check && spec.name == BASELINE)).collect(),
             names => names.iter().map(|name| layer::find(name.trim())).collect::<Result<_, _>>()?,
         };
         let set = self.set.iter().map(|text| Setting::parse(text, &layers)).collect::<Result<Vec<_>, _>>()?;

@@ -10,6 +10,8 @@ mod queue;
 pub mod run;
 pub mod settings;
 pub mod shadow;
+#[cfg(test)]
+mod tests;
 
 use crate::device::Device;
 use crate::error::{DiskResult, Error};
@@ -89,18 +91,15 @@ impl<'a, D: Device> Engine<'a, D> {
         self.arrivals = Arrivals::new(&self.settings, self.device.now());
         let mut waiting = Waiting::new(self.settings.queue, self.settings.depth);
         let mut batch = Vec::new();
-        while go_on {
+        'requests: while go_on {
             source.fill(&mut batch)?;
             if batch.is_empty() {
                 break;
             }
             for request in &mut batch {
                 self.admit(request, source)?;
-                if self.settings.queue == Queue::Fcfs {
-                    let arrival = self.arrivals.next(request.time);
-                    self.serve(request, arrival)?;
-                } else {
-                    self.enqueue(request, &mut waiting)?;
+                if !self.take(request, &mut waiting)? {
+                    break 'requests;
                 }
             }
             go_on = self.observer.go_on(source.progress(), self.answered);
@@ -159,15 +158,28 @@ impl<'a, D: Device> Engine<'a, D> {
         Error::input(source.name(), message)
     }
 
-    fn enqueue(&mut self, request: &Request, waiting: &mut Waiting) -> Result<(), Error> {
-        if waiting.is_full()
+    /// Serves a request, or has it wait. Returns `false` if it came after the time that the run was given.
+    #[inline]
+    fn take(&mut self, request: &Request, waiting: &mut Waiting) -> Result<bool, Error> {
+        let queued = self.settings.queue != Queue::Fcfs;
+        if queued
+            && waiting.is_full()
             && let Some((next, arrival)) = waiting.pick(&self.device)
         {
             self.serve(&next, arrival)?;
         }
         let arrival = self.arrivals.next(request.time);
-        waiting.push(*request, arrival, &self.device);
-        Ok(())
+        if let Some(until) = self.settings.until
+            && arrival.since(self.counts.begin) >= until
+            && self.answered >= self.settings.warmup
+        {
+            return Ok(false);
+        }
+        match queued {
+            true => waiting.push(*request, arrival, &self.device),
+            false => self.serve(request, arrival)?,
+        }
+        Ok(true)
     }
 
     #[inline]

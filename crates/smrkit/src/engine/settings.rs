@@ -31,7 +31,8 @@ pub enum Prefill {
     None,
     /// Every LBA written once, in order.
     Sequential,
-    /// Random 4 KiB writes until this share of the persistent cache is in use (of the capacity, where there is none).
+    /// Random 4 KiB writes until this share of the persistent cache is in use; where there is none, random 1 MiB writes,
+    /// as many as make up this share of the disk.
     Random(f64),
 }
 
@@ -52,6 +53,8 @@ pub struct Settings {
     pub prefill: Prefill,
     /// Requests served before counting begins.
     pub warmup: u64,
+    /// The run ends with the first request that arrives this long after counting began; it is not served.
+    pub until: Option<Nanos>,
     /// Take addresses modulo the capacity.
     pub fold: bool,
     /// Verify every read.
@@ -70,6 +73,7 @@ impl Default for Settings {
             queue: Queue::Fcfs,
             prefill: Prefill::None,
             warmup: 0,
+            until: None,
             fold: false,
             check: false,
             seed: 1,
@@ -122,6 +126,7 @@ impl Settings {
                 Prefill::Random(share) => format!("random:{share}"),
             },
             warmup: self.warmup,
+            until_ns: self.until.map(|until| until.0),
             fold: self.fold,
             check: self.check,
         }

@@ -118,6 +118,8 @@ pub struct EngineSettings {
     pub prefill: String,
     /// Requests served before counting began.
     pub warmup: u64,
+    /// The time that the run was given, from the beginning of counting; null without a limit.
+    pub until_ns: Option<u64>,
     /// Whether addresses were taken modulo the capacity.
     pub fold: bool,
     /// Whether every read was verified.
