@@ -248,28 +248,49 @@ impl Run {
     }
 }
 
+/// Doublings from one sector beyond which no drive is tried.
+const DOUBLINGS: u32 = 40;
+
 /// The drive in the smallest size (to one part in a hundred) on which every layer offers `host_sectors`.
 fn fit(drive: &Drive, plans: &[(&'static LayerSpec, Parameters)], host_sectors: u64) -> Result<Drive, Error> {
-    let mut sectors = host_sectors.max(1);
-    for _ in 0..64 {
-        let sized = drive.clone().with_capacity(sectors)?;
-        let offered = plans.iter().map(|(spec, parameters)| match (spec.build)(&sized, parameters) {
-            Ok(layer) => Ok(Some(layer.capacity().host_sectors)),
-            Err(Error::Impossible(_)) => Ok(None),
-            Err(other) => Err(other),
-        });
-        let offered = offered.collect::<Result<Option<Vec<u64>>, Error>>()?;
-        match offered.and_then(|offered| offered.into_iter().min()) {
-            Some(least) if least >= host_sectors => return Ok(sized),
-            Some(least) => sectors += (host_sectors - least).max(sectors / 100).min(sectors),
-            // Too small for a layer to be laid out at all.
-            None => sectors = sectors.saturating_mul(2),
+    let (mut too_small, mut enough) = (0, host_sectors.max(1));
+    let mut fitting = sized_for(drive, plans, enough, host_sectors)?;
+    while fitting.is_none() {
+        if enough >= 1 << DOUBLINGS {
+            return Err(Error::Impossible(format!(
+                "no size of {} lets every layer offer {host_sectors} sectors: give --capacity SIZE",
+                drive.name
+            )));
+        }
+        (too_small, enough) = (enough, enough * 2);
+        fitting = sized_for(drive, plans, enough, host_sectors)?;
+    }
+    while too_small > 0 && enough - too_small > enough / 100 {
+        let middle = too_small + (enough - too_small) / 2;
+        match sized_for(drive, plans, middle, host_sectors)? {
+            None => too_small = middle,
+            better => (enough, fitting) = (middle, better),
         }
     }
-    Err(Error::Impossible(format!(
-        "no size of {} lets every layer offer {host_sectors} sectors: give --capacity SIZE",
-        drive.name
-    )))
+    Ok(fitting.expect("found above"))
+}
+
+/// The drive with `sectors`, if every layer offers `host_sectors` on it.
+fn sized_for(
+    drive: &Drive,
+    plans: &[(&'static LayerSpec, Parameters)],
+    sectors: u64,
+    host_sectors: u64,
+) -> Result<Option<Drive>, Error> {
+    let sized = drive.clone().with_capacity(sectors)?;
+    for (spec, parameters) in plans {
+        match (spec.build)(&sized, parameters) {
+            Ok(layer) if layer.capacity().host_sectors >= host_sectors => {}
+            Ok(_) | Err(Error::Impossible(_)) => return Ok(None),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(Some(sized))
 }
 
 fn workload(text: &str) -> Result<Workload, Error> {

@@ -27,12 +27,12 @@ fn a_layer_that_copes_passes_the_check() {
 
 #[test]
 fn unknown_names_exit_with_2_and_name_what_there_is() {
-    smrkit("run --layer nope").says(2, &["no layer is called 'nope'", "in-place, rmw, set-assoc"]);
+    smrkit("run --layer nope").says(2, &["no layer is called 'nope'", "in-place", "rmw", "set-assoc"]);
     smrkit("run --layer in-place,nope").says(2, &["'nope'"]);
     smrkit("run --drive nope").says(2, &["\"nope\"", "st5000as0011", "path of a drive file"]);
     smrkit("run --workload nope").says(2, &["nope", "random-write", "desktop"]);
     smrkit("run --workload random-write:cuont=1").says(2, &["cuont", "did you mean `count`"]);
-    smrkit("layers show nope").says(2, &["in-place, rmw, set-assoc"]);
+    smrkit("layers show nope").says(2, &["in-place", "rmw", "set-assoc"]);
     smrkit("drives show nope").says(2, &["st5000as0011"]);
     smrkit("nope").says(2, &["nope"]);
     smrkit("run --nope").says(2, &["--nope"]);
