@@ -10,11 +10,11 @@ use crate::output::{JsonTarget, print};
 use crate::report::figures::{self, Format};
 use crate::report::target::{Folder, Target};
 use crate::reproduce::study::Study;
-use crate::reproduce::{Scale, find};
+use crate::reproduce::{REPRODUCTIONS, Scale, find};
 
 #[derive(Args)]
 pub struct Reproduce {
-    /// What to reproduce: cassuto-cache, or all.
+    #[arg(help = known())]
     name: String,
     /// Shorter runs and fewer seeds: seconds instead of minutes, rougher verdicts.
     #[arg(long)]
@@ -34,6 +34,12 @@ pub struct Reproduce {
     /// The first seed; where several are run, those after it follow.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+/// The names that there are.
+fn known() -> String {
+    let names: Vec<&str> = REPRODUCTIONS.iter().map(|reproduction| reproduction.name).collect();
+    format!("What to reproduce: {}, or all", names.join(", "))
 }
 
 impl Reproduce {
