@@ -64,18 +64,29 @@ fn an_unknown_name_is_a_usage_error_that_lists_what_there_is() {
     assert!(message.contains("cassuto-cache") && message.contains("all"), "{message}");
 }
 
+/// Outputs are opened just before signals are watched; the whole takes seconds longer.
 #[cfg(unix)]
 #[test]
 fn an_interrupt_prints_what_there_is() {
     use std::process::Stdio;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
-    let child = command.args(["reproduce", "all"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    // The handler is in place well before this, and the whole takes much longer.
-    std::thread::sleep(std::time::Duration::from_millis(1500));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(130), "{text}");
-    assert!(text.contains("3.809") && text.contains("Interrupted"), "{text}");
+    use std::thread::sleep;
+    use std::time::Duration;
+    for signal in ["-INT", "-TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("report.html");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
+        command.args(["reproduce", "all", "--report"]).arg(&report);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        while !report.exists() {
+            sleep(Duration::from_millis(20));
+        }
+        sleep(Duration::from_millis(300));
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(130), "{signal}: {text}");
+        assert!(text.contains("3.809") && text.contains("Interrupted"), "{text}");
+        assert!(std::fs::read_to_string(&report).unwrap().contains("Interrupted"));
+    }
 }
