@@ -9,6 +9,7 @@ mod output;
 mod progress;
 mod records;
 mod report;
+mod reproduce;
 
 use std::process::ExitCode;
 

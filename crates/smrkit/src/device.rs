@@ -30,8 +30,8 @@ pub trait Device {
     /// The time to get the head there from where it is.
     fn positioning(&self, position: &Position) -> Nanos;
 
-    /// Sectors that a random prefill fills: the persistent cache, or all where there is none.
-    fn prefill_sectors(&self) -> u64;
+    /// Sectors of the persistent cache; 0 where there is none.
+    fn cache_sectors(&self) -> u64;
 
     /// When the last destaging or cleaning ended.
     fn cleaning_end(&self) -> Nanos;
@@ -109,11 +109,8 @@ impl Device for Single {
         self.disk.clock().estimate_at(position, self.disk.now())
     }
 
-    fn prefill_sectors(&self) -> u64 {
-        match self.layer.capacity().cache_sectors {
-            0 => self.host_sectors,
-            cache => cache,
-        }
+    fn cache_sectors(&self) -> u64 {
+        self.layer.capacity().cache_sectors
     }
 
     #[inline]

@@ -52,8 +52,8 @@ impl Device for Fake {
         let head = self.served.last().copied().unwrap_or(0);
         Nanos(u64::from(position.cylinder).abs_diff(head))
     }
-    fn prefill_sectors(&self) -> u64 {
-        1000
+    fn cache_sectors(&self) -> u64 {
+        0
     }
     fn cleaning_end(&self) -> Nanos {
         self.cleaning_end

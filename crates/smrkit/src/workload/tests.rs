@@ -263,7 +263,7 @@ fn cassuto_pc_collects_as_table_i_says() {
 fn more_cache_makes_fewer_collections_of_a_write_heavy_cassuto_pc() {
     let mut means = [0.0; 10];
     for seed in 1..6 {
-        let all = requests("cassuto-pc:write_share=0.5,span=276480M", CASSUTO_SECTORS, seed);
+        let all = requests("cassuto-pc:write_share=0.5,span=273408M", CASSUTO_SECTORS, seed);
         assert_eq!(writes(&all), 255_450);
         (1..=10).for_each(|p| means[p as usize - 1] += collections(&all, p).1 as f64 / 5.0);
     }

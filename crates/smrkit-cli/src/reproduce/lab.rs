@@ -1,0 +1,145 @@
+//! Makes the runs of all items: one thread a run, all cores, one bar.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use smrkit::drive::Drive;
+use smrkit::engine::Observer;
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::error::Error;
+use smrkit::layer::{self, Parameters};
+use smrkit::request::{Progress, Source};
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::units::Nanos;
+use smrkit::workload::Workload;
+
+use crate::interrupt::Interrupt;
+use crate::progress::{Bar, Part};
+
+/// Makes requests for a host of so many sectors, by a seed.
+pub type Maker = dyn Fn(u64, u64) -> Result<Box<dyn Source>, Error> + Send + Sync;
+
+/// Where a run's requests come from.
+pub enum Requests {
+    /// A workload's short form.
+    Workload(String),
+    /// What no workload offers.
+    Made(Box<Maker>),
+}
+
+/// A run to be made.
+pub struct Plan {
+    drive: Drive,
+    layer: &'static str,
+    set: Vec<(String, String)>,
+    requests: Requests,
+    settings: Settings,
+    window: Option<Nanos>,
+}
+
+impl Plan {
+    /// `requests` on `layer`, with its defaults.
+    pub fn new(drive: &Drive, layer: &'static str, requests: Requests, seed: u64) -> Plan {
+        let settings = Settings { seed, ..Settings::default() };
+        Plan { drive: drive.clone(), layer, set: Vec::new(), requests, settings, window: None }
+    }
+
+    /// A workload in its short form on `layer`.
+    pub fn workload(drive: &Drive, layer: &'static str, workload: impl Into<String>, seed: u64) -> Plan {
+        Plan::new(drive, layer, Requests::Workload(workload.into()), seed)
+    }
+
+    /// Sets a parameter of the layer.
+    pub fn set(mut self, key: &str, value: impl ToString) -> Plan {
+        self.set.push((key.into(), value.to_string()));
+        self
+    }
+
+    /// The state before.
+    pub fn prefill(mut self, prefill: Prefill) -> Plan {
+        self.settings.prefill = prefill;
+        self
+    }
+
+    /// Requests that are not counted.
+    pub fn warmup(mut self, requests: u64) -> Plan {
+        self.settings.warmup = requests;
+        self
+    }
+
+    /// Ends after so much time, whose course is kept in windows of exactly `window`.
+    pub fn until(mut self, until: Nanos, window: Nanos) -> Plan {
+        self.settings.until = Some(until);
+        self.window = Some(window);
+        self
+    }
+
+    fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+        let spec = layer::find(self.layer)?;
+        let parameters = Parameters::resolve(self.layer, spec.parameters, &self.set)?;
+        let run = Run { drive: &self.drive, layer: spec, parameters, settings: self.settings };
+        let (host_sectors, seed) = (run.host_sectors()?, self.settings.seed);
+        let mut source = match &self.requests {
+            Requests::Workload(text) => Workload::parse(text)?.source(host_sectors, seed)?,
+            Requests::Made(make) => make(host_sectors, seed)?,
+        };
+        let timeline = match self.window {
+            Some(window) => TimelineBuilder::fixed(window),
+            None => TimelineBuilder::growing(WINDOW_FIRST),
+        };
+        run.execute(source.as_mut(), observer, None, timeline)
+    }
+}
+
+/// Makes the runs; what an interrupt left undone is `None`.
+pub fn make(plans: &[&Plan], interrupt: &Interrupt, what: &str) -> Result<Vec<Option<Outcome>>, Error> {
+    let bar = Bar::new(plans.len(), what);
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = plans.iter().map(|_| Mutex::new(None)).collect();
+    let failed = Interrupt::default();
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(plans.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(plan) = plans.get(at).filter(|_| !interrupt.is_set() && !failed.is_set()) else { break };
+                    let mut watch = Watch { part: bar.part(), interrupt, failed: &failed, said: Instant::now() };
+                    let result = plan.execute(&mut watch);
+                    if result.is_err() {
+                        failed.set();
+                    }
+                    *results[at].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(result);
+                }
+            });
+        }
+    });
+    bar.clear();
+    let whole = |outcome: &Outcome| !outcome.interrupted;
+    let take = |result: Mutex<Option<Result<Outcome, Error>>>| {
+        let result = result.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        result.transpose().map(|outcome| outcome.filter(whole))
+    };
+    results.into_iter().map(take).collect()
+}
+
+/// Watches one run for the terminal and for the interrupt.
+struct Watch<'a> {
+    part: Part,
+    interrupt: &'a Interrupt,
+    failed: &'a Interrupt,
+    said: Instant,
+}
+
+impl Observer for Watch<'_> {
+    fn go_on(&mut self, progress: Progress, _requests: u64) -> bool {
+        if self.said.elapsed() > Duration::from_millis(200) {
+            self.said = Instant::now();
+            self.part.show(progress);
+        }
+        !self.interrupt.is_set() && !self.failed.is_set()
+    }
+}

@@ -1,0 +1,92 @@
+//! Papers reproduced: each figure or table is an item, whose rows stand beside the paper's own numbers.
+//!
+//! To add a paper, write its items in a folder of its own and add a line to [`REPRODUCTIONS`].
+
+mod cassuto_cache;
+pub mod lab;
+pub mod row;
+pub mod study;
+
+use smrkit::error::Error;
+use smrkit::stats::outcome::Outcome;
+
+use crate::report::figure::Figure;
+use lab::Plan;
+use row::Row;
+
+/// A paper's figures and tables.
+pub struct Reproduction {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The paper.
+    pub paper: &'static str,
+    /// What is reproduced, in one sentence.
+    pub summary: &'static str,
+    /// The items, in the paper's order.
+    pub items: fn(&Scale) -> Result<Vec<Item>, Error>,
+    /// What the paper leaves open or contradicts, a line each.
+    pub open: &'static [&'static str],
+}
+
+/// Every reproduction.
+pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION];
+
+/// How much is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Shorter runs and fewer seeds.
+    pub quick: bool,
+    /// The first seed.
+    pub seed: u64,
+}
+
+impl Scale {
+    /// `full`, or `quick` where that was asked for.
+    pub fn pick<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// So many seeds, from the first one on.
+    pub fn seeds(&self, full: u64, quick: u64) -> impl Iterator<Item = u64> + use<> {
+        let first = self.seed;
+        (0..self.pick(full, quick)).map(move |i| first.wrapping_add(i))
+    }
+}
+
+/// A figure or table: what must be run, and what is shown of it.
+pub struct Item {
+    /// Its heading.
+    pub heading: &'static str,
+    /// The runs.
+    pub plans: Vec<Plan>,
+    /// What is shown of their outcomes, which come in the order of the runs.
+    pub show: Box<dyn FnOnce(&[Outcome]) -> Shown>,
+}
+
+impl Item {
+    /// An item of these runs.
+    pub fn new(heading: &'static str, plans: Vec<Plan>, show: impl FnOnce(&[Outcome]) -> Shown + 'static) -> Item {
+        Item { heading, plans, show: Box::new(show) }
+    }
+}
+
+/// What is shown of an item.
+#[derive(Default)]
+pub struct Shown {
+    /// What was run, in a few sentences.
+    pub text: Vec<String>,
+    /// The paper's numbers and ours.
+    pub rows: Vec<Row>,
+    /// Its figure, where it has one.
+    pub figure: Option<Figure>,
+}
+
+/// The reproductions that `name` stands for: one, or `all`.
+pub fn find(name: &str) -> Result<Vec<&'static Reproduction>, Error> {
+    let found: Vec<_> = REPRODUCTIONS.iter().filter(|r| name == "all" || r.name == name).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let known: String = REPRODUCTIONS.iter().map(|r| format!("\n  {}: {}; {}", r.name, r.paper, r.summary)).collect();
+    Err(Error::Usage(format!("nothing to reproduce is called '{name}': there are{known}\n  all: all of them")))
+}

@@ -1,0 +1,214 @@
+//! A number of the paper and ours beside it, with a verdict and its reason.
+
+use serde::Serialize;
+
+use crate::report::format;
+
+/// One comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What is compared.
+    pub item: String,
+    /// What the paper says.
+    pub paper: Value,
+    /// What comes out here.
+    pub ours: Value,
+    /// The unit of both.
+    pub unit: &'static str,
+    /// Whether they agree.
+    pub verdict: Verdict,
+    /// By which measure, and why.
+    pub reason: String,
+}
+
+/// A number, or words.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A count.
+    Count(u64),
+    /// A number.
+    Number(f64),
+    /// Words.
+    Text(String),
+    /// Not given.
+    None,
+}
+
+/// Whether two values agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Within the stated measure.
+    Agree,
+    /// Not within it.
+    Differs,
+    /// No measure would be fair.
+    NotComparable,
+}
+
+impl Verdict {
+    /// As it is written in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Agree => "agree",
+            Verdict::Differs => "differs",
+            Verdict::NotComparable => "not-comparable",
+        }
+    }
+
+    fn of(agrees: bool) -> Verdict {
+        if agrees { Verdict::Agree } else { Verdict::Differs }
+    }
+}
+
+impl Value {
+    /// For people: counts in full, other numbers with the digits that count.
+    pub fn text(&self) -> String {
+        match self {
+            Value::Count(value) => format::count(*value),
+            Value::Number(value) if value.abs() >= 100.0 => {
+                let whole = format::count(value.abs().trunc() as u64);
+                let rest = format!("{:.2}", value.abs().fract());
+                let sign = if *value < 0.0 { "-" } else { "" };
+                match rest.as_str() {
+                    "0.00" | "1.00" => format!("{sign}{}", format::count(value.abs().round() as u64)),
+                    rest => format!("{sign}{whole}{}", rest[1..].trim_end_matches('0')),
+                }
+            }
+            Value::Number(value) => {
+                let text = format!("{value:.3}");
+                text.trim_end_matches('0').trim_end_matches('.').to_string()
+            }
+            Value::Text(text) => text.clone(),
+            Value::None => format::NONE.into(),
+        }
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Value {
+        Value::Count(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Number(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl Row {
+    /// Agrees if `holds`; `reason` says by which measure.
+    pub fn holds(
+        item: impl Into<String>,
+        paper: impl Into<Value>,
+        ours: impl Into<Value>,
+        unit: &'static str,
+        holds: bool,
+        reason: impl Into<String>,
+    ) -> Row {
+        let verdict = Verdict::of(holds);
+        Row { item: item.into(), paper: paper.into(), ours: ours.into(), unit, verdict, reason: reason.into() }
+    }
+
+    /// A value that no number of the paper can stand beside; `reason` says why.
+    pub fn not_comparable(item: &str, ours: impl Into<Value>, unit: &'static str, reason: &str) -> Row {
+        let verdict = Verdict::NotComparable;
+        Row { item: item.into(), paper: Value::None, ours: ours.into(), unit, verdict, reason: reason.into() }
+    }
+
+    /// Agrees if both are the same number.
+    pub fn exact(item: &str, paper: u64, ours: u64, unit: &'static str, reason: &str) -> Row {
+        Row::holds(item, paper, ours, unit, paper == ours, reason)
+    }
+
+    /// Agrees if `ours`, cut or rounded to the digits that the paper prints, is the paper's number.
+    pub fn printed(item: &str, paper: f64, decimals: i32, ours: f64, unit: &'static str, reason: &str) -> Row {
+        let scale = 10f64.powi(decimals);
+        let same = |digits: f64| (digits - paper * scale).abs() < 1e-6;
+        let agrees = same((ours * scale).round()) || same((ours * scale).trunc());
+        Row::holds(item, paper, ours, unit, agrees, reason)
+    }
+
+    /// Agrees within `percent` of the paper's number.
+    pub fn near(item: &str, paper: Value, ours: f64, unit: &'static str, percent: f64, reason: &str) -> Row {
+        let expected = match paper {
+            Value::Count(value) => value as f64,
+            Value::Number(value) => value,
+            Value::Text(_) | Value::None => f64::NAN,
+        };
+        let off = 100.0 * (ours / expected - 1.0);
+        let agrees = off.abs() <= percent;
+        let decimals = if percent < 0.1 { 3 } else { 1 };
+        let measure = match (ours == expected, agrees) {
+            (true, _) => "equal".into(),
+            (_, true) => format!("{off:+.decimals$} %, within {percent} %"),
+            (_, false) => format!("{off:+.decimals$} %, more than {percent} %"),
+        };
+        Row::holds(item, paper, ours, unit, agrees, join(&measure, reason))
+    }
+}
+
+fn join(measure: &str, reason: &str) -> String {
+    if reason.is_empty() { measure.into() } else { format!("{measure}; {reason}") }
+}
+
+/// The mean of some numbers, and their range in words.
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// How many, and from where to where.
+    pub range: String,
+}
+
+impl Spread {
+    /// Of one number a seed.
+    pub fn of(values: impl Iterator<Item = f64>) -> Spread {
+        let values: Vec<f64> = values.collect();
+        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let [from, to] = [low, high].map(format::short);
+        let range = match values.len() {
+            0 | 1 => "one seed".into(),
+            n if from == to => format!("{n} seeds alike"),
+            n => format!("{n} seeds: {from} to {to}"),
+        };
+        Spread { mean, range }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_the_digits_that_a_paper_prints() {
+        let shown = [623.24, 2172.81, 3.486, 0.5, 12_500.0, 199.999, -150.25].map(|v| Value::Number(v).text());
+        assert_eq!(shown, ["623.24", "2,172.81", "3.486", "0.5", "12,500", "200", "-150.25"]);
+    }
+
+    #[test]
+    fn verdicts_follow_their_measure() {
+        let verdict = |ours| Row::near("", Value::Number(100.0), ours, "", 5.0, "").verdict;
+        assert_eq!([95.1, 104.9, 94.9, f64::NAN].map(verdict), {
+            use Verdict::{Agree, Differs};
+            [Agree, Agree, Differs, Differs]
+        });
+        let printed = |ours| Row::printed("", 3.48, 2, ours, "", "").verdict == Verdict::Agree;
+        assert_eq!([3.486, 3.478, 3.474, 3.491].map(printed), [true, true, false, false]);
+    }
+}

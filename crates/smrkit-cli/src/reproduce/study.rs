@@ -1,0 +1,189 @@
+//! What was reproduced, for people, for scripts, and as a page.
+
+use serde::Serialize;
+use smrkit::error::Error;
+
+use super::row::{Row, Verdict};
+use super::{Item, Reproduction, Scale, Shown, lab};
+use crate::exit::{COMMIT, VERSION};
+use crate::interrupt::Interrupt;
+use crate::report::figure::Figure;
+use crate::report::html::{self, Section};
+use crate::report::table::Grid;
+
+/// Columns of a terminal that paragraphs fit into.
+const WIDTH: usize = 118;
+
+/// The result of one or more reproductions.
+pub struct Study {
+    scale: Scale,
+    parts: Vec<Part>,
+    /// Whether an interrupt left something undone.
+    pub interrupted: bool,
+}
+
+struct Part {
+    of: &'static Reproduction,
+    items: Vec<(&'static str, Shown)>,
+}
+
+/// `--json`
+#[derive(Serialize)]
+pub struct Record<'a> {
+    schema: u32,
+    version: &'a str,
+    commit: Option<&'a str>,
+    seed: u64,
+    quick: bool,
+    interrupted: bool,
+    rows: Vec<NamedRow<'a>>,
+}
+
+#[derive(Serialize)]
+struct NamedRow<'a> {
+    reproduction: &'a str,
+    #[serde(flatten)]
+    row: &'a Row,
+}
+
+impl Study {
+    /// Makes every run of `chosen`, and compares.
+    pub fn make(chosen: &[&'static Reproduction], scale: Scale, interrupt: &Interrupt) -> Result<Study, Error> {
+        let items: Vec<Vec<Item>> = chosen.iter().map(|of| (of.items)(&scale)).collect::<Result<_, _>>()?;
+        let plans: Vec<&lab::Plan> = items.iter().flatten().flat_map(|item| &item.plans).collect();
+        let mut outcomes = lab::make(&plans, interrupt, "reproducing")?.into_iter();
+        let mut interrupted = false;
+        let mut show = |item: Item| {
+            let runs = item.plans.len();
+            let done: Vec<_> = outcomes.by_ref().take(runs).flatten().collect();
+            if done.len() == runs {
+                return (item.heading, (item.show)(&done));
+            }
+            interrupted = true;
+            let text =
+                vec![format!("Interrupted: {} of {runs} runs were made, so nothing is compared here.", done.len())];
+            (item.heading, Shown { text, ..Shown::default() })
+        };
+        let mut parts = Vec::new();
+        for (of, items) in chosen.iter().zip(items) {
+            parts.push(Part { of, items: items.into_iter().map(&mut show).collect() });
+        }
+        Ok(Study { scale, parts, interrupted })
+    }
+
+    /// For scripts.
+    pub fn record(&self) -> Record<'_> {
+        let rows = self.rows().map(|(reproduction, row)| NamedRow { reproduction, row }).collect();
+        Record {
+            schema: 1,
+            version: VERSION,
+            commit: COMMIT,
+            seed: self.scale.seed,
+            quick: self.scale.quick,
+            interrupted: self.interrupted,
+            rows,
+        }
+    }
+
+    /// The figures of all items.
+    pub fn figures(&self) -> impl Iterator<Item = &Figure> {
+        self.parts.iter().flat_map(|part| &part.items).filter_map(|(_, shown)| shown.figure.as_ref())
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = self.summary().join("\n") + "\n";
+        for part in &self.parts {
+            out += &format!("\n{}\n{}\n", part.of.paper, "═".repeat(part.of.paper.chars().count()));
+            for (heading, shown) in &part.items {
+                out += &format!("\n{heading}\n");
+                out += &shown.text.iter().map(|text| wrapped("", text)).collect::<String>();
+                if !shown.rows.is_empty() {
+                    out += &format!("\n{}\n", grid(&shown.rows).text());
+                }
+            }
+            out += "\nWhat the paper leaves open, or contradicts\n";
+            out += &part.of.open.iter().map(|line| wrapped("- ", line)).collect::<String>();
+        }
+        out
+    }
+
+    /// As a page that opens offline.
+    pub fn page(&self) -> String {
+        let mut sections = vec![Section { heading: "In short".into(), text: self.summary(), ..Section::default() }];
+        for part in &self.parts {
+            for (heading, shown) in &part.items {
+                let note = shown.figure.as_ref().map(|figure| figure.note.clone());
+                sections.push(Section {
+                    heading: heading.to_string(),
+                    text: shown.text.iter().cloned().chain(note).collect(),
+                    table: (!shown.rows.is_empty()).then(|| grid(&shown.rows)),
+                    figure: shown.figure.clone(),
+                });
+            }
+            let text = part.of.open.iter().map(|line| line.to_string()).collect();
+            let heading = "What the paper leaves open, or contradicts".into();
+            sections.push(Section { heading, text, ..Section::default() });
+        }
+        let papers: Vec<&str> = self.parts.iter().map(|part| part.of.paper).collect();
+        html::page(&format!("Reproduced: {}", papers.join("; ")), &sections)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&'static str, &Row)> {
+        let of_part = |part: &'_ Part| part.of.name;
+        self.parts.iter().flat_map(move |part| {
+            let name = of_part(part);
+            part.items.iter().flat_map(|(_, shown)| &shown.rows).map(move |row| (name, row))
+        })
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let count = |verdict| self.rows().filter(|(_, row)| row.verdict == verdict).count();
+        let mut lines = vec![format!(
+            "{} comparisons: {} agree, {} differ, {} are not comparable.",
+            self.rows().count(),
+            count(Verdict::Agree),
+            count(Verdict::Differs),
+            count(Verdict::NotComparable)
+        )];
+        if self.interrupted {
+            lines.push("Interrupted: what had been run until then follows.".into());
+        }
+        if self.scale.quick {
+            lines.push("Quick: fewer seeds and shorter runs than without --quick; the verdicts are rougher.".into());
+        }
+        let build = COMMIT.map_or(String::new(), |commit| format!(" ({commit})"));
+        lines.push(format!("Seed {}, smrkit {VERSION}{build}.", self.scale.seed));
+        lines
+    }
+}
+
+/// A paragraph in lines that fit beside the tables; lines after the first are indented like the text after `mark`.
+fn wrapped(mark: &str, text: &str) -> String {
+    let (mut out, mut width) = (mark.to_string(), mark.chars().count());
+    for (i, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if i > 0 && width + 1 + length > WIDTH {
+            out += &format!("\n{:1$}", "", mark.chars().count());
+            width = mark.chars().count();
+        } else if i > 0 {
+            out.push(' ');
+            width += 1;
+        }
+        out += word;
+        width += length;
+    }
+    out + "\n"
+}
+
+fn grid(rows: &[Row]) -> Grid {
+    let mut grid = Grid::new(["item", "paper", "ours", "unit", "verdict", "by which measure, and why"]);
+    grid.rows = rows
+        .iter()
+        .map(|row| {
+            let (paper, ours) = (row.paper.text(), row.ours.text());
+            vec![row.item.clone(), paper, ours, row.unit.into(), row.verdict.name().into(), row.reason.clone()]
+        })
+        .collect();
+    grid
+}

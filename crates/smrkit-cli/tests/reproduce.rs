@@ -1,0 +1,81 @@
+//! `smrkit reproduce --quick`: rows, verdicts, files, exit codes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn smrkit(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_smrkit")).args(args).output().unwrap()
+}
+
+fn quick(folder: &Path) -> Value {
+    let (report, figures) = (folder.join("report.html"), folder.join("figures"));
+    let args = ["reproduce", "cassuto-cache", "--quick", "--json", "-", "--report", report.to_str().unwrap()];
+    let output = smrkit(&[&args[..], &["--figures", figures.to_str().unwrap()]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What differs from the paper, whatever the seed; each row says why.
+const DIFFERS: [&str; 4] = [
+    "4 KB writes, in time",
+    "7.46 µs: windows of 0 IOPS, regions of 10,000",
+    "cassuto-pc, in time",
+    "cassuto-pc, write overloading",
+];
+
+#[test]
+fn only_what_the_paper_itself_contradicts_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let result = quick(folder.path());
+    let rows = result["rows"].as_array().unwrap();
+    let mut by_verdict: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for row in rows {
+        let text = |key: &str| row[key].as_str().unwrap_or_else(|| panic!("{key} of {row}"));
+        assert!(!text("reason").is_empty() && row["unit"].is_string(), "{row}");
+        assert!(!row["ours"].is_null(), "{row}");
+        assert_eq!(row["paper"].is_null(), text("verdict") == "not-comparable", "{row}");
+        by_verdict.entry(text("verdict")).or_default().push(text("item"));
+    }
+    let mut differs = by_verdict["differs"].clone();
+    differs.sort_unstable();
+    assert_eq!(differs, DIFFERS);
+    assert_eq!(by_verdict["not-comparable"].len(), 3, "{by_verdict:?}");
+    assert!(by_verdict["agree"].len() >= 50, "{by_verdict:?}");
+    let number = |item: &str| rows.iter().find(|row| row["item"] == item).unwrap()["ours"].as_f64().unwrap();
+    assert_eq!(number("4 KB writes, in sectors moved"), 12_500.0);
+    assert!(number("4 µs: windows of 0 IOPS, regions of 50,000") > 60.0);
+    assert_eq!(number("4 µs: windows of 0 IOPS, regions of 10,000"), 0.0);
+    for figure in ["figure-5", "figures-6-to-8", "figure-9"] {
+        let path = folder.path().join(format!("figures/cassuto-cache-{figure}.svg"));
+        assert!(std::fs::read_to_string(&path).unwrap().contains("polyline"), "{path:?}");
+    }
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("623.24") && page.contains("not-comparable") && page.contains("leaves open"));
+}
+
+#[test]
+fn an_unknown_name_is_a_usage_error_that_lists_what_there_is() {
+    let output = smrkit(&["reproduce", "vguard-2"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("cassuto-cache") && message.contains("all"), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_prints_what_there_is() {
+    use std::process::Stdio;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
+    let child = command.args(["reproduce", "all"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // The handler is in place well before this, and the whole takes much longer.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{text}");
+    assert!(text.contains("3.809") && text.contains("Interrupted"), "{text}");
+}
