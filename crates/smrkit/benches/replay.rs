@@ -1,7 +1,7 @@
 //! Requests per CPU-second of whole runs, on one core, without data: `cargo bench -p smrkit --bench replay -- CASE …`.
 //!
 //! A case is printed as `case requests cpu_seconds map_mb memory_mb`, or as `skipped: reason`; `scripts/bench` reads
-//! this. `--export FOLDER` writes the CloudPhysics requests as others read them: oracleGeneral and CSV.
+//! this. `--export FOLDER` writes the CloudPhysics requests as others read them: oracleGeneral, CSV, zstd CSV.
 
 mod common;
 
@@ -24,7 +24,7 @@ use smrkit::workload::Workload;
 const REQUESTS: usize = 10_000_000;
 const DRIVE: &str = "st5000as0011";
 
-/// Name, layer, settings of the layer, requests.
+/// Name, layer, requests.
 const CASES: &[(&str, &str, Requests)] = &[
     ("in-place", "in-place", Requests::CloudPhysics(Queue::Fcfs)),
     ("set-assoc", "set-assoc", Requests::CloudPhysics(Queue::Fcfs)),
@@ -49,6 +49,7 @@ fn main() {
         if let Some(requests) = cloudphysics(REQUESTS) {
             write_oracle_general(&Path::new(folder).join("cloudphysics.oracleGeneral"), &requests);
             write_csv(&Path::new(folder).join("cloudphysics.csv"), &requests);
+            pack(&Path::new(folder).join("cloudphysics.csv"));
         }
         return;
     }
@@ -128,4 +129,10 @@ fn write_csv(path: &Path, requests: &[Request]) {
         writeln!(out, "{},cp,0,{op},{offset},{bytes},0", request.time.0 / 100).expect("room on the disk");
     }
     out.flush().expect("room on the disk");
+}
+
+/// Writes FILE.zst beside FILE.
+fn pack(path: &Path) {
+    let (from, to) = (File::open(path), File::create(path.with_extension("csv.zst")));
+    zstd::stream::copy_encode(from.expect("a file to read"), to.expect("a file to write"), 3).expect("room on the disk");
 }
