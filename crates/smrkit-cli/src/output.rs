@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use anyhow::Context;
 use serde::Serialize;
 use smrkit::error::Error;
 
@@ -11,9 +12,7 @@ use crate::report::target::Target;
 /// Prints to standard output; the error of a closed pipe ends the command quietly.
 pub fn print(text: impl AsRef<str>) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_ref().as_bytes())?;
-    out.flush()?;
-    Ok(())
+    out.write_all(text.as_ref().as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
 /// Prints `value` as JSON.

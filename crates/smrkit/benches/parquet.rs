@@ -1,12 +1,15 @@
-//! How fast our Parquet traces are written and read, and how small they are: the CloudPhysics sample repeated to 10^7
-//! requests, shifted in time. Figures are per second of CPU time, best of three.
+//! How fast our Parquet traces are written and read, how small they are, and how fast a trace's statistics are made: the
+//! CloudPhysics sample repeated to 10^7 requests, shifted in time. Figures are per second of CPU time, best of three.
 //!
 //! The sample is looked for in `$SMRKIT_TRACES`, then in `../shared/traces` beside the repository.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
-use smrkit::request::{Op, Request, Source};
+use smrkit::request::{InMemory, Op, Request, Source};
+use smrkit::stats::rows::{RequestRow, RequestRows};
+use smrkit::trace::info::{InfoSettings, TraceInfo};
 use smrkit::trace::parquet::{Meta, ParquetReader, ParquetWriter};
 use smrkit::units::{Lba, Nanos};
 
@@ -33,6 +36,19 @@ fn main() {
     assert_eq!(read_back, requests.len());
     println!("write: {:.1} M rows per CPU-second", requests.len() as f64 / write_s / 1e6);
     println!("read: {:.1} M rows per CPU-second", requests.len() as f64 / read_s / 1e6);
+    let rows_s = best_of_three(|| write_rows(&path, &requests));
+    println!(
+        "request rows: {:.1} ns a row, {:.2} bytes",
+        rows_s / ROWS as f64 * 1e9,
+        bytes_a_row(&path, requests.len())
+    );
+    let requests: Arc<[Request]> = requests.into();
+    let mut written_tracks = 0;
+    let info_s = best_of_three(|| {
+        let info = TraceInfo::of(&mut InMemory::new(requests.clone()), &InfoSettings::default()).expect("statistics");
+        written_tracks = info.written_tracks;
+    });
+    println!("statistics: {:.1} M rows per CPU-second, {written_tracks} tracks written", ROWS as f64 / info_s / 1e6);
 }
 
 fn write(path: &Path, requests: &[Request]) {
@@ -41,6 +57,20 @@ fn write(path: &Path, requests: &[Request]) {
         writer.write(batch).expect("write");
     }
     writer.finish().expect("finish");
+}
+
+/// One row a request: latencies of a drive-managed disk's kind, 10 ms and a part of a rotation.
+fn write_rows(path: &Path, requests: &[Request]) {
+    let mut rows = RequestRows::create(path).expect("create");
+    let mut end_ns = 0;
+    for (index, request) in requests.iter().enumerate() {
+        let index = index as u64;
+        let start_ns = request.time.0.max(end_ns);
+        end_ns = start_ns + 10_000_000 + index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 10_033_444;
+        let (lba, sectors, op, arrival_ns) = (request.lba.0, request.sectors, request.op, request.time.0);
+        rows.push(&RequestRow { index, source: 0, op, lba, sectors, arrival_ns, start_ns, end_ns }).expect("push");
+    }
+    rows.finish().expect("finish");
 }
 
 fn read(path: &Path) -> usize {

@@ -17,7 +17,7 @@ pub enum Error {
     #[error("{0}")]
     Impossible(String),
     /// Data damaged, stale or lost (exit code 5).
-    #[error("{0}")]
+    #[error(transparent)]
     Fault(#[from] Box<Fault>),
     /// A trace that was replayed as one volume shows a second one: not a fault, but a signal to the caller to scan the
     /// trace and start again (`trace::Laid::rescan`). It need not reach the user.

@@ -15,8 +15,14 @@ use crate::report::figure::{Axis, Series, Style};
 use crate::report::figures::line_figure;
 use crate::report::table::Grid;
 
+const EXAMPLES: &str = "\
+Examples:
+  smrkit drives
+  smrkit drives show st5000as0011 --figure seek.svg
+  smrkit drives show my-drive.toml";
+
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Drives {
     #[command(subcommand)]
     what: Option<What>,
@@ -73,7 +79,7 @@ impl Drives {
 
 fn list(drives: &[Drive]) -> String {
     let line = |drive: &Drive| {
-        let size = Bytes::of_sectors(drive.geometry.sectors());
+        let size = Bytes::of_sectors(drive.geometry.sectors()).to_string();
         format!("{:<16} {size:>9}  {:<10}  {}\n", drive.name, drive.clock.name(), drive.summary)
     };
     let lines: String = drives.iter().map(line).collect();
@@ -93,7 +99,7 @@ fn show(drive: &Drive) -> String {
         geometry.longest_track()
     );
     text += "Shingling, and the simpler forms derived from it (never more permissive):\n";
-    for (form, law) in forms(drive) {
+    for (form, law) in drive.forms() {
         text += &format!("  {:<10} {}\n", form.name(), in_words(&law));
     }
     let mut grid = Grid::new(["value", "", "source"]);
@@ -117,23 +123,17 @@ fn shorten(value: &str) -> String {
     }
 }
 
-fn forms(drive: &Drive) -> Vec<(Form, Interference)> {
-    let derive = |form| drive.interference.derive(&drive.geometry, form).ok().map(|law| (form, law));
-    match drive.interference {
-        Interference::None => Vec::new(),
-        _ => Form::ALL.into_iter().filter_map(derive).collect(),
-    }
-}
-
 fn in_words(law: &Interference) -> String {
     match law {
         Interference::None => "a write destroys nothing else".into(),
-        Interference::Blocks { reach } => format!("I_b = {reach}: a write destroys the {} sectors after it", reach - 1),
+        Interference::Blocks { reach } => {
+            format!("I_b = {reach}: a write destroys {} after it", of(*reach - 1, "sector"))
+        }
         Interference::Tracks { width, .. } => {
-            format!("W = {width}: a write destroys the {} tracks after it", width - 1)
+            format!("W = {width}: a write destroys {} after it", of(*width - 1, "track"))
         }
         Interference::Distances { did, dpid, writes } => {
-            format!("DID = {did}, DPID = {dpid} sectors, after {writes} more write to one sector")
+            format!("DID = {did}, DPID = {dpid} sectors, after {} to one sector", of(*writes, "more write"))
         }
         Interference::Physical(profile) => format!(
             "s_id = {}, s_od = {}; {:.1}° before and {:.1}° after the angles written",
@@ -142,6 +142,14 @@ fn in_words(law: &Interference) -> String {
             degrees(profile.ccw),
             degrees(profile.cw)
         ),
+    }
+}
+
+/// How many things: `1 track`, `127 sectors`.
+fn of(count: impl Into<u64>, what: &str) -> String {
+    match count.into() {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
     }
 }
 
@@ -192,7 +200,7 @@ fn describe(drive: &Drive) -> Value {
         "tracks": drive.geometry.tracks(),
         "recording_zones": drive.geometry.zones().iter().map(zone).collect::<Vec<_>>(),
         "clock": drive.clock.name(),
-        "interference": forms(drive).iter().map(law).collect::<Vec<_>>(),
+        "interference": drive.forms().iter().map(law).collect::<Vec<_>>(),
         "settings": drive.settings.iter().map(setting).collect::<Vec<_>>(),
         "seek_curve": drive.seek_curve(),
     })

@@ -7,8 +7,13 @@ use smrkit::layer::{self, LAYERS, LayerSpec};
 use crate::exit::Done;
 use crate::output::{print, print_json};
 
+const EXAMPLES: &str = "\
+Examples:
+  smrkit layers
+  smrkit layers show set-assoc";
+
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Layers {
     #[command(subcommand)]
     what: Option<What>,

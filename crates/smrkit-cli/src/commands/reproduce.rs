@@ -12,7 +12,15 @@ use crate::report::target::{Folder, Target};
 use crate::reproduce::study::Study;
 use crate::reproduce::{REPRODUCTIONS, Scale, find};
 
+const EXAMPLES: &str = "\
+Examples:
+  smrkit reproduce cassuto-cache --quick
+  smrkit reproduce cassuto-cache --report cassuto.html --json cassuto.json
+
+The exit code is 0 also where numbers differ from the paper's: the rows say why.";
+
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Reproduce {
     #[arg(help = known())]
     name: String,

@@ -9,6 +9,7 @@ use smrkit::request::{InMemory, Op, Progress, Request, Source};
 use smrkit::trace::info::{InfoSettings, TraceInfo};
 use smrkit::trace::parquet::{Meta, ParquetWriter};
 use smrkit::trace::{OpenOptions, Trace as Reader, TraceNotes};
+use smrkit::units::Nanos;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
@@ -18,7 +19,30 @@ use crate::report::figures::{self, Format};
 use crate::report::target::Folder;
 use crate::report::trace_info;
 
+const EXAMPLES: &str = "\
+Examples:
+  smrkit trace head trace.csv.zst
+  smrkit trace info trace.csv.zst --figures figures
+  smrkit trace convert trace.csv.zst trace.parquet";
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  smrkit trace info trace.csv.zst
+  smrkit trace info trace.csv --json
+  zcat trace.csv.gz | smrkit trace info -";
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  smrkit trace convert trace.csv.zst trace.parquet
+  smrkit trace convert unordered.csv ordered.parquet --sort";
+
+const HEAD_EXAMPLES: &str = "\
+Examples:
+  smrkit trace head trace.csv
+  smrkit trace head table.txt -n 3 --format csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
+
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Trace {
     #[command(subcommand)]
     what: What,
@@ -48,6 +72,7 @@ struct Input {
 }
 
 #[derive(Args)]
+#[command(after_help = INFO_EXAMPLES)]
 struct Info {
     #[command(flatten)]
     input: Input,
@@ -66,6 +91,7 @@ struct Info {
 }
 
 #[derive(Args)]
+#[command(after_help = CONVERT_EXAMPLES)]
 struct Convert {
     #[command(flatten)]
     input: Input,
@@ -77,6 +103,7 @@ struct Convert {
 }
 
 #[derive(Args)]
+#[command(after_help = HEAD_EXAMPLES)]
 struct Head {
     #[command(flatten)]
     input: Input,
@@ -123,13 +150,19 @@ impl Info {
             Some(json) => json.write(&trace_info::json(&self.input.trace, &reader, &info)?)?,
             None => print(trace_info::text(&self.input.trace, &reader, &info))?,
         }
+        if done == Done::Interrupted {
+            eprintln!("smrkit: interrupted; these are the statistics of the first {} requests", info.requests);
+        }
         Ok(done)
     }
 }
 
 impl Convert {
     fn execute(self) -> anyhow::Result<Done> {
-        let reader = self.input.open()?;
+        let reader = match self.sort {
+            true => self.input.open()?.with_absolute_times(),
+            false => self.input.open()?,
+        };
         refuse_to_overwrite_the_source(&self.input.trace, &self.output)?;
         let mut meta = Meta { source_format: reader.format().into(), ..Meta::default() };
         let mut writer = ParquetWriter::create(&self.output, &meta)?;
@@ -138,6 +171,8 @@ impl Convert {
         if self.sort {
             let mut all = read_all(&mut watched)?;
             all.sort_by_key(|request| request.time);
+            let first = all.first().map_or(Nanos::ZERO, |request| request.time);
+            all.iter_mut().for_each(|request| request.time -= first);
             rows = copy(&mut InMemory::new(all), &mut writer)?;
         } else {
             rows += copy(&mut watched, &mut writer)?;
@@ -251,12 +286,20 @@ fn row_json(request: &Request, volume: u64) -> serde_json::Value {
 /// What the trace made necessary is said once, on standard error.
 pub fn warn(notes: TraceNotes) {
     let said = [
-        (notes.skipped_rows, "malformed rows were left out"),
-        (notes.unaligned_rows, "rows were not aligned to 512 bytes; their offsets were rounded down, their ends up"),
-        (notes.out_of_order_rows, "rows have a time before the row above them"),
+        (notes.skipped_rows, "malformed row was left out", "malformed rows were left out"),
+        (
+            notes.unaligned_rows,
+            "row was not aligned to 512 bytes; its offset was rounded down, its end up",
+            "rows were not aligned to 512 bytes; their offsets were rounded down, their ends up",
+        ),
+        (
+            notes.out_of_order_rows,
+            "row has a time before the row above it",
+            "rows have a time before the row above them",
+        ),
     ];
-    for (count, what) in said.into_iter().filter(|(count, _)| *count > 0) {
-        eprintln!("smrkit: warning: {count} {what}");
+    for (count, one, several) in said.into_iter().filter(|(count, ..)| *count > 0) {
+        eprintln!("smrkit: warning: {count} {}", if count == 1 { one } else { several });
     }
 }
 

@@ -278,8 +278,9 @@ fn notes(run: &Outcome) -> String {
         (rows.unaligned_rows, "widened to whole sectors"),
         (rows.out_of_order_rows, "out of time order"),
     ];
+    let rows = |n: u64| if n == 1 { "1 row".into() } else { format!("{} rows", format::count(n)) };
     let said: Vec<String> =
-        notes.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} rows {what}", format::count(*n))).collect();
+        notes.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", rows(*n))).collect();
     said.join(", ")
 }
 

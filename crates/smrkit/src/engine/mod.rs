@@ -10,12 +10,14 @@ mod queue;
 pub mod run;
 pub mod settings;
 pub mod shadow;
+#[cfg(test)]
+mod tests;
 
 use crate::device::Device;
 use crate::error::{DiskResult, Error};
 use crate::layer::Need;
 use crate::medium::Buf;
-use crate::request::{Progress, Request, Source};
+use crate::request::{Op, Progress, Request, Source};
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};
@@ -23,6 +25,9 @@ use arrivals::Arrivals;
 use queue::Waiting;
 use settings::{Arrival, Queue, Settings};
 use shadow::Shadow;
+
+/// Later arrivals are refused, well before time ends at `Nanos::MAX`.
+const LATEST: Nanos = Nanos(u64::MAX / 2);
 
 /// Watches a run.
 pub trait Observer {
@@ -37,9 +42,7 @@ pub trait Observer {
     }
 
     /// One request was answered (warm-up left out).
-    fn request(&mut self, _row: &RequestRow) -> Result<(), Error> {
-        Ok(())
-    }
+    fn request(&mut self, _row: &RequestRow) {}
 }
 
 /// Watches nothing.
@@ -104,10 +107,18 @@ impl<'a, D: Device> Engine<'a, D> {
             }
             go_on = self.observer.go_on(source.progress(), self.answered);
         }
+        self.serve_waiting(&mut waiting)?;
+        if self.answered < self.settings.warmup {
+            self.begin_counting();
+        }
+        Ok(go_on)
+    }
+
+    fn serve_waiting(&mut self, waiting: &mut Waiting) -> Result<(), Error> {
         while let Some((request, arrival)) = waiting.pick(&self.device) {
             self.serve(&request, arrival)?;
         }
-        Ok(go_on)
+        Ok(())
     }
 
     fn begin_counting(&mut self) {
@@ -139,12 +150,17 @@ impl<'a, D: Device> Engine<'a, D> {
             request.lba = Lba((request.lba.0 % capacity).min(capacity - sectors));
             return Ok(());
         }
-        let message = format!(
-            "request {} ends at sector {}, past the capacity of {capacity} sectors: add --fold to take addresses modulo \
-             the capacity, --capacity auto for a drive as large as the trace, or choose one --volume",
-            self.taken,
-            request.end()
-        );
+        let (number, end) = (self.taken, request.end());
+        let message = match sectors > capacity {
+            true => format!(
+                "request {number} has {sectors} sectors, more than the capacity of {capacity}: take a larger drive, or give \
+                 a larger --capacity"
+            ),
+            false => format!(
+                "request {number} ends at sector {end}, past the capacity of {capacity} sectors: add --fold to take \
+                 addresses modulo the capacity, --capacity auto for a drive as large as the trace, or choose one --volume"
+            ),
+        };
         Err(Error::input(source.name(), message))
     }
 
@@ -176,6 +192,11 @@ impl<'a, D: Device> Engine<'a, D> {
             return Ok(false);
         }
         match queued {
+            // What was sent before a flush is not overtaken by it.
+            true if request.op == Op::Flush => {
+                self.serve_waiting(waiting)?;
+                self.serve(request, arrival)?;
+            }
             true => waiting.push(*request, arrival, &self.device),
             false => self.serve(request, arrival)?,
         }
@@ -187,6 +208,9 @@ impl<'a, D: Device> Engine<'a, D> {
         if arrival > self.device.now() {
             self.idle_until(arrival)?;
         }
+        if arrival > LATEST {
+            return Err(Error::Usage("times run past 292 years: lower --time-scale or --think".into()));
+        }
         let turn = self.device.now();
         self.device.step(Need::Must)?;
         let start = self.device.now();
@@ -197,7 +221,7 @@ impl<'a, D: Device> Engine<'a, D> {
         if self.answered > self.settings.warmup {
             self.counts.count(request, &times, self.device.cleaning_end(), || self.device.gauges());
             if self.wants_requests {
-                self.report(request, &times)?;
+                self.report(request, &times);
             }
         } else if self.answered == self.settings.warmup {
             self.begin_counting();
@@ -227,19 +251,19 @@ impl<'a, D: Device> Engine<'a, D> {
         }
     }
 
-    fn report(&mut self, request: &Request, times: &Times) -> Result<(), Error> {
+    fn report(&mut self, request: &Request, times: &Times) {
         let since = |time: Nanos| time.since(self.counts.begin).0;
         let row = RequestRow {
             index: self.counts.requests - 1,
             source: request.source,
             op: request.op,
-            lba: request.lba,
+            lba: request.lba.0,
             sectors: request.sectors,
             arrival_ns: since(times.arrival),
             start_ns: since(times.start),
             end_ns: since(times.end),
         };
-        self.observer.request(&row)
+        self.observer.request(&row);
     }
 
     /// The device, what was counted, and (in check mode) what the host expects to read back.

@@ -10,10 +10,10 @@ use crate::error::Error;
 use crate::request::{Op, Progress, Request};
 use crate::units::Lba;
 
-/// Sectors of a sequential prefill's writes: 1 MiB.
-const SEQUENTIAL_SECTORS: u64 = 2048;
-/// Sectors of a random prefill's writes: 4 KiB, the papers' unit.
-const RANDOM_SECTORS: u64 = 8;
+/// Sectors of a prefill's writes where nothing asks for small ones: 1 MiB.
+const LARGE_SECTORS: u64 = 2048;
+/// Sectors of the writes that fill a persistent cache at random: 4 KiB, the papers' unit.
+const SMALL_SECTORS: u64 = 8;
 /// Writes between two looks at the observer.
 const LOOK_EVERY: u64 = 4096;
 
@@ -29,8 +29,8 @@ impl<D: Device> Engine<'_, D> {
 
     fn prefill_sequentially(&mut self) -> Result<bool, Error> {
         let total = self.device.host_sectors();
-        for (writes, first) in (0..total).step_by(SEQUENTIAL_SECTORS as usize).enumerate() {
-            self.write_uncounted(first, SEQUENTIAL_SECTORS.min(total - first))?;
+        for (writes, first) in (0..total).step_by(LARGE_SECTORS as usize).enumerate() {
+            self.write_uncounted(first, LARGE_SECTORS.min(total - first))?;
             if (writes as u64).is_multiple_of(LOOK_EVERY) && !self.look(first, total) {
                 return Ok(false);
             }
@@ -38,18 +38,20 @@ impl<D: Device> Engine<'_, D> {
         Ok(true)
     }
 
-    /// Random writes until the share of the persistent cache is in use, or as many sectors as that have been written.
+    /// Random writes of 4 KiB until the share of the persistent cache is in use, or as many sectors as that have been
+    /// written; where there is none, random writes of 1 MiB, as many as make up the share of the disk.
     fn prefill_randomly(&mut self, share: f64) -> Result<bool, Error> {
-        let places = self.device.host_sectors() / RANDOM_SECTORS;
-        let whole = self.device.prefill_sectors();
-        let total = (whole as f64 * share) as u64 / RANDOM_SECTORS;
+        let cache = self.device.cache_sectors();
+        let host = self.device.host_sectors();
+        let (size, whole) = if cache > 0 { (SMALL_SECTORS, cache) } else { (LARGE_SECTORS.min(host), host) };
+        let (total, places) = ((whole as f64 * share) as u64 / size.max(1), host / size.max(1));
         let mut random = Pcg64Mcg::seed_from_u64(self.settings.seed);
         for written in 0..total {
             let full = self.device.gauges().cache_fill.is_some_and(|fill| fill >= share);
             if full || places == 0 {
                 break;
             }
-            self.write_uncounted(random.random_range(0..places) * RANDOM_SECTORS, RANDOM_SECTORS)?;
+            self.write_uncounted(random.random_range(0..places) * size, size)?;
             if written.is_multiple_of(LOOK_EVERY) && !self.look(written, total) {
                 return Ok(false);
             }

@@ -31,7 +31,8 @@ pub enum Prefill {
     None,
     /// Every LBA written once, in order.
     Sequential,
-    /// Random 4 KiB writes until this share of the persistent cache is in use (of the capacity, where there is none).
+    /// Random 4 KiB writes until this share of the persistent cache is in use; where there is none, random 1 MiB writes,
+    /// as many as make up this share of the disk.
     Random(f64),
 }
 

@@ -31,6 +31,8 @@ pub struct TimelineBuilder {
     windows: Vec<Window>,
     current: Window,
     current_end_ns: u64,
+    /// What the layer showed at the last turn.
+    shown: Gauges,
 }
 
 impl TimelineBuilder {
@@ -42,6 +44,7 @@ impl TimelineBuilder {
             windows: Vec::new(),
             current: Window::default(),
             current_end_ns: window.0,
+            shown: Gauges::default(),
         }
     }
 
@@ -56,15 +59,19 @@ impl TimelineBuilder {
         time.0 >= self.current_end_ns
     }
 
-    /// Ends windows until `time` lies in the current one; `gauges` is what the layer showed at their ends.
+    /// Ends windows until `time` lies in the current one. `gauges` is what the layer shows now: the last of these windows
+    /// takes it, those before it what was shown at the turn before, since the layer shows nothing while it works.
     #[cold]
     pub fn turn(&mut self, time: Nanos, gauges: &Gauges) {
         while self.is_over(time) {
-            self.end_window(gauges);
+            let last = time.0 < self.current_end_ns.saturating_add(self.window_ns);
+            let shown = if last { gauges.clone() } else { self.shown.clone() };
+            self.end_window(&shown);
             if self.grows && self.windows.len() == WINDOWS_MAX {
                 self.double();
             }
         }
+        self.shown = gauges.clone();
     }
 
     fn end_window(&mut self, gauges: &Gauges) {

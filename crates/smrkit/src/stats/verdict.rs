@@ -9,6 +9,9 @@ use crate::units::Nanos;
 /// Requests answered late by a conventional disk at this share of the elapsed time show that it can't keep up.
 const OVERLOAD_SHARE: f64 = 0.05;
 
+/// A rate below this share of the rate before is said to have fallen.
+const SLOWER: f64 = 0.9;
+
 /// Completes `outcome` with what only a comparison tells: slowdown, stalls beside the conventional disk's, the sentence.
 pub fn judge(outcome: &mut Outcome, baseline: Option<&Baseline>) {
     if let Some(baseline) = baseline {
@@ -56,7 +59,7 @@ fn sentence(outcome: &Outcome) -> String {
     if outcome.requests == 0 {
         return "No request was counted.".into();
     }
-    let mut text = course(outcome);
+    let mut text = course(outcome) + &in_all(outcome);
     text += &format!(" The longest wait for an answer is {}", Nanos(verdict.longest_stall_ns));
     text += &stalls(verdict);
     if verdict.baseline_overloaded {
@@ -69,24 +72,44 @@ fn sentence(outcome: &Outcome) -> String {
 }
 
 /// When cleaning first made a request wait, and the rates before and after.
+///
+/// By the trace's times a rate is the trace's own, not the disk's: the mean latency tells more.
 fn course(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
-    let before = rate(verdict.rate_before_bytes_per_s);
-    let (Some(at_s), Some(after)) = (verdict.cache_full_at_s, verdict.rate_after_bytes_per_s) else {
-        let why = match outcome.capacity.cache_sectors {
+    let open = outcome.engine.arrival == "trace";
+    let cached = outcome.capacity.cache_sectors > 0;
+    let mean = format!("an answer takes {} on average", Nanos(outcome.latency_ns.all.mean));
+    let before = verdict.rate_before_bytes_per_s;
+    let Some((at_s, after)) = verdict.cache_full_at_s.zip(verdict.rate_after_bytes_per_s) else {
+        let what = match cached {
             _ if outcome.layer == BASELINE => "A conventional disk",
-            0 => "Nothing had to be rewritten",
-            _ => "The cache never fills",
+            true => "The cache never fills",
+            false => "Nothing had to be rewritten",
         };
-        return format!("{why}: {before} throughout.");
+        let figure = if open { mean } else { format!("{} throughout", rate(before)) };
+        return format!("{what}: {figure}.");
     };
     let when = Nanos::from_secs(at_s);
-    let after = rate(after);
-    match outcome.capacity.cache_sectors {
-        0 => format!("Writes wait for rewriting from {when} on: {before} before, {after} from then on."),
-        _ => {
-            format!("Fast until {when}, then a write first waits for cleaning: {before} before, {after} from then on.")
+    let rates = match at_s > 0.0 {
+        true => format!("{} before, {} from then on", rate(before), rate(after)),
+        false => rate(after),
+    };
+    match (cached, after < SLOWER * before) {
+        (true, _) if open => format!("From {when} on writes wait for cleaning; {mean}."),
+        (false, _) if open => format!("From {when} on writes wait for rewriting; {mean}."),
+        (true, true) => format!("Fast until {when}, then writes wait for cleaning: {rates}."),
+        (true, false) => format!("From {when} on writes wait for cleaning, but the rate does not fall: {rates}."),
+        (false, _) => format!("From {when} on writes wait for rewriting: {rates}."),
+    }
+}
+
+/// How the whole compares, where a closed loop makes the elapsed time the disk's own.
+fn in_all(outcome: &Outcome) -> String {
+    match outcome.slowdown {
+        Some(slowdown) if outcome.layer != BASELINE && outcome.engine.arrival != "trace" => {
+            format!(" In all it takes {slowdown:.2} times as long as a conventional disk.")
         }
+        _ => String::new(),
     }
 }
 
@@ -110,4 +133,35 @@ fn stalls(verdict: &Verdict) -> String {
 
 fn rate(bytes_per_s: f64) -> String {
     format!("{}/s", Bytes(bytes_per_s.round() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::Capacity;
+
+    fn outcome(after: f64) -> Outcome {
+        let verdict = Verdict {
+            cache_full_at_s: Some(60.0),
+            rate_before_bytes_per_s: 1e6,
+            rate_after_bytes_per_s: Some(after),
+            ..Verdict::default()
+        };
+        let capacity = Capacity { cache_sectors: 1, ..Capacity::default() };
+        Outcome { layer: "x".into(), requests: 1, slowdown: Some(2.0), capacity, verdict, ..Outcome::default() }
+    }
+
+    #[test]
+    fn a_disk_is_called_fast_until_a_moment_only_if_it_is_slower_after_it() {
+        assert!(sentence(&outcome(0.5e6)).starts_with("Fast until 60.0 s, then writes wait for cleaning"));
+        assert!(sentence(&outcome(2e6)).contains("the rate does not fall: 1.0 MB/s before, 2.0 MB/s from then on."));
+    }
+
+    #[test]
+    fn by_the_traces_times_no_rate_is_claimed() {
+        let mut open = outcome(0.5e6);
+        open.engine.arrival = "trace".into();
+        let text = sentence(&open);
+        assert!(!text.contains("MB/s") && !text.contains("as long as"), "{text}");
+    }
 }

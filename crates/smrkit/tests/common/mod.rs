@@ -4,11 +4,12 @@
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::drive::Drive;
+use smrkit::engine::settings::{Arrival, Queue, Settings};
 use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
 use smrkit::layer::{Kind, LayerSpec, Parameters};
 use smrkit::medium::interference::{Form, Interference, Profile};
 use smrkit::request::{Op, Request};
-use smrkit::units::Lba;
+use smrkit::units::{Lba, Nanos};
 
 /// Makes small drives and parameters from a seed.
 pub struct Disks {
@@ -41,6 +42,20 @@ impl Disks {
         drive
     }
 
+    /// A small drive with this clock: of random geometry where costs are constant, else the drive `tiny`.
+    pub fn drive_with(&mut self, clock: TinyClock, form: Form) -> Drive {
+        let buffer = match clock {
+            TinyClock::Constant => return self.drive(form),
+            TinyClock::Mechanical => "",
+            TinyClock::Buffered => {
+                "write_cache_bytes = { value = 65536, source = \"test\" }\n\
+                 read_ahead_bytes = { value = 32768, source = \"test\" }\n"
+            }
+        };
+        let text = [include_str!("../../../../drives/tiny.toml"), buffer].concat();
+        Drive::parse("tiny.toml".as_ref(), &text).and_then(|drive| drive.with_form(form)).unwrap()
+    }
+
     fn geometry(&mut self) -> Geometry {
         let random = &mut self.random;
         let mut outer_cylinder = 0;
@@ -71,6 +86,46 @@ impl Disks {
         }
         Parameters::resolve(spec.name, spec.parameters, &settings).unwrap()
     }
+}
+
+/// The clocks of small drives.
+#[derive(Clone, Copy, Debug)]
+pub enum TinyClock {
+    Constant,
+    Mechanical,
+    Buffered,
+}
+
+impl TinyClock {
+    pub const ALL: [TinyClock; 3] = [TinyClock::Constant, TinyClock::Mechanical, TinyClock::Buffered];
+}
+
+/// Closed and open loops, with and without a queue.
+pub fn random_settings(random: &mut impl Rng) -> Settings {
+    let depth = [1, 1, 4, 16][random.random_range(0..4)];
+    let queues = [Queue::Fcfs, Queue::Elevator, Queue::Sptf];
+    let queue = if depth == 1 { Queue::Fcfs } else { queues[random.random_range(0..3)] };
+    let open = random.random_bool(0.5);
+    Settings {
+        arrival: if open { Arrival::Trace } else { Arrival::FlatOut },
+        think: if open { Nanos::ZERO } else { Nanos([0, 3_000_000][random.random_range(0..2)]) },
+        time_scale: [1.0, 0.7][random.random_range(0..2)],
+        depth,
+        queue,
+        seed: random.random_range(0..100),
+        ..Settings::default()
+    }
+}
+
+/// The requests at random times, in order: some together, some apart by a while.
+pub fn with_times(random: &mut impl Rng, mut requests: Vec<Request>) -> Vec<Request> {
+    let mut time = 0;
+    for request in &mut requests {
+        let gap_ns = [0, 100_000, 10_000_000, 60_000_000][random.random_range(0..4)];
+        time += random.random_range(0..=gap_ns);
+        request.time = Nanos(time);
+    }
+    requests
 }
 
 /// Requests of all kinds, mostly small, mostly in a hot part, now and then long.

@@ -61,11 +61,10 @@ impl Heat {
     }
 
     fn pieces(&self) -> impl Iterator<Item = (u16, u64, Count)> {
-        let numbered = |(&(volume, block), counts): (&(u16, u64), &Box<[Count; TOGETHER as usize]>)| {
-            let counts = **counts;
-            (0..TOGETHER).zip(counts).map(move |(at, count)| (volume, block * TOGETHER + at, count))
-        };
-        self.blocks.iter().flat_map(numbered).filter(|(_, _, count)| count.reads > 0 || count.writes > 0)
+        let numbered = self.blocks.iter().flat_map(|(&(volume, block), counts)| {
+            (0..TOGETHER).zip(counts.iter()).map(move |(at, &count)| (volume, block * TOGETHER + at, count))
+        });
+        numbered.filter(|(_, _, count)| count.reads > 0 || count.writes > 0)
     }
 
     /// How unevenly the accesses are spread.

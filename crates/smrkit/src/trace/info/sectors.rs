@@ -126,7 +126,12 @@ impl SectorSet {
             if volume == other_volume {
                 common += a.end.min(b.end).saturating_sub(a.start.max(b.start));
             }
-            if (*volume, a.end) <= (*other_volume, b.end) { drop(ours.next()) } else { drop(theirs.next()) }
+            let ours_ends_first = (*volume, a.end) <= (*other_volume, b.end);
+            if ours_ends_first {
+                ours.next()
+            } else {
+                theirs.next()
+            };
         }
         common
     }
@@ -292,7 +297,9 @@ mod tests {
         fn it_holds_exactly_what_was_put_in(list in insertions(), others in insertions()) {
             let (mut set, mut other) = (SectorSet::default(), SectorSet::default());
             let new: u64 = list.iter().map(|&(volume, lba, n)| set.insert(volume, lba, n)).sum();
-            others.iter().for_each(|&(volume, lba, n)| drop(other.insert(volume, lba, n)));
+            for &(volume, lba, n) in &others {
+                other.insert(volume, lba, n);
+            }
             let (truth, other_truth) = (reference(&list), reference(&others));
             prop_assert_eq!(new, truth.len() as u64);
             prop_assert_eq!(set.len(), truth.len() as u64);

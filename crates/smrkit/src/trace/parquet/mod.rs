@@ -4,7 +4,6 @@
 
 mod footer;
 mod pages;
-mod partial;
 mod reader;
 pub(crate) mod table;
 mod thrift;
@@ -58,12 +57,12 @@ const COLUMNS: [Column; 4] = [
     Column { name: "volume", bits: 16, packing: Packing::Delta },
 ];
 
-const KEY_FORMAT: &str = "smrkit.format";
-const KEY_VERSION: &str = "smrkit.version";
+pub(crate) const KEY_FORMAT: &str = "smrkit.format";
+pub(crate) const KEY_VERSION: &str = "smrkit.version";
 const KEY_SOURCE_FORMAT: &str = "smrkit.source_format";
 const KEY_SOURCE_SHA256: &str = "smrkit.source_sha256";
 const KEY_TICK: &str = "smrkit.time_tick_ns";
-const KEY_ROWS: &str = "smrkit.rows";
+pub(crate) const KEY_ROWS: &str = "smrkit.rows";
 /// Followed by the index; the value is the number, a space, and the name.
 const KEY_VOLUME: &str = "smrkit.volume.";
 const FORMAT: &str = "trace";

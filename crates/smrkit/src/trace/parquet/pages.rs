@@ -86,7 +86,6 @@ impl Pages {
             0 if header.values * self.value_bytes <= buf.len() => Encoding::PLAIN,
             2 | 8 if self.dictionary_seen => Encoding::RLE_DICTIONARY,
             5 if delta_is_plausible(&buf, header.values) => Encoding::DELTA_BINARY_PACKED,
-            9 if header.values * self.value_bytes == buf.len() => Encoding::BYTE_STREAM_SPLIT,
             _ => return Err(bad("a page is damaged, or its encoding is not one that smrkit writes")),
         };
         self.rows_left -= header.values;

@@ -14,8 +14,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
-use super::partial::Partial;
 use crate::error::Error;
+use crate::partial::Partial;
 
 /// Rows in a row group: columns of one fit in a few MB, and the footer costs 0.01 bytes a row.
 pub(crate) const GROUP_ROWS: usize = 65_536;
@@ -31,10 +31,8 @@ const ZSTD_LEVEL: i32 = 1;
 pub(crate) enum Packing {
     /// Few distinct values.
     Dictionary,
-    /// Neighbours are close.
+    /// Differences between neighbours, packed into as few bits as 32 of them need.
     Delta,
-    /// Neither: bytes of the same significance stand together.
-    Split,
 }
 
 /// A column: its name, the width of its unsigned values, and its layout.
@@ -148,10 +146,9 @@ fn properties(columns: &[Column]) -> Result<WriterProperties, ParquetError> {
         let path = ColumnPath::from(column.name);
         properties = match column.packing {
             Packing::Dictionary => properties.set_column_dictionary_enabled(path, true),
-            packing => properties.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(
-                path,
-                if packing == Packing::Delta { Encoding::DELTA_BINARY_PACKED } else { Encoding::BYTE_STREAM_SPLIT },
-            ),
+            Packing::Delta => properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
         };
     }
     Ok(properties.build())

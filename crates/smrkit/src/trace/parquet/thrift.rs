@@ -21,7 +21,7 @@ pub(super) struct PageHeader {
     pub(super) compressed_bytes: usize,
     pub(super) plain_bytes: usize,
     pub(super) values: usize,
-    /// As numbered by the format: 0 plain, 2 and 8 dictionary, 5 delta, 9 byte stream split.
+    /// As numbered by the format: 0 plain, 2 and 8 dictionary, 5 delta.
     pub(super) encoding: u64,
     pub(super) is_compressed: bool,
     /// Whether repetition or definition levels, or nulls, are present.
@@ -90,8 +90,11 @@ const FALSE: u8 = 2;
 const I32: u8 = 5;
 const STRUCT: u8 = 12;
 
+/// Takes the value of a field: its number, its type, and the bytes from it on.
+type Field<'a> = &'a mut dyn FnMut(i64, u8, &mut &[u8]) -> Option<()>;
+
 /// Walks the fields of a structure; `field` takes the value of each.
-fn structure(rest: &mut &[u8], field: &mut dyn FnMut(i64, u8, &mut &[u8]) -> Option<()>) -> Option<()> {
+fn structure(rest: &mut &[u8], field: Field) -> Option<()> {
     let mut id = 0_i64;
     loop {
         let first = byte(rest)?;

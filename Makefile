@@ -1,0 +1,35 @@
+# What to do with a fresh clone: make demo, make test. Each target says what is missing, in one line.
+
+.PHONY: help demo test bench lint fuzz ci
+
+help:
+	@echo 'make demo    build, compare every layer on the built-in workload, write a report into out/demo/'
+	@echo 'make test    every test; the last lines name those that were skipped'
+	@echo 'make bench   the speed measurements'
+	@echo 'make lint    formatting and clippy'
+	@echo 'make fuzz    fuzz every target for a short while (FUZZ_SECONDS in all, 60)'
+	@echo 'make ci      all that the continuous integration does (under 20 minutes on two cores)'
+
+demo:
+	@scripts/need build
+	@scripts/demo
+
+test:
+	@scripts/need build
+	@scripts/test
+
+bench:
+	@scripts/need build
+	@if [ -x scripts/bench ]; then scripts/bench; else cargo bench --locked --workspace; fi
+
+lint:
+	@scripts/need build lint
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+fuzz:
+	@scripts/need build fuzz
+	@scripts/fuzz
+
+ci:
+	@.ci/run

@@ -1,0 +1,101 @@
+//! Each exit code of the contract, and what the messages say.
+
+use super::{Scratch, smrkit};
+
+#[test]
+fn what_works_exits_with_0() {
+    smrkit("run --drive tiny --layer in-place --workload random-write:count=10").done();
+    smrkit("layers").done();
+    smrkit("drives").done();
+    smrkit("--help").done();
+    smrkit("--version").done();
+}
+
+#[test]
+fn an_integrity_violation_exits_with_5_and_says_it_once() {
+    let err = smrkit("run --drive tiny --layer in-place --check --workload random-write:count=2000").failed(5);
+    assert_eq!(err.matches("was damaged by a write of LBA").count(), 1, "{err}");
+    assert!(err.contains("broke the shingling law"), "{err}");
+}
+
+#[test]
+fn a_layer_that_copes_passes_the_check() {
+    let arguments =
+        "run --drive tiny --layer rmw --set rmw.region_sectors=256 --check --workload random-write:count=2000";
+    smrkit(arguments).done();
+}
+
+#[test]
+fn unknown_names_exit_with_2_and_name_what_there_is() {
+    smrkit("run --layer nope").says(2, &["no layer is called 'nope'", "in-place", "rmw", "set-assoc"]);
+    smrkit("run --layer in-place,nope").says(2, &["'nope'"]);
+    smrkit("run --drive nope").says(2, &["\"nope\"", "st5000as0011", "path of a drive file"]);
+    smrkit("run --workload nope").says(2, &["nope", "random-write", "desktop"]);
+    smrkit("run --workload random-write:cuont=1").says(2, &["cuont", "did you mean `count`"]);
+    smrkit("layers show nope").says(2, &["in-place", "rmw", "set-assoc"]);
+    smrkit("drives show nope").says(2, &["st5000as0011"]);
+    smrkit("nope").says(2, &["nope"]);
+    smrkit("run --nope").says(2, &["--nope"]);
+}
+
+#[test]
+fn parameters_exit_with_2_and_say_what_they_take() {
+    smrkit("run --set nope").says(2, &["LAYER.KEY=VALUE"]);
+    smrkit("run --set rmw.nope=1").says(2, &["rmw has no parameter 'nope'", "region_sectors, portion, hold"]);
+    smrkit("run --set rmw.portion=x").says(2, &["rmw.portion=x", "smallest, tail, region"]);
+    smrkit("run --set set-assoc.cache_percent=60").says(2, &["a percentage from 0.001 to 50"]);
+    smrkit("run --layer in-place --set rmw.hold=1").says(2, &["add it to --layer"]);
+    smrkit("run --set in-place.x=1").says(2, &["it takes no parameters"]);
+}
+
+#[test]
+fn options_exit_with_2_and_say_what_they_take() {
+    smrkit("run --depth 0").says(2, &["from 1 to 65536"]);
+    smrkit("run --think 5").says(2, &["no unit", "5ms"]);
+    smrkit("run --capacity 5q").says(2, &["unknown unit", "512KiB"]);
+    smrkit("run --prefill x").says(2, &["none, sequential, random or random:SHARE"]);
+    smrkit("run --prefill random:2").says(2, &["a share from 0 to 1"]);
+    smrkit("run --time-scale 0").says(2, &["a factor above 0"]);
+    smrkit("run --time-scale -1").says(2, &["a factor above 0"]);
+    smrkit("run --queue sptf").says(2, &["--depth 32"]);
+    smrkit("run --arrival trace --think 5ms").says(2, &["closed loop"]);
+    smrkit("run --volume x").says(2, &["a volume's number, or all"]);
+    smrkit("run --trace a --workload desktop").says(2, &["cannot be used with"]);
+    smrkit("run --requests a.parquet").says(2, &["name one --layer"]);
+}
+
+#[test]
+fn what_no_drive_could_be_exits_with_4_and_says_the_remedy() {
+    smrkit("run --drive tiny --layer rmw").says(4, &["region of 50000 sectors", "lower region_sectors"]);
+    smrkit("run --workload random-write:span=100T,count=10").says(4, &["100.0 TB", "5.3 TB", "lower span"]);
+    smrkit("run --drive tiny --layer set-assoc --set set-assoc.region_sectors=9000").says(4, &["larger drive"]);
+}
+
+#[test]
+fn files_that_are_not_there_exit_with_3() {
+    smrkit("run --trace missing.csv").says(3, &["missing.csv", "check the path"]);
+    smrkit("run --drive missing.toml").says(3, &["missing.toml", "check the path"]);
+    smrkit("run --workload missing.toml").says(3, &["missing.toml", "check the path"]);
+    smrkit("trace info missing.csv").says(3, &["missing.csv", "check the path"]);
+    smrkit("drives show missing.toml").says(3, &["missing.toml"]);
+}
+
+#[test]
+fn outputs_that_cannot_be_written_exit_with_1_before_the_work() {
+    // Many seconds of work would follow if the outputs were not tried first.
+    let work = "run --layer in-place --workload random-write:count=200M";
+    smrkit(&format!("{work} --json /nonexistent/out.json")).says(1, &["/nonexistent/out.json", "check the path"]);
+    smrkit(&format!("{work} --report /nonexistent/out.html")).says(1, &["/nonexistent/out.html"]);
+    smrkit(&format!("{work} --figures /dev/null/figures")).says(1, &["/dev/null/figures"]);
+    smrkit(&format!("{work} --requests /nonexistent/out.parquet")).says(1, &["/nonexistent/out.parquet"]);
+    smrkit(&format!("{work} --accesses /nonexistent/out.parquet")).says(1, &["/nonexistent/out.parquet"]);
+}
+
+#[test]
+fn a_failed_run_leaves_no_output_files() {
+    let scratch = Scratch::new();
+    let (json, report, figures) = (scratch.path("a.json"), scratch.path("a.html"), scratch.path("figures"));
+    let arguments = format!("run --trace missing.csv --json {json} --report {report} --figures {figures}");
+    smrkit(&arguments).failed(3);
+    assert!(scratch.names().iter().all(|name| name == "figures"), "{:?}", scratch.names());
+}

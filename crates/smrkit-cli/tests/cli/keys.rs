@@ -1,0 +1,121 @@
+//! The result file's keys: those of the contract, and those of docs/outcome.md.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{TINY, outcome, outcomes, root};
+
+/// What the contract promises of a run, null where any value will do.
+fn contract() -> Value {
+    let by_cause = json!({"total": 0, "host": 0, "destage": 0, "clean": 0, "map": 0});
+    let commands = json!({"host_read": 0, "host_write": 0, "physical_read": 0, "physical_write": 0});
+    let latency =
+        json!({"count": 0, "mean": 0, "p50": 0, "p90": 0, "p95": 0, "p99": 0, "p99_5": 0, "p99_9": 0, "max": 0});
+    json!({
+        "layer": "", "drive": "", "array": null, "parameters": {}, "seed": 0, "version": "", "commit": null,
+        "trace": null, "trace_sha256": null, "workload": null,
+        "requests": 0, "host_read_sectors": 0, "host_written_sectors": 0,
+        "physical_read_sectors": by_cause, "physical_written_sectors": by_cause,
+        "commands": commands, "adjusted": commands,
+        "write_overloading": null, "write_amplification": null, "slowdown": null,
+        "latency_ns": {"all": latency, "read": latency, "write": latency},
+        "busy_ns": 0, "elapsed_ns": 0, "map_bytes": 0,
+        "cleaning": {"count": 0, "sectors": 0, "ns": 0, "max_ns": 0},
+        "capacity": {"raw_sectors": 0, "host_sectors": 0, "cache_sectors": 0, "guard_sectors": 0, "spare_sectors": 0},
+        "timeline": {"window_ns": 0, "requests": [], "read_bytes": [], "written_bytes": [], "longest_ns": [],
+                     "cache_fill": []},
+        "layer_stats": {},
+        "verdict": {"cache_full_at_s": null, "rate_before_bytes_per_s": 0.0, "rate_after_bytes_per_s": null,
+                    "longest_stall_ns": 0, "stalls_over_7s": 0, "stalls_over_30s": 0, "text": ""}
+    })
+}
+
+/// Fails where `found` lacks a key of `promised`, or holds another type.
+fn compare(path: &str, promised: &Value, found: &Value) {
+    match (promised, found) {
+        (Value::Null, _) => {}
+        (Value::Object(keys), Value::Object(values)) => {
+            for (key, promised) in keys {
+                let path = format!("{path}.{key}");
+                compare(&path, promised, values.get(key).unwrap_or_else(|| panic!("{path} is missing")));
+            }
+        }
+        (Value::Array(_), Value::Array(_)) | (Value::String(_), Value::String(_)) => {}
+        (Value::Number(promised), Value::Number(found)) => {
+            assert!(promised.is_f64() || found.is_u64(), "{path} is {found}, not a whole number");
+        }
+        _ => panic!("{path} is {found}, promised was {promised}"),
+    }
+}
+
+#[test]
+fn every_run_holds_what_the_contract_promises() {
+    for run in outcomes(&format!("{TINY} --workload mix:count=2000")) {
+        compare("", &contract(), &run);
+    }
+}
+
+#[test]
+fn numbers_of_a_run_agree_with_each_other() {
+    for run in outcomes(&format!("{TINY} --workload mix:count=2000 --depth 4")) {
+        let int = |path: &str| run.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}"));
+        for kind in ["physical_read_sectors", "physical_written_sectors", "busy_by_cause_ns"] {
+            let parts: u64 =
+                ["host", "destage", "clean", "map"].map(|cause| int(&format!("/{kind}/{cause}"))).iter().sum();
+            assert_eq!(parts, int(&format!("/{kind}/total")), "{kind}");
+        }
+        assert_eq!(int("/busy_by_cause_ns/total"), int("/busy_ns"));
+        assert_eq!(int("/latency_ns/all/count"), int("/requests"));
+        assert_eq!(int("/latency_ns/read/count") + int("/latency_ns/write/count"), int("/requests"));
+        let mean = (int("/wait_ns") + int("/service_ns")) as f64 / int("/requests") as f64;
+        assert!((mean - int("/latency_ns/all/mean") as f64).abs() <= 1.0, "{mean}");
+        let sum = |key: &str| run["timeline"][key].as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).sum::<u64>();
+        assert_eq!(sum("requests"), int("/requests"));
+        assert_eq!(sum("read_bytes"), int("/host_read_sectors") * 512);
+        assert_eq!(sum("written_bytes"), int("/host_written_sectors") * 512);
+        let longest = run["timeline"]["longest_ns"].as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).max();
+        assert_eq!(longest, Some(int("/latency_ns/all/max")));
+        assert_eq!(int("/verdict/longest_stall_ns"), int("/latency_ns/all/max"));
+        let capacity = ["host", "cache", "guard", "spare"].map(|part| int(&format!("/capacity/{part}_sectors")));
+        assert_eq!(capacity.iter().sum::<u64>(), int("/capacity/raw_sectors"), "{}", run["layer"]);
+        let surface: u64 = ["host", "destage", "clean", "map"]
+            .iter()
+            .flat_map(|cause| run["surface"][cause].as_array().unwrap())
+            .map(|value| value.as_u64().unwrap())
+            .sum();
+        assert_eq!(surface, int("/physical_written_sectors/total"));
+    }
+}
+
+/// Every key of a value by its path; the names inside `parameters`, `layer_stats` and `gauges` depend on the layer.
+fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        if !["parameters", "layer_stats", "timeline.gauges"].contains(&path.as_str()) {
+            paths(&path, value, into);
+        }
+        into.insert(path);
+    }
+}
+
+#[test]
+fn the_page_on_outcomes_names_every_key_and_no_other() {
+    let mut found = BTreeSet::new();
+    paths("", &outcome("--drive tiny --layer in-place --workload mix:count=100"), &mut found);
+    let page = std::fs::read_to_string(root().join("docs/outcome.md")).unwrap();
+    // A row of a table begins with the key's path: | `latency_ns.all` | …
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let named: BTreeSet<String> = rows.flat_map(|(path, _)| expand(path)).collect();
+    let missing: Vec<&String> = found.difference(&named).collect();
+    assert!(missing.is_empty(), "docs/outcome.md lacks {missing:?}");
+    let extra: Vec<&String> = named.difference(&found).collect();
+    assert!(extra.is_empty(), "docs/outcome.md names keys that no outcome has: {extra:?}");
+}
+
+/// `a.{b,c}.d` stands for `a.b.d` and `a.c.d`.
+fn expand(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_string()] };
+    let (names, after) = rest.split_once('}').unwrap_or_else(|| panic!("{path}: no closing brace"));
+    names.split(',').flat_map(|name| expand(&format!("{before}{}{after}", name.trim()))).collect()
+}

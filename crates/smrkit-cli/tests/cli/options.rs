@@ -1,0 +1,213 @@
+//! Each option of `run` does what it says.
+
+use serde_json::Value;
+
+use super::{Scratch, TINY, outcome, outcomes, smrkit, testdata};
+
+const RANDOM: &str = "--drive tiny --layer in-place --workload random-write:count=300";
+
+fn ns(outcome: &Value, key: &str) -> u64 {
+    outcome[key].as_u64().unwrap()
+}
+
+#[test]
+fn without_arguments_the_desktop_day_runs_on_every_layer() {
+    let runs = outcomes("");
+    let layers: Vec<&str> = runs.iter().map(|run| run["layer"].as_str().unwrap()).collect();
+    let json = smrkit("layers --json").done();
+    let known: Vec<Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!(layers, known.iter().map(|layer| layer["name"].as_str().unwrap()).collect::<Vec<_>>());
+    assert!(runs.iter().all(|run| run["workload"] == "desktop" && run["drive"] == "st5000as0011"));
+}
+
+#[test]
+fn depth_and_think_time_are_those_of_a_closed_loop() {
+    let one = outcome(RANDOM);
+    let eight = outcome(&format!("{RANDOM} --depth 8"));
+    assert_eq!(eight["engine"]["depth"], 8);
+    assert_eq!(ns(&one, "elapsed_ns"), ns(&eight, "elapsed_ns"), "first come, first served: the same order");
+    assert!(ns(&eight, "wait_ns") > 6 * ns(&one, "elapsed_ns"), "seven others are served first");
+    let think = outcome(&format!("{RANDOM} --think 50ms"));
+    assert_eq!(think["engine"]["think_ns"], 50_000_000);
+    assert!(ns(&think, "elapsed_ns") >= 299 * 50_000_000);
+    assert_eq!(ns(&think, "wait_ns"), 0);
+}
+
+#[test]
+fn queue_policies_shorten_the_seeks() {
+    let elapsed = |queue: &str| {
+        let outcome = outcome(&format!("{RANDOM} --depth 32 --queue {queue}"));
+        assert_eq!(outcome["engine"]["queue"], queue);
+        ns(&outcome, "elapsed_ns")
+    };
+    let (fcfs, elevator, sptf) = (elapsed("fcfs"), elapsed("elevator"), elapsed("sptf"));
+    assert!(sptf < elevator && elevator < fcfs, "{sptf} {elevator} {fcfs}");
+}
+
+#[test]
+fn arrivals_by_the_trace_are_stretched_by_the_time_scale() {
+    let scratch = Scratch::new();
+    let trace = scratch.msr("trace.csv", &[(0, 0, 4096), (1000, 4096, 4096), (2000, 8192, 4096)]);
+    let run = |options: &str| outcome(&format!("--layer in-place --trace {trace} {options}"));
+    assert_eq!(ns(&run("--arrival trace"), "arrivals_ns"), 2_000_000_000);
+    assert_eq!(ns(&run("--arrival trace --time-scale 2.5"), "arrivals_ns"), 5_000_000_000);
+    let flat = run("");
+    assert_eq!(flat["engine"]["arrival"], "flat-out");
+    assert!(ns(&flat, "elapsed_ns") < 1_000_000_000);
+}
+
+#[test]
+fn prefill_is_not_counted_but_changes_the_state() {
+    let set_assoc = "--drive tiny --layer set-assoc --set set-assoc.region_sectors=256,set-assoc.cache_percent=10 \
+                     --workload random-write:count=20";
+    let set_assoc = set_assoc.replace(",set-assoc.cache", " --set set-assoc.cache");
+    let run = |prefill: &str| {
+        let outcome = outcome(&format!("{set_assoc} --prefill {prefill}"));
+        assert_eq!(outcome["requests"], 20);
+        assert_eq!(outcome["engine"]["prefill"], prefill);
+        outcome["timeline"]["cache_fill"][0].as_f64().unwrap()
+    };
+    let none = run("none");
+    let half = run("random:0.5");
+    assert!(none < 0.3 && half > none + 0.3, "{none} {half}");
+    run("sequential");
+    let whole = outcome(&format!("{set_assoc} --prefill random"));
+    assert_eq!(whole["engine"]["prefill"], "random:1");
+}
+
+#[test]
+fn warm_up_is_served_but_not_counted() {
+    let warm = outcome(&format!("{RANDOM} --warmup 200"));
+    assert_eq!((&warm["requests"], &warm["engine"]["warmup"]), (&100.into(), &200.into()));
+    let all = outcome(RANDOM);
+    assert!(ns(&warm, "elapsed_ns") < ns(&all, "elapsed_ns"));
+}
+
+#[test]
+fn volumes_are_laid_end_to_end_or_taken_alone() {
+    let requests = |volume: &str| {
+        outcome(&format!("--layer in-place --trace {} {volume}", testdata("msr.csv")))["requests"].as_u64().unwrap()
+    };
+    assert_eq!(requests("--volume 1") + requests("--volume 2"), requests("--volume all"));
+    assert_eq!(requests(""), requests("--volume all"));
+}
+
+#[test]
+fn capacity_is_a_size_or_as_large_as_the_trace() {
+    let scratch = Scratch::new();
+    let trace = scratch.msr("far.csv", &[(0, 0, 4096), (1, 40 << 20, 4096)]);
+    let run = |options: &str| outcome(&format!("--drive tiny --layer in-place --trace {trace} {options}"));
+    let host = |outcome: &Value| outcome["capacity"]["host_sectors"].as_u64().unwrap();
+    let auto = host(&run("--capacity auto"));
+    let needed = (40 << 11) + 8;
+    assert!((needed..needed + needed / 20).contains(&auto), "{auto}");
+    assert!((200_000..=200_100_000).contains(&host(&run("--capacity 100MiB"))));
+    // Every layer of a comparison holds the trace.
+    for run in outcomes(&format!("{TINY} --trace {trace} --capacity auto")) {
+        assert!(host(&run) >= needed, "{}", run["layer"]);
+    }
+}
+
+#[test]
+fn a_small_trace_gets_a_drive_as_large_as_the_layers_need() {
+    let runs = outcomes(&format!("--trace {} --capacity auto", testdata("msr.csv")));
+    for run in runs {
+        let raw = run["capacity"]["raw_sectors"].as_u64().unwrap();
+        assert!((6144..10_000_000).contains(&raw), "{raw}");
+    }
+}
+
+#[test]
+fn folding_takes_addresses_modulo_the_capacity() {
+    let scratch = Scratch::new();
+    let trace = scratch.msr("far.csv", &[(0, 0, 4096), (1, 40 << 20, 4096)]);
+    let folded = outcome(&format!("--drive tiny --layer in-place --trace {trace} --fold"));
+    assert_eq!((&folded["requests"], &folded["engine"]["fold"]), (&2.into(), &true.into()));
+}
+
+#[test]
+fn lists_of_values_multiply_into_runs() {
+    let runs = outcomes(
+        "--drive tiny --layer in-place,set-assoc --set set-assoc.region_sectors=128,256 \
+         --set set-assoc.cache_percent=5,10,20 --workload random-write:count=50",
+    );
+    assert_eq!(runs.len(), 1 + 2 * 3);
+    let mut seen: Vec<String> = runs.iter().map(|run| run["parameters"].to_string()).collect();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), runs.len(), "every combination once");
+}
+
+#[test]
+fn the_seed_changes_the_requests() {
+    let busy = |seed: &str| ns(&outcome(&format!("{RANDOM} {seed}")), "busy_ns");
+    assert_eq!(busy(""), busy("--seed 1"));
+    assert_ne!(busy("--seed 1"), busy("--seed 2"));
+}
+
+#[test]
+fn a_format_can_be_forced_and_columns_described() {
+    let scratch = Scratch::new();
+    let table = scratch.file("table.csv", "0,W,4096,512\n1,R,8192,1024\n");
+    let format = "csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
+    let outcome = outcome(&format!("--layer in-place --trace {table} --format {format}"));
+    assert_eq!((&outcome["host_written_sectors"], &outcome["host_read_sectors"]), (&1.into(), &2.into()));
+    smrkit(&format!("run --layer in-place --trace {table} --format nope")).says(2, &["nope", "msr"]);
+}
+
+#[test]
+fn check_mode_is_noted_and_changes_no_number() {
+    let run = |check: &str| {
+        let arguments = "--drive tiny --layer rmw --set rmw.region_sectors=256 --workload mix:count=500";
+        let mut outcome = outcome(&format!("{arguments} {check}"));
+        outcome["engine"]["check"].take();
+        outcome
+    };
+    assert_eq!(run("--check"), run(""));
+}
+
+#[test]
+fn records_are_parquet_files_with_a_row_a_request() {
+    let scratch = Scratch::new();
+    let (requests, accesses) = (scratch.path("requests.parquet"), scratch.path("accesses.parquet"));
+    smrkit(&format!("run {RANDOM} --requests {requests} --accesses {accesses}")).done();
+    for path in [requests, accesses] {
+        let content = std::fs::read(&path).unwrap();
+        assert!(content.starts_with(b"PAR1") && content.ends_with(b"PAR1"), "{path}");
+        assert!(content.len() > 300, "{path}: {} bytes", content.len());
+    }
+}
+
+#[test]
+fn a_report_is_one_page_that_needs_no_network() {
+    let scratch = Scratch::new();
+    let report = scratch.path("report.html");
+    smrkit(&format!("run {TINY} --workload random-write:count=300 --report {report}")).done();
+    let page = std::fs::read_to_string(report).unwrap();
+    assert!(page.starts_with("<!"), "{}", &page[..60]);
+    for layer in ["in-place", "rmw", "set-assoc"] {
+        assert!(page.contains(layer));
+    }
+    for fetches in ["<script src", "<link rel=\"stylesheet\"", "<img src=\"http", "@import"] {
+        assert!(!page.contains(fetches), "{fetches}");
+    }
+}
+
+#[test]
+fn figures_come_as_svg_or_png() {
+    for (format, begins) in [("svg", "<"), ("png", "\u{89}PNG")] {
+        let scratch = Scratch::new();
+        let folder = scratch.path("figures");
+        smrkit(&format!("run {RANDOM} --figures {folder} --figure-format {format}")).done();
+        let mut count = 0;
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            assert_eq!(path.extension().unwrap(), format);
+            let content = std::fs::read(&path).unwrap();
+            let begins: Vec<u8> = begins.chars().map(|c| c as u8).collect();
+            assert!(content.starts_with(&begins), "{}", path.display());
+            count += 1;
+        }
+        assert!(count >= 3, "{count} figures");
+    }
+}

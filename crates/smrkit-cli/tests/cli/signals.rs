@@ -1,0 +1,117 @@
+//! Interrupts, readers who leave, and disks that are full.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Scratch, command, finish, smrkit, testdata};
+
+/// Enough work for a minute or more.
+const LONG: &str = "--workload random-write:count=4G --layer in-place,set-assoc";
+
+fn start(arguments: &str) -> Child {
+    let mut command = command();
+    command.args(arguments.split_whitespace());
+    command.spawn().expect("smrkit starts")
+}
+
+fn interrupt(child: &Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert!(sent.success());
+}
+
+/// Waits for an exit code, but not for ever.
+#[track_caller]
+fn code(child: &mut Child) -> i32 {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status.code().expect("an exit code, not a signal");
+        }
+        if started.elapsed() > Duration::from_secs(60) {
+            let _ = child.kill();
+            panic!("still at work after a minute");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_interrupt_prints_and_writes_what_there_is_and_exits_with_130() {
+    let scratch = Scratch::new();
+    let json = scratch.path("out.json");
+    let mut child = start(&format!("run {LONG} --json {json}"));
+    std::thread::sleep(Duration::from_millis(1500));
+    interrupt(&child);
+    assert_eq!(code(&mut child), 130);
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert!(out.contains("The run was interrupted"), "{out}");
+    let outcome: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    let run = &outcome["runs"][0];
+    assert_eq!(run["interrupted"], true);
+    assert!(run["requests"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn an_interrupted_conversion_leaves_no_half_file() {
+    let scratch = Scratch::new();
+    let fifo = scratch.path("pipe");
+    if !Command::new("mkfifo").arg(&fifo).status().is_ok_and(|status| status.success()) {
+        println!("skipped: no mkfifo here");
+        return;
+    }
+    let output = scratch.path("out.parquet");
+    let mut child = start(&format!("trace convert {fifo} {output}"));
+    let mut writer = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    let row = "128166372003061629,hm,1,Read,8192,4096,58000\n";
+    writer.write_all(row.repeat(40_000).as_bytes()).unwrap();
+    interrupt(&child);
+    std::thread::sleep(Duration::from_millis(100));
+    let _ = writer.write_all(row.repeat(40_000).as_bytes());
+    drop(writer);
+    assert_eq!(code(&mut child), 130);
+    assert_eq!(scratch.names(), ["pipe"]);
+}
+
+#[test]
+fn a_reader_who_has_had_enough_is_no_error() {
+    for arguments in ["layers", "drives show st5000as0011", "trace head {} -n 1000", "run --json - --trace {}"] {
+        let mut child = start(&arguments.replace("{}", &testdata("msr.csv")));
+        let mut first = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let code = code(&mut child);
+        let mut err = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert_eq!((code, err.as_str()), (0, ""), "{arguments}");
+        assert!(!first.is_empty());
+    }
+}
+
+#[test]
+fn standard_output_closed_from_the_start_is_no_error() {
+    for arguments in ["layers", "run --layer in-place --workload random-write:count=10"] {
+        let mut child = start(arguments);
+        drop(child.stdout.take());
+        assert_eq!(code(&mut child), 0, "{arguments}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_says_where() {
+    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else {
+        println!("skipped: no /dev/full here");
+        return;
+    };
+    let run = "run --layer in-place --workload random-write:count=100";
+    smrkit(&format!("{run} --json /dev/full")).says(1, &["/dev/full", "No space left"]);
+    smrkit(&format!("{run} --report /dev/full")).says(1, &["/dev/full", "No space left"]);
+    smrkit(&format!("{run} --requests /dev/full")).says(1, &["/dev/full", "No space left"]);
+    smrkit(&format!("{run} --accesses /dev/full")).says(1, &["/dev/full", "No space left"]);
+    smrkit(&format!("trace convert {} /dev/full", testdata("msr.csv"))).says(1, &["/dev/full", "No space left"]);
+    let mut command = command();
+    command.args(run.split_whitespace()).stdout(full);
+    finish(command).says(1, &["standard output", "No space left"]);
+}

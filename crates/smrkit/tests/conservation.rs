@@ -1,0 +1,277 @@
+//! Nothing is lost or counted twice: what a run reports against what was sent, what a witness saw at the disk's door,
+//! what the medium counted, and the row of every request. Over all layers, random small drives, clocks and settings.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::{Disks, TinyClock, random_requests, random_settings, with_times};
+use rand::RngExt;
+use smrkit::device::Single;
+use smrkit::disk::{Disk, Recorder};
+use smrkit::drive::{DRIVES, Drive};
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::Settings;
+use smrkit::engine::{Engine, NoObserver, Observer};
+use smrkit::layer::{BASELINE, LAYERS, LayerSpec, Parameters};
+use smrkit::medium::interference::{Form, Interference};
+use smrkit::medium::{Medium, Stamps};
+use smrkit::request::{InMemory, Op, Request};
+use smrkit::stats::counts::HostCounts;
+use smrkit::stats::outcome::{ByCause, Latency, Outcome};
+use smrkit::stats::rows::RequestRow;
+use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::tally::{Access, Cause, adjusted};
+use smrkit::units::{Nanos, SECTOR_BYTES};
+
+const SEEDS: u64 = 40;
+const REQUESTS: u64 = 600;
+
+/// Sees every access at the disk's door.
+#[derive(Clone, Default)]
+struct Witness(Arc<Mutex<Vec<Access>>>);
+
+impl Recorder for Witness {
+    fn access(&mut self, access: &Access) {
+        self.0.lock().unwrap().push(*access);
+    }
+}
+
+/// Keeps every request's row.
+#[derive(Default)]
+struct Rows(Vec<RequestRow>);
+
+impl Observer for Rows {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+    fn request(&mut self, row: &RequestRow) {
+        self.0.push(*row);
+    }
+}
+
+/// A random drive, layer parameters and settings; calls `each` where the parameters fit the drive.
+fn trials(mut each: impl FnMut(&str, Run, Vec<Request>)) {
+    let mut fitting = vec![0; LAYERS.len()];
+    for (seed, spec) in (0..SEEDS).flat_map(|seed| LAYERS.iter().map(move |spec| (seed, spec))) {
+        let mut disks = Disks::new(seed);
+        let forms = if spec.copes_with.is_empty() { &Form::ALL } else { spec.copes_with };
+        let form = forms[disks.random.random_range(0..forms.len())];
+        let clock = TinyClock::ALL[disks.random.random_range(0..TinyClock::ALL.len())];
+        let drive = disks.drive_with(clock, form);
+        let parameters = disks.parameters(spec);
+        let settings = random_settings(&mut disks.random);
+        let run = Run { drive: &drive, layer: spec, parameters, settings };
+        let Ok(host_sectors) = run.host_sectors() else { continue };
+        let requests = random_requests(&mut disks.random, host_sectors, REQUESTS);
+        let requests = with_times(&mut disks.random, requests);
+        let what = format!("{} on {clock:?} under {form:?}, seed {seed}", spec.name);
+        each(&what, run, requests);
+        fitting[LAYERS.iter().position(|s| s.name == spec.name).unwrap()] += 1;
+    }
+    assert!(fitting.iter().all(|&trials| trials > SEEDS / 2), "too few fit the drives: {fitting:?}");
+}
+
+fn execute(run: &Run, requests: &[Request]) -> (Outcome, Vec<RequestRow>, Vec<Access>) {
+    let (witness, mut rows) = (Witness::default(), Rows::default());
+    let timeline = TimelineBuilder::growing(Nanos(1_000_000));
+    let outcome = run.execute(&mut InMemory::new(requests), &mut rows, Some(Box::new(witness.clone())), timeline);
+    let accesses = std::mem::take(&mut *witness.0.lock().unwrap());
+    (outcome.unwrap(), rows.0, accesses)
+}
+
+fn by_cause(accesses: &[Access], write: Option<bool>, of: impl Fn(&Access) -> u64) -> ByCause {
+    let sum = |cause: Cause| {
+        accesses.iter().filter(|a| a.cause == cause && write.is_none_or(|w| w == a.write)).map(&of).sum::<u64>()
+    };
+    let [host, destage, clean, map] = Cause::ALL.map(sum);
+    ByCause { total: host + destage + clean + map, host, destage, clean, map }
+}
+
+#[test]
+fn what_the_host_sent_is_what_was_counted() {
+    trials(|what, run, requests| {
+        let (outcome, rows, _) = execute(&run, &requests);
+        let count = |op| requests.iter().filter(|r| r.op == op).count() as u64;
+        let sum = |op, of: fn(u64) -> u64| requests.iter().filter(|r| r.op == op).map(|r| of(r.sectors.into())).sum();
+        let sectors = |op| -> u64 { sum(op, |n| n) };
+        assert_eq!((outcome.requests, rows.len()), (REQUESTS, requests.len()), "{what}");
+        assert_eq!(outcome.host_read_sectors, sectors(Op::Read), "{what}");
+        assert_eq!(outcome.host_written_sectors, sectors(Op::Write), "{what}");
+        let (commands, adjusted_commands) = (outcome.commands, outcome.adjusted);
+        assert_eq!((commands.host_read, commands.host_write), (count(Op::Read), count(Op::Write)), "{what}");
+        assert_eq!(adjusted_commands.host_read, sum(Op::Read, adjusted), "{what}");
+        assert_eq!(adjusted_commands.host_write, sum(Op::Write, adjusted), "{what}");
+        let served = |op| rows.iter().filter(|r| r.op == op).map(|r| u64::from(r.sectors)).sum::<u64>();
+        assert_eq!((served(Op::Read), served(Op::Write)), (sectors(Op::Read), sectors(Op::Write)), "{what}");
+    });
+}
+
+#[test]
+fn what_is_reported_of_the_platters_is_what_passed_the_door() {
+    trials(|what, run, requests| {
+        let (outcome, _, accesses) = execute(&run, &requests);
+        assert_eq!(outcome.physical_read_sectors, by_cause(&accesses, Some(false), |a| a.sectors), "{what}");
+        assert_eq!(outcome.physical_written_sectors, by_cause(&accesses, Some(true), |a| a.sectors), "{what}");
+        assert_eq!(outcome.busy_by_cause_ns, by_cause(&accesses, None, |a| a.duration.0), "{what}");
+        let commands = (outcome.commands.physical_read, outcome.commands.physical_write);
+        let total = |write| by_cause(&accesses, Some(write), |_| 1).total;
+        assert_eq!(commands, (total(false), total(true)), "{what}");
+        let commands = (outcome.adjusted.physical_read, outcome.adjusted.physical_write);
+        let total = |write| by_cause(&accesses, Some(write), |a| adjusted(a.sectors)).total;
+        assert_eq!(commands, (total(false), total(true)), "{what}");
+        let cleaning = [Cause::Destage, Cause::Clean];
+        let cleaned = accesses.iter().filter(|a| cleaning.contains(&a.cause));
+        let (sectors, ns) = cleaned.fold((0, 0), |(s, ns), a| (s + a.sectors, ns + a.duration.0));
+        assert_eq!((outcome.cleaning.sectors, outcome.cleaning.ns), (sectors, ns), "{what}");
+    });
+}
+
+#[test]
+fn the_surface_shows_every_sector_written_where_it_was_written() {
+    trials(|what, run, requests| {
+        let (outcome, _, accesses) = execute(&run, &requests);
+        let surface = &outcome.surface;
+        for (cause, parts) in Cause::ALL.iter().zip([&surface.host, &surface.destage, &surface.clean, &surface.map]) {
+            let mut expected = vec![0; parts.len()];
+            for access in accesses.iter().filter(|a| a.write && a.cause == *cause) {
+                for sector in 0..access.sectors {
+                    expected[((access.pba.0 + sector) / surface.part_sectors) as usize] += 1;
+                }
+            }
+            assert_eq!(parts, &expected, "{what}");
+        }
+    });
+}
+
+#[test]
+fn time_is_spent_once() {
+    trials(|what, run, requests| {
+        let (outcome, rows, accesses) = execute(&run, &requests);
+        assert_eq!(outcome.busy_ns, outcome.busy_by_cause_ns.total, "{what}");
+        assert!(outcome.busy_ns <= outcome.elapsed_ns, "{what}: busy {} of {}", outcome.busy_ns, outcome.elapsed_ns);
+        let apart = accesses.windows(2).all(|pair| pair[0].start + pair[0].duration <= pair[1].start);
+        assert!(apart, "{what}: two accesses at once");
+        let ordered = rows.iter().all(|r| r.arrival_ns <= r.start_ns && r.start_ns <= r.end_ns);
+        assert!(ordered, "{what}: a request answered before it came");
+        assert!(rows.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns), "{what}: two requests served at once");
+        let sum = |of: fn(&RequestRow) -> u64| rows.iter().map(of).sum::<u64>();
+        assert_eq!(outcome.wait_ns, sum(|r| r.start_ns - r.arrival_ns), "{what}");
+        assert_eq!(outcome.service_ns, sum(|r| r.end_ns - r.start_ns), "{what}");
+        assert_eq!(outcome.wait_ns + outcome.service_ns, sum(|r| r.end_ns - r.arrival_ns), "{what}");
+        assert_eq!(outcome.elapsed_ns, rows.iter().map(|r| r.end_ns).max().unwrap_or(0), "{what}");
+    });
+}
+
+#[test]
+fn latencies_are_those_of_the_rows() {
+    trials(|what, run, requests| {
+        let (outcome, rows, _) = execute(&run, &requests);
+        let sorted = |wanted: fn(Op) -> bool| {
+            let rows = rows.iter().filter(|r| wanted(r.op));
+            let mut latencies: Vec<u64> = rows.map(|r| r.end_ns - r.arrival_ns).collect();
+            latencies.sort_unstable();
+            latencies
+        };
+        let (read, write) = (sorted(|op| op == Op::Read), sorted(|op| op == Op::Write));
+        assert_same_distribution(what, &outcome.latency_ns.all, &sorted(|_| true));
+        assert_same_distribution(what, &outcome.latency_ns.read, &read);
+        assert_same_distribution(what, &outcome.latency_ns.write, &write);
+        let drawn = |steps: &[(u64, u64)]| steps.iter().map(|step| step.1).sum::<u64>();
+        assert_eq!(drawn(&outcome.latency_histogram.read), read.len() as u64, "{what}");
+        assert_eq!(drawn(&outcome.latency_histogram.write), write.len() as u64, "{what}");
+    });
+}
+
+/// Count, mean and maximum exact; percentiles by nearest rank within 0.01 %.
+fn assert_same_distribution(what: &str, found: &Latency, sorted: &[u64]) {
+    let Some(&max) = sorted.last() else { return assert_eq!(*found, Latency::default(), "{what}") };
+    let count = sorted.len() as u64;
+    assert_eq!((found.count, found.max), (count, max), "{what}");
+    assert_eq!(found.mean, (sorted.iter().sum::<u64>() + count / 2) / count, "{what}");
+    let percentiles = [
+        (50.0, found.p50),
+        (90.0, found.p90),
+        (95.0, found.p95),
+        (99.0, found.p99),
+        (99.5, found.p99_5),
+        (99.9, found.p99_9),
+    ];
+    for (percent, value) in percentiles {
+        let rank = (count as f64 * percent / 100.0).ceil().max(1.0) as usize;
+        let exact = sorted[rank - 1];
+        assert!(value.abs_diff(exact) as f64 <= exact as f64 * 1e-4, "{what}: p{percent} is {value}, not {exact}");
+    }
+}
+
+#[test]
+fn the_timeline_sums_to_the_totals() {
+    trials(|what, run, requests| {
+        let (outcome, ..) = execute(&run, &requests);
+        let timeline = &outcome.timeline;
+        assert_eq!(timeline.requests.iter().sum::<u64>(), outcome.requests, "{what}");
+        assert_eq!(timeline.read_bytes.iter().sum::<u64>(), outcome.host_read_sectors * SECTOR_BYTES, "{what}");
+        assert_eq!(timeline.written_bytes.iter().sum::<u64>(), outcome.host_written_sectors * SECTOR_BYTES, "{what}");
+        assert_eq!(timeline.longest_ns.iter().max().copied(), Some(outcome.latency_ns.all.max), "{what}");
+        let windows = timeline.requests.len() as u64;
+        assert!(timeline.window_ns * windows >= outcome.elapsed_ns, "{what}: the timeline ends before the run");
+        let has_cache = outcome.capacity.cache_sectors > 0;
+        let fills = timeline.cache_fill.len() as u64;
+        assert_eq!(fills, if has_cache { windows } else { 0 }, "{what}");
+        assert!(timeline.cache_fill.iter().all(|fill| (0.0..=1.0).contains(fill)), "{what}");
+    });
+}
+
+#[test]
+fn warm_up_leaves_the_rest_to_be_counted() {
+    trials(|what, mut run, requests| {
+        run.settings.warmup = 100;
+        let (outcome, rows, accesses) = execute(&run, &requests);
+        assert_eq!((outcome.requests, rows.len()), (REQUESTS - 100, requests.len() - 100), "{what}");
+        assert!(outcome.physical_written_sectors.total <= by_cause(&accesses, Some(true), |a| a.sectors).total);
+        assert!(outcome.busy_ns <= outcome.elapsed_ns, "{what}");
+        assert_eq!(outcome.latency_ns.all.count, outcome.requests, "{what}");
+        assert_eq!(outcome.timeline.requests.iter().sum::<u64>(), outcome.requests, "{what}");
+    });
+}
+
+#[test]
+fn the_medium_counts_the_same_sectors() {
+    trials(|what, run, requests| {
+        let mut drive = run.drive.clone();
+        if run.layer.name == BASELINE {
+            drive.interference = Interference::None;
+        }
+        let layer = (run.layer.build)(&drive, &run.parameters).unwrap();
+        let disk = Disk::new(&drive, Medium::Stamps(Stamps::new()));
+        let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
+        let settings = Settings { check: true, ..run.settings };
+        let mut observer = NoObserver;
+        let mut engine = Engine::new(Single::new(disk, layer), settings, counts, &mut observer);
+        engine.run(&mut InMemory::new(requests)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let (mut device, ..) = engine.into_parts();
+        let counted: u64 = Cause::ALL.iter().map(|&cause| device.disk.tally().writes(cause).sectors).sum();
+        let written = device.disk.stamps().unwrap().written_sectors();
+        assert_eq!(counted, written, "{what}");
+        assert!(written > 0 || run.parameters.values().contains_key("hold"), "{what}: nothing was written");
+    });
+}
+
+#[test]
+fn every_sector_of_a_drive_has_its_use() {
+    let whole = |what: &str, spec: &LayerSpec, drive: &Drive, parameters: &Parameters| {
+        let Ok(layer) = (spec.build)(drive, parameters) else { return };
+        let c = layer.capacity();
+        assert_eq!(c.raw_sectors, drive.geometry.sectors(), "{what}");
+        let used = c.host_sectors + c.cache_sectors + c.guard_sectors + c.spare_sectors;
+        assert_eq!(used, c.raw_sectors, "{what}: {c:?}");
+    };
+    trials(|what, run, _| whole(what, run.layer, run.drive, &run.parameters));
+    for (name, _) in DRIVES {
+        let drive = Drive::load(name).unwrap();
+        for spec in LAYERS {
+            let defaults = Parameters::resolve(spec.name, spec.parameters, &[]).unwrap();
+            whole(&format!("{} on {name}", spec.name), spec, &drive, &defaults);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The exact counters of a fixed set of requests on each layer and clock. A change that moves one is written down in
+//! CHANGELOG under "Results that change"; `INSTA_UPDATE=always cargo test -p smrkit --test golden` accepts it.
+
+use serde_json::json;
+use smrkit::drive::Drive;
+use smrkit::engine::NoObserver;
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
+use smrkit::layer::{LAYERS, LayerSpec, Parameters};
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::units::Nanos;
+use smrkit::workload::Workload;
+
+/// A hot tenth, a backup beside it, then reads: 3,600 requests.
+const REQUESTS: &str = "hot-cold:count=2000;zipf:count=1000;sequential-write:size=64Ki,count=100;random-read:count=500";
+
+/// Sectors that every layer has on every drive below.
+const HOST_SECTORS: u64 = 3000;
+
+/// Parameters of a layer worth a snapshot of their own, beside its smallest ones: (name of the case, settings).
+fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
+    let has = |key: &str| spec.parameters.iter().any(|parameter| parameter.key == key);
+    let mut small = Vec::new();
+    let sizes = [("region_sectors", "256"), ("cache_percent", "10"), ("band_tracks", "8"), ("cache_tracks", "16")];
+    small.extend(sizes.into_iter().filter(|(key, _)| has(key)));
+    let more: &[(&str, &[(&str, &str)])] = match spec.name {
+        "rmw" => &[("tail", &[("portion", "tail")]), ("hold", &[("hold", "2")])],
+        "set-assoc" => &[("half", &[("cache_percent", "50")])],
+        _ => &[],
+    };
+    let mut cases = vec![(spec.name.to_string(), small.clone())];
+    for (name, settings) in more {
+        let mut all = small.clone();
+        all.retain(|(key, _)| settings.iter().all(|(other, _)| key != other));
+        all.extend(settings.iter().copied());
+        cases.push((format!("{}-{name}", spec.name), all));
+    }
+    cases
+}
+
+/// What a reader can check by eye: sums, not distributions.
+fn readable(outcome: &Outcome) -> serde_json::Value {
+    json!({
+        "requests": outcome.requests,
+        "host_read_sectors": outcome.host_read_sectors,
+        "host_written_sectors": outcome.host_written_sectors,
+        "physical_read_sectors": outcome.physical_read_sectors,
+        "physical_written_sectors": outcome.physical_written_sectors,
+        "busy_by_cause_ns": outcome.busy_by_cause_ns,
+        "commands": outcome.commands,
+        "adjusted": outcome.adjusted,
+        "write_overloading": outcome.write_overloading,
+        "write_amplification": outcome.write_amplification,
+        "latency_ns": outcome.latency_ns,
+        "wait_ns": outcome.wait_ns,
+        "service_ns": outcome.service_ns,
+        "elapsed_ns": outcome.elapsed_ns,
+        "cleaning": outcome.cleaning,
+        "capacity": outcome.capacity,
+        "layer_stats": outcome.layer_stats,
+        "cache_full_at_s": outcome.verdict.cache_full_at_s,
+        "rate_before_bytes_per_s": outcome.verdict.rate_before_bytes_per_s,
+        "rate_after_bytes_per_s": outcome.verdict.rate_after_bytes_per_s,
+        "windows": outcome.timeline.requests.len(),
+    })
+}
+
+fn snapshot(name: &str, drive: &str, spec: &'static LayerSpec, set: &[(&str, &str)], settings: Settings) {
+    let drive = Drive::load(drive).unwrap();
+    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let parameters = Parameters::resolve(spec.name, spec.parameters, &set).unwrap();
+    let run = Run { drive: &drive, layer: spec, parameters, settings };
+    let mut source = Workload::parse(REQUESTS).unwrap().source(HOST_SECTORS, 1).unwrap();
+    let timeline = TimelineBuilder::growing(Nanos(100_000_000));
+    let outcome = run.execute(source.as_mut(), &mut NoObserver, None, timeline).unwrap();
+    insta::assert_json_snapshot!(name, readable(&outcome));
+}
+
+#[test]
+fn every_layer_on_every_small_drive() {
+    for (drive, spec) in ["tiny", "tiny-constant"].into_iter().flat_map(|d| LAYERS.iter().map(move |s| (d, s))) {
+        for (case, set) in cases(spec) {
+            snapshot(&format!("{drive}-{case}"), drive, spec, &set, Settings::default());
+        }
+    }
+}
+
+#[test]
+fn every_layer_with_a_queue_and_a_filled_disk() {
+    let queued = Settings { depth: 8, queue: Queue::Sptf, prefill: Prefill::Random(0.5), ..Settings::default() };
+    let open = Settings { arrival: Arrival::Trace, prefill: Prefill::Sequential, warmup: 200, ..Settings::default() };
+    for spec in LAYERS {
+        let (case, set) = cases(spec).remove(0);
+        snapshot(&format!("queued-{case}"), "tiny", spec, &set, queued);
+        snapshot(&format!("open-{case}"), "tiny", spec, &set, open);
+    }
+}
