@@ -77,7 +77,7 @@ fn an_interrupt_prints_what_there_is() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
         command.args(["reproduce", "all", "--report"]).arg(&report);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        while !report.exists() {
+        while folder.path().read_dir().unwrap().next().is_none() {
             sleep(Duration::from_millis(20));
         }
         sleep(Duration::from_millis(300));
