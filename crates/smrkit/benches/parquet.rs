@@ -1,30 +1,23 @@
 //! How fast our Parquet traces are written and read, how small they are, and how fast a trace's statistics are made: the
 //! CloudPhysics sample repeated to 10^7 requests, shifted in time. Figures are per second of CPU time, best of three.
 //!
-//! The sample is looked for in `$SMRKIT_TRACES`, then in `../shared/traces` beside the repository.
+//! The sample is looked for in `$SMRKIT_TRACES`, then in `shared/traces` above the crate.
 
-use std::path::{Path, PathBuf};
+mod common;
+
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
-use smrkit::request::{InMemory, Op, Request, Source};
+use common::{cloudphysics, cpu_seconds};
+use smrkit::request::{InMemory, Request, Source};
 use smrkit::stats::rows::{RequestRow, RequestRows};
 use smrkit::trace::info::{InfoSettings, TraceInfo};
 use smrkit::trace::parquet::{Meta, ParquetReader, ParquetWriter};
-use smrkit::units::{Lba, Nanos};
 
 const ROWS: usize = 10_000_000;
 
 fn main() {
-    let Some(sample) = sample() else {
-        println!("skipped: no cloudphysics_sample.csv.zst in $SMRKIT_TRACES or ../shared/traces");
-        return;
-    };
-    let span = sample.last().map_or(0, |last| last.time.0) + 1_000_000;
-    let shifted = |lap: u64| move |request: &Request| Request { time: Nanos(request.time.0 + lap * span), ..*request };
-    let laps = ROWS.div_ceil(sample.len()) as u64;
-    let requests: Vec<Request> = (0..laps).flat_map(|lap| sample.iter().map(shifted(lap))).collect();
-
+    let (Some(sample), Some(requests)) = (cloudphysics(1), cloudphysics(ROWS)) else { return };
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("bench.parquet");
     write(&path, &sample);
@@ -93,37 +86,9 @@ fn bytes_a_row(path: &Path, rows: usize) -> f64 {
 
 fn best_of_three(mut run: impl FnMut()) -> f64 {
     let mut time = || {
-        let before = cpu_s();
+        let before = cpu_seconds();
         run();
-        cpu_s() - before
+        cpu_seconds() - before
     };
     (0..3).map(|_| time()).fold(f64::INFINITY, f64::min)
-}
-
-/// CPU time of this process where Linux tells it, else the time on the wall.
-fn cpu_s() -> f64 {
-    use std::sync::OnceLock;
-    static START: OnceLock<Instant> = OnceLock::new();
-    let start = START.get_or_init(Instant::now);
-    let told = std::fs::read_to_string("/proc/self/schedstat").ok();
-    let nanos = told.and_then(|text| text.split(' ').next().and_then(|first| first.parse::<f64>().ok()));
-    nanos.map_or_else(|| start.elapsed().as_secs_f64(), |nanos| nanos / 1e9)
-}
-
-fn sample() -> Option<Vec<Request>> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let folder = std::env::var_os("SMRKIT_TRACES").map_or(beside, PathBuf::from);
-    let packed = std::fs::read(folder.join("cloudphysics_sample.csv.zst")).ok()?;
-    let text = String::from_utf8(zstd::decode_all(&packed[..]).ok()?).ok()?;
-    let mut first = None;
-    text.lines()
-        .map(|line| {
-            let fields: Vec<&str> = line.split(',').collect();
-            let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
-            let ticks = number(0)?;
-            let time = Nanos((ticks - *first.get_or_insert(ticks)) * 100);
-            let op = if *fields.get(3)? == "Write" { Op::Write } else { Op::Read };
-            Some(Request { time, ..Request::new(op, Lba(number(4)? / 512), (number(5)? / 512) as u32) })
-        })
-        .collect()
 }

@@ -134,5 +134,6 @@ fn write_csv(path: &Path, requests: &[Request]) {
 /// Writes FILE.zst beside FILE.
 fn pack(path: &Path) {
     let (from, to) = (File::open(path), File::create(path.with_extension("csv.zst")));
-    zstd::stream::copy_encode(from.expect("a file to read"), to.expect("a file to write"), 3).expect("room on the disk");
+    zstd::stream::copy_encode(from.expect("a file to read"), to.expect("a file to write"), 3)
+        .expect("room on the disk");
 }

@@ -2,9 +2,11 @@
 //!
 //! Input is the CloudPhysics trace of `shared/traces`, repeated with later times, or generated rows where it is absent.
 
-use std::hint::black_box;
-use std::path::PathBuf;
+mod common;
 
+use std::hint::black_box;
+
+use common::{cpu_seconds, sample_path};
 use smrkit::request::Source;
 use smrkit::trace::{OpenOptions, Trace};
 
@@ -72,17 +74,6 @@ fn rows_per_cpu_second(bytes: &[u8], options: &OpenOptions) -> f64 {
     rows as f64 / (cpu_seconds() - before)
 }
 
-/// CPU time of this process so far, to a nanosecond where the kernel tells, else the wall clock.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/schedstat").ok();
-    let ns = stat.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
-    ns.map_or_else(wall_seconds, |ns| ns / 1e9)
-}
-
-fn wall_seconds() -> f64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
-}
-
 /// `ROWS` rows in MSR's layout.
 fn msr_rows() -> Vec<u8> {
     let base = sample().unwrap_or_else(generated);
@@ -108,11 +99,7 @@ fn msr_rows() -> Vec<u8> {
 }
 
 fn sample() -> Option<Vec<u8>> {
-    let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let found = given.into_iter().chain(here.ancestors().map(|dir| dir.join("shared/traces")));
-    let path = found.map(|dir| dir.join("cloudphysics_sample.csv.zst")).find(|path| path.is_file());
-    match path {
+    match sample_path("cloudphysics_sample.csv.zst") {
         Some(path) => {
             println!("rows of {}", path.display());
             zstd::decode_all(std::fs::File::open(path).ok()?).ok()

@@ -13,16 +13,17 @@ use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
 use smrkit::engine::{Engine, NoObserver, Observer};
-use smrkit::layer::{BASELINE, LAYERS, LayerSpec, Parameters};
+use smrkit::error::DiskResult;
+use smrkit::layer::{BASELINE, Capacity, LAYERS, Layer, LayerSpec, Need, Parameters};
 use smrkit::medium::interference::{Form, Interference};
-use smrkit::medium::{Medium, Stamps};
+use smrkit::medium::{Buf, Medium, Stamps};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::counts::HostCounts;
 use smrkit::stats::outcome::{ByCause, Latency, Outcome};
 use smrkit::stats::rows::RequestRow;
 use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::tally::{Access, Cause, adjusted};
-use smrkit::units::{Nanos, SECTOR_BYTES};
+use smrkit::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 
 const SEEDS: u64 = 40;
 const REQUESTS: u64 = 600;
@@ -274,4 +275,59 @@ fn every_sector_of_a_drive_has_its_use() {
             whole(&format!("{} on {name}", spec.name), spec, &drive, &defaults);
         }
     }
+}
+
+/// A layer that owes a rewrite of a track after each write, to be done before the next request.
+struct Owing {
+    sectors: u64,
+    owes: bool,
+}
+
+impl Layer for Owing {
+    fn capacity(&self) -> Capacity {
+        Capacity { raw_sectors: self.sectors, host_sectors: self.sectors, ..Capacity::default() }
+    }
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        disk.read(Pba(lba.0), n, Cause::Host, out, 0)
+    }
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        self.owes = true;
+        disk.write(Pba(lba.0), n, Cause::Host, data, 0)
+    }
+    fn discard(&mut self, _disk: &mut Disk, _lba: Lba, _n: u64) -> DiskResult {
+        Ok(())
+    }
+    fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        if need == Need::Must && std::mem::take(&mut self.owes) {
+            disk.write(Pba(0), 64, Cause::Clean, &disk.buf(64), 0)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+    fn locate(&self, lba: Lba) -> Pba {
+        Pba(lba.0)
+    }
+    fn check(&self, _disk: &Disk) -> DiskResult {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_next_request_waits_for_what_the_drive_owes() {
+    let drive = Drive::load("tiny").unwrap();
+    let sectors = drive.geometry.sectors();
+    let requests = random_requests(&mut Disks::new(1).random, sectors, REQUESTS);
+    let (witness, mut rows) = (Witness::default(), Rows::default());
+    let mut disk = Disk::new(&drive, Medium::NoData);
+    disk.record(Some(Box::new(witness.clone())));
+    let device = Single::new(disk, Box::new(Owing { sectors, owes: false }));
+    let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
+    let mut engine = Engine::new(device, Settings::default(), counts, &mut rows);
+    engine.run(&mut InMemory::new(requests)).unwrap();
+    let (device, counts, _) = engine.into_parts();
+    let busy = by_cause(&witness.0.lock().unwrap(), None, |access| access.duration.0);
+    assert!(busy.clean > 0);
+    assert_eq!((counts.wait_ns, counts.service_ns), (busy.clean, busy.host));
+    assert_eq!(counts.elapsed().0, busy.total);
+    assert_eq!(device.disk.tally().busy().0, busy.total);
 }

@@ -32,7 +32,7 @@ pub struct TimelineBuilder {
     current: Window,
     current_end_ns: u64,
     /// What the layer showed at the last turn.
-    shown: Gauges,
+    shown: Option<Gauges>,
 }
 
 impl TimelineBuilder {
@@ -44,7 +44,7 @@ impl TimelineBuilder {
             windows: Vec::new(),
             current: Window::default(),
             current_end_ns: window.0,
-            shown: Gauges::default(),
+            shown: None,
         }
     }
 
@@ -65,13 +65,14 @@ impl TimelineBuilder {
     pub fn turn(&mut self, time: Nanos, gauges: &Gauges) {
         while self.is_over(time) {
             let last = time.0 < self.current_end_ns.saturating_add(self.window_ns);
-            let shown = if last { gauges.clone() } else { self.shown.clone() };
-            self.end_window(&shown);
+            let before = self.shown.take().unwrap_or_else(|| gauges.clone());
+            self.end_window(if last { gauges } else { &before });
+            self.shown = Some(before);
             if self.grows && self.windows.len() == WINDOWS_MAX {
                 self.double();
             }
         }
-        self.shown = gauges.clone();
+        self.shown = Some(gauges.clone());
     }
 
     fn end_window(&mut self, gauges: &Gauges) {
