@@ -55,7 +55,12 @@ pub fn compare(
     let baseline = outcomes[at].as_ref().filter(|outcome| !outcome.interrupted).map(Baseline::of);
     outcomes.truncate(runs.len());
     let mut runs: Vec<Outcome> = outcomes.into_iter().flatten().collect();
-    runs.iter_mut().for_each(|outcome| judge(outcome, baseline.as_ref()));
+    let sha256 = runs.first().and_then(|first| first.trace_sha256.clone());
+    for outcome in &mut runs {
+        outcome.trace_sha256.clone_from(&sha256);
+        // A part of the requests says nothing beside all of them.
+        judge(outcome, baseline.as_ref().filter(|_| !outcome.interrupted));
+    }
     Ok(Outcomes { schema: 1, runs })
 }
 
@@ -67,6 +72,9 @@ fn run_all(
     records: Records,
 ) -> anyhow::Result<Vec<Option<Outcome>>> {
     let bar = Bar::new(runs.len(), what);
+    let capacities = runs.iter().map(|run| run.host_sectors().map_err(|error| name_layer(error, run)));
+    // All see the same requests, so the workload keeps to what the smallest of them offers.
+    let host_sectors = capacities.collect::<anyhow::Result<Vec<u64>>>()?.into_iter().min().unwrap_or(0);
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = runs.iter().map(|_| Mutex::new(None)).collect();
     let records = Mutex::new(Some(records));
@@ -83,7 +91,8 @@ fn run_all(
                     }
                     let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
                     let watch = Watch::new(&bar, interrupt, &failed, records.requests);
-                    let result = execute(run, input, watch, records.accesses);
+                    let open = || input.open(host_sectors, run.settings.seed, at == 0);
+                    let result = execute(run, input, open, watch, records.accesses);
                     if result.is_err() {
                         failed.set();
                     }
@@ -114,13 +123,20 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn execute(run: &Run, input: &Input, mut watch: Watch, accesses: Option<Box<dyn Recorder>>) -> Result<Outcome, Error> {
-    let mut opened = input.open(run.host_sectors()?, run.settings.seed)?;
+fn execute(
+    run: &Run,
+    input: &Input,
+    open: impl Fn() -> Result<Opened, Error>,
+    mut watch: Watch,
+    accesses: Option<Box<dyn Recorder>>,
+) -> Result<Outcome, Error> {
+    let mut opened = open()?;
     let timeline = || TimelineBuilder::growing(WINDOW_FIRST);
     let mut outcome = match run.execute(opened.source(), &mut watch, accesses, timeline()) {
         Err(Error::SecondVolume(_)) => {
-            let Opened::Trace(laid) = &opened else { unreachable!("only traces have volumes") };
-            opened = Opened::Trace(Box::new(laid.rescan()?));
+            let Input::Trace(trace) = input else { unreachable!("only traces have volumes") };
+            trace.look_for_volumes()?;
+            opened = open()?;
             watch.started = Instant::now();
             run.execute(opened.source(), &mut watch, None, timeline())?
         }
@@ -157,9 +173,15 @@ impl Observer for Watch<'_> {
     fn go_on(&mut self, progress: Progress, requests: u64) -> bool {
         if self.said.elapsed() > Duration::from_millis(200) {
             self.said = Instant::now();
-            self.part.show(progress);
             let rate = requests as f64 / self.started.elapsed().as_secs_f64() / 1e6;
-            self.bar.say(if requests > 0 { format!("{rate:.1} M requests/s") } else { "filling the disk".into() });
+            match (requests, progress.total) {
+                (0, Some(total)) => self.bar.say(format!("filling the disk, {} %", progress.done * 100 / total.max(1))),
+                (0, None) => self.bar.say("filling the disk".into()),
+                _ => {
+                    self.part.show(progress);
+                    self.bar.say(format!("{rate:.1} M requests/s"));
+                }
+            }
         }
         !self.interrupt.is_set() && !self.failed.is_set()
     }

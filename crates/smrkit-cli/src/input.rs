@@ -1,12 +1,16 @@
 //! What is replayed: a trace file or a workload, opened anew for each run.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use smrkit::error::Error;
 use smrkit::request::Source;
-use smrkit::stats::outcome::Outcome;
+use smrkit::stats::outcome::{Outcome, TraceReading};
 use smrkit::trace::{Laid, OpenOptions, VolumeChoice, VolumeTable, scan};
 use smrkit::workload::Workload;
+use tempfile::TempDir;
 
 /// A trace or a workload.
 pub enum Input {
@@ -18,51 +22,91 @@ pub enum Input {
 
 /// A trace file, and how to read it.
 pub struct TraceInput {
-    pub path: PathBuf,
-    pub options: OpenOptions,
-    pub volumes: VolumeChoice,
+    /// The path that was given.
+    name: PathBuf,
+    /// Where it is read: a copy, where what was given can be read only once.
+    path: PathBuf,
+    options: OpenOptions,
+    volumes: VolumeChoice,
     /// What a scan found, where one was needed.
-    pub table: Option<VolumeTable>,
+    table: OnceLock<VolumeTable>,
+    _copy: Option<TempDir>,
 }
 
 impl TraceInput {
+    /// A trace at `name`. Standard input and pipes are copied to a temporary file first: every run reads the trace.
+    pub fn new(name: &Path, options: OpenOptions, volumes: VolumeChoice) -> Result<TraceInput, Error> {
+        let is_stdin = name.as_os_str() == "-";
+        let is_pipe = is_stdin || std::fs::metadata(name).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
+        let (path, copy) = match is_pipe {
+            false => (name.to_path_buf(), None),
+            true => copied(name, is_stdin)?,
+        };
+        Ok(TraceInput { name: name.into(), path, options, volumes, table: OnceLock::new(), _copy: copy })
+    }
+
     /// Reads the whole trace for its volumes, once.
-    pub fn scan(&mut self) -> Result<&VolumeTable, Error> {
-        if self.path.as_os_str() == "-" {
-            let message = "the trace must be read twice, which standard input can't be: save it to a file";
-            return Err(Error::input(&self.path, message));
+    fn table(&self) -> Result<&VolumeTable, Error> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
         }
-        if self.table.is_none() {
-            let options = OpenOptions { sha256: false, ..self.options.clone() };
-            self.table = Some(scan(&self.path, &options)?);
-        }
-        Ok(self.table.as_ref().expect("scanned above"))
+        let options = OpenOptions { sha256: false, ..self.options.clone() };
+        let table = scan(&self.path, &options)?;
+        Ok(self.table.get_or_init(|| table))
     }
 
     /// The end of what the trace uses, in sectors: the size of the smallest disk that holds it.
-    pub fn footprint_end(&mut self) -> Result<u64, Error> {
-        let (path, volumes) = (self.path.clone(), self.volumes);
-        let table = self.scan()?;
-        match volumes {
-            VolumeChoice::All if table.volumes.len() > 1 => Ok(table.end_to_end(&path)?.1.0),
+    pub fn footprint_end(&self) -> Result<u64, Error> {
+        let table = self.table()?;
+        match self.volumes {
+            VolumeChoice::All if table.volumes.len() > 1 => Ok(table.end_to_end(&self.path)?.1.0),
             VolumeChoice::All => Ok(table.volumes.iter().map(|used| used.end.0).max().unwrap_or(0)),
             VolumeChoice::Number(number) => {
                 let of_volume = table.volumes.iter().filter(|used| used.volume.number == number);
                 of_volume.map(|used| used.end.0).max().ok_or_else(|| {
-                    Error::input(&path, format!("no volume {number}: smrkit trace info lists the volumes"))
+                    Error::input(&self.path, format!("no volume {number}: smrkit trace info lists the volumes"))
                 })
             }
         }
     }
 
-    fn open(&self) -> Result<Laid, Error> {
-        match (&self.table, self.volumes) {
+    fn open(&self, hash: bool) -> Result<Laid, Error> {
+        let options = OpenOptions { sha256: hash, ..self.options.clone() };
+        match (self.table.get(), self.volumes) {
             (Some(table), VolumeChoice::All) if table.volumes.len() > 1 => {
-                Laid::with_table(&self.path, &self.options, table)
+                Laid::with_table(&self.path, &options, table)
             }
-            _ => Laid::open(&self.path, &self.options, self.volumes),
+            _ => Laid::open(&self.path, &options, self.volumes),
         }
     }
+
+    /// Looks for volumes that its beginning did not show: the answer to `Error::SecondVolume`.
+    pub fn look_for_volumes(&self) -> Result<(), Error> {
+        self.table().map(|_| ())
+    }
+
+    fn reading(&self) -> TraceReading {
+        TraceReading {
+            volume: match self.volumes {
+                VolumeChoice::All => "all".into(),
+                VolumeChoice::Number(number) => number.to_string(),
+            },
+            format: self.options.format.clone(),
+            skip_bad_rows: self.options.skip_bad_rows,
+        }
+    }
+}
+
+fn copied(name: &Path, is_stdin: bool) -> Result<(PathBuf, Option<TempDir>), Error> {
+    let folder = tempfile::tempdir().map_err(|error| Error::writing(std::env::temp_dir(), error))?;
+    let path = folder.path().join("standard-input");
+    let mut file = File::create(&path).map_err(|error| Error::writing(&path, error))?;
+    let done = match is_stdin {
+        true => io::copy(&mut io::stdin().lock(), &mut file),
+        false => File::open(name).and_then(|mut pipe| io::copy(&mut pipe, &mut file)),
+    };
+    done.map_err(|error| Error::reading(name, error))?;
+    Ok((path, Some(folder)))
 }
 
 /// An input opened for one run.
@@ -72,10 +116,10 @@ pub enum Opened {
 }
 
 impl Input {
-    /// Opens it for a device of `host_sectors`.
-    pub fn open(&self, host_sectors: u64, seed: u64) -> Result<Opened, Error> {
+    /// Opens it for devices of at least `host_sectors`; `hash` asks for the trace's SHA-256.
+    pub fn open(&self, host_sectors: u64, seed: u64, hash: bool) -> Result<Opened, Error> {
         match self {
-            Input::Trace(trace) => Ok(Opened::Trace(Box::new(trace.open()?))),
+            Input::Trace(trace) => Ok(Opened::Trace(Box::new(trace.open(hash)?))),
             Input::Workload(workload) => Ok(Opened::Workload(workload.source(host_sectors, seed)?)),
         }
     }
@@ -93,7 +137,7 @@ impl Input {
             "row {line} has a time before the first one, so the trace can't be replayed by its times: use --arrival \
              flat-out, or put the rows in order with smrkit trace convert --sort"
         );
-        Err(Error::input(&input.path, message))
+        Err(Error::input(&input.name, message))
     }
 
     /// Notes in an outcome what was replayed.
@@ -101,12 +145,13 @@ impl Input {
         match (self, opened) {
             (Input::Trace(input), Opened::Trace(laid)) => {
                 let trace = laid.trace();
-                outcome.trace = Some(input.path.display().to_string());
+                outcome.trace = Some(input.name.display().to_string());
                 outcome.trace_format = Some(match trace.detail() {
                     Some(detail) => format!("{} ({detail})", trace.format()),
                     None => trace.format().into(),
                 });
                 outcome.trace_sha256 = trace.sha256();
+                outcome.trace_reading = Some(input.reading());
                 outcome.trace_notes = trace.notes();
             }
             (Input::Workload(workload), _) => outcome.workload = Some(workload.to_string()),

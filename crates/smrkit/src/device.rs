@@ -1,6 +1,6 @@
 //! What the engine serves requests with: a drive, later an array of drives.
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Recorder};
 use crate::error::DiskResult;
 use crate::layer::{Gauges, Layer, Need};
 use crate::medium::{Buf, Damage};
@@ -58,13 +58,20 @@ pub struct Single {
     /// The layer.
     pub layer: Box<dyn Layer>,
     host_sectors: u64,
+    /// Takes note of accesses once counting begins.
+    recorder: Option<Box<dyn Recorder>>,
 }
 
 impl Single {
     /// A drive whose `layer` finds everything on `disk`.
     pub fn new(disk: Disk, layer: Box<dyn Layer>) -> Single {
         let host_sectors = layer.capacity().host_sectors;
-        Single { disk, layer, host_sectors }
+        Single { disk, layer, host_sectors, recorder: None }
+    }
+
+    /// The same drive, whose accesses `recorder` takes note of once counting begins.
+    pub fn recorded(self, recorder: Option<Box<dyn Recorder>>) -> Single {
+        Single { recorder, ..self }
     }
 }
 
@@ -92,12 +99,14 @@ impl Device for Single {
     #[inline]
     fn serve(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
         let (lba, n) = (request.lba, u64::from(request.sectors));
-        match request.op {
+        let result = match request.op {
             Op::Read => self.layer.read(&mut self.disk, lba, n, buf),
             Op::Write => self.layer.write(&mut self.disk, lba, n, buf),
             Op::Flush => self.layer.flush(&mut self.disk),
             Op::Discard => self.layer.discard(&mut self.disk, lba, n),
-        }
+        };
+        self.disk.end_stretch();
+        result
     }
 
     fn position(&self, lba: Lba) -> Position {
@@ -125,6 +134,9 @@ impl Device for Single {
     fn reset_counts(&mut self) {
         self.disk.reset_tally();
         self.layer.reset_stats();
+        if let Some(recorder) = self.recorder.take() {
+            self.disk.record(Some(recorder));
+        }
     }
 
     fn take_damages(&mut self) -> Vec<Damage> {

@@ -8,7 +8,7 @@ use crate::medium::{Buf, Medium, Stamps};
 use crate::tally::{Access, Cause, Tally};
 use crate::units::{Nanos, Pba};
 
-/// Takes note of each physical access.
+/// Takes note of each physical access; its start counts from the beginning of counting.
 pub trait Recorder: Send {
     /// One access has been made.
     fn access(&mut self, access: &Access);
@@ -22,6 +22,7 @@ pub struct Disk {
     clock: DriveClock,
     tally: Tally,
     recorder: Option<Box<dyn Recorder>>,
+    counting_since: Nanos,
     now: Nanos,
 }
 
@@ -35,6 +36,7 @@ impl Disk {
             clock: drive.clock.clone(),
             tally: Tally::new(drive.geometry.sectors()),
             recorder: None,
+            counting_since: Nanos::ZERO,
             now: Nanos::ZERO,
         }
     }
@@ -64,7 +66,7 @@ impl Disk {
         let access = Access { start, duration: self.now - start, cause, write, pba, sectors };
         self.tally.count(&access);
         if let Some(recorder) = &mut self.recorder {
-            recorder.access(&access);
+            recorder.access(&Access { start: start.since(self.counting_since), ..access });
         }
         Ok(())
     }
@@ -116,9 +118,16 @@ impl Disk {
         &self.tally
     }
 
-    /// Forgets what was counted so far (after warm-up).
+    /// Counting begins anew (after prefill and warm-up), and with it the time that a recorder sees.
     pub fn reset_tally(&mut self) {
         self.tally.reset();
+        self.counting_since = self.now;
+    }
+
+    /// A request has been answered: what is cleaned after it is another stretch.
+    #[inline]
+    pub fn end_stretch(&mut self) {
+        self.tally.end_stretch();
     }
 
     /// The stamps, in check mode.

@@ -15,8 +15,8 @@ const LEAF_BITS: u32 = 8;
 const LEAF: usize = 1 << LEAF_BITS;
 const PBA_BITS: u32 = 64 - 2 * CHUNK_BITS;
 
-/// The largest PBA that fits an entry: 2^40 sectors, 562 TB.
-pub const PBA_MAX: u64 = (1 << PBA_BITS) - 1;
+/// The largest PBA that fits an entry: 2^40 sectors, 562 TB, the largest geometry.
+const PBA_MAX: u64 = (1 << PBA_BITS) - 1;
 
 /// Start and length inside a chunk, and where it lies: start (12 bits), length − 1 (12 bits), PBA (40 bits).
 ///

@@ -5,6 +5,7 @@
 
 pub mod units;
 pub mod error;
+pub mod partial;
 pub mod quantity;
 pub mod request;
 pub mod geometry;

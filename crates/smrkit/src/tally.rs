@@ -172,6 +172,12 @@ impl Tally {
         (&self.surface, 1 << self.part_shift)
     }
 
+    /// A request has been answered: what is cleaned after it is another stretch.
+    #[inline]
+    pub fn end_stretch(&mut self) {
+        self.stretches.end();
+    }
+
     /// Forgets everything counted so far; the end of the last cleaning is kept.
     pub fn reset(&mut self) {
         self.reads = Default::default();
@@ -188,7 +194,14 @@ impl Stretches {
             self.count += u64::from(self.current_ns == 0);
             self.current_ns += access.duration.0.max(1);
             self.last_end = access.start + access.duration;
-        } else if self.current_ns > 0 {
+        } else {
+            self.end();
+        }
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        if self.current_ns > 0 {
             self.longest_ns = self.longest_ns.max(self.current_ns);
             self.current_ns = 0;
         }
@@ -226,5 +239,8 @@ mod tests {
             tally.count(&access(cause, 0, 8));
         }
         assert_eq!(tally.stretches(), (2, Nanos(21)));
+        tally.end_stretch();
+        tally.count(&access(Cause::Clean, 0, 8));
+        assert_eq!(tally.stretches(), (3, Nanos(21)), "cleaning for the next request is another stretch");
     }
 }

@@ -63,7 +63,7 @@ address!(Lba);
 address!(Pba);
 address!(Track);
 
-/// A moment or a duration, in nanoseconds.
+/// A moment or a duration, in nanoseconds. Sums stop at the largest, 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
@@ -103,12 +103,12 @@ impl Nanos {
 impl Add for Nanos {
     type Output = Nanos;
     fn add(self, other: Nanos) -> Nanos {
-        Nanos(self.0 + other.0)
+        Nanos(self.0.saturating_add(other.0))
     }
 }
 impl AddAssign for Nanos {
     fn add_assign(&mut self, other: Nanos) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 impl Sub for Nanos {
@@ -125,7 +125,7 @@ impl SubAssign for Nanos {
 impl Mul<u64> for Nanos {
     type Output = Nanos;
     fn mul(self, count: u64) -> Nanos {
-        Nanos(self.0 * count)
+        Nanos(self.0.saturating_mul(count))
     }
 }
 impl Sum for Nanos {

@@ -99,7 +99,7 @@ fn show(drive: &Drive) -> String {
         geometry.longest_track()
     );
     text += "Shingling, and the simpler forms derived from it (never more permissive):\n";
-    for (form, law) in forms(drive) {
+    for (form, law) in drive.forms() {
         text += &format!("  {:<10} {}\n", form.name(), in_words(&law));
     }
     let mut grid = Grid::new(["value", "", "source"]);
@@ -120,14 +120,6 @@ fn shorten(value: &str) -> String {
     match value.char_indices().nth(60) {
         Some((at, _)) => format!("{}…", &value[..at]),
         None => value.into(),
-    }
-}
-
-fn forms(drive: &Drive) -> Vec<(Form, Interference)> {
-    let derive = |form| drive.interference.derive(&drive.geometry, form).ok().map(|law| (form, law));
-    match drive.interference {
-        Interference::None => Vec::new(),
-        _ => Form::ALL.into_iter().filter_map(derive).collect(),
     }
 }
 
@@ -208,7 +200,7 @@ fn describe(drive: &Drive) -> Value {
         "tracks": drive.geometry.tracks(),
         "recording_zones": drive.geometry.zones().iter().map(zone).collect::<Vec<_>>(),
         "clock": drive.clock.name(),
-        "interference": forms(drive).iter().map(law).collect::<Vec<_>>(),
+        "interference": drive.forms().iter().map(law).collect::<Vec<_>>(),
         "settings": drive.settings.iter().map(setting).collect::<Vec<_>>(),
         "seek_curve": drive.seek_curve(),
     })

@@ -10,11 +10,19 @@ use crate::output::{JsonTarget, print};
 use crate::report::figures::{self, Format};
 use crate::report::target::{Folder, Target};
 use crate::reproduce::study::Study;
-use crate::reproduce::{Scale, find};
+use crate::reproduce::{REPRODUCTIONS, Scale, find};
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit reproduce cassuto-cache --quick
+  smrkit reproduce cassuto-cache --report cassuto.html --json cassuto.json
+
+The exit code is 0 also where numbers differ from the paper's: the rows say why.";
 
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Reproduce {
-    /// What to reproduce: cassuto-cache, or all.
+    #[arg(help = known())]
     name: String,
     /// Shorter runs and fewer seeds: seconds instead of minutes, rougher verdicts.
     #[arg(long)]
@@ -34,6 +42,12 @@ pub struct Reproduce {
     /// The first seed; where several are run, those after it follow.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+/// The names that there are.
+fn known() -> String {
+    let names: Vec<&str> = REPRODUCTIONS.iter().map(|reproduction| reproduction.name).collect();
+    format!("What to reproduce: {}, or all", names.join(", "))
 }
 
 impl Reproduce {

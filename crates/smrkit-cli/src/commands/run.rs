@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use smrkit::drive::Drive;
+use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run as Runs;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
@@ -162,23 +162,29 @@ fn parse_prefill(text: &str) -> Result<Prefill, Error> {
 impl Run {
     pub fn execute(self) -> anyhow::Result<Done> {
         let settings = self.settings()?;
-        let mut input = self.input()?;
         let drive = Drive::load(&self.drive)?;
         let plans = self.plans()?;
-        let drive = self.sized(drive, &plans, &mut input)?;
+        let input = self.input()?;
+        let drive = self.sized(drive, &plans, &input)?;
         let runs: Vec<Runs> =
             plans.into_iter().map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings }).collect();
         for run in &runs {
             run.host_sectors().map_err(|error| name_layer(error, run))?;
         }
-        let outputs = Outputs::open(&self, runs.len(), &mut input)?;
+        let outputs = Outputs::open(&self, runs.len(), &input)?;
         let interrupt = Interrupt::watch();
         let (records, files) = outputs.records()?;
-        let outcomes = compare(&runs, &input, &interrupt, "replaying", records)?;
-        files.finish()?;
+        let mut outcomes = compare(&runs, &input, &interrupt, "replaying", records)?;
+        if DRIVES.iter().all(|(name, _)| *name != self.drive) {
+            outcomes.runs.iter_mut().for_each(|outcome| outcome.drive_file = Some(self.drive.clone()));
+        }
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.trace_notes));
-        outputs.write(&outcomes)?;
-        Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
+        let whole = outcomes.runs.len() == runs.len() && outcomes.runs.iter().all(|outcome| !outcome.interrupted);
+        // The results come first: a full disk must not take them with it.
+        let written = outputs.write(&outcomes);
+        files.finish()?;
+        written?;
+        Ok(if whole { Done::All } else { Done::Interrupted })
     }
 
     fn settings(&self) -> Result<Settings, Error> {
@@ -212,7 +218,7 @@ impl Run {
         };
         let options =
             OpenOptions { format: self.format.clone(), skip_bad_rows: self.skip_bad_rows, ..OpenOptions::default() };
-        Ok(Input::Trace(TraceInput { path: path.clone(), options, volumes: self.volume, table: None }))
+        TraceInput::new(path, options, self.volume).map(Input::Trace)
     }
 
     /// The layers, each with every combination of the parameters set for it.
@@ -233,12 +239,7 @@ impl Run {
     }
 
     /// The drive in the size asked for.
-    fn sized(
-        &self,
-        drive: Drive,
-        plans: &[(&'static LayerSpec, Parameters)],
-        input: &mut Input,
-    ) -> Result<Drive, Error> {
+    fn sized(&self, drive: Drive, plans: &[(&'static LayerSpec, Parameters)], input: &Input) -> Result<Drive, Error> {
         match (self.capacity, input) {
             (None, _) | (Some(Capacity::Auto), Input::Workload(_)) => Ok(drive),
             (Some(Capacity::Sectors(sectors)), _) => drive.with_capacity(sectors),
@@ -247,27 +248,49 @@ impl Run {
     }
 }
 
+/// Doublings from one sector beyond which no drive is tried.
+const DOUBLINGS: u32 = 40;
+
 /// The drive in the smallest size (to one part in a hundred) on which every layer offers `host_sectors`.
 fn fit(drive: &Drive, plans: &[(&'static LayerSpec, Parameters)], host_sectors: u64) -> Result<Drive, Error> {
-    let mut sectors = host_sectors.max(1);
-    for _ in 0..64 {
-        let sized = drive.clone().with_capacity(sectors)?;
-        let offered = plans.iter().map(|(spec, parameters)| match (spec.build)(&sized, parameters) {
-            Ok(layer) => Ok(layer.capacity().host_sectors),
-            Err(Error::Impossible(_)) => Ok(0),
-            Err(other) => Err(other),
-        });
-        let least = offered.collect::<Result<Vec<u64>, Error>>()?.into_iter().min().unwrap_or(0);
-        if least >= host_sectors {
-            return Ok(sized);
+    let (mut too_small, mut enough) = (0, host_sectors.max(1));
+    let mut fitting = sized_for(drive, plans, enough, host_sectors)?;
+    while fitting.is_none() {
+        if enough >= 1 << DOUBLINGS {
+            return Err(Error::Impossible(format!(
+                "no size of {} lets every layer offer {host_sectors} sectors: give --capacity SIZE",
+                drive.name
+            )));
         }
-        let missing = (host_sectors - least).max(sectors / 100);
-        sectors += missing.min(sectors);
+        (too_small, enough) = (enough, enough * 2);
+        fitting = sized_for(drive, plans, enough, host_sectors)?;
     }
-    Err(Error::Impossible(format!(
-        "no size of {} lets every layer offer {host_sectors} sectors: give --capacity SIZE",
-        drive.name
-    )))
+    while too_small > 0 && enough - too_small > enough / 100 {
+        let middle = too_small + (enough - too_small) / 2;
+        match sized_for(drive, plans, middle, host_sectors)? {
+            None => too_small = middle,
+            better => (enough, fitting) = (middle, better),
+        }
+    }
+    Ok(fitting.expect("found above"))
+}
+
+/// The drive with `sectors`, if every layer offers `host_sectors` on it.
+fn sized_for(
+    drive: &Drive,
+    plans: &[(&'static LayerSpec, Parameters)],
+    sectors: u64,
+    host_sectors: u64,
+) -> Result<Option<Drive>, Error> {
+    let sized = drive.clone().with_capacity(sectors)?;
+    for (spec, parameters) in plans {
+        match (spec.build)(&sized, parameters) {
+            Ok(layer) if layer.capacity().host_sectors >= host_sectors => {}
+            Ok(_) | Err(Error::Impossible(_)) => return Ok(None),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(Some(sized))
 }
 
 fn workload(text: &str) -> Result<Workload, Error> {
@@ -325,18 +348,16 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn open(run: &Run, runs: usize, input: &mut Input) -> Result<Outputs, Error> {
+    fn open(run: &Run, runs: usize, input: &Input) -> Result<Outputs, Error> {
         if run.requests.is_some() || run.accesses.is_some() {
             if runs > 1 {
                 let message =
                     format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
                 return Err(Error::Usage(message));
             }
-            if let Input::Trace(trace) = input
-                && trace.volumes == VolumeChoice::All
-                && trace.path.as_os_str() != "-"
-            {
-                trace.scan()?;
+            // A run that starts again for a second volume would record twice.
+            if let Input::Trace(trace) = input {
+                trace.look_for_volumes()?;
             }
         }
         Ok(Outputs {
@@ -352,20 +373,19 @@ impl Outputs {
         records::open(self.requests.as_deref(), self.accesses.as_deref())
     }
 
+    /// Writes all of it, the most precious first; what fails does not keep the rest from being written.
     fn write(self, outcomes: &Outcomes) -> anyhow::Result<()> {
-        if let Some(report) = self.report {
-            report.write(html::report(&outcomes.runs).as_bytes())?;
-        }
-        if let Some((folder, format)) = &self.figures {
-            figures::write_all(&outcomes.runs, folder, *format)?;
-        }
-        let quiet = matches!(self.json, Some(JsonTarget::Stdout));
-        if let Some(json) = self.json {
-            json.write(outcomes)?;
-        }
-        if !quiet {
-            print(table::text(&outcomes.runs))?;
-        }
+        let printed = match self.json {
+            Some(JsonTarget::Stdout) => Ok(()),
+            _ => print(table::text(&outcomes.runs)),
+        };
+        let json = self.json.map_or(Ok(()), |json| json.write(outcomes));
+        let report = self.report.map_or(Ok(()), |report| report.write(html::report(&outcomes.runs).as_bytes()));
+        let figures =
+            self.figures.map_or(Ok(Vec::new()), |(folder, format)| figures::write_all(&outcomes.runs, &folder, format));
+        printed.and(json)?;
+        report?;
+        figures?;
         Ok(())
     }
 }

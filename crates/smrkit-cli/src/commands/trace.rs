@@ -9,6 +9,7 @@ use smrkit::request::{InMemory, Op, Progress, Request, Source};
 use smrkit::trace::info::{InfoSettings, TraceInfo};
 use smrkit::trace::parquet::{Meta, ParquetWriter};
 use smrkit::trace::{OpenOptions, Trace as Reader, TraceNotes};
+use smrkit::units::Nanos;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
@@ -149,13 +150,19 @@ impl Info {
             Some(json) => json.write(&trace_info::json(&self.input.trace, &reader, &info)?)?,
             None => print(trace_info::text(&self.input.trace, &reader, &info))?,
         }
+        if done == Done::Interrupted {
+            eprintln!("smrkit: interrupted; these are the statistics of the first {} requests", info.requests);
+        }
         Ok(done)
     }
 }
 
 impl Convert {
     fn execute(self) -> anyhow::Result<Done> {
-        let reader = self.input.open()?;
+        let reader = match self.sort {
+            true => self.input.open()?.with_absolute_times(),
+            false => self.input.open()?,
+        };
         refuse_to_overwrite_the_source(&self.input.trace, &self.output)?;
         let mut meta = Meta { source_format: reader.format().into(), ..Meta::default() };
         let mut writer = ParquetWriter::create(&self.output, &meta)?;
@@ -164,6 +171,8 @@ impl Convert {
         if self.sort {
             let mut all = read_all(&mut watched)?;
             all.sort_by_key(|request| request.time);
+            let first = all.first().map_or(Nanos::ZERO, |request| request.time);
+            all.iter_mut().for_each(|request| request.time -= first);
             rows = copy(&mut InMemory::new(all), &mut writer)?;
         } else {
             rows += copy(&mut watched, &mut writer)?;

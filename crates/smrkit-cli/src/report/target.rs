@@ -1,60 +1,37 @@
 //! Outputs are opened before the work starts, so that a path that can't be written is said at once.
 //!
-//! An output that already exists keeps its content until the new one is written; one that was made for nothing is
-//! removed again.
+//! A file appears whole or not at all: an output that already exists keeps its content until the new one is written.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Seek, Write};
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
+use smrkit::partial::Partial;
 
 /// A file that will be written at the end.
 #[derive(Debug)]
 pub struct Target {
     path: PathBuf,
+    partial: Partial,
     file: File,
-    made_here: bool,
-    written: bool,
 }
 
 impl Target {
-    /// Opens `path` for writing; the file is made where there is none.
+    /// Opens `path` for writing.
     pub fn open(path: impl Into<PathBuf>) -> Result<Target, Error> {
         let path = path.into();
-        let new = OpenOptions::new().write(true).create_new(true).open(&path);
-        let (file, made_here) = match new {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                (OpenOptions::new().write(true).open(&path), false)
-            }
-            other => (other, true),
-        };
-        match file {
-            Ok(file) => Ok(Target { path, file, made_here, written: false }),
-            Err(error) => Err(Error::writing(path, error)),
+        if path.is_dir() {
+            return Err(Error::Usage(format!("{} is a directory: name a file in it", path.display())));
         }
+        let (partial, file) = Partial::create(&path)?;
+        Ok(Target { path, partial, file })
     }
 
-    /// Replaces the file's content.
+    /// Writes the file's content, all of it.
     pub fn write(mut self, content: &[u8]) -> Result<(), Error> {
-        let done =
-            self.file.rewind().and_then(|()| self.file.write_all(content)).and_then(|()| self.cut(content.len()));
-        self.written = done.is_ok();
-        done.map_err(|error| Error::writing(&self.path, error))
-    }
-
-    /// Cuts what an older, longer content left behind. Pipes and devices have no length to cut.
-    fn cut(&self, length: usize) -> std::io::Result<()> {
-        if self.file.metadata()?.is_file() { self.file.set_len(length as u64) } else { Ok(()) }
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if self.made_here && !self.written {
-            // Nothing can be done about a file that can't be removed, and it is empty or broken.
-            let _ = fs::remove_file(&self.path);
-        }
+        self.file.write_all(content).map_err(|error| Error::writing(&self.path, error))?;
+        self.partial.commit(&self.file)
     }
 }
 

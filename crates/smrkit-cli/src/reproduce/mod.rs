@@ -53,6 +53,9 @@ impl Scale {
     }
 }
 
+/// Turns the outcomes of an item's runs into what is shown.
+pub type Show = dyn FnOnce(&[Outcome]) -> Shown;
+
 /// A figure or table: what must be run, and what is shown of it.
 pub struct Item {
     /// Its heading.
@@ -60,7 +63,7 @@ pub struct Item {
     /// The runs.
     pub plans: Vec<Plan>,
     /// What is shown of their outcomes, which come in the order of the runs.
-    pub show: Box<dyn FnOnce(&[Outcome]) -> Shown>,
+    pub show: Box<Show>,
 }
 
 impl Item {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::report::format;
 
 /// One comparison.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Row {
     /// What is compared.
     pub item: String,

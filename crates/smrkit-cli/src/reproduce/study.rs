@@ -3,7 +3,7 @@
 use serde::Serialize;
 use smrkit::error::Error;
 
-use super::row::{Row, Verdict};
+use super::row::{Row, Value, Verdict};
 use super::{Item, Reproduction, Scale, Shown, lab};
 use crate::exit::{COMMIT, VERSION};
 use crate::interrupt::Interrupt;
@@ -39,11 +39,16 @@ pub struct Record<'a> {
     rows: Vec<NamedRow<'a>>,
 }
 
+/// A row as `--json` gives it: `item` is the only one of its name.
 #[derive(Serialize)]
 struct NamedRow<'a> {
     reproduction: &'a str,
-    #[serde(flatten)]
-    row: &'a Row,
+    item: String,
+    paper: &'a Value,
+    ours: &'a Value,
+    unit: &'a str,
+    verdict: Verdict,
+    reason: &'a str,
 }
 
 impl Study {
@@ -73,7 +78,12 @@ impl Study {
 
     /// For scripts.
     pub fn record(&self) -> Record<'_> {
-        let rows = self.rows().map(|(reproduction, row)| NamedRow { reproduction, row }).collect();
+        let mut rows = Vec::new();
+        for part in &self.parts {
+            for (heading, shown) in &part.items {
+                rows.extend(shown.rows.iter().map(|row| named(part.of.name, heading, row)));
+            }
+        }
         Record {
             schema: 1,
             version: VERSION,
@@ -129,16 +139,12 @@ impl Study {
         html::page(&format!("Reproduced: {}", papers.join("; ")), &sections)
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&'static str, &Row)> {
-        let of_part = |part: &'_ Part| part.of.name;
-        self.parts.iter().flat_map(move |part| {
-            let name = of_part(part);
-            part.items.iter().flat_map(|(_, shown)| &shown.rows).map(move |row| (name, row))
-        })
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.parts.iter().flat_map(|part| &part.items).flat_map(|(_, shown)| &shown.rows)
     }
 
     fn summary(&self) -> Vec<String> {
-        let count = |verdict| self.rows().filter(|(_, row)| row.verdict == verdict).count();
+        let count = |verdict| self.rows().filter(|row| row.verdict == verdict).count();
         let mut lines = vec![format!(
             "{} comparisons: {} agree, {} differ, {} are not comparable.",
             self.rows().count(),
@@ -156,6 +162,11 @@ impl Study {
         lines.push(format!("Seed {}, smrkit {VERSION}{build}.", self.scale.seed));
         lines
     }
+}
+
+fn named<'a>(reproduction: &'a str, heading: &str, row: &'a Row) -> NamedRow<'a> {
+    let Row { item, paper, ours, unit, verdict, reason } = row;
+    NamedRow { reproduction, item: format!("{heading} / {item}"), paper, ours, unit, verdict: *verdict, reason }
 }
 
 /// A paragraph in lines that fit beside the tables; lines after the first are indented like the text after `mark`.

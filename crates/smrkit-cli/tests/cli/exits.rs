@@ -27,12 +27,12 @@ fn a_layer_that_copes_passes_the_check() {
 
 #[test]
 fn unknown_names_exit_with_2_and_name_what_there_is() {
-    smrkit("run --layer nope").says(2, &["no layer is called 'nope'", "in-place, rmw, set-assoc"]);
+    smrkit("run --layer nope").says(2, &["no layer is called 'nope'", "in-place", "rmw", "set-assoc"]);
     smrkit("run --layer in-place,nope").says(2, &["'nope'"]);
     smrkit("run --drive nope").says(2, &["\"nope\"", "st5000as0011", "path of a drive file"]);
     smrkit("run --workload nope").says(2, &["nope", "random-write", "desktop"]);
     smrkit("run --workload random-write:cuont=1").says(2, &["cuont", "did you mean `count`"]);
-    smrkit("layers show nope").says(2, &["in-place, rmw, set-assoc"]);
+    smrkit("layers show nope").says(2, &["in-place", "rmw", "set-assoc"]);
     smrkit("drives show nope").says(2, &["st5000as0011"]);
     smrkit("nope").says(2, &["nope"]);
     smrkit("run --nope").says(2, &["--nope"]);
@@ -67,7 +67,7 @@ fn options_exit_with_2_and_say_what_they_take() {
 #[test]
 fn what_no_drive_could_be_exits_with_4_and_says_the_remedy() {
     smrkit("run --drive tiny --layer rmw").says(4, &["region of 50000 sectors", "lower region_sectors"]);
-    smrkit("run --workload random-write:span=100T,count=10").says(4, &["100.0 TB", "5.3 TB", "lower span"]);
+    smrkit("run --workload random-write:span=100T,count=10").says(4, &["100.0 TB", "the drive offers", "lower span"]);
     smrkit("run --drive tiny --layer set-assoc --set set-assoc.region_sectors=9000").says(4, &["larger drive"]);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{TINY, outcome, outcomes, root};
+use super::{TINY, outcome, outcomes, root, testdata};
 
 /// What the contract promises of a run, null where any value will do.
 fn contract() -> Value {
@@ -103,6 +103,7 @@ fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
 fn the_page_on_outcomes_names_every_key_and_no_other() {
     let mut found = BTreeSet::new();
     paths("", &outcome("--drive tiny --layer in-place --workload mix:count=100"), &mut found);
+    paths("", &outcome(&format!("--layer in-place --trace {}", testdata("msr.csv"))), &mut found);
     let page = std::fs::read_to_string(root().join("docs/outcome.md")).unwrap();
     // A row of a table begins with the key's path: | `latency_ns.all` | …
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));

@@ -109,6 +109,15 @@ fn capacity_is_a_size_or_as_large_as_the_trace() {
 }
 
 #[test]
+fn a_small_trace_gets_a_drive_as_large_as_the_layers_need() {
+    let runs = outcomes(&format!("--trace {} --capacity auto", testdata("msr.csv")));
+    for run in runs {
+        let raw = run["capacity"]["raw_sectors"].as_u64().unwrap();
+        assert!((6144..10_000_000).contains(&raw), "{raw}");
+    }
+}
+
+#[test]
 fn folding_takes_addresses_modulo_the_capacity() {
     let scratch = Scratch::new();
     let trace = scratch.msr("far.csv", &[(0, 0, 4096), (1, 40 << 20, 4096)]);

@@ -97,7 +97,7 @@ fn every_command_explains_itself() {
         let text = smrkit(&format!("{command} --help")).done();
         assert!(text.contains("Usage:"), "{command}");
     }
-    for command in ["run", "trace", "trace info", "trace convert", "trace head", "layers", "drives"] {
+    for command in ["run", "reproduce", "trace", "trace info", "trace convert", "trace head", "layers", "drives"] {
         let text = smrkit(&format!("{command} --help")).done();
         assert!(text.contains("Examples:\n"), "{command} --help shows no example");
     }

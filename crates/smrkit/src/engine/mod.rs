@@ -17,7 +17,7 @@ use crate::device::Device;
 use crate::error::{DiskResult, Error};
 use crate::layer::Need;
 use crate::medium::Buf;
-use crate::request::{Progress, Request, Source};
+use crate::request::{Op, Progress, Request, Source};
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};
@@ -25,6 +25,9 @@ use arrivals::Arrivals;
 use queue::Waiting;
 use settings::{Arrival, Queue, Settings};
 use shadow::Shadow;
+
+/// Later arrivals are refused, well before time ends at `Nanos::MAX`.
+const LATEST: Nanos = Nanos(u64::MAX / 2);
 
 /// Watches a run.
 pub trait Observer {
@@ -104,10 +107,18 @@ impl<'a, D: Device> Engine<'a, D> {
             }
             go_on = self.observer.go_on(source.progress(), self.answered);
         }
+        self.serve_waiting(&mut waiting)?;
+        if self.answered < self.settings.warmup {
+            self.begin_counting();
+        }
+        Ok(go_on)
+    }
+
+    fn serve_waiting(&mut self, waiting: &mut Waiting) -> Result<(), Error> {
         while let Some((request, arrival)) = waiting.pick(&self.device) {
             self.serve(&request, arrival)?;
         }
-        Ok(go_on)
+        Ok(())
     }
 
     fn begin_counting(&mut self) {
@@ -139,12 +150,17 @@ impl<'a, D: Device> Engine<'a, D> {
             request.lba = Lba((request.lba.0 % capacity).min(capacity - sectors));
             return Ok(());
         }
-        let message = format!(
-            "request {} ends at sector {}, past the capacity of {capacity} sectors: add --fold to take addresses modulo \
-             the capacity, --capacity auto for a drive as large as the trace, or choose one --volume",
-            self.taken,
-            request.end()
-        );
+        let (number, end) = (self.taken, request.end());
+        let message = match sectors > capacity {
+            true => format!(
+                "request {number} has {sectors} sectors, more than the capacity of {capacity}: take a larger drive, or give \
+                 a larger --capacity"
+            ),
+            false => format!(
+                "request {number} ends at sector {end}, past the capacity of {capacity} sectors: add --fold to take \
+                 addresses modulo the capacity, --capacity auto for a drive as large as the trace, or choose one --volume"
+            ),
+        };
         Err(Error::input(source.name(), message))
     }
 
@@ -176,6 +192,11 @@ impl<'a, D: Device> Engine<'a, D> {
             return Ok(false);
         }
         match queued {
+            // What was sent before a flush is not overtaken by it.
+            true if request.op == Op::Flush => {
+                self.serve_waiting(waiting)?;
+                self.serve(request, arrival)?;
+            }
             true => waiting.push(*request, arrival, &self.device),
             false => self.serve(request, arrival)?,
         }
@@ -186,6 +207,9 @@ impl<'a, D: Device> Engine<'a, D> {
     fn serve(&mut self, request: &Request, arrival: Nanos) -> Result<(), Error> {
         if arrival > self.device.now() {
             self.idle_until(arrival)?;
+        }
+        if arrival > LATEST {
+            return Err(Error::Usage("times run past 292 years: lower --time-scale or --think".into()));
         }
         let turn = self.device.now();
         self.device.step(Need::Must)?;

@@ -7,7 +7,7 @@ use crate::disk::{Disk, Recorder};
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::layer::{Layer, LayerSpec, Parameters};
-use crate::medium::{Medium, Stamps};
+use crate::medium::{Medium, Stamp, Stamps};
 use crate::request::Source;
 use crate::stats::counts::HostCounts;
 use crate::stats::outcome::{ByCause, Cleaning, Commands, Outcome, Surface, Verdict};
@@ -43,14 +43,20 @@ impl Run<'_> {
         recorder: Option<Box<dyn Recorder>>,
         timeline: TimelineBuilder,
     ) -> Result<Outcome, Error> {
+        if self.settings.check && self.drive.geometry.sectors() > Stamp::LBA_MAX {
+            return Err(Error::Impossible(format!(
+                "--check holds stamps of up to {} sectors, and the drive has {}: give a smaller --capacity",
+                Stamp::LBA_MAX,
+                self.drive.geometry.sectors()
+            )));
+        }
         let medium = match self.settings.check {
             true => Medium::Stamps(Stamps::new()),
             false => Medium::NoData,
         };
         let layer = (self.layer.build)(self.drive, &self.parameters)?;
-        let mut disk = Disk::new(self.drive, medium);
-        disk.record(recorder);
-        let mut engine = Engine::new(Single::new(disk, layer), self.settings, HostCounts::new(timeline), observer);
+        let device = Single::new(Disk::new(self.drive, medium), layer).recorded(recorder);
+        let mut engine = Engine::new(device, self.settings, HostCounts::new(timeline), observer);
         let finished = engine.run(source)?;
         let (mut device, counts, shadow) = engine.into_parts();
         let outcome = Outcome { interrupted: !finished, ..self.outcome(&device, counts) };

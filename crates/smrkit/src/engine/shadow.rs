@@ -3,7 +3,7 @@
 //! It stands apart from the layers that it checks. A damaged sector is found at the end of the request that damaged it,
 //! not when somebody happens to read it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::device::Device;
 use crate::error::{DiskResult, Fault};
@@ -20,7 +20,7 @@ const PAGE: u64 = 512;
 #[derive(Default)]
 pub struct Shadow {
     /// The stamp of the last write to each LBA; 0 where the host owns nothing.
-    pages: HashMap<u64, Box<[u64; PAGE as usize]>>,
+    pages: BTreeMap<u64, Box<[u64; PAGE as usize]>>,
     writes: u64,
     requests: u64,
 }
@@ -38,11 +38,14 @@ impl Shadow {
     /// Serves a request as the device does, and verifies it.
     pub fn serve(&mut self, request: &Request, serve: impl FnOnce(&mut Buf) -> DiskResult) -> DiskResult {
         let n = u64::from(request.sectors);
-        let mut buf = Buf::Stamps(vec![0; n as usize]);
-        if request.op == Op::Write {
-            self.writes += 1;
-            buf = Buf::Stamps((0..n).map(|i| Stamp::new(request.lba + i, self.writes).0).collect());
-        }
+        let mut buf = match request.op {
+            Op::Read => Buf::Stamps(vec![0; n as usize]),
+            Op::Write => {
+                self.writes += 1;
+                Buf::Stamps((0..n).map(|i| Stamp::new(request.lba + i, self.writes).0).collect())
+            }
+            Op::Discard | Op::Flush => Buf::Stamps(Vec::new()),
+        };
         serve(&mut buf)?;
         let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
         for (i, &stamp) in stamps.iter().enumerate() {
@@ -50,11 +53,23 @@ impl Shadow {
             match request.op {
                 Op::Read => self.verify(lba, Stamp(stamp))?,
                 Op::Write => self.expect(lba, Stamp(stamp)),
-                Op::Discard => self.expect(lba, Stamp(0)),
-                Op::Flush => {}
+                Op::Discard | Op::Flush => unreachable!("they carry no data"),
             }
         }
+        if request.op == Op::Discard {
+            self.disown(request.lba, n);
+        }
         Ok(())
+    }
+
+    /// The host no longer owns these sectors. A discard may span the whole disk: only pages that exist are touched.
+    fn disown(&mut self, lba: Lba, n: u64) {
+        let end = lba.0 + n;
+        for (page, stamps) in self.pages.range_mut(lba.0 / PAGE..end.div_ceil(PAGE)) {
+            let first = page * PAGE;
+            let own = lba.0.max(first) - first..end.min(first + PAGE) - first;
+            stamps[own.start as usize..own.end as usize].fill(0);
+        }
     }
 
     fn verify(&self, lba: Lba, found: Stamp) -> DiskResult {
@@ -83,8 +98,7 @@ impl Shadow {
     /// At the end: everything that the host owns is read back, and the layer's books are checked in full.
     pub fn finish(&mut self, device: &mut impl Device) -> DiskResult {
         device.check()?;
-        let mut pages: Vec<u64> = self.pages.keys().copied().collect();
-        pages.sort_unstable();
+        let pages: Vec<u64> = self.pages.keys().copied().collect();
         for page in pages {
             let first = Lba(page * PAGE);
             let n = PAGE.min(device.host_sectors() - first.0);

@@ -2,7 +2,8 @@
 //!
 //! LBAs lie in order in guarded regions. A write that would destroy valid data reads a portion of the region, merges, and
 //! writes the portion back: the smallest one that protects valid data, the region's tail, or the whole region. With
-//! `hold`, that many regions stay open in memory and are rewritten when another takes their place (the array study's
+//! Under the law of distances a rewrite takes the valid data upstream within the DPID with it, and the data before that, as
+//! if one more write always wore it out (U = 1), for the layer keeps no order of writes. With `hold`, that many regions stay open in memory and are rewritten when another takes their place (the array study's
 //! "band held open"); what they hold is lost with the power.
 
 use std::collections::BTreeMap;
@@ -111,7 +112,8 @@ impl Rmw {
     }
 
     fn place(&self, lba: Lba) -> Pba {
-        self.regions.start(lba.0 / self.region_sectors) + lba.0 % self.region_sectors
+        let (region, offset) = self.regions.of_logical(lba);
+        self.regions.start(region) + offset
     }
 
     /// Cuts `n` sectors from `lba` on at region ends: (region, first sector in it, sectors, offset from `lba`).

@@ -89,16 +89,17 @@ impl SetAssoc {
     }
 
     fn native(&self, lba: Lba) -> Pba {
-        self.regions.start(self.caches + lba.0 / self.region_sectors) + lba.0 % self.region_sectors
+        let (region, offset) = self.regions.of_logical(lba);
+        self.regions.start(self.caches + region) + offset
     }
 
     fn cache_of(&self, lba: Lba) -> usize {
-        (lba.0 / self.region_sectors % self.caches) as usize
+        (self.regions.of_logical(lba).0 % self.caches) as usize
     }
 
     /// The part of `n` sectors from `lba` on that lies in the first one's region.
     fn within_region(&self, lba: Lba, n: u64) -> u64 {
-        n.min(self.region_sectors - lba.0 % self.region_sectors)
+        n.min(self.region_sectors - self.regions.of_logical(lba).1)
     }
 
     /// Algorithm IV.1: appends to the cache region, which is collected first where it is full.

@@ -1,7 +1,8 @@
 //! What is on the platters: nothing, stamps, or bytes.
 //!
 //! One layer source serves all three, since layers move [`Buf`]s and never look inside. The shingling law is applied
-//! here, on every write, whatever the sectors hold.
+//! here, on every write. What a second write destroys upstream (the DPID) needs the history that only stamps keep; on a
+//! disk of bytes it is left out.
 
 pub mod interference;
 pub mod stamps;

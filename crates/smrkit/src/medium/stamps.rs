@@ -20,6 +20,9 @@ const LBA_BITS: u32 = 39;
 const VERSION_BITS: u32 = 24;
 
 impl Stamp {
+    /// The largest LBA that a stamp can name.
+    pub const LBA_MAX: u64 = (1 << LBA_BITS) - 1;
+
     /// The stamp of the `version`-th write (from 1; modulo 2^24, never 0) of `lba`.
     pub fn new(lba: Lba, version: u64) -> Stamp {
         debug_assert!(lba.0 < 1 << LBA_BITS);

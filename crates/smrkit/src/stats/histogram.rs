@@ -49,16 +49,20 @@ impl Counts {
         if count == 0 {
             return Latency::default();
         }
-        let at = |percent: f64| self.histogram.value_at_percentile(percent).min(self.max_ns);
+        // The nearest rank is an integer; half a rank less keeps the crate's own rounding away from the next one.
+        let at = |per_mille: u64| {
+            let rank = nearest_rank(count, per_mille);
+            self.histogram.value_at_quantile((rank as f64 - 0.5) / count as f64).min(self.max_ns)
+        };
         Latency {
             count,
             mean: ((self.sum_ns + u128::from(count) / 2) / u128::from(count)) as u64,
-            p50: at(50.0),
-            p90: at(90.0),
-            p95: at(95.0),
-            p99: at(99.0),
-            p99_5: at(99.5),
-            p99_9: at(99.9),
+            p50: at(500),
+            p90: at(900),
+            p95: at(950),
+            p99: at(990),
+            p99_5: at(995),
+            p99_9: at(999),
             max: self.max_ns,
         }
     }
@@ -75,6 +79,11 @@ impl Counts {
         }
         steps
     }
+}
+
+/// The rank, from 1, of the value that this share of `count` values does not exceed.
+fn nearest_rank(count: u64, per_mille: u64) -> u64 {
+    (u128::from(count) * u128::from(per_mille)).div_ceil(1000).max(1) as u64
 }
 
 /// The largest value of `ns`'s step; steps are at most a thirty-second of the value wide.
@@ -132,13 +141,21 @@ mod tests {
             ns.iter().for_each(|&n| counts.record(Op::Read, n));
             ns.sort_unstable();
             let ours = counts.summary().all;
-            for (percent, ours) in [(50.0, ours.p50), (90.0, ours.p90), (99.0, ours.p99), (99.9, ours.p99_9)] {
-                let rank = (percent / 100.0 * ns.len() as f64).ceil().max(1.0) as usize;
-                let exact = ns[rank - 1];
-                prop_assert!(ours.abs_diff(exact) as f64 <= exact as f64 * 1e-4 + 1.0, "p{percent}: {ours} is not {exact}");
+            for (per_mille, ours) in [(500, ours.p50), (900, ours.p90), (995, ours.p99_5), (999, ours.p99_9)] {
+                let not_above = |value: &&u64| ns.iter().filter(|other| other <= value).count() * 1000 >= ns.len() * per_mille;
+                let exact = *ns.iter().find(not_above).unwrap();
+                let near = ours.abs_diff(exact) as f64 <= exact as f64 * 1e-4 + 1.0;
+                prop_assert!(near, "{per_mille} per mille: {ours} is not {exact}");
             }
             prop_assert_eq!((ours.max, ours.count), (ns[ns.len() - 1], ns.len() as u64));
             prop_assert_eq!(counts.histograms().read.iter().map(|s| s.1).sum::<u64>(), ns.len() as u64);
         }
+    }
+
+    #[test]
+    fn the_99_9th_percentile_of_a_thousand_is_the_second_largest() {
+        let mut counts = LatencyCounts::default();
+        (1..=1000).for_each(|n| counts.record(Op::Write, n));
+        assert_eq!(counts.summary().write.p99_9, 999);
     }
 }

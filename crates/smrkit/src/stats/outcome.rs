@@ -25,6 +25,8 @@ pub struct Outcome {
     pub layer: String,
     /// The drive's name.
     pub drive: String,
+    /// The drive file, where the drive is not one that comes with smrkit.
+    pub drive_file: Option<String>,
     /// The array, if the device was one.
     pub array: Option<String>,
     /// The layer's parameters, defaults included.
@@ -43,6 +45,8 @@ pub struct Outcome {
     pub trace_sha256: Option<String>,
     /// The trace's format, as recognised.
     pub trace_format: Option<String>,
+    /// How the trace was read.
+    pub trace_reading: Option<TraceReading>,
     /// The workload, in its short text form.
     pub workload: Option<String>,
     /// Rows of the trace that were skipped, mended or out of order.
@@ -79,9 +83,9 @@ pub struct Outcome {
     pub service_ns: u64,
     /// The time the drive was busy.
     pub busy_ns: u64,
-    /// From the first counted arrival to the last answer.
+    /// From the beginning of counting (the start, or the end of prefill and warm-up) to the last answer.
     pub elapsed_ns: u64,
-    /// From the first counted arrival to the last.
+    /// From the beginning of counting to the last arrival.
     pub arrivals_ns: u64,
     /// Memory of the layer's maps at the end.
     pub map_bytes: u64,
@@ -99,6 +103,17 @@ pub struct Outcome {
     pub layer_stats: BTreeMap<String, Scalar>,
     /// The plain answer.
     pub verdict: Verdict,
+}
+
+/// How a trace was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceReading {
+    /// The volume taken, or `all`.
+    pub volume: String,
+    /// The format that was asked for, its column map included; null where it was recognised.
+    pub format: Option<String>,
+    /// Whether malformed rows were left out.
+    pub skip_bad_rows: bool,
 }
 
 /// How requests arrived and were ordered.
@@ -193,7 +208,7 @@ pub struct Cleaning {
     pub max_ns: u64,
 }
 
-/// The course of time, in equal windows from the first counted arrival.
+/// The course of time, in equal windows from the beginning of counting.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     /// The length of a window; it doubles as a run grows.
@@ -206,7 +221,8 @@ pub struct Timeline {
     pub written_bytes: Vec<u64>,
     /// The longest latency of a request answered in the window.
     pub longest_ns: Vec<u64>,
-    /// Share of the persistent cache in use at the window's end, 0 to 1; empty where the layer has none.
+    /// Share of the persistent cache in use at the window's end, 0 to 1; empty where the layer has none. A window that ends
+    /// while a request is served shows the share seen last.
     pub cache_fill: Vec<f64>,
     /// The layer's own gauges at each window's end, by name.
     pub gauges: BTreeMap<String, Vec<f64>>,

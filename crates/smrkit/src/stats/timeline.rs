@@ -31,6 +31,8 @@ pub struct TimelineBuilder {
     windows: Vec<Window>,
     current: Window,
     current_end_ns: u64,
+    /// What the layer showed at the last turn.
+    shown: Option<Gauges>,
 }
 
 impl TimelineBuilder {
@@ -42,6 +44,7 @@ impl TimelineBuilder {
             windows: Vec::new(),
             current: Window::default(),
             current_end_ns: window.0,
+            shown: None,
         }
     }
 
@@ -56,15 +59,20 @@ impl TimelineBuilder {
         time.0 >= self.current_end_ns
     }
 
-    /// Ends windows until `time` lies in the current one; `gauges` is what the layer showed at their ends.
+    /// Ends windows until `time` lies in the current one. `gauges` is what the layer shows now: the last of these windows
+    /// takes it, those before it what was shown at the turn before, since the layer shows nothing while it works.
     #[cold]
     pub fn turn(&mut self, time: Nanos, gauges: &Gauges) {
         while self.is_over(time) {
-            self.end_window(gauges);
+            let last = time.0 < self.current_end_ns.saturating_add(self.window_ns);
+            let before = self.shown.take().unwrap_or_else(|| gauges.clone());
+            self.end_window(if last { gauges } else { &before });
+            self.shown = Some(before);
             if self.grows && self.windows.len() == WINDOWS_MAX {
                 self.double();
             }
         }
+        self.shown = Some(gauges.clone());
     }
 
     fn end_window(&mut self, gauges: &Gauges) {

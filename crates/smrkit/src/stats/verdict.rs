@@ -90,7 +90,10 @@ fn course(outcome: &Outcome) -> String {
         return format!("{what}: {figure}.");
     };
     let when = Nanos::from_secs(at_s);
-    let rates = format!("{} before, {} from then on", rate(before), rate(after));
+    let rates = match at_s > 0.0 {
+        true => format!("{} before, {} from then on", rate(before), rate(after)),
+        false => rate(after),
+    };
     match (cached, after < SLOWER * before) {
         (true, _) if open => format!("From {when} on writes wait for cleaning; {mean}."),
         (false, _) if open => format!("From {when} on writes wait for rewriting; {mean}."),

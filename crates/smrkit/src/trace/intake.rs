@@ -41,6 +41,11 @@ impl Intake {
         }
     }
 
+    /// Times from now on count from the source's own zero, so that rows before the first keep theirs.
+    pub fn keep_absolute_times(&mut self) {
+        self.first_ticks = Some(0);
+    }
+
     /// The request of a row. A row before the first one is at time 0.
     #[inline(always)]
     pub fn request(&mut self, row: Row, line: u64) -> Result<Request, TimeTooFar> {

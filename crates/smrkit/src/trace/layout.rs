@@ -128,7 +128,7 @@ enum Plan {
     /// Each volume begins at its place.
     EndToEnd(Vec<Lba>),
     /// One number only; whether any of it came, and how many volumes were looked at.
-    Only { number: u64, found: bool, known: usize },
+    Only { number: u64, first: Option<Nanos>, known: usize },
 }
 
 /// A trace with its volumes laid on one disk.
@@ -150,7 +150,7 @@ impl Laid {
         let mut batch = Vec::new();
         trace.fill(&mut batch)?;
         let plan = match choice {
-            VolumeChoice::Number(number) => Plan::Only { number, found: false, known: 0 },
+            VolumeChoice::Number(number) => Plan::Only { number, first: None, known: 0 },
             VolumeChoice::All if trace.volumes().len() > 1 => {
                 drop(trace);
                 return Laid::scanned(&path, &options);
@@ -201,21 +201,23 @@ impl Laid {
                     request.lba += base.0;
                 }
             }
-            Plan::Only { number, found, known } => {
+            Plan::Only { number, first, known } => {
                 let volumes = self.trace.volumes();
                 if *known < volumes.len() {
                     *known = volumes.len();
                     check_unique(&self.path, volumes, *number)?;
                 }
                 batch.retain(|request| volumes[usize::from(request.volume)].number == *number);
-                *found |= !batch.is_empty();
+                for request in batch {
+                    request.time = request.time.since(*first.get_or_insert(request.time));
+                }
             }
         }
         Ok(())
     }
 
     fn check_found(&self) -> Result<(), Error> {
-        let Plan::Only { number, found: false, .. } = self.plan else {
+        let Plan::Only { number, first: None, .. } = self.plan else {
             return Ok(());
         };
         let volumes = self.trace.volumes();

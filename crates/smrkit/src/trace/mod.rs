@@ -77,6 +77,8 @@ pub(crate) trait Reader: Send {
     fn first_out_of_order(&self) -> Option<u64>;
     /// The SHA-256 of the file, at its end.
     fn sha256(&self) -> Option<String>;
+    /// Gives times from the source's own zero; called before the first `fill`.
+    fn keep_absolute_times(&mut self) {}
     /// What the reader chose, where the format leaves a choice.
     fn detail(&self) -> Option<&'static str> {
         None
@@ -153,6 +155,12 @@ impl Trace {
             }
         };
         Ok(Trace { format: name, reader })
+    }
+
+    /// The same trace with times from its source's own zero, so that rows before the first keep theirs (to be sorted).
+    pub fn with_absolute_times(mut self) -> Trace {
+        self.reader.keep_absolute_times();
+        self
     }
 
     /// The format's name, as recognised or forced.

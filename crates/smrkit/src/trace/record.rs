@@ -176,6 +176,10 @@ impl<F: RecordFormat> Reader for Records<F> {
         self.intake.notes
     }
 
+    fn keep_absolute_times(&mut self) {
+        self.intake.keep_absolute_times();
+    }
+
     fn first_out_of_order(&self) -> Option<u64> {
         self.intake.first_out_of_order
     }

@@ -54,8 +54,8 @@ fn rows(plain_s: f64, cached_s: f64) -> Vec<Row> {
     let excess = CACHED.writes[2] + CACHED.reads[2] - PLAIN.reads[2];
     let rewrites = REWRITES * region;
     let read_backs = adjusted(REGION) + (COLLECTIONS - 1) * adjusted(REGION - 1);
-    let cells = |column: fn(&Column) -> &[u64; 3], i: usize| column(&CACHED)[i] - column(&PLAIN)[i];
-    let (reads, writes): (fn(&Column) -> &[u64; 3], fn(&Column) -> &[u64; 3]) = (|c| &c.reads, |c| &c.writes);
+    let reads = |cell: usize| CACHED.reads[cell] - PLAIN.reads[cell];
+    let writes = |cell: usize| CACHED.writes[cell] - PLAIN.writes[cell];
     let clock = "the table's commands and sectors on cassuto-table1, which was derived from these two times";
     vec![
         Row::exact(
@@ -85,35 +85,35 @@ fn rows(plain_s: f64, cached_s: f64) -> Vec<Row> {
         Row::printed("total time, set-associative", CACHED.seconds, 2, cached_s, "s", clock),
         Row::exact(
             "extra adjusted writes",
-            cells(writes, 2),
+            writes(2),
             rewrites + WRITE_SPLITS,
             "commands",
             "2,058 region rewrites × 51 + 40 split writes",
         ),
         Row::exact(
             "extra write commands",
-            cells(writes, 0),
+            writes(0),
             REWRITES + WRITE_SPLITS,
             "commands",
             "2,058 rewrites + 40 splits",
         ),
         Row::exact(
             "extra adjusted reads",
-            cells(reads, 2),
+            reads(2),
             rewrites + read_backs + READ_SPLITS,
             "commands",
             "2,058 × 51 + 21 cache read-backs (20 × 50 + 51) + 1,394 split reads",
         ),
         Row::exact(
             "extra read commands",
-            cells(reads, 0),
+            reads(0),
             REWRITES + COLLECTIONS + READ_SPLITS,
             "commands",
             "2,058 + 21 + 1,394",
         ),
         Row::near(
             "extra block reads",
-            cells(reads, 1).into(),
+            reads(1).into(),
             ((REWRITES + COLLECTIONS) * REGION) as f64,
             "sectors",
             0.01,
@@ -121,7 +121,7 @@ fn rows(plain_s: f64, cached_s: f64) -> Vec<Row> {
         ),
         Row::near(
             "extra block writes",
-            cells(writes, 1).into(),
+            writes(1).into(),
             (REWRITES * REGION) as f64,
             "sectors",
             0.01,

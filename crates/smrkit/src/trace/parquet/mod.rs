@@ -4,7 +4,6 @@
 
 mod footer;
 mod pages;
-mod partial;
 mod reader;
 pub(crate) mod table;
 mod thrift;

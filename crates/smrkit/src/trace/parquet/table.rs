@@ -14,8 +14,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
-use super::partial::Partial;
 use crate::error::Error;
+use crate::partial::Partial;
 
 /// Rows in a row group: columns of one fit in a few MB, and the footer costs 0.01 bytes a row.
 pub(crate) const GROUP_ROWS: usize = 65_536;

@@ -28,7 +28,7 @@ fn volumes_lie_end_to_end_in_ascending_order_of_number() {
 fn one_volume_is_chosen_by_its_number() {
     let file = file(TWO);
     let mut laid = Laid::open(file.path(), &OpenOptions::default(), "3".parse().unwrap()).unwrap();
-    assert_eq!(shown(&drain(&mut laid).unwrap()), ["10000 W 0+1@1", "30000 W 4096+1@1"]);
+    assert_eq!(shown(&drain(&mut laid).unwrap()), ["0 W 0+1@1", "20000 W 4096+1@1"]);
     let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::Number(4)).unwrap();
     let message = drain(&mut laid).unwrap_err().to_string();
     assert!(message.contains("no volume 4: the trace has 9, 3"), "{message}");

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 
 /// The file under construction; dropping it without `commit` removes it.
-pub(crate) struct Partial {
+#[derive(Debug)]
+pub struct Partial {
     target: PathBuf,
     temporary: Option<PathBuf>,
 }
 
 impl Partial {
     /// Opens the file that will become `path`.
-    pub(crate) fn create(path: &Path) -> Result<(Partial, File), Error> {
+    pub fn create(path: &Path) -> Result<(Partial, File), Error> {
         // A link keeps pointing where it points.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file());
@@ -27,12 +28,12 @@ impl Partial {
     }
 
     /// Whether the file under construction can be read back.
-    pub(crate) fn can_be_read(&self) -> bool {
+    pub fn can_be_read(&self) -> bool {
         self.temporary.is_some()
     }
 
     /// Makes the written `file` appear under its name.
-    pub(crate) fn commit(mut self, file: &File) -> Result<(), Error> {
+    pub fn commit(mut self, file: &File) -> Result<(), Error> {
         let Some(temporary) = &self.temporary else { return Ok(()) };
         file.sync_all().map_err(|error| Error::writing(&self.target, error))?;
         fs::rename(temporary, &self.target).map_err(|error| Error::writing(&self.target, error))?;
