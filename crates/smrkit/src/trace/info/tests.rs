@@ -71,7 +71,7 @@ fn each_statistic_of_a_small_trace_is_right() {
 fn gaps_are_told_apart_from_microseconds_to_hours() {
     let info = info_of((0..10).map(|n| at(n * 3600, write(0, 1))).collect());
     let hour = 3_600_000_000_000.0;
-    assert!((info.rate.gap_ns.p50 as f64 / hour - 1.0).abs() < 0.001, "{:?}", info.rate.gap_ns.p50);
+    assert!((info.arrivals.gap_ns.p50 as f64 / hour - 1.0).abs() < 0.001, "{:?}", info.arrivals.gap_ns.p50);
 }
 
 #[test]
