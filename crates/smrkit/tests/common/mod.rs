@@ -23,23 +23,36 @@ impl Disks {
 
     /// A drive of a few thousand sectors with random recording zones under a random law of this form.
     pub fn drive(&mut self, form: Form) -> Drive {
-        let random = &mut self.random;
-        let law = match form {
-            Form::Blocks => Interference::Blocks { reach: random.random_range(2..40) },
-            Form::Tracks => Interference::Tracks { width: random.random_range(2..4), band: None },
-            Form::Distances => {
-                Interference::Distances { did: random.random_range(0..40), dpid: random.random_range(1..30), writes: 1 }
-            }
-            Form::Physical => {
-                let width = random.random_range(2..4);
-                let bounds = [0; 2].map(|_: u64| turn(random.random_range(0.0..0.4)));
-                Interference::Physical(Profile::new(width, 1, bounds[0], bounds[1]).unwrap())
-            }
-        };
-        let geometry = self.geometry();
         let mut drive = Drive::load("tiny-constant").unwrap();
-        (drive.geometry, drive.interference) = (geometry, law);
-        drive
+        loop {
+            drive.geometry = self.geometry();
+            // Zones may shingle toward each other without a guard: another try.
+            if let Ok(drive) = drive.clone().with_interference(self.law(form)) {
+                return drive;
+            }
+        }
+    }
+
+    fn law(&mut self, form: Form) -> Interference {
+        let random = &mut self.random;
+        let width = random.random_range(2..4);
+        match form {
+            Form::Blocks => Interference::Blocks { reach: random.random_range(2..40) },
+            Form::Tracks => {
+                let band = random.random_bool(0.3).then(|| random.random_range(2..30));
+                Interference::Tracks { width, band }
+            }
+            Form::Distances => Interference::Distances {
+                did: random.random_range(0..40),
+                dpid: random.random_range(0..30),
+                writes: random.random_range(1..4),
+            },
+            Form::Physical => {
+                let bounds = [0; 2].map(|_: u64| turn(random.random_range(0.0..0.4)));
+                let (inner, outer) = if random.random_bool(0.5) { (width, 1) } else { (1, width) };
+                Interference::Physical(Profile::new(inner, outer, bounds[0], bounds[1]).unwrap())
+            }
+        }
     }
 
     /// A small drive with this clock: of random geometry where costs are constant, else the drive `tiny`.
@@ -56,18 +69,29 @@ impl Disks {
         Drive::parse("tiny.toml".as_ref(), &text).and_then(|drive| drive.with_form(form)).unwrap()
     }
 
+    /// One to three recording zones of a direction each, on one or two surfaces, with or without guard tracks and
+    /// defects.
     fn geometry(&mut self) -> Geometry {
         let random = &mut self.random;
-        let mut outer_cylinder = 0;
-        let mut track_sectors = random.random_range(20..60);
         let mut shapes = Vec::new();
-        for _ in 0..random.random_range(1..4) {
-            let tracks = random.random_range(20..80);
-            shapes.push(ZoneShape { surface: 0, outer_cylinder, tracks, track_sectors, toward: Edge::Inner });
-            outer_cylinder += tracks;
-            track_sectors -= random.random_range(0..5);
+        for surface in 0..random.random_range(1..3) {
+            let (mut outer_cylinder, mut track_sectors) = (0, random.random_range(20..60));
+            let toward = [Edge::Inner, Edge::Outer][random.random_range(0..2)];
+            let mut zones = Vec::new();
+            for _ in 0..random.random_range(1..4) {
+                let tracks = random.random_range(20..80);
+                zones.push(ZoneShape { surface, outer_cylinder, tracks, track_sectors, toward });
+                outer_cylinder += tracks + [0, 0, 3][random.random_range(0..3)];
+                track_sectors -= random.random_range(0..5);
+            }
+            if toward == Edge::Outer {
+                zones.reverse();
+            }
+            shapes.append(&mut zones);
         }
-        Geometry::new(&shapes, turn(random.random_range(0.0..0.3)), Vec::new()).unwrap()
+        let raw: u64 = shapes.iter().map(|zone| zone.tracks * zone.track_sectors).sum();
+        let defects = (0..[0, 0, 12][random.random_range(0..3)]).map(|_| random.random_range(0..raw)).collect();
+        Geometry::new(&shapes, turn(random.random_range(0.0..0.3)), defects).unwrap()
     }
 
     /// Random parameters, small enough for these drives.
