@@ -61,7 +61,7 @@ fn sentence(outcome: &Outcome) -> String {
     }
     let mut text = course(outcome) + &in_all(outcome);
     text += &format!(" The longest wait for an answer is {}", Nanos(verdict.longest_stall_ns));
-    text += &stalls(verdict);
+    text += &stalls(verdict, outcome.layer == BASELINE);
     if verdict.baseline_overloaded {
         text += " The conventional disk itself can't keep up with these arrival times: stretch them with --time-scale.";
     }
@@ -114,11 +114,12 @@ fn in_all(outcome: &Outcome) -> String {
 }
 
 /// How many requests pass the common timeouts, and how that compares.
-fn stalls(verdict: &Verdict) -> String {
+fn stalls(verdict: &Verdict, is_baseline: bool) -> String {
     if verdict.stalls_over_7s == 0 {
         return ": no request takes over 7 s.".into();
     }
     let own = |total: u64, baseline: Option<u64>| match baseline {
+        _ if is_baseline => total.to_string(),
         Some(0) => format!("{total} (none on a conventional disk)"),
         Some(of_baseline) => format!("{total} ({of_baseline} on a conventional disk)"),
         None => total.to_string(),
@@ -128,7 +129,9 @@ fn stalls(verdict: &Verdict) -> String {
         0 => "none".into(),
         count => own(count, verdict.baseline_stalls_over_30s),
     };
-    format!("; requests over 7 s: {over_7s}, over 30 s: {over_30s}. A timeout of 7 s would drop this drive.")
+    // Where the load is too much for any disk, a dropped one says nothing about shingling.
+    let dropped = if verdict.baseline_overloaded { "" } else { " A timeout of 7 s would drop this drive." };
+    format!("; requests over 7 s: {over_7s}, over 30 s: {over_30s}.{dropped}")
 }
 
 fn rate(bytes_per_s: f64) -> String {

@@ -85,7 +85,8 @@ impl Rate {
             earliest_ns: u64::MAX,
             latest_ns: 0,
             // Three digits are always allowed.
-            gaps: Histogram::new(3).ok(),
+            // With bounds: a histogram that grows does so on record() only, and saturating_record() would cut all off at 2.
+            gaps: Histogram::new_with_bounds(1, 1 << 62, 3).ok(),
             gap_count: 0,
             gap_sum: 0.0,
             gap_squares: 0.0,

@@ -68,6 +68,13 @@ fn each_statistic_of_a_small_trace_is_right() {
 }
 
 #[test]
+fn gaps_are_told_apart_from_microseconds_to_hours() {
+    let info = info_of((0..10).map(|n| at(n * 3600, write(0, 1))).collect());
+    let hour = 3_600_000_000_000.0;
+    assert!((info.arrivals.gap_ns.p50 as f64 / hour - 1.0).abs() < 0.001, "{:?}", info.arrivals.gap_ns.p50);
+}
+
+#[test]
 fn volumes_take_the_names_of_the_table() {
     let mut info = info_of(vec![Request { volume: 1, ..write(0, 1) }]);
     let named = Volume { number: 77, name: "usr".to_string() };
