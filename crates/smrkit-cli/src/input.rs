@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// A trace or a workload.
 pub enum Input {
     /// A trace file.
-    Trace(TraceInput),
+    Trace(Box<TraceInput>),
     /// A generated workload.
     Workload(Workload),
 }

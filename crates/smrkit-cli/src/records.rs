@@ -11,7 +11,9 @@ use smrkit::tally::Access;
 use crate::comparison::Records;
 
 /// A table that a run fills; the first error is kept, and what comes after it is dropped.
-struct Shared<R: Row>(Arc<Mutex<Option<Result<Rows<R>, Error>>>>);
+struct Shared<R: Row>(Arc<Mutex<Option<Table<R>>>>);
+
+type Table<R> = Result<Rows<R>, Error>;
 
 impl<R: Row> Clone for Shared<R> {
     fn clone(&self) -> Self {

@@ -218,7 +218,7 @@ impl Run {
         };
         let options =
             OpenOptions { format: self.format.clone(), skip_bad_rows: self.skip_bad_rows, ..OpenOptions::default() };
-        TraceInput::new(path, options, self.volume).map(Input::Trace)
+        TraceInput::new(path, options, self.volume).map(Box::new).map(Input::Trace)
     }
 
     /// The layers, each with every combination of the parameters set for it.

@@ -104,6 +104,9 @@ pub struct Gauges {
     pub others: Vec<(&'static str, f64)>,
 }
 
+/// Builds a layer on an empty drive.
+pub type Build = fn(&Drive, &Parameters) -> Result<Box<dyn Layer>, Error>;
+
 /// A published scheme: its name, what it takes, and how it is built.
 pub struct LayerSpec {
     /// The name on the command line and in results.
@@ -117,7 +120,7 @@ pub struct LayerSpec {
     /// The forms of interference that it copes with.
     pub copes_with: &'static [Form],
     /// Builds it on an empty drive.
-    pub build: fn(&Drive, &Parameters) -> Result<Box<dyn Layer>, Error>,
+    pub build: Build,
 }
 
 /// Every layer.
