@@ -45,6 +45,8 @@ use crate::error::Error;
 use crate::request::{Progress, Request, Source};
 use format::Choice;
 use input::Stream;
+use intake::Intake;
+use volumes::Volumes;
 
 /// How to open a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +84,70 @@ pub(crate) trait Reader: Send {
     /// What the reader chose, where the format leaves a choice.
     fn detail(&self) -> Option<&'static str> {
         None
+    }
+}
+
+/// A reader that takes rows from a stream of bytes: text, or records.
+pub(crate) trait RowReader: Send {
+    /// Adds requests to the batch, until it is full or the stream is through.
+    fn fill_some(&mut self, batch: &mut Vec<Request>) -> Result<(), Error>;
+    /// What it reads from, and what it has learnt.
+    fn feed(&self) -> &Feed;
+    /// The same, to be changed.
+    fn feed_mut(&mut self) -> &mut Feed;
+    /// See `Reader::detail`.
+    fn detail(&self) -> Option<&'static str>;
+}
+
+/// What such a reader reads from, and what it has learnt.
+pub(crate) struct Feed {
+    stream: Stream,
+    volumes: Volumes,
+    intake: Intake,
+    done: bool,
+}
+
+impl Feed {
+    fn new(stream: Stream, tick_ns: u64, skip_bad_rows: bool) -> Feed {
+        Feed { stream, volumes: Volumes::default(), intake: Intake::new(tick_ns, skip_bad_rows), done: false }
+    }
+}
+
+impl<R: RowReader> Reader for R {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        batch.clear();
+        batch.reserve(text::BATCH);
+        let outcome = self.fill_some(batch);
+        self.feed_mut().done |= outcome.is_err();
+        outcome
+    }
+
+    fn progress(&self) -> Progress {
+        self.feed().stream.progress()
+    }
+
+    fn volumes(&self) -> &[Volume] {
+        self.feed().volumes.list()
+    }
+
+    fn notes(&self) -> TraceNotes {
+        self.feed().intake.notes
+    }
+
+    fn keep_absolute_times(&mut self) {
+        self.feed_mut().intake.keep_absolute_times();
+    }
+
+    fn first_out_of_order(&self) -> Option<u64> {
+        self.feed().intake.first_out_of_order
+    }
+
+    fn sha256(&self) -> Option<String> {
+        self.feed().stream.sha256()
+    }
+
+    fn detail(&self) -> Option<&'static str> {
+        RowReader::detail(self)
     }
 }
 

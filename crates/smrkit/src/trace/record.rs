@@ -1,15 +1,13 @@
 //! The driver of all binary formats: hands a format the bytes at hand, and takes records of any length from it.
 
-use super::Reader;
 use super::input::{LINE_MAX, Stream};
-use super::intake::{Intake, bad_row};
-use super::notes::TraceNotes;
+use super::intake::bad_row;
 use super::row::{Bad, Problem, Row};
 use super::text::{Agreement, BATCH};
-use super::volume::Volume;
 use super::volumes::Volumes;
+use super::{Feed, RowReader};
 use crate::error::Error;
-use crate::request::{Progress, Request};
+use crate::request::Request;
 
 /// Records that are looked at to recognise a format.
 const SAMPLE_RECORDS: usize = 64;
@@ -67,36 +65,73 @@ pub(crate) fn agrees<F: RecordFormat + Default>(head: &[u8], whole: bool) -> Agr
 
 /// A trace in a binary format.
 pub(crate) struct Records<F> {
-    stream: Stream,
+    feed: Feed,
     format: F,
-    volumes: Volumes,
-    intake: Intake,
     /// Records done.
     record: u64,
-    done: bool,
 }
 
 impl<F: RecordFormat> Records<F> {
     /// Reads `stream` as `format`.
     pub fn new(stream: Stream, format: F, skip_bad_rows: bool) -> Records<F> {
-        let intake = Intake::new(format.tick_ns(), skip_bad_rows);
-        Records { stream, format, volumes: Volumes::default(), intake, record: 0, done: false }
+        Records { feed: Feed::new(stream, format.tick_ns(), skip_bad_rows), format, record: 0 }
     }
 
+    fn advance(&mut self, used: usize) {
+        self.feed.stream.start = (self.feed.stream.start + used).min(self.feed.stream.end);
+    }
+
+    fn more(&mut self) -> Result<(), Error> {
+        let left = self.feed.stream.unread().len();
+        if self.feed.stream.eof || left >= LINE_MAX {
+            self.record += 1;
+            let message = if self.feed.stream.eof {
+                format!(
+                    "the file ends in the middle of this record, {left} bytes into it: it was cut short, fetch or copy \
+                         it again"
+                )
+            } else {
+                "a record of more than 1 MiB: the file is corrupt or of another format".to_string()
+            };
+            self.feed.done = true;
+            return Err(bad_row(&self.feed.stream.path, self.record, None, message));
+        }
+        self.feed.stream.refill()
+    }
+
+    fn malformed(&mut self, bad: &Bad, used: usize) -> Result<(), Error> {
+        let message = match bad.problem {
+            Problem::Zero => format!("{} is 0: expected a size above 0", bad.name),
+            Problem::Expected(what) => format!("{}: expected {what}", bad.name),
+            _ => format!("{} is too large", bad.name),
+        };
+        if used > 0 && self.feed.intake.skip(bad) {
+            self.advance(used);
+            return Ok(());
+        }
+        let remedy = match used {
+            0 => "the file is corrupt or of another format",
+            _ => "mend the record, or leave such records out with --skip-bad-rows",
+        };
+        Err(bad_row(&self.feed.stream.path, self.record, None, format!("{message}; {remedy}")))
+    }
+}
+
+impl<F: RecordFormat> RowReader for Records<F> {
     fn fill_some(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        while batch.len() < BATCH && !self.done {
-            let bytes = &self.stream.buf[self.stream.start..self.stream.end];
-            if bytes.is_empty() && self.stream.eof {
-                self.done = true;
-                return self.intake.check_not_empty(&self.stream.path);
+        while batch.len() < BATCH && !self.feed.done {
+            let bytes = &self.feed.stream.buf[self.feed.stream.start..self.feed.stream.end];
+            if bytes.is_empty() && self.feed.stream.eof {
+                self.feed.done = true;
+                return self.feed.intake.check_not_empty(&self.feed.stream.path);
             }
-            let step = if bytes.is_empty() { Ok(Step::More) } else { self.format.next(bytes, &mut self.volumes) };
+            let step = if bytes.is_empty() { Ok(Step::More) } else { self.format.next(bytes, &mut self.feed.volumes) };
             match step {
                 Ok(Step::Row(row, used)) => {
                     self.record += 1;
-                    match self.intake.request(row, self.record) {
+                    match self.feed.intake.request(row, self.record) {
                         Ok(request) => batch.push(request),
-                        Err(_) => self.intake.too_far(&self.stream.path, self.record)?,
+                        Err(_) => self.feed.intake.too_far(&self.feed.stream.path, self.record)?,
                     }
                     self.advance(used);
                 }
@@ -115,76 +150,15 @@ impl<F: RecordFormat> Records<F> {
         Ok(())
     }
 
-    fn advance(&mut self, used: usize) {
-        self.stream.start = (self.stream.start + used).min(self.stream.end);
+    fn feed(&self) -> &Feed {
+        &self.feed
     }
 
-    fn more(&mut self) -> Result<(), Error> {
-        let left = self.stream.unread().len();
-        if self.stream.eof || left >= LINE_MAX {
-            self.record += 1;
-            let message = if self.stream.eof {
-                format!(
-                    "the file ends in the middle of this record, {left} bytes into it: it was cut short, fetch or copy \
-                         it again"
-                )
-            } else {
-                "a record of more than 1 MiB: the file is corrupt or of another format".to_string()
-            };
-            self.done = true;
-            return Err(bad_row(&self.stream.path, self.record, None, message));
-        }
-        self.stream.refill()
+    fn feed_mut(&mut self) -> &mut Feed {
+        &mut self.feed
     }
 
-    fn malformed(&mut self, bad: &Bad, used: usize) -> Result<(), Error> {
-        let message = match bad.problem {
-            Problem::Zero => format!("{} is 0: expected a size above 0", bad.name),
-            Problem::Expected(what) => format!("{}: expected {what}", bad.name),
-            _ => format!("{} is too large", bad.name),
-        };
-        if used > 0 && self.intake.skip(bad) {
-            self.advance(used);
-            return Ok(());
-        }
-        let remedy = match used {
-            0 => "the file is corrupt or of another format",
-            _ => "mend the record, or leave such records out with --skip-bad-rows",
-        };
-        Err(bad_row(&self.stream.path, self.record, None, format!("{message}; {remedy}")))
-    }
-}
-
-impl<F: RecordFormat> Reader for Records<F> {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        batch.clear();
-        batch.reserve(BATCH);
-        let outcome = self.fill_some(batch);
-        self.done |= outcome.is_err();
-        outcome
-    }
-
-    fn progress(&self) -> Progress {
-        self.stream.progress()
-    }
-
-    fn volumes(&self) -> &[Volume] {
-        self.volumes.list()
-    }
-
-    fn notes(&self) -> TraceNotes {
-        self.intake.notes
-    }
-
-    fn keep_absolute_times(&mut self) {
-        self.intake.keep_absolute_times();
-    }
-
-    fn first_out_of_order(&self) -> Option<u64> {
-        self.intake.first_out_of_order
-    }
-
-    fn sha256(&self) -> Option<String> {
-        self.stream.sha256()
+    fn detail(&self) -> Option<&'static str> {
+        None
     }
 }

@@ -3,15 +3,13 @@
 
 use std::path::Path;
 
-use super::Reader;
 use super::input::{LINE_MAX, Stream};
 use super::intake::{Intake, bad_row};
-use super::notes::TraceNotes;
 use super::row::{Bad, Row};
-use super::volume::Volume;
 use super::volumes::Volumes;
+use super::{Feed, RowReader};
 use crate::error::Error;
-use crate::request::{Progress, Request};
+use crate::request::Request;
 
 /// Requests a batch: as many as leave the processor's nearer caches to others.
 pub(crate) const BATCH: usize = 2048;
@@ -115,13 +113,10 @@ fn is_blank(line: &[u8]) -> bool {
 
 /// A trace in a text format.
 pub(crate) struct Text<F> {
-    stream: Stream,
+    feed: Feed,
     format: F,
-    volumes: Volumes,
-    intake: Intake,
     /// Lines done.
     line: u64,
-    done: bool,
 }
 
 impl<F: TextFormat> Text<F> {
@@ -131,33 +126,12 @@ impl<F: TextFormat> Text<F> {
             stream.start += 3;
         }
         format.prepare(stream.unread());
-        let intake = Intake::new(format.tick_ns(), skip_bad_rows);
-        Text { stream, format, volumes: Volumes::default(), intake, line: 0, done: false }
-    }
-
-    fn fill_some(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        while batch.len() < BATCH && !self.done {
-            self.parse_buffer(batch)?;
-            if batch.len() == BATCH {
-                break;
-            }
-            if self.stream.eof {
-                self.parse_tail(batch)?;
-                self.done = true;
-                self.intake.check_not_empty(&self.stream.path)?;
-            } else if self.stream.unread().len() >= LINE_MAX {
-                let message = "a line of more than 1 MiB: this is no text trace, or its line ends are missing";
-                return Err(bad_row(&self.stream.path, self.line + 1, None, message.into()));
-            } else {
-                self.stream.refill()?;
-            }
-        }
-        Ok(())
+        Text { feed: Feed::new(stream, format.tick_ns(), skip_bad_rows), format, line: 0 }
     }
 
     /// Parses whole lines of the buffer until it or the batch is through.
     fn parse_buffer(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        let Text { stream, format, volumes, intake, line: line_number, .. } = self;
+        let Text { feed: Feed { stream, volumes, intake, .. }, format, line: line_number, .. } = self;
         let Stream { buf, start, end, path, .. } = stream;
         let limit = match memchr::memrchr(b'\n', &buf[*start..*end]) {
             Some(last) => *start + last + 1,
@@ -185,7 +159,7 @@ impl<F: TextFormat> Text<F> {
 
     /// The last line, which no newline ends.
     fn parse_tail(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        let Text { stream, format, volumes, intake, line, .. } = self;
+        let Text { feed: Feed { stream, volumes, intake, .. }, format, line, .. } = self;
         let rest = &stream.buf[stream.start..stream.end];
         if !rest.is_empty() {
             *line += 1;
@@ -228,37 +202,33 @@ fn slow_row<F: TextFormat>(
     Ok(())
 }
 
-impl<F: TextFormat> Reader for Text<F> {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        batch.clear();
-        batch.reserve(BATCH);
-        let outcome = self.fill_some(batch);
-        self.done |= outcome.is_err();
-        outcome
+impl<F: TextFormat> RowReader for Text<F> {
+    fn fill_some(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        while batch.len() < BATCH && !self.feed.done {
+            self.parse_buffer(batch)?;
+            if batch.len() == BATCH {
+                break;
+            }
+            if self.feed.stream.eof {
+                self.parse_tail(batch)?;
+                self.feed.done = true;
+                self.feed.intake.check_not_empty(&self.feed.stream.path)?;
+            } else if self.feed.stream.unread().len() >= LINE_MAX {
+                let message = "a line of more than 1 MiB: this is no text trace, or its line ends are missing";
+                return Err(bad_row(&self.feed.stream.path, self.line + 1, None, message.into()));
+            } else {
+                self.feed.stream.refill()?;
+            }
+        }
+        Ok(())
     }
 
-    fn progress(&self) -> Progress {
-        self.stream.progress()
+    fn feed(&self) -> &Feed {
+        &self.feed
     }
 
-    fn volumes(&self) -> &[Volume] {
-        self.volumes.list()
-    }
-
-    fn notes(&self) -> TraceNotes {
-        self.intake.notes
-    }
-
-    fn keep_absolute_times(&mut self) {
-        self.intake.keep_absolute_times();
-    }
-
-    fn first_out_of_order(&self) -> Option<u64> {
-        self.intake.first_out_of_order
-    }
-
-    fn sha256(&self) -> Option<String> {
-        self.stream.sha256()
+    fn feed_mut(&mut self) -> &mut Feed {
+        &mut self.feed
     }
 
     fn detail(&self) -> Option<&'static str> {
