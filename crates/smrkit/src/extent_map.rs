@@ -1,7 +1,7 @@
 //! The map from LBA to PBA that layers share.
 //!
 //! Extents lie in sorted vectors, one for each chunk of 4,096 sectors, whatever the layer's own region size; an entry is
-//! one 64-bit word. On real traces this was several times faster than a search tree, and 10^7 scattered extents take
+//! one 64-bit word. A prototype was several times faster so than with a search tree, and 10^7 scattered extents take
 //! some 160 MB. Extents that touch both logically and physically are joined inside a chunk; across chunks,
 //! [`joined`] does it, so that the container never shows in the results.
 
