@@ -16,8 +16,9 @@ use tempfile::TempDir;
 pub enum Input {
     /// A trace file.
     Trace(Box<TraceInput>),
-    /// A generated workload.
-    Workload(Workload),
+    /// A generated workload, and the sectors that it takes for the disk's size: the least that a layer of the comparison
+    /// offers, unless set.
+    Workload(Workload, Option<u64>),
 }
 
 /// A trace file, and how to read it.
@@ -112,7 +113,7 @@ fn copied(name: &Path, is_stdin: bool) -> Result<(PathBuf, Option<TempDir>), Err
 /// An input opened for one run.
 pub enum Opened {
     Trace(Box<Laid>),
-    Workload(Box<dyn Source>),
+    Workload(Box<dyn Source>, u64),
 }
 
 impl Input {
@@ -120,7 +121,10 @@ impl Input {
     pub fn open(&self, host_sectors: u64, seed: u64, hash: bool) -> Result<Opened, Error> {
         match self {
             Input::Trace(trace) => Ok(Opened::Trace(Box::new(trace.open(hash)?))),
-            Input::Workload(workload) => Ok(Opened::Workload(workload.source(host_sectors, seed)?)),
+            Input::Workload(workload, span) => {
+                let sectors = span.unwrap_or(host_sectors);
+                Ok(Opened::Workload(workload.source(sectors, seed)?, sectors))
+            }
         }
     }
 
@@ -154,8 +158,11 @@ impl Input {
                 outcome.trace_reading = Some(input.reading());
                 outcome.trace_notes = trace.notes();
             }
-            (Input::Workload(workload), _) => outcome.workload = Some(workload.to_string()),
-            (Input::Trace(_), Opened::Workload(_)) => unreachable!("a trace opens as a trace"),
+            (Input::Workload(workload, _), Opened::Workload(_, sectors)) => {
+                outcome.workload = Some(workload.to_string());
+                outcome.workload_sectors = Some(*sectors);
+            }
+            _ => unreachable!("an input opens as what it is"),
         }
     }
 }
@@ -165,7 +172,7 @@ impl Opened {
     pub fn source(&mut self) -> &mut dyn Source {
         match self {
             Opened::Trace(laid) => laid.as_mut(),
-            Opened::Workload(source) => source.as_mut(),
+            Opened::Workload(source, _) => source.as_mut(),
         }
     }
 }

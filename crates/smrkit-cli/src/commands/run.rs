@@ -55,6 +55,9 @@ pub struct Run {
     /// A workload, as name:key=value,… or a TOML file [default: desktop].
     #[arg(long)]
     workload: Option<String>,
+    /// What a workload takes for the disk's size [default: the least that a layer of this run offers].
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", conflicts_with = "trace")]
+    span: Option<u64>,
     /// A parameter: LAYER.KEY=VALUE; several values with commas make several runs.
     #[arg(long, value_name = "LAYER.KEY=V1,V2")]
     set: Vec<String>,
@@ -214,7 +217,8 @@ impl Run {
 
     fn input(&self) -> Result<Input, Error> {
         let Some(path) = &self.trace else {
-            return workload(self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD)).map(Input::Workload);
+            let workload = workload(self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD))?;
+            return Ok(Input::Workload(workload, self.span.map(|bytes| bytes / SECTOR_BYTES)));
         };
         let options =
             OpenOptions { format: self.format.clone(), skip_bad_rows: self.skip_bad_rows, ..OpenOptions::default() };
@@ -241,7 +245,7 @@ impl Run {
     /// The drive in the size asked for.
     fn sized(&self, drive: Drive, plans: &[(&'static LayerSpec, Parameters)], input: &Input) -> Result<Drive, Error> {
         match (self.capacity, input) {
-            (None, _) | (Some(Capacity::Auto), Input::Workload(_)) => Ok(drive),
+            (None, _) | (Some(Capacity::Auto), Input::Workload(..)) => Ok(drive),
             (Some(Capacity::Sectors(sectors)), _) => drive.with_capacity(sectors),
             (Some(Capacity::Auto), Input::Trace(trace)) => fit(&drive, plans, trace.footprint_end()?),
         }

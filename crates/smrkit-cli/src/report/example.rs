@@ -86,6 +86,8 @@ pub fn set_assoc(cache_percent: u64) -> Outcome {
             longest_stall_ns: 34_200_000_000,
             stalls_over_7s: 212,
             stalls_over_30s: 3,
+            baseline_mean_ns: Some(in_place().latency_ns.all.mean),
+            baseline_p99_ns: Some(in_place().latency_ns.all.p99),
             baseline_stalls_over_7s: Some(0),
             baseline_stalls_over_30s: Some(0),
             text:
@@ -110,6 +112,11 @@ pub fn rmw() -> Outcome {
         busy_ns: 9_090_000_000_000,
         timeline: timeline(231, 40_000_000_000, false),
         cleaning: Cleaning { count: 500_000, sectors: 480_000_000, ns: 9_000_000_000_000, max_ns: 700_000_000 },
+        verdict: Verdict {
+            baseline_mean_ns: Some(in_place().latency_ns.all.mean),
+            baseline_p99_ns: Some(in_place().latency_ns.all.p99),
+            ..run("rmw").verdict
+        },
         ..run("rmw")
     }
 }

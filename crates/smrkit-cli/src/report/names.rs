@@ -1,12 +1,12 @@
 //! What each run of a comparison is called, and its colour: the same in the table, the page and the figures.
 
+use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
 use super::figure::{Colour, Style};
 use super::format;
 
 /// The layer that every comparison is relative to.
-pub const BASELINE: &str = "in-place";
 
 /// The name of each run: its layer, and what differs from the other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {
@@ -101,17 +101,4 @@ pub fn looks(runs: &[Outcome]) -> Vec<Look> {
         }
     };
     runs.iter().map(look).collect()
-}
-
-/// The conventional disk's run on the same drive and requests, if it is among `runs` and is not `run` itself.
-pub fn baseline<'a>(run: &Outcome, runs: &'a [Outcome]) -> Option<&'a Outcome> {
-    let same = |r: &&Outcome| {
-        r.layer == BASELINE
-            && r.drive == run.drive
-            && r.engine == run.engine
-            && r.seed == run.seed
-            && r.trace == run.trace
-            && r.workload == run.workload
-    };
-    if run.layer == BASELINE { None } else { runs.iter().find(same) }
 }

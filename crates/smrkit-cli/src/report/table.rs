@@ -5,11 +5,12 @@
 use std::collections::BTreeSet;
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use smrkit::stats::outcome::{Latency, Outcome};
+use smrkit::layer::BASELINE;
+use smrkit::stats::outcome::Outcome;
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
-use super::names::{baseline, names, scalar};
+use super::names::{names, scalar};
 
 /// Columns of a terminal that the tables fit into.
 const WIDTH: u16 = 118;
@@ -98,13 +99,12 @@ pub fn speed(runs: &[Outcome]) -> Grid {
     ];
     let mut grid = Grid::new(header);
     for (name, run) in names(runs).into_iter().zip(runs) {
-        let base = baseline(run, runs);
-        let latency = |of: fn(&Latency) -> u64| {
-            let served = base.filter(|_| run.latency_ns.all.count > 0);
-            let times = served.and_then(|b| quotient(of(&run.latency_ns.all), of(&b.latency_ns.all)));
-            (some_latency(run, of(&run.latency_ns.all)), format::times(times))
+        let latency = |own_ns: u64, baseline_ns: Option<u64>| {
+            let compared = baseline_ns.filter(|_| run.latency_ns.all.count > 0 && run.layer != BASELINE);
+            (some_latency(run, own_ns), format::times(compared.and_then(|of| quotient(own_ns, of))))
         };
-        let ((mean, mean_times), (p99, p99_times)) = (latency(|l| l.mean), latency(|l| l.p99));
+        let (mean, mean_times) = latency(run.latency_ns.all.mean, run.verdict.baseline_mean_ns);
+        let (p99, p99_times) = latency(run.latency_ns.all.p99, run.verdict.baseline_p99_ns);
         grid.rows.push(vec![
             name,
             format::nanos(run.elapsed_ns),

@@ -72,8 +72,11 @@ fn a_converted_trace_gives_the_same_outcome() {
 
 #[test]
 fn an_outcome_alone_reproduces_its_run() {
-    let first =
-        outcome("--drive tiny --layer rmw --set rmw.region_sectors=128 --workload mix:count=400 --depth 4 --seed 9");
+    // Beside a layer that offers less, so that the requests are not those of rmw alone.
+    let first = outcome(
+        "--drive tiny --layer rmw,set-assoc --set rmw.region_sectors=128 --set set-assoc.region_sectors=300 \
+         --workload mix:count=400 --depth 4 --seed 9",
+    );
     let set: String = first["parameters"]
         .as_object()
         .unwrap()
@@ -82,10 +85,11 @@ fn an_outcome_alone_reproduces_its_run() {
         .collect();
     let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
     let again = outcome(&format!(
-        "--drive {} --layer {} {set} --workload {} --seed {} --depth {} --queue {}",
+        "--drive {} --layer {} {set} --workload {} --span {} --seed {} --depth {} --queue {}",
         word(&first["drive"]),
         word(&first["layer"]),
         word(&first["workload"]),
+        first["workload_sectors"].as_u64().unwrap() * 512,
         first["seed"],
         first["engine"]["depth"],
         word(&first["engine"]["queue"]),

@@ -49,6 +49,8 @@ pub struct Outcome {
     pub trace_reading: Option<TraceReading>,
     /// The workload, in its short text form.
     pub workload: Option<String>,
+    /// The sectors that the workload took for the disk's size: the least that a layer of the comparison offers, or --span.
+    pub workload_sectors: Option<u64>,
     /// Rows of the trace that were skipped, mended or out of order.
     pub trace_notes: TraceNotes,
     /// Whether the run was interrupted.
@@ -267,6 +269,10 @@ pub struct Verdict {
     pub stalls_over_7s: u64,
     /// Those of them that took longer than 30 s.
     pub stalls_over_30s: u64,
+    /// Mean latency on the conventional disk; null without a baseline.
+    pub baseline_mean_ns: Option<u64>,
+    /// Latency that 99 % of requests don't exceed on the conventional disk.
+    pub baseline_p99_ns: Option<u64>,
     /// Requests over 7 s on the conventional disk; null without a baseline.
     pub baseline_stalls_over_7s: Option<u64>,
     /// Requests over 30 s on the conventional disk.

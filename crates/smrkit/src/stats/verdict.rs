@@ -17,6 +17,8 @@ pub fn judge(outcome: &mut Outcome, baseline: Option<&Baseline>) {
     if let Some(baseline) = baseline {
         let ratio = outcome.elapsed_ns as f64 / baseline.elapsed_ns as f64;
         outcome.slowdown = (baseline.elapsed_ns > 0).then_some(ratio);
+        outcome.verdict.baseline_mean_ns = Some(baseline.mean_ns);
+        outcome.verdict.baseline_p99_ns = Some(baseline.p99_ns);
         outcome.verdict.baseline_stalls_over_7s = Some(baseline.stalls_over_7s);
         outcome.verdict.baseline_stalls_over_30s = Some(baseline.stalls_over_30s);
         outcome.verdict.baseline_overloaded = baseline.overloaded;
@@ -28,6 +30,8 @@ pub fn judge(outcome: &mut Outcome, baseline: Option<&Baseline>) {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline {
     elapsed_ns: u64,
+    mean_ns: u64,
+    p99_ns: u64,
     stalls_over_7s: u64,
     stalls_over_30s: u64,
     overloaded: bool,
@@ -39,6 +43,8 @@ impl Baseline {
     pub fn of(outcome: &Outcome) -> Baseline {
         Baseline {
             elapsed_ns: outcome.elapsed_ns,
+            mean_ns: outcome.latency_ns.all.mean,
+            p99_ns: outcome.latency_ns.all.p99,
             stalls_over_7s: outcome.verdict.stalls_over_7s,
             stalls_over_30s: outcome.verdict.stalls_over_30s,
             overloaded: is_overloaded(outcome),
