@@ -104,8 +104,8 @@ fn show(drive: &Drive) -> String {
     }
     let mut grid = Grid::new(["value", "", "source"]);
     for setting in &drive.settings {
-        let value = shorten(&setting.value);
-        grid.rows.push(vec![setting.key.clone(), format!("{value} {}", setting.unit), setting.source.clone()]);
+        let value = format!("{} {}", setting.value, setting.unit);
+        grid.rows.push(vec![setting.key.clone(), value, setting.source.clone()]);
     }
     text += &format!("\n{}\n", grid.text());
     if let Some((third, random)) = drive.average_seek() {
@@ -113,14 +113,6 @@ fn show(drive: &Drive) -> String {
         text += &curve(&drive.seek_curve());
     }
     text
-}
-
-/// A long list is cut; the drive file has all of it.
-fn shorten(value: &str) -> String {
-    match value.char_indices().nth(60) {
-        Some((at, _)) => format!("{}…", &value[..at]),
-        None => value.into(),
-    }
 }
 
 fn in_words(law: &Interference) -> String {
