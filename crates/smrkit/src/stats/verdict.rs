@@ -96,16 +96,15 @@ fn course(outcome: &Outcome) -> String {
         return format!("{what}: {figure}.");
     };
     let when = Nanos::from_secs(at_s);
-    let rates = match at_s > 0.0 {
-        true => format!("{} before, {} from then on", rate(before), rate(after)),
-        false => rate(after),
-    };
+    let work = if cached { "cleaning" } else { "rewriting" };
+    let rates = format!("{} before, {} from then on", rate(before), rate(after));
     match (cached, after < SLOWER * before) {
-        (true, _) if open => format!("From {when} on writes wait for cleaning; {mean}."),
-        (false, _) if open => format!("From {when} on writes wait for rewriting; {mean}."),
-        (true, true) => format!("Fast until {when}, then writes wait for cleaning: {rates}."),
-        (true, false) => format!("From {when} on writes wait for cleaning, but the rate does not fall: {rates}."),
-        (false, _) => format!("From {when} on writes wait for rewriting: {rates}."),
+        _ if at_s == 0.0 && open => format!("Writes wait for {work} from the start; {mean}."),
+        _ if at_s == 0.0 => format!("Writes wait for {work} from the start: {}.", rate(after)),
+        _ if open => format!("From {when} on writes wait for {work}; {mean}."),
+        (true, true) => format!("Fast until {when}, then writes wait for {work}: {rates}."),
+        (true, false) => format!("From {when} on writes wait for {work}, but the rate does not fall: {rates}."),
+        (false, _) => format!("From {when} on writes wait for {work}: {rates}."),
     }
 }
 
