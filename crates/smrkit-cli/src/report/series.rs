@@ -72,7 +72,10 @@ impl All<'_> {
 
     fn throughput(&self) -> Figure {
         let panel = |title: &str, of: fn(&Outcome) -> &Vec<u64>| {
-            let points = |run: &Outcome| scaled(self.per_second(run, of(run)), 1e6);
+            let moved = |run: &Outcome| of(run).iter().any(|&bytes| bytes > 0);
+            // Where nobody reads (or writes) there is nothing to show.
+            let any = self.runs.iter().any(moved);
+            let points = |run: &Outcome| if any { scaled(self.per_second(run, of(run)), 1e6) } else { Vec::new() };
             let body = self.lines(|run, look| (look.steps(), points(run)));
             panel(Some(title), self.time_axis(), Axis::linear(format!("{title} (MB/s)")), body)
         };
