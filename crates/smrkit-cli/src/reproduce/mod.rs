@@ -25,7 +25,7 @@ pub struct Reproduction {
     /// The items, in the paper's order.
     pub items: fn(&Scale) -> Result<Vec<Item>, Error>,
     /// What the paper leaves open or contradicts, a line each.
-    pub open: &'static [&'static str],
+    pub open: fn() -> Result<Vec<String>, Error>,
 }
 
 /// Every reproduction.

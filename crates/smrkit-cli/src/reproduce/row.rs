@@ -19,6 +19,8 @@ pub struct Row {
     pub verdict: Verdict,
     /// By which measure, and why.
     pub reason: String,
+    /// Whether what goes in was solved from, or fitted to, the paper's number itself: agreement is then no evidence.
+    pub by_construction: bool,
 }
 
 /// A number, or words.
@@ -120,14 +122,25 @@ impl Row {
         holds: bool,
         reason: impl Into<String>,
     ) -> Row {
-        let verdict = Verdict::of(holds);
-        Row { item: item.into(), paper: paper.into(), ours: ours.into(), unit, verdict, reason: reason.into() }
+        Row {
+            item: item.into(),
+            paper: paper.into(),
+            ours: ours.into(),
+            unit,
+            verdict: Verdict::of(holds),
+            reason: reason.into(),
+            by_construction: false,
+        }
     }
 
     /// A value that no number of the paper can stand beside; `reason` says why.
     pub fn not_comparable(item: &str, ours: impl Into<Value>, unit: &'static str, reason: &str) -> Row {
-        let verdict = Verdict::NotComparable;
-        Row { item: item.into(), paper: Value::None, ours: ours.into(), unit, verdict, reason: reason.into() }
+        Row { verdict: Verdict::NotComparable, ..Row::holds(item, Value::None, ours, unit, false, reason) }
+    }
+
+    /// Marks that the agreement is built in, which the reason then says.
+    pub fn by_construction(self) -> Row {
+        Row { reason: format!("{}; by construction", self.reason), by_construction: true, ..self }
     }
 
     /// Agrees if both are the same number.

@@ -25,6 +25,7 @@ pub struct Study {
 struct Part {
     of: &'static Reproduction,
     items: Vec<(&'static str, Shown)>,
+    open: Vec<String>,
 }
 
 /// `--json`
@@ -49,6 +50,7 @@ struct NamedRow<'a> {
     unit: &'a str,
     verdict: Verdict,
     reason: &'a str,
+    by_construction: bool,
 }
 
 impl Study {
@@ -71,7 +73,7 @@ impl Study {
         };
         let mut parts = Vec::new();
         for (of, items) in chosen.iter().zip(items) {
-            parts.push(Part { of, items: items.into_iter().map(&mut show).collect() });
+            parts.push(Part { of, items: items.into_iter().map(&mut show).collect(), open: (of.open)()? });
         }
         Ok(Study { scale, parts, interrupted })
     }
@@ -113,7 +115,7 @@ impl Study {
                 }
             }
             out += "\nWhat the paper leaves open, or contradicts\n";
-            out += &part.of.open.iter().map(|line| wrapped("- ", line)).collect::<String>();
+            out += &part.open.iter().map(|line| wrapped("- ", line)).collect::<String>();
         }
         out
     }
@@ -131,9 +133,8 @@ impl Study {
                     figure: shown.figure.clone(),
                 });
             }
-            let text = part.of.open.iter().map(|line| line.to_string()).collect();
             let heading = "What the paper leaves open, or contradicts".into();
-            sections.push(Section { heading, text, ..Section::default() });
+            sections.push(Section { heading, text: part.open.clone(), ..Section::default() });
         }
         let papers: Vec<&str> = self.parts.iter().map(|part| part.of.paper).collect();
         html::page(&format!("Reproduced: {}", papers.join("; ")), &sections)
@@ -145,13 +146,21 @@ impl Study {
 
     fn summary(&self) -> Vec<String> {
         let count = |verdict| self.rows().filter(|row| row.verdict == verdict).count();
+        let built_in = self.rows().filter(|row| row.by_construction && row.verdict == Verdict::Agree).count();
         let mut lines = vec![format!(
-            "{} comparisons: {} agree, {} differ, {} are not comparable.",
+            "{} comparisons: {} agree ({built_in} of them by construction), {} differ, {} are not comparable.",
             self.rows().count(),
             count(Verdict::Agree),
             count(Verdict::Differs),
             count(Verdict::NotComparable)
         )];
+        if built_in > 0 {
+            lines.push(
+                "By construction: what goes in was solved from, or fitted to, the paper's number, so that agreement is no \
+                 evidence."
+                    .into(),
+            );
+        }
         if self.interrupted {
             lines.push("Interrupted: what had been run until then follows.".into());
         }
@@ -165,8 +174,16 @@ impl Study {
 }
 
 fn named<'a>(reproduction: &'a str, heading: &str, row: &'a Row) -> NamedRow<'a> {
-    let Row { item, paper, ours, unit, verdict, reason } = row;
-    NamedRow { reproduction, item: format!("{heading} / {item}"), paper, ours, unit, verdict: *verdict, reason }
+    NamedRow {
+        reproduction,
+        item: format!("{heading} / {}", row.item),
+        paper: &row.paper,
+        ours: &row.ours,
+        unit: row.unit,
+        verdict: row.verdict,
+        reason: &row.reason,
+        by_construction: row.by_construction,
+    }
 }
 
 /// A paragraph in lines that fit beside the tables; lines after the first are indented like the text after `mark`.

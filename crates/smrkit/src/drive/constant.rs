@@ -30,6 +30,16 @@ impl Constant {
         Ok(Constant { command_ps: command as u64, sector_ps: sector as u64 })
     }
 
+    /// Milliseconds per command.
+    pub fn command_ms(&self) -> f64 {
+        self.command_ps as f64 / 1e9
+    }
+
+    /// Microseconds per sector.
+    pub fn sector_us(&self) -> f64 {
+        self.sector_ps as f64 / 1e6
+    }
+
     /// The time of a command, to the nearest nanosecond.
     #[inline]
     pub fn cost(&self, sectors: u64) -> Nanos {
@@ -47,6 +57,12 @@ mod tests {
         let clock = Constant::new(0.0, 0.0004).unwrap();
         assert_eq!(clock.cost(1), Nanos(0));
         assert_eq!(clock.cost(10), Nanos(4));
+    }
+
+    #[test]
+    fn costs_read_back_make_the_same_clock() {
+        let clock = Constant::new(1.055052349, 7.462971).unwrap();
+        assert_eq!(Constant::new(clock.command_ms(), clock.sector_us()).unwrap(), clock);
     }
 
     #[test]
