@@ -51,6 +51,11 @@ fn only_what_the_paper_itself_contradicts_differs() {
         found["ours"].as_f64().unwrap()
     };
     assert_eq!(number("4 KB writes, in sectors moved"), 12_500.0);
+    let built_in = |heading: &str| {
+        let of_item = rows.iter().filter(|row| row["item"].as_str().unwrap().starts_with(heading));
+        of_item.filter(|row| row["by_construction"] == true).count()
+    };
+    assert_eq!(["Table I: its own", "Table I: simulated", "Random writes", ""].map(built_in), [6, 18, 2, 26]);
     assert!(number("4 µs: windows of 0 IOPS, regions of 50,000") > 60.0);
     assert_eq!(number("4 µs: windows of 0 IOPS, regions of 10,000"), 0.0);
     for figure in ["figure-5", "figures-6-to-8", "figure-9"] {
@@ -59,6 +64,33 @@ fn only_what_the_paper_itself_contradicts_differs() {
     }
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.contains("623.24") && page.contains("not-comparable") && page.contains("leaves open"));
+}
+
+#[test]
+fn the_head_line_counts_what_agrees_by_construction_and_regions_are_counted() {
+    let output = smrkit(&["reproduce", "cassuto-cache", "--quick"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().next().unwrap().contains("agree (26 of them by construction)"), "{text}");
+    // (600,000,000 + 5) / 50,005, rounded down: the last region needs no guard.
+    assert!(text.contains("leave room for 11,998, not 12,000"), "{text}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_takes_nothing_else_with_it() {
+    if !Path::new("/dev/full").exists() {
+        println!("skipped: no /dev/full here");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (json, figures) = (folder.path().join("r.json"), folder.path().join("figures"));
+    let args = ["reproduce", "cassuto-cache", "--quick", "--report", "/dev/full", "--json", json.to_str().unwrap()];
+    let output = smrkit(&[&args[..], &["--figures", figures.to_str().unwrap()]].concat());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("/dev/full"), "{message}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("comparisons"));
+    assert!(serde_json::from_slice::<Value>(&std::fs::read(&json).unwrap()).unwrap()["rows"].is_array());
+    assert!(figures.join("cassuto-cache-figure-9.svg").exists());
 }
 
 #[test]
