@@ -1,4 +1,4 @@
-//! `smrkit run`: replay a trace or a workload on one or more layers, compare, explain.
+//! `smrkit run`: serves a trace or a workload with each layer, compares them, and says what it means.
 
 use std::path::PathBuf;
 use std::str::FromStr;

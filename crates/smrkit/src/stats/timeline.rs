@@ -1,5 +1,5 @@
-//! The course of a run in equal windows of time. Windows double as a run grows, so that memory stays flat and the result
-//! is the same however the run was cut.
+//! The course of a run in equal windows of time. A longer run has longer windows, each made of two, not more of them:
+//! memory stays small, and the result is the same however the run was cut.
 
 use std::collections::BTreeMap;
 
