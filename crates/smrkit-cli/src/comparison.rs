@@ -31,6 +31,13 @@ pub struct Records {
     pub accesses: Option<Box<dyn Recorder>>,
 }
 
+/// What a comparison gave.
+pub struct Compared {
+    pub outcomes: Outcomes,
+    /// Every run came to its end, the quiet baseline too.
+    pub complete: bool,
+}
+
 /// Runs every run on `input` and completes the outcomes with what only the comparison tells.
 ///
 /// `in-place` is run quietly where it is not among them, unchecked, for it copes with no shingling. An interrupt leaves
@@ -41,7 +48,7 @@ pub fn compare(
     interrupt: &Interrupt,
     what: &str,
     records: Records,
-) -> anyhow::Result<Outcomes> {
+) -> anyhow::Result<Compared> {
     let listed = runs.iter().position(|run| run.layer.name == BASELINE);
     let mut all: Vec<Run> = runs.to_vec();
     if let (None, Some(first)) = (listed, runs.first()) {
@@ -52,6 +59,7 @@ pub fn compare(
     }
     let mut outcomes = run_all(&all, input, interrupt, what, records)?;
     let at = listed.unwrap_or(runs.len());
+    let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(|outcome| !outcome.interrupted));
     let baseline = outcomes[at].as_ref().filter(|outcome| !outcome.interrupted).map(Baseline::of);
     outcomes.truncate(runs.len());
     let mut runs: Vec<Outcome> = outcomes.into_iter().flatten().collect();
@@ -61,7 +69,7 @@ pub fn compare(
         // A part of the requests says nothing beside all of them.
         judge(outcome, baseline.as_ref().filter(|_| !outcome.interrupted));
     }
-    Ok(Outcomes { schema: 1, runs })
+    Ok(Compared { outcomes: Outcomes { schema: 1, runs }, complete })
 }
 
 fn run_all(
@@ -92,7 +100,7 @@ fn run_all(
                     let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
                     let watch = Watch::new(&bar, interrupt, &failed, records.requests);
                     let open = || input.open(host_sectors, run.settings.seed, at == 0);
-                    let result = execute(run, input, open, watch, records.accesses);
+                    let result = execute(run, input, open, watch, records.accesses).map_err(|error| input.named(error));
                     if result.is_err() {
                         failed.set();
                     }

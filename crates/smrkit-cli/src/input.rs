@@ -1,9 +1,9 @@
 //! What is replayed: a trace file or a workload, opened anew for each run.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use smrkit::error::Error;
 use smrkit::request::Source;
@@ -29,8 +29,9 @@ pub struct TraceInput {
     path: PathBuf,
     options: OpenOptions,
     volumes: VolumeChoice,
-    /// What a scan found, where one was needed.
+    /// What a scan found, where one was needed; one thread scans, the others wait.
     table: OnceLock<VolumeTable>,
+    scanning: Mutex<()>,
     _copy: Option<TempDir>,
 }
 
@@ -43,16 +44,25 @@ impl TraceInput {
             false => (name.to_path_buf(), None),
             true => copied(name, is_stdin)?,
         };
-        Ok(TraceInput { name: name.into(), path, options, volumes, table: OnceLock::new(), _copy: copy })
+        Ok(TraceInput {
+            name: name.into(),
+            path,
+            options,
+            volumes,
+            table: OnceLock::new(),
+            scanning: Mutex::new(()),
+            _copy: copy,
+        })
     }
 
     /// Reads the whole trace for its volumes, once.
     fn table(&self) -> Result<&VolumeTable, Error> {
+        let _alone = self.scanning.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
         let options = OpenOptions { sha256: false, ..self.options.clone() };
-        let table = scan(&self.path, &options)?;
+        let table = scan(&self.path, &options).map_err(|error| self.named(error))?;
         Ok(self.table.get_or_init(|| table))
     }
 
@@ -60,12 +70,12 @@ impl TraceInput {
     pub fn footprint_end(&self) -> Result<u64, Error> {
         let table = self.table()?;
         match self.volumes {
-            VolumeChoice::All if table.volumes.len() > 1 => Ok(table.end_to_end(&self.path)?.1.0),
+            VolumeChoice::All if table.volumes.len() > 1 => Ok(table.end_to_end(&self.name)?.1.0),
             VolumeChoice::All => Ok(table.volumes.iter().map(|used| used.end.0).max().unwrap_or(0)),
             VolumeChoice::Number(number) => {
                 let of_volume = table.volumes.iter().filter(|used| used.volume.number == number);
                 of_volume.map(|used| used.end.0).max().ok_or_else(|| {
-                    Error::input(&self.path, format!("no volume {number}: smrkit trace info lists the volumes"))
+                    Error::input(&self.name, format!("no volume {number}: smrkit trace info lists the volumes"))
                 })
             }
         }
@@ -73,17 +83,31 @@ impl TraceInput {
 
     fn open(&self, hash: bool) -> Result<Laid, Error> {
         let options = OpenOptions { sha256: hash, ..self.options.clone() };
-        match (self.table.get(), self.volumes) {
+        let laid = match (self.table.get(), self.volumes) {
             (Some(table), VolumeChoice::All) if table.volumes.len() > 1 => {
                 Laid::with_table(&self.path, &options, table)
             }
             _ => Laid::open(&self.path, &options, self.volumes),
+        };
+        laid.map_err(|error| self.named(error))
+    }
+
+    /// An error about the copy of a pipe names what was given.
+    fn named(&self, mut error: Error) -> Error {
+        if let Error::Input(bad) = &mut error
+            && bad.path == self.path
+        {
+            bad.path.clone_from(&self.name);
         }
+        error
     }
 
     /// Looks for volumes that its beginning did not show: the answer to `Error::SecondVolume`.
     pub fn look_for_volumes(&self) -> Result<(), Error> {
-        self.table().map(|_| ())
+        match self.volumes {
+            VolumeChoice::All => self.table().map(|_| ()),
+            VolumeChoice::Number(_) => Ok(()),
+        }
     }
 
     fn reading(&self) -> TraceReading {
@@ -102,12 +126,18 @@ fn copied(name: &Path, is_stdin: bool) -> Result<(PathBuf, Option<TempDir>), Err
     let folder = tempfile::tempdir().map_err(|error| Error::writing(std::env::temp_dir(), error))?;
     let path = folder.path().join("standard-input");
     let mut file = File::create(&path).map_err(|error| Error::writing(&path, error))?;
-    let done = match is_stdin {
-        true => io::copy(&mut io::stdin().lock(), &mut file),
-        false => File::open(name).and_then(|mut pipe| io::copy(&mut pipe, &mut file)),
+    let reading = |error| Error::reading(name, error);
+    let mut pipe: Box<dyn Read> = match is_stdin {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(name).map_err(reading)?),
     };
-    done.map_err(|error| Error::reading(name, error))?;
-    Ok((path, Some(folder)))
+    let mut part = vec![0; 1 << 18];
+    loop {
+        match pipe.read(&mut part).map_err(reading)? {
+            0 => return Ok((path, Some(folder))),
+            n => file.write_all(&part[..n]).map_err(|error| Error::writing(&path, error))?,
+        }
+    }
 }
 
 /// An input opened for one run.
@@ -132,16 +162,23 @@ impl Input {
     /// with it, which hides the disorder from the engine.
     pub fn refuse_disorder(&self, opened: &Opened) -> Result<(), Error> {
         let (Input::Trace(input), Opened::Trace(laid)) = (self, opened) else { return Ok(()) };
-        let Some(line) = laid.trace().first_out_of_order() else { return Ok(()) };
-        if input.volumes != VolumeChoice::All {
-            // The row may belong to another volume.
+        if !laid.is_out_of_order() {
             return Ok(());
         }
+        let row = laid.trace().first_out_of_order().map_or("a row".into(), |line| format!("row {line}"));
         let message = format!(
-            "row {line} has a time before the first one, so the trace can't be replayed by its times: use --arrival \
-             flat-out, or put the rows in order with smrkit trace convert --sort"
+            "{row} has a time before the first one, so the trace can't be replayed by its times: use --arrival flat-out, or \
+             put the rows in order with smrkit trace convert --sort"
         );
         Err(Error::input(&input.name, message))
+    }
+
+    /// An error about the copy of a pipe names what was given.
+    pub fn named(&self, error: Error) -> Error {
+        match self {
+            Input::Trace(trace) => trace.named(error),
+            Input::Workload(..) => error,
+        }
     }
 
     /// Notes in an outcome what was replayed.

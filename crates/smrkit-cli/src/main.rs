@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// A shingled disk that you can simulate, check and mount: what would it be like to live with?
+/// Simulates and checks shingled disks: what would it be like to live with one?
 #[derive(Parser)]
 #[command(name = "smrkit", version = exit::VERSION, arg_required_else_help = true, max_term_width = 110)]
 struct Cli {

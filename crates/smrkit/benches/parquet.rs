@@ -1,7 +1,7 @@
 //! How fast our Parquet traces are written and read, how small they are, and how fast a trace's statistics are made: the
 //! CloudPhysics sample repeated to 10^7 requests, shifted in time. Figures are per second of CPU time, best of three.
 //!
-//! The sample is looked for in `$SMRKIT_TRACES`, then in `shared/traces` above the crate.
+//! The sample is read from the folder `$SMRKIT_TRACES`.
 
 mod common;
 

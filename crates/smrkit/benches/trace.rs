@@ -1,6 +1,6 @@
 //! Rows per CPU-second of the trace readers: `cargo bench -p smrkit --bench trace [name]`.
 //!
-//! Input is the CloudPhysics trace of `shared/traces`, repeated with later times, or generated rows where it is absent.
+//! Input is the CloudPhysics trace of `$SMRKIT_TRACES`, repeated with later times, or generated rows where it is absent.
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Sizes, durations and shares as people write them, read and printed.
 //!
-//! k, M, G, T are decimal, Ki, Mi, Gi, Ti binary, B optional. Numbers are read as decimal digits, not as floating
+//! k, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024; B may follow. Numbers are read as decimal digits, not as floating
 //! point, so that what is printed exactly is read back exactly. What is finer than a byte or a nanosecond is rounded.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! `smrkit run`: replay a trace or a workload on one or more layers, compare, explain.
+//! `smrkit run`: serves a trace or a workload with each layer, compares them, and says what it means.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 
 use super::trace::warn;
-use crate::comparison::{Records, compare, name_layer};
+use crate::comparison::{Compared, Records, compare};
 use crate::exit::Done;
 use crate::input::{Input, TraceInput};
 use crate::interrupt::Interrupt;
@@ -167,27 +167,24 @@ impl Run {
         let settings = self.settings()?;
         let drive = Drive::load(&self.drive)?;
         let plans = self.plans()?;
+        let outputs = Outputs::open(&self, plans.len())?;
         let input = self.input()?;
+        outputs.prepare(&input)?;
         let drive = self.sized(drive, &plans, &input)?;
         let runs: Vec<Runs> =
             plans.into_iter().map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings }).collect();
-        for run in &runs {
-            run.host_sectors().map_err(|error| name_layer(error, run))?;
-        }
-        let outputs = Outputs::open(&self, runs.len(), &input)?;
         let interrupt = Interrupt::watch();
         let (records, files) = outputs.records()?;
-        let mut outcomes = compare(&runs, &input, &interrupt, "replaying", records)?;
+        let Compared { mut outcomes, complete } = compare(&runs, &input, &interrupt, "replaying", records)?;
         if DRIVES.iter().all(|(name, _)| *name != self.drive) {
             outcomes.runs.iter_mut().for_each(|outcome| outcome.drive_file = Some(self.drive.clone()));
         }
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.trace_notes));
-        let whole = outcomes.runs.len() == runs.len() && outcomes.runs.iter().all(|outcome| !outcome.interrupted);
         // The results come first: a full disk must not take them with it.
         let written = outputs.write(&outcomes);
         files.finish()?;
         written?;
-        Ok(if whole { Done::All } else { Done::Interrupted })
+        Ok(if complete { Done::All } else { Done::Interrupted })
     }
 
     fn settings(&self) -> Result<Settings, Error> {
@@ -352,17 +349,16 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn open(run: &Run, runs: usize, input: &Input) -> Result<Outputs, Error> {
-        if run.requests.is_some() || run.accesses.is_some() {
-            if runs > 1 {
-                let message =
-                    format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
-                return Err(Error::Usage(message));
-            }
-            // A run that starts again for a second volume would record twice.
-            if let Input::Trace(trace) = input {
-                trace.look_for_volumes()?;
-            }
+    fn open(run: &Run, runs: usize) -> Result<Outputs, Error> {
+        if (run.requests.is_some() || run.accesses.is_some()) && runs > 1 {
+            let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
+            return Err(Error::Usage(message));
+        }
+        let mut paths: Vec<&PathBuf> =
+            [&run.json, &run.report, &run.requests, &run.accesses].into_iter().flatten().collect();
+        paths.sort();
+        if let Some(pair) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::Usage(format!("{} is named for two outputs: give each its own", pair[0].display())));
         }
         Ok(Outputs {
             json: run.json.as_deref().map(JsonTarget::open).transpose()?,
@@ -371,6 +367,14 @@ impl Outputs {
             requests: run.requests.clone(),
             accesses: run.accesses.clone(),
         })
+    }
+
+    /// A run that starts again for a second volume would record twice: volumes are looked for beforehand.
+    fn prepare(&self, input: &Input) -> Result<(), Error> {
+        match input {
+            Input::Trace(trace) if self.requests.is_some() || self.accesses.is_some() => trace.look_for_volumes(),
+            _ => Ok(()),
+        }
     }
 
     fn records(&self) -> Result<(Records, records::Files), Error> {

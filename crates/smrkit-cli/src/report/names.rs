@@ -6,8 +6,6 @@ use smrkit::stats::outcome::{Outcome, Scalar};
 use super::figure::{Colour, Style};
 use super::format;
 
-/// The layer that every comparison is relative to.
-
 /// The name of each run: its layer, and what differs from the other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {
     let mut names: Vec<String> = runs.iter().map(|run| name(run, runs)).collect();

@@ -1,8 +1,9 @@
 //! What can be wrong with a file: each has its own message with the remedy, and exit code 3.
 
+use std::fs::File;
 use std::io::Write;
 
-use super::{Scratch, TINY, outcome, smrkit, testdata};
+use super::{Scratch, TINY, command, finish, outcome, smrkit, testdata};
 
 const ROW: &str = "128166372003061629,hm,1,Read,8192,4096,58000\n";
 
@@ -111,6 +112,33 @@ fn a_row_before_the_first_one_is_out_of_order_as_well() {
     let scratch = Scratch::new();
     let trace = scratch.msr("late.csv", &[(9, 0, 512), (5, 512, 512)]);
     smrkit(&format!("run --layer in-place --trace {trace} --arrival trace")).says(3, &["late.csv", "flat-out"]);
+}
+
+#[test]
+fn a_volume_out_of_order_is_refused_as_a_whole_trace_is() {
+    let scratch = Scratch::new();
+    let row = |seconds: u64, disk: u64| format!("{},hm,{disk},Read,8192,4096,0\n", seconds * 10_000_000);
+    let trace = scratch.file("two.csv", [row(1, 0), row(10, 1), row(5, 1), row(20, 1)].concat());
+    let run = format!("run --layer in-place --trace {trace} --volume");
+    smrkit(&format!("{run} 1 --arrival trace")).says(3, &["two.csv", "before the first", "flat-out"]);
+    smrkit(&format!("{run} 1")).done();
+}
+
+#[test]
+fn standard_input_serves_every_run_and_errors_name_it() {
+    let from = |content: &str, arguments: &str| {
+        let scratch = Scratch::new();
+        let mut command = command();
+        command.args(arguments.split_whitespace());
+        command.stdin(File::open(scratch.file("piped", content)).unwrap());
+        finish(command)
+    };
+    let three = "run --trace - --layer in-place,rmw,set-assoc --json -";
+    let json: serde_json::Value = serde_json::from_str(&from(&ROW.repeat(5000), three).done()).unwrap();
+    let requests: Vec<_> = json["runs"].as_array().unwrap().iter().map(|run| &run["requests"]).collect();
+    assert_eq!(requests, [5000, 5000, 5000]);
+    let err = from(&format!("{ROW}{}", ROW.replace("Read", "Raed")), three).failed(3);
+    assert!(err.starts_with("smrkit: -:2:25:"), "{err}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub fn memory_mb() -> f64 {
     line.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok()).map_or(0.0, |kib| kib * 1.024e-3)
 }
 
-/// A trace of `shared/traces`, looked for in `$SMRKIT_TRACES` and in `shared/traces` above this crate.
+/// A real trace, from the folder `$SMRKIT_TRACES` or one of those that developers have above this crate.
 pub fn sample_path(name: &str) -> Option<PathBuf> {
     let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));

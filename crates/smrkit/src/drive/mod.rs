@@ -1,7 +1,7 @@
 //! When things happen: drives, their clocks, and the files that describe them.
 //!
-//! A clock turns accesses into time and knows no data; the model and its sources are in `docs/model.md`. A drive is a
-//! TOML file in `drives/`, or one of the user's, with a source beside each number.
+//! A clock turns accesses into time and knows no data; the model and its sources are in `docs/model.md`. Drives are
+//! described in TOML, in `drives/` or by the user, with a source beside each number.
 
 mod buffered;
 mod build;

@@ -90,7 +90,9 @@ impl<'a, D: Device> Engine<'a, D> {
     /// Serves all requests of `source`. Returns `false` if the observer ended the run early.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
         let mut go_on = self.prefill()?;
-        self.begin_counting();
+        if self.settings.warmup == 0 {
+            self.begin_counting();
+        }
         self.arrivals = Arrivals::new(&self.settings, self.device.now());
         let mut waiting = Waiting::new(self.settings.queue, self.settings.depth);
         let mut batch = Vec::new();
@@ -174,6 +176,15 @@ impl<'a, D: Device> Engine<'a, D> {
         Error::input(source.name(), message)
     }
 
+    #[cold]
+    fn too_late(&self) -> Error {
+        let remedy = match self.settings.arrival {
+            Arrival::FlatOut => "give a shorter --think",
+            Arrival::Trace => "give a smaller --time-scale, or look for a wrong time in the trace",
+        };
+        Error::Usage(format!("request {} would arrive after more than 292 years: {remedy}", self.taken))
+    }
+
     /// Serves a request, or has it wait. Returns `false` if it came after the time that the run was given.
     #[inline]
     fn take(&mut self, request: &Request, waiting: &mut Waiting) -> Result<bool, Error> {
@@ -205,11 +216,11 @@ impl<'a, D: Device> Engine<'a, D> {
 
     #[inline]
     fn serve(&mut self, request: &Request, arrival: Nanos) -> Result<(), Error> {
+        if arrival > LATEST {
+            return Err(self.too_late());
+        }
         if arrival > self.device.now() {
             self.idle_until(arrival)?;
-        }
-        if arrival > LATEST {
-            return Err(Error::Usage("times run past 292 years: lower --time-scale or --think".into()));
         }
         let turn = self.device.now();
         self.device.step(Need::Must)?;

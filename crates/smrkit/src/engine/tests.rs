@@ -18,6 +18,8 @@ struct Fake {
     spare: u32,
     cleaning_end: Nanos,
     served: Vec<u64>,
+    /// After how many requests counting began.
+    began: Vec<usize>,
 }
 
 impl Device for Fake {
@@ -61,7 +63,9 @@ impl Device for Fake {
     fn gauges(&self) -> Gauges {
         Gauges::default()
     }
-    fn reset_counts(&mut self) {}
+    fn reset_counts(&mut self) {
+        self.began.push(self.served.len());
+    }
     fn take_damages(&mut self) -> Vec<Damage> {
         Vec::new()
     }
@@ -180,6 +184,7 @@ fn warm_up_is_served_but_not_counted() {
     let settings = Settings { warmup: 2, ..Settings::default() };
     let (fake, times, counts) = run(Fake::default(), settings, &[request(0, 1), request(0, 2), request(0, 3)]);
     assert_eq!((fake.served.len(), counts.requests, counts.elapsed()), (3, 1, Nanos(10)));
+    assert_eq!(fake.began, [2], "and a recorder sees nothing of it");
     assert_eq!(times, [(0, 0, 10)]);
 }
 

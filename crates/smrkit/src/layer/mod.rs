@@ -2,7 +2,7 @@
 //!
 //! Each file below is one published scheme; the paper is named at its head. A layer knows nothing of engines, queues or
 //! time: it reads and writes through [`Disk`] and keeps its own books. To add one, write a file and add a line to
-//! [`LAYERS`]; the command line, the shadow test, the golden test, the benchmark and the docs read that table.
+//! [`LAYERS`], from which commands, tests and benchmark take it.
 
 mod in_place;
 pub mod parameter;

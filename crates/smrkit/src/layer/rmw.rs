@@ -1,9 +1,12 @@
 //! Pure read-modify-write: Cassuto et al., MSST 2010, section II.B.
 //!
 //! LBAs lie in order in guarded regions. A write that would destroy valid data reads a portion of the region, merges, and
-//! writes the portion back: the smallest one that protects valid data, the region's tail, or the whole region. With
-//! Under the law of distances a rewrite takes the valid data upstream within the DPID with it, and the data before that, as
-//! if one more write always wore it out (U = 1), for the layer keeps no order of writes. With `hold`, that many regions stay open in memory and are rewritten when another takes their place (the array study's
+//! writes the portion back: the smallest one that protects valid data, the region's tail, or the whole region.
+//!
+//! Under the law of distances a rewrite takes the valid data within the DPID upstream with it, and the data before that,
+//! as if one more write always wore it out (U = 1), for the layer keeps no order of writes.
+//!
+//! With `hold`, that many regions stay open in memory and are rewritten when another takes their place (the array study's
 //! "band held open"); what they hold is lost with the power.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Distribution of latencies, on the crate `hdrhistogram`: percentiles by nearest rank with a relative error of at most
-//! 0.01 %, count, mean and maximum exact.
+//! Distribution of latencies, on the crate `hdrhistogram`: percentiles by nearest rank, at most 0.01 %
+//! off; count, mean and maximum exact.
 
 use hdrhistogram::Histogram;
 

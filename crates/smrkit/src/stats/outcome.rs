@@ -223,8 +223,8 @@ pub struct Timeline {
     pub written_bytes: Vec<u64>,
     /// The longest latency of a request answered in the window.
     pub longest_ns: Vec<u64>,
-    /// Share of the persistent cache in use at the window's end, 0 to 1; empty where the layer has none. A window that ends
-    /// while a request is served shows the share seen last.
+    /// Share of the persistent cache in use at the window's end, 0 to 1; empty where the layer has none. Windows that pass
+    /// while one request is served show what the turn before them showed, the last of them what is shown after it.
     pub cache_fill: Vec<f64>,
     /// The layer's own gauges at each window's end, by name.
     pub gauges: BTreeMap<String, Vec<f64>>,

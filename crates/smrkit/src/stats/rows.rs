@@ -1,4 +1,4 @@
-//! The tables behind `--requests` and `--accesses`: one row a request, one row a physical access, as Parquet.
+//! The tables behind `--requests` and `--accesses`: a row for each request or physical access, as Parquet.
 //!
 //! All columns are unsigned whole numbers; `docs/trace-parquet.md` describes them. Each file appears at `finish`.
 

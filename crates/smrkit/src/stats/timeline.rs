@@ -1,5 +1,5 @@
-//! The course of a run in equal windows of time. Windows double as a run grows, so that memory stays flat and the result
-//! is the same however the run was cut.
+//! The course of a run in equal windows of time. A longer run has longer windows, each made of two, not more of them:
+//! memory stays small, and the result is the same however the run was cut.
 
 use std::collections::BTreeMap;
 
@@ -59,8 +59,9 @@ impl TimelineBuilder {
         time.0 >= self.current_end_ns
     }
 
-    /// Ends windows until `time` lies in the current one. `gauges` is what the layer shows now: the last of these windows
-    /// takes it, those before it what was shown at the turn before, since the layer shows nothing while it works.
+    /// Ends windows until `time` lies in the current one. `gauges` is what the layer shows now: the last of the windows that
+    /// end here takes it, those before it what was shown at the turn before (now, at the first turn), since a layer shows
+    /// nothing while it works.
     #[cold]
     pub fn turn(&mut self, time: Nanos, gauges: &Gauges) {
         while self.is_over(time) {

@@ -127,15 +127,15 @@ enum Plan {
     Single,
     /// Each volume begins at its place.
     EndToEnd(Vec<Lba>),
-    /// One number only; whether any of it came, and how many volumes were looked at.
-    Only { number: u64, first: Option<Nanos>, known: usize },
+    /// One number only; the time of its first row, how many volumes were looked at, and whether a row came before that
+    /// time.
+    Only { number: u64, first: Option<Nanos>, known: usize, early: bool },
 }
 
 /// A trace with its volumes laid on one disk.
 pub struct Laid {
     trace: Trace,
     path: PathBuf,
-    options: OpenOptions,
     plan: Plan,
     /// Requests read to learn the volumes, not given yet.
     ahead: Option<Vec<Request>>,
@@ -146,31 +146,24 @@ impl Laid {
     /// volumes and all are wanted.
     pub fn open(path: &Path, options: &OpenOptions, choice: VolumeChoice) -> Result<Laid, Error> {
         let mut trace = Trace::open(path, options)?;
-        let (path, options) = (path.to_path_buf(), options.clone());
         let mut batch = Vec::new();
         trace.fill(&mut batch)?;
         let plan = match choice {
-            VolumeChoice::Number(number) => Plan::Only { number, first: None, known: 0 },
+            VolumeChoice::Number(number) => Plan::Only { number, first: None, known: 0, early: false },
             VolumeChoice::All if trace.volumes().len() > 1 => {
                 drop(trace);
-                return Laid::scanned(&path, &options);
+                return Laid::scanned(path, options);
             }
             VolumeChoice::All => Plan::Single,
         };
-        Ok(Laid { trace, path, options, plan, ahead: Some(batch) })
-    }
-
-    /// Scans the trace and starts again from its beginning, all volumes end to end: the answer to
-    /// `Error::SecondVolume`.
-    pub fn rescan(&self) -> Result<Laid, Error> {
-        Laid::scanned(&self.path, &self.options)
+        Ok(Laid { trace, path: path.to_path_buf(), plan, ahead: Some(batch) })
     }
 
     /// Opens a trace that has been scanned, all volumes end to end.
     pub fn with_table(path: &Path, options: &OpenOptions, table: &VolumeTable) -> Result<Laid, Error> {
         let plan = Plan::EndToEnd(table.end_to_end(path)?.0);
         let trace = Trace::open(path, options)?;
-        Ok(Laid { trace, path: path.to_path_buf(), options: options.clone(), plan, ahead: None })
+        Ok(Laid { trace, path: path.to_path_buf(), plan, ahead: None })
     }
 
     fn scanned(path: &Path, options: &OpenOptions) -> Result<Laid, Error> {
@@ -181,6 +174,14 @@ impl Laid {
         }
         let table = scan(path, &OpenOptions { sha256: false, ..options.clone() })?;
         Laid::with_table(path, options, &table)
+    }
+
+    /// Whether a row lies before one above it so far. Rows before the first are given its time, which hides them.
+    pub fn is_out_of_order(&self) -> bool {
+        match self.plan {
+            Plan::Only { early, .. } => early,
+            Plan::Single | Plan::EndToEnd(_) => self.trace.first_out_of_order().is_some(),
+        }
     }
 
     /// The trace itself: its format, volumes, notes and hash.
@@ -201,7 +202,7 @@ impl Laid {
                     request.lba += base.0;
                 }
             }
-            Plan::Only { number, first, known } => {
+            Plan::Only { number, first, known, early } => {
                 let volumes = self.trace.volumes();
                 if *known < volumes.len() {
                     *known = volumes.len();
@@ -209,7 +210,9 @@ impl Laid {
                 }
                 batch.retain(|request| volumes[usize::from(request.volume)].number == *number);
                 for request in batch {
-                    request.time = request.time.since(*first.get_or_insert(request.time));
+                    let first = *first.get_or_insert(request.time);
+                    *early |= request.time < first;
+                    request.time = request.time.since(first);
                 }
             }
         }

@@ -43,7 +43,8 @@ fn a_second_volume_after_the_first_batch_asks_for_a_restart_that_works() {
     let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::All).unwrap();
     let signal = drain(&mut laid).unwrap_err();
     assert!(matches!(&signal, Error::SecondVolume(path) if path == file.path()), "{signal:?}");
-    let mut laid = laid.rescan().unwrap();
+    let table = scan(file.path(), &OpenOptions::default()).unwrap();
+    let mut laid = Laid::with_table(file.path(), &OpenOptions::default(), &table).unwrap();
     let all = drain(&mut laid).unwrap();
     assert_eq!((all.len(), all[0].lba, all[5000].lba), (5001, Lba(2048), Lba(0)));
 }

@@ -15,7 +15,7 @@ fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/traces").join(name)
 }
 
-/// `shared/traces` above this crate, or where SMRKIT_TRACES says; none prints why.
+/// The folder of real traces that SMRKIT_TRACES names, or one above this crate; none prints why.
 fn shared() -> Option<PathBuf> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);

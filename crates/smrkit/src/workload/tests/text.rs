@@ -1,0 +1,138 @@
+//! The short form, TOML and the page: what is read, what is refused, and that the page tells the truth.
+
+use super::*;
+
+#[test]
+fn mistakes_show_their_place_and_the_remedy() {
+    for (text, words) in [
+        ("", "character 1"),
+        ("zipff", "did you mean `zipf`?"),
+        ("quicksort", "known: sequential-read"),
+        ("zipf:thteta=1", "character 6, `thteta`: zipf has no key of this name; did you mean `theta`?"),
+        ("zipf:theta=NaN", "character 12, `NaN`"),
+        ("zipf:theta=-1", "negative"),
+        ("mix:write_share=2", "character 17, `2`: `2` is more than the whole"),
+        ("mix:size=0", "at least 512"),
+        ("mix:size=4k", "write 3584 or 4Ki"),
+        ("mix:size", "expected key=value"),
+        ("mix:count=1,count=2", "given twice"),
+        ("mix:count=0", "from 1"),
+        ("mix:count=1,duration=5s", "count and duration exclude each other"),
+        ("mix:interval=1s,rate=5", "exclude each other"),
+        ("mix:duration=1s,interval=0", "time stands still"),
+        ("mix:rate=0", "out of range"),
+        ("mix:duration=99999999d", "too large"),
+        ("mix;", "character 5"),
+        ("mix+;mix", "a workload is missing"),
+        ("mix:size=1Mi,span=4Ki", "does not fit into span=4Ki"),
+        ("mix:arrivals=never", "expected even, poisson"),
+        ("overwrite:order=randon", "did you mean `random`"),
+        ("runs:run_min=200", "run_min is above run_max"),
+        ("runs:blocks=100", "does not fit into the hot 25 of 100"),
+        ("runs", "choose a larger drive"),
+        ("mix:span=1Gi", "but the drive offers 512 MiB: lower span or start"),
+        ("mix:start=1Gi", "raise span, lower size or start"),
+        ("runs:sources=200,blocks=111,hot_share=1+runs:sources=200,blocks=111,hot_share=1", "at most 256"),
+        ("cassuto-pc:period=1Ki", "too small"),
+    ] {
+        let message = failure(text);
+        assert!(message.contains(words), "{text}: {message}");
+    }
+    let small = Workload::parse("desktop").unwrap().source(1000, 1).err().unwrap().to_string();
+    assert!(small.contains("needs 64 MiB at least"), "{small}");
+}
+
+#[test]
+fn toml_says_the_same_as_the_short_form() {
+    let file = r#"
+        [[part]]
+        workload = "random-write"
+        size = "4Ki/70:64Ki/30"
+        count = 1000
+        [[part]]
+        workload = "zipf"
+        together = true
+        theta = 0.8
+        scatter = false
+        [[part]]
+        workload = "backup"
+    "#;
+    let short = "random-write:size=4Ki/70:64Ki/30,count=1000+zipf:theta=0.8,scatter=no;backup";
+    let workload = Workload::from_toml(file).unwrap();
+    assert_eq!(workload, Workload::parse(short).unwrap());
+    assert_eq!(workload.to_string(), short);
+    for (bad, words) in [
+        ("", "no [[part]] table"),
+        ("x = ", "workload file"),
+        ("parts = 1", "unknown key `parts`"),
+        ("[[part]]", "expected workload"),
+        ("[[part]]\nworkload='mix'\ntogether=true", "nothing to be together with"),
+        ("[[part]]\nworkload='mix'\n[[part]]\nworkload='mix'\nsize='0'", "part 2: key `size`"),
+    ] {
+        let message = Workload::from_toml(bad).unwrap_err().to_string();
+        assert!(message.contains(words), "{bad}: {message}");
+    }
+}
+
+#[test]
+fn every_default_parses() {
+    for info in WORKLOADS {
+        for key in info.keys.iter().filter(|key| !key.default.is_empty()) {
+            let value = key.form.parse(key.default).unwrap_or_else(|e| panic!("{}: {}: {e}", info.name, key.name));
+            assert_eq!(key.form.parse(&value.to_string()).unwrap(), value, "{}: {}", info.name, key.name);
+        }
+        assert!(!requests(&format!("{}:count=1", info.name), FIVE_TB, 1).is_empty());
+    }
+}
+
+/// The part of `docs/workloads.md` that the table of workloads determines: keys, and each workload's defaults.
+fn reference() -> Vec<String> {
+    let mut lines = Vec::new();
+    for info in WORKLOADS {
+        let (set, unset): (Vec<&Key>, Vec<&Key>) = info.keys.iter().partition(|key| !key.default.is_empty());
+        let defaults: Vec<_> = set.iter().map(|key| format!("{}={}", key.name, key.default)).collect();
+        let others: Vec<_> = unset.iter().map(|key| format!("`{}`", key.name)).collect();
+        let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
+        lines.push(format!("### `{}`", info.name));
+        lines.push(format!("Defaults: `{}`{others}.", defaults.join(",")));
+        lines.extend(info.keys.iter().map(|key| {
+            let unit = if key.unit.is_empty() { "" } else { ": " };
+            format!("| `{}` | {} | {}{unit}{} |", key.name, key.what, key.unit, key.range())
+        }));
+    }
+    lines
+}
+
+const PAGE: &str = include_str!("../../../../../docs/workloads.md");
+
+#[test]
+fn the_page_has_every_workload_and_key() {
+    for line in reference() {
+        assert!(PAGE.lines().any(|l| l == line), "docs/workloads.md lacks the line\n{line}");
+    }
+    for info in WORKLOADS {
+        assert!(
+            PAGE.to_lowercase().contains(&info.summary.to_lowercase()),
+            "docs/workloads.md lacks: {}",
+            info.summary
+        );
+    }
+}
+
+#[test]
+fn every_example_of_the_page_parses() {
+    let mut examples = 0;
+    for line in PAGE.lines() {
+        let quoted = line.split("--workload ").nth(1).map(|rest| rest.trim().trim_matches('\''));
+        if let Some(text) = quoted {
+            let workload = Workload::parse(text.split('\'').next().unwrap()).unwrap_or_else(|e| panic!("{line}: {e}"));
+            workload.source(FIVE_TB, 1).unwrap_or_else(|e| panic!("{line}: {e}"));
+            examples += 1;
+        }
+    }
+    for file in PAGE.split("```toml").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        Workload::from_toml(file).unwrap_or_else(|e| panic!("{file}: {e}"));
+        examples += 1;
+    }
+    assert!(examples > WORKLOADS.len(), "{examples} examples");
+}
