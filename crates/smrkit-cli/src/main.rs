@@ -6,6 +6,7 @@ mod exit;
 mod input;
 mod interrupt;
 mod output;
+mod pool;
 mod progress;
 mod records;
 mod report;

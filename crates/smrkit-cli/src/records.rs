@@ -68,7 +68,7 @@ pub fn open(requests: Option<&Path>, accesses: Option<&Path>) -> Result<(Records
     let requests = requests.map(Shared::create).transpose()?;
     let accesses = accesses.map(Shared::create).transpose()?;
     let sink = requests.clone().map(|shared| {
-        let push: crate::comparison::RequestSink = Box::new(move |row: &RequestRow| shared.push(row));
+        let push: crate::pool::RequestSink = Box::new(move |row: &RequestRow| shared.push(row));
         push
     });
     let recorder = accesses.clone().map(|shared| Box::new(AccessRecorder(shared)) as Box<dyn Recorder>);

@@ -1,8 +1,4 @@
-//! Makes the runs of all items: one thread a run, all cores, one bar.
-
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+//! The runs of all items: what each is, and their making.
 
 use smrkit::drive::Drive;
 use smrkit::engine::Observer;
@@ -10,14 +6,14 @@ use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::error::Error;
 use smrkit::layer::{self, Parameters};
-use smrkit::request::{Progress, Source};
+use smrkit::request::Source;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
 use crate::interrupt::Interrupt;
-use crate::progress::{Bar, Part};
+use crate::pool;
 
 /// Makes requests for a host of so many sectors, by a seed.
 pub type Maker = dyn Fn(u64, u64) -> Result<Box<dyn Source>, Error> + Send + Sync;
@@ -96,50 +92,7 @@ impl Plan {
 
 /// Makes the runs; what an interrupt left undone is `None`.
 pub fn make(plans: &[&Plan], interrupt: &Interrupt, what: &str) -> Result<Vec<Option<Outcome>>, Error> {
-    let bar = Bar::new(plans.len(), what);
-    let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = plans.iter().map(|_| Mutex::new(None)).collect();
-    let failed = Interrupt::default();
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(plans.len());
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(plan) = plans.get(at).filter(|_| !interrupt.is_set() && !failed.is_set()) else { break };
-                    let mut watch = Watch { part: bar.part(), interrupt, failed: &failed, said: Instant::now() };
-                    let result = plan.execute(&mut watch);
-                    if result.is_err() {
-                        failed.set();
-                    }
-                    *results[at].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(result);
-                }
-            });
-        }
-    });
-    bar.clear();
+    let results = pool::make_all(plans, interrupt, what, |_, plan, mut watch| plan.execute(&mut watch));
     let whole = |outcome: &Outcome| !outcome.interrupted;
-    let take = |result: Mutex<Option<Result<Outcome, Error>>>| {
-        let result = result.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        result.transpose().map(|outcome| outcome.filter(whole))
-    };
-    results.into_iter().map(take).collect()
-}
-
-/// Watches one run for the terminal and for the interrupt.
-struct Watch<'a> {
-    part: Part,
-    interrupt: &'a Interrupt,
-    failed: &'a Interrupt,
-    said: Instant,
-}
-
-impl Observer for Watch<'_> {
-    fn go_on(&mut self, progress: Progress, _requests: u64) -> bool {
-        if self.said.elapsed() > Duration::from_millis(200) {
-            self.said = Instant::now();
-            self.part.show(progress);
-        }
-        !self.interrupt.is_set() && !self.failed.is_set()
-    }
+    results.into_iter().map(|result| result.map(|outcome| outcome.filter(whole))).collect()
 }

@@ -1,0 +1,113 @@
+//! Several runs at once: one thread a run, all cores, one bar. An interrupt or a failed run ends the others.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use smrkit::engine::Observer;
+use smrkit::error::Error;
+use smrkit::request::Progress;
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::rows::RequestRow;
+
+use crate::interrupt::Interrupt;
+use crate::progress::{Bar, Part};
+
+/// How often a run says how far it is.
+const SAY_EVERY: Duration = Duration::from_millis(200);
+
+/// Takes the answered requests of a run, one by one.
+pub type RequestSink = Box<dyn FnMut(&RequestRow) + Send>;
+
+/// Makes all of `jobs` by `make`, which is given a job's number too; what was not begun is `None`.
+pub fn make_all<Job: Sync>(
+    jobs: &[Job],
+    interrupt: &Interrupt,
+    what: &str,
+    make: impl Fn(usize, &Job, Watch) -> Result<Outcome, Error> + Sync,
+) -> Vec<Result<Option<Outcome>, Error>> {
+    let bar = Bar::new(jobs.len(), what);
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let failed = Interrupt::default();
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(jobs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(at).filter(|_| !interrupt.is_set() && !failed.is_set()) else { break };
+                    let result = make(at, job, Watch::new(&bar, interrupt, &failed));
+                    if result.is_err() {
+                        failed.set();
+                    }
+                    *lock(&results[at]) = Some(result);
+                }
+            });
+        }
+    });
+    bar.clear();
+    let take = |result: Mutex<Option<_>>| result.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    results.into_iter().map(|result| take(result).transpose()).collect()
+}
+
+/// The content, also after a thread died with it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Watches one run for the terminal and for the interrupt.
+pub struct Watch<'a> {
+    bar: &'a Bar,
+    part: Part,
+    interrupt: &'a Interrupt,
+    failed: &'a Interrupt,
+    requests: Option<RequestSink>,
+    started: Instant,
+    said: Instant,
+}
+
+impl<'a> Watch<'a> {
+    fn new(bar: &'a Bar, interrupt: &'a Interrupt, failed: &'a Interrupt) -> Watch<'a> {
+        let now = Instant::now();
+        Watch { bar, part: bar.part(), interrupt, failed, requests: None, started: now, said: now }
+    }
+
+    /// Hands the answered requests to `sink`, where there is one.
+    pub fn recording(self, sink: Option<RequestSink>) -> Watch<'a> {
+        Watch { requests: sink, ..self }
+    }
+
+    /// The run begins anew: the rate is that of now on.
+    pub fn restart(&mut self) {
+        self.started = Instant::now();
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn go_on(&mut self, progress: Progress, requests: u64) -> bool {
+        if self.said.elapsed() > SAY_EVERY {
+            self.said = Instant::now();
+            let rate = requests as f64 / self.started.elapsed().as_secs_f64() / 1e6;
+            match (requests, progress.total) {
+                (0, Some(total)) => self.bar.say(format!("filling the disk, {} %", progress.done * 100 / total.max(1))),
+                (0, None) => self.bar.say("filling the disk".into()),
+                _ => {
+                    self.part.show(progress);
+                    self.bar.say(format!("{rate:.1} M requests/s"));
+                }
+            }
+        }
+        !self.interrupt.is_set() && !self.failed.is_set()
+    }
+
+    fn wants_requests(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    fn request(&mut self, row: &RequestRow) {
+        if let Some(sink) = &mut self.requests {
+            sink(row);
+        }
+    }
+}
