@@ -130,7 +130,7 @@ fn rate(info: &TraceInfo) -> Figure {
         x: x.clone(),
         y: Axis::linear("Requests/s"),
         guides: Vec::new(),
-        body: Body::Lines(vec![Series::nth(0, "", Style::Step, points(&info.rate.requests, 1.0))]),
+        body: Body::Lines(vec![Series::nth(3, "", Style::Step, points(&info.rate.requests, 1.0))]),
     };
     let series = vec![
         Series::nth(0, "read", Style::Step, points(&info.rate.read_bytes, 1e-6)),
