@@ -22,6 +22,13 @@ pub enum Op {
     Discard,
 }
 
+impl Op {
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        ["read", "write", "flush", "discard"][self as usize]
+    }
+}
+
 /// One request of a host. 24 bytes, since traces hold hundreds of millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {

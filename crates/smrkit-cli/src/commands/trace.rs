@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use smrkit::error::Error;
 use smrkit::quantity::parse_bytes;
-use smrkit::request::{InMemory, Op, Progress, Request, Source};
+use smrkit::request::{InMemory, Progress, Request, Source};
 use smrkit::trace::info::{InfoSettings, TraceInfo};
 use smrkit::trace::parquet::{Meta, ParquetWriter};
 use smrkit::trace::{OpenOptions, Trace as Reader, TraceNotes};
@@ -254,7 +254,7 @@ impl Head {
             );
             for request in &rows {
                 let time = format!("{:.6}", request.time.as_secs());
-                let op = op_name(request.op);
+                let op = request.op.name();
                 text += &format!(
                     "{time:>16}  {:>6}  {op:<8}  {:>14}  {:>9}\n",
                     volume(request),
@@ -265,15 +265,6 @@ impl Head {
             print(text)?;
         }
         Ok(Done::All)
-    }
-}
-
-fn op_name(op: Op) -> &'static str {
-    match op {
-        Op::Read => "read",
-        Op::Write => "write",
-        Op::Flush => "flush",
-        Op::Discard => "discard",
     }
 }
 

@@ -1,8 +1,11 @@
 //! The tables behind `--requests` and `--accesses`: a row for each request or physical access, as Parquet.
 //!
-//! All columns are unsigned whole numbers; `docs/trace-parquet.md` describes them. Each file appears at `finish`.
+//! Operations and causes are words, all else unsigned whole numbers; `docs/trace-parquet.md` describes them. Each file appears at `finish`.
 
 use std::path::Path;
+
+use bytes::Bytes;
+use parquet::data_type::ByteArray;
 
 use crate::error::Error;
 use crate::request::Op;
@@ -103,7 +106,7 @@ impl sealed::Row for RequestRow {
     const COLUMNS: &'static [Column] = &[
         column("index", 64),
         column("source", 8),
-        column("op", 8),
+        word("op"),
         column("lba", 64),
         column("sectors", 32),
         column("arrival_ns", 64),
@@ -119,7 +122,7 @@ impl sealed::Row for RequestRow {
         table.write_group(&[
             Values::Long(&long(rows, |row| row.index)),
             Values::Int(&int(rows, |row| u32::from(row.source))),
-            Values::Int(&int(rows, |row| row.op as u32)),
+            Values::Words(&words(rows, |row| row.op.name())),
             Values::Long(&long(rows, |row| row.lba)),
             Values::Int(&int(rows, |row| row.sectors)),
             Values::Long(&long(rows, |row| row.arrival_ns)),
@@ -135,8 +138,8 @@ impl sealed::Row for Access {
     #[allow(private_interfaces)]
     const COLUMNS: &'static [Column] = &[
         column("time_ns", 64),
-        column("cause", 8),
-        column("op", 8),
+        word("cause"),
+        word("op"),
         column("pba", 64),
         column("sectors", 64),
         column("duration_ns", 64),
@@ -147,13 +150,21 @@ impl sealed::Row for Access {
     fn write(rows: &[Access], table: &mut TableWriter) -> Result<(), Error> {
         table.write_group(&[
             Values::Long(&long(rows, |row| row.start.0)),
-            Values::Int(&int(rows, |row| row.cause as u32)),
-            Values::Int(&int(rows, |row| u32::from(row.write))),
+            Values::Words(&words(rows, |row| row.cause.name())),
+            Values::Words(&words(rows, |row| if row.write { Op::Write.name() } else { Op::Read.name() })),
             Values::Long(&long(rows, |row| row.pba.0)),
             Values::Long(&long(rows, |row| row.sectors)),
             Values::Long(&long(rows, |row| row.duration.0)),
         ])
     }
+}
+
+const fn word(name: &'static str) -> Column {
+    Column { name, bits: 0, packing: Packing::Words }
+}
+
+fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> Vec<ByteArray> {
+    rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect()
 }
 
 const fn column(name: &'static str, bits: i8) -> Column {
@@ -177,6 +188,9 @@ mod tests {
     use crate::tally::Cause;
     use crate::units::{Nanos, Pba};
 
+    /// Words stand for their places here.
+    const WORDS: [&str; 8] = ["read", "write", "flush", "discard", "host", "destage", "clean", "map"];
+
     /// The names of the columns, and the rows as numbers.
     fn table(path: &Path) -> (Vec<String>, Vec<Vec<u64>>) {
         let file = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
@@ -186,6 +200,7 @@ mod tests {
             Field::ULong(value) => *value,
             Field::UInt(value) => u64::from(*value),
             Field::UByte(value) => u64::from(*value),
+            Field::Str(word) => WORDS.iter().position(|known| known == word).unwrap() as u64,
             other => panic!("{other:?} is no unsigned number"),
         };
         let rows = file.get_row_iter(None).unwrap();
@@ -236,7 +251,7 @@ mod tests {
         rows.finish().unwrap();
         let (names, read) = table(&path);
         assert_eq!(names, ["time_ns", "cause", "op", "pba", "sectors", "duration_ns"]);
-        let expected = |cause: u64| vec![5, cause, 0, cause * 1000, 7, 10_033_444];
+        let expected = |cause: u64| vec![5, 4 + cause, 0, cause * 1000, 7, 10_033_444];
         assert_eq!(read, (0..4).map(expected).collect::<Vec<_>>());
     }
 

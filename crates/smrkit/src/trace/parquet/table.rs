@@ -1,6 +1,6 @@
-//! Writes a table of unsigned integers as Parquet: schema, encodings, row groups, metadata.
+//! Writes a table of unsigned integers and words as Parquet: schema, encodings, row groups, metadata.
 //!
-//! The trace format and the tables of requests and accesses share it. Strings and nulls are left out.
+//! The trace format and the tables of requests and accesses share it. Nulls are left out.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
@@ -33,9 +34,11 @@ pub(crate) enum Packing {
     Dictionary,
     /// Differences between neighbours, packed into as few bits as 32 of them need.
     Delta,
+    /// Words of a few kinds, as text.
+    Words,
 }
 
-/// A column: its name, the width of its unsigned values, and its layout.
+/// A column: its name, the width of its unsigned values (of no meaning for words), and its layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -50,6 +53,8 @@ pub(crate) enum Values<'a> {
     Long(&'a [i64]),
     /// A column of 32 bits or fewer.
     Int(&'a [i32]),
+    /// A column of words.
+    Words(&'a [ByteArray]),
 }
 
 /// A table being written.
@@ -111,7 +116,10 @@ fn write_group(file: &mut SerializedFileWriter<File>, columns: &[Values]) -> Res
             (Values::Int(values), ColumnWriter::Int32ColumnWriter(writer)) => {
                 writer.write_batch(values, None, None)?;
             }
-            _ => return Err(ParquetError::General("a column was given values of another width".into())),
+            (Values::Words(values), ColumnWriter::ByteArrayColumnWriter(writer)) => {
+                writer.write_batch(values, None, None)?;
+            }
+            _ => return Err(ParquetError::General("a column was given values of another kind".into())),
         }
         column.close()?;
     }
@@ -121,10 +129,14 @@ fn write_group(file: &mut SerializedFileWriter<File>, columns: &[Values]) -> Res
 
 pub(super) fn schema(columns: &[Column]) -> Result<Arc<Type>, ParquetError> {
     let field = |column: &Column| {
-        let physical = if column.bits == 64 { Physical::INT64 } else { Physical::INT32 };
+        let (physical, logical) = match column.packing {
+            Packing::Words => (Physical::BYTE_ARRAY, LogicalType::String),
+            _ if column.bits == 64 => (Physical::INT64, LogicalType::integer(64, false)),
+            _ => (Physical::INT32, LogicalType::integer(column.bits, false)),
+        };
         Type::primitive_type_builder(column.name, physical)
             .with_repetition(Repetition::REQUIRED)
-            .with_logical_type(Some(LogicalType::integer(column.bits, false)))
+            .with_logical_type(Some(logical))
             .build()
             .map(Arc::new)
     };
@@ -145,7 +157,7 @@ fn properties(columns: &[Column]) -> Result<WriterProperties, ParquetError> {
     for column in columns {
         let path = ColumnPath::from(column.name);
         properties = match column.packing {
-            Packing::Dictionary => properties.set_column_dictionary_enabled(path, true),
+            Packing::Dictionary | Packing::Words => properties.set_column_dictionary_enabled(path, true),
             Packing::Delta => properties
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
