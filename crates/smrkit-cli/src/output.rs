@@ -1,13 +1,16 @@
 //! Standard output, and result files that go there or to a path.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::Args;
 use serde::Serialize;
 use smrkit::error::Error;
 
-use crate::report::target::Target;
+use crate::report::figure::Figure;
+use crate::report::figures::{self, Format};
+use crate::report::target::{Folder, Target};
 
 /// Prints to standard output; the error of a closed pipe ends the command quietly.
 pub fn print(text: impl AsRef<str>) -> anyhow::Result<()> {
@@ -41,5 +44,64 @@ impl JsonTarget {
             JsonTarget::Stdout => print_json(value),
             JsonTarget::File(target) => Ok(target.write((serde_json::to_string_pretty(value)? + "\n").as_bytes())?),
         }
+    }
+}
+
+/// Where results go besides the terminal.
+#[derive(Args)]
+pub struct OutputOptions {
+    /// Write the results as JSON; - is standard output.
+    #[arg(long, value_name = "OUT|-")]
+    pub json: Option<PathBuf>,
+    /// Write one HTML page that opens offline.
+    #[arg(long, value_name = "OUT.html")]
+    pub report: Option<PathBuf>,
+    /// Write the figures into this directory.
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+    /// The figures' format.
+    #[arg(long, value_enum, default_value_t)]
+    figure_format: Format,
+}
+
+/// The same, opened before the work starts.
+pub struct Outputs {
+    json: Option<JsonTarget>,
+    report: Option<Target>,
+    figures: Option<(Folder, Format)>,
+}
+
+impl OutputOptions {
+    /// Opens all of them: fails at once where one can't be written.
+    pub fn open(&self) -> Result<Outputs, Error> {
+        Ok(Outputs {
+            json: self.json.as_deref().map(JsonTarget::open).transpose()?,
+            report: self.report.as_ref().map(Target::open).transpose()?,
+            figures: self.figures.as_ref().map(Folder::open).transpose()?.map(|folder| (folder, self.figure_format)),
+        })
+    }
+}
+
+impl Outputs {
+    /// Writes all of it, the most precious first; what fails does not keep the rest from being written.
+    pub fn write(
+        self,
+        text: impl FnOnce() -> String,
+        record: &impl Serialize,
+        page: impl FnOnce() -> String,
+        figures: impl FnOnce() -> Vec<Figure>,
+    ) -> anyhow::Result<()> {
+        let printed = match self.json {
+            Some(JsonTarget::Stdout) => Ok(()),
+            _ => print(text()),
+        };
+        let json = self.json.map_or(Ok(()), |json| json.write(record));
+        let report = self.report.map_or(Ok(()), |report| report.write(page().as_bytes()));
+        let drawn =
+            self.figures.map_or(Ok(Vec::new()), |(folder, format)| figures::write_all(&figures(), &folder, format));
+        printed.and(json)?;
+        report?;
+        drawn?;
+        Ok(())
     }
 }

@@ -10,21 +10,19 @@ use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
 use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::quantity::{parse_bytes, parse_duration, parse_share};
-use smrkit::stats::outcome::{Outcomes, TraceNotes};
+use smrkit::stats::outcome::TraceNotes;
 use smrkit::trace::{OpenOptions, VolumeChoice};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 
 use super::trace::warn;
-use crate::comparison::{Compared, Records, compare};
+use crate::comparison::{Compared, compare};
 use crate::exit::Done;
 use crate::input::{Input, TraceInput};
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, print};
+use crate::output::OutputOptions;
 use crate::records;
-use crate::report::figures::{self, Format};
-use crate::report::target::{Folder, Target};
-use crate::report::{html, table};
+use crate::report::{html, series, table};
 
 /// The drive that is taken where none is named: a shipped drive-managed one.
 const DEFAULT_DRIVE: &str = "st5000as0011";
@@ -103,24 +101,14 @@ pub struct Run {
     /// Verify every read, and that nothing the host owns is ever damaged.
     #[arg(long)]
     check: bool,
-    /// Write the results as JSON; - is standard output.
-    #[arg(long, value_name = "OUT|-")]
-    json: Option<PathBuf>,
     /// Write one row a request, as Parquet (of one run).
     #[arg(long, value_name = "OUT.parquet")]
     requests: Option<PathBuf>,
     /// Write one row a physical access, as Parquet (of one run).
     #[arg(long, value_name = "OUT.parquet")]
     accesses: Option<PathBuf>,
-    /// Write one HTML page that opens offline.
-    #[arg(long, value_name = "OUT.html")]
-    report: Option<PathBuf>,
-    /// Write the figures into this directory.
-    #[arg(long, value_name = "DIR")]
-    figures: Option<PathBuf>,
-    /// The figures' format.
-    #[arg(long, value_enum, default_value_t)]
-    figure_format: Format,
+    #[command(flatten)]
+    outputs: OutputOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -167,24 +155,51 @@ impl Run {
         let settings = self.settings()?;
         let drive = Drive::load(&self.drive)?;
         let plans = self.plans()?;
-        let outputs = Outputs::open(&self, plans.len())?;
+        self.check_outputs(plans.len())?;
+        let outputs = self.outputs.open()?;
         let input = self.input()?;
-        outputs.prepare(&input)?;
+        self.look_for_volumes(&input)?;
         let drive = self.sized(drive, &plans, &input)?;
         let runs: Vec<Runs> =
             plans.into_iter().map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings }).collect();
         let interrupt = Interrupt::watch();
-        let (records, files) = outputs.records()?;
+        let (records, files) = records::open(self.requests.as_deref(), self.accesses.as_deref())?;
         let Compared { mut outcomes, complete } = compare(&runs, &input, &interrupt, "replaying", records)?;
         if DRIVES.iter().all(|(name, _)| *name != self.drive) {
             outcomes.runs.iter_mut().for_each(|outcome| outcome.drive_file = Some(self.drive.clone()));
         }
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.trace_notes));
         // The results come first: a full disk must not take them with it.
-        let written = outputs.write(&outcomes);
+        let runs = &outcomes.runs;
+        let written = outputs.write(|| table::text(runs), &outcomes, || html::report(runs), || series::figures(runs));
         files.finish()?;
         written?;
         Ok(if complete { Done::All } else { Done::Interrupted })
+    }
+
+    /// Refuses outputs that get in each other's way.
+    fn check_outputs(&self, runs: usize) -> Result<(), Error> {
+        if (self.requests.is_some() || self.accesses.is_some()) && runs > 1 {
+            let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
+            return Err(Error::Usage(message));
+        }
+        let named = [&self.outputs.json, &self.outputs.report, &self.requests, &self.accesses];
+        let mut paths: Vec<&PathBuf> = named.into_iter().flatten().collect();
+        paths.sort();
+        match paths.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => {
+                Err(Error::Usage(format!("{} is named for two outputs: give each its own", pair[0].display())))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A run that starts again for a second volume would record twice: volumes are looked for beforehand.
+    fn look_for_volumes(&self, input: &Input) -> Result<(), Error> {
+        match input {
+            Input::Trace(trace) if self.requests.is_some() || self.accesses.is_some() => trace.look_for_volumes(),
+            _ => Ok(()),
+        }
     }
 
     fn settings(&self) -> Result<Settings, Error> {
@@ -337,63 +352,4 @@ fn combinations<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<Vec<(Str
         };
         lists.iter().flat_map(extended).collect()
     })
-}
-
-/// Everything that the run writes, opened before it starts.
-struct Outputs {
-    json: Option<JsonTarget>,
-    report: Option<Target>,
-    figures: Option<(Folder, Format)>,
-    requests: Option<PathBuf>,
-    accesses: Option<PathBuf>,
-}
-
-impl Outputs {
-    fn open(run: &Run, runs: usize) -> Result<Outputs, Error> {
-        if (run.requests.is_some() || run.accesses.is_some()) && runs > 1 {
-            let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
-            return Err(Error::Usage(message));
-        }
-        let mut paths: Vec<&PathBuf> =
-            [&run.json, &run.report, &run.requests, &run.accesses].into_iter().flatten().collect();
-        paths.sort();
-        if let Some(pair) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::Usage(format!("{} is named for two outputs: give each its own", pair[0].display())));
-        }
-        Ok(Outputs {
-            json: run.json.as_deref().map(JsonTarget::open).transpose()?,
-            report: run.report.as_ref().map(Target::open).transpose()?,
-            figures: run.figures.as_ref().map(Folder::open).transpose()?.map(|folder| (folder, run.figure_format)),
-            requests: run.requests.clone(),
-            accesses: run.accesses.clone(),
-        })
-    }
-
-    /// A run that starts again for a second volume would record twice: volumes are looked for beforehand.
-    fn prepare(&self, input: &Input) -> Result<(), Error> {
-        match input {
-            Input::Trace(trace) if self.requests.is_some() || self.accesses.is_some() => trace.look_for_volumes(),
-            _ => Ok(()),
-        }
-    }
-
-    fn records(&self) -> Result<(Records, records::Files), Error> {
-        records::open(self.requests.as_deref(), self.accesses.as_deref())
-    }
-
-    /// Writes all of it, the most precious first; what fails does not keep the rest from being written.
-    fn write(self, outcomes: &Outcomes) -> anyhow::Result<()> {
-        let printed = match self.json {
-            Some(JsonTarget::Stdout) => Ok(()),
-            _ => print(table::text(&outcomes.runs)),
-        };
-        let json = self.json.map_or(Ok(()), |json| json.write(outcomes));
-        let report = self.report.map_or(Ok(()), |report| report.write(html::report(&outcomes.runs).as_bytes()));
-        let figures =
-            self.figures.map_or(Ok(Vec::new()), |(folder, format)| figures::write_all(&outcomes.runs, &folder, format));
-        printed.and(json)?;
-        report?;
-        figures?;
-        Ok(())
-    }
 }

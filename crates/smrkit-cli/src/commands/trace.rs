@@ -142,9 +142,7 @@ impl Info {
         let (reader, done) = watched.finish();
         info.name_volumes(reader.volumes());
         if let Some(folder) = &folder {
-            for figure in trace_info::figures(&info) {
-                figures::write(&figure, &folder.path().join(&figure.name).with_extension(self.figure_format.ending()))?;
-            }
+            figures::write_all(&trace_info::figures(&info), folder, self.figure_format)?;
         }
         match json {
             Some(json) => json.write(&trace_info::json(&self.input.trace, &reader, &info)?)?,

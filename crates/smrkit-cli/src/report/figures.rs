@@ -6,12 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
-use smrkit::stats::outcome::Outcome;
 
 use super::canvas::{Anchor, Canvas, Label, Raster, Svg, text_width};
 use super::figure::{Axis, Body, Colour, Figure, Panel, Series, Style};
 use super::interactive::strip_ticks;
-use super::series;
 use super::target::Folder;
 
 const WIDTH: f64 = 900.0;
@@ -43,8 +41,7 @@ impl Format {
         }
     }
 
-    /// The ending of such files.
-    pub fn ending(self) -> &'static str {
+    fn ending(self) -> &'static str {
         match self {
             Format::Svg => "svg",
             Format::Png => "png",
@@ -52,13 +49,15 @@ impl Format {
     }
 }
 
-/// Writes every figure of a comparison into `folder`, and gives the paths. Names are the same for every comparison.
-pub fn write_all(runs: &[Outcome], folder: &Folder, format: Format) -> Result<Vec<PathBuf>, Error> {
+/// Writes figures into `folder` under their names, and gives the paths. One that can't be written does not keep the others
+/// from being written; the first error is returned.
+pub fn write_all(figures: &[Figure], folder: &Folder, format: Format) -> Result<Vec<PathBuf>, Error> {
     let write_one = |figure: &Figure| {
-        let path = folder.path().join(&figure.name).with_extension(format.ending());
+        let path = folder.path().join(format!("{}.{}", figure.name, format.ending()));
         write(figure, &path).map(|()| path)
     };
-    series::figures(runs).iter().map(write_one).collect()
+    let written: Vec<Result<PathBuf, Error>> = figures.iter().map(write_one).collect();
+    written.into_iter().collect()
 }
 
 /// Writes one figure; PNG if the path ends so, else SVG.

@@ -192,13 +192,13 @@ fn the_charts_are_json_without_holes() {
 fn every_figure_is_written_under_the_same_name_whatever_was_run() {
     let dir = tempfile::tempdir().unwrap();
     let folder = Folder::open(dir.path().join("figures")).unwrap();
-    let written = figures::write_all(&[empty()], &folder, figures::Format::Png).unwrap();
+    let written = figures::write_all(&series::figures(&[empty()]), &folder, figures::Format::Png).unwrap();
     let names: Vec<_> = written.iter().map(|p| p.file_name().unwrap().to_str().unwrap()).collect();
     insta::assert_snapshot!(names.join(" "), @"latency.png iops.png longest.png throughput.png cache-fill.png gauges.png amplification.png busy.png surface.png capacity.png");
     for path in &written {
         assert!(std::fs::read(path).unwrap().starts_with(b"\x89PNG"), "{}", path.display());
     }
-    let svg = figures::write_all(&comparison(), &folder, figures::Format::Svg).unwrap();
+    let svg = figures::write_all(&series::figures(&comparison()), &folder, figures::Format::Svg).unwrap();
     assert!(svg.iter().all(|p| p.extension().unwrap() == "svg" && p.exists()));
 }
 
