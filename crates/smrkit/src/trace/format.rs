@@ -177,15 +177,22 @@ impl Format {
     }
 }
 
-/// The format that understands most of the first rows: at least half of them.
+/// The format that understands most of the first rows: at least half of them. Where there is none, the one that half of
+/// the rows were meant to be of, so that their mistakes can be named.
 pub(super) fn recognise(head: &[u8], whole: bool) -> Option<&'static Format> {
-    let mut best: Option<(&Format, u64)> = None;
-    for format in FORMATS {
-        let found = format.agreement(head, whole);
-        let fits = found.understood > 0 && found.understood * 2 >= found.lines;
-        if fits && best.is_none_or(|(_, understood)| found.understood > understood) {
-            best = Some((format, found.understood));
-        }
-    }
-    best.map(|(format, _)| format)
+    let found: Vec<(&Format, Agreement)> =
+        FORMATS.iter().map(|format| (format, format.agreement(head, whole))).collect();
+    best(&found, |of| of.understood, |of| of.understood)
+        .or_else(|| best(&found, |of| of.understood + of.misvalued, |of| of.understood + of.misvalued + of.begun))
+}
+
+/// The first of the formats that are `sure` of most rows, if their `claim` is at least half of the rows.
+fn best(
+    found: &[(&'static Format, Agreement)],
+    sure: fn(&Agreement) -> u64,
+    claim: fn(&Agreement) -> u64,
+) -> Option<&'static Format> {
+    let fits = found.iter().filter(|(_, of)| sure(of) > 0 && claim(of) * 2 >= of.lines);
+    // Of equals `max_by_key` would take the last.
+    fits.rev().max_by_key(|(_, of)| (sure(of), claim(of))).map(|(format, _)| *format)
 }

@@ -298,7 +298,8 @@ fn unknown_text(stream: &Stream) -> Error {
 
 /// A format was named: a file that is plainly of another one is refused with a clearer message than its first row gives.
 fn check_forced(stream: &Stream, format: &Format) -> Result<(), Error> {
-    if format.agreement(stream.unread(), stream.eof).understood > 0 {
+    let found = format.agreement(stream.unread(), stream.eof);
+    if found.understood + found.misvalued > 0 {
         return Ok(());
     }
     if let Some(other) = format::recognise(stream.unread(), stream.eof) {

@@ -60,7 +60,7 @@ pub(crate) fn agrees<F: RecordFormat + Default>(head: &[u8], whole: bool) -> Agr
         }
         records += 1;
     }
-    Agreement { lines: records, understood: records }
+    Agreement { lines: records, understood: records, ..Agreement::default() }
 }
 
 /// A trace in a binary format.

@@ -56,6 +56,11 @@ pub(crate) enum Problem {
 }
 
 impl Bad {
+    /// Whether the column is what it should be, but its value is impossible.
+    pub fn is_of_value(&self) -> bool {
+        matches!(self.problem, Problem::Zero | Problem::Negative | Problem::Overflow | Problem::TooLong)
+    }
+
     /// The message, for a row whose text is `line`.
     pub fn message(&self, line: &[u8]) -> String {
         let text = &line[self.at.min(line.len())..(self.at + self.len).min(line.len())];

@@ -85,7 +85,11 @@ pub(crate) fn agrees<F: TextFormat + Default>(head: &[u8], whole: bool) -> Agree
             Heading::No => {}
         }
         found.lines += 1;
-        found.understood += u64::from(format.parse(line, &mut volumes).is_ok());
+        match format.parse(line, &mut volumes) {
+            Ok(_) => found.understood += 1,
+            Err(bad) if bad.at > 0 && bad.is_of_value() => found.misvalued += 1,
+            Err(bad) => found.begun += u64::from(columns_before(line, bad.at) >= COLUMNS_BEGUN),
+        }
     }
     found
 }
@@ -97,6 +101,18 @@ pub(crate) struct Agreement {
     pub lines: u64,
     /// Those that it understood.
     pub understood: u64,
+    /// Those in which only a value is impossible, such as a size of 0.
+    pub misvalued: u64,
+    /// Those of which it understood some columns.
+    pub begun: u64,
+}
+
+/// So many columns that are right show that a line was meant to be of a format, if another line is.
+const COLUMNS_BEGUN: usize = 3;
+
+/// Columns that end before byte `at`.
+fn columns_before(line: &[u8], at: usize) -> usize {
+    line[..at.min(line.len())].split(|byte| b", \t;".contains(byte)).filter(|column| !column.is_empty()).count()
 }
 
 fn strip_mark(text: &[u8]) -> &[u8] {

@@ -189,3 +189,16 @@ fn a_missing_file_and_a_directory_are_errors_of_reading() {
         assert!(matches!(&found, Error::Usage(m) if m.contains(part)), "{found:?}");
     }
 }
+
+#[test]
+fn rows_that_are_all_wrong_are_named_as_what_they_were_meant_to_be() {
+    let message = |text: &str| read(text.as_bytes(), &OpenOptions::default()).map(|_| ()).unwrap_err().to_string();
+    let zero = message("128166372003061629,hm,1,Read,8192,0,0\n");
+    assert!(zero.contains(":1:35:") && zero.contains("a size above 0"), "{zero}");
+    let huge = message("128166372003061629,hm,1,Read,99999999999999999999999,4096,0\n");
+    assert!(huge.contains(":1:30:") && huge.contains("64 bits"), "{huge}");
+    let good = "128166372003061629,hm,1,Read,8192,4096,0\n";
+    let typo = message(&[good, &good.replace("Read", "Raed"), &good.replace("Read", "Rread")].concat());
+    assert!(typo.contains(":2:25:") && typo.contains("Read or Write"), "{typo}");
+    assert!(message("job0\t9\t9\t1762\t0\t14347\n").contains("no known format"));
+}
