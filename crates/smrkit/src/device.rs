@@ -58,6 +58,8 @@ pub struct Single {
     /// The layer.
     pub layer: Box<dyn Layer>,
     host_sectors: u64,
+    /// Which source the layer was last told of.
+    source: u8,
     /// Takes note of accesses once counting begins.
     recorder: Option<Box<dyn Recorder>>,
 }
@@ -66,7 +68,7 @@ impl Single {
     /// A drive whose `layer` finds everything on `disk`.
     pub fn new(disk: Disk, layer: Box<dyn Layer>) -> Single {
         let host_sectors = layer.capacity().host_sectors;
-        Single { disk, layer, host_sectors, recorder: None }
+        Single { disk, layer, host_sectors, source: 0, recorder: None }
     }
 
     /// The same drive, whose accesses `recorder` takes note of once counting begins.
@@ -99,6 +101,10 @@ impl Device for Single {
     #[inline]
     fn serve(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
         let (lba, n) = (request.lba, u64::from(request.sectors));
+        if request.source != self.source {
+            self.source = request.source;
+            self.layer.from_source(request.source);
+        }
         let result = match request.op {
             Op::Read => self.layer.read(&mut self.disk, lba, n, buf),
             Op::Write => self.layer.write(&mut self.disk, lba, n, buf),

@@ -4,7 +4,8 @@ use crate::drive::{Drive, DriveClock};
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
-use crate::medium::{Buf, Medium, Stamps};
+use crate::medium::{Buf, Medium, Part, Stamps};
+use crate::power::Power;
 use crate::tally::{Access, Cause, Tally};
 use crate::units::{Nanos, Pba};
 
@@ -22,6 +23,8 @@ pub struct Disk {
     clock: DriveClock,
     tally: Tally,
     recorder: Option<Box<dyn Recorder>>,
+    /// When the power is to be cut.
+    power: Option<Box<Power>>,
     counting_since: Nanos,
     now: Nanos,
 }
@@ -36,6 +39,7 @@ impl Disk {
             clock: drive.clock.clone(),
             tally: Tally::new(drive.geometry.sectors()),
             recorder: None,
+            power: None,
             counting_since: Nanos::ZERO,
             now: Nanos::ZERO,
         }
@@ -44,31 +48,98 @@ impl Disk {
     /// Reads `n` sectors from `pba` into `buf`, sector `at` on.
     #[inline]
     pub fn read(&mut self, pba: Pba, n: u64, cause: Cause, buf: &mut Buf, at: u64) -> DiskResult {
-        self.access(pba, n, cause, false)?;
+        self.access(pba, n, cause, false, None)?;
         self.medium.read(pba, n, buf, at)
     }
 
     /// Writes `n` sectors at `pba` from `buf`, sector `at` on; destroys neighbours as the shingling law says.
     #[inline]
     pub fn write(&mut self, pba: Pba, n: u64, cause: Cause, buf: &Buf, at: u64) -> DiskResult {
-        self.access(pba, n, cause, true)?;
+        if self.power.is_some() {
+            return self.write_parts(pba, cause, &[Part::Data { buf, at, sectors: n }]);
+        }
+        self.access(pba, n, cause, true, None)?;
         self.medium.write(&self.law, &self.geometry, pba, n, buf, at)
     }
 
+    /// Writes `parts` one after another at `pba`, as one access.
     #[inline]
-    fn access(&mut self, pba: Pba, sectors: u64, cause: Cause, write: bool) -> DiskResult {
+    pub fn write_parts(&mut self, pba: Pba, cause: Cause, parts: &[Part]) -> DiskResult {
+        self.write_all(pba, cause, parts, None)
+    }
+
+    /// The same where it is known from measurement how long the access takes, and the clock is not asked.
+    #[inline]
+    pub fn write_parts_lasting(&mut self, duration: Nanos, pba: Pba, cause: Cause, parts: &[Part]) -> DiskResult {
+        self.write_all(pba, cause, parts, Some(duration))
+    }
+
+    #[inline]
+    fn write_all(&mut self, pba: Pba, cause: Cause, parts: &[Part], lasting: Option<Nanos>) -> DiskResult {
+        let n = parts.iter().map(Part::sectors).sum();
+        let (whole, done) = match &mut self.power {
+            Some(power) => power.sectors_written(n)?,
+            None => (true, n),
+        };
+        if done > 0 {
+            self.access(pba, done, cause, true, lasting)?;
+            self.medium.write_parts(&self.law, &self.geometry, pba, parts, done)?;
+        }
+        match &mut self.power {
+            Some(power) if !whole => Err(power.off()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the record in `sectors` sectors from `pba` on; `None` if no whole one is there.
+    pub fn read_record(&mut self, pba: Pba, sectors: u64, cause: Cause) -> DiskResult<Option<Vec<u64>>> {
+        self.access(pba, sectors, cause, false, None)?;
+        self.medium.record(pba, sectors)
+    }
+
+    /// Whether sectors hold anything: if not, records and digests need not be made up.
+    #[inline]
+    pub fn holds_data(&self) -> bool {
+        !matches!(self.medium, Medium::NoData)
+    }
+
+    #[inline]
+    fn access(&mut self, pba: Pba, sectors: u64, cause: Cause, write: bool, lasting: Option<Nanos>) -> DiskResult {
         let capacity = self.geometry.sectors();
         if sectors == 0 || pba.0 + sectors > capacity {
             return Err(Box::new(Fault::OutOfRange { pba, sectors, capacity }));
         }
+        if let Some(power) = &self.power
+            && power.is_off()
+        {
+            return Err(power.fault());
+        }
         let start = self.now;
-        self.now = self.clock.access(&self.geometry, start, write, pba, sectors);
+        self.now = match lasting {
+            None => self.clock.access(&self.geometry, start, write, pba, sectors),
+            Some(duration) => {
+                self.clock.leave_at(&self.geometry, pba + (sectors - 1));
+                start + duration
+            }
+        };
         let access = Access { start, duration: self.now - start, cause, write, pba, sectors };
         self.tally.count(&access);
         if let Some(recorder) = &mut self.recorder {
             recorder.access(&Access { start: start.since(self.counting_since), ..access });
         }
         Ok(())
+    }
+
+    /// Cuts the power as `power` says; its writes are counted from now on.
+    pub fn cut_power(&mut self, power: Power) {
+        self.power = Some(Box::new(power));
+    }
+
+    /// The power comes back.
+    pub fn power_on(&mut self) {
+        if let Some(power) = &mut self.power {
+            power.on();
+        }
     }
 
     /// Makes what was written durable: empties the drive's own write cache.

@@ -124,6 +124,12 @@ pub enum Fault {
         /// The disk's size in sectors.
         capacity: u64,
     },
+    /// The power was cut.
+    #[error("the power was cut at physical write {write}")]
+    PowerCut {
+        /// Which write it was, from 1.
+        write: u64,
+    },
     /// A live disk failed.
     #[error("the disk failed: {0}")]
     Io(#[from] std::io::Error),

@@ -12,6 +12,7 @@ pub mod geometry;
 pub mod medium;
 pub mod drive;
 pub mod tally;
+pub mod power;
 pub mod disk;
 pub mod extent_map;
 pub mod layer;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::{Mechanical, Position};
 use crate::error::Error;
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Place};
 use crate::units::{Nanos, Pba, SECTOR_BYTES};
 
 /// Sizes of the buffer.
@@ -96,6 +96,11 @@ impl Buffered {
     /// The clock of the media.
     pub fn media(&self) -> &Mechanical {
         &self.media
+    }
+
+    /// Moves the head over a place.
+    pub fn leave_at(&mut self, place: &Place) {
+        self.media.leave_at(place);
     }
 
     /// Until when the media is busy with what it has begun.

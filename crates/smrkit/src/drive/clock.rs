@@ -38,6 +38,16 @@ impl DriveClock {
         }
     }
 
+    /// Moves the head over a sector, after an access whose time was known from elsewhere.
+    #[inline]
+    pub fn leave_at(&mut self, g: &Geometry, pba: Pba) {
+        match self {
+            DriveClock::Constant(_) => {}
+            DriveClock::Mechanical(clock) => clock.leave_at(&g.place(pba)),
+            DriveClock::Buffered(clock) => clock.leave_at(&g.place(pba)),
+        }
+    }
+
     /// From `now` until a read of a sector would begin: overhead, seek and rotational latency; 0 for a constant clock.
     #[inline]
     pub fn estimate(&self, g: &Geometry, now: Nanos, pba: Pba) -> Nanos {

@@ -55,6 +55,19 @@ pub trait Layer: Send {
         Ok(false)
     }
 
+    /// Says which of several merged sources the next writes come from.
+    fn from_source(&mut self, _source: u8) {}
+
+    /// Whether everything that was acknowledged is still there after a power cut.
+    fn keeps_acknowledged(&self) -> bool {
+        false
+    }
+
+    /// Rebuilds the maps of this layer, which was built on an empty drive, from what is on the platters.
+    fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
+        Ok(())
+    }
+
     /// Where `lba` lies now.
     fn locate(&self, lba: Lba) -> Pba;
 

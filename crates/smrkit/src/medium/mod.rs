@@ -5,6 +5,7 @@
 //! disk of bytes it is left out.
 
 pub mod interference;
+pub mod record;
 pub mod stamps;
 
 use std::io;
@@ -13,6 +14,7 @@ use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::units::{Pba, SECTOR_BYTES};
 use interference::Interference;
+pub use record::{Part, record_sectors};
 pub use stamps::{Damage, Stamp, Stamps};
 
 /// What sectors hold.
@@ -80,6 +82,49 @@ impl Medium {
         }
     }
 
+    /// Writes `parts` one after another at `pba`, but no more than the first `limit` sectors of them.
+    pub fn write_parts(
+        &mut self,
+        law: &Interference,
+        geometry: &Geometry,
+        pba: Pba,
+        parts: &[Part],
+        limit: u64,
+    ) -> DiskResult {
+        if matches!(self, Medium::NoData) {
+            return Ok(());
+        }
+        let n = parts.iter().map(Part::sectors).sum();
+        let mut whole = self.buf(n);
+        let mut at = 0;
+        for part in parts {
+            match *part {
+                Part::Data { buf, at: from, sectors } => whole.put(at, buf, from, sectors),
+                Part::Record { words, sectors } => whole.put_record(at, sectors, words),
+            }
+            if let (Medium::Stamps(stamps), &Part::Record { words, .. }) = (&mut *self, part)
+                && at < limit
+            {
+                stamps.keep_record(pba + at, words);
+            }
+            at += part.sectors();
+        }
+        self.write(law, geometry, pba, n.min(limit), &whole, 0)
+    }
+
+    /// The record in `sectors` sectors from `pba` on, if a whole one is there.
+    pub fn record(&self, pba: Pba, sectors: u64) -> DiskResult<Option<Vec<u64>>> {
+        match self {
+            Medium::NoData => Ok(None),
+            Medium::Stamps(stamps) => Ok(stamps.record(pba, sectors)),
+            Medium::Bytes(backing) => {
+                let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
+                backing.read(pba, &mut bytes).map_err(io_fault)?;
+                Ok(record::decode(&bytes))
+            }
+        }
+    }
+
     /// Room for `n` sectors of what this medium holds.
     pub fn buf(&self, n: u64) -> Buf {
         match self {
@@ -127,6 +172,28 @@ impl Buf {
             Buf::Stamps(v) if v.len() < n as usize => v.resize(n as usize, 0),
             Buf::Bytes(v) if v.len() < (n * SECTOR_BYTES) as usize => v.resize((n * SECTOR_BYTES) as usize, 0),
             _ => {}
+        }
+    }
+
+    /// A digest of `n` sectors from `at` on, which tells a torn write from a whole one; 0 where nothing is held.
+    pub fn digest(&self, at: u64, n: u64) -> u64 {
+        match self {
+            Buf::NoData => 0,
+            Buf::Stamps(v) => record::digest(&v[range(at, n)]),
+            Buf::Bytes(v) => {
+                let word = |b: &[u8]| u64::from_le_bytes(b.try_into().unwrap_or_default());
+                let words: Vec<u64> = v[range(at * SECTOR_BYTES, n * SECTOR_BYTES)].chunks_exact(8).map(word).collect();
+                record::digest(&words)
+            }
+        }
+    }
+
+    /// Puts a record into `sectors` sectors from `at` on. Stamps name it; its words are kept by the medium.
+    fn put_record(&mut self, at: u64, sectors: u64, words: &[u64]) {
+        match self {
+            Buf::NoData => {}
+            Buf::Stamps(v) => v[range(at, sectors)].fill(Stamp::of_record(words).0),
+            Buf::Bytes(v) => record::encode(words, &mut v[range(at * SECTOR_BYTES, sectors * SECTOR_BYTES)]),
         }
     }
 

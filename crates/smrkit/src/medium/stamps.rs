@@ -10,6 +10,7 @@ use crate::geometry::Geometry;
 use crate::units::{Lba, Pba};
 
 use super::interference::Interference;
+use super::record;
 
 /// What a sector holds: nothing (0), a version of an LBA, or damage by the write of an LBA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,14 +21,24 @@ const LBA_BITS: u32 = 39;
 const VERSION_BITS: u32 = 24;
 
 impl Stamp {
-    /// The largest LBA that a stamp can name.
-    pub const LBA_MAX: u64 = (1 << LBA_BITS) - 1;
+    /// The largest LBA that a stamp can name; the one above it marks records.
+    pub const LBA_MAX: u64 = (1 << LBA_BITS) - 2;
 
     /// The stamp of the `version`-th write (from 1; modulo 2^24, never 0) of `lba`.
     pub fn new(lba: Lba, version: u64) -> Stamp {
         debug_assert!(lba.0 < 1 << LBA_BITS);
         let version = version % ((1 << VERSION_BITS) - 1) + 1;
         Stamp(version << LBA_BITS | lba.0)
+    }
+
+    /// The stamp of a record's sectors.
+    pub(super) fn of_record(words: &[u64]) -> Stamp {
+        Stamp::new(Lba(Stamp::LBA_MAX + 1), record::digest(words) >> VERSION_BITS)
+    }
+
+    /// Whether a layer's record lies here, not the host's data.
+    pub fn is_record(self) -> bool {
+        !self.is_damaged() && self.lba().0 > Stamp::LBA_MAX
     }
 
     /// Whose data.
@@ -63,6 +74,8 @@ const PAGE: u64 = 1024;
 #[derive(Default)]
 pub struct Stamps {
     pages: HashMap<u64, Box<[u64; PAGE as usize]>>,
+    /// The words of records, by their first sector.
+    records: HashMap<u64, Box<[u64]>>,
     damages: Vec<Damage>,
     history: History,
     written_sectors: u64,
@@ -112,9 +125,23 @@ impl Stamps {
     fn destroy(&mut self, pba: Pba, by: Lba) {
         let was = self.get(pba);
         if was.0 != 0 && !was.is_damaged() {
-            self.damages.push(Damage { pba, was, by });
+            if !was.is_record() {
+                self.damages.push(Damage { pba, was, by });
+            }
             *self.slot(pba) = DAMAGED | by.0;
         }
+    }
+
+    /// Keeps the words of a record that is about to be written at `pba`.
+    pub(super) fn keep_record(&mut self, pba: Pba, words: &[u64]) {
+        self.records.insert(pba.0, words.into());
+    }
+
+    /// The record in `sectors` sectors from `pba` on, if a whole one is there.
+    pub(super) fn record(&self, pba: Pba, sectors: u64) -> Option<Vec<u64>> {
+        let words = self.records.get(&pba.0)?;
+        let stamp = Stamp::of_record(words);
+        (0..sectors).all(|i| self.get(pba + i) == stamp).then(|| words.to_vec())
     }
 
     /// The sectors destroyed since the last call.
