@@ -27,6 +27,7 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
     let more: &[(&str, &[(&str, &str)])] = match spec.name {
         "rmw" => &[("tail", &[("portion", "tail")]), ("hold", &[("hold", "2")])],
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
+        "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)"), ("head", "4")])],
         _ => &[],
     };
     let mut cases = vec![(spec.name.to_string(), small.clone())];

@@ -116,6 +116,11 @@ fn rmw_loses_what_it_was_rewriting() {
 }
 
 #[test]
+fn track_map_loses_what_it_was_rewriting() {
+    loses_something("track-map");
+}
+
+#[test]
 fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
     loses_something("set-assoc");
 }
