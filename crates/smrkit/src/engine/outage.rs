@@ -37,8 +37,7 @@ impl<D: Device> Engine<'_, D> {
         }
         let after = self.device.physical_sectors();
         self.device.check()?;
-        let shadow = self.shadow.as_mut().expect("only in check mode is the power cut");
-        let loss = shadow.audit(&mut self.device);
+        let loss = self.shadow.as_mut().map_or_else(Loss::default, |shadow| shadow.audit(&mut self.device));
         let report = PowerCut {
             write: cuts[0],
             answered: self.answered,

@@ -31,9 +31,9 @@ pub fn item(scale: &Scale, traces: &[Replayed]) -> Result<Item, Error> {
     for trace in traces {
         let drive = drive(trace.bands)?;
         for fill in FILLS {
-            let of_fill = |plan: Plan| plan.at_its_times(trace.stretch).prefill(Prefill::Sequential);
+            let of_fill = |plan: Plan| plan.open_arrivals(trace.stretch).prefill(Prefill::Sequential);
             let requests = trace.folded(fill);
-            plans.push(Plan::replay(&drive, "in-place", requests.clone(), scale.seed).at_its_times(trace.stretch));
+            plans.push(Plan::replay(&drive, "in-place", requests.clone(), scale.seed).open_arrivals(trace.stretch));
             plans.extend(on_schemes(&drive, &requests, fill, scale.seed).map(of_fill));
         }
         let name = format!("{} for {}", trace.name, trace.of.paper);
@@ -44,7 +44,7 @@ pub fn item(scale: &Scale, traces: &[Replayed]) -> Result<Item, Error> {
     for fill in SYN_FILLS {
         let count = bands * N * TRACK_SECTORS * fill / 100 / 8;
         let syn = format!("sequential-write:size=4Ki,count={count},interval=50ms,arrivals=normal:10ms");
-        let plan = |layer| Plan::workload(&drive, layer, &syn, scale.seed).at_its_times(1.0);
+        let plan = |layer| Plan::workload(&drive, layer, &syn, scale.seed).open_arrivals(1.0);
         plans.push(plan("in-place"));
         plans.extend(SCHEMES.map(|scheme| on_scheme(plan("track-map"), scheme, fill)));
     }
@@ -117,10 +117,6 @@ impl Measured {
             }
         };
         loads.into_iter().map(one).collect()
-    }
-
-    fn fills_text(&self) -> String {
-        self.fills.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -16,7 +16,7 @@ pub fn item(traces: &[Replayed]) -> Item {
     let named: Vec<String> = traces.iter().map(stands).collect();
     Item::new("Table 1: traces", Vec::new(), move |_| Shown {
         text: vec![
-            format!("{}. Substitutes are read from the folder $SMRKIT_TRACES.", named.join("; ")),
+            format!("{}. Substitutes come from the folder of real traces (--traces), if it has them.", named.join("; ")),
             format!(
                 "Inter-arrival times are stretched by the least power of ten that keeps the plain drive busy for less than \
                  {BUSY_PERCENT} % of the time, at every fill."

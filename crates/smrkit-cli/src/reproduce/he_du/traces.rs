@@ -1,13 +1,11 @@
 //! The traces of Table 1: none of them is at hand. Others stand in their place, and where those are absent as well,
 //! workloads of the same size, span and share of writes.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrkit::engine::NoObserver;
 use smrkit::error::Error;
 use smrkit::request::{Request, Source};
-use smrkit::trace::{Laid, OpenOptions, VolumeChoice, scan};
 use smrkit::units::Lba;
 use smrkit::workload::Workload;
 
@@ -23,7 +21,7 @@ pub struct Substitute {
     pub role: &'static str,
     /// By what the paper stretched its inter-arrival times.
     pub stretched: f64,
-    /// The file that stands for it.
+    /// The file that stands for it, without its ending.
     file: &'static str,
     /// What stands for that where it is absent: requests, span, share of writes, mean size and interval as the file has
     /// them; skew and places are assumptions.
@@ -35,21 +33,21 @@ pub const SUBSTITUTES: [Substitute; 3] = [
         paper: "web_0",
         role: "update intensive",
         stretched: 200.0,
-        file: "msr_web_3.csv.zst",
+        file: "msr_web_3",
         workload: "zipf:span=170G,size=4Ki*6|64Ki*4,count=31380,write_share=0.68,interval=19s,arrivals=poisson",
     },
     Substitute {
         paper: "Financial2, volume 0",
         role: "read intensive",
         stretched: 5000.0,
-        file: "msr_hm_0_cut7016.csv.zst",
+        file: "msr_hm_0_cut7016",
         workload: "zipf:span=14G,size=4Ki*7|16Ki|32Ki*2,count=7016,write_share=0.17,interval=21ms,arrivals=poisson",
     },
     Substitute {
         paper: "hp_c2247",
         role: "moderate",
         stretched: 5.0,
-        file: "hp_hplajw_1week_1992.csv.zst",
+        file: "hp_hplajw_1week_1992",
         workload: "zipf:span=330M,size=2Ki|8Ki*3,count=44519,write_share=0.707,interval=13.5s,arrivals=poisson",
     },
 ];
@@ -58,6 +56,8 @@ pub const SUBSTITUTES: [Substitute; 3] = [
 pub const BUSY_PERCENT: f64 = 5.0;
 /// Requests that `--quick` takes.
 const QUICK_REQUESTS: usize = 4000;
+/// Sectors that no workload here reaches.
+const FAR: u64 = 1 << 40;
 
 /// A trace as it is replayed.
 pub struct Replayed {
@@ -95,10 +95,13 @@ pub fn all(scale: &Scale) -> Result<Vec<Replayed>, Error> {
 }
 
 fn replayed(of: &'static Substitute, scale: &Scale) -> Result<Replayed, Error> {
-    let path = find(of.file);
-    let mut requests = match &path {
-        Some(path) => read(path)?,
-        None => generated(of, scale.seed)?,
+    let trace = scale.traces.get(of.file)?;
+    let mut requests = match &trace {
+        Some(trace) => {
+            trace.look_for_volumes()?;
+            taken(&mut trace.open(false)?)?
+        }
+        None => taken(Workload::parse(of.workload)?.source(FAR, scale.seed)?.as_mut())?,
     };
     requests.sort_by_key(|request| request.time);
     if scale.quick {
@@ -107,21 +110,21 @@ fn replayed(of: &'static Substitute, scale: &Scale) -> Result<Replayed, Error> {
     let end = requests.iter().map(|request| request.end().0).max().unwrap_or(1);
     // A quarter of the space ends with a band of each scheme's groups.
     let bands = end.div_ceil(N * TRACK_SECTORS).next_multiple_of(12);
-    let mut trace = Replayed {
+    let mut replayed = Replayed {
         of,
-        name: path.as_ref().map_or_else(|| "a stand-in".into(), |_| of.file.trim_end_matches(".csv.zst").into()),
-        generated: path.is_none(),
+        name: if trace.is_some() { of.file.into() } else { "a stand-in".into() },
+        generated: trace.is_none(),
         requests: requests.into(),
         bands,
         stretch: 1.0,
         busy_percent: 0.0,
     };
     loop {
-        trace.busy_percent = plain_busy_percent(&trace, scale.seed)?;
-        if trace.busy_percent < BUSY_PERCENT || trace.stretch > 1e8 {
-            return Ok(trace);
+        replayed.busy_percent = plain_busy_percent(&replayed, scale.seed)?;
+        if replayed.busy_percent < BUSY_PERCENT || replayed.stretch > 1e8 {
+            return Ok(replayed);
         }
-        trace.stretch *= 10.0;
+        replayed.stretch *= 10.0;
     }
 }
 
@@ -130,33 +133,11 @@ fn plain_busy_percent(trace: &Replayed, seed: u64) -> Result<f64, Error> {
     let drive = drive(trace.bands)?;
     let mut most = 0f64;
     for fill in FILLS {
-        let plan = Plan::replay(&drive, "in-place", trace.folded(fill), seed).at_its_times(trace.stretch);
+        let plan = Plan::replay(&drive, "in-place", trace.folded(fill), seed).open_arrivals(trace.stretch);
         let outcome = plan.execute(&mut NoObserver)?;
         most = most.max(100.0 * outcome.busy_ns as f64 / outcome.elapsed_ns.max(1) as f64);
     }
     Ok(most)
-}
-
-/// A trace in the folder $SMRKIT_TRACES, or in `shared/traces` of the working directory or one above it.
-fn find(file: &str) -> Option<PathBuf> {
-    let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);
-    let here = std::env::current_dir().unwrap_or_default();
-    let above = here.ancestors().map(|folder| folder.join("shared/traces"));
-    given.into_iter().chain(above).map(|folder| folder.join(file)).find(|path| path.is_file())
-}
-
-fn read(path: &Path) -> Result<Vec<Request>, Error> {
-    let options = OpenOptions { sha256: false, ..OpenOptions::default() };
-    let table = scan(path, &options)?;
-    let mut source = match table.volumes.len() {
-        0 | 1 => Laid::open(path, &options, VolumeChoice::All)?,
-        _ => Laid::with_table(path, &options, &table)?,
-    };
-    taken(&mut source)
-}
-
-fn generated(of: &Substitute, seed: u64) -> Result<Vec<Request>, Error> {
-    taken(Workload::parse(of.workload)?.source(1 << 40, seed)?.as_mut())
 }
 
 fn taken(source: &mut dyn Source) -> Result<Vec<Request>, Error> {
