@@ -76,7 +76,12 @@ fn main() {
 
 fn run(case: &str, layer: &str, settings: Settings, requests: Arc<[Request]>) {
     let drive = Drive::load(DRIVE).expect("the drive comes with smrkit");
-    let run = Run { drive: &drive, layer: layer::find(layer).expect("a layer"), parameters: parameters(case, layer), settings };
+    let run = Run {
+        drive: &drive,
+        layer: layer::find(layer).expect("a layer"),
+        parameters: parameters(case, layer),
+        settings,
+    };
     let count = requests.len();
     let mut source = InMemory::new(requests);
     let before = cpu_seconds();

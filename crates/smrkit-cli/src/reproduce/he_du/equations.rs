@@ -26,7 +26,8 @@ const SECTORS: u64 = 100;
 pub fn item() -> Result<Item, Error> {
     let rows = [equations()?, example()?].concat();
     let figure = figure()?;
-    Ok(Item::new("Equations 1 and 2, figure 1: space gain and WAR", Vec::new(), move |_| Shown {
+    Ok(Item::new("Equations 1 and 2, figure 1: space gain and WAR", Vec::new(), move |_| {
+        Shown {
         text: vec![
             "Space gain W N / (N + W - 1), and the mean WAR of updates in full bands of N tracks, counted by following what \
              each write takes along; figure 1's disk as the layer lays it out."
@@ -34,6 +35,7 @@ pub fn item() -> Result<Item, Error> {
         ],
         rows,
         figure: Some(figure),
+    }
     }))
 }
 
@@ -114,7 +116,7 @@ fn figure() -> Result<Figure, Error> {
             .into(),
         panels: vec![
             panel("Space gain", "Space gain", WIDTHS.iter().enumerate().map(gains).collect()),
-            panel("WAR of full bands", "WAR", vec![Series::nth(0, "any W above 1", Style::Line, wars)]),
+            panel("WAR of full bands", "WAR", vec![Series::nth(WIDTHS.len(), "any W above 1", Style::Line, wars)]),
         ],
     })
 }

@@ -37,8 +37,7 @@ pub fn item(scale: &Scale) -> Result<Item, Error> {
     for (scheme, fill) in SCHEMES.iter().flat_map(|scheme| FILLS.map(|fill| (scheme, fill))) {
         let tracks = BANDS * N * fill / 100;
         let places = (0..tracks).map(|track| Lba(track * TRACK_SECTORS + TRACK_SECTORS / 2));
-        let updates: Arc<[Request]> =
-            places.map(|lba| Request::new(Op::Write, lba, WRITE_SECTORS as u32)).collect();
+        let updates: Arc<[Request]> = places.map(|lba| Request::new(Op::Write, lba, WRITE_SECTORS as u32)).collect();
         let plan = Plan::replay(&drive, "track-map", updates, scale.seed).prefill(Prefill::Sequential);
         plans.push(plan.set("scheme", scheme).set("fill_percent", fill).set("random_tracks", 0));
     }
@@ -106,8 +105,9 @@ fn figure() -> Result<Figure, Error> {
         Axis::linear("WAR"),
         series,
     );
-    figure.note = "Ours, by the closed form. The text's values at 25, 50, 75 and 100 % are in the rows; its curve is a rough \
+    figure.note =
+        "Ours, by the closed form. The text's values at 25, 50, 75 and 100 % are in the rows; its curve is a rough \
                    prediction without numbers. 14R(23) coincides with R(4123)."
-        .into();
+            .into();
     Ok(figure)
 }

@@ -35,12 +35,7 @@ const TRACK_SECTORS: u64 = 2640;
 
 fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     let traces = traces::all(scale)?;
-    Ok(vec![
-        equations::item()?,
-        figure2::item(scale)?,
-        table1::item(&traces),
-        figure3::item(scale, &traces)?,
-    ])
+    Ok(vec![equations::item()?, figure2::item(scale)?, table1::item(&traces), figure3::item(scale, &traces)?])
 }
 
 /// What the paper leaves open or contradicts.

@@ -1,14 +1,15 @@
 //! Table 1: the traces. The paper's are not at hand, and its table is not in the text: what stands for them is described.
 
 use smrkit::request::Op;
-use smrkit::units::SECTOR_BYTES;
+use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::super::row::Row;
 use super::super::{Item, Shown};
 use super::traces::{BUSY_PERCENT, Replayed};
+use crate::report::format;
 
 pub fn item(traces: &[Replayed]) -> Item {
-    let rows = traces.iter().flat_map(rows).collect();
+    let rows = traces.iter().map(row).collect();
     let stands = |trace: &Replayed| match trace.generated {
         true => format!("{} (not at hand): generated, for its substitute is not at hand either", trace.of.paper),
         false => format!("{} (not at hand): {}", trace.of.paper, trace.name),
@@ -16,7 +17,10 @@ pub fn item(traces: &[Replayed]) -> Item {
     let named: Vec<String> = traces.iter().map(stands).collect();
     Item::new("Table 1: traces", Vec::new(), move |_| Shown {
         text: vec![
-            format!("{}. Substitutes come from the folder of real traces (--traces), if it has them.", named.join("; ")),
+            format!(
+                "{}. Substitutes come from the folder of real traces (--traces), if it has them.",
+                named.join("; ")
+            ),
             format!(
                 "Inter-arrival times are stretched by the least power of ten that keeps the plain drive busy for less than \
                  {BUSY_PERCENT} % of the time, at every fill."
@@ -27,24 +31,27 @@ pub fn item(traces: &[Replayed]) -> Item {
     })
 }
 
-fn rows(trace: &Replayed) -> Vec<Row> {
+fn row(trace: &Replayed) -> Row {
     let requests = &trace.requests;
-    let item = |what: &str| format!("{} for {}: {what}", trace.name, trace.of.paper);
     let writes = requests.iter().filter(|request| request.op == Op::Write);
     let (written, sectors) = writes.fold((0u64, 0), |(n, sum), request| (n + 1, sum + u64::from(request.sectors)));
     let span_ns = requests.last().map_or(0, |last| last.time.0) as f64;
-    let gaps = requests.len().saturating_sub(1).max(1) as f64;
-    let other = "another trace; the paper's values are not in its text";
-    let stretched = format!(
-        "the paper stretches {} by {}; the plain drive is busy for {:.2} % of the time at most",
-        trace.of.paper, trace.of.stretched, trace.busy_percent
-    );
-    let row = |what: &str, ours: f64, unit, reason: &str| Row::not_comparable(&item(what), ours, unit, reason);
-    vec![
-        row("requests", requests.len() as f64, "", other),
-        row("writes", 100.0 * written as f64 / requests.len() as f64, "%", &format!("{other}: {}", trace.of.role)),
-        row("mean size of a write", (sectors * SECTOR_BYTES) as f64 / 1e3 / written.max(1) as f64, "kB", other),
-        row("mean inter-arrival time", span_ns / 1e6 / gaps, "ms", other),
-        row("stretched by", trace.stretch, "", &stretched),
-    ]
+    let gap = Nanos((span_ns / requests.len().saturating_sub(1).max(1) as f64) as u64);
+    Row::not_comparable(
+        &format!("{} for {}", trace.name, trace.of.paper),
+        format!(
+            "{} requests {} apart, × {}; {:.1} % writes of {:.1} kB",
+            format::count(requests.len() as u64),
+            format::seconds(gap.as_secs()),
+            trace.stretch,
+            100.0 * written as f64 / requests.len() as f64,
+            (sectors * SECTOR_BYTES) as f64 / 1e3 / written.max(1) as f64
+        ),
+        "",
+        &format!(
+            "another trace ({} in the paper, × {}), and the paper's values are not in its text; the plain drive is busy for \
+             {:.2} % of the time at most",
+            trace.of.role, trace.of.stretched, trace.busy_percent
+        ),
+    )
 }

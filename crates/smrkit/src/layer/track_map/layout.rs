@@ -288,7 +288,8 @@ mod tests {
             let scheme = Scheme::parse("3R(51)42").unwrap();
             let shape = Shape { width, random_tracks: None, ..shape(&scheme) };
             let layout = Layout::new(&drive, &shape).unwrap();
-            let mut places: Vec<Pba> = (0..layout.sectors()).map(|lba| layout.pba(&layout.piece(Lba(lba), 1))).collect();
+            let mut places: Vec<Pba> =
+                (0..layout.sectors()).map(|lba| layout.pba(&layout.piece(Lba(lba), 1))).collect();
             places.sort_unstable();
             assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
             assert!(places[places.len() - 1].0 < drive.geometry.sectors());
