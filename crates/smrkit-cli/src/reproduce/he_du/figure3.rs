@@ -162,7 +162,7 @@ fn trace_rows(of: &Measured) -> Vec<Row> {
             worst <= WAR_PERCENT,
             format!(
                 "within {WAR_PERCENT} % (assumption) at each fill; at worst {worst:.0} % off. Of this trace's updates {} % fall \
-                 on tracks 1 to 4 of a full disk, of the paper's traces it is not known",
+                 on tracks 1 to 4 of a full disk; of the paper's it is not known",
                 of.shares[i]
             ),
         ));

@@ -34,21 +34,21 @@ pub const SUBSTITUTES: [Substitute; 3] = [
         role: "update intensive",
         stretched: 200.0,
         file: "msr_web_3",
-        workload: "zipf:span=170G,size=4Ki*6|64Ki*4,count=31380,write_share=0.68,interval=19s,arrivals=poisson",
+        workload: "zipf:span=170G,size=4Ki/70:64Ki/30,count=31380,write_share=0.68,interval=19s,arrivals=poisson",
     },
     Substitute {
         paper: "Financial2, volume 0",
         role: "read intensive",
         stretched: 5000.0,
         file: "msr_hm_0_cut7016",
-        workload: "zipf:span=14G,size=4Ki*7|16Ki|32Ki*2,count=7016,write_share=0.17,interval=21ms,arrivals=poisson",
+        workload: "zipf:span=14G,size=4Ki/70:32Ki/30,count=7016,write_share=0.17,interval=21ms,arrivals=poisson",
     },
     Substitute {
         paper: "hp_c2247",
         role: "moderate",
         stretched: 5.0,
         file: "hp_hplajw_1week_1992",
-        workload: "zipf:span=330M,size=2Ki|8Ki*3,count=44519,write_share=0.707,interval=13.5s,arrivals=poisson",
+        workload: "zipf:span=330M,size=2Ki/30:8Ki/70,count=44519,write_share=0.707,interval=13.5s,arrivals=poisson",
     },
 ];
 

@@ -221,7 +221,7 @@ mod tests {
                 let start = *done;
                 *done += k * bands;
                 Some((start, k))
-            }).all(|(start, k)| used <= start || (used - start) % k == 0);
+            }).all(|(start, k)| used <= start || (used - start).is_multiple_of(k));
             prop_assume!(whole);
             let closed = update_war(&scheme, width, sixtieths as f64 / 60.0).unwrap();
             prop_assert!((brute_force(&scheme, width, bands, used) - closed).abs() < 1e-9);

@@ -70,6 +70,9 @@ impl Band {
 pub struct Layout {
     strips: Vec<Strip>,
     runs: Vec<Run>,
+    /// The run in which each stretch of 2^`shift` LBAs begins.
+    buckets: Vec<u32>,
+    shift: u32,
     order: Vec<u32>,
     geometry: Geometry,
     tracks: u64,
@@ -92,6 +95,9 @@ pub struct Shape<'a> {
     pub track_sectors: Option<u64>,
 }
 
+/// Stretches of LBAs are cut so long that there are fewer than these.
+const BUCKETS: u64 = 4096;
+
 /// Of 10,100 tracks in the paper's example 100 are a random access zone: one of 101.
 const RANDOM_SHARE: u64 = 101;
 
@@ -111,10 +117,25 @@ impl Layout {
         }
         let runs = runs(&strips, shape.scheme);
         let sectors = strips.iter().map(|strip| strip.bands * tracks * strip.used).sum();
+        let shift = (0..).find(|shift| (sectors >> shift) < BUCKETS).unwrap_or(0);
+        let run_of = |lba: u64| runs.partition_point(|run: &Run| run.first_lba <= lba) as u32 - 1;
+        let buckets = (0..=sectors >> shift).map(|bucket| run_of(bucket << shift)).collect();
         let random_sectors = random_sectors(geometry, random, shape.width);
         let order = shape.scheme.order().to_vec();
         let stride = tracks + shape.width - 1;
-        Ok(Layout { strips, runs, order, geometry: geometry.clone(), tracks, stride, bands, sectors, random_sectors })
+        Ok(Layout {
+            strips,
+            runs,
+            buckets,
+            shift,
+            order,
+            geometry: geometry.clone(),
+            tracks,
+            stride,
+            bands,
+            sectors,
+            random_sectors,
+        })
     }
 
     /// LBAs that lie on tracks of bands.
@@ -143,7 +164,9 @@ impl Layout {
     /// Where an LBA lies, and how much of the next `n` sectors follows on the same track.
     #[inline]
     pub fn piece(&self, lba: Lba, n: u64) -> Piece {
-        let run = &self.runs[self.runs.partition_point(|run| run.first_lba <= lba.0) - 1];
+        let runs = &self.runs[self.buckets[(lba.0 >> self.shift) as usize] as usize..];
+        let begun = 1 + runs[1..].iter().take_while(|run| run.first_lba <= lba.0).count();
+        let run = &runs[begun - 1];
         let (turn, first) = run.sectors.divide(lba.0 - run.first_lba);
         let (band, place) = run.group.1.divide(turn);
         Piece {
@@ -176,7 +199,8 @@ impl Layout {
 
     /// Memory taken, in bytes.
     pub fn bytes(&self) -> u64 {
-        (size_of_val(self.strips.as_slice()) + size_of_val(self.runs.as_slice())) as u64
+        let strips = size_of_val(self.strips.as_slice());
+        (strips + size_of_val(self.runs.as_slice()) + size_of_val(self.buckets.as_slice())) as u64
     }
 }
 

@@ -87,13 +87,14 @@ impl Profile {
 
     /// Adds the raw sectors of `track` that are damaged by what `extent` writes on the track `writer` before it.
     fn damage(&self, g: &Geometry, extent: (Pba, Pba), writer: Track, track: Track, runs: &mut Runs) {
-        let (from, to) = (g.zone_of_track(writer), g.zone_of_track(track));
+        let from = g.zone_of_track(writer);
+        let to = if from.holds(track) { from } else { g.zone_of_track(track) };
         if !neighbours(g, from, to, writer, track, self.width()) {
             return;
         }
-        let base = g.raw_track_start(track);
+        let base = to.raw_start(track);
         let all = (base, base + to.track_sectors);
-        let origin = g.raw_track_start(writer);
+        let origin = from.raw_start(writer);
         let start = g.raw(extent.0).max(origin) - origin;
         let stop = (g.raw(extent.1 - 1) + 1).min(origin + from.track_sectors) - origin;
         let written = u128::from(stop - start) * u128::from(from.sector_turn());
