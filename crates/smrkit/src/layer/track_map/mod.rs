@@ -106,7 +106,7 @@ impl TrackMap {
                 scheme.text()
             )));
         }
-        let (head, width) = head(drive, parameters)?;
+        let (head, width) = head(drive, parameters, tracks as u64)?;
         let shape = Shape {
             scheme: &scheme,
             width,
@@ -199,8 +199,8 @@ impl TrackMap {
     }
 }
 
-/// The head as the drive's law and the parameters make it, and its width.
-fn head(drive: &Drive, parameters: &Parameters) -> Result<(Head, u64), Error> {
+/// The head as the drive's law and the parameters make it for bands of `tracks` tracks, and its width.
+fn head(drive: &Drive, parameters: &Parameters, tracks: u64) -> Result<(Head, u64), Error> {
     let law = &drive.interference;
     let reached = layout::width_of(drive);
     let width = parameters.count("head").unwrap_or(reached);
@@ -214,8 +214,8 @@ fn head(drive: &Drive, parameters: &Parameters) -> Result<(Head, u64), Error> {
     let asked = parameters.count("overwrite_limit").map(|limit| limit as u32);
     let by_law = (law.upstream() > 0).then(|| law.writes_survived());
     let head = Head {
-        // No band has more tracks than fit into memory.
-        width: usize::try_from(width).unwrap_or(usize::MAX),
+        // It reaches no further than its band.
+        width: width.min(tracks) as usize,
         wider: width > reached,
         in_track: matches!(law, Interference::Blocks { .. } | Interference::Distances { .. }),
         limit: asked.into_iter().chain(by_law).min(),

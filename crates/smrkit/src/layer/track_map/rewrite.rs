@@ -17,7 +17,7 @@ type Span = (u64, u64);
 /// The head, as the layer takes it to be.
 #[derive(Clone, Copy)]
 pub struct Head {
-    /// Tracks that a write reaches, its own included.
+    /// Tracks of a band that a write reaches, its own included.
     pub width: usize,
     /// It is wider than the drive's law: all of the tracks that it reaches are spoilt.
     pub wider: bool,
