@@ -11,7 +11,7 @@ use smrkit::units::Lba;
 
 use super::super::row::Row;
 use super::super::{Item, Shown};
-use super::{N, W};
+use super::{N, W, paper_dots};
 use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// Bands up to so many tracks are drawn.
@@ -101,6 +101,9 @@ fn figure() -> Result<Figure, Error> {
         let war = update_war(&in_order(n)?, W as usize, 1.0);
         wars.extend(war.map(|war| (n as f64, war)));
     }
+    let mut gains: Vec<Series> = WIDTHS.iter().enumerate().map(gains).collect();
+    gains.push(paper_dots(vec![(N as f64, 1.6)]));
+    let wars = vec![Series::nth(WIDTHS.len(), "any W above 1", Style::Line, wars), paper_dots(vec![(4.0, 4.0)])];
     let panel = |title: &str, y: &str, series| Panel {
         title: Some(title.into()),
         x: Axis::linear("Tracks of a band, N"),
@@ -115,8 +118,8 @@ fn figure() -> Result<Figure, Error> {
                every update of a full band costs N requests on average, whatever the head."
             .into(),
         panels: vec![
-            panel("Space gain", "Space gain", WIDTHS.iter().enumerate().map(gains).collect()),
-            panel("WAR of full bands", "WAR", vec![Series::nth(WIDTHS.len(), "any W above 1", Style::Line, wars)]),
+            panel("Space gain", "Space gain", gains),
+            panel("WAR of full bands", "WAR", wars),
         ],
     })
 }

@@ -12,7 +12,7 @@ use smrkit::units::Lba;
 use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::{FILLS, N, SCHEMES, TRACK_SECTORS, W, drive, listed, scheme, stat};
+use super::{FILLS, N, SCHEMES, TRACK_SECTORS, W, drive, listed, paper_dots, scheme, stat};
 use crate::report::figure::{Axis, Figure, Series, Style};
 
 /// Bands of the drive: each fill ends a band of each group, so that no band is half used.
@@ -98,6 +98,8 @@ fn figure() -> Result<Figure, Error> {
         let style = if i == 3 { Style::Dashed } else { Style::Line };
         series.push(Series::nth(i, *text, style, (1..=STEPS).filter_map(at).collect()));
     }
+    let of_text = PAPER.iter().flat_map(|(_, wars)| FILLS.iter().zip(wars));
+    series.push(paper_dots(of_text.map(|(&fill, &war)| (fill as f64, war)).collect()));
     let mut figure = Figure::lines(
         "he-du-figure-2",
         "Figure 2: mean WAR of updates against the fill",
@@ -106,7 +108,7 @@ fn figure() -> Result<Figure, Error> {
         series,
     );
     figure.note =
-        "Ours, by the closed form. The text's values at 25, 50, 75 and 100 % are in the rows; its curve is a rough \
+        "Lines: ours, by the closed form. Dots: what the paper's text says at 25, 50, 75 and 100 %; its curve is a rough \
                    prediction without numbers. 14R(23) coincides with R(4123)."
             .into();
     Ok(figure)

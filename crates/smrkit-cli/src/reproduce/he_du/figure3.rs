@@ -13,7 +13,7 @@ use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::traces::Replayed;
-use super::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, stat};
+use super::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, paper_dots, stat};
 use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Series, Style};
 
 /// Bands of SYN's disk (assumption: the paper gives no size), and for `--quick`.
@@ -124,6 +124,15 @@ impl Measured {
             }
         };
         loads.into_iter().map(one).collect()
+    }
+
+    /// The text's WARs at its fills: of traces, or of SYN, whose last one is that of every disk.
+    fn wars_in_the_text(&self) -> Vec<(f64, f64)> {
+        let at = |j: usize| move |wars: &[f64; 4]| (FILLS[j] as f64, wars[j]);
+        match self.fills.len() {
+            2 => SYN_FILLS.iter().zip([1.0, 4.0]).map(|(&fill, war)| (fill as f64, war)).collect(),
+            fills => (0..fills).flat_map(|j| WARS.iter().map(at(j))).collect(),
+        }
     }
 
     /// How much slower than `than` at the fills but the last, in percent.
@@ -291,13 +300,15 @@ fn figure(measured: &[Measured]) -> Figure {
         panels.push(panel(format!("{}: response", of.name), "Mean (ms)", series));
     }
     for of in measured {
-        panels.push(panel(format!("{}: WAR", of.name), "Mean WAR", schemes(of, &of.war)));
+        let mut series = schemes(of, &of.war);
+        series.push(paper_dots(of.wars_in_the_text()));
+        panels.push(panel(format!("{}: WAR", of.name), "Mean WAR", series));
     }
     Figure {
         name: "he-du-figure-3".into(),
         title: "Figure 3: mean response time and mean WAR against the fill".into(),
-        note: "Ours, on substitutes; SYN is the paper's own recipe. The values on the paper's axes are not in its text; its \
-               WARs are those of the rows. Where lines coincide, the last is seen: in SYN that of 14R(23) for all three."
+        note: "Lines: ours, on substitutes; SYN is the paper's own recipe. Dots: the WARs that the paper's text names; its response \
+               times are not in it. Where lines coincide, the last is seen: in SYN that of 14R(23) for all three."
             .into(),
         panels,
     }

@@ -14,6 +14,7 @@ use smrkit::layer::track_map::scheme::Scheme;
 use smrkit::stats::outcome::Outcome;
 
 use super::{Item, Reproduction, Scale};
+use crate::report::figure::{Colour, Series, Style};
 
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "he-du",
@@ -47,6 +48,8 @@ fn open() -> Result<Vec<String>, Error> {
          nothing, 1234 stays at 1, and the others reach 1.5 over the whole run (3 in its last quarter).",
         "The disk of the experiments is not named. Ours has one surface and one recording zone with the mechanics and the \
          law of st5000as0011, as large as each trace's span at 100 % needs: response times are shapes, not numbers.",
+        "The regular disk beside it is not described either. Ours is the same drive written in place, so that a fill of 25 % \
+         lies on its first fifth, where seeks are shorter than between bands all over the disk.",
         "How many sectors an extra request moves is not said. Ours moves what the drive's law destroys, and joins tracks \
          that touch.",
         "The WAR of a request over several tracks is not defined. Ours counts the tracks asked for once, those taken along \
@@ -88,6 +91,11 @@ overhead_ms = {{ value = 0.03, source = "{like}" }}
 
 fn scheme(text: &str) -> Result<Scheme, Error> {
     Scheme::parse(text)
+}
+
+/// What the paper's text names, as dots.
+fn paper_dots(points: Vec<(f64, f64)>) -> Series {
+    Series { name: "paper's text".into(), colour: Colour::GREY, style: Style::Points, points }
 }
 
 /// A counter of the layer's own.
