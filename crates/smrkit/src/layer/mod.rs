@@ -5,6 +5,7 @@
 //! [`LAYERS`], from which commands, tests and benchmark take it.
 
 mod in_place;
+mod log;
 pub mod parameter;
 mod rmw;
 mod set_assoc;
@@ -137,7 +138,7 @@ pub struct LayerSpec {
 }
 
 /// Every layer.
-pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC];
+pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, log::SPEC];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";
