@@ -252,7 +252,7 @@ impl Layer for Log {
         self.clean_stage(disk)
     }
 
-    fn from_source(&mut self, source: u8) {
+    fn set_source(&mut self, source: u8) {
         self.source = source;
     }
 
