@@ -65,8 +65,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
     build: |drive, parameters| Ok(Box::new(Log::new(drive, parameters)?)),
 };
 
-/// A request of up to so many sectors is whole or absent after a power cut; a longer one is by parts. 1 MiB: assumption.
-const WHOLE_SECTORS: u64 = 2048;
+/// A request of up to so many sectors is whole or absent after a power cut; a longer one is by parts. 512 KiB: assumption.
+const WHOLE_SECTORS: u64 = 1024;
 
 /// Sources that have an open segment of their own at most; source i has number i modulo this. Assumption.
 const STREAMS_MAX: usize = 16;
