@@ -103,7 +103,7 @@ fn own_drive() -> Drive {
 fn smallest_drive(layer: &str, requests: &[Request]) -> Drive {
     let end = requests.iter().map(|request| request.end().0).max().unwrap_or(1);
     let mut sectors = end;
-    loop {
+    while sectors < own_drive().geometry.sectors() {
         let drive = own_drive().with_capacity(sectors).expect("a size for a drive");
         match prepared(layer, &drive, Settings::default()).host_sectors() {
             Ok(offered) if offered >= end => return drive,
@@ -111,6 +111,7 @@ fn smallest_drive(layer: &str, requests: &[Request]) -> Drive {
             Err(_) => sectors += end / 10,
         }
     }
+    own_drive()
 }
 
 fn prepared<'a>(layer: &str, drive: &'a Drive, settings: Settings) -> Run<'a> {
