@@ -60,7 +60,7 @@ impl Log {
         Ok(true)
     }
 
-    fn choose(&mut self) -> Option<Job> {
+    pub(super) fn choose(&mut self) -> Option<Job> {
         if self.closed_dead == 0 {
             return None;
         }

@@ -33,6 +33,9 @@ pub(super) struct Label {
 const LEFT_BITS: u32 = 24;
 const KIND_BITS: u32 = 2;
 
+/// More writes than a drive lives to see: what counts higher was not written by this layer.
+const COUNT_MAX: u64 = 1 << 60;
+
 impl Label {
     pub(super) fn words(self) -> medium::Label {
         let whose = self.lba.0 << LEFT_BITS | self.left;
@@ -48,7 +51,8 @@ impl Label {
             _ => return None,
         };
         let (lba, left) = (Lba(words[0] >> LEFT_BITS), words[0] & ((1 << LEFT_BITS) - 1));
-        Some(Label { lba, left, order: words[1] >> KIND_BITS, kind, serial: words[2] })
+        let (order, serial) = (words[1] >> KIND_BITS, words[2]);
+        (order < COUNT_MAX && serial < COUNT_MAX).then_some(Label { lba, left, order, kind, serial })
     }
 }
 
@@ -62,5 +66,6 @@ mod tests {
             Label { lba: Lba((1 << 39) - 5), left: 2047, order: 1 << 50 | 1, kind: Kind::Repair, serial: 1 << 49 };
         assert_eq!(Label::parse(label.words()), Some(label));
         assert_eq!(Label::parse([7, 0, 1]), None);
+        assert_eq!(Label::parse([7, 1, u64::MAX]), None);
     }
 }

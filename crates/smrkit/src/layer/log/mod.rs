@@ -12,6 +12,8 @@ mod label;
 mod layout;
 mod recovery;
 mod segment;
+#[cfg(test)]
+mod tests;
 mod victims;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -160,3 +160,63 @@ impl Victims {
         (candidates * size_of::<Candidate>() + self.in_order.capacity() * size_of::<u32>()) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::Place;
+    use super::*;
+    use crate::units::Pba;
+
+    /// Closed segments of 100 sectors by (live, youngest), in the order in which they were closed.
+    fn closed(policy: Policy, books: &[(u32, u64)]) -> (Victims, Vec<Segment>) {
+        let (mut victims, mut segments) = (Victims::new(policy), Vec::new());
+        for &(live, youngest) in books {
+            let mut segment = Segment::new(Place { start: Pba(0), sectors: 100 });
+            (segment.state, segment.live, segment.youngest) = (State::Closed, live, youngest);
+            segments.push(segment);
+            let at = segments.len() as u32 - 1;
+            victims.add(&mut segments, at);
+        }
+        (victims, segments)
+    }
+
+    fn order(policy: Policy, books: &[(u32, u64)]) -> Vec<u32> {
+        let (mut victims, mut segments) = closed(policy, books);
+        let mut order = Vec::new();
+        while let Some(at) = victims.take(&segments, 1000) {
+            segments[at as usize].state = State::Cleaned;
+            order.push(at);
+        }
+        order
+    }
+
+    #[test]
+    fn each_policy_has_its_own_order() {
+        let books = [(90, 10), (50, 900), (80, 20), (50, 800)];
+        assert_eq!(order(Policy::Fifo, &books), [0, 1, 2, 3]);
+        assert_eq!(order(Policy::Greedy, &books), [3, 1, 2, 0]);
+        // age · (1 − u) / (1 + u): 52, 34, 109, 67.
+        assert_eq!(order(Policy::CostBenefit, &books), [2, 3, 0, 1]);
+    }
+
+    #[test]
+    fn wholly_live_segments_are_worth_nothing_save_in_order() {
+        let books = [(100, 1), (99, 2)];
+        assert_eq!(order(Policy::Greedy, &books), [1]);
+        assert_eq!(order(Policy::CostBenefit, &books), [1]);
+        assert_eq!(order(Policy::Fifo, &books), [0, 1]);
+    }
+
+    #[test]
+    fn a_segment_that_loses_data_moves_forward_and_is_chosen_once() {
+        let (mut victims, mut segments) = closed(Policy::Greedy, &[(60, 1), (70, 2)]);
+        for live in (0..60).rev() {
+            segments[1].live = live;
+            victims.shrunk(&mut segments, 1);
+        }
+        assert_eq!(victims.take(&segments, 10), Some(1));
+        segments[1].state = State::Cleaned;
+        assert_eq!((victims.take(&segments, 10), victims.take(&segments, 10)), (Some(0), None));
+        assert_eq!(victims.len(), 0);
+    }
+}
