@@ -1,7 +1,7 @@
 //! Requests per CPU-second of whole runs, on one core, without data: `cargo bench -p smrkit --bench replay -- CASE …`.
 //!
 //! Each layer is a case by its name, on a drive so large that few layers clean; NAME-small is the smallest drive that holds
-//! the trace. `--list` prints the layers; a case is printed as `case requests cpu_seconds map_mb memory_mb`, or as
+//! the trace, written in order before. `--list` prints the layers; a case is printed as `case requests cpu_seconds map_mb memory_mb`, or as
 //! `skipped: reason`; `scripts/bench` reads both. `--export FOLDER` writes the CloudPhysics requests as others read them: oracleGeneral, CSV, zstd CSV.
 
 mod common;
@@ -15,7 +15,7 @@ use common::{cloudphysics, cpu_seconds, memory_mb};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Queue, Settings};
+use smrkit::engine::settings::{Prefill, Queue, Settings};
 use smrkit::layer::{self, LAYERS, Parameters};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
@@ -45,7 +45,7 @@ fn cases() -> Vec<(String, &'static str, Requests)> {
 enum Size {
     /// As its file says.
     Own,
-    /// As small as the requests allow.
+    /// As small as the requests allow, and written in order before them, so that there is something to clean.
     Smallest,
 }
 
@@ -84,9 +84,11 @@ fn main() {
                 }
                 let Some(trace) = &trace else { return };
                 let depth = if queue == Queue::Sptf { 32 } else { 1 };
-                let settings = Settings { queue, depth, ..Settings::default() };
-                let drive = if size == Size::Own { own_drive() } else { smallest_drive(layer, trace) };
-                run(&case, layer, &drive, settings, trace.clone());
+                let (drive, prefill) = match size {
+                    Size::Own => (own_drive(), Prefill::None),
+                    Size::Smallest => (smallest_drive(layer, trace), Prefill::Sequential),
+                };
+                run(&case, layer, &drive, Settings { queue, depth, prefill, ..Settings::default() }, trace.clone());
             }
             Requests::Workload(text) => {
                 run(&case, layer, &own_drive(), Settings::default(), generated(layer, text));
