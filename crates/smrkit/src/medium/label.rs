@@ -108,3 +108,63 @@ pub(super) fn read_bytes(backing: &dyn Backing, capacity: u64, pba: Pba, n: u64)
     });
     Ok(labels.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::geometry::Geometry;
+    use crate::medium::interference::Interference;
+    use crate::medium::{Label, Medium, MemoryBacking, Part, Stamps};
+    use crate::units::Pba;
+
+    const LABELS: [Label; 40] = [[1, 2, 3]; 40];
+
+    fn media() -> [Medium; 2] {
+        [Medium::Stamps(Stamps::new()), Medium::Bytes(Box::new(MemoryBacking::default()))]
+    }
+
+    /// Writes 40 sectors, of whose content `fill` decides, or the first `limit` of them.
+    fn write(medium: &mut Medium, pba: u64, fill: u8, limit: u64, labels: Option<&[Label]>) {
+        let mut buf = medium.buf(40);
+        match &mut buf {
+            crate::medium::Buf::Stamps(v) => v.fill(u64::from(fill) << 40),
+            crate::medium::Buf::Bytes(v) => v.fill(fill),
+            crate::medium::Buf::NoData => {}
+        }
+        let part = match labels {
+            Some(labels) => Part::Labelled { buf: &buf, at: 0, sectors: 40, labels },
+            None => Part::Data { buf: &buf, at: 0, sectors: 40 },
+        };
+        medium.write_parts(&Interference::Blocks { reach: 4 }, &geometry(), Pba(pba), &[part], limit).unwrap();
+    }
+
+    fn geometry() -> Geometry {
+        Geometry::uniform(10, 100).unwrap()
+    }
+
+    fn labelled(medium: &Medium, pba: u64, n: u64) -> Vec<u64> {
+        let found = medium.labels(&geometry(), Pba(pba), n).unwrap();
+        assert!(found.iter().all(|(_, label)| *label == LABELS[0]));
+        found.into_iter().map(|(i, _)| pba + i).collect()
+    }
+
+    #[test]
+    fn sectors_written_carry_their_labels_and_those_of_a_torn_write_that_never_came_do_not() {
+        for mut medium in media() {
+            write(&mut medium, 105, 1, 17, Some(&LABELS));
+            assert_eq!(labelled(&medium, 0, 1000), (105..122).collect::<Vec<_>>());
+            assert_eq!(labelled(&medium, 110, 5), (110..115).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_label_goes_with_the_data_of_its_sector() {
+        for mut medium in media() {
+            write(&mut medium, 100, 1, 40, Some(&LABELS));
+            // Overwrites sectors 60 to 99 without labels, and destroys the three after them.
+            write(&mut medium, 60, 2, 40, None);
+            assert_eq!(labelled(&medium, 0, 1000), (103..140).collect::<Vec<_>>());
+            write(&mut medium, 100, 3, 5, None);
+            assert_eq!(labelled(&medium, 0, 1000), (108..140).collect::<Vec<_>>());
+        }
+    }
+}
