@@ -22,10 +22,20 @@ const HOST_SECTORS: u64 = 3000;
 fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
     let has = |key: &str| spec.parameters.iter().any(|parameter| parameter.key == key);
     let mut small = Vec::new();
-    let sizes = [("region_sectors", "256"), ("cache_percent", "10"), ("band_tracks", "8"), ("cache_tracks", "16")];
+    let sizes = [
+        ("region_sectors", "256"),
+        ("cache_percent", "10"),
+        ("band_tracks", "8"),
+        ("cache_tracks", "16"),
+        ("segment_tracks", "8"),
+    ];
     small.extend(sizes.into_iter().filter(|(key, _)| has(key)));
     let more: &[(&str, &[(&str, &str)])] = match spec.name {
         "rmw" => &[("tail", &[("portion", "tail")]), ("hold", &[("hold", "2")])],
+        "log" => &[
+            ("cost-benefit", &[("policy", "cost-benefit"), ("separate", "hot")]),
+            ("fifo", &[("policy", "fifo"), ("separate", "source"), ("segment_tracks", "4")]),
+        ],
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
         "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)"), ("head", "4")])],
         _ => &[],

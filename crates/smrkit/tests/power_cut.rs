@@ -95,7 +95,6 @@ fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
 
 /// No acknowledged sector is lost (the engine stops at one), and the write in flight is whole or absent where it goes to
 /// a log.
-#[allow(dead_code)]
 fn loses_nothing(name: &str, in_a_log: bool) {
     cut_everywhere(name, |cut, _, what| {
         assert_eq!(cut.lost_sectors, 0, "{what}: {cut:?}");
@@ -108,6 +107,11 @@ fn loses_something(name: &str) {
     let mut lost = 0;
     cut_everywhere(name, |cut, _, _| lost += u64::from(cut.lost_sectors > 0));
     assert!(lost > 0);
+}
+
+#[test]
+fn log_keeps_what_it_acknowledged_and_requests_whole() {
+    loses_nothing("log", true);
 }
 
 #[test]

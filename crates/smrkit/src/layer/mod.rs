@@ -5,6 +5,7 @@
 //! [`LAYERS`], from which commands, tests and benchmark take it.
 
 mod in_place;
+mod log;
 pub mod parameter;
 mod rmw;
 mod set_assoc;
@@ -138,7 +139,7 @@ pub struct LayerSpec {
 }
 
 /// Every layer.
-pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, track_map::SPEC];
+pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, track_map::SPEC, log::SPEC];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";

@@ -115,6 +115,8 @@ impl Disks {
             let value = match (parameter.key, parameter.kind) {
                 ("region_sectors", _) => self.random.random_range(8..300).to_string(),
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
+                ("segment_tracks", _) => self.random.random_range(2..7).to_string(),
+                ("spare_percent", _) => self.random.random_range(1..60).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),
                 ("scheme", _) => self.scheme(),
                 ("tracks", _) => "auto".into(),
