@@ -102,6 +102,16 @@ impl Disks {
                 ("region_sectors", _) => self.random.random_range(8..300).to_string(),
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),
+                ("band_tracks", _) => self.random.random_range(1..9).to_string(),
+                ("cache_tracks", _) => self.random.random_range(9..40).to_string(),
+                ("alpha" | "beta", _) => {
+                    let few = self.random.random_range(1..20);
+                    ["auto".to_string(), few.to_string()][self.random.random_range(0..2)].clone()
+                }
+                ("buffer_bytes", _) => (self.random.random_range(1..300) * 512).to_string(),
+                ("overwrite_limit", _) => {
+                    [0, self.random.random_range(1..6)][self.random.random_range(0..2)].to_string()
+                }
                 (_, Kind::Word(words)) => words[self.random.random_range(0..words.len())].to_string(),
                 (_, Kind::Switch) => ["on", "off"][self.random.random_range(0..2)].to_string(),
                 (key, _) => panic!("say here how to choose {key} at random"),
