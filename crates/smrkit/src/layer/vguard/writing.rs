@@ -142,7 +142,7 @@ impl Vguard {
         let sectors = spot.offset + spot.left;
         let mut buf = disk.buf(sectors);
         if n < sectors {
-            disk.read(Pba(self.place(spot).0 - spot.offset), sectors, Cause::Host, &mut buf, 0)?;
+            disk.read_in_any_order(Pba(self.place(spot).0 - spot.offset), sectors, Cause::Host, &mut buf, 0)?;
         }
         buf.put(spot.offset, piece.data, piece.at, n);
         self.append(disk, spot.track, &buf)?;
@@ -156,7 +156,7 @@ impl Vguard {
         let start = self.log.find(track).map_or(self.home.start(track), |entry| entry.pba);
         let mut buf = disk.buf(sectors);
         if sectors > 0 {
-            disk.read(start, sectors, Cause::Host, &mut buf, 0)?;
+            disk.read_in_any_order(start, sectors, Cause::Host, &mut buf, 0)?;
         }
         self.append(disk, track, &buf)
     }
