@@ -88,6 +88,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
 const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
 /// The least cache that `auto` gives (assumption).
 const CACHE_TRACKS_MIN: u64 = 24;
+/// One in so many cache tracks is kept free by cleaning (assumption).
+const KEPT_FREE_SHARE: u64 = 64;
 /// Slots for copies of the map, used in turn.
 const MAP_SLOTS: u64 = 2;
 
@@ -99,6 +101,8 @@ struct Settings {
     overwrite_limit: u64,
     /// Whether a write leaves the rest of its own track alone.
     in_place: bool,
+    /// Cleaning is due when the log takes more slots, so that commands rarely find no room.
+    slots_limit: u64,
     /// Valid entries that a copy of the map has room for.
     entries_max: u64,
 }
@@ -170,6 +174,7 @@ impl Vguard {
                  vguard.cache_tracks"
             )));
         };
+        let kept_free = cache_tracks / KEPT_FREE_SHARE + least(&log) + 2 * (1 + home.reach()) * log.slots_max();
         let limit = parameters.int("overwrite_limit");
         let law = drive.interference.form();
         let settings = Settings {
@@ -179,6 +184,7 @@ impl Vguard {
             moves_following: parameters.word("relocate") == "following",
             overwrite_limit: if limit == 0 { u64::MAX } else { limit },
             in_place: !matches!(law, Some(Form::Blocks | Form::Distances)),
+            slots_limit: cache_tracks.saturating_sub(kept_free),
             entries_max,
         };
         let overwrites = if limit > 0 { vec![0; home.tracks() as usize] } else { Vec::new() };

@@ -169,7 +169,6 @@ impl Vguard {
             // It would overwrite the entry with which recovery begins.
             self.save(disk)?;
         }
-        let is_new = !self.log.has(track);
         self.log.push(track, position, slots);
         self.sequence += 1;
         let words = if disk.holds_data() { self.map_words(position, track) } else { Vec::new() };
@@ -178,9 +177,6 @@ impl Vguard {
         disk.write_parts(pba, Cause::Host, &[Part::Data { buf, at: 0, sectors }, copy])?;
         (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
         self.forget_overwrites(track);
-        if is_new || self.log.length() > self.settings.beta {
-            self.episode.became_due(1);
-        }
         self.counts.slots_max = self.counts.slots_max.max(self.log.active_slots());
         self.counts.length_max = self.counts.length_max.max(self.log.length());
         Ok(())
@@ -214,14 +210,6 @@ impl Vguard {
     fn has_room(&self, tracks: u64) -> bool {
         let end = self.log.head + self.log.skip_max() + tracks * self.log.slots_max() + self.home.reach();
         end <= self.saved.tail + self.log.slots() && self.log.used() + tracks <= self.settings.entries_max
-    }
-
-    /// Whether the next command may find no room in the cache.
-    #[inline]
-    pub(super) fn is_short_of_room(&self) -> bool {
-        let tracks = 2 * (1 + self.home.reach());
-        let end = self.log.head + self.log.skip_max() + tracks * self.log.slots_max() + self.home.reach();
-        end > self.log.tail() + self.log.slots() && self.log.used() > 0
     }
 
     /// A stage that holds one of these tracks in memory is finished before they change.
