@@ -141,6 +141,7 @@ struct Counts {
     relocations: u64,
     bands_cleaned: u64,
     map_writes: u64,
+    cached_max: u64,
     slots_max: u64,
     length_max: u64,
     first_cleaning_request: Option<u64>,
@@ -340,6 +341,7 @@ impl Layer for Vguard {
         Gauges {
             cache_fill: Some(active / self.log.slots() as f64),
             others: vec![
+                ("cached_tracks", self.log.used() as f64),
                 ("cache_tracks_active", active),
                 ("log_length", length),
                 ("invalid_share", invalid),
@@ -355,6 +357,7 @@ impl Layer for Vguard {
             ("relocations", c.relocations),
             ("bands_cleaned", c.bands_cleaned),
             ("map_writes", c.map_writes),
+            ("cached_tracks_max", c.cached_max),
             ("cache_tracks_active_max", c.slots_max),
             ("log_length_max", c.length_max),
         ];
@@ -368,7 +371,8 @@ impl Layer for Vguard {
 
     fn reset_stats(&mut self) {
         self.requests = 0;
-        self.counts = Counts { slots_max: self.log.active_slots(), length_max: self.log.length(), ..Counts::default() };
+        self.counts = Counts::default();
+        self.note_fill();
     }
 }
 

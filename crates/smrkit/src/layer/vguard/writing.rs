@@ -177,9 +177,16 @@ impl Vguard {
         disk.write_parts(pba, Cause::Host, &[Part::Data { buf, at: 0, sectors }, copy])?;
         (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
         self.forget_overwrites(track);
-        self.counts.slots_max = self.counts.slots_max.max(self.log.active_slots());
-        self.counts.length_max = self.counts.length_max.max(self.log.length());
+        self.note_fill();
         Ok(())
+    }
+
+    /// The most that the cache held.
+    pub(super) fn note_fill(&mut self) {
+        let (log, counts) = (&self.log, &mut self.counts);
+        counts.cached_max = counts.cached_max.max(log.used());
+        counts.slots_max = counts.slots_max.max(log.active_slots());
+        counts.length_max = counts.length_max.max(log.length());
     }
 
     /// Writes a copy of the map to the next map slot: recovery begins there.
