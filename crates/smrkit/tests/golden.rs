@@ -30,6 +30,7 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
             &[("whole", &[("partial", "off")]), ("following", &[("relocate", "following"), ("overwrite_limit", "20")])]
         }
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
+        "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)"), ("head", "4")])],
         _ => &[],
     };
     let mut cases = vec![(spec.name.to_string(), small.clone())];

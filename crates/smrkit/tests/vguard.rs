@@ -72,6 +72,15 @@ fn a_cached_track_moves_to_the_head_when_another_lies_behind_it() {
 }
 
 #[test]
+fn a_track_overwritten_too_often_beside_live_data_moves_to_the_cache() {
+    let limited = |track: u64, writes: u64| {
+        let requests = (0..writes).map(|i| Request::new(Op::Write, Lba(track * TRACK + i * 64), 8)).collect::<Vec<_>>();
+        count(&replay(&mut InMemory::new(requests), &[("overwrite_limit", "3")], 0), "relocations")
+    };
+    assert_eq!([limited(5, 3), limited(5, 4), limited(20, 9)], [0, 1, 0], "track 20 begins a band");
+}
+
+#[test]
 fn a_write_that_follows_its_predecessor_waits_a_rotation() {
     let outcome = writes(&(0..50).map(|i| (19 * TRACK + i * 16, 16)).collect::<Vec<_>>());
     assert!(near(outcome.latency_ns.write.p50, 10.08, 0.01), "{}", outcome.latency_ns.write.p50);

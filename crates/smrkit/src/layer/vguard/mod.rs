@@ -38,19 +38,19 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
         },
         Parameter {
             key: "cache_tracks",
-            kind: Kind::CountOrAuto(4, 1 << 30),
+            kind: Kind::CountOr("auto", 4, 1 << 30),
             default: "auto",
             summary: "Tracks of the persistent cache; auto is the paper's share of the disk, 13,791 of 3,911,040.",
         },
         Parameter {
             key: "alpha",
-            kind: Kind::CountOrAuto(1, 1 << 30),
+            kind: Kind::CountOr("auto", 1, 1 << 30),
             default: "auto",
             summary: "Cleaning is due when more tracks are cached; auto is 2/3 of cache_tracks.",
         },
         Parameter {
             key: "beta",
-            kind: Kind::CountOrAuto(1, 1 << 30),
+            kind: Kind::CountOr("auto", 1, 1 << 30),
             default: "auto",
             summary: "Cleaning is due when the log is longer, in copied tracks, invalid ones included; auto is 2/3 of cache_tracks.",
         },
@@ -75,9 +75,9 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
         },
         Parameter {
             key: "overwrite_limit",
-            kind: Kind::Count(0, 1 << 32),
-            default: "0",
-            summary: "Writes in place to a track beside live data, after which it is moved to the cache; 0: no limit.",
+            kind: Kind::CountOr("unlimited", 1, 1 << 32),
+            default: "unlimited",
+            summary: "Writes in place to a track beside live data, after which it is moved to the cache.",
         },
     ],
     copes_with: &Form::ALL,
@@ -152,9 +152,9 @@ impl Vguard {
         let g = &drive.geometry;
         let scaled = u128::from(g.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
         let auto = (scaled as u64).max(CACHE_TRACKS_MIN);
-        let cache_tracks = parameters.int_or_auto("cache_tracks").unwrap_or(auto);
-        let alpha = parameters.int_or_auto("alpha").unwrap_or(cache_tracks * 2 / 3);
-        let beta = parameters.int_or_auto("beta").unwrap_or(cache_tracks * 2 / 3);
+        let cache_tracks = parameters.count("cache_tracks").unwrap_or(auto);
+        let alpha = parameters.count("alpha").unwrap_or(cache_tracks * 2 / 3);
+        let beta = parameters.count("beta").unwrap_or(cache_tracks * 2 / 3);
         // Cleaning is paced, so that a little more than alpha is cached at times.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
         let format = Format::new(cache_tracks, entries_max, g, drive.interference.upstream());
@@ -176,19 +176,19 @@ impl Vguard {
             )));
         };
         let kept_free = cache_tracks / KEPT_FREE_SHARE + least(&log) + 2 * (1 + home.reach()) * log.slots_max();
-        let limit = parameters.int("overwrite_limit");
+        let limit = parameters.count("overwrite_limit");
         let law = drive.interference.form();
         let settings = Settings {
             alpha,
             beta,
             partial: parameters.is_on("partial"),
             moves_following: parameters.word("relocate") == "following",
-            overwrite_limit: if limit == 0 { u64::MAX } else { limit },
+            overwrite_limit: limit.unwrap_or(u64::MAX),
             in_place: !matches!(law, Some(Form::Blocks | Form::Distances)),
             slots_limit: cache_tracks.saturating_sub(kept_free),
             entries_max,
         };
-        let overwrites = if limit > 0 { vec![0; home.tracks() as usize] } else { Vec::new() };
+        let overwrites = if limit.is_some() { vec![0; home.tracks() as usize] } else { Vec::new() };
         Ok(Vguard {
             home,
             log,
