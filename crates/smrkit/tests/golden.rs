@@ -36,6 +36,9 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
             ("cost-benefit", &[("policy", "cost-benefit"), ("separate", "hot")]),
             ("fifo", &[("policy", "fifo"), ("separate", "source"), ("segment_tracks", "4")]),
         ],
+        "vguard" => {
+            &[("whole", &[("partial", "off")]), ("following", &[("relocate", "following"), ("overwrite_limit", "20")])]
+        }
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
         "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)"), ("head", "4")])],
         _ => &[],

@@ -129,6 +129,11 @@ fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
     loses_something("set-assoc");
 }
 
+#[test]
+fn vguard_loses_nothing() {
+    loses_nothing("vguard", false);
+}
+
 /// The layer on a small disk of constant costs, whose writes destroy the `reach - 1` sectors after them.
 fn small(name: &str, reach: u64, set: &[(&str, &str)], requests: &[Request], write: u64) -> PowerCut {
     let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::Blocks { reach }).unwrap();

@@ -118,6 +118,13 @@ impl Disks {
                 ("segment_tracks", _) => self.random.random_range(2..7).to_string(),
                 ("spare_percent", _) => self.random.random_range(1..60).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),
+                ("band_tracks", _) => self.random.random_range(1..9).to_string(),
+                ("cache_tracks", _) => self.random.random_range(9..40).to_string(),
+                ("alpha" | "beta", _) => {
+                    let few = self.random.random_range(1..20);
+                    ["auto".to_string(), few.to_string()][self.random.random_range(0..2)].clone()
+                }
+                ("buffer_bytes", _) => (self.random.random_range(1..300) * 512).to_string(),
                 ("scheme", _) => self.scheme(),
                 ("tracks", _) => "auto".into(),
                 ("head", _) => ["auto", "auto", "auto", "48"][self.random.random_range(0..4)].into(),
