@@ -45,7 +45,7 @@ pub fn compare(
     let mut all: Vec<Run> = runs.to_vec();
     if let (None, Some(first)) = (listed, runs.first()) {
         // Unchecked: on a shingled disk the baseline would be caught, as it should be when it is asked for.
-        let settings = Settings { check: false, ..first.settings };
+        let settings = Settings { check: false, power_cut: None, ..first.settings };
         let (layer, parameters) = (layer::find(BASELINE)?, Parameters::default());
         all.push(Run { layer, parameters, settings, ..first.clone() });
     }

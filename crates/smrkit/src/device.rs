@@ -1,10 +1,12 @@
 //! What the engine serves requests with: a drive, later an array of drives.
 
 use crate::disk::{Disk, Recorder};
-use crate::error::DiskResult;
+use crate::error::{DiskResult, Error};
 use crate::layer::{Gauges, Layer, Need};
-use crate::medium::{Buf, Damage};
+use crate::medium::{Buf, Damage, Stamp};
+use crate::power::Power;
 use crate::request::{Op, Request};
+use crate::tally::Cause;
 use crate::units::{Lba, Nanos};
 
 /// Something that serves one request at a time and keeps its own time.
@@ -47,6 +49,21 @@ pub trait Device {
 
     /// Checks the layer's own books in full.
     fn check(&self) -> DiskResult;
+
+    /// Cuts the power as `power` says, counting writes from now on.
+    fn cut_power(&mut self, power: Power);
+
+    /// The power comes back after a cut: the layer starts anew and rebuilds its maps from the platters.
+    fn recover(&mut self) -> Result<(), Error>;
+
+    /// Whether everything that was acknowledged is still there after a power cut.
+    fn keeps_acknowledged(&self) -> bool;
+
+    /// In check mode: what lies where an LBA is found, at no cost.
+    fn peek(&mut self, lba: Lba) -> Stamp;
+
+    /// Sectors read from the platters and written to them so far.
+    fn physical_sectors(&self) -> (u64, u64);
 }
 
 pub use crate::drive::Position;
@@ -62,13 +79,18 @@ pub struct Single {
     source: u8,
     /// Takes note of accesses once counting begins.
     recorder: Option<Box<dyn Recorder>>,
+    build: Builder,
 }
 
+/// Builds a layer as it is on an empty drive.
+pub type Builder = Box<dyn Fn() -> Result<Box<dyn Layer>, Error>>;
+
 impl Single {
-    /// A drive whose `layer` finds everything on `disk`.
-    pub fn new(disk: Disk, layer: Box<dyn Layer>) -> Single {
+    /// A drive whose layer, made by `build`, finds everything on `disk`.
+    pub fn new(disk: Disk, build: Builder) -> Result<Single, Error> {
+        let layer = build()?;
         let host_sectors = layer.capacity().host_sectors;
-        Single { disk, layer, host_sectors, source: 0, recorder: None }
+        Ok(Single { disk, layer, host_sectors, source: 0, recorder: None, build })
     }
 
     /// The same drive, whose accesses `recorder` takes note of once counting begins.
@@ -103,7 +125,7 @@ impl Device for Single {
         let (lba, n) = (request.lba, u64::from(request.sectors));
         if request.source != self.source {
             self.source = request.source;
-            self.layer.from_source(request.source);
+            self.layer.set_source(request.source);
         }
         let result = match request.op {
             Op::Read => self.layer.read(&mut self.disk, lba, n, buf),
@@ -155,5 +177,31 @@ impl Device for Single {
 
     fn check(&self) -> DiskResult {
         self.layer.check(&self.disk)
+    }
+
+    fn cut_power(&mut self, power: Power) {
+        self.disk.cut_power(power);
+    }
+
+    fn recover(&mut self) -> Result<(), Error> {
+        self.disk.power_on();
+        self.layer = (self.build)()?;
+        self.source = 0;
+        Ok(self.layer.recover(&mut self.disk)?)
+    }
+
+    fn keeps_acknowledged(&self) -> bool {
+        self.layer.keeps_acknowledged()
+    }
+
+    fn peek(&mut self, lba: Lba) -> Stamp {
+        let pba = self.layer.locate(lba);
+        self.disk.stamps().map_or(Stamp::default(), |stamps| stamps.get(pba))
+    }
+
+    fn physical_sectors(&self) -> (u64, u64) {
+        let tally = self.disk.tally();
+        let sum = |of: &dyn Fn(Cause) -> u64| Cause::ALL.into_iter().map(of).sum();
+        (sum(&|cause| tally.reads(cause).sectors), sum(&|cause| tally.writes(cause).sectors))
     }
 }

@@ -93,8 +93,14 @@ impl Disk {
 
     /// Reads the record in `sectors` sectors from `pba` on; `None` if no whole one is there.
     pub fn read_record(&mut self, pba: Pba, sectors: u64, cause: Cause) -> DiskResult<Option<Vec<u64>>> {
-        self.access(pba, sectors, cause, false, None)?;
-        self.medium.record(pba, sectors)
+        let mut buf = self.buf(sectors);
+        self.read(pba, sectors, cause, &mut buf, 0)?;
+        Ok(self.record_in(&buf, 0, sectors))
+    }
+
+    /// The record in `sectors` sectors of `buf`, read before, from `at` on; `None` if no whole one is there.
+    pub fn record_in(&self, buf: &Buf, at: u64, sectors: u64) -> Option<Vec<u64>> {
+        self.medium.record(buf, at, sectors)
     }
 
     /// Whether sectors hold anything: if not, records and digests need not be made up.

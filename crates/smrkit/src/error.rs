@@ -130,6 +130,16 @@ pub enum Fault {
         /// Which write it was, from 1.
         write: u64,
     },
+    /// A layer that keeps what was acknowledged lost some of it in a power cut.
+    #[error("the power cut at physical write {write} lost {sectors} acknowledged sectors, the first at LBA {lba}")]
+    Lost {
+        /// The write that was cut.
+        write: u64,
+        /// The first lost address.
+        lba: Lba,
+        /// How many sectors are lost.
+        sectors: u64,
+    },
     /// A live disk failed.
     #[error("the disk failed: {0}")]
     Io(#[from] std::io::Error),

@@ -243,12 +243,11 @@ fn the_medium_counts_the_same_sectors() {
         if run.layer.name == BASELINE {
             drive.interference = Interference::None;
         }
-        let layer = (run.layer.build)(&drive, &run.parameters).unwrap();
-        let disk = Disk::new(&drive, Medium::Stamps(Stamps::new()));
+        let device = Run { drive: &drive, ..run.clone() }.device(Medium::Stamps(Stamps::new())).unwrap();
         let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
         let settings = Settings { check: true, ..run.settings };
         let mut observer = NoObserver;
-        let mut engine = Engine::new(Single::new(disk, layer), settings, counts, &mut observer);
+        let mut engine = Engine::new(device, settings, counts, &mut observer);
         engine.run(&mut InMemory::new(requests)).unwrap_or_else(|error| panic!("{what}: {error}"));
         let (mut device, ..) = engine.into_parts();
         let counted: u64 = Cause::ALL.iter().map(|&cause| device.disk.tally().writes(cause).sectors).sum();
@@ -320,7 +319,7 @@ fn the_next_request_waits_for_what_the_drive_owes() {
     let (witness, mut rows) = (Witness::default(), Rows::default());
     let mut disk = Disk::new(&drive, Medium::NoData);
     disk.record(Some(Box::new(witness.clone())));
-    let device = Single::new(disk, Box::new(Owing { sectors, owes: false }));
+    let device = Single::new(disk, Box::new(move || Ok(Box::new(Owing { sectors, owes: false })))).unwrap();
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
     let mut engine = Engine::new(device, Settings::default(), counts, &mut rows);
     engine.run(&mut InMemory::new(requests)).unwrap();

@@ -101,6 +101,9 @@ pub struct Run {
     /// Verify every read, and that nothing the host owns is ever damaged.
     #[arg(long)]
     check: bool,
+    /// Cut the power at this physical write, recover, and tell what is lost (with --check).
+    #[arg(long, value_name = "N")]
+    power_cut: Option<u64>,
     /// Write one row a request, as Parquet (of one run).
     #[arg(long, value_name = "OUT.parquet")]
     requests: Option<PathBuf>,
@@ -202,6 +205,10 @@ impl Run {
         }
     }
 
+    fn is_checked(&self) -> bool {
+        self.check || self.power_cut.is_some()
+    }
+
     fn settings(&self) -> Result<Settings, Error> {
         let settings = Settings {
             arrival: match self.arrival {
@@ -220,7 +227,8 @@ impl Run {
             warmup: self.warmup,
             until: None,
             fold: self.fold,
-            check: self.check,
+            check: self.is_checked(),
+            power_cut: self.power_cut,
             seed: self.seed,
         };
         settings.validate()?;
@@ -241,7 +249,7 @@ impl Run {
     fn plans(&self) -> Result<Vec<(&'static LayerSpec, Parameters)>, Error> {
         let layers: Vec<&LayerSpec> = match self.layer.as_slice() {
             // The baseline knows nothing of shingling: a check would end with its first overwrite.
-            [] => LAYERS.iter().filter(|spec| !(self.check && spec.name == BASELINE)).collect(),
+            [] => LAYERS.iter().filter(|spec| !(self.is_checked() && spec.name == BASELINE)).collect(),
             names => names.iter().map(|name| layer::find(name.trim())).collect::<Result<_, _>>()?,
         };
         let set = self.set.iter().map(|text| Setting::parse(text, &layers)).collect::<Result<Vec<_>, _>>()?;

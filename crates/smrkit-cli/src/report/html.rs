@@ -6,7 +6,7 @@
 use smrkit::stats::outcome::Outcome;
 
 use super::figure::Figure;
-use super::table::{Grid, about, cost, speed, verdicts};
+use super::table::{Grid, about, cost, power_cuts, speed, verdicts};
 use super::{interactive, series};
 
 /// A part of a page.
@@ -38,8 +38,9 @@ impl Section {
 pub fn report(runs: &[Outcome]) -> String {
     let mut facts = Grid::new(["what", "value"]);
     facts.rows = about(runs).into_iter().map(|(name, value)| vec![name, value]).collect();
+    let verdicts = verdicts(runs).into_iter().chain(power_cuts(runs)).collect();
     let mut sections = vec![
-        Section { heading: "Verdict".into(), text: verdicts(runs), ..Section::default() },
+        Section { heading: "Verdict".into(), text: verdicts, ..Section::default() },
         Section::of_table("How fast", speed(runs)),
         Section::of_table("What it costs", cost(runs)),
     ];

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use smrkit::layer::BASELINE;
-use smrkit::stats::outcome::Outcome;
+use smrkit::stats::outcome::{Outcome, PowerCut};
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
@@ -60,7 +60,7 @@ pub fn text(runs: &[Outcome]) -> String {
     let mut out = String::new();
     // What a file or a path contains must not steer the terminal.
     let shown = |text: &str| -> String { text.chars().map(|c| if c.is_control() { '?' } else { c }).collect() };
-    for line in verdicts(runs) {
+    for line in verdicts(runs).into_iter().chain(power_cuts(runs)) {
         out += &format!("{}\n", shown(&line));
     }
     out += &format!("\n{}\n\n{}\n\n", speed(runs).text(), cost(runs).text());
@@ -79,6 +79,43 @@ pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
         text => format!("{name}: {text}"),
     };
     names(runs).into_iter().zip(runs).map(line).collect()
+}
+
+/// What became of the host's data in a power cut, one line a run that was to have one.
+pub fn power_cuts(runs: &[Outcome]) -> Vec<String> {
+    let line = |(name, run): (String, &Outcome)| {
+        let asked = run.engine.power_cut?;
+        let told = run.power_cut.as_ref().map_or_else(
+            || format!("the run ended before physical write {}, so the power was not cut", format::count(asked)),
+            power_cut,
+        );
+        Some(format!("{name}: {told}"))
+    };
+    names(runs).into_iter().zip(runs).filter_map(line).collect()
+}
+
+fn power_cut(cut: &PowerCut) -> String {
+    let lost = match cut.lost.first() {
+        None => "nothing that was acknowledged is lost".into(),
+        Some((lba, _)) => format!(
+            "{} acknowledged sectors are lost, from LBA {lba} on ({} destroyed, {} show an older write)",
+            format::count(cut.lost_sectors),
+            format::count(cut.destroyed_sectors),
+            format::count(cut.lost_sectors - cut.destroyed_sectors)
+        ),
+    };
+    let in_flight = match cut.in_flight.as_str() {
+        "none" => "no write was in flight".into(),
+        "part" => "the write in flight is there in part".into(),
+        there => format!("the write in flight is {there}"),
+    };
+    format!(
+        "power cut at physical write {}, after {} requests: {lost}; {in_flight}; recovery took {} and read {} sectors",
+        format::count(cut.write),
+        format::count(cut.answered),
+        format::nanos(cut.recovery_ns),
+        format::count(cut.recovery_read_sectors)
+    )
 }
 
 /// How fast: time, rate, latency, stalls.

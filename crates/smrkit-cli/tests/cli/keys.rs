@@ -99,11 +99,24 @@ fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
+const TINY_CACHE: &str = "--drive tiny-constant --layer set-assoc --set set-assoc.region_sectors=500";
+
+#[test]
+fn a_power_cut_is_reported_and_a_loss_that_the_paper_warns_of_is_no_violation() {
+    let run = outcome(&format!("{TINY_CACHE} --workload random-write:count=100 --power-cut 50"));
+    let cut = &run["power_cut"];
+    assert_eq!((cut["write"].as_u64(), cut["answered"].as_u64()), (Some(50), Some(49)), "{cut}");
+    let lost: u64 = cut["lost"].as_array().unwrap().iter().map(|extent| extent[1].as_u64().unwrap()).sum();
+    assert_eq!(Some(lost), cut["lost_sectors"].as_u64());
+    assert!(lost > 0 && run["requests"] == 100);
+}
+
 #[test]
 fn the_page_on_outcomes_names_every_key_and_no_other() {
     let mut found = BTreeSet::new();
     paths("", &outcome("--drive tiny --layer in-place --workload mix:count=100"), &mut found);
     paths("", &outcome(&format!("--layer in-place --trace {}", testdata("msr.csv"))), &mut found);
+    paths("", &outcome(&format!("{TINY_CACHE} --workload random-write:count=100 --power-cut 50")), &mut found);
     let page = std::fs::read_to_string(root().join("docs/outcome.md")).unwrap();
     // A row of a table begins with the key's path: | `latency_ns.all` | …
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));

@@ -5,6 +5,7 @@
 //! arrives meanwhile.
 
 mod arrivals;
+mod outage;
 mod prefill;
 mod queue;
 pub mod run;
@@ -17,8 +18,10 @@ use crate::device::Device;
 use crate::error::{DiskResult, Error};
 use crate::layer::Need;
 use crate::medium::Buf;
+use crate::power::Power;
 use crate::request::{Op, Progress, Request, Source};
 use crate::stats::counts::{HostCounts, Times};
+use crate::stats::outcome::PowerCut;
 use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};
 use arrivals::Arrivals;
@@ -59,6 +62,8 @@ pub struct Engine<'a, D> {
     settings: Settings,
     arrivals: Arrivals,
     shadow: Option<Shadow>,
+    /// The power cuts so far.
+    pub power_cuts: Vec<PowerCut>,
     observer: &'a mut dyn Observer,
     wants_requests: bool,
     buf: Buf,
@@ -78,6 +83,7 @@ impl<'a, D: Device> Engine<'a, D> {
             settings,
             arrivals: Arrivals::new(&settings, Nanos::ZERO),
             shadow: settings.check.then(Shadow::default),
+            power_cuts: Vec::new(),
             wants_requests: observer.wants_requests(),
             observer,
             buf: Buf::NoData,
@@ -126,6 +132,9 @@ impl<'a, D: Device> Engine<'a, D> {
     fn begin_counting(&mut self) {
         self.device.reset_counts();
         self.counts.begin(self.device.now());
+        if let Some(write) = self.settings.power_cut {
+            self.device.cut_power(Power::new(vec![write], self.settings.seed));
+        }
     }
 
     /// Refuses a request that lies outside the device, or (by the trace's clock) before the one before it.
@@ -220,12 +229,15 @@ impl<'a, D: Device> Engine<'a, D> {
             return Err(self.too_late());
         }
         if arrival > self.device.now() {
-            self.idle_until(arrival)?;
+            self.through_outages(|engine| engine.idle_until(arrival))?;
         }
         let turn = self.device.now();
-        self.device.step(Need::Must)?;
-        let start = self.device.now();
-        self.serve_checked(request)?;
+        let start = self.through_outages(|engine| {
+            engine.device.step(Need::Must)?;
+            let start = engine.device.now();
+            engine.serve_checked(request)?;
+            Ok(start)
+        })?;
         let times = Times { arrival, turn, start, end: self.device.now() };
         self.arrivals.answered(times.end);
         self.answered += 1;

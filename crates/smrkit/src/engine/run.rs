@@ -4,7 +4,7 @@ use super::settings::Settings;
 use super::{Engine, Observer};
 use crate::device::Single;
 use crate::disk::{Disk, Recorder};
-use crate::drive::Drive;
+use crate::drive::{Drive, DriveClock};
 use crate::error::Error;
 use crate::layer::{Layer, LayerSpec, Parameters};
 use crate::medium::{Medium, Stamp, Stamps};
@@ -34,6 +34,12 @@ impl Run<'_> {
         Ok((self.layer.build)(self.drive, &self.parameters)?.capacity().host_sectors)
     }
 
+    /// The drive, empty, under its layer.
+    pub fn device(&self, medium: Medium) -> Result<Single, Error> {
+        let (spec, drive, parameters) = (self.layer, self.drive.clone(), self.parameters.clone());
+        Single::new(Disk::new(self.drive, medium), Box::new(move || (spec.build)(&drive, &parameters)))
+    }
+
     /// Runs the requests of `source`. The names of trace or workload, and what a comparison tells, are left to the
     /// caller.
     pub fn execute(
@@ -54,12 +60,19 @@ impl Run<'_> {
             true => Medium::Stamps(Stamps::new()),
             false => Medium::NoData,
         };
-        let layer = (self.layer.build)(self.drive, &self.parameters)?;
-        let device = Single::new(Disk::new(self.drive, medium), layer).recorded(recorder);
+        if self.settings.power_cut.is_some() && matches!(self.drive.clock, DriveClock::Buffered(_)) {
+            return Err(Error::Impossible(
+                "--power-cut knows no drive with a write cache of its own: take a drive file without write_cache_bytes and \
+                 read_ahead_bytes"
+                    .into(),
+            ));
+        }
+        let device = self.device(medium)?.recorded(recorder);
         let mut engine = Engine::new(device, self.settings, HostCounts::new(timeline), observer);
         let finished = engine.run(source)?;
+        let power_cut = engine.power_cuts.pop();
         let (mut device, counts, shadow) = engine.into_parts();
-        let outcome = Outcome { interrupted: !finished, ..self.outcome(&device, counts) };
+        let outcome = Outcome { interrupted: !finished, power_cut, ..self.outcome(&device, counts) };
         device.disk.record(None);
         if let Some(mut shadow) = shadow {
             shadow.finish(&mut device)?;

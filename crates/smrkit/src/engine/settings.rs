@@ -59,6 +59,8 @@ pub struct Settings {
     pub fold: bool,
     /// Verify every read.
     pub check: bool,
+    /// Cut the power at this physical write, from 1 and the beginning of counting; needs `check`.
+    pub power_cut: Option<u64>,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -76,6 +78,7 @@ impl Default for Settings {
             until: None,
             fold: false,
             check: false,
+            power_cut: None,
             seed: 1,
         }
     }
@@ -96,6 +99,9 @@ impl Settings {
         }
         if self.queue != Queue::Fcfs && self.depth == 1 {
             return wrong("a queue of depth 1 has nothing to order: add --depth 32, or use --queue fcfs");
+        }
+        if self.power_cut.is_some_and(|write| write == 0 || !self.check) {
+            return wrong("--power-cut takes the number of a physical write, from 1, and needs --check");
         }
         if let Prefill::Random(share) = self.prefill
             && !(0.0..=1.0).contains(&share)
@@ -129,6 +135,7 @@ impl Settings {
             until_ns: self.until.map(|until| until.0),
             fold: self.fold,
             check: self.check,
+            power_cut: self.power_cut,
         }
     }
 }

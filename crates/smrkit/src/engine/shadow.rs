@@ -23,6 +23,19 @@ pub struct Shadow {
     pages: BTreeMap<u64, Box<[u64; PAGE as usize]>>,
     writes: u64,
     requests: u64,
+    /// The write or discard that has not been answered.
+    in_flight: Option<Request>,
+}
+
+/// What a power cut did to the host's data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Sectors of the write in flight that are there, and all of them.
+    pub in_flight: Option<(u64, u64)>,
+    /// Acknowledged sectors that are gone, ascending.
+    pub lost: Vec<Lba>,
+    /// Those of them that were destroyed; the others show an older write.
+    pub destroyed: u64,
 }
 
 impl Shadow {
@@ -46,7 +59,9 @@ impl Shadow {
             }
             Op::Discard | Op::Flush => Buf::Stamps(Vec::new()),
         };
+        self.in_flight = matches!(request.op, Op::Write | Op::Discard).then_some(*request);
         serve(&mut buf)?;
+        self.in_flight = None;
         let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
         for (i, &stamp) in stamps.iter().enumerate() {
             let lba = request.lba + i as u64;
@@ -93,6 +108,39 @@ impl Shadow {
             device.check()?;
         }
         Ok(())
+    }
+
+    /// After a power cut and recovery: what is still there. The host owns what it finds of its write in flight, and no
+    /// longer what was lost.
+    pub fn audit(&mut self, device: &mut impl Device) -> Loss {
+        let mut loss = Loss::default();
+        match self.in_flight.take() {
+            Some(request) if request.op == Op::Discard => self.disown(request.lba, u64::from(request.sectors)),
+            Some(request) => loss.in_flight = Some((self.take_over(&request, device), u64::from(request.sectors))),
+            None => {}
+        }
+        for (page, stamps) in &mut self.pages {
+            for (lba, expected) in (page * PAGE..).map(Lba).zip(stamps.iter_mut()) {
+                let found = if *expected == 0 { Stamp(0) } else { device.peek(lba) };
+                if found.0 != *expected {
+                    *expected = 0;
+                    loss.destroyed += u64::from(found.is_damaged());
+                    loss.lost.push(lba);
+                }
+            }
+        }
+        device.take_damages();
+        loss
+    }
+
+    /// Expects those sectors of the write in flight that are on the disk; returns how many.
+    fn take_over(&mut self, request: &Request, device: &mut impl Device) -> u64 {
+        let extent = (0..u64::from(request.sectors)).map(|i| request.lba + i);
+        let there: Vec<Lba> = extent.filter(|&lba| device.peek(lba) == Stamp::new(lba, self.writes)).collect();
+        for &lba in &there {
+            self.expect(lba, Stamp::new(lba, self.writes));
+        }
+        there.len() as u64
     }
 
     /// At the end: everything that the host owns is read back, and the layer's books are checked in full.

@@ -4,7 +4,7 @@ use super::settings::Prefill;
 use super::*;
 use crate::drive::Position;
 use crate::layer::Gauges;
-use crate::medium::Damage;
+use crate::medium::{Damage, Stamp};
 use crate::request::{InMemory, Op};
 use crate::stats::timeline::TimelineBuilder;
 
@@ -71,6 +71,19 @@ impl Device for Fake {
     }
     fn check(&self) -> DiskResult {
         Ok(())
+    }
+    fn cut_power(&mut self, _: Power) {}
+    fn recover(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+    fn keeps_acknowledged(&self) -> bool {
+        true
+    }
+    fn peek(&mut self, _: Lba) -> Stamp {
+        Stamp::default()
+    }
+    fn physical_sectors(&self) -> (u64, u64) {
+        (0, 0)
     }
 }
 

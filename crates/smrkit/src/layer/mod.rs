@@ -56,7 +56,7 @@ pub trait Layer: Send {
     }
 
     /// Says which of several merged sources the next writes come from.
-    fn from_source(&mut self, _source: u8) {}
+    fn set_source(&mut self, _source: u8) {}
 
     /// Whether everything that was acknowledged is still there after a power cut.
     fn keeps_acknowledged(&self) -> bool {

@@ -328,6 +328,16 @@ impl Layer for Rmw {
         disk.flush()
     }
 
+    /// Which sectors are in use is known no more: all of them may be. What a cut rewrite destroyed is lost.
+    fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
+        for region in 0..self.regions.count() {
+            let (lba, pba) = (Lba(region * self.region_sectors), self.regions.start(region));
+            self.valid.insert(lba, self.region_sectors, pba);
+            self.written.insert(lba, self.region_sectors, pba);
+        }
+        Ok(())
+    }
+
     fn locate(&self, lba: Lba) -> Pba {
         self.place(lba)
     }

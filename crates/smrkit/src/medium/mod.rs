@@ -94,34 +94,34 @@ impl Medium {
         if matches!(self, Medium::NoData) {
             return Ok(());
         }
-        let n = parts.iter().map(Part::sectors).sum();
-        let mut whole = self.buf(n);
+        let mut whole = self.buf(parts.iter().map(Part::sectors).sum());
         let mut at = 0;
         for part in parts {
             match *part {
                 Part::Data { buf, at: from, sectors } => whole.put(at, buf, from, sectors),
-                Part::Record { words, sectors } => whole.put_record(at, sectors, words),
-            }
-            if let (Medium::Stamps(stamps), &Part::Record { words, .. }) = (&mut *self, part)
-                && at < limit
-            {
-                stamps.keep_record(pba + at, words);
+                Part::Record { words, sectors } => self.put_record(&mut whole, at, sectors, words),
             }
             at += part.sectors();
         }
-        self.write(law, geometry, pba, n.min(limit), &whole, 0)
+        self.write(law, geometry, pba, at.min(limit), &whole, 0)
     }
 
-    /// The record in `sectors` sectors from `pba` on, if a whole one is there.
-    pub fn record(&self, pba: Pba, sectors: u64) -> DiskResult<Option<Vec<u64>>> {
-        match self {
-            Medium::NoData => Ok(None),
-            Medium::Stamps(stamps) => Ok(stamps.record(pba, sectors)),
-            Medium::Bytes(backing) => {
-                let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
-                backing.read(pba, &mut bytes).map_err(io_fault)?;
-                Ok(record::decode(&bytes))
-            }
+    /// Puts a record into `sectors` sectors of `buf` from `at` on.
+    fn put_record(&mut self, buf: &mut Buf, at: u64, sectors: u64, words: &[u64]) {
+        assert!(record_sectors(words.len()) <= sectors, "a record of {} words in {sectors} sectors", words.len());
+        match (self, buf) {
+            (Medium::Stamps(stamps), Buf::Stamps(v)) => v[range(at, sectors)].fill(stamps.keep_record(words).0),
+            (_, Buf::Bytes(v)) => record::encode(words, &mut v[range(at * SECTOR_BYTES, sectors * SECTOR_BYTES)]),
+            _ => {}
+        }
+    }
+
+    /// The record in `sectors` sectors of `buf` from `at` on, if a whole one is there.
+    pub fn record(&self, buf: &Buf, at: u64, sectors: u64) -> Option<Vec<u64>> {
+        match (self, buf) {
+            (Medium::Stamps(stamps), Buf::Stamps(v)) => stamps.record(&v[range(at, sectors)]),
+            (_, Buf::Bytes(v)) => record::decode(&v[range(at * SECTOR_BYTES, sectors * SECTOR_BYTES)]),
+            _ => None,
         }
     }
 
@@ -185,15 +185,6 @@ impl Buf {
                 let words: Vec<u64> = v[range(at * SECTOR_BYTES, n * SECTOR_BYTES)].chunks_exact(8).map(word).collect();
                 record::digest(&words)
             }
-        }
-    }
-
-    /// Puts a record into `sectors` sectors from `at` on. Stamps name it; its words are kept by the medium.
-    fn put_record(&mut self, at: u64, sectors: u64, words: &[u64]) {
-        match self {
-            Buf::NoData => {}
-            Buf::Stamps(v) => v[range(at, sectors)].fill(Stamp::of_record(words).0),
-            Buf::Bytes(v) => record::encode(words, &mut v[range(at * SECTOR_BYTES, sectors * SECTOR_BYTES)]),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A medium of stamps: each sector remembers which write put it there, and what was destroyed is noticed.
 //!
-//! A stamp names an LBA and a version. A sector that a neighbour's write destroyed keeps the stamp of that write,
-//! marked as damage. The history that the law of distances needs (when a sector was last written) is kept only under
+//! A stamp names an LBA and a version, or a layer's record, whose words are kept beside the stamps. A sector that a
+//! neighbour's write destroyed keeps the stamp of that write, marked as damage. The history that the law of distances needs (when a sector was last written) is kept only under
 //! that law.
 
 use std::collections::HashMap;
@@ -10,35 +10,31 @@ use crate::geometry::Geometry;
 use crate::units::{Lba, Pba};
 
 use super::interference::Interference;
-use super::record;
+use super::record::record_sectors;
 
-/// What a sector holds: nothing (0), a version of an LBA, or damage by the write of an LBA.
+/// What a sector holds: nothing (0), a version of an LBA, a part of a record, or damage by the write of an LBA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(pub u64);
 
 const DAMAGED: u64 = 1 << 63;
+const RECORD: u64 = 1 << 62;
 const LBA_BITS: u32 = 39;
-const VERSION_BITS: u32 = 24;
+const VERSION_BITS: u32 = 23;
 
 impl Stamp {
-    /// The largest LBA that a stamp can name; the one above it marks records.
-    pub const LBA_MAX: u64 = (1 << LBA_BITS) - 2;
+    /// The largest LBA that a stamp can name.
+    pub const LBA_MAX: u64 = (1 << LBA_BITS) - 1;
 
-    /// The stamp of the `version`-th write (from 1; modulo 2^24, never 0) of `lba`.
+    /// The stamp of the `version`-th write (from 1; modulo 2^23, never 0) of `lba`.
     pub fn new(lba: Lba, version: u64) -> Stamp {
         debug_assert!(lba.0 < 1 << LBA_BITS);
         let version = version % ((1 << VERSION_BITS) - 1) + 1;
         Stamp(version << LBA_BITS | lba.0)
     }
 
-    /// The stamp of a record's sectors.
-    pub(super) fn of_record(words: &[u64]) -> Stamp {
-        Stamp::new(Lba(Stamp::LBA_MAX + 1), record::digest(words) >> VERSION_BITS)
-    }
-
     /// Whether a layer's record lies here, not the host's data.
     pub fn is_record(self) -> bool {
-        !self.is_damaged() && self.lba().0 > Stamp::LBA_MAX
+        self.0 & (DAMAGED | RECORD) == RECORD
     }
 
     /// Whose data.
@@ -74,8 +70,10 @@ const PAGE: u64 = 1024;
 #[derive(Default)]
 pub struct Stamps {
     pages: HashMap<u64, Box<[u64; PAGE as usize]>>,
-    /// The words of records, by their first sector.
-    records: HashMap<u64, Box<[u64]>>,
+    /// Records by their stamps: their words, and how many sectors carry the stamp.
+    records: HashMap<u64, (Box<[u64]>, u64)>,
+    /// Records written so far.
+    recorded: u64,
     damages: Vec<Damage>,
     history: History,
     written_sectors: u64,
@@ -105,14 +103,14 @@ impl Stamps {
 
     pub(super) fn write(&mut self, law: &Interference, geometry: &Geometry, pba: Pba, data: &[u64]) {
         let n = data.len() as u64;
-        let by = data.first().map_or(Lba(0), |&stamp| Stamp(stamp).lba());
+        let by = data.iter().map(|&stamp| Stamp(stamp)).find(|stamp| !stamp.is_record()).map_or(Lba(0), Stamp::lba);
         let mut hits = Vec::new();
         law.destroyed(geometry, pba, n, |at, sectors| hits.push((at, sectors)));
         if let Interference::Distances { dpid, writes, .. } = *law {
             self.history.worn_upstream(pba, n, dpid, writes, &mut hits);
         }
         for (i, &stamp) in data.iter().enumerate() {
-            *self.slot(pba + i as u64) = stamp;
+            self.put(pba + i as u64, Stamp(stamp));
         }
         self.written_sectors += n;
         for (at, sectors) in hits {
@@ -128,20 +126,45 @@ impl Stamps {
             if !was.is_record() {
                 self.damages.push(Damage { pba, was, by });
             }
-            *self.slot(pba) = DAMAGED | by.0;
+            self.put(pba, Stamp(DAMAGED | by.0));
         }
     }
 
-    /// Keeps the words of a record that is about to be written at `pba`.
-    pub(super) fn keep_record(&mut self, pba: Pba, words: &[u64]) {
-        self.records.insert(pba.0, words.into());
+    fn put(&mut self, pba: Pba, stamp: Stamp) {
+        let was = Stamp(std::mem::replace(self.slot(pba), stamp.0));
+        if stamp.is_record()
+            && let Some((_, sectors)) = self.records.get_mut(&stamp.0)
+        {
+            *sectors += 1;
+        }
+        if was.is_record() {
+            self.forget(was);
+        }
     }
 
-    /// The record in `sectors` sectors from `pba` on, if a whole one is there.
-    pub(super) fn record(&self, pba: Pba, sectors: u64) -> Option<Vec<u64>> {
-        let words = self.records.get(&pba.0)?;
-        let stamp = Stamp::of_record(words);
-        (0..sectors).all(|i| self.get(pba + i) == stamp).then(|| words.to_vec())
+    /// One sector less carries the stamp of a record; with the last one go its words.
+    fn forget(&mut self, stamp: Stamp) {
+        if let Some((_, sectors)) = self.records.get_mut(&stamp.0) {
+            *sectors -= 1;
+            if *sectors == 0 {
+                self.records.remove(&stamp.0);
+            }
+        }
+    }
+
+    /// Keeps the words of a record; its sectors are to carry the stamp returned.
+    pub(super) fn keep_record(&mut self, words: &[u64]) -> Stamp {
+        let stamp = Stamp(RECORD | self.recorded);
+        self.recorded += 1;
+        self.records.insert(stamp.0, (words.into(), 0));
+        stamp
+    }
+
+    /// The words of the record whose stamps these are, if they are all of one.
+    pub(super) fn record(&self, stamps: &[u64]) -> Option<Vec<u64>> {
+        let (words, _) = self.records.get(stamps.first()?)?;
+        let whole = stamps.len() as u64 == record_sectors(words.len()) && stamps.iter().all(|s| *s == stamps[0]);
+        whole.then(|| words.to_vec())
     }
 
     /// The sectors destroyed since the last call.
@@ -192,6 +215,57 @@ impl History {
             let times = self.times.entry(k).or_default();
             times.insert(0, self.order);
             times.truncate(writes as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::geometry::Geometry;
+    use crate::medium::interference::Interference;
+    use crate::medium::{Buf, Medium, MemoryBacking, Part};
+    use crate::units::Pba;
+
+    const WORDS: [u64; 70] = [7; 70];
+
+    fn media() -> [Medium; 2] {
+        [Medium::Stamps(super::Stamps::new()), Medium::Bytes(Box::new(MemoryBacking::default()))]
+    }
+
+    fn write(medium: &mut Medium, pba: u64, limit: u64) {
+        let geometry = Geometry::uniform(4, 100).unwrap();
+        let buf = medium.buf(3);
+        let parts = [Part::Record { words: &WORDS, sectors: 2 }, Part::Data { buf: &buf, at: 0, sectors: 3 }];
+        medium.write_parts(&Interference::Blocks { reach: 2 }, &geometry, Pba(pba), &parts, limit).unwrap();
+    }
+
+    fn read(medium: &Medium, pba: u64) -> Option<Vec<u64>> {
+        let mut buf = medium.buf(2);
+        medium.read(Pba(pba), 2, &mut buf, 0).unwrap();
+        medium.record(&buf, 0, 2)
+    }
+
+    #[test]
+    fn a_torn_record_is_not_found_nor_the_one_that_it_overwrote() {
+        for mut medium in media() {
+            write(&mut medium, 10, 5);
+            assert_eq!(read(&medium, 10).as_deref(), Some(&WORDS[..]));
+            write(&mut medium, 10, 1);
+            assert_eq!(read(&medium, 10), None);
+        }
+    }
+
+    #[test]
+    fn a_record_moves_along_when_its_sectors_are_copied() {
+        for mut medium in media() {
+            write(&mut medium, 10, 5);
+            let mut buf: Buf = medium.buf(5);
+            medium.read(Pba(10), 5, &mut buf, 0).unwrap();
+            let geometry = Geometry::uniform(4, 100).unwrap();
+            medium.write(&Interference::None, &geometry, Pba(50), 5, &buf, 0).unwrap();
+            write(&mut medium, 9, 5);
+            assert_eq!(read(&medium, 10), None);
+            assert_eq!(read(&medium, 50).as_deref(), Some(&WORDS[..]));
         }
     }
 }

@@ -103,6 +103,8 @@ pub struct Outcome {
     pub latency_histogram: Histograms,
     /// The layer's own counters.
     pub layer_stats: BTreeMap<String, Scalar>,
+    /// The power cut, and what was found after it; null without, or where the run ended before it.
+    pub power_cut: Option<PowerCut>,
     /// The plain answer.
     pub verdict: Verdict,
 }
@@ -141,6 +143,31 @@ pub struct EngineSettings {
     pub fold: bool,
     /// Whether every read was verified.
     pub check: bool,
+    /// The physical write at which the power was to be cut; null without.
+    pub power_cut: Option<u64>,
+}
+
+/// A power cut, and what was found after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PowerCut {
+    /// The physical write that was cut, from 1.
+    pub write: u64,
+    /// Requests answered before it.
+    pub answered: u64,
+    /// What became of the request in flight: `whole`, `absent`, `part`, or `none` where there was no write in flight.
+    pub in_flight: String,
+    /// Sectors that had been acknowledged and were lost.
+    pub lost_sectors: u64,
+    /// Those of them that were destroyed; the others show an older write.
+    pub destroyed_sectors: u64,
+    /// The first lost extents, (LBA, sectors), ascending.
+    pub lost: Vec<(u64, u64)>,
+    /// The time that the layer took to rebuild its maps.
+    pub recovery_ns: u64,
+    /// Sectors read for that.
+    pub recovery_read_sectors: u64,
+    /// Sectors written for that.
+    pub recovery_written_sectors: u64,
 }
 
 /// A quantity by cause.
