@@ -81,7 +81,8 @@ impl TraceInput {
         }
     }
 
-    fn open(&self, hash: bool) -> Result<Laid, Error> {
+    /// Opens it for one run; `hash` asks for its SHA-256.
+    pub fn open(&self, hash: bool) -> Result<Laid, Error> {
         let options = OpenOptions { sha256: hash, ..self.options.clone() };
         let laid = match (self.table.get(), self.volumes) {
             (Some(table), VolumeChoice::All) if table.volumes.len() > 1 => {

@@ -1,11 +1,14 @@
 //! `smrkit reproduce`: a paper's figures and tables, its numbers beside ours.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::OutputOptions;
 use crate::reproduce::study::Study;
+use crate::reproduce::traces::Traces;
 use crate::reproduce::{REPRODUCTIONS, Scale, find};
 
 const EXAMPLES: &str = "\
@@ -26,6 +29,10 @@ pub struct Reproduce {
     quick: bool,
     #[command(flatten)]
     outputs: OutputOptions,
+    /// The folder of real traces, which don't come with smrkit; what needs one that is missing says so [default:
+    /// $SMRKIT_TRACES, traces, or ../shared/traces].
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
     /// The first seed; where several are run, those after it follow.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -40,9 +47,10 @@ fn known() -> String {
 impl Reproduce {
     pub fn execute(self) -> anyhow::Result<Done> {
         let chosen = find(&self.name)?;
+        let scale = Scale { quick: self.quick, seed: self.seed, traces: Traces::find(self.traces.as_deref())? };
         let outputs = self.outputs.open()?;
         let interrupt = Interrupt::watch();
-        let study = Study::make(&chosen, Scale { quick: self.quick, seed: self.seed }, &interrupt)?;
+        let study = Study::make(&chosen, scale, &interrupt)?;
         outputs.write(|| study.text(), &study.record(), || study.page(), || study.figures().cloned().collect())?;
         Ok(if study.interrupted { Done::Interrupted } else { Done::All })
     }

@@ -1,9 +1,11 @@
 //! The runs of all items: what each is, and their making.
 
+use std::sync::Arc;
+
 use smrkit::drive::Drive;
 use smrkit::engine::Observer;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::settings::{Arrival, Prefill, Settings};
 use smrkit::error::Error;
 use smrkit::layer::{self, Parameters};
 use smrkit::request::Source;
@@ -12,6 +14,7 @@ use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
+use crate::input::TraceInput;
 use crate::interrupt::Interrupt;
 use crate::pool;
 
@@ -22,6 +25,8 @@ pub type Maker = dyn Fn(u64, u64) -> Result<Box<dyn Source>, Error> + Send + Syn
 pub enum Requests {
     /// A workload's short form.
     Workload(String),
+    /// A real trace, its volumes end to end; several runs share what a scan of it found.
+    Trace(Arc<TraceInput>),
     /// What no workload offers.
     Made(Box<Maker>),
 }
@@ -46,6 +51,24 @@ impl Plan {
     /// A workload in its short form on `layer`.
     pub fn workload(drive: &Drive, layer: &'static str, workload: impl Into<String>, seed: u64) -> Plan {
         Plan::new(drive, layer, Requests::Workload(workload.into()), seed)
+    }
+
+    /// A real trace on `layer`.
+    pub fn trace(drive: &Drive, layer: &'static str, trace: &Arc<TraceInput>, seed: u64) -> Plan {
+        Plan::new(drive, layer, Requests::Trace(Arc::clone(trace)), seed)
+    }
+
+    /// Keeps the requests' own times, stretched by `time_scale`.
+    pub fn open_arrivals(mut self, time_scale: f64) -> Plan {
+        self.settings.arrival = Arrival::Trace;
+        self.settings.time_scale = time_scale;
+        self
+    }
+
+    /// Takes addresses modulo the capacity.
+    pub fn fold(mut self) -> Plan {
+        self.settings.fold = true;
+        self
     }
 
     /// Sets a parameter of the layer.
@@ -78,8 +101,12 @@ impl Plan {
         let parameters = Parameters::resolve(self.layer, spec.parameters, &self.set)?;
         let run = Run { drive: &self.drive, layer: spec, parameters, settings: self.settings };
         let (host_sectors, seed) = (run.host_sectors()?, self.settings.seed);
-        let mut source = match &self.requests {
+        let mut source: Box<dyn Source> = match &self.requests {
             Requests::Workload(text) => Workload::parse(text)?.source(host_sectors, seed)?,
+            Requests::Trace(trace) => {
+                trace.look_for_volumes()?;
+                Box::new(trace.open(false)?)
+            }
             Requests::Made(make) => make(host_sectors, seed)?,
         };
         let timeline = match self.window {

@@ -6,6 +6,7 @@ mod cassuto_cache;
 pub mod lab;
 pub mod row;
 pub mod study;
+pub mod traces;
 
 use smrkit::error::Error;
 use smrkit::stats::outcome::Outcome;
@@ -13,6 +14,7 @@ use smrkit::stats::outcome::Outcome;
 use crate::report::figure::Figure;
 use lab::Plan;
 use row::Row;
+use traces::Traces;
 
 /// A paper's figures and tables.
 pub struct Reproduction {
@@ -32,12 +34,14 @@ pub struct Reproduction {
 pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION];
 
 /// How much is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Scale {
     /// Shorter runs and fewer seeds.
     pub quick: bool,
     /// The first seed.
     pub seed: u64,
+    /// Real traces at hand.
+    pub traces: Traces,
 }
 
 impl Scale {

@@ -4,6 +4,7 @@
 //! time: it reads and writes through [`Disk`] and keeps its own books. To add one, write a file and add a line to
 //! [`LAYERS`], from which commands, tests and benchmark take it.
 
+mod bands;
 mod in_place;
 pub mod parameter;
 mod rmw;
