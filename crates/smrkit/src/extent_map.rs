@@ -132,9 +132,9 @@ impl ExtentMap {
                 let chunk = &mut self.chunk_mut(at >> CHUNK_BITS).0;
                 let (len, room) = (chunk.len(), heap_room(chunk));
                 let displaced = overwrite(chunk, start, start + count, new);
-                self.sectors = self.sectors + new.map_or(0, |_| count) - displaced;
                 let (grown, new_room) = (chunk.len(), heap_room(chunk));
                 self.extents = self.extents + grown - len;
+                self.sectors = self.sectors + new.map_or(0, |_| count) - displaced;
                 self.heap_entries = self.heap_entries + new_room - room;
             }
             at += count;

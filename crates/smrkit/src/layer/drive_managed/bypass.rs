@@ -2,6 +2,8 @@
 //!
 //! Assumptions both, off by default: the papers' drive sends every write to its persistent cache and cleans whole bands.
 
+use std::ops::Range;
+
 use crate::units::Lba;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,20 +66,20 @@ pub(super) struct Written {
 
 impl Written {
     /// No track of `bands` bands, or (if not `kept`) every track.
-    pub fn new(kept: bool, bands: u64) -> Written {
+    pub fn new(kept: bool, bands: u32) -> Written {
         Written { tracks: if kept { vec![0; bands as usize] } else { Vec::new() } }
     }
 
-    /// Tracks of a band of `all` tracks that may hold data.
+    /// The end of those home tracks of a band that may hold data; `all` are the band's.
     #[inline]
-    pub fn tracks(&self, band: u64, all: u64) -> u64 {
-        self.tracks.get(band as usize).map_or(all, |&tracks| u64::from(tracks).min(all))
+    pub fn end(&self, band: u32, all: &Range<u32>) -> u32 {
+        self.tracks.get(band as usize).map_or(all.end, |tracks| all.start + tracks)
     }
 
     /// The first `tracks` tracks of a band may hold data from now on.
-    pub fn raise(&mut self, band: u64, tracks: u64) {
+    pub fn raise(&mut self, band: u32, tracks: u32) {
         if let Some(known) = self.tracks.get_mut(band as usize) {
-            *known = (*known).max(tracks as u32);
+            *known = (*known).max(tracks);
         }
     }
 

@@ -15,8 +15,8 @@ use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
 const KIND: u64 = 0x646d_2d6d_6170_2d32;
-/// Words before the extents: kind, number, tail, head, chain.
-const HEAD_WORDS: usize = 5;
+/// Words before the extents: kind, number, tail, head, chain, settled notes of the scratch pad.
+const HEAD_WORDS: usize = 6;
 const EXTENT_WORDS: usize = 2;
 /// An extent's second word: sectors above, PBA below.
 const PBA_BITS: u32 = 40;
@@ -44,8 +44,15 @@ impl MapCopies {
     }
 
     /// Writes a copy; what the log held before its tail may be written over from now on.
-    pub fn write(&mut self, disk: &mut Disk, costs: &Costs, log: &mut Log, map: &ExtentMap) -> DiskResult {
-        let words = if disk.holds_data() { self.words(log, map) } else { Vec::new() };
+    pub fn write(
+        &mut self,
+        disk: &mut Disk,
+        costs: &Costs,
+        log: &mut Log,
+        map: &ExtentMap,
+        settled: u64,
+    ) -> DiskResult {
+        let words = if disk.holds_data() { self.words(log, map, settled) } else { Vec::new() };
         let part = Part::Record { words: &words, sectors: self.sectors };
         costs.map_copy(disk, self.places[(self.number % 2) as usize], part)?;
         self.number += 1;
@@ -53,17 +60,18 @@ impl MapCopies {
         Ok(())
     }
 
-    fn words(&self, log: &Log, map: &ExtentMap) -> Vec<u64> {
+    fn words(&self, log: &Log, map: &ExtentMap, settled: u64) -> Vec<u64> {
         let Link { head, chain } = log.next();
-        let mut words = vec![KIND, self.number + 1, log.tail(), head, chain];
+        let mut words = vec![KIND, self.number + 1, log.tail(), head, chain, settled];
         for (lba, sectors, pba) in log.entries.iter().flat_map(|entry| log.valid(map, entry)) {
             words.extend([lba.0, sectors << PBA_BITS | pba.0]);
         }
         words
     }
 
-    /// Finds the newest copy, and puts what it says into an empty `log` and `map`.
-    pub fn restore(&mut self, disk: &mut Disk, log: &mut Log, map: &mut ExtentMap) -> DiskResult {
+    /// Finds the newest copy, and puts what it says into an empty `log` and `map`. Returns up to which one the scratch
+    /// pad's notes are settled.
+    pub fn restore(&mut self, disk: &mut Disk, log: &mut Log, map: &mut ExtentMap) -> DiskResult<u64> {
         let mut newest: Option<Vec<u64>> = None;
         for place in self.places {
             let found = disk.read_record(place, self.sectors, Cause::Map)?;
@@ -74,8 +82,8 @@ impl MapCopies {
                 newest = Some(words);
             }
         }
-        let Some(words) = newest else { return Ok(()) };
-        let [number, tail, head, chain] = [words[1], words[2], words[3], words[4]];
+        let Some(words) = newest else { return Ok(0) };
+        let [number, tail, head, chain, settled] = [words[1], words[2], words[3], words[4], words[5]];
         let mut entries = VecDeque::new();
         for pair in words[HEAD_WORDS..].chunks_exact(EXTENT_WORDS) {
             let (lba, sectors, pba) = (Lba(pair[0]), pair[1] >> PBA_BITS, Pba(pair[1] & ((1 << PBA_BITS) - 1)));
@@ -85,6 +93,6 @@ impl MapCopies {
         self.number = number;
         log.restore(entries, Link { head, chain });
         log.keep_from(tail);
-        Ok(())
+        Ok(settled)
     }
 }

@@ -11,6 +11,7 @@ mod direct;
 mod log;
 mod map_copy;
 mod parameters;
+mod reading;
 mod recovery;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ mod write_cache;
 use std::collections::BTreeMap;
 
 use self::bypass::{Bypass, Written};
+use self::cleaning::Merged;
 use self::costs::Costs;
 use self::log::Log;
 use self::map_copy::MapCopies;
@@ -27,7 +29,7 @@ use super::bands::{Cleaner, Episode, Home};
 use super::{Capacity, Gauges, Layer, Need, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::extent_map::{ExtentMap, joined};
+use crate::extent_map::ExtentMap;
 use crate::medium::Buf;
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
@@ -59,7 +61,16 @@ struct DriveManaged {
     /// Appends since the last map copy.
     appends: u64,
     episode: Episode,
+    /// Map entries that the episode was expected to free when it began.
+    frees: u64,
     cleaner: Cleaner,
+    /// Of the newest note in the scratch pad.
+    sequence: u64,
+    /// The band of that note, unless the map copy says that it is out of date.
+    noted_band: Option<u32>,
+    /// What cleaning has laid over the band at work, as far as it is not home yet; and room to compare it.
+    merged: Vec<Merged>,
+    current: Vec<Merged>,
     cache: WriteCache,
     bypass: Bypass,
     written: Written,
@@ -73,7 +84,7 @@ struct Counts {
     bands_cleaned: u64,
     episodes: u64,
     map_writes: u64,
-    bypassed: u64,
+    bypassed_sectors: u64,
 }
 
 impl DriveManaged {
@@ -97,9 +108,7 @@ impl DriveManaged {
         while done < n {
             let count = (n - done).min(self.log.request_max());
             self.make_room(disk, count)?;
-            let before = self.map.len();
             self.append(disk, Cause::Host, lba + done, count, data, at + done)?;
-            self.episode.became_due((self.map.len() as u64).saturating_sub(before as u64));
             if self.appends >= self.costs.map_every_writes {
                 self.persist(disk)?;
             }
@@ -111,17 +120,26 @@ impl DriveManaged {
     /// Writes a copy of the map.
     fn persist(&mut self, disk: &mut Disk) -> DiskResult {
         self.log.trim(&self.map);
-        self.copies.write(disk, &self.costs, &mut self.log, &self.map)?;
+        let settled = self.settled();
+        self.copies.write(disk, &self.costs, &mut self.log, &self.map, settled)?;
+        if settled == self.sequence {
+            self.noted_band = None;
+        }
         self.counts.map_writes += 1;
         self.appends = 0;
         Ok(())
+    }
+
+    /// Notes up to this one need not be replayed any more.
+    fn settled(&self) -> u64 {
+        self.cleaner.noted().map_or(self.sequence, |(sequence, _)| sequence - 1)
     }
 
     /// Whether log and map have room for a request of `n` sectors.
     #[inline]
     fn has_room(&self, n: u64) -> bool {
         // A write into the middle of an extent makes three of it; longer ones take an entry for each chunk.
-        let entries = self.map.len() as u64 + n / MAP_ENTRY_SECTORS + 4;
+        let entries = self.map.len() as u64 + n / MAP_ENTRY_SECTORS + 16;
         entries <= self.map_entries_max && self.log.has_room(n)
     }
 
@@ -139,44 +157,13 @@ impl DriveManaged {
                 self.persist(disk)?;
                 continue;
             }
-            if self.log.entries.is_empty() && !self.episode.is_running() {
+            if self.log.entries.is_empty() && !self.is_cleaning() {
                 self.log.go_on_at(self.log.next_lap(), self.copies.number());
                 return self.persist(disk);
             }
             self.clean_episode(disk)?;
         }
         Ok(())
-    }
-
-    /// Reads `n` sectors as they are now, the write cache left out.
-    fn read_platters(&self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
-        joined(self.map.pieces(lba, n), |piece| match piece.pba {
-            Some(pba) => disk.read(pba, piece.sectors, cause, out, at + (piece.lba - lba)),
-            None => self.read_home(disk, cause, piece.lba, piece.sectors, out, at + (piece.lba - lba)),
-        })
-    }
-
-    /// Reads `n` sectors from their bands, as many at once as lie together.
-    #[inline]
-    fn read_home(&self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
-        let mut done = 0;
-        while done < n {
-            let (pba, count) = self.home_run(lba + done, n - done);
-            self.cleaner.read(disk, pba, count, cause, out, at + done)?;
-            done += count;
-        }
-        Ok(())
-    }
-
-    /// Where `lba` lies at home, and how many of `n` sectors lie there together.
-    #[inline]
-    fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
-        let spot = self.home.spot(lba);
-        if n <= spot.left {
-            return (spot.pba, n);
-        }
-        let band_end = spot.track + spot.following + 1;
-        (spot.pba, n.min(self.home.sectors_of(spot.track..band_end) - spot.offset))
     }
 
     /// Brings the next run of the write cache to the platters.
@@ -285,16 +272,20 @@ impl Layer for DriveManaged {
     }
 
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
-        self.copies.restore(disk, &mut self.log, &mut self.map)?;
+        let settled = self.copies.restore(disk, &mut self.log, &mut self.map)?;
         recovery::follow(disk, &mut self.log, &mut self.map)?;
-        self.cleaner.recover(disk, &self.home)?;
+        self.sequence = settled;
+        if let Some(note) = self.cleaner.newest_note(disk, &self.home)?.filter(|note| note.sequence > settled) {
+            (self.sequence, self.noted_band) = (note.sequence, Some(self.home.band_of(note.first)));
+            self.cleaner.take_up(disk, &self.home, note, false)?;
+        }
         self.written.forget();
         self.log.go_on_at(self.log.next().head, self.copies.number());
         self.persist(disk)
     }
 
     fn locate(&self, lba: Lba) -> Pba {
-        self.map.get(lba).unwrap_or_else(|| self.home.spot(lba).pba)
+        self.place(lba)
     }
 
     fn check(&self, _disk: &Disk) -> DiskResult {
@@ -356,7 +347,7 @@ impl Layer for DriveManaged {
             .map(|(key, value)| (key.to_string(), Scalar::Int(value))),
         );
         if self.bypass.is_on() {
-            stats.insert("bypassed_sectors".into(), Scalar::Int(self.counts.bypassed));
+            stats.insert("bypassed_sectors".into(), Scalar::Int(self.counts.bypassed_sectors));
         }
         if let Some(request) = self.counts.first_cleaning_request {
             stats.insert("first_cleaning_request".into(), Scalar::Int(request));
