@@ -8,6 +8,7 @@
 use super::DriveManaged;
 use crate::disk::Disk;
 use crate::error::DiskResult;
+use crate::extent_map::ExtentMap;
 use crate::layer::Layer;
 use crate::medium::Buf;
 use crate::medium::interference::Form;
@@ -73,7 +74,8 @@ impl DriveManaged {
         }
         self.save_endangered(disk, &write)?;
         disk.write(write.pba, n, Cause::Host, data, at)?;
-        if self.map.mapped(lba, n).next().is_some() {
+        let outdates = |map: &ExtentMap| map.mapped(lba, n).next().is_some();
+        if outdates(&self.map) || outdates(&self.forgotten) {
             self.log.append_drop(disk, &self.costs, lba, n)?;
             self.map.remove(lba, n);
             self.appends += 1;

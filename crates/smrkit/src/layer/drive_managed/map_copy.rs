@@ -43,6 +43,11 @@ impl MapCopies {
         MapCopies { places, extents_max, number: 0 }
     }
 
+    /// Extents that a copy has room for.
+    pub fn extents_max(&self) -> u64 {
+        self.extents_max
+    }
+
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -71,6 +76,7 @@ impl MapCopies {
             words.extend([lba.0, sectors << PBA_BITS | pba.0]);
             words[HEAD_WORDS - 1] += 1;
         }
+        assert!(words[HEAD_WORDS - 1] <= self.extents_max, "{} extents in a map copy", words[HEAD_WORDS - 1]);
         // A record is read back with the room that it was written with.
         words.resize(words_of(self.extents_max), 0);
         words

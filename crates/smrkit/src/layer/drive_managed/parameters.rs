@@ -5,7 +5,7 @@ use super::costs::Costs;
 use super::log::Log;
 use super::map_copy::{MapCopies, copy_sectors};
 use super::write_cache::WriteCache;
-use super::{Counts, DriveManaged};
+use super::{Counts, DriveManaged, MAP_ENTRY_SECTORS};
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::extent_map::ExtentMap;
@@ -103,12 +103,16 @@ impl DriveManaged {
         let cache_tracks = or("cache_tracks", scaled.max(LEAST_CACHE_TRACKS));
         let alpha = or("alpha", cache_tracks * 5 / 3 + 1);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
+        let costs = Costs::new(drive);
+        // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
+        let log_sectors = cache_tracks.saturating_mul(drive.geometry.longest_track());
+        let copied_max = map_entries_max + 3 * costs.map_every_writes + log_sectors / MAP_ENTRY_SECTORS;
         let reserve = Reserve {
             cache_tracks,
             band_tracks: parameters.int("band_tracks"),
             buffer_bytes: parameters.int("buffer_bytes"),
             map_slots: 2,
-            map_sectors: copy_sectors(map_entries_max),
+            map_sectors: copy_sectors(copied_max),
         };
         let home = Home::new("drive-managed", drive, &reserve)?;
         let (start, end) = home.cache();
@@ -122,11 +126,12 @@ impl DriveManaged {
             map_entries_max,
             partial: parameters.is_on("partial"),
             idle_clean: parameters.is_on("idle_clean"),
-            costs: Costs::new(drive),
+            costs,
             log,
             map: ExtentMap::new(),
-            copies: MapCopies::new([first, second], map_entries_max),
+            copies: MapCopies::new([first, second], copied_max),
             appends: 0,
+            forgotten: ExtentMap::new(),
             episode: Episode::default(),
             frees: 0,
             cleaner: Cleaner::default(),
