@@ -13,8 +13,6 @@ mod map_copy;
 mod parameters;
 mod reading;
 mod recovery;
-#[cfg(test)]
-mod tests;
 mod write_cache;
 
 use std::collections::BTreeMap;

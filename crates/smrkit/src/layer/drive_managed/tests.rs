@@ -1,1 +1,0 @@
-//! Closed forms and single behaviours of the drive-managed layer.
