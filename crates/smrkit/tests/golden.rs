@@ -26,6 +26,9 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
     small.extend(sizes.into_iter().filter(|(key, _)| has(key)));
     let more: &[(&str, &[(&str, &str)])] = match spec.name {
         "rmw" => &[("tail", &[("portion", "tail")]), ("hold", &[("hold", "2")])],
+        "vguard" => {
+            &[("whole", &[("partial", "off")]), ("following", &[("relocate", "following"), ("overwrite_limit", "20")])]
+        }
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
         _ => &[],
     };
