@@ -170,7 +170,8 @@ fn idle_time_empties_the_log_where_that_is_wanted() {
     for (set, left) in [("on", 0), ("off", 100)] {
         let drive = Drive::load("tiny").unwrap();
         let layer = layer::find("drive-managed").unwrap();
-        let parameters = parameters(&[("idle_clean", set), ("cache_tracks", "40"), ("alpha", "300"), ("band_tracks", "6")]);
+        let parameters =
+            parameters(&[("idle_clean", set), ("cache_tracks", "40"), ("alpha", "300"), ("band_tracks", "6")]);
         let run = Run { drive: &drive, layer, parameters, settings: Settings::default() };
         let mut device = run.device(Medium::NoData).unwrap();
         for i in 0..100 {

@@ -42,6 +42,15 @@ pub(super) struct Header {
     pub digest: u64,
 }
 
+/// Data of the host on their way to the log.
+pub(super) struct HostData<'a> {
+    pub lba: Lba,
+    pub sectors: u64,
+    pub buf: &'a Buf,
+    /// The first of them in `buf`.
+    pub at: u64,
+}
+
 /// Where a chain of headers goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Link {
@@ -121,7 +130,6 @@ impl Log {
         lap * self.length.value() + (pba - self.start)
     }
 
-
     pub fn next(&self) -> Link {
         self.next
     }
@@ -190,14 +198,15 @@ impl Log {
     /// Appends up to `n` sectors of `data` as one entry, as many as fit before the log's end. Returns how many, and where
     /// they lie.
     #[inline]
-    pub fn append(&mut self, disk: &mut Disk, costs: &Costs, cause: Cause, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<(u64, Pba)> {
+    pub fn append(&mut self, disk: &mut Disk, costs: &Costs, cause: Cause, host: &HostData) -> DiskResult<(u64, Pba)> {
+        let &HostData { lba, sectors: n, buf, at } = host;
         let (head, room) = self.opening(self.next.head);
         let sectors = n.min(room);
-        let part = Part::Data { buf: data, at, sectors };
+        let part = Part::Data { buf, at, sectors };
         self.next.head = head;
         if disk.holds_data() {
             let to_come = (n - sectors).div_ceil(self.request_max());
-            let header = Header { lba, sectors, to_come, drops: false, digest: data.digest(at, sectors) };
+            let header = Header { lba, sectors, to_come, drops: false, digest: buf.digest(at, sectors) };
             self.write(disk, costs, cause, &header, Some(part))?;
         } else {
             let header = Part::Record { words: &[], sectors: HEADER };
@@ -216,7 +225,14 @@ impl Log {
         Ok(())
     }
 
-    fn write(&mut self, disk: &mut Disk, costs: &Costs, cause: Cause, header: &Header, data: Option<Part>) -> DiskResult {
+    fn write(
+        &mut self,
+        disk: &mut Disk,
+        costs: &Costs,
+        cause: Cause,
+        header: &Header,
+        data: Option<Part>,
+    ) -> DiskResult {
         let words = header.words(self.next);
         let record = Part::Record { words: &words, sectors: HEADER };
         let pba = self.pba(self.next.head);

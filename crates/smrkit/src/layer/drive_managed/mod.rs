@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use self::bypass::{Bypass, Written};
 use self::cleaning::Merged;
 use self::costs::Costs;
-use self::log::Log;
+use self::log::{HostData, Log};
 use self::map_copy::MapCopies;
 use self::write_cache::WriteCache;
 use super::bands::{Cleaner, Episode, Home};
@@ -94,7 +94,8 @@ impl DriveManaged {
     fn append(&mut self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let (count, pba) = self.log.append(disk, &self.costs, cause, lba + done, n - done, data, at + done)?;
+            let rest = HostData { lba: lba + done, sectors: n - done, buf: data, at: at + done };
+            let (count, pba) = self.log.append(disk, &self.costs, cause, &rest)?;
             self.map.insert(lba + done, count, pba);
             done += count;
         }
@@ -317,7 +318,9 @@ impl Layer for DriveManaged {
             return inconsistent(format!("{valid} sectors are valid in the log, {} in the map", self.map.sectors()));
         }
         if before > self.log.next().head || self.log.tail() < self.log.kept() {
-            return inconsistent(format!("the log's head lies before {before}, or its tail before the last map copy's"));
+            return inconsistent(format!(
+                "the log's head lies before {before}, or its tail before the last map copy's"
+            ));
         }
         match extents <= self.copies.extents_max() && self.cache.is_sound() {
             true => Ok(()),
