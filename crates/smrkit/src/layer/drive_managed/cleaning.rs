@@ -51,7 +51,7 @@ impl DriveManaged {
             self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
             self.begin_episode();
         }
-        while self.clean_phase(disk)? && self.owed() > self.frees {}
+        while self.clean_phase(disk)? && self.episode.falls_short_of(self.owed()) {}
         Ok(true)
     }
 
@@ -99,7 +99,6 @@ impl DriveManaged {
                 break;
             }
         }
-        self.frees = frees;
         self.episode.begin(&bands, frees);
         self.counts.episodes += 1;
     }

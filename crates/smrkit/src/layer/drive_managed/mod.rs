@@ -61,8 +61,6 @@ struct DriveManaged {
     /// Where writes may bypass the log: LBAs that the last map copy may still find in the log, and the map no longer.
     forgotten: ExtentMap,
     episode: Episode,
-    /// Map entries that the episode was expected to free when it began.
-    frees: u64,
     cleaner: Cleaner,
     /// Of the newest note in the scratch pad.
     sequence: u64,

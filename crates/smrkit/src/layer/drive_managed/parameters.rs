@@ -131,7 +131,6 @@ impl DriveManaged {
             appends: 0,
             forgotten: ExtentMap::new(),
             episode: Episode::default(),
-            frees: 0,
             cleaner: Cleaner::default(),
             sequence: 0,
             noted_band: None,
