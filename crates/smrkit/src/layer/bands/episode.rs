@@ -1,7 +1,7 @@
 //! How cleaning that is due is owed per host command: one episode at a time, so that no command waits for more than one.
 //!
 //! An episode cleans two bands (Vguard 2017). Each command first does one phase of it. While the episode will free as many
-//! entries as have become due since it began, that is all; when more have become due, the command waits for its end.
+//! entries as are overdue, that is all; when more are, the command waits for its end.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,6 @@ pub(in crate::layer) struct Episode {
     bands: VecDeque<u32>,
     /// Entries that it was expected to free when it began.
     frees: u64,
-    /// Entries that became due since.
-    due: u64,
     running: bool,
 }
 
@@ -23,7 +21,7 @@ impl Episode {
 
     /// Begins an episode over `bands` that is expected to free so many entries.
     pub fn begin(&mut self, bands: &[u32], frees: u64) {
-        *self = Episode { bands: bands.iter().copied().collect(), frees, due: 0, running: !bands.is_empty() };
+        *self = Episode { bands: bands.iter().copied().collect(), frees, running: !bands.is_empty() };
     }
 
     /// Whether an episode has begun and is not over.
@@ -44,21 +42,9 @@ impl Episode {
         self.bands.is_empty()
     }
 
-    /// So many more entries have become due.
-    #[inline]
-    pub fn became_due(&mut self, entries: u64) {
-        self.due += entries;
-    }
-
-    /// Whether more is overdue than the episode frees: the same, for a layer that can say how much is overdue now.
+    /// Whether more entries are overdue than the episode frees, so that the next command has to wait for its end.
     #[inline]
     pub fn falls_short_of(&self, overdue: u64) -> bool {
         self.running && overdue > self.frees
-    }
-
-    /// Whether the next command has to wait for the episode's end.
-    #[inline]
-    pub fn must_end(&self) -> bool {
-        self.running && self.due > self.frees
     }
 }

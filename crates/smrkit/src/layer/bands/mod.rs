@@ -13,4 +13,3 @@ mod tests;
 pub(super) use clean::{Cleaner, Done};
 pub(super) use episode::Episode;
 pub(super) use home::{Home, Reserve, Spot};
-pub(super) use pads::Note;

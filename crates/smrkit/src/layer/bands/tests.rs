@@ -238,14 +238,11 @@ fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
 }
 
 #[test]
-fn an_episode_must_end_when_more_became_due_than_it_frees() {
+fn an_episode_must_end_when_more_is_overdue_than_it_frees() {
     let mut episode = Episode::default();
     episode.begin(&[3, 5], 3);
     assert_eq!(episode.next_band(), Some(3));
-    episode.became_due(3);
-    assert!(!episode.must_end());
-    episode.became_due(1);
-    assert!(episode.must_end());
+    assert!(!episode.falls_short_of(3) && episode.falls_short_of(4));
     assert_eq!((episode.next_band(), episode.is_running()), (Some(5), true));
-    assert_eq!((episode.next_band(), episode.is_running(), episode.must_end()), (None, false, false));
+    assert_eq!((episode.next_band(), episode.is_running(), episode.falls_short_of(4)), (None, false, false));
 }
