@@ -35,6 +35,7 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
             ("cached", &[("write_cache_bytes", "64Ki"), ("bypass", "run"), ("bypass_bytes", "64Ki")]),
             ("bypass", &[("bypass", "command"), ("bypass_bytes", "32Ki"), ("skip_unwritten", "on")]),
         ],
+        "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)"), ("head", "4")])],
         _ => &[],
     };
     let mut cases = vec![(spec.name.to_string(), small.clone())];

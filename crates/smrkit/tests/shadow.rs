@@ -87,8 +87,13 @@ fn vguard_never_loses_a_write() {
 }
 
 #[test]
+fn track_map_never_loses_a_write() {
+    survives("track-map");
+}
+
+#[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = ["rmw", "set-assoc", "drive-managed", "vguard"];
+    let tested = ["rmw", "set-assoc", "drive-managed", "vguard", "track-map"];
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
     assert_eq!(missing, tested, "add a test for each layer above");
 }

@@ -27,19 +27,19 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec {
         },
         Parameter {
             key: "cache_tracks",
-            kind: Kind::CountOrAuto(4, 1 << 24),
+            kind: Kind::CountOr("auto", 4, 1 << 24),
             default: "auto",
             summary: "Tracks of the persistent cache; auto is the paper's share of the disk, 13,791 of 3,911,040.",
         },
         Parameter {
             key: "alpha",
-            kind: Kind::CountOrAuto(1, 1 << 24),
+            kind: Kind::CountOr("auto", 1, 1 << 24),
             default: "auto",
             summary: "Map entries beyond which bands are cleaned; auto is 5/3 of cache_tracks and one.",
         },
         Parameter {
             key: "beta",
-            kind: Kind::CountOrAuto(1, 1 << 24),
+            kind: Kind::CountOr("auto", 1, 1 << 24),
             default: "auto",
             summary: "Log entries beyond which bands are cleaned; auto is as many as alpha.",
         },
@@ -98,8 +98,8 @@ const CACHE_TRACKS_MIN: u64 = 24;
 impl DriveManaged {
     fn new(drive: &Drive, parameters: &Parameters) -> Result<DriveManaged, Error> {
         let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
-        let cache_tracks = parameters.int_or_auto("cache_tracks").unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN));
-        let alpha = parameters.int_or_auto("alpha").unwrap_or(cache_tracks * 5 / 3 + 1);
+        let cache_tracks = parameters.count("cache_tracks").unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN));
+        let alpha = parameters.count("alpha").unwrap_or(cache_tracks * 5 / 3 + 1);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
         let costs = Costs::new(drive);
         // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
@@ -120,7 +120,7 @@ impl DriveManaged {
         Ok(DriveManaged {
             capacity: home.capacity(),
             alpha,
-            beta: parameters.int_or_auto("beta").unwrap_or(alpha),
+            beta: parameters.count("beta").unwrap_or(alpha),
             map_entries_max,
             partial: parameters.is_on("partial"),
             idle_clean: parameters.is_on("idle_clean"),

@@ -38,19 +38,19 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
         },
         Parameter {
             key: "cache_tracks",
-            kind: Kind::CountOrAuto(4, 1 << 30),
+            kind: Kind::CountOr("auto", 4, 1 << 30),
             default: "auto",
             summary: "Tracks of the persistent cache; auto is the paper's share of the disk, 13,791 of 3,911,040.",
         },
         Parameter {
             key: "alpha",
-            kind: Kind::CountOrAuto(1, 1 << 30),
+            kind: Kind::CountOr("auto", 1, 1 << 30),
             default: "auto",
             summary: "Cleaning is due when more tracks are cached; auto is 2/3 of cache_tracks.",
         },
         Parameter {
             key: "beta",
-            kind: Kind::CountOrAuto(1, 1 << 30),
+            kind: Kind::CountOr("auto", 1, 1 << 30),
             default: "auto",
             summary: "Cleaning is due when the log is longer, in copied tracks, invalid ones included; auto is 2/3 of cache_tracks.",
         },
@@ -152,9 +152,9 @@ impl Vguard {
         let g = &drive.geometry;
         let scaled = u128::from(g.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
         let auto = (scaled as u64).max(CACHE_TRACKS_MIN);
-        let cache_tracks = parameters.int_or_auto("cache_tracks").unwrap_or(auto);
-        let alpha = parameters.int_or_auto("alpha").unwrap_or(cache_tracks * 2 / 3);
-        let beta = parameters.int_or_auto("beta").unwrap_or(cache_tracks * 2 / 3);
+        let cache_tracks = parameters.count("cache_tracks").unwrap_or(auto);
+        let alpha = parameters.count("alpha").unwrap_or(cache_tracks * 2 / 3);
+        let beta = parameters.count("beta").unwrap_or(cache_tracks * 2 / 3);
         // Cleaning is paced, so that a little more than alpha is cached at times.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
         let format = Format::new(cache_tracks, entries_max, g, drive.interference.upstream());
