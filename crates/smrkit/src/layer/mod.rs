@@ -5,6 +5,7 @@
 //! [`LAYERS`], from which commands, tests and benchmark take it.
 
 mod bands;
+mod drive_managed;
 mod in_place;
 mod log;
 pub mod parameter;
@@ -142,7 +143,7 @@ pub struct LayerSpec {
 
 /// Every layer.
 pub const LAYERS: &[LayerSpec] =
-    &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, track_map::SPEC, vguard::SPEC, log::SPEC];
+    &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, drive_managed::SPEC, vguard::SPEC, track_map::SPEC, log::SPEC];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";
