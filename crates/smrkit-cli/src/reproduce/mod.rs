@@ -7,6 +7,7 @@ pub mod lab;
 pub mod row;
 pub mod study;
 pub mod traces;
+mod vguard;
 
 use smrkit::error::Error;
 use smrkit::stats::outcome::Outcome;
@@ -31,7 +32,7 @@ pub struct Reproduction {
 }
 
 /// Every reproduction.
-pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION];
+pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION, vguard::REPRODUCTION];
 
 /// How much is run.
 #[derive(Clone, Debug)]

@@ -1,0 +1,164 @@
+//! Table 1: the simulated drives, from the drive file and the defaults of the layers.
+
+use smrkit::drive::Drive;
+use smrkit::error::Error;
+use smrkit::layer::{self, Capacity, Parameters};
+use smrkit::stats::outcome::Outcome;
+use smrkit::units::{Nanos, SECTOR_BYTES};
+
+use super::super::lab::Plan;
+use super::super::row::Row;
+use super::super::{Item, Scale, Shown};
+use super::{LAYERS, beside, paper};
+
+/// How near what the paper rounds must come, in percent (assumption).
+const ROUNDED_PERCENT: f64 = 1.0;
+/// How near "~30 KB" and "~1.3 MB" must come, in percent (assumption).
+const ABOUT_PERCENT: f64 = 10.0;
+/// Tracks of the drive, for equation (1).
+const TRACKS: f64 = 4e6;
+/// Nanoseconds of a minute.
+const MINUTE_NS: f64 = 60e9;
+/// As many random writes as fill both layers' maps.
+const FILL: &str = "random-write:count=23000";
+
+/// Equation (1) in bytes, with logarithms to `base`.
+pub fn map_bytes(base: f64) -> f64 {
+    let bits = TRACKS.log(base) + (paper::CACHE_TRACKS as f64).log(base);
+    paper::VGUARD_THRESHOLD as f64 * bits / 8.0
+}
+
+/// What is known of a layer before it runs, and the paper's α = β.
+struct Built {
+    name: &'static str,
+    parameters: Parameters,
+    capacity: Capacity,
+    threshold: u64,
+}
+
+impl Built {
+    fn new(drive: &Drive, name: &'static str, threshold: u64) -> Result<Built, Error> {
+        let spec = layer::find(name)?;
+        let parameters = Parameters::resolve(name, spec.parameters, &[])?;
+        let capacity = (spec.build)(drive, &parameters)?.capacity();
+        Ok(Built { name, parameters, capacity, threshold })
+    }
+}
+
+pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {
+    let [vguard, managed] = LAYERS;
+    let built =
+        [Built::new(drive, vguard, paper::VGUARD_THRESHOLD)?, Built::new(drive, managed, paper::MANAGED_THRESHOLD)?];
+    let mut rows = of_drive(drive);
+    built.iter().for_each(|layer| rows.extend(of_layer(drive, layer)));
+    rows.push(formula());
+    let plans = LAYERS.map(|name| Plan::workload(drive, name, FILL, scale.seed)).into();
+    Ok(Item::new("Table 1: the simulated drives", plans, move |outcomes| {
+        rows.extend(maps(outcomes));
+        Shown {
+            text: vec![
+                format!(
+                    "The drive file {} and the defaults of both layers, which were taken from this table: that they agree is \
+                     no evidence. The maps' sizes are measured, after 23,000 random writes.",
+                    super::DRIVE
+                ),
+                "Queue depth 1, no think time, neither write cache nor read-ahead, as in the paper.".into(),
+            ],
+            rows,
+            figure: None,
+        }
+    }))
+}
+
+fn of_drive(drive: &Drive) -> Vec<Row> {
+    let zones = drive.geometry.zones();
+    let mega = |sectors: u64| (sectors * SECTOR_BYTES) as f64 / 1e6;
+    let tracks = zones.iter().map(|zone| mega(zone.track_sectors));
+    let (shortest, longest) = tracks.fold((f64::INFINITY, 0.0), |(low, high), bytes| (bytes.min(low), bytes.max(high)));
+    let rotation = drive.clock.mechanical().map_or(Nanos::ZERO, |clock| clock.rotation());
+    let file = "as the drive file says";
+    vec![
+        Row::near("rotation", 5980.0.into(), MINUTE_NS / rotation.0 as f64, "rpm", 0.001, file).by_construction(),
+        Row::near("longest track", 1.8.into(), longest, "MB", ROUNDED_PERCENT, file).by_construction(),
+        Row::near("shortest track", 0.9.into(), shortest, "MB", ROUNDED_PERCENT, file).by_construction(),
+        Row::near(
+            "tracks",
+            4_000_000.0.into(),
+            drive.geometry.tracks() as f64,
+            "tracks",
+            3.0,
+            "about 4·10⁶ (section 2.2); fewer are enough for 5 TB",
+        )
+        .by_construction(),
+    ]
+}
+
+fn of_layer(drive: &Drive, layer: &Built) -> Vec<Row> {
+    let Built { name, parameters, capacity, threshold } = layer;
+    let item = |what: &str| format!("{name}: {what}");
+    let default =
+        |key: &str, paper: u64| Row::exact(&item(key), paper, parameters.int(key), "", "the default").by_construction();
+    let offered = (capacity.host_sectors * SECTOR_BYTES) as f64 / 1e12;
+    let cache = (capacity.cache_sectors * SECTOR_BYTES) as f64 / 1e9;
+    let outer = drive.geometry.zones().first().map_or(0, |zone| zone.track_sectors * SECTOR_BYTES) as f64 / 1e6;
+    vec![
+        Row::near(&item("size"), 5.0.into(), offered, "TB", ROUNDED_PERCENT, "what the host gets").by_construction(),
+        default("band_tracks", 20),
+        default("cache_tracks", paper::CACHE_TRACKS),
+        Row::near(
+            &item("cache"),
+            24.0.into(),
+            cache,
+            "GB",
+            5.0,
+            &format!("so many of the outermost tracks, {outer:.2} MB each; the paper's 24 GB are rounded"),
+        )
+        .by_construction(),
+        default("alpha", *threshold),
+        default("beta", *threshold),
+    ]
+}
+
+fn formula() -> Row {
+    let (base_2, base_e) = (map_bytes(2.0) / 1e3, map_bytes(std::f64::consts::E) / 1e3);
+    Row::near(
+        "vguard: map by equation (1), natural logarithm",
+        30.0.into(),
+        base_e,
+        "KB",
+        ABOUT_PERCENT,
+        &format!("9,194 entries; with base 2 {base_2:.1} KB: the base is not given"),
+    )
+}
+
+fn maps(outcomes: &[Outcome]) -> Vec<Row> {
+    let [vguard, managed] = outcomes else { return Vec::new() };
+    let kilo = |outcome: &Outcome| outcome.map_bytes as f64 / 1e3;
+    vec![
+        beside(
+            "vguard: memory of its map".into(),
+            30.0,
+            kilo(vguard),
+            "KB",
+            "what this implementation holds, not what equation (1) counts",
+        ),
+        beside(
+            "drive-managed: memory of its map".into(),
+            1300.0,
+            kilo(managed),
+            "KB",
+            "no formula is given; what this implementation holds after 23,000 random writes",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equation_1_gives_41_kb_or_28_kb_by_its_logarithm() {
+        let shown = [2.0, std::f64::consts::E].map(|base| format!("{:.1}", map_bytes(base) / 1e3));
+        assert_eq!(shown, ["41.0", "28.4"]);
+    }
+}
