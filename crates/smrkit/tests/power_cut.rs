@@ -111,6 +111,20 @@ fn loses_something(name: &str) {
 }
 
 #[test]
+fn drive_managed_loses_only_what_a_write_cache_held() {
+    let mut lost = 0;
+    cut_everywhere("drive-managed", |cut, run, what| {
+        let caches = run.parameters.int("write_cache_bytes") > 0;
+        lost += u64::from(caches && cut.lost_sectors > 0);
+        assert!(caches || cut.lost_sectors == 0, "{what}: {cut:?}");
+        // What bypasses the log is written in place.
+        let logs = !caches && run.parameters.word("bypass") == "off";
+        assert!(!logs || cut.in_flight != "part", "{what}: {cut:?}");
+    });
+    assert!(lost > 0);
+}
+
+#[test]
 fn rmw_loses_what_it_was_rewriting() {
     loses_something("rmw");
 }

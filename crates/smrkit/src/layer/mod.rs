@@ -4,6 +4,8 @@
 //! time: it reads and writes through [`Disk`] and keeps its own books. To add one, write a file and add a line to
 //! [`LAYERS`], from which commands, tests and benchmark take it.
 
+mod bands;
+mod drive_managed;
 mod in_place;
 pub mod parameter;
 mod rmw;
@@ -137,7 +139,7 @@ pub struct LayerSpec {
 }
 
 /// Every layer.
-pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC];
+pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, drive_managed::SPEC];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";

@@ -40,6 +40,8 @@ impl std::fmt::Display for Scalar {
 pub enum Kind {
     /// A whole number within bounds (both included).
     Count(u64, u64),
+    /// A whole number within bounds, or `auto`: the layer takes what suits the drive.
+    CountOrAuto(u64, u64),
     /// A number of bytes within bounds, written as `15M` or `64KiB`.
     Bytes(u64, u64),
     /// A percentage within bounds.
@@ -69,6 +71,8 @@ impl Kind {
         match self {
             Kind::Count(min, u64::MAX) => format!("a whole number from {min}"),
             Kind::Count(min, max) => format!("a whole number from {min} to {max}"),
+            Kind::CountOrAuto(min, u64::MAX) => format!("auto or a whole number from {min}"),
+            Kind::CountOrAuto(min, max) => format!("auto or a whole number from {min} to {max}"),
             Kind::Bytes(min, u64::MAX) => format!("a size from {min} bytes"),
             Kind::Bytes(min, max) => format!("a size from {min} to {max} bytes"),
             Kind::Percent(min, max) => format!("a percentage from {min} to {max}"),
@@ -80,7 +84,10 @@ impl Kind {
     fn parse(&self, text: &str) -> Option<Scalar> {
         let within = |value: u64, min: u64, max: u64| (min <= value && value <= max).then_some(Scalar::Int(value));
         match *self {
-            Kind::Count(min, max) => within(text.replace('_', "").parse().ok()?, min, max),
+            Kind::CountOrAuto(..) if text == "auto" => Some(Scalar::Text(text.into())),
+            Kind::Count(min, max) | Kind::CountOrAuto(min, max) => {
+                within(text.replace('_', "").parse().ok()?, min, max)
+            }
             Kind::Bytes(min, max) => within(parse_bytes(text).ok()?, min, max),
             Kind::Percent(min, max) => {
                 let value: f64 = text.trim_end_matches('%').parse().ok()?;
@@ -141,6 +148,15 @@ impl Parameters {
         }
     }
 
+    /// A whole number; `None` for `auto`.
+    pub fn int_or_auto(&self, key: &str) -> Option<u64> {
+        match self.0.get(key) {
+            Some(Scalar::Int(value)) => Some(*value),
+            Some(Scalar::Text(_)) => None,
+            other => unreachable!("parameter {key} is {other:?}, neither a whole number nor auto"),
+        }
+    }
+
     /// A percentage.
     pub fn percent(&self, key: &str) -> f64 {
         match self.0.get(key) {
@@ -173,6 +189,7 @@ mod tests {
     const KNOWN: &[Parameter] = &[
         Parameter { key: "region_sectors", kind: Kind::Count(1, 100), default: "50", summary: "" },
         Parameter { key: "portion", kind: Kind::Word(&["tail", "region"]), default: "tail", summary: "" },
+        Parameter { key: "cache_tracks", kind: Kind::CountOrAuto(1, 9), default: "auto", summary: "" },
     ];
 
     fn resolve(key: &str, value: &str) -> Result<Parameters, Error> {
@@ -186,10 +203,20 @@ mod tests {
     }
 
     #[test]
+    fn auto_leaves_a_count_to_the_layer() {
+        assert_eq!(resolve("portion", "tail").unwrap().int_or_auto("cache_tracks"), None);
+        assert_eq!(resolve("cache_tracks", "7").unwrap().int_or_auto("cache_tracks"), Some(7));
+    }
+
+    #[test]
     fn errors_name_what_is_expected() {
         let message = |key, value| resolve(key, value).unwrap_err().to_string();
         assert_eq!(message("region_sectors", "0"), "rmw.region_sectors=0: expected a whole number from 1 to 100");
+        assert_eq!(message("cache_tracks", "0"), "rmw.cache_tracks=0: expected auto or a whole number from 1 to 9");
         assert_eq!(message("portion", "x"), "rmw.portion=x: expected one of tail, region");
-        assert_eq!(message("size", "1"), "layer rmw has no parameter 'size': it takes region_sectors, portion");
+        assert_eq!(
+            message("size", "1"),
+            "layer rmw has no parameter 'size': it takes region_sectors, portion, cache_tracks"
+        );
     }
 }

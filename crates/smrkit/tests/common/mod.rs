@@ -102,6 +102,15 @@ impl Disks {
                 ("region_sectors", _) => self.random.random_range(8..300).to_string(),
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),
+                ("band_tracks", _) => self.random.random_range(2..9).to_string(),
+                ("cache_tracks", _) => self.random.random_range(24..40).to_string(),
+                ("alpha" | "beta", _) => self.random.random_range(2..60).to_string(),
+                ("buffer_bytes", _) => (512 * self.random.random_range(1..400)).to_string(),
+                ("write_cache_bytes", _) => {
+                    let sectors = if self.random.random_bool(0.7) { 0 } else { self.random.random_range(1..100) };
+                    (512 * sectors).to_string()
+                }
+                ("bypass_bytes", _) => (512 * self.random.random_range(1..40)).to_string(),
                 (_, Kind::Word(words)) => words[self.random.random_range(0..words.len())].to_string(),
                 (_, Kind::Switch) => ["on", "off"][self.random.random_range(0..2)].to_string(),
                 (key, _) => panic!("say here how to choose {key} at random"),

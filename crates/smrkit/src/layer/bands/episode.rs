@@ -1,0 +1,58 @@
+//! How cleaning that is due is owed per host command: one episode at a time, so that no command waits for more than one.
+//!
+//! An episode cleans two bands (Vguard 2017). Each command first does one phase of it. While the episode will free as many
+//! entries as have become due since it began, that is all; when more have become due, the command waits for its end.
+
+use std::collections::VecDeque;
+
+/// The episode in progress, if any.
+#[derive(Debug, Default)]
+pub(in crate::layer) struct Episode {
+    /// Bands not begun.
+    bands: VecDeque<u32>,
+    /// Entries that it was expected to free when it began.
+    frees: u64,
+    /// Entries that became due since.
+    due: u64,
+    running: bool,
+}
+
+impl Episode {
+    /// How many bands an episode cleans.
+    pub const BANDS: usize = 2;
+
+    /// Begins an episode over `bands` that is expected to free so many entries.
+    pub fn begin(&mut self, bands: &[u32], frees: u64) {
+        *self = Episode { bands: bands.iter().copied().collect(), frees, due: 0, running: !bands.is_empty() };
+    }
+
+    /// Whether an episode has begun and is not over.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// The next band to clean; the episode is over when there is none.
+    pub fn next_band(&mut self) -> Option<u32> {
+        let band = self.bands.pop_front();
+        self.running = band.is_some();
+        band
+    }
+
+    /// Whether no band waits, so that the episode ends with the band in work.
+    pub fn is_last_band(&self) -> bool {
+        self.bands.is_empty()
+    }
+
+    /// So many more entries have become due.
+    #[inline]
+    pub fn became_due(&mut self, entries: u64) {
+        self.due += entries;
+    }
+
+    /// Whether the next command has to wait for the episode's end.
+    #[inline]
+    pub fn must_end(&self) -> bool {
+        self.running && self.due > self.frees
+    }
+}

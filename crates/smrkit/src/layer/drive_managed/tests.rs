@@ -1,0 +1,1 @@
+//! Closed forms and single behaviours of the drive-managed layer.
