@@ -10,6 +10,7 @@ mod in_place;
 pub mod parameter;
 mod rmw;
 mod set_assoc;
+mod vguard;
 
 use std::collections::BTreeMap;
 
@@ -139,7 +140,7 @@ pub struct LayerSpec {
 }
 
 /// Every layer.
-pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, drive_managed::SPEC];
+pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, drive_managed::SPEC, vguard::SPEC];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";

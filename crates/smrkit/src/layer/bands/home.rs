@@ -10,6 +10,7 @@ use crate::drive::Drive;
 use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, Guard};
 use crate::layer::Capacity;
+use crate::medium::interference::Interference;
 use crate::units::{Lba, Pba, SECTOR_BYTES, Track};
 
 /// What is set aside at the outer edge, and how long bands are.
@@ -77,6 +78,7 @@ pub(in crate::layer) struct Home {
     pad_sectors: u64,
     stage_sectors: u64,
     maps: Vec<Pba>,
+    reach: u64,
     capacity: Capacity,
 }
 
@@ -115,6 +117,7 @@ impl Home {
             pad_sectors,
             stage_sectors,
             maps,
+            reach,
             capacity: Capacity::default(),
         };
         let Some(last) = home.strips.last() else {
@@ -188,6 +191,11 @@ impl Home {
         self.cache
     }
 
+    /// Tracks that a guard takes, at most.
+    pub fn reach(&self) -> u64 {
+        self.reach
+    }
+
     /// The slots for maps.
     pub fn maps(&self) -> &[Pba] {
         &self.maps
@@ -257,6 +265,17 @@ impl Home {
         Lba(raw - low as u64)
     }
 
+    /// The lengths that home tracks have, in sectors, the longest first.
+    pub fn lengths(&self) -> Vec<u64> {
+        let mut lengths: Vec<u64> = match self.geometry.slipped() {
+            0 => self.strips.iter().map(|strip| strip.sectors.value()).collect(),
+            _ => (0..self.tracks()).map(|track| self.sectors(track)).collect(),
+        };
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        lengths.dedup();
+        lengths
+    }
+
     /// The band of a home track.
     #[inline]
     pub fn band_of(&self, track: u32) -> u32 {
@@ -274,9 +293,9 @@ impl Home {
     }
 
     /// The home track after the last one that a whole write of `track` damages: it and its followers in the band.
-    pub fn damaged_end(&self, drive: &crate::medium::interference::Interference, track: u32) -> u32 {
+    pub fn damaged_end(&self, law: &Interference, track: u32) -> u32 {
         let (start, sectors) = (self.start(track), self.sectors(track));
-        let reached = drive.downstream_end(&self.geometry, start, sectors);
+        let reached = law.downstream_end(&self.geometry, start, sectors);
         let end = self.tracks_of(self.band_of(track)).end;
         (track + 1..end).find(|&next| self.start(next) >= reached).unwrap_or(end)
     }
