@@ -4,50 +4,44 @@ use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::lab::Plan;
-use super::super::row::Row;
+use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
-use super::paper::{ACTIVE_PERCENT, LOG_PERCENT};
+use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
-use super::{LAYERS, parameter, stat};
+use super::{LAYERS, beside, stat};
 use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
-
-/// The gauges that the layer keeps of its cache.
-const ACTIVE: &str = "active_tracks";
-const LOG: &str = "log_length";
 
 /// The most that a run took.
 struct Use {
     name: String,
+    /// Whether the paper's claims are about its set of traces.
     of_a_set: bool,
-    active: f64,
-    log: f64,
-    active_percent: f64,
-    log_percent: f64,
+    active: u64,
+    log: u64,
     cleaned: u64,
     copies: u64,
 }
 
 impl Use {
     fn of(name: &str, of_a_set: bool, outcome: &Outcome) -> Use {
-        let (active, log) = (highest(outcome, ACTIVE), highest(outcome, LOG));
-        let share = |part: f64, key: &str| 100.0 * part / parameter(outcome, key).parse().unwrap_or(f64::NAN);
+        let count = |key: &str| stat(outcome, key).unwrap_or(0);
         Use {
             name: name.into(),
             of_a_set,
-            active,
-            log,
-            active_percent: share(active, "cache_tracks"),
-            log_percent: share(log, "beta"),
-            cleaned: stat(outcome, "bands_cleaned").unwrap_or(0),
-            copies: stat(outcome, "guard_copies").unwrap_or(0),
+            active: count("cache_tracks_active_max"),
+            log: count("log_length_max"),
+            cleaned: count("bands_cleaned"),
+            copies: count("guard_copies"),
         }
     }
-}
 
-/// The highest value of a gauge; before anything is cleaned, both gauges only rise, so that no window hides more.
-fn highest(outcome: &Outcome, gauge: &str) -> f64 {
-    let values = outcome.timeline.gauges.get(gauge);
-    values.map_or(f64::NAN, |values| values.iter().copied().fold(0.0, f64::max))
+    fn active_percent(&self) -> f64 {
+        100.0 * self.active as f64 / CACHE_TRACKS as f64
+    }
+
+    fn log_percent(&self) -> f64 {
+        100.0 * self.log as f64 / VGUARD_THRESHOLD as f64
+    }
 }
 
 pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
@@ -73,34 +67,25 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
 
 fn rows(taken: &Use) -> Vec<Row> {
     let item = |what: &str| format!("{}: {what}", taken.name);
-    let claim = if taken.of_a_set { "" } else { "; none of the paper's traces" };
-    let cleaned = match taken.cleaned {
-        0 => String::new(),
-        bands => format!("; {bands} bands were cleaned, {} guards copied", taken.copies),
+    let (active, log) = (taken.active_percent(), taken.log_percent());
+    if !taken.of_a_set {
+        let ours = format!("{active:.2} %, {log:.2} %, {}", taken.cleaned);
+        let reason = format!("none of the paper's sets; {} guards copied", taken.copies);
+        return vec![beside(item("tracks in use, log against β, bands cleaned"), Value::None, ours, "", reason)];
+    }
+    let at_most = |what: &str, most: f64, ours: f64, tracks: u64| {
+        let reason = format!("{tracks} tracks");
+        Row::holds(item(what), format!("at most {most}"), ours, "%", ours <= most, reason)
     };
     vec![
-        Row::holds(
-            item("tracks of the cache in use"),
-            format!("at most {ACTIVE_PERCENT}"),
-            taken.active_percent,
-            "%",
-            taken.active_percent <= ACTIVE_PERCENT,
-            format!("{} tracks{claim}", taken.active),
-        ),
-        Row::holds(
-            item("log against β"),
-            format!("at most {LOG_PERCENT}"),
-            taken.log_percent,
-            "%",
-            taken.log_percent <= LOG_PERCENT,
-            format!("{} tracks{claim}{cleaned}", taken.log),
-        ),
-        Row::exact(&item("bands cleaned"), 0, taken.cleaned, "bands", &format!("must be none{claim}")),
+        at_most("tracks of the cache in use", ACTIVE_PERCENT, active, taken.active),
+        at_most("log against β", LOG_PERCENT, log, taken.log),
+        Row::exact(&item("bands cleaned"), 0, taken.cleaned, "bands", "must be none"),
     ]
 }
 
 fn figure(uses: &[Use]) -> Figure {
-    let panel = |title: String, share: &dyn Fn(&Use) -> f64, tracks: &dyn Fn(&Use) -> f64, most: (f64, &str)| {
+    let panel = |title: String, share: &dyn Fn(&Use) -> f64, tracks: &dyn Fn(&Use) -> u64, most: (f64, &str)| {
         let mut rows: Vec<String> = uses.iter().map(|taken| taken.name.clone()).collect();
         let mut totals: Vec<String> =
             uses.iter().map(|taken| format!("{:.2} %, {} tracks", share(taken), tracks(taken))).collect();
@@ -127,16 +112,11 @@ fn figure(uses: &[Use]) -> Figure {
     let panels = vec![
         panel(
             "Most tracks of the cache in use".into(),
-            &|taken| taken.active_percent,
+            &Use::active_percent,
             &|taken| taken.active,
             (ACTIVE_PERCENT, "under 13 %"),
         ),
-        panel(
-            "Longest log, against β".into(),
-            &|taken| taken.log_percent,
-            &|taken| taken.log,
-            (LOG_PERCENT, "under 38 %"),
-        ),
+        panel("Longest log, against β".into(), &Use::log_percent, &|taken| taken.log, (LOG_PERCENT, "under 38 %")),
     ];
     Figure {
         name: "vguard-figure-3".into(),

@@ -155,6 +155,12 @@ fn stat(outcome: &Outcome, key: &str) -> Option<u64> {
     }
 }
 
+/// The highest value of a gauge at any window's end.
+fn highest(outcome: &Outcome, gauge: &str) -> f64 {
+    let values = outcome.timeline.gauges.get(gauge);
+    values.map_or(f64::NAN, |values| values.iter().copied().fold(0.0, f64::max))
+}
+
 /// A parameter of the run, as text.
 fn parameter(outcome: &Outcome, key: &str) -> String {
     outcome.parameters.get(key).map_or_else(String::new, ToString::to_string)

@@ -8,6 +8,7 @@ use super::super::{Item, Scale, Shown};
 use super::traces::{AtHand, Kind};
 use super::{Pair, beside, both, listed, missing, percentiles, write_percent};
 use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use crate::report::format::count;
 
 /// A trace with a larger share of writes waits for the map at 99.9 % on the drive-managed disk: 0.1 % × 240.
 const WRITE_PERCENT: f64 = 24.0;
@@ -45,11 +46,11 @@ fn refused(trace: &AtHand, why: &str) -> Row {
 fn rows(name: &str, pair: &Pair) -> Vec<Row> {
     let layer = |layer: &str, outcome: &Outcome| {
         beside(
-            format!("{name}: {layer} at 95, 99, 99.5, 99.9 %, maximum"),
+            format!("{name}: {layer}"),
             Value::None,
             listed(&percentiles(outcome)),
             "ms",
-            format!("not in the paper; {} requests", outcome.requests),
+            format!("95, 99, 99.5, 99.9 %, maximum of {} requests", count(outcome.requests)),
         )
     };
     vec![layer("vguard", pair.vguard), layer("drive-managed", pair.managed), ratio(name, pair)]

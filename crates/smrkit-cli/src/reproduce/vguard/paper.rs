@@ -4,8 +4,6 @@
 pub const COLUMNS: [&str; 5] = ["95 %", "99 %", "99.5 %", "99.9 %", "maximum"];
 /// The column of 99.9 %.
 pub const P99_9: usize = 3;
-/// The column of the maximum.
-pub const MAX: usize = 4;
 
 /// A row of Table 2, in milliseconds.
 pub struct Latencies {

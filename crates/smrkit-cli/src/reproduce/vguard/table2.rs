@@ -5,9 +5,9 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::paper::{COLUMNS, Latencies, MAX, P99_9, TABLE2, TUNED_ON};
+use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
 use super::traces::{AtHand, Kind};
-use super::{Pair, both, missing, percentiles, stat, within};
+use super::{Pair, both, listed, missing, percentiles, stat, within};
 use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
 
 /// How near Vguard's percentiles must come on the trace that it was tuned on: ms up to 99.5 %, percent above.
@@ -66,16 +66,8 @@ fn by_row<'a>(kinds: &[Kind], outcomes: &'a [Outcome]) -> Vec<Option<Pair<'a>>> 
 }
 
 fn not_at_hand(paper: &Latencies) -> Row {
-    missing(
-        format!("{}: vguard | drive-managed at 95, 99, 99.5, 99.9 %, maximum", paper.trace),
-        format!("{} | {}", printed(&paper.vguard), printed(&paper.managed)),
-        "ms",
-        "this trace is not at hand, and what is of its beginning has other percentiles",
-    )
-}
-
-fn printed(latencies: &[f64; 5]) -> String {
-    latencies.map(|latency| latency.to_string()).join(" ")
+    let item = format!("{}: drive-managed / vguard, 99.9 %", paper.trace);
+    missing(item, paper.ratio(P99_9), "×", "the trace is not at hand; the figure has all its percentiles")
 }
 
 fn rows(paper: &Latencies, pair: &Pair) -> Vec<Row> {
@@ -150,8 +142,8 @@ impl Bar {
     fn new(trace: &str, ours: bool, vguard: &[f64; 5], managed: &[f64; 5]) -> Bar {
         let ratio = managed[P99_9] / vguard[P99_9];
         let name = if ours { format!("{trace}, ours") } else { trace.into() };
-        let text = |latencies: &[f64; 5]| latencies.map(|latency| format!("{latency:.2}")).join("   ");
-        let panels = [(ratio, format!("{ratio:.1}")), (vguard[P99_9], text(vguard)), (managed[P99_9], text(managed))];
+        let panels =
+            [(ratio, format!("{ratio:.1}")), (vguard[P99_9], listed(vguard)), (managed[P99_9], listed(managed))];
         Bar { name, ours, panels }
     }
 }
@@ -191,8 +183,8 @@ fn figure(runs: &[Option<Pair>]) -> Figure {
         name: "vguard-table-2".into(),
         title: "Table 2: latency of MSR traces".into(),
         note: format!(
-            "Bars are the latency that 99.9 % of the requests don't exceed; beside them stand {} ms.",
-            COLUMNS[..=MAX].join(", ")
+            "Bars show what 99.9 % of the requests don't exceed; the five numbers are the latencies at {}, in ms.",
+            COLUMNS.join(", ")
         ),
         panels: titles.into_iter().enumerate().map(panel).collect(),
     }

@@ -193,7 +193,16 @@ impl Log {
     /// Appends up to `n` sectors of `data` as one entry, as many as fit before the log's end. Returns how many, and where
     /// they lie.
     #[inline]
-    pub fn append(&mut self, disk: &mut Disk, costs: &Costs, cause: Cause, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<(u64, Pba)> {
+    pub fn append(
+        &mut self,
+        disk: &mut Disk,
+        costs: &Costs,
+        cause: Cause,
+        lba: Lba,
+        n: u64,
+        data: &Buf,
+        at: u64,
+    ) -> DiskResult<(u64, Pba)> {
         let (head, room) = self.opening(self.next.head);
         let sectors = n.min(room);
         let part = Part::Data { buf: data, at, sectors };
@@ -219,7 +228,14 @@ impl Log {
         Ok(())
     }
 
-    fn write(&mut self, disk: &mut Disk, costs: &Costs, cause: Cause, header: &Header, data: Option<Part>) -> DiskResult {
+    fn write(
+        &mut self,
+        disk: &mut Disk,
+        costs: &Costs,
+        cause: Cause,
+        header: &Header,
+        data: Option<Part>,
+    ) -> DiskResult {
         let words = header.words(self.next);
         let record = Part::Record { words: &words, sectors: HEADER };
         let pba = self.pba(self.next.head);

@@ -305,7 +305,9 @@ impl Layer for DriveManaged {
             return inconsistent(format!("{valid} sectors are valid in the log, {} in the map", self.map.sectors()));
         }
         if before > self.log.next().head || self.log.tail() < self.log.kept() {
-            return inconsistent(format!("the log's head lies before {before}, or its tail before the last map copy's"));
+            return inconsistent(format!(
+                "the log's head lies before {before}, or its tail before the last map copy's"
+            ));
         }
         match extents <= self.map_entries_max && self.cache.is_sound() {
             true => Ok(()),
