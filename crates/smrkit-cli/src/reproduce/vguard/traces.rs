@@ -15,8 +15,10 @@ use crate::input::TraceInput;
 pub enum Kind {
     /// The whole week of a volume of Table 2, by its number there.
     OfTable2(usize),
-    /// Another volume of the MSR set, or a part of one.
+    /// The whole week of another volume of the MSR set.
     Msr,
+    /// A part of an MSR volume.
+    MsrPart,
     /// Of CloudPhysics.
     CloudPhysics,
     /// None of the paper's.
@@ -36,10 +38,10 @@ pub struct AtHand {
 /// Traces that the paper did not run, and which of them `--quick` runs.
 const FURTHER: [(&str, Kind, bool); 18] = [
     ("msr_web_3", Kind::Msr, true),
-    ("msr_hm_0_cut7016", Kind::Msr, true),
-    ("msr_hm_0_first1000", Kind::Msr, true),
-    ("msr_mds_0_writes_first1000", Kind::Msr, true),
-    ("msr_proj_0_writes_first1000", Kind::Msr, true),
+    ("msr_hm_0_cut7016", Kind::MsrPart, true),
+    ("msr_hm_0_first1000", Kind::MsrPart, true),
+    ("msr_mds_0_writes_first1000", Kind::MsrPart, true),
+    ("msr_proj_0_writes_first1000", Kind::MsrPart, true),
     ("cloudphysics_sample", Kind::CloudPhysics, true),
     ("hp_hplajw_1week_1992", Kind::Other, false),
     ("flashsim_jpeg_copy", Kind::Other, false),
