@@ -95,7 +95,6 @@ fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
 
 /// No acknowledged sector is lost (the engine stops at one), and the write in flight is whole or absent where it goes to
 /// a log.
-#[allow(dead_code)]
 fn loses_nothing(name: &str, in_a_log: bool) {
     cut_everywhere(name, |cut, _, what| {
         assert_eq!(cut.lost_sectors, 0, "{what}: {cut:?}");
@@ -132,6 +131,11 @@ fn rmw_loses_what_it_was_rewriting() {
 #[test]
 fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
     loses_something("set-assoc");
+}
+
+#[test]
+fn vguard_loses_nothing() {
+    loses_nothing("vguard", false);
 }
 
 /// The layer on a small disk of constant costs, whose writes destroy the `reach - 1` sectors after them.

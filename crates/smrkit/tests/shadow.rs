@@ -82,8 +82,13 @@ fn drive_managed_never_loses_a_write() {
 }
 
 #[test]
+fn vguard_never_loses_a_write() {
+    survives("vguard");
+}
+
+#[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = ["rmw", "set-assoc", "drive-managed"];
+    let tested = ["rmw", "set-assoc", "drive-managed", "vguard"];
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
     assert_eq!(missing, tested, "add a test for each layer above");
 }

@@ -140,7 +140,8 @@ pub struct LayerSpec {
 }
 
 /// Every layer.
-pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, drive_managed::SPEC, vguard::SPEC];
+pub const LAYERS: &[LayerSpec] =
+    &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, drive_managed::SPEC, vguard::SPEC];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";

@@ -102,10 +102,18 @@ impl Disks {
                 ("region_sectors", _) => self.random.random_range(8..300).to_string(),
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),
-                ("band_tracks", _) => self.random.random_range(2..9).to_string(),
-                ("cache_tracks", _) => self.random.random_range(24..40).to_string(),
-                ("alpha" | "beta", _) => self.random.random_range(2..60).to_string(),
-                ("buffer_bytes", _) => (512 * self.random.random_range(1..400)).to_string(),
+                ("band_tracks", _) => self.random.random_range(1..9).to_string(),
+                // A request has to fit into the log, or it takes more than one turn.
+                ("cache_tracks", _) if spec.name == "drive-managed" => self.random.random_range(24..40).to_string(),
+                ("cache_tracks", _) => self.random.random_range(9..40).to_string(),
+                ("alpha" | "beta", _) => {
+                    let few = self.random.random_range(1..20);
+                    ["auto".to_string(), few.to_string()][self.random.random_range(0..2)].clone()
+                }
+                ("buffer_bytes", _) => (self.random.random_range(1..300) * 512).to_string(),
+                ("overwrite_limit", _) => {
+                    [0, self.random.random_range(1..6)][self.random.random_range(0..2)].to_string()
+                }
                 ("write_cache_bytes", _) => {
                     let sectors = if self.random.random_bool(0.7) { 0 } else { self.random.random_range(1..100) };
                     (512 * sectors).to_string()

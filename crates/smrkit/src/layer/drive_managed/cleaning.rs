@@ -171,10 +171,9 @@ impl DriveManaged {
             if lba >= end {
                 return true;
             }
-            self.current.clear();
             self.current.extend(self.map.mapped(lba, sectors).filter(|(at, _, now)| *now == pba + (*at - lba)));
-            for &(at, n, _) in &self.current {
-                self.map.remove(at, n);
+            while let Some((at, n, _)) = self.current.pop() {
+                self.forget(at, n);
             }
             false
         });

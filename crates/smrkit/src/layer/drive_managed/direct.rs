@@ -1,12 +1,17 @@
 //! Writes that go straight to their bands (the option `bypass`).
 //!
 //! What such a write would destroy, and does not rewrite, is copied to the log first. Where the log held a copy of what was
-//! written, a header without data notes that it is out of date. Torn by a power cut, a write is there in part.
+//! written, a header without data notes that it is out of date. Torn by a power cut, a write is there in part. A command
+//! goes track by track, and where a torn write destroys what follows on its own track, the old data are copied too, so that
+//! each sector is old or new. A run of the write cache, which promises nothing, is written whole.
 
 use super::DriveManaged;
 use crate::disk::Disk;
 use crate::error::DiskResult;
+use crate::extent_map::ExtentMap;
+use crate::layer::Layer;
 use crate::medium::Buf;
+use crate::medium::interference::Form;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -22,6 +27,8 @@ struct Direct {
     /// The band's first sector, and the end of what may hold data in it.
     from: Pba,
     to: Pba,
+    /// What it replaces must outlast a torn write.
+    careful: bool,
 }
 
 impl DriveManaged {
@@ -29,7 +36,10 @@ impl DriveManaged {
     pub(super) fn put_direct(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let count = self.home_run(lba + done, n - done).1;
+            let count = match self.keeps_acknowledged() {
+                true => self.home.spot(lba + done).left.min(n - done),
+                false => self.home_run(lba + done, n - done).1,
+            };
             if !self.put_home(disk, lba + done, count, data, done)? {
                 self.put(disk, lba + done, count, data, done)?;
             }
@@ -44,7 +54,7 @@ impl DriveManaged {
         let all = self.home.tracks_of(band);
         let from = self.home.start(all.start);
         let to = from + self.home.sectors_of(all.start..self.written.end(band, &all));
-        Direct { lba, sectors, pba: spot.pba, band, from, to }
+        Direct { lba, sectors, pba: spot.pba, band, from, to, careful: self.keeps_acknowledged() }
     }
 
     /// Writes `n` sectors of one band in place; `false` where they can't go there.
@@ -64,7 +74,8 @@ impl DriveManaged {
         }
         self.save_endangered(disk, &write)?;
         disk.write(write.pba, n, Cause::Host, data, at)?;
-        if self.map.mapped(lba, n).next().is_some() {
+        let outdates = |map: &ExtentMap| map.mapped(lba, n).next().is_some();
+        if outdates(&self.map) || outdates(&self.forgotten) {
             self.log.append_drop(disk, &self.costs, lba, n)?;
             self.map.remove(lba, n);
             self.appends += 1;
@@ -92,7 +103,7 @@ impl DriveManaged {
 }
 
 impl Direct {
-    /// What the write may destroy before and after it, inside its band: (first LBA, sectors), if any.
+    /// What the write may destroy, inside its band: (first LBA, sectors), if any.
     fn endangered(&self, disk: &Disk) -> Vec<(Lba, u64)> {
         let (law, g) = (disk.interference(), disk.geometry());
         let before = Pba(self.pba.0.saturating_sub(law.upstream())).max(self.from);
@@ -100,6 +111,11 @@ impl Direct {
         let end = law.downstream_end(g, self.pba, self.sectors).min(self.to);
         // LBAs run with PBAs inside a band.
         let lba = |pba: Pba| Lba(self.lba.0 + pba.0 - self.pba.0);
-        [(before, self.pba), (after, end)].into_iter().filter(|(a, b)| a < b).map(|(a, b)| (lba(a), b - a)).collect()
+        let by_sectors = matches!(law.form(), Some(Form::Blocks | Form::Distances));
+        let ranges = match self.careful && by_sectors && self.pba < self.to {
+            true => [(before, end), (end, end)],
+            false => [(before, self.pba), (after, end)],
+        };
+        ranges.into_iter().filter(|(a, b)| a < b).map(|(a, b)| (lba(a), b - a)).collect()
     }
 }

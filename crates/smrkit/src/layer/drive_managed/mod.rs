@@ -50,7 +50,7 @@ struct DriveManaged {
     /// Map entries and log entries beyond which cleaning is due.
     alpha: u64,
     beta: u64,
-    /// Map entries that a copy has room for.
+    /// Map entries beyond which writes wait.
     map_entries_max: u64,
     partial: bool,
     idle_clean: bool,
@@ -60,6 +60,8 @@ struct DriveManaged {
     copies: MapCopies,
     /// Appends since the last map copy.
     appends: u64,
+    /// Where writes may bypass the log: LBAs that the last map copy may still find in the log, and the map no longer.
+    forgotten: ExtentMap,
     episode: Episode,
     /// Map entries that the episode was expected to free when it began.
     frees: u64,
@@ -127,7 +129,18 @@ impl DriveManaged {
         }
         self.counts.map_writes += 1;
         self.appends = 0;
+        if !self.forgotten.is_empty() {
+            self.forgotten = ExtentMap::new();
+        }
         Ok(())
+    }
+
+    /// Takes `n` sectors out of the map.
+    fn forget(&mut self, lba: Lba, n: u64) {
+        if self.bypass.is_on() {
+            self.forgotten.insert(lba, n, Pba(lba.0));
+        }
+        self.map.remove(lba, n);
     }
 
     /// Notes up to this one need not be replayed any more.
@@ -245,7 +258,7 @@ impl Layer for DriveManaged {
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.cache.remove(disk, lba, n);
         self.make_room(disk, 0)?;
-        self.map.remove(lba, n);
+        self.forget(lba, n);
         self.counts.requests += 1;
         Ok(())
     }
@@ -309,7 +322,7 @@ impl Layer for DriveManaged {
                 "the log's head lies before {before}, or its tail before the last map copy's"
             ));
         }
-        match extents <= self.map_entries_max && self.cache.is_sound() {
+        match extents <= self.copies.extents_max() && self.cache.is_sound() {
             true => Ok(()),
             false => inconsistent(format!("{extents} map entries, or the write cache's books are wrong")),
         }

@@ -5,7 +5,7 @@ use super::costs::Costs;
 use super::log::Log;
 use super::map_copy::{MapCopies, copy_sectors};
 use super::write_cache::WriteCache;
-use super::{Counts, DriveManaged};
+use super::{Counts, DriveManaged, MAP_ENTRY_SECTORS};
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::extent_map::ExtentMap;
@@ -21,27 +21,27 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec {
     parameters: &[
         Parameter {
             key: "band_tracks",
-            kind: Kind::Count(1, 4096),
+            kind: Kind::Count(1, 1 << 20),
             default: "20",
             summary: "Tracks of a band, its guard not counted.",
         },
         Parameter {
             key: "cache_tracks",
-            kind: Kind::Count(0, 1 << 24),
-            default: "0",
-            summary: "Tracks of the persistent cache; 0: as large a share of the drive as 13,791 of the paper's.",
+            kind: Kind::CountOrAuto(4, 1 << 24),
+            default: "auto",
+            summary: "Tracks of the persistent cache; auto is the paper's share of the disk, 13,791 of 3,911,040.",
         },
         Parameter {
             key: "alpha",
-            kind: Kind::Count(0, 1 << 24),
-            default: "0",
-            summary: "Map entries beyond which bands are cleaned; 0: 5/3 of the cache tracks (22,986 for 13,791).",
+            kind: Kind::CountOrAuto(1, 1 << 24),
+            default: "auto",
+            summary: "Map entries beyond which bands are cleaned; auto is 5/3 of cache_tracks and one.",
         },
         Parameter {
             key: "beta",
-            kind: Kind::Count(0, 1 << 24),
-            default: "0",
-            summary: "Log entries beyond which bands are cleaned; 0: as many.",
+            kind: Kind::CountOrAuto(1, 1 << 24),
+            default: "auto",
+            summary: "Log entries beyond which bands are cleaned; auto is as many as alpha.",
         },
         Parameter {
             key: "buffer_bytes",
@@ -90,25 +90,27 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec {
     build: |drive, parameters| Ok(Box::new(DriveManaged::new(drive, parameters)?)),
 };
 
-/// Tracks of the drive in the paper's simulations (st5000as0011), and of its persistent cache.
-const PAPER_TRACKS: u64 = 3_911_040;
-const PAPER_CACHE_TRACKS: u64 = 13_791;
-/// A smaller cache would be all guard.
-const LEAST_CACHE_TRACKS: u64 = 16;
+/// The paper's cache and the tracks of the drive `st5000as0011`: what `auto` scales.
+const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
+/// The least cache that `auto` gives (assumption).
+const CACHE_TRACKS_MIN: u64 = 24;
 
 impl DriveManaged {
     fn new(drive: &Drive, parameters: &Parameters) -> Result<DriveManaged, Error> {
-        let or = |key: &str, auto: u64| Some(parameters.int(key)).filter(|&value| value > 0).unwrap_or(auto);
-        let scaled = (PAPER_CACHE_TRACKS * drive.geometry.tracks()).div_ceil(PAPER_TRACKS);
-        let cache_tracks = or("cache_tracks", scaled.max(LEAST_CACHE_TRACKS));
-        let alpha = or("alpha", cache_tracks * 5 / 3 + 1);
+        let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
+        let cache_tracks = parameters.int_or_auto("cache_tracks").unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN));
+        let alpha = parameters.int_or_auto("alpha").unwrap_or(cache_tracks * 5 / 3 + 1);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
+        let costs = Costs::new(drive);
+        // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
+        let log_sectors = cache_tracks.saturating_mul(drive.geometry.longest_track());
+        let copied_max = map_entries_max + 3 * costs.map_every_writes + log_sectors / MAP_ENTRY_SECTORS;
         let reserve = Reserve {
             cache_tracks,
             band_tracks: parameters.int("band_tracks"),
             buffer_bytes: parameters.int("buffer_bytes"),
             map_slots: 2,
-            map_sectors: copy_sectors(map_entries_max),
+            map_sectors: copy_sectors(copied_max),
         };
         let home = Home::new("drive-managed", drive, &reserve)?;
         let (start, end) = home.cache();
@@ -118,15 +120,16 @@ impl DriveManaged {
         Ok(DriveManaged {
             capacity: home.capacity(),
             alpha,
-            beta: or("beta", alpha),
+            beta: parameters.int_or_auto("beta").unwrap_or(alpha),
             map_entries_max,
             partial: parameters.is_on("partial"),
             idle_clean: parameters.is_on("idle_clean"),
-            costs: Costs::new(drive),
+            costs,
             log,
             map: ExtentMap::new(),
-            copies: MapCopies::new([first, second], map_entries_max),
+            copies: MapCopies::new([first, second], copied_max),
             appends: 0,
+            forgotten: ExtentMap::new(),
             episode: Episode::default(),
             frees: 0,
             cleaner: Cleaner::default(),

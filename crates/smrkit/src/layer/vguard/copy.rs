@@ -38,19 +38,21 @@ pub(super) struct Format {
     tracks: u32,
     track_bits: u32,
     entries_max: u64,
+    apart: u64,
 }
 
 impl Format {
-    /// For so many slots and valid entries at most, over these home tracks.
-    pub fn new(slots: u64, entries_max: u64, geometry: &Geometry) -> Format {
+    /// For so many slots and valid entries at most. `apart` is how far a second write wears what lies before it: where an
+    /// entry was torn the next one is written over it, so that a copy keeps the data before it at a distance.
+    pub fn new(slots: u64, entries_max: u64, geometry: &Geometry, apart: u64) -> Format {
         let tracks = geometry.tracks().min(u64::from(u32::MAX)) as u32;
-        Format { slots, tracks, track_bits: bits(u64::from(tracks)), entries_max }
+        Format { slots, tracks, track_bits: bits(u64::from(tracks)), entries_max, apart }
     }
 
     /// Sectors of a copy.
     pub fn sectors(&self) -> u64 {
         let words = (self.entries_max * u64::from(self.track_bits)).div_ceil(64) + self.slots.div_ceil(64);
-        record_sectors(HEAD + words as usize)
+        record_sectors(HEAD + words as usize).max(self.apart)
     }
 
     /// Equation (1) of the paper for `entries` of the map, with base-2 logarithms, in bytes.
@@ -85,6 +87,11 @@ impl Format {
         if used > 0 {
             words.push(word as u64);
         }
+        // A copy fills its room, whatever it holds.
+        let room = self.sectors();
+        while record_sectors(words.len() + 1) <= room {
+            words.push(0);
+        }
         words
     }
 
@@ -97,7 +104,7 @@ impl Format {
         };
         let bitmap = self.slots.div_ceil(64) as usize;
         let packed = (count.checked_mul(u64::from(self.track_bits))?).div_ceil(64) as usize;
-        if rest.len() != bitmap + packed || track >= u64::from(self.tracks) {
+        if rest.len() < bitmap + packed || track >= u64::from(self.tracks) {
             return None;
         }
         let (bitmap, packed) = rest.split_at(bitmap);

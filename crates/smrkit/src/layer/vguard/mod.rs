@@ -152,7 +152,7 @@ impl Vguard {
         let beta = parameters.int_or_auto("beta").unwrap_or(cache_tracks * 2 / 3);
         // Cleaning is paced, so that a little more than alpha is cached at times.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
-        let format = Format::new(cache_tracks, entries_max, g);
+        let format = Format::new(cache_tracks, entries_max, g, drive.interference.upstream());
         let reserve = Reserve {
             cache_tracks,
             band_tracks: parameters.int("band_tracks"),

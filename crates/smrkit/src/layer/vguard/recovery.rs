@@ -31,10 +31,6 @@ impl Vguard {
                 self.free(tracks);
             }
         }
-        if disk.interference().upstream() > 0 {
-            // A torn entry may lie at the head; a second write there would wear the one before it.
-            self.log.head += self.home.reach();
-        }
         self.save(disk)
     }
 

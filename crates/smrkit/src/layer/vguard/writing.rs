@@ -87,8 +87,11 @@ impl Vguard {
         if !self.settings.in_place || self.is_worn_in_cache(track) {
             return self.relocate(disk, piece);
         }
-        let (in_the_way, newest) = self.in_the_way(disk, track, pba, piece.sectors);
-        if !in_the_way.is_empty() {
+        let newest = loop {
+            let (in_the_way, newest) = self.in_the_way(disk, track, pba, piece.sectors);
+            if in_the_way.is_empty() {
+                break newest;
+            }
             if !self.settings.moves_following || in_the_way.contains(&track) {
                 return self.relocate(disk, piece);
             }
@@ -99,7 +102,7 @@ impl Vguard {
                 self.copy(disk, other)?;
                 self.counts.relocations += 1;
             }
-        }
+        };
         if newest > self.saved.number || !self.saved.rewritten.is_empty() {
             self.save(disk)?;
         }
