@@ -372,9 +372,9 @@ fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// The sectors that a write destroys at most.
+/// The sectors that a write destroys at most, also if the power is cut after its first.
 #[inline]
 fn destroyed(disk: &Disk, pba: Pba, n: u64) -> Range<Pba> {
     let (law, g): (&Interference, _) = (disk.interference(), disk.geometry());
-    law.downstream_start(g, pba, n)..law.downstream_end(g, pba, n)
+    law.downstream_start(g, pba, 1)..law.downstream_end(g, pba, n)
 }
