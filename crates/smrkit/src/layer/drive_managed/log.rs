@@ -121,9 +121,6 @@ impl Log {
         lap * self.length.value() + (pba - self.start)
     }
 
-    pub fn contains(&self, pba: Pba) -> bool {
-        (self.start..self.start + self.length.value()).contains(&pba)
-    }
 
     pub fn next(&self) -> Link {
         self.next
