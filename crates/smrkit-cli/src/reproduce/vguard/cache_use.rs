@@ -11,6 +11,9 @@ use super::traces::AtHand;
 use super::{LAYERS, beside, stat};
 use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
 
+/// Why a copy takes more than a track of the cache.
+const TWO: &str = "home tracks as long as the cache's leave no room for the map's copy, so that one takes two";
+
 /// The most that a run took.
 struct Use {
     name: String,
@@ -74,7 +77,10 @@ fn rows(taken: &Use) -> Vec<Row> {
         return vec![beside(item("tracks in use, log against β, bands cleaned"), Value::None, ours, "", reason)];
     }
     let at_most = |what: &str, most: f64, ours: f64, tracks: u64| {
-        let reason = format!("{tracks} tracks");
+        let reason = match taken.active > taken.log && tracks == taken.active {
+            true => format!("{tracks} tracks for {} copies: {TWO}", taken.log),
+            false => format!("{tracks} tracks"),
+        };
         Row::holds(item(what), format!("at most {most}"), ours, "%", ours <= most, reason)
     };
     vec![

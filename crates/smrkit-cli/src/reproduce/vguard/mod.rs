@@ -86,8 +86,8 @@ fn open() -> Result<Vec<String>, Error> {
         "The drive-managed disk's 24.78 ms, 240 writes and 300 ms are in no text: they are read off Table 2, so that its \
          column of 324.78 is no evidence here. It is reached at 99.9 % exactly where over 24 % of the requests write."
             .into(),
-        "Seek, head switch and command overhead are not given: the drive file's are assumptions, and the tails above 10.4 \
-         ms hang on them."
+        "Seek, head switch and command overhead are not given: the drive file's are assumptions or fitted to wdev_1, and \
+         the tails above 10.4 ms hang on them."
             .into(),
         "Neither the names of Table 3's traces nor the curves of figures 2 to 6 were at hand; what the text says of them is \
          compared."
