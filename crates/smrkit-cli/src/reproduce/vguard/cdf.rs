@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn reads_and_writes_are_counted_together() {
-        let mut outcome = Outcome::default();
-        outcome.latency_histogram =
+        let latency_histogram =
             Histograms { read: vec![(5_000_000, 1), (20_000_000, 1)], write: vec![(10_000_000, 6)] };
+        let outcome = Outcome { latency_histogram, ..Outcome::default() };
         assert_eq!(cdf(&outcome), [(0.005, 0.0), (0.005, 0.125), (0.01, 0.875), (0.02, 1.0)]);
         assert_eq!(tenth(&outcome), 0.005);
     }
