@@ -52,6 +52,15 @@ impl Disk {
         self.medium.read(pba, n, buf, at)
     }
 
+    /// Reads `n` sectors, where the drive may begin anywhere in a track: a whole track takes a rotation, wherever the head
+    /// arrives.
+    pub fn read_in_any_order(&mut self, pba: Pba, n: u64, cause: Cause, buf: &mut Buf, at: u64) -> DiskResult {
+        let inside = n > 0 && pba.0 + n <= self.geometry.sectors();
+        let lasting = if inside { self.clock.in_any_order(&self.geometry, self.now, pba, n) } else { None };
+        self.access(pba, n, cause, false, lasting)?;
+        self.medium.read(pba, n, buf, at)
+    }
+
     /// Writes `n` sectors at `pba` from `buf`, sector `at` on; destroys neighbours as the shingling law says.
     #[inline]
     pub fn write(&mut self, pba: Pba, n: u64, cause: Cause, buf: &Buf, at: u64) -> DiskResult {

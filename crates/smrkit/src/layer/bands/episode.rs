@@ -50,6 +50,12 @@ impl Episode {
         self.due += entries;
     }
 
+    /// Whether more is overdue than the episode frees: the same, for a layer that can say how much is overdue now.
+    #[inline]
+    pub fn falls_short_of(&self, overdue: u64) -> bool {
+        self.running && overdue > self.frees
+    }
+
     /// Whether the next command has to wait for the episode's end.
     #[inline]
     pub fn must_end(&self) -> bool {

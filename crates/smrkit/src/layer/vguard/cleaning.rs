@@ -13,22 +13,25 @@ impl Vguard {
     /// Before a command: one phase of cleaning, or as many as keep up with what became due.
     #[inline]
     pub(super) fn clean_what_is_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if self.cleaner.is_working() || self.episode.is_running() || self.is_due() {
+        if self.cleaner.is_working() || self.episode.is_running() || self.overdue() > 0 {
             return self.clean_phases(disk);
         }
         Ok(false)
     }
 
-    /// More tracks are cached than α, or the log is longer than β, or the next command may find no room.
+    /// How many tracks too many are cached (α), or in the log (β), or for the room that is to be kept free.
     #[inline]
-    fn is_due(&self) -> bool {
-        self.log.used() > self.settings.alpha || self.log.length() > self.settings.beta || self.is_short_of_room()
+    fn overdue(&self) -> u64 {
+        let cached = self.log.used().saturating_sub(self.settings.alpha);
+        let length = self.log.length().saturating_sub(self.settings.beta);
+        let slots = (self.log.head - self.log.tail()).saturating_sub(self.settings.slots_limit);
+        cached.max(length).max(if self.log.used() > 0 { slots } else { 0 })
     }
 
     fn clean_phases(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         self.begin_episode_if_idle(disk);
         self.clean_a_phase(disk)?;
-        while self.episode.must_end() {
+        while self.episode.falls_short_of(self.overdue()) {
             self.clean_a_phase(disk)?;
         }
         Ok(true)

@@ -88,6 +88,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
 const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
 /// The least cache that `auto` gives (assumption).
 const CACHE_TRACKS_MIN: u64 = 24;
+/// One in so many cache tracks is kept free by cleaning (assumption).
+const KEPT_FREE_SHARE: u64 = 64;
 /// Slots for copies of the map, used in turn.
 const MAP_SLOTS: u64 = 2;
 
@@ -99,6 +101,8 @@ struct Settings {
     overwrite_limit: u64,
     /// Whether a write leaves the rest of its own track alone.
     in_place: bool,
+    /// Cleaning is due when the log takes more slots, so that commands rarely find no room.
+    slots_limit: u64,
     /// Valid entries that a copy of the map has room for.
     entries_max: u64,
 }
@@ -137,6 +141,7 @@ struct Counts {
     relocations: u64,
     bands_cleaned: u64,
     map_writes: u64,
+    cached_max: u64,
     slots_max: u64,
     length_max: u64,
     first_cleaning_request: Option<u64>,
@@ -170,6 +175,7 @@ impl Vguard {
                  vguard.cache_tracks"
             )));
         };
+        let kept_free = cache_tracks / KEPT_FREE_SHARE + least(&log) + 2 * (1 + home.reach()) * log.slots_max();
         let limit = parameters.int("overwrite_limit");
         let law = drive.interference.form();
         let settings = Settings {
@@ -179,6 +185,7 @@ impl Vguard {
             moves_following: parameters.word("relocate") == "following",
             overwrite_limit: if limit == 0 { u64::MAX } else { limit },
             in_place: !matches!(law, Some(Form::Blocks | Form::Distances)),
+            slots_limit: cache_tracks.saturating_sub(kept_free),
             entries_max,
         };
         let overwrites = if limit > 0 { vec![0; home.tracks() as usize] } else { Vec::new() };
@@ -334,6 +341,7 @@ impl Layer for Vguard {
         Gauges {
             cache_fill: Some(active / self.log.slots() as f64),
             others: vec![
+                ("cached_tracks", self.log.used() as f64),
                 ("cache_tracks_active", active),
                 ("log_length", length),
                 ("invalid_share", invalid),
@@ -349,6 +357,7 @@ impl Layer for Vguard {
             ("relocations", c.relocations),
             ("bands_cleaned", c.bands_cleaned),
             ("map_writes", c.map_writes),
+            ("cached_tracks_max", c.cached_max),
             ("cache_tracks_active_max", c.slots_max),
             ("log_length_max", c.length_max),
         ];
@@ -362,7 +371,8 @@ impl Layer for Vguard {
 
     fn reset_stats(&mut self) {
         self.requests = 0;
-        self.counts = Counts { slots_max: self.log.active_slots(), length_max: self.log.length(), ..Counts::default() };
+        self.counts = Counts::default();
+        self.note_fill();
     }
 }
 

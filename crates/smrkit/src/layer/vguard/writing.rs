@@ -142,7 +142,7 @@ impl Vguard {
         let sectors = spot.offset + spot.left;
         let mut buf = disk.buf(sectors);
         if n < sectors {
-            disk.read(Pba(self.place(spot).0 - spot.offset), sectors, Cause::Host, &mut buf, 0)?;
+            disk.read_in_any_order(Pba(self.place(spot).0 - spot.offset), sectors, Cause::Host, &mut buf, 0)?;
         }
         buf.put(spot.offset, piece.data, piece.at, n);
         self.append(disk, spot.track, &buf)?;
@@ -156,7 +156,7 @@ impl Vguard {
         let start = self.log.find(track).map_or(self.home.start(track), |entry| entry.pba);
         let mut buf = disk.buf(sectors);
         if sectors > 0 {
-            disk.read(start, sectors, Cause::Host, &mut buf, 0)?;
+            disk.read_in_any_order(start, sectors, Cause::Host, &mut buf, 0)?;
         }
         self.append(disk, track, &buf)
     }
@@ -169,7 +169,6 @@ impl Vguard {
             // It would overwrite the entry with which recovery begins.
             self.save(disk)?;
         }
-        let is_new = !self.log.has(track);
         self.log.push(track, position, slots);
         self.sequence += 1;
         let words = if disk.holds_data() { self.map_words(position, track) } else { Vec::new() };
@@ -178,12 +177,16 @@ impl Vguard {
         disk.write_parts(pba, Cause::Host, &[Part::Data { buf, at: 0, sectors }, copy])?;
         (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
         self.forget_overwrites(track);
-        if is_new || self.log.length() > self.settings.beta {
-            self.episode.became_due(1);
-        }
-        self.counts.slots_max = self.counts.slots_max.max(self.log.active_slots());
-        self.counts.length_max = self.counts.length_max.max(self.log.length());
+        self.note_fill();
         Ok(())
+    }
+
+    /// The most that the cache held.
+    pub(super) fn note_fill(&mut self) {
+        let (log, counts) = (&self.log, &mut self.counts);
+        counts.cached_max = counts.cached_max.max(log.used());
+        counts.slots_max = counts.slots_max.max(log.active_slots());
+        counts.length_max = counts.length_max.max(log.length());
     }
 
     /// Writes a copy of the map to the next map slot: recovery begins there.
@@ -214,14 +217,6 @@ impl Vguard {
     fn has_room(&self, tracks: u64) -> bool {
         let end = self.log.head + self.log.skip_max() + tracks * self.log.slots_max() + self.home.reach();
         end <= self.saved.tail + self.log.slots() && self.log.used() + tracks <= self.settings.entries_max
-    }
-
-    /// Whether the next command may find no room in the cache.
-    #[inline]
-    pub(super) fn is_short_of_room(&self) -> bool {
-        let tracks = 2 * (1 + self.home.reach());
-        let end = self.log.head + self.log.skip_max() + tracks * self.log.slots_max() + self.home.reach();
-        end > self.log.tail() + self.log.slots() && self.log.used() > 0
     }
 
     /// A stage that holds one of these tracks in memory is finished before they change.
