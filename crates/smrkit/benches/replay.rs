@@ -30,6 +30,7 @@ const CASES: &[(&str, &str, Requests)] = &[
     ("set-assoc", "set-assoc", Requests::CloudPhysics(Queue::Fcfs)),
     ("rmw", "rmw", Requests::CloudPhysics(Queue::Fcfs)),
     ("vguard", "vguard", Requests::CloudPhysics(Queue::Fcfs)),
+    ("drive-managed", "drive-managed", Requests::CloudPhysics(Queue::Fcfs)),
     ("sptf", "in-place", Requests::CloudPhysics(Queue::Sptf)),
     ("uniform", "set-assoc", Requests::Workload("random-write:size=4KiB,count=10000000")),
 ];

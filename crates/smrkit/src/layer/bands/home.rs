@@ -247,7 +247,13 @@ impl Home {
         if tracks.is_empty() {
             return 0;
         }
-        self.start(tracks.end - 1) + self.sectors(tracks.end - 1) - self.start(tracks.start)
+        let (strip, k) = self.strip_of_home(tracks.start);
+        let count = u64::from(tracks.end - tracks.start);
+        if self.geometry.slipped() == 0 {
+            return count * strip.sectors.value();
+        }
+        let raw = self.raw_of(strip, k);
+        self.geometry.usable(raw + count * strip.sectors.value()) - self.geometry.usable(raw)
     }
 
     /// The first LBA of a home track; the end of LBAs for the track after the last.

@@ -80,17 +80,27 @@ impl DriveManaged {
 
     fn begin_episode(&mut self) {
         let mut bands: Vec<u32> = Vec::with_capacity(Episode::BANDS);
-        for (lba, ..) in self.log.entries.iter().flat_map(|entry| self.log.valid(&self.map, entry)) {
-            let band = self.home.band_of(self.home.spot(lba).track);
-            if !bands.contains(&band) {
-                bands.push(band);
-                if bands.len() == Episode::BANDS {
-                    break;
+        let mut chosen: Vec<Range<Lba>> = Vec::with_capacity(Episode::BANDS);
+        let mut frees = 0;
+        for entry in &self.log.entries {
+            if chosen.iter().any(|own| own.contains(&entry.lba) && entry.lba + entry.sectors <= own.end) {
+                continue;
+            }
+            for (lba, ..) in self.log.valid(&self.map, entry) {
+                let band = self.home.band_of(self.home.spot(lba).track);
+                if bands.len() < Episode::BANDS && !bands.contains(&band) {
+                    let tracks = self.home.tracks_of(band);
+                    bands.push(band);
+                    chosen.push(self.home.lba(tracks.start)..self.home.lba(tracks.end));
+                    frees += self.cached(tracks).count() as u64;
                 }
             }
+            if bands.len() == Episode::BANDS {
+                break;
+            }
         }
-        self.frees = bands.iter().map(|&band| self.cached(self.home.tracks_of(band)).count() as u64).sum();
-        self.episode.begin(&bands, self.frees);
+        self.frees = frees;
+        self.episode.begin(&bands, frees);
         self.counts.episodes += 1;
     }
 
@@ -109,12 +119,13 @@ impl DriveManaged {
                 self.cleaner.begin(tracks);
             }
         }
-        let DriveManaged { cleaner, home, map, merged, sequence, .. } = self;
+        let DriveManaged { cleaner, home, map, merged, ordered, sequence, .. } = self;
         let done = cleaner.phase(disk, home, sequence, |disk, tracks, buf, at| {
-            let from = merged.len();
             let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
-            merged.extend(map.mapped(first, end - first));
-            overlay(disk, &mut merged[from..], first, buf, at)
+            ordered.clear();
+            ordered.extend(map.mapped(first, end - first));
+            merged.extend_from_slice(ordered);
+            overlay(disk, ordered, first, buf, at)
         })?;
         if self.cleaner.noted().is_some_and(|(sequence, _)| sequence == self.sequence) {
             self.noted_band = self.band_at_work();
@@ -165,19 +176,29 @@ impl DriveManaged {
 
     /// Home tracks are rewritten: what was laid over them is no longer needed in the log, unless written again meanwhile.
     fn come_home(&mut self, tracks: Range<u32>) {
-        let end = self.home.lba(tracks.end);
-        let mut merged = std::mem::take(&mut self.merged);
-        merged.retain(|&(lba, sectors, pba)| {
-            if lba >= end {
-                return true;
+        let (first, end) = (self.home.lba(tracks.start), self.home.lba(tracks.end));
+        let rest = self.merged.partition_point(|&(lba, ..)| lba < end);
+        let unchanged = self.map.mapped(first, end - first).eq(self.merged[..rest].iter().copied());
+        if unchanged && !self.bypass.is_on() {
+            self.forget(first, end - first);
+        } else {
+            for at in 0..rest {
+                self.come_home_piece(self.merged[at]);
             }
-            self.current.extend(self.map.mapped(lba, sectors).filter(|(at, _, now)| *now == pba + (*at - lba)));
-            while let Some((at, n, _)) = self.current.pop() {
+        }
+        self.merged.drain(..rest);
+    }
+
+    fn come_home_piece(&mut self, (lba, sectors, pba): Merged) {
+        let mut done = 0;
+        loop {
+            let found = self.map.mapped(lba + done, sectors - done).next();
+            let Some((at, n, now)) = found else { return };
+            if now == pba + (at - lba) {
                 self.forget(at, n);
             }
-            false
-        });
-        self.merged = merged;
+            done = at + n - lba;
+        }
     }
 }
 

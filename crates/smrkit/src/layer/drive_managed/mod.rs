@@ -70,9 +70,10 @@ struct DriveManaged {
     sequence: u64,
     /// The band of that note, unless the map copy says that it is out of date.
     noted_band: Option<u32>,
-    /// What cleaning has laid over the band at work, as far as it is not home yet; and room to compare it.
+    /// What cleaning has laid over the band at work, as far as it is not home yet, by LBA; and room to read it
+    /// in the order of the log.
     merged: Vec<Merged>,
-    current: Vec<Merged>,
+    ordered: Vec<Merged>,
     cache: WriteCache,
     bypass: Bypass,
     written: Written,

@@ -136,7 +136,7 @@ impl DriveManaged {
             sequence: 0,
             noted_band: None,
             merged: Vec::new(),
-            current: Vec::new(),
+            ordered: Vec::new(),
             cache: WriteCache::new(parameters.int("write_cache_bytes") / SECTOR_BYTES),
             bypass: Bypass::new(parameters.word("bypass"), parameters.int("bypass_bytes").div_ceil(SECTOR_BYTES)),
             written: Written::new(parameters.is_on("skip_unwritten"), home.bands()),
