@@ -90,6 +90,8 @@ fn the_paper_s_claims_hold_for_real_traces() {
     let exact = of("wdev_1: drive-managed,");
     assert_eq!(exact.len(), 5);
     assert!(exact.iter().all(|row| text(row, "verdict") == "agree"), "{exact:?}");
+    let of_wdev_1 = of("Table 2: latency percentiles of MSR traces / wdev_1: ");
+    assert!(of_wdev_1.len() == 13 && of_wdev_1.iter().all(|row| text(row, "verdict") != "differs"), "{of_wdev_1:?}");
     let cleaned: Vec<_> =
         of("bands cleaned").into_iter().filter(|row| text(row, "item").starts_with("Figure 3")).collect();
     assert!(cleaned.len() > 1 && cleaned.iter().all(|row| row["ours"] == 0), "{cleaned:?}");
