@@ -8,6 +8,7 @@ pub mod lab;
 pub mod row;
 pub mod study;
 pub mod traces;
+mod vguard;
 
 use smrkit::error::Error;
 use smrkit::stats::outcome::Outcome;
@@ -32,7 +33,7 @@ pub struct Reproduction {
 }
 
 /// Every reproduction.
-pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION, he_du::REPRODUCTION];
+pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION, vguard::REPRODUCTION, he_du::REPRODUCTION];
 
 /// How much is run.
 #[derive(Clone, Debug)]
