@@ -63,7 +63,7 @@ fn small_writes_take_24_78_ms_and_every_240th_300_more() {
 fn what_exceeds_64_kib_adds_its_transfer() {
     let outcome = workload("sequential-write:size=512KiB,count=1", &[]);
     let rotation_ms = 60_000.0 / 5980.0;
-    let expected = 24.78 + (1024.0 - 128.0) / 3516.0 * rotation_ms;
+    let expected = 24.78 + (1024.0 - 128.0) / 3576.0 * rotation_ms;
     assert!((milliseconds(outcome.latency_ns.write.max) - expected).abs() < 1e-3);
 }
 

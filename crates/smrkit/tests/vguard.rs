@@ -15,6 +15,8 @@ use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
 
 const TRACK: u64 = 3516;
+/// The first LBA on tracks of that length: the 41 home tracks before it are as long as the cache's, beside which they lie.
+const BASE: u64 = 41 * 3576;
 const ROTATION_MS: f64 = 60_000.0 / 5980.0;
 
 fn replay(source: &mut dyn Source, set: &[(&str, &str)], warmup: u64) -> Outcome {
@@ -50,13 +52,13 @@ fn near(ns: u64, ms: f64, tolerance: f64) -> bool {
 
 #[test]
 fn the_last_track_of_a_band_is_written_without_a_copy() {
-    let outcome = writes(&[(19 * TRACK, 8), (39 * TRACK + 100, 8)]);
+    let outcome = writes(&[(BASE + 19 * TRACK, 8), (BASE + 39 * TRACK + 100, 8)]);
     assert_eq!(count(&outcome, "guard_copies"), 0);
 }
 
 #[test]
 fn a_track_is_copied_once_however_often_the_one_before_is_written() {
-    let many: Vec<(u64, u32)> = (0..200).map(|i| (i % 400 * 8, 8)).collect();
+    let many: Vec<(u64, u32)> = (0..200).map(|i| (BASE + i % 400 * 8, 8)).collect();
     let outcome = writes(&many);
     assert_eq!((count(&outcome, "guard_copies"), count(&outcome, "cached_tracks_max")), (1, 1));
 }
@@ -74,7 +76,8 @@ fn a_cached_track_moves_to_the_head_when_another_lies_behind_it() {
 #[test]
 fn a_track_overwritten_too_often_beside_live_data_moves_to_the_cache() {
     let limited = |track: u64, writes: u64| {
-        let requests = (0..writes).map(|i| Request::new(Op::Write, Lba(track * TRACK + i * 64), 8)).collect::<Vec<_>>();
+        let requests =
+            (0..writes).map(|i| Request::new(Op::Write, Lba(BASE + track * TRACK + i * 64), 8)).collect::<Vec<_>>();
         count(&replay(&mut InMemory::new(requests), &[("overwrite_limit", "3")], 0), "relocations")
     };
     assert_eq!([limited(5, 3), limited(5, 4), limited(20, 9)], [0, 1, 0], "track 20 begins a band");
@@ -82,14 +85,14 @@ fn a_track_overwritten_too_often_beside_live_data_moves_to_the_cache() {
 
 #[test]
 fn a_write_that_follows_its_predecessor_waits_a_rotation() {
-    let outcome = writes(&(0..50).map(|i| (19 * TRACK + i * 16, 16)).collect::<Vec<_>>());
+    let outcome = writes(&(0..50).map(|i| (BASE + 19 * TRACK + i * 16, 16)).collect::<Vec<_>>());
     assert!(near(outcome.latency_ns.write.p50, 10.08, 0.01), "{}", outcome.latency_ns.write.p50);
 }
 
 #[test]
 fn a_copy_for_a_write_that_follows_its_predecessor_takes_three_rotations() {
     // 4 KB writes on a band's last track end where the next begins a track that needs a copy, 30.12 ms in the paper.
-    let outcome = writes(&[(19 * TRACK + 1000, 8), (20 * TRACK + 1008, 8)]);
+    let outcome = writes(&[(BASE + 19 * TRACK + 1000, 8), (BASE + 20 * TRACK + 1008, 8)]);
     assert!(near(outcome.latency_ns.write.max, 3.0 * ROTATION_MS + 8.0 / 3516.0 * ROTATION_MS, 0.01));
 }
 
@@ -124,7 +127,8 @@ fn a_real_trace_has_the_latencies_of_table_2() {
     let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();
     let outcome = replay(&mut trace, &[], 0);
     let latency = outcome.latency_ns.all;
-    assert_eq!((count(&outcome, "guard_copies"), count(&outcome, "bands_cleaned")), (6, 0));
+    assert_eq!((count(&outcome, "guard_copies"), count(&outcome, "bands_cleaned")), (4, 0));
     assert!(near(latency.p95, 10.08, 0.03) && near(latency.p99, 10.08, 0.05), "{latency:?}");
+    assert!(near(latency.p99_5, 10.38, 0.1), "{latency:?}");
     assert!(near(latency.p99_9, 38.04, 3.8) && near(latency.max, 39.25, 3.9), "{latency:?}");
 }
