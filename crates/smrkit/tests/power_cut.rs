@@ -120,6 +120,11 @@ fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
     loses_something("set-assoc");
 }
 
+#[test]
+fn s_block_loses_nothing_and_finds_requests_whole_or_not_at_all() {
+    loses_nothing("s-block", true);
+}
+
 /// The layer on a small disk of constant costs, whose writes destroy the `reach - 1` sectors after them.
 fn small(name: &str, reach: u64, set: &[(&str, &str)], requests: &[Request], write: u64) -> PowerCut {
     let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::Blocks { reach }).unwrap();

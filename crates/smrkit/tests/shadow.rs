@@ -77,8 +77,13 @@ fn set_assoc_never_loses_a_write() {
 }
 
 #[test]
+fn s_block_never_loses_a_write() {
+    survives("s-block");
+}
+
+#[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = ["rmw", "set-assoc"];
+    let tested = ["rmw", "set-assoc", "s-block"];
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
     assert_eq!(missing, tested, "add a test for each layer above");
 }

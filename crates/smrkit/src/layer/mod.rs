@@ -7,6 +7,7 @@
 mod in_place;
 pub mod parameter;
 mod rmw;
+mod s_block;
 mod set_assoc;
 
 use std::collections::BTreeMap;
@@ -137,7 +138,7 @@ pub struct LayerSpec {
 }
 
 /// Every layer.
-pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC];
+pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, s_block::SPEC];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";
