@@ -89,6 +89,8 @@ pub struct CacheBuffer {
     pub head: u64,
     /// The oldest entry not given up.
     pub tail: u64,
+    /// The position of a page at the head whose record is there already: it must not be written twice beside live sectors.
+    pub begun: Option<u64>,
     /// From tail to head.
     pub entries: VecDeque<Entry>,
     /// Sectors of entries that hold data, headers counted.
@@ -117,6 +119,7 @@ impl CacheBuffer {
             guard_pages: layout.guard_pages,
             head: 0,
             tail: 0,
+            begun: None,
             entries: VecDeque::new(),
             held: 0,
             data: 0,
@@ -214,7 +217,7 @@ impl CacheBuffer {
     #[inline]
     pub fn append_time(&mut self, disk: &mut Disk, cause: Cause, length: u64) -> DiskResult {
         self.has_room(length)?;
-        let record = u64::from(self.payload.remainder(self.head) == 0);
+        let record = u64::from(self.begins_page(self.head));
         let [(first, n), (second, rest)] = self.accesses(self.head, length);
         disk.write(first - record, n + record, cause, &Buf::NoData, 0)?;
         if rest > 0 {
@@ -222,6 +225,12 @@ impl CacheBuffer {
         }
         self.head += length;
         Ok(())
+    }
+
+    /// Whether a page's record must be written before what is appended at a position.
+    #[inline]
+    fn begins_page(&self, position: u64) -> bool {
+        self.payload.remainder(position) == 0 && self.begun != Some(position)
     }
 
     fn has_room(&self, length: u64) -> DiskResult {
@@ -237,7 +246,7 @@ impl CacheBuffer {
         let length = pieces.iter().map(Piece::sectors).sum();
         self.has_room(length)?;
         let steps = self.steps(epoch, done, pieces, length);
-        let mut pba = self.pba(self.head) - u64::from(self.payload.remainder(self.head) == 0);
+        let mut pba = self.pba(self.head) - u64::from(self.begins_page(self.head));
         for stretch in steps.split(|step| matches!(step, Step::Wrap)) {
             let parts: Vec<Part> = stretch
                 .iter()
@@ -272,7 +281,7 @@ impl CacheBuffer {
             let mut left = piece.sectors();
             while left > 0 {
                 let (page, offset) = self.payload.divide(at);
-                if offset == 0 {
+                if self.begins_page(at) {
                     if at > self.head && self.pages.remainder(page) == 0 {
                         steps.push(Step::Wrap);
                     }

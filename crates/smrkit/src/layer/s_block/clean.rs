@@ -88,6 +88,8 @@ impl SBlock {
 
     /// Algorithm V.3: merges what is cached of an S-block into it, and writes it to the head of the S-block buffer.
     fn destage(&mut self, disk: &mut Disk, section: usize, sblock: u32) -> DiskResult {
+        // A power cut may have left it to be done.
+        self.defrag_slots(disk, section, 0)?;
         let size = self.size.value();
         let number = section as u64 * self.layout.natives + u64::from(sblock);
         let first = Lba(number * size);

@@ -21,8 +21,9 @@ const RESERVE_SECTORS_MAX: u64 = 65_536;
 const RESERVE_SECTORS_MIN: u64 = 256;
 /// Slots beyond the spare ones: one for a new S-block, one for a copy, one torn by a power cut.
 const SLOTS_KEPT: u64 = 3;
-/// Where sectors must not be written again beside live ones (DPID), each power cut costs up to two slots more.
-const SLOTS_KEPT_UPSTREAM: u64 = 10;
+/// Where sectors must not be written again beside live ones (DPID), each power cut costs a slot until the tail passes it:
+/// a quarter of the slots, within these bounds, are kept for that.
+const SLOTS_KEPT_UPSTREAM: (u64, u64) = (8, 64);
 
 /// Sizes of every section, and where each begins.
 pub struct Layout {
@@ -81,7 +82,8 @@ impl Layout {
         let guard_pages = reach.div_ceil(page_sectors);
         let pages = (limit + reserve).div_ceil(page_sectors - 1) + guard_pages + 2;
         let guard_slots = reach.div_ceil(stride);
-        let kept = if drive.interference.upstream() > 0 { SLOTS_KEPT_UPSTREAM } else { SLOTS_KEPT };
+        let quarter = (raw / sections / stride / 4).clamp(SLOTS_KEPT_UPSTREAM.0, SLOTS_KEPT_UPSTREAM.1);
+        let kept = SLOTS_KEPT + if drive.interference.upstream() > 0 { quarter } else { 0 };
         let mut layout = Layout {
             sblock_sectors,
             natives: 0,

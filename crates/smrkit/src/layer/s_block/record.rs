@@ -33,9 +33,10 @@ pub struct Header {
     pub done: u64,
     /// The number of this write: the host's writes and S-blocks are numbered through. A copy keeps its number.
     pub number: u64,
-    /// Of an entry the first LBA, of a slot the S-block (in its section), of a page the offset of its first header.
+    /// Of an entry the first LBA, of a slot the S-block (in its section), of a page the offset of its first header, of a
+    /// note the first position that is void.
     pub what: u64,
-    /// Sectors of data; of a void note the last number that it voids.
+    /// Of an entry its sectors, of a slot the first position that is void before it.
     pub extent: u64,
     /// Which part of a request, from 0, and how many parts there are.
     pub part: (u64, u64),

@@ -67,22 +67,20 @@ fn restore_slots(
     (slots.head, slots.tail) = (walk.head, walk.tail);
     let found = |item: &&Item| item.header.kind == Kind::Slot;
     let last = walk.items.last().map(|item| item.header);
-    // Torn, or void and not yet noted so.
-    let is_last = |header: &Header| last.is_some_and(|last| last.position == header.position);
-    let bad = |item: &&Item| if item.whole { is_void(&item.header) } else { is_last(&item.header) };
-    let first_bad = walk.items.iter().filter(found).find(bad).map(|item| item.header.position);
-    let noted = last.filter(|header| header.kind == Kind::Void);
     let again = disk.interference().upstream() == 0;
-    if let (true, Some(note)) = (again, noted) {
-        slots.head = note.position;
+    let torn = walk.items.last().filter(found).filter(|item| !item.whole).map(|item| item.header.position);
+    let dropped = walk.items.iter().filter(found).find(|item| item.whole && is_void(&item.header));
+    let dropped = dropped.map(|item| item.header.position);
+    // Where sectors may be written twice, what is of no use is overwritten; else the next header tells of it.
+    let bad = dropped.or(torn).or(last.filter(|header| header.kind == Kind::Void).map(|header| header.position));
+    if let (true, Some(position)) = (again, bad) {
+        slots.head = position;
     }
-    if let Some(position) = first_bad {
-        if again {
-            slots.head = position;
-        }
-        let note = Header { epoch, done, ..Header::new(Kind::Void, 0, position, 0) };
-        slots.write_void(disk, &note)?;
+    slots.void_from = torn.filter(|_| !again);
+    if let Some(position) = dropped {
+        slots.write_void(disk, &Header { epoch, done, ..Header::new(Kind::Void, 0, position, 0) })?;
         slots.head += u64::from(!again);
+        slots.void_from = None;
     }
     let mut newest = vec![None; slots.slot_of.len()];
     for item in walk.items.iter().filter(|item| found(item) && item.whole && !is_void(&item.header)) {
@@ -128,6 +126,7 @@ fn restore_cache(
     let (epoch, done) = (layer.epoch, walk.done);
     let cache = &mut layer.caches[section];
     (cache.head, cache.tail) = (head, walk.tail);
+    cache.begun = walk.begun.filter(|&begun| !again && begun == head);
     let mut at = cache.tail;
     for (i, item) in items.iter().enumerate() {
         let end = items.get(i + 1).map_or(head, |next| next.header.position);

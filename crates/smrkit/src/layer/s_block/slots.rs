@@ -26,6 +26,8 @@ pub struct SlotBuffer {
     pub head: u64,
     /// The oldest slot not given up.
     pub tail: u64,
+    /// From where on to the head a power cut has left nothing of use; the next header says so.
+    pub void_from: Option<u64>,
     /// The S-block (in its section) whose newest copy is in a slot, or `NONE`.
     pub owner: Vec<u32>,
     /// The slot of each S-block.
@@ -48,6 +50,7 @@ impl SlotBuffer {
             limit: layout.natives + layout.spares,
             head: layout.natives,
             tail: 0,
+            void_from: None,
             owner,
             slot_of: (0..natives).collect(),
             cached: Bits::new(layout.slots),
@@ -100,13 +103,15 @@ impl SlotBuffer {
         let slot = self.slots.remainder(self.head);
         let pba = self.pba(slot);
         if disk.holds_data() {
-            let words = Header { position: self.head, tail: self.tail, ..*header }.words();
+            let (position, extent) = (self.head, self.void_from.unwrap_or(self.head));
+            let words = Header { position, tail: self.tail, extent, ..*header }.words();
             let data = Part::Data { buf: data, at, sectors: self.stride - 1 };
             disk.write_parts(pba, cause, &[Part::Record { words: &words, sectors: 1 }, data])?;
         } else {
             disk.write(pba, self.stride, cause, data, at)?;
         }
         self.head += 1;
+        self.void_from = None;
         self.settle(header.what as u32, slot as u32);
         Ok(())
     }
@@ -158,7 +163,7 @@ impl SlotBuffer {
             let header = words.and_then(|words| Header::parse(&words)).filter(|header| header.kind == Kind::Slot);
             let header = header.unwrap_or(Header {
                 digest: buf.digest(1, self.stride - 1),
-                ..Header::new(Kind::Slot, 0, u64::from(sblock), self.stride - 1)
+                ..Header::new(Kind::Slot, 0, u64::from(sblock), 0)
             });
             self.write(disk, Cause::Clean, &Header { epoch, done, ..header }, buf, 1)?;
         }

@@ -33,14 +33,16 @@ pub struct Walk {
     pub tail: u64,
     /// Where the last thing written ends, as far as is known.
     pub head: u64,
-    /// Of every header.
+    /// A page that was begun and holds nothing yet.
+    pub begun: Option<u64>,
+    /// The latest of all headers.
     pub epoch: u64,
     pub done: u64,
 }
 
 impl Walk {
     fn new(head: u64) -> Walk {
-        Walk { items: Vec::new(), tail: 0, head, epoch: 0, done: 0 }
+        Walk { items: Vec::new(), tail: 0, head, begun: None, epoch: 0, done: 0 }
     }
 
     /// Whether a header may follow what was found so far; if so it is taken note of.
@@ -59,13 +61,7 @@ impl Walk {
         if let Some(last) = self.items.last_mut() {
             last.whole &= last.end() <= self.head;
         }
-        let voids: Vec<(u64, u64)> = self
-            .items
-            .iter()
-            .map(|i| &i.header)
-            .filter(|h| h.kind == Kind::Void)
-            .map(|h| (h.what, h.position))
-            .collect();
+        let voids: Vec<(u64, u64)> = self.items.iter().filter_map(|item| voided(&item.header)).collect();
         for item in &mut self.items {
             let position = item.header.position;
             item.whole &= item.header.kind != Kind::Void;
@@ -73,6 +69,15 @@ impl Walk {
         }
         self.items.retain(|item| item.header.position >= self.tail);
         self
+    }
+}
+
+/// The positions that a header says are void.
+fn voided(header: &Header) -> Option<(u64, u64)> {
+    match header.kind {
+        Kind::Void => Some((header.what, header.position)),
+        Kind::Slot => Some((header.extent, header.position)),
+        Kind::Page | Kind::Entry => None,
     }
 }
 
@@ -123,6 +128,7 @@ fn walk_page(disk: &mut Disk, cache: &CacheBuffer, anchor: &Header, buf: &Buf, w
     }
     // An entry that goes on where no page was begun is torn; the next page is untouched.
     walk.head = at.min(end);
+    walk.begun = Some(start).filter(|&start| start == at);
     Ok(())
 }
 
