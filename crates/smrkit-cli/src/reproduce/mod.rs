@@ -3,6 +3,7 @@
 //! To add a paper, write its items in a folder of its own and add a line to [`REPRODUCTIONS`].
 
 mod cassuto_cache;
+mod cassuto_sblocks;
 pub mod lab;
 pub mod row;
 pub mod study;
@@ -31,7 +32,7 @@ pub struct Reproduction {
 }
 
 /// Every reproduction.
-pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION];
+pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION, cassuto_sblocks::REPRODUCTION];
 
 /// How much is run.
 #[derive(Clone, Debug)]
