@@ -29,6 +29,7 @@ const CASES: &[(&str, &str, Requests)] = &[
     ("in-place", "in-place", Requests::CloudPhysics(Queue::Fcfs)),
     ("set-assoc", "set-assoc", Requests::CloudPhysics(Queue::Fcfs)),
     ("rmw", "rmw", Requests::CloudPhysics(Queue::Fcfs)),
+    ("s-block", "s-block", Requests::CloudPhysics(Queue::Fcfs)),
     ("sptf", "in-place", Requests::CloudPhysics(Queue::Sptf)),
     ("uniform", "set-assoc", Requests::Workload("random-write:size=4KiB,count=10000000")),
 ];

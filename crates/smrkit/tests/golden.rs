@@ -23,9 +23,17 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
     let has = |key: &str| spec.parameters.iter().any(|parameter| parameter.key == key);
     let mut small = Vec::new();
     let sizes = [("region_sectors", "256"), ("cache_percent", "10"), ("band_tracks", "8"), ("cache_tracks", "16")];
-    small.extend(sizes.into_iter().filter(|(key, _)| has(key)));
+    let sizes = sizes.into_iter().chain([("sblock_sectors", "64"), ("spare_percent", "5")]);
+    small.extend(sizes.filter(|(key, _)| has(key)));
     let more: &[(&str, &[(&str, &str)])] = match spec.name {
         "rmw" => &[("tail", &[("portion", "tail")]), ("hold", &[("hold", "2")])],
+        "s-block" => &[
+            ("largest", &[("policy", "largest")]),
+            ("cache-tail", &[("policy", "cache-tail"), ("sections", "2"), ("cache_percent", "15")]),
+            ("weighted", &[("policy", "weighted"), ("bypass", "off")]),
+            ("literal", &[("rule", "literal"), ("copy", "entries")]),
+            ("ahead", &[("destage_at_once", "3"), ("destage_ahead_percent", "10"), ("reclaim_ahead_percent", "10")]),
+        ],
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
         _ => &[],
     };
