@@ -30,6 +30,8 @@ const CASES: &[(&str, &str, Requests)] = &[
     ("set-assoc", "set-assoc", Requests::CloudPhysics(Queue::Fcfs)),
     ("rmw", "rmw", Requests::CloudPhysics(Queue::Fcfs)),
     ("s-block", "s-block", Requests::CloudPhysics(Queue::Fcfs)),
+    ("track-map", "track-map", Requests::CloudPhysics(Queue::Fcfs)),
+    ("track-map-1234", "track-map", Requests::CloudPhysics(Queue::Fcfs)),
     ("sptf", "in-place", Requests::CloudPhysics(Queue::Sptf)),
     ("uniform", "set-assoc", Requests::Workload("random-write:size=4KiB,count=10000000")),
 ];
@@ -75,7 +77,12 @@ fn main() {
 
 fn run(case: &str, layer: &str, settings: Settings, requests: Arc<[Request]>) {
     let drive = Drive::load(DRIVE).expect("the drive comes with smrkit");
-    let run = Run { drive: &drive, layer: layer::find(layer).expect("a layer"), parameters: defaults(layer), settings };
+    let run = Run {
+        drive: &drive,
+        layer: layer::find(layer).expect("a layer"),
+        parameters: parameters(case, layer),
+        settings,
+    };
     let count = requests.len();
     let mut source = InMemory::new(requests);
     let before = cpu_seconds();
@@ -87,8 +94,18 @@ fn run(case: &str, layer: &str, settings: Settings, requests: Arc<[Request]>) {
 }
 
 fn defaults(layer: &str) -> Parameters {
+    parameters("", layer)
+}
+
+/// The defaults, save where the case is named after something else.
+fn parameters(case: &str, layer: &str) -> Parameters {
     let spec = layer::find(layer).expect("a layer");
-    Parameters::resolve(spec.name, spec.parameters, &[]).expect("defaults within their ranges")
+    let set = match case {
+        // Tracks in order: most updates rewrite others.
+        "track-map-1234" => vec![("scheme".into(), "1234".into())],
+        _ => Vec::new(),
+    };
+    Parameters::resolve(spec.name, spec.parameters, &set).expect("values within their ranges")
 }
 
 fn generated(layer: &str, text: &str) -> Arc<[Request]> {

@@ -35,6 +35,7 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
             ("ahead", &[("destage_at_once", "3"), ("destage_ahead_percent", "10"), ("reclaim_ahead_percent", "10")]),
         ],
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
+        "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)"), ("head", "4")])],
         _ => &[],
     };
     let mut cases = vec![(spec.name.to_string(), small.clone())];

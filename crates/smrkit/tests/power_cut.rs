@@ -116,6 +116,11 @@ fn rmw_loses_what_it_was_rewriting() {
 }
 
 #[test]
+fn track_map_loses_what_it_was_rewriting() {
+    loses_something("track-map");
+}
+
+#[test]
 fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
     loses_something("set-assoc");
 }
@@ -151,4 +156,13 @@ fn a_cut_rewrite_of_a_region_loses_what_its_last_sector_destroyed() {
     let [(first, 29)] = cut.lost[..] else { panic!("{cut:?}") };
     assert!(first > 8, "{cut:?}");
     assert_eq!((cut.lost_sectors, cut.destroyed_sectors), (29, 29));
+}
+
+#[test]
+fn a_cut_rewrite_of_tracks_loses_what_its_last_sector_destroyed() {
+    let requests = common::writes(&[(0, 100), (40, 8)]);
+    let cut = small("track-map", 30, &[("scheme", "1234"), ("random_tracks", "0")], &requests, 2);
+    let [(first, sectors)] = cut.lost[..] else { panic!("{cut:?}") };
+    assert!(first > 40 && sectors == 29.min(100 - first), "{cut:?}");
+    assert_eq!((cut.lost_sectors, cut.destroyed_sectors), (sectors, sectors));
 }

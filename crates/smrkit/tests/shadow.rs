@@ -82,8 +82,13 @@ fn s_block_never_loses_a_write() {
 }
 
 #[test]
+fn track_map_never_loses_a_write() {
+    survives("track-map");
+}
+
+#[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = ["rmw", "set-assoc", "s-block"];
+    let tested = ["rmw", "set-assoc", "s-block", "track-map"];
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
     assert_eq!(missing, tested, "add a test for each layer above");
 }

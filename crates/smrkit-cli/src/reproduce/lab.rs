@@ -8,7 +8,7 @@ use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Prefill, Settings};
 use smrkit::error::Error;
 use smrkit::layer::{self, Parameters};
-use smrkit::request::Source;
+use smrkit::request::{InMemory, Request, Source};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::Nanos;
@@ -77,6 +77,12 @@ impl Plan {
         self
     }
 
+    /// Requests held in memory on `layer`.
+    pub fn replay(drive: &Drive, layer: &'static str, requests: Arc<[Request]>, seed: u64) -> Plan {
+        let make = move |_, _| -> Result<Box<dyn Source>, Error> { Ok(Box::new(InMemory::new(requests.clone()))) };
+        Plan::new(drive, layer, Requests::Made(Box::new(make)), seed)
+    }
+
     /// The state before.
     pub fn prefill(mut self, prefill: Prefill) -> Plan {
         self.settings.prefill = prefill;
@@ -96,7 +102,8 @@ impl Plan {
         self
     }
 
-    fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+    /// Makes the run alone.
+    pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         let spec = layer::find(self.layer)?;
         let parameters = Parameters::resolve(self.layer, spec.parameters, &self.set)?;
         let run = Run { drive: &self.drive, layer: spec, parameters, settings: self.settings };

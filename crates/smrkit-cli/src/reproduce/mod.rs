@@ -4,6 +4,7 @@
 
 mod cassuto_cache;
 mod cassuto_sblocks;
+mod he_du;
 pub mod lab;
 pub mod row;
 pub mod study;
@@ -32,7 +33,8 @@ pub struct Reproduction {
 }
 
 /// Every reproduction.
-pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION, cassuto_sblocks::REPRODUCTION];
+pub const REPRODUCTIONS: &[Reproduction] =
+    &[cassuto_cache::REPRODUCTION, cassuto_sblocks::REPRODUCTION, he_du::REPRODUCTION];
 
 /// How much is run.
 #[derive(Clone, Debug)]

@@ -85,6 +85,18 @@ impl Zone {
         }
     }
 
+    /// Whether a track, none before the zone's first, is one of its own.
+    #[inline]
+    pub(crate) fn holds(&self, track: Track) -> bool {
+        track - self.first_track < self.tracks
+    }
+
+    /// The raw sector at which one of its tracks begins.
+    #[inline]
+    pub(crate) fn raw_start(&self, track: Track) -> u64 {
+        self.raw_first + (track - self.first_track) * self.track_sectors
+    }
+
     /// The angle that one sector takes.
     #[inline]
     pub fn sector_turn(&self) -> Turn {
@@ -305,8 +317,7 @@ impl Geometry {
 
     /// The raw sector at which a track begins.
     pub(crate) fn raw_track_start(&self, track: Track) -> u64 {
-        let zone = self.zone_of_track(track);
-        zone.raw_first + (track - zone.first_track) * zone.track_sectors
+        self.zone_of_track(track).raw_start(track)
     }
 
     /// The index of the recording zone of a raw sector.

@@ -2,7 +2,7 @@
 //!
 //! The guard keeps a write in one region from reaching the next; what it costs is counted here, and nowhere else.
 
-use super::{Divisor, Geometry, Pieces};
+use super::{Divisor, Geometry, Pieces, Zone};
 use crate::error::Error;
 use crate::units::{Lba, Pba, Track};
 
@@ -163,7 +163,7 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
     let mut strips = Vec::new();
     let mut first_region = 0;
     let (low, high) = (g.raw(from), if to.0 == 0 { 0 } else { g.raw(to - 1) + 1 });
-    let margin = most_defects_within(g, region);
+    let margin = g.most_defects_within(region);
     for zone in g.zones() {
         let raw = Geometry::raw_of_zone(zone);
         let length = zone.track_sectors;
@@ -188,25 +188,41 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
     strips
 }
 
-/// The most defects that a stretch with `region` usable sectors can hold: room that each region must have to spare.
-fn most_defects_within(g: &Geometry, region: u64) -> u64 {
-    // Defects with no more than `region` usable sectors between them; stored as `defect − rank`, which counts those.
-    let slips = g.slips();
-    let mut first = 0;
-    let mut most = 0;
-    for (i, &s) in slips.iter().enumerate() {
-        while s - slips[first] > region {
-            first += 1;
-        }
-        most = most.max(i - first + 1);
-    }
-    most as u64
-}
-
 impl Geometry {
     /// Defects, each less the number before it.
     fn slips(&self) -> &[u64] {
         &self.slips
+    }
+
+    /// The most defects that a stretch with `sectors` usable sectors can hold: room that it must have to spare.
+    pub(crate) fn most_defects_within(&self, sectors: u64) -> u64 {
+        // Defects with no more than `sectors` usable sectors between them; stored as `defect − rank`, which counts those.
+        let slips = self.slips();
+        let mut first = 0;
+        let mut most = 0;
+        for (i, &s) in slips.iter().enumerate() {
+            while s - slips[first] > sectors {
+                first += 1;
+            }
+            most = most.max(i - first + 1);
+        }
+        most as u64
+    }
+
+    /// The most defects that any one track of a recording zone has.
+    pub(crate) fn most_defects_on_a_track(&self, zone: &Zone) -> u64 {
+        let before = (zone.raw_first - zone.first_pba.0) as usize;
+        let (mut most, mut count, mut last) = (0, 0, u64::MAX);
+        for (rank, &slip) in self.slips.iter().enumerate().skip(before) {
+            let raw = slip + rank as u64;
+            if raw >= zone.raw_end {
+                break;
+            }
+            let track = zone.divisor.quotient(raw - zone.raw_first);
+            count = if track == last { count + 1 } else { 1 };
+            (last, most) = (track, most.max(count));
+        }
+        most
     }
 
     /// The pieces of an extent by runs of `tracks` tracks counted from each recording zone's first track (bands):

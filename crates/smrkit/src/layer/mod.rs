@@ -9,6 +9,7 @@ pub mod parameter;
 mod rmw;
 mod s_block;
 mod set_assoc;
+pub mod track_map;
 
 use std::collections::BTreeMap;
 
@@ -138,7 +139,7 @@ pub struct LayerSpec {
 }
 
 /// Every layer.
-pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, s_block::SPEC];
+pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, s_block::SPEC, track_map::SPEC];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";

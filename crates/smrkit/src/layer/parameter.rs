@@ -44,8 +44,12 @@ pub enum Kind {
     Bytes(u64, u64),
     /// A percentage within bounds.
     Percent(f64, f64),
+    /// A whole number within bounds, or this word.
+    CountOr(&'static str, u64, u64),
     /// One of these words.
     Word(&'static [&'static str]),
+    /// A text that the layer itself understands; what it is, in words.
+    Text(&'static str),
     /// `on` or `off`.
     Switch,
 }
@@ -72,7 +76,10 @@ impl Kind {
             Kind::Bytes(min, u64::MAX) => format!("a size from {min} bytes"),
             Kind::Bytes(min, max) => format!("a size from {min} to {max} bytes"),
             Kind::Percent(min, max) => format!("a percentage from {min} to {max}"),
+            Kind::CountOr(word, min, u64::MAX) => format!("{word}, or a whole number from {min}"),
+            Kind::CountOr(word, min, max) => format!("{word}, or a whole number from {min} to {max}"),
             Kind::Word(words) => format!("one of {}", words.join(", ")),
+            Kind::Text(what) => (*what).into(),
             Kind::Switch => "on or off".into(),
         }
     }
@@ -86,7 +93,10 @@ impl Kind {
                 let value: f64 = text.trim_end_matches('%').parse().ok()?;
                 (min <= value && value <= max).then_some(Scalar::Float(value))
             }
+            Kind::CountOr(word, ..) if text == word => Some(Scalar::Text(word.into())),
+            Kind::CountOr(_, min, max) => within(text.replace('_', "").parse().ok()?, min, max),
             Kind::Word(words) => words.contains(&text).then(|| Scalar::Text(text.into())),
+            Kind::Text(_) => Some(Scalar::Text(text.into())),
             Kind::Switch => match text {
                 "on" | "true" | "yes" | "1" => Some(Scalar::Bool(true)),
                 "off" | "false" | "no" | "0" => Some(Scalar::Bool(false)),
@@ -141,6 +151,15 @@ impl Parameters {
         }
     }
 
+    /// A whole number; `None` where the word stands in its place.
+    pub fn count(&self, key: &str) -> Option<u64> {
+        match self.0.get(key) {
+            Some(Scalar::Int(value)) => Some(*value),
+            Some(Scalar::Text(_)) => None,
+            other => unreachable!("parameter {key} is {other:?}, neither a whole number nor a word"),
+        }
+    }
+
     /// A percentage.
     pub fn percent(&self, key: &str) -> f64 {
         match self.0.get(key) {
@@ -173,6 +192,7 @@ mod tests {
     const KNOWN: &[Parameter] = &[
         Parameter { key: "region_sectors", kind: Kind::Count(1, 100), default: "50", summary: "" },
         Parameter { key: "portion", kind: Kind::Word(&["tail", "region"]), default: "tail", summary: "" },
+        Parameter { key: "head", kind: Kind::CountOr("auto", 1, 9), default: "auto", summary: "" },
     ];
 
     fn resolve(key: &str, value: &str) -> Result<Parameters, Error> {
@@ -186,10 +206,18 @@ mod tests {
     }
 
     #[test]
+    fn a_word_may_stand_in_place_of_a_number() {
+        let count = |value| resolve("head", value).unwrap().count("head");
+        assert_eq!([count("auto"), count("3")], [None, Some(3)]);
+        let message = resolve("head", "none").unwrap_err().to_string();
+        assert_eq!(message, "rmw.head=none: expected auto, or a whole number from 1 to 9");
+    }
+
+    #[test]
     fn errors_name_what_is_expected() {
         let message = |key, value| resolve(key, value).unwrap_err().to_string();
         assert_eq!(message("region_sectors", "0"), "rmw.region_sectors=0: expected a whole number from 1 to 100");
         assert_eq!(message("portion", "x"), "rmw.portion=x: expected one of tail, region");
-        assert_eq!(message("size", "1"), "layer rmw has no parameter 'size': it takes region_sectors, portion");
+        assert_eq!(message("size", "1"), "layer rmw has no parameter 'size': it takes region_sectors, portion, head");
     }
 }

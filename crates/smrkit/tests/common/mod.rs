@@ -94,6 +94,20 @@ impl Disks {
         Geometry::new(&shapes, turn(random.random_range(0.0..0.3)), defects).unwrap()
     }
 
+    /// A random order of one to eight tracks, some of them in R(…).
+    fn scheme(&mut self) -> String {
+        let tracks = self.random.random_range(1..9usize);
+        let mut order: Vec<usize> = (1..=tracks).collect();
+        for i in 1..tracks {
+            order.swap(i, self.random.random_range(0..=i));
+        }
+        let one = |track: &usize| match self.random.random_bool(0.3) {
+            true => format!("R({track})"),
+            false => track.to_string(),
+        };
+        order.iter().map(one).collect()
+    }
+
     /// Random parameters, small enough for these drives.
     pub fn parameters(&mut self, spec: &LayerSpec) -> Parameters {
         let mut settings = Vec::new();
@@ -111,6 +125,13 @@ impl Disks {
                 }
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),
+                ("scheme", _) => self.scheme(),
+                ("tracks", _) => "auto".into(),
+                ("head", _) => ["auto", "auto", "auto", "48"][self.random.random_range(0..4)].into(),
+                ("track_sectors", _) => ["auto", "auto", "5"][self.random.random_range(0..3)].into(),
+                ("fill_percent", _) => self.random.random_range(10..101).to_string(),
+                ("random_tracks", _) => ["auto", "3"][self.random.random_range(0..2)].into(),
+                ("overwrite_limit", _) => ["unlimited", "1", "3"][self.random.random_range(0..3)].into(),
                 (_, Kind::Word(words)) => words[self.random.random_range(0..words.len())].to_string(),
                 (_, Kind::Switch) => ["on", "off"][self.random.random_range(0..2)].to_string(),
                 (key, _) => panic!("say here how to choose {key} at random"),

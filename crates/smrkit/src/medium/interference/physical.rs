@@ -2,6 +2,8 @@
 //!
 //! Cassuto 2010, definition 1. Sector angles, skew included, come from the geometry, as they do for the clock.
 
+use smallvec::SmallVec;
+
 use crate::error::Error;
 use crate::geometry::{Edge, Geometry, Turn, Zone};
 use crate::units::{Pba, Track};
@@ -19,6 +21,9 @@ pub struct Profile {
     /// How far damage on neighbours reaches before the first angle written.
     pub ccw: Turn,
 }
+
+/// Raw sectors damaged on one track, as (first, end); narrow heads need no heap.
+type Runs = SmallVec<[(u64, u64); 4]>;
 
 /// Wider heads than this are taken for a mistake.
 pub const WIDTH_MAX: u64 = 1024;
@@ -63,7 +68,7 @@ impl Profile {
         let end = pba + n;
         let (first, last) = (g.track_of(pba), g.track_of(end - 1));
         let width = self.width();
-        let mut runs: Vec<(u64, u64)> = Vec::new();
+        let mut runs = Runs::new();
         for track in last.0..last.0.saturating_add(width).min(g.tracks()) {
             let track = Track(track);
             runs.clear();
@@ -81,14 +86,15 @@ impl Profile {
     }
 
     /// Adds the raw sectors of `track` that are damaged by what `extent` writes on the track `writer` before it.
-    fn damage(&self, g: &Geometry, extent: (Pba, Pba), writer: Track, track: Track, runs: &mut Vec<(u64, u64)>) {
-        let (from, to) = (g.zone_of_track(writer), g.zone_of_track(track));
+    fn damage(&self, g: &Geometry, extent: (Pba, Pba), writer: Track, track: Track, runs: &mut Runs) {
+        let from = g.zone_of_track(writer);
+        let to = if from.holds(track) { from } else { g.zone_of_track(track) };
         if !neighbours(g, from, to, writer, track, self.width()) {
             return;
         }
-        let base = g.raw_track_start(track);
+        let base = to.raw_start(track);
         let all = (base, base + to.track_sectors);
-        let origin = g.raw_track_start(writer);
+        let origin = from.raw_start(writer);
         let start = g.raw(extent.0).max(origin) - origin;
         let stop = (g.raw(extent.1 - 1) + 1).min(origin + from.track_sectors) - origin;
         let written = u128::from(stop - start) * u128::from(from.sector_turn());
@@ -129,7 +135,7 @@ fn neighbours(g: &Geometry, from: &Zone, to: &Zone, writer: Track, track: Track,
 }
 
 /// Sorts runs and joins those that touch.
-fn joined(runs: &mut Vec<(u64, u64)>) -> impl Iterator<Item = (u64, u64)> + '_ {
+fn joined(runs: &mut Runs) -> impl Iterator<Item = (u64, u64)> + '_ {
     runs.sort_unstable();
     runs.dedup_by(|next, kept| {
         let touches = next.0 <= kept.1;

@@ -1,0 +1,78 @@
+//! `smrkit reproduce he-du --quick`, without real traces: what follows from the schemes alone is exact.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The rows, and the folder with the page and the figures.
+fn quick(arguments: &[&str]) -> (Value, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    std::fs::create_dir(path("traces")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_smrkit"))
+        .args(["reproduce", "he-du", "--quick", "--json", "-", "--report", &path("report.html")])
+        .args(["--figures", &path("figures"), "--traces", &path("traces")])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (serde_json::from_slice(&output.stdout).unwrap(), folder)
+}
+
+fn rows(result: &Value) -> &[Value] {
+    result["rows"].as_array().unwrap()
+}
+
+fn text<'a>(row: &'a Value, key: &str) -> &'a str {
+    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row}"))
+}
+
+#[test]
+fn what_follows_from_the_schemes_agrees_exactly() {
+    let (result, _folder) = quick(&[]);
+    let of = |part: &str| rows(&result).iter().filter(|row| text(row, "item").contains(part)).collect::<Vec<_>>();
+    let agree = |part: &str, count: usize| {
+        let found = of(part);
+        assert_eq!(found.len(), count, "{part}");
+        found.iter().for_each(|row| assert_eq!(text(row, "verdict"), "agree", "{row}"));
+    };
+    agree("Equations 1 and 2", 8);
+    agree("Figure 2: updates against the fill / WAR of", 16);
+    agree("requests for first writes", 4);
+    for part in ["75 % full", "whole run", "last quarter"] {
+        agree(&format!("SYN: WAR by scheme, {part}"), 1);
+    }
+    assert_eq!(text(of("SYN: WAR by scheme, 100 % full")[0], "verdict"), "differs", "the paper's own contradiction");
+    assert_eq!(text(of("SYN: WAR by scheme, whole run")[0], "ours"), "1.00 1.50 1.50 1.50");
+    assert_eq!(text(of("SYN: WAR by scheme, last quarter")[0], "ours"), "1.00 3.00 3.00 3.00");
+    agree("1234, 75 % full", 2);
+    agree("1234, 100 % full", 2);
+}
+
+#[test]
+fn every_row_has_its_reason_and_every_figure_is_drawn() {
+    let (result, folder) = quick(&[]);
+    for row in rows(&result) {
+        assert!(!text(row, "reason").is_empty() && row["unit"].is_string() && !row["ours"].is_null(), "{row}");
+        assert_eq!(row["paper"].is_null(), text(row, "verdict") == "not-comparable", "{row}");
+        assert_eq!(row["by_construction"], false, "{row}");
+    }
+    let items: BTreeSet<&str> = rows(&result).iter().map(|row| text(row, "item")).collect();
+    assert_eq!(items.len(), rows(&result).len(), "an item is the only one of its name");
+    for figure in ["equations", "figure-2", "figure-3"] {
+        let path = folder.path().join(format!("figures/he-du-{figure}.svg"));
+        assert!(std::fs::read_to_string(&path).unwrap().contains("polyline"), "{path:?}");
+    }
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    for said in ["web_0 (not at hand): generated", "R(1234)", "is not named", "70 runs"] {
+        assert!(page.contains(said), "the page lacks {said}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_rows() {
+    let rows_of = |seed: &str| rows(&quick(&["--seed", seed]).0).to_vec();
+    assert_eq!(rows_of("3"), rows_of("3"));
+    assert_ne!(rows_of("3"), rows_of("4"));
+}

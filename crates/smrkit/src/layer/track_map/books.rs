@@ -1,0 +1,109 @@
+//! What the layer knows of each track: how far it is in use, and how often it was written over.
+
+use crate::error::DiskResult;
+use crate::layer::inconsistent;
+
+/// Counts a track for each band and track, the bands one after another.
+pub struct Books {
+    /// Sectors from the track's start to the end of the highest one that the host owns; 0 for an empty track.
+    used: Vec<u32>,
+    in_use: u64,
+    wear: Option<Wear>,
+}
+
+/// Kept only where overwriting has a limit.
+struct Wear {
+    /// Sectors from the track's start to the end of the highest one ever written.
+    written: Vec<u32>,
+    /// No sector of the track was written more often since any one within reach upstream was.
+    writes: Vec<u32>,
+}
+
+impl Books {
+    /// For so many tracks, all empty.
+    pub fn new(tracks: u64, limited: bool) -> Books {
+        let zeros = || vec![0; tracks as usize];
+        let wear = limited.then(|| Wear { written: zeros(), writes: zeros() });
+        Books { used: zeros(), in_use: 0, wear }
+    }
+
+    /// How far a track is in use.
+    #[inline]
+    pub fn used(&self, track: usize) -> u64 {
+        u64::from(self.used[track])
+    }
+
+    /// Tracks in use.
+    pub fn in_use(&self) -> u64 {
+        self.in_use
+    }
+
+    /// The host wrote a track up to sector `end`.
+    #[inline]
+    pub fn write(&mut self, track: usize, end: u64) {
+        let used = &mut self.used[track];
+        self.in_use += u64::from(*used == 0);
+        *used = (*used).max(end as u32);
+    }
+
+    /// The host gave up the sectors `first..end` of a track: nothing is in use from `first` on if `end` was the highest.
+    pub fn discard(&mut self, track: usize, first: u64, end: u64) {
+        let used = &mut self.used[track];
+        if u64::from(*used) <= end && first < u64::from(*used) {
+            *used = first as u32;
+            self.in_use -= u64::from(first == 0);
+        }
+    }
+
+    /// Nothing is known of a track but that the host may own it up to sector `end`.
+    pub fn forget(&mut self, track: usize, end: u64) {
+        self.write(track, end);
+        if let Some(wear) = &mut self.wear {
+            wear.written[track] = wear.written[track].max(end as u32);
+            wear.writes[track] = u32::MAX;
+        }
+    }
+
+    /// Whether a write from sector `first` of a track on goes over sectors written so often that what lies upstream would
+    /// not survive it.
+    #[inline]
+    pub fn worn(&self, track: usize, first: u64, limit: u32) -> bool {
+        let worn = |wear: &Wear| first < u64::from(wear.written[track]) && wear.writes[track] >= limit;
+        self.wear.as_ref().is_some_and(worn)
+    }
+
+    /// Sectors `first..end` of a track were written; `fresh` if all within reach upstream was written just before, and
+    /// `alone` if nothing there is in use.
+    pub fn wear(&mut self, track: usize, first: u64, end: u64, fresh: bool, alone: bool) {
+        let Some(Wear { written, writes }) = &mut self.wear else { return };
+        writes[track] = match (alone, fresh || first >= u64::from(written[track])) {
+            (true, _) => 0,
+            (_, true) if fresh => 1,
+            (_, true) => writes[track].max(1),
+            _ => writes[track].saturating_add(1),
+        };
+        written[track] = written[track].max(end as u32);
+    }
+
+    /// Memory taken, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let lists = if self.wear.is_some() { 3 } else { 1 };
+        (self.used.len() * lists * size_of::<u32>()) as u64
+    }
+
+    /// The counts, against `room`: how many sectors of each track the host can own.
+    pub fn check(&self, room: impl Fn(usize) -> u64) -> DiskResult {
+        if let Some(track) = (0..self.used.len()).find(|&track| self.used(track) > room(track)) {
+            return inconsistent(format!("track {track} is in use to sector {}, past its end", self.used(track)));
+        }
+        if let Some(wear) = &self.wear
+            && let Some(track) = (0..self.used.len()).find(|&track| self.used[track] > wear.written[track])
+        {
+            return inconsistent(format!("track {track} is in use to sector {}, unwritten", self.used(track)));
+        }
+        match self.used.iter().filter(|&&used| used > 0).count() as u64 == self.in_use {
+            true => Ok(()),
+            false => inconsistent(format!("{} tracks are counted as in use, which is wrong", self.in_use)),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Bands of equally many tracks on a drive's own recording zones, and where LBAs lie in them.
+//!
+//! All tracks of a recording zone are used as far as the shortest one reaches, so that places are arithmetic: defects
+//! cost as many sectors on each track as the worst track of the zone has. Bands do not cross recording zones.
+
+use super::scheme::Scheme;
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::geometry::{Divisor, Geometry, Guard};
+use crate::units::{Lba, Pba};
+
+/// The bands of one recording zone.
+struct Strip {
+    first_band: u64,
+    /// The raw sector at which the first band begins.
+    origin: u64,
+    /// Raw sectors of a track.
+    track: u64,
+    /// Sectors of each track that are used.
+    used: u64,
+    bands: u64,
+}
+
+/// LBAs of one group of tracks in one strip: they fill those tracks of one band after another.
+struct Run {
+    first_lba: u64,
+    strip: u32,
+    /// Where the group begins in the scheme's order, and how many tracks it has.
+    group: (usize, Divisor),
+    sectors: Divisor,
+}
+
+/// A piece of a request on one track.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// The strip of its band.
+    pub strip: u32,
+    /// The band, among all.
+    pub band: u64,
+    /// The track in the band, from 0.
+    pub track: usize,
+    /// The first sector on the track.
+    pub first: u64,
+    /// How many sectors.
+    pub sectors: u64,
+    /// How many sectors of the request lie before it.
+    pub at: u64,
+}
+
+/// The tracks of one band on the platters.
+#[derive(Clone, Copy)]
+pub struct Band {
+    /// The raw sector at which it begins.
+    raw: u64,
+    /// Raw sectors of a track.
+    track: u64,
+    /// Its first track among the used tracks of all bands.
+    pub base: usize,
+}
+
+impl Band {
+    /// Where a track of the band begins.
+    #[inline]
+    pub fn start(&self, geometry: &Geometry, track: usize) -> Pba {
+        geometry.usable(self.raw + track as u64 * self.track)
+    }
+}
+
+/// Where LBAs lie.
+pub struct Layout {
+    strips: Vec<Strip>,
+    runs: Vec<Run>,
+    /// The run in which each stretch of 2^`shift` LBAs begins.
+    buckets: Vec<u32>,
+    shift: u32,
+    order: Vec<u32>,
+    geometry: Geometry,
+    tracks: u64,
+    stride: u64,
+    bands: u64,
+    /// LBAs that lie on tracks of bands.
+    sectors: u64,
+    /// Sectors of the random access zone that can be used.
+    random_sectors: u64,
+}
+
+/// What a layout is made of.
+pub struct Shape<'a> {
+    pub scheme: &'a Scheme,
+    /// Tracks that a write reaches, its own included.
+    pub width: u64,
+    /// Tracks of the random access zone; `None` for the paper's share.
+    pub random_tracks: Option<u64>,
+    /// Sectors of a track; `None` for the drive's own.
+    pub track_sectors: Option<u64>,
+}
+
+/// Stretches of LBAs are cut so long that there are fewer than these.
+const BUCKETS: u64 = 4096;
+
+/// Of 10,100 tracks in the paper's example 100 are a random access zone: one of 101.
+const RANDOM_SHARE: u64 = 101;
+
+impl Layout {
+    pub fn new(drive: &Drive, shape: &Shape) -> Result<Layout, Error> {
+        let geometry = &drive.geometry;
+        let tracks = shape.scheme.tracks() as u64;
+        let auto = || geometry.tracks() / RANDOM_SHARE / shape.width * shape.width;
+        let random = shape.random_tracks.unwrap_or_else(auto);
+        let strips = strips(geometry, random, tracks, shape)?;
+        let bands = strips.iter().map(|strip| strip.bands).sum();
+        if bands == 0 {
+            return Err(Error::Impossible(format!(
+                "track-map: no band of {tracks} tracks fits the drive beside a random access zone of {random}: name fewer \
+                 tracks in track-map.scheme, lower track-map.random_tracks or take a larger drive"
+            )));
+        }
+        let runs = runs(&strips, shape.scheme);
+        let sectors = strips.iter().map(|strip| strip.bands * tracks * strip.used).sum();
+        let shift = (0..).find(|shift| (sectors >> shift) < BUCKETS).unwrap_or(0);
+        let run_of = |lba: u64| runs.partition_point(|run: &Run| run.first_lba <= lba) as u32 - 1;
+        let buckets = (0..=sectors >> shift).map(|bucket| run_of(bucket << shift)).collect();
+        let random_sectors = random_sectors(geometry, random, shape.width);
+        let order = shape.scheme.order().to_vec();
+        let stride = tracks + shape.width - 1;
+        Ok(Layout {
+            strips,
+            runs,
+            buckets,
+            shift,
+            order,
+            geometry: geometry.clone(),
+            tracks,
+            stride,
+            bands,
+            sectors,
+            random_sectors,
+        })
+    }
+
+    /// LBAs that lie on tracks of bands.
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Sectors of the random access zone that can be used.
+    pub fn random_sectors(&self) -> u64 {
+        self.random_sectors
+    }
+
+    /// How many bands.
+    pub fn bands(&self) -> u64 {
+        self.bands
+    }
+
+    /// The band of a piece.
+    #[inline]
+    pub fn band(&self, piece: &Piece) -> Band {
+        let strip = &self.strips[piece.strip as usize];
+        let raw = strip.origin + (piece.band - strip.first_band) * self.stride * strip.track;
+        Band { raw, track: strip.track, base: (piece.band * self.tracks) as usize }
+    }
+
+    /// Where an LBA lies, and how much of the next `n` sectors follows on the same track.
+    #[inline]
+    pub fn piece(&self, lba: Lba, n: u64) -> Piece {
+        let runs = &self.runs[self.buckets[(lba.0 >> self.shift) as usize] as usize..];
+        let begun = 1 + runs[1..].iter().take_while(|run| run.first_lba <= lba.0).count();
+        let run = &runs[begun - 1];
+        let (turn, first) = run.sectors.divide(lba.0 - run.first_lba);
+        let (band, place) = run.group.1.divide(turn);
+        Piece {
+            strip: run.strip,
+            band: self.strips[run.strip as usize].first_band + band,
+            track: self.order[run.group.0 + place as usize] as usize,
+            first,
+            sectors: n.min(run.sectors.value() - first),
+            at: 0,
+        }
+    }
+
+    /// The pieces of a request by track, in the order of its LBAs.
+    pub fn pieces(&self, lba: Lba, n: u64) -> impl Iterator<Item = Piece> + '_ {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            (at < n).then(|| {
+                let piece = Piece { at, ..self.piece(lba + at, n - at) };
+                at += piece.sectors;
+                piece
+            })
+        })
+    }
+
+    /// The PBA of a piece's first sector.
+    #[inline]
+    pub fn pba(&self, piece: &Piece) -> Pba {
+        self.band(piece).start(&self.geometry, piece.track) + piece.first
+    }
+
+    /// Memory taken, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let strips = size_of_val(self.strips.as_slice());
+        (strips + size_of_val(self.runs.as_slice()) + size_of_val(self.buckets.as_slice())) as u64
+    }
+}
+
+fn strips(geometry: &Geometry, random: u64, tracks: u64, shape: &Shape) -> Result<Vec<Strip>, Error> {
+    let guard = shape.width - 1;
+    let mut strips: Vec<Strip> = Vec::with_capacity(geometry.zones().len());
+    for zone in geometry.zones() {
+        let skipped = random.saturating_sub(zone.first_track.0).min(zone.tracks);
+        // Behind the last band of the disk lies nothing to protect.
+        let spare = if zone.first_track.0 + zone.tracks == geometry.tracks() { guard } else { 0 };
+        let bands = (zone.tracks - skipped).saturating_add(spare) / (tracks + guard);
+        let shortest = zone.track_sectors - geometry.most_defects_on_a_track(zone);
+        let used = shape.track_sectors.unwrap_or(shortest);
+        if bands == 0 || used == 0 {
+            continue;
+        }
+        if used > shortest {
+            return Err(Error::Impossible(format!(
+                "track-map.track_sectors={used}: the shortest tracks of the drive hold {shortest} sectors: give no more, or \
+                 auto"
+            )));
+        }
+        let origin = Geometry::raw_of_zone(zone).start + skipped * zone.track_sectors;
+        let first_band = strips.last().map_or(0, |strip| strip.first_band + strip.bands);
+        strips.push(Strip { first_band, origin, track: zone.track_sectors, used, bands });
+    }
+    Ok(strips)
+}
+
+fn runs(strips: &[Strip], scheme: &Scheme) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut first_lba = 0;
+    for group in scheme.group_ranges() {
+        for (i, strip) in strips.iter().enumerate() {
+            let tracks = group.len() as u64;
+            let group = (group.start, Divisor::new(tracks));
+            runs.push(Run { first_lba, strip: i as u32, group, sectors: Divisor::new(strip.used) });
+            first_lba += strip.bands * tracks * strip.used;
+        }
+    }
+    runs
+}
+
+/// Sectors of every `width`-th of the drive's first `tracks` tracks.
+fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
+    let mut sectors = 0;
+    for zone in geometry.zones() {
+        let (first, end) = (zone.first_track.0, zone.first_track.0 + zone.tracks);
+        let usable = |end: u64| end.min(tracks) / width;
+        let shortest = zone.track_sectors - geometry.most_defects_on_a_track(zone);
+        sectors += (usable(end) - usable(first)) * shortest;
+    }
+    sectors
+}
+
+/// The tracks that a write reaches under the drive's law, its own included.
+///
+/// Where the law counts sectors, as many tracks as are sure to hold those, defects or not.
+pub fn width_of(drive: &Drive) -> u64 {
+    match drive.interference.guard(&drive.geometry) {
+        Guard::Tracks(tracks) => 1 + tracks,
+        Guard::Sectors(0) => 1,
+        Guard::Sectors(sectors) => {
+            let shortest = drive.geometry.zones().iter().map(|zone| zone.track_sectors).min().unwrap_or(1);
+            1 + sectors.saturating_add(drive.geometry.most_defects_within(sectors)).div_ceil(shortest)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(scheme: &Scheme) -> Shape<'_> {
+        Shape { scheme, width: 2, random_tracks: Some(100), track_sectors: None }
+    }
+
+    /// 2,000 bands of four tracks of 100 sectors, and a random access zone of 100 tracks.
+    fn paper(scheme: &str) -> Layout {
+        let mut drive = Drive::load("tiny-constant").unwrap();
+        drive.geometry = Geometry::uniform(10_100, 100).unwrap();
+        Layout::new(&drive, &shape(&Scheme::parse(scheme).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn the_papers_example_has_its_numbers() {
+        let layout = paper("1234");
+        assert_eq!((layout.bands(), layout.sectors(), layout.random_sectors()), (2000, 800_000, 5000));
+        // The paper counts LBAs from 1, and tracks from 1 behind the random access zone.
+        let track = |lba: u64| layout.pba(&layout.piece(Lba(lba - 1), 1)).0 / 100 - 100 + 1;
+        assert_eq!([1, 100, 101, 400, 401, 500].map(track), [1, 1, 2, 4, 6, 6]);
+    }
+
+    #[test]
+    fn round_robin_takes_a_track_of_all_bands_before_the_next() {
+        let layout = paper("14R(23)");
+        let place = |lba: u64| {
+            let piece = layout.piece(Lba(lba), 1);
+            (piece.band, piece.track + 1)
+        };
+        assert_eq!([0, 100, 200, 399_999].map(place), [(0, 1), (0, 4), (1, 1), (1999, 4)]);
+        assert_eq!([400_000, 400_100, 599_999, 600_000].map(place), [(0, 2), (1, 2), (1999, 2), (0, 3)]);
+    }
+
+    #[test]
+    fn every_lba_has_a_place_of_its_own() {
+        for (drive, width) in [("tiny", 2), ("tiny-constant", 4)] {
+            let drive = Drive::load(drive).unwrap();
+            let scheme = Scheme::parse("3R(51)42").unwrap();
+            let shape = Shape { width, random_tracks: None, ..shape(&scheme) };
+            let layout = Layout::new(&drive, &shape).unwrap();
+            let mut places: Vec<Pba> =
+                (0..layout.sectors()).map(|lba| layout.pba(&layout.piece(Lba(lba), 1))).collect();
+            places.sort_unstable();
+            assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
+            assert!(places[places.len() - 1].0 < drive.geometry.sectors());
+            let whole: u64 = layout.pieces(Lba(0), layout.sectors()).map(|piece| piece.sectors).sum();
+            assert_eq!(whole, layout.sectors());
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Static track maps: He & Du, "Novel Address Mappings for Shingled Write Disks", HotStorage 2014.
+//!
+//! Bands of N tracks with W − 1 guard tracks, updated in place; the order in which their tracks are used keeps neighbours
+//! empty while the disk fills. A write takes the occupied tracks downstream with it: they are read before and written
+//! back. There is no map to keep and nothing to clean; what is being rewritten is lost when the power fails.
+//!
+//! Left out: what the random access zone is for (metadata). It takes room and is never written.
+
+mod books;
+pub mod cost;
+mod layout;
+mod rewrite;
+pub mod scheme;
+
+use std::collections::BTreeMap;
+
+use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::medium::Buf;
+use crate::medium::interference::{Form, Interference};
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+use books::Books;
+use cost::Counts;
+use layout::{Layout, Piece, Shape};
+use rewrite::{Head, Joined, Rewrite};
+use scheme::Scheme;
+
+pub(super) const SPEC: LayerSpec = LayerSpec {
+    name: "track-map",
+    summary: "Bands updated in place, whose tracks are used in an order that keeps neighbours empty for long.",
+    paper: "He & Du 2014",
+    parameters: &[
+        Parameter {
+            key: "scheme",
+            kind: Kind::Text("an order of tracks, such as 1234, R(4123), 14R(23) or 10-3-R(1-2-…)"),
+            default: "R(4123)",
+            summary: "The order in which tracks are used: outside R(…) band by band, inside each across all bands.",
+        },
+        Parameter {
+            key: "tracks",
+            kind: Kind::CountOr("auto", 1, 1 << 32),
+            default: "auto",
+            summary: "Tracks of a band, its guard not counted: as many as the scheme names.",
+        },
+        Parameter {
+            key: "head",
+            kind: Kind::CountOr("auto", 1, 1 << 32),
+            default: "auto",
+            summary: "W, the tracks that a write reaches, its own included: as the drive's law says, or more.",
+        },
+        Parameter {
+            key: "track_sectors",
+            kind: Kind::CountOr("auto", 1, 1 << 24),
+            default: "auto",
+            summary: "Sectors used of each track: the drive's own, or a fixed number.",
+        },
+        Parameter {
+            key: "fill_percent",
+            kind: Kind::Percent(0.001, 100.0),
+            default: "100",
+            summary: "Share of the space that is offered to the host.",
+        },
+        Parameter {
+            key: "random_tracks",
+            kind: Kind::CountOr("auto", 0, 1 << 40),
+            default: "auto",
+            summary: "Tracks of the random access zone, of which one in W can be used: one of 101.",
+        },
+        Parameter {
+            key: "overwrite_limit",
+            kind: Kind::CountOr("unlimited", 1, 1 << 31),
+            default: "unlimited",
+            summary: "Writes to a track beside data upstream after which that is rewritten; the drive's law may set fewer.",
+        },
+    ],
+    copes_with: &Form::ALL,
+    build: |drive, parameters| Ok(Box::new(TrackMap::new(drive, parameters)?)),
+};
+
+struct TrackMap {
+    layout: Layout,
+    head: Head,
+    /// Tracks of a band.
+    tracks: usize,
+    capacity: Capacity,
+    books: Books,
+    rewrite: Rewrite,
+    /// The pieces of a request over several tracks.
+    pieces: Vec<Piece>,
+    counts: Counts,
+    space_gain: f64,
+    requests: u64,
+    first_rewrite: Option<u64>,
+}
+
+impl TrackMap {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<TrackMap, Error> {
+        let scheme = Scheme::parse(parameters.word("scheme"))?;
+        let tracks = scheme.tracks();
+        if let Some(asked) = parameters.count("tracks").filter(|&asked| asked != tracks as u64) {
+            return Err(Error::Impossible(format!(
+                "track-map.tracks={asked}, but the scheme {} names {tracks}: let both agree, or leave track-map.tracks out",
+                scheme.text()
+            )));
+        }
+        let (head, width) = head(drive, parameters, tracks as u64)?;
+        let shape = Shape {
+            scheme: &scheme,
+            width,
+            random_tracks: parameters.count("random_tracks"),
+            track_sectors: parameters.count("track_sectors"),
+        };
+        let layout = Layout::new(drive, &shape)?;
+        // A sector is not lost to the rounding of a percentage.
+        let offered = (layout.sectors() as f64 * parameters.percent("fill_percent") / 100.0 + 1e-6) as u64;
+        let host_sectors = offered.clamp(1, layout.sectors());
+        let spare_sectors = layout.sectors() - host_sectors + layout.random_sectors();
+        let raw_sectors = drive.geometry.sectors();
+        let capacity = Capacity {
+            raw_sectors,
+            host_sectors,
+            cache_sectors: 0,
+            guard_sectors: raw_sectors - host_sectors - spare_sectors,
+            spare_sectors,
+        };
+        Ok(TrackMap {
+            books: Books::new(layout.bands() * tracks as u64, head.limit.is_some()),
+            space_gain: cost::space_gain(tracks as u64, width),
+            counts: Counts::new(tracks),
+            layout,
+            head,
+            tracks,
+            capacity,
+            rewrite: Rewrite::default(),
+            pieces: Vec::new(),
+            requests: 0,
+            first_rewrite: None,
+        })
+    }
+
+    /// Whether a write of this piece spoils nothing, and wears nothing.
+    #[inline]
+    fn is_free(&self, piece: &Piece, base: usize) -> bool {
+        let own = base + piece.track;
+        let end = base + (piece.track + self.head.width).min(self.tracks);
+        self.head.limit.is_none()
+            && (own + 1..end).all(|track| self.books.used(track) == 0)
+            && !(self.head.in_track && piece.first + piece.sectors < self.books.used(own))
+    }
+
+    /// Counts the host's writes of some tracks of a band that took `taken` others with them.
+    #[inline]
+    fn count(&mut self, base: usize, pieces: &[Piece], taken: u64) {
+        let mut is_update = false;
+        for piece in pieces {
+            let over = piece.first < self.books.used(base + piece.track);
+            is_update |= over;
+            let list = if over { &mut self.counts.updates } else { &mut self.counts.cold_writes };
+            list[piece.track] += 1;
+        }
+        self.counts.taken[usize::from(!is_update)] += taken;
+    }
+
+    /// Writes the pieces of one band; those that need nothing else may wait in `run` for others that touch them.
+    fn write_band(&mut self, disk: &mut Disk, pieces: &[Piece], data: &Buf, run: &mut Joined) -> DiskResult {
+        let band = self.layout.band(&pieces[0]);
+        self.rewrite.plan(disk, &self.head, &self.books, band, pieces, self.tracks);
+        let (taken, refreshed) = self.rewrite.taken(&self.head);
+        self.count(band.base, pieces, taken);
+        self.counts.refreshed += refreshed;
+        if self.rewrite.is_more() {
+            self.first_rewrite.get_or_insert(self.requests - 1);
+            write_run(disk, run.end(), data)?;
+            self.rewrite.make(disk, band, data)?;
+        } else {
+            for piece in pieces {
+                let pba = band.start(disk.geometry(), piece.track) + piece.first;
+                write_run(disk, run.add(pba, piece.at, piece.sectors), data)?;
+            }
+        }
+        self.rewrite.enter(&self.head, &mut self.books, band);
+        Ok(())
+    }
+
+    /// Writes a request over several tracks, band by band in the order of PBAs.
+    fn write_pieces(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        pieces.extend(self.layout.pieces(lba, n));
+        pieces.sort_unstable_by_key(|piece| (piece.band, piece.track));
+        let mut run = Joined::default();
+        let bands = pieces.chunk_by(|a, b| a.band == b.band);
+        let result = bands.into_iter().try_for_each(|pieces| self.write_band(disk, pieces, data, &mut run));
+        self.pieces = pieces;
+        result.and_then(|()| write_run(disk, run.end(), data))
+    }
+}
+
+/// The head as the drive's law and the parameters make it for bands of `tracks` tracks, and its width.
+fn head(drive: &Drive, parameters: &Parameters, tracks: u64) -> Result<(Head, u64), Error> {
+    let law = &drive.interference;
+    let reached = layout::width_of(drive);
+    let width = parameters.count("head").unwrap_or(reached);
+    if width < reached {
+        return Err(Error::Impossible(format!(
+            "track-map.head={width}: a write on {} reaches {reached} tracks, its own included: give at least {reached}, or \
+             auto",
+            drive.name
+        )));
+    }
+    let asked = parameters.count("overwrite_limit").map(|limit| limit as u32);
+    let by_law = (law.upstream() > 0).then(|| law.writes_survived());
+    let head = Head {
+        // It reaches no further than its band.
+        width: width.min(tracks) as usize,
+        wider: width > reached,
+        in_track: matches!(law, Interference::Blocks { .. } | Interference::Distances { .. }),
+        limit: asked.into_iter().chain(by_law).min(),
+        wears_in_track: law.upstream() > 0,
+    };
+    Ok((head, width))
+}
+
+fn write_run(disk: &mut Disk, run: Option<(Pba, u64, u64)>, data: &Buf) -> DiskResult {
+    match run {
+        Some((pba, at, n)) => disk.write(pba, n, Cause::Host, data, at),
+        None => Ok(()),
+    }
+}
+
+impl Layer for TrackMap {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        self.requests += 1;
+        let piece = self.layout.piece(lba, n);
+        if piece.sectors == n {
+            return disk.read(self.layout.pba(&piece), n, Cause::Host, out, 0);
+        }
+        let mut run = Joined::default();
+        for piece in self.layout.pieces(lba, n) {
+            if let Some((pba, at, n)) = run.add(self.layout.pba(&piece), piece.at, piece.sectors) {
+                disk.read(pba, n, Cause::Host, out, at)?;
+            }
+        }
+        match run.end() {
+            Some((pba, at, n)) => disk.read(pba, n, Cause::Host, out, at),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        self.requests += 1;
+        let piece = self.layout.piece(lba, n);
+        if piece.sectors < n {
+            return self.write_pieces(disk, lba, n, data);
+        }
+        let band = self.layout.band(&piece);
+        if self.is_free(&piece, band.base) {
+            self.count(band.base, &[piece], 0);
+            self.books.write(band.base + piece.track, piece.first + n);
+            let pba = band.start(disk.geometry(), piece.track) + piece.first;
+            return disk.write(pba, n, Cause::Host, data, 0);
+        }
+        let mut run = Joined::default();
+        self.write_band(disk, &[piece], data, &mut run)?;
+        write_run(disk, run.end(), data)
+    }
+
+    /// A track is in use up to its highest sector in use: what is dropped below that counts as in use.
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.requests += 1;
+        for piece in self.layout.pieces(lba, n) {
+            let track = self.layout.band(&piece).base + piece.track;
+            self.books.discard(track, piece.first, piece.first + piece.sectors);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        self.requests += 1;
+        disk.flush()
+    }
+
+    /// The platters don't tell which tracks are in use: from now on all of them are, as far as they were offered.
+    fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
+        for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {
+            let track = self.layout.band(&piece).base + piece.track;
+            self.books.forget(track, piece.first + piece.sectors);
+        }
+        Ok(())
+    }
+
+    fn locate(&self, lba: Lba) -> Pba {
+        self.layout.pba(&self.layout.piece(lba, 1))
+    }
+
+    fn check(&self, _disk: &Disk) -> DiskResult {
+        let mut room = vec![0; self.layout.bands() as usize * self.tracks];
+        let mut end = Pba(0);
+        for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {
+            let track = self.layout.band(&piece).base + piece.track;
+            room[track] = piece.first + piece.sectors;
+            end = end.max(self.layout.pba(&piece) + piece.sectors);
+        }
+        if end.0 > self.capacity.raw_sectors {
+            return inconsistent(format!("an LBA lies at PBA {end}, past the disk's end"));
+        }
+        self.books.check(|track| room[track])
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.books.bytes() + self.layout.bytes()
+    }
+
+    fn gauges(&self) -> Gauges {
+        let tracks = self.layout.bands() as f64 * self.tracks as f64;
+        Gauges { cache_fill: None, others: vec![("tracks_in_use", self.books.in_use() as f64 / tracks)] }
+    }
+
+    fn stats(&self) -> BTreeMap<String, Scalar> {
+        let counts = &self.counts;
+        let mut stats = BTreeMap::from([
+            ("track_updates".to_string(), Scalar::List(counts.updates.clone())),
+            ("track_cold_writes".to_string(), Scalar::List(counts.cold_writes.clone())),
+            ("tracks_rewritten".to_string(), Scalar::Int(counts.taken[0] + counts.taken[1] + counts.refreshed)),
+            ("tracks_refreshed".to_string(), Scalar::Int(counts.refreshed)),
+            ("space_gain".to_string(), Scalar::Float(self.space_gain)),
+        ]);
+        for (key, war) in ["update_war_mean", "cold_war_mean", "war_mean"].into_iter().zip(counts.wars()) {
+            stats.extend(war.map(|war| (key.to_string(), Scalar::Float(war))));
+        }
+        if let Some(request) = self.first_rewrite {
+            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
+        }
+        stats
+    }
+
+    fn reset_stats(&mut self) {
+        (self.requests, self.first_rewrite, self.counts) = (0, None, Counts::new(self.tracks));
+    }
+}
