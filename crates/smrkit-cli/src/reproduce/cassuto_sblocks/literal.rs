@@ -72,7 +72,8 @@ fn figure(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Figure {
             .map(|ten| (ten[5].0, ten.iter().map(|point| point.1).sum::<f64>() / 10.0))
             .filter(|point| point.1 <= LOW_IOPS)
             .collect();
-        Series::nth(i, format!("{} sections", count(sections)), Style::Line, points)
+        let name = if sections == 1 { "1 section".into() } else { format!("{} sections", count(sections)) };
+        Series::nth(i, name, Style::Line, points)
     });
     let panel = Panel {
         title: None,

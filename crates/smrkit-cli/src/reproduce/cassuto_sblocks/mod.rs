@@ -32,7 +32,7 @@ fn open() -> Result<Vec<String>, Error> {
         "How many S-blocks are destaged before a defrag (question 1 of V.C) is left open. Algorithm V.2 to the letter, only \
          when nothing is invalid, gives no plateau with any number of sections; the default destages one S-block a blocked \
          write while less than 1 % of the cache buffer is invalid.",
-        "Whether runs of valid entries are copied at once is not said; singly, a write waits for seconds.",
+        "Whether runs of valid entries are copied at once is not said; singly, the rate falls to a few writes a second.",
         "The number of sections and the drive behind figures 12 to 14 are not named. Here 1 section, 1.016 ms a command and \
          3 µs a sector: figure 12's 80 IOPS need at most 6.6 µs, figure 13's 50 ms 2.5 to 5 µs, Table I 7.46.",
         "Headers are not mentioned. Here an entry has one sector of header and so has an S-block; they are no part of the \
