@@ -30,15 +30,15 @@ pub fn recover(layer: &mut SBlock, disk: &mut Disk) -> DiskResult {
     layer.number = newest.map_or(done, |header| header.number.max(done)) + 1;
     let void = newest.and_then(|header| incomplete(&header, done, items(walks())));
     let is_void = |header: &Header| void.is_some_and(|(from, to)| (from..=to).contains(&header.number));
-    for section in 0..layer.caches.len() {
-        restore_slots(layer, disk, section, &slots[section], is_void)?;
+    for (section, walk) in slots.iter().enumerate() {
+        restore_slots(layer, disk, section, walk, is_void)?;
     }
-    for section in 0..layer.caches.len() {
-        restore_cache(layer, disk, section, &caches[section], is_void)?;
+    for (section, walk) in caches.iter().enumerate() {
+        restore_cache(layer, disk, section, walk, is_void)?;
     }
     layer.done = layer.number - 1;
-    for section in 0..layer.caches.len() {
-        restore_map(layer, section, &caches[section].items, &slots[section].items, is_void);
+    for (section, (cached, native)) in caches.iter().zip(&slots).enumerate() {
+        restore_map(layer, section, &cached.items, &native.items, is_void);
     }
     Ok(())
 }
