@@ -1,7 +1,8 @@
 //! Requests per CPU-second of whole runs, on one core, without data: `cargo bench -p smrkit --bench replay -- CASE …`.
 //!
-//! A case is printed as `case requests cpu_seconds map_mb memory_mb`, or as `skipped: reason`; `scripts/bench` reads
-//! this. `--export FOLDER` writes the CloudPhysics requests as others read them: oracleGeneral, CSV, zstd CSV.
+//! Each layer is a case by its name, on a drive so large that few layers clean; NAME-small is the smallest drive that holds
+//! the trace, written in order before. `--list` prints the layers; a case is printed as `case requests cpu_seconds map_mb memory_mb`, or as
+//! `skipped: reason`; `scripts/bench` reads both. `--export FOLDER` writes the CloudPhysics requests as others read them: oracleGeneral, CSV, zstd CSV.
 
 mod common;
 
@@ -14,8 +15,8 @@ use common::{cloudphysics, cpu_seconds, memory_mb};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Queue, Settings};
-use smrkit::layer::{self, Parameters};
+use smrkit::engine::settings::{Prefill, Queue, Settings};
+use smrkit::layer::{self, LAYERS, Parameters};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::SECTOR_BYTES;
@@ -24,22 +25,34 @@ use smrkit::workload::Workload;
 const REQUESTS: usize = 10_000_000;
 const DRIVE: &str = "st5000as0011";
 
-/// Name, layer, requests.
-const CASES: &[(&str, &str, Requests)] = &[
-    ("in-place", "in-place", Requests::CloudPhysics(Queue::Fcfs)),
-    ("set-assoc", "set-assoc", Requests::CloudPhysics(Queue::Fcfs)),
-    ("rmw", "rmw", Requests::CloudPhysics(Queue::Fcfs)),
-    ("s-block", "s-block", Requests::CloudPhysics(Queue::Fcfs)),
-    ("track-map", "track-map", Requests::CloudPhysics(Queue::Fcfs)),
-    ("track-map-1234", "track-map", Requests::CloudPhysics(Queue::Fcfs)),
-    ("sptf", "in-place", Requests::CloudPhysics(Queue::Sptf)),
+/// What of a layer is measured beside its two cases on the trace: name, layer, requests.
+const MORE: &[(&str, &str, Requests)] = &[
+    ("sptf", "in-place", Requests::CloudPhysics(Queue::Sptf, Size::Own)),
     ("uniform", "set-assoc", Requests::Workload("random-write:size=4KiB,count=10000000")),
 ];
+
+/// Every layer on the drive as it is and on a small one, and what is measured beside.
+fn cases() -> Vec<(String, &'static str, Requests)> {
+    let own = |name: &'static str| (name.to_string(), name, Requests::CloudPhysics(Queue::Fcfs, Size::Own));
+    let small =
+        |name: &'static str| (format!("{name}-small"), name, Requests::CloudPhysics(Queue::Fcfs, Size::Smallest));
+    let layers = LAYERS.iter().flat_map(|spec| [own(spec.name), small(spec.name)]);
+    layers.chain(MORE.iter().map(|&(case, layer, requests)| (case.to_string(), layer, requests))).collect()
+}
+
+/// How large the drive is.
+#[derive(Clone, Copy, PartialEq)]
+enum Size {
+    /// As its file says.
+    Own,
+    /// As small as the requests allow, and written in order before them, so that there is something to clean.
+    Smallest,
+}
 
 #[derive(Clone, Copy)]
 enum Requests {
     /// The CloudPhysics sample, repeated, in memory.
-    CloudPhysics(Queue),
+    CloudPhysics(Queue, Size),
     /// A workload over the whole drive, in memory.
     Workload(&'static str),
 }
@@ -56,33 +69,59 @@ fn main() {
         }
         return;
     }
+    if arguments == ["--list"] {
+        return LAYERS.iter().for_each(|spec| println!("{}", spec.name));
+    }
     let mut trace: Option<Arc<[Request]>> = None;
-    for (case, layer, requests) in CASES {
-        if !arguments.is_empty() && !arguments.iter().any(|wanted| wanted == case) {
+    for (case, layer, requests) in cases() {
+        if !arguments.is_empty() && !arguments.contains(&case) {
             continue;
         }
-        match *requests {
-            Requests::CloudPhysics(queue) => {
+        match requests {
+            Requests::CloudPhysics(queue, size) => {
                 if trace.is_none() {
                     trace = cloudphysics(REQUESTS).map(Into::into);
                 }
                 let Some(trace) = &trace else { return };
                 let depth = if queue == Queue::Sptf { 32 } else { 1 };
-                run(case, layer, Settings { queue, depth, ..Settings::default() }, trace.clone());
+                let (drive, prefill) = match size {
+                    Size::Own => (own_drive(), Prefill::None),
+                    Size::Smallest => (smallest_drive(layer, trace), Prefill::Sequential),
+                };
+                run(&case, layer, &drive, Settings { queue, depth, prefill, ..Settings::default() }, trace.clone());
             }
-            Requests::Workload(text) => run(case, layer, Settings::default(), generated(layer, text)),
+            Requests::Workload(text) => {
+                run(&case, layer, &own_drive(), Settings::default(), generated(layer, text));
+            }
         }
     }
 }
 
-fn run(case: &str, layer: &str, settings: Settings, requests: Arc<[Request]>) {
-    let drive = Drive::load(DRIVE).expect("the drive comes with smrkit");
-    let run = Run {
-        drive: &drive,
-        layer: layer::find(layer).expect("a layer"),
-        parameters: parameters(case, layer),
-        settings,
-    };
+fn own_drive() -> Drive {
+    Drive::load(DRIVE).expect("the drive comes with smrkit")
+}
+
+/// The drive, scaled down as far as the layer can offer every LBA of the requests.
+fn smallest_drive(layer: &str, requests: &[Request]) -> Drive {
+    let end = requests.iter().map(|request| request.end().0).max().unwrap_or(1);
+    let mut sectors = end;
+    while sectors < own_drive().geometry.sectors() {
+        let drive = own_drive().with_capacity(sectors).expect("a size for a drive");
+        match prepared(layer, &drive, Settings::default()).host_sectors() {
+            Ok(offered) if offered >= end => return drive,
+            Ok(offered) => sectors += (end - offered).max(end / 1000),
+            Err(_) => sectors += end / 10,
+        }
+    }
+    own_drive()
+}
+
+fn prepared<'a>(layer: &str, drive: &'a Drive, settings: Settings) -> Run<'a> {
+    Run { drive, layer: layer::find(layer).expect("a layer"), parameters: defaults(layer), settings }
+}
+
+fn run(case: &str, layer: &str, drive: &Drive, settings: Settings, requests: Arc<[Request]>) {
+    let run = prepared(layer, drive, settings);
     let count = requests.len();
     let mut source = InMemory::new(requests);
     let before = cpu_seconds();
@@ -94,25 +133,12 @@ fn run(case: &str, layer: &str, settings: Settings, requests: Arc<[Request]>) {
 }
 
 fn defaults(layer: &str) -> Parameters {
-    parameters("", layer)
-}
-
-/// The defaults, save where the case is named after something else.
-fn parameters(case: &str, layer: &str) -> Parameters {
     let spec = layer::find(layer).expect("a layer");
-    let set = match case {
-        // Tracks in order: most updates rewrite others.
-        "track-map-1234" => vec![("scheme".into(), "1234".into())],
-        _ => Vec::new(),
-    };
-    Parameters::resolve(spec.name, spec.parameters, &set).expect("values within their ranges")
+    Parameters::resolve(spec.name, spec.parameters, &[]).expect("defaults within their ranges")
 }
 
 fn generated(layer: &str, text: &str) -> Arc<[Request]> {
-    let drive = Drive::load(DRIVE).expect("the drive comes with smrkit");
-    let spec = layer::find(layer).expect("a layer");
-    let run = Run { drive: &drive, layer: spec, parameters: defaults(layer), settings: Settings::default() };
-    let sectors = run.host_sectors().expect("the layer fits the drive");
+    let sectors = prepared(layer, &own_drive(), Settings::default()).host_sectors().expect("the layer fits the drive");
     let mut source = Workload::parse(text).and_then(|w| w.source(sectors, 1)).expect("a known workload");
     let (mut requests, mut batch) = (Vec::with_capacity(REQUESTS), Vec::new());
     loop {

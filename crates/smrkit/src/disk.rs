@@ -4,7 +4,7 @@ use crate::drive::{Drive, DriveClock};
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
-use crate::medium::{Buf, Medium, Part, Stamps};
+use crate::medium::{Buf, Label, Medium, Part, Stamps};
 use crate::power::Power;
 use crate::tally::{Access, Cause, Tally};
 use crate::units::{Nanos, Pba};
@@ -49,6 +49,15 @@ impl Disk {
     #[inline]
     pub fn read(&mut self, pba: Pba, n: u64, cause: Cause, buf: &mut Buf, at: u64) -> DiskResult {
         self.access(pba, n, cause, false, None)?;
+        self.medium.read(pba, n, buf, at)
+    }
+
+    /// Reads `n` sectors, where the drive may begin anywhere in a track: a whole track takes a rotation, wherever the head
+    /// arrives.
+    pub fn read_in_any_order(&mut self, pba: Pba, n: u64, cause: Cause, buf: &mut Buf, at: u64) -> DiskResult {
+        let inside = n > 0 && pba.0 + n <= self.geometry.sectors();
+        let lasting = if inside { self.clock.in_any_order(&self.geometry, self.now, pba, n) } else { None };
+        self.access(pba, n, cause, false, lasting)?;
         self.medium.read(pba, n, buf, at)
     }
 
@@ -101,6 +110,25 @@ impl Disk {
     /// The record in `sectors` sectors of `buf`, read before, from `at` on; `None` if no whole one is there.
     pub fn record_in(&self, buf: &Buf, at: u64, sectors: u64) -> Option<Vec<u64>> {
         self.medium.record(buf, at, sectors)
+    }
+
+    /// Reads as [`Disk::read`] does, and the sectors' labels with them, by their place from `pba` on.
+    pub fn read_labelled(
+        &mut self,
+        pba: Pba,
+        n: u64,
+        cause: Cause,
+        buf: &mut Buf,
+        at: u64,
+    ) -> DiskResult<Vec<(u64, Label)>> {
+        self.read(pba, n, cause, buf, at)?;
+        self.medium.labels(&self.geometry, pba, n)
+    }
+
+    /// Reads `n` sectors from `pba` on for their labels alone.
+    pub fn read_labels(&mut self, pba: Pba, n: u64, cause: Cause) -> DiskResult<Vec<(u64, Label)>> {
+        self.access(pba, n, cause, false, None)?;
+        self.medium.labels(&self.geometry, pba, n)
     }
 
     /// Whether sectors hold anything: if not, records and digests need not be made up.

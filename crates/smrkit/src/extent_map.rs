@@ -76,6 +76,7 @@ pub struct ExtentMap {
     leaves: Vec<Option<Leaf>>,
     leaf_count: usize,
     extents: usize,
+    sectors: u64,
     /// Entries that chunks hold on the heap, room included.
     heap_entries: usize,
 }
@@ -89,6 +90,12 @@ impl ExtentMap {
     /// Extents held.
     pub fn len(&self) -> usize {
         self.extents
+    }
+
+    /// Sectors mapped.
+    #[inline]
+    pub fn sectors(&self) -> u64 {
+        self.sectors
     }
 
     /// Whether nothing is mapped.
@@ -124,9 +131,10 @@ impl ExtentMap {
             if new.is_some() || self.chunk(at >> CHUNK_BITS).is_some() {
                 let chunk = &mut self.chunk_mut(at >> CHUNK_BITS).0;
                 let (len, room) = (chunk.len(), heap_room(chunk));
-                overwrite(chunk, start, start + count, new);
+                let displaced = overwrite(chunk, start, start + count, new);
                 let (grown, new_room) = (chunk.len(), heap_room(chunk));
                 self.extents = self.extents + grown - len;
+                self.sectors = self.sectors + new.map_or(0, |_| count) - displaced;
                 self.heap_entries = self.heap_entries + new_room - room;
             }
             at += count;
@@ -179,12 +187,14 @@ fn heap_room(chunk: &SmallVec<[Entry; INLINE]>) -> usize {
     if chunk.spilled() { chunk.capacity() } else { 0 }
 }
 
-/// Puts `new` where `start..end` was, cutting what overlaps and joining what touches.
+/// Puts `new` where `start..end` was, cutting what overlaps and joining what touches. Returns how many sectors of it were
+/// mapped.
 #[inline]
-fn overwrite(chunk: &mut SmallVec<[Entry; INLINE]>, start: u64, end: u64, new: Option<Entry>) {
+fn overwrite(chunk: &mut SmallVec<[Entry; INLINE]>, start: u64, end: u64, new: Option<Entry>) -> u64 {
     let first = chunk.partition_point(|entry| entry.end() <= start);
-    let mut last = first;
+    let (mut last, mut displaced) = (first, 0);
     while last < chunk.len() && chunk[last].start() < end {
+        displaced += chunk[last].end().min(end) - chunk[last].start().max(start);
         last += 1;
     }
     let mut fresh = [Entry(0); 3];
@@ -222,6 +232,7 @@ fn overwrite(chunk: &mut SmallVec<[Entry; INLINE]>, start: u64, end: u64, new: O
         chunk.drain(from..to);
         chunk.insert_many(from, fresh[..count].iter().copied());
     }
+    displaced
 }
 
 /// Appends `entry` to `fresh`, joined to the one before where they touch.
@@ -342,6 +353,7 @@ mod tests {
             let held: usize = map.leaves.iter().flatten().flat_map(|leaf| leaf.iter()).map(|chunk| chunk.0.len()).sum();
             prop_assert_eq!(held, map.len());
             prop_assert_eq!(map.mapped(Lba(0), 20_000).map(|(_, n, _)| n).sum::<u64>(), model.len() as u64);
+            prop_assert_eq!(map.sectors(), model.len() as u64);
         }
     }
 

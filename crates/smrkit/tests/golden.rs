@@ -22,9 +22,15 @@ const HOST_SECTORS: u64 = 3000;
 fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
     let has = |key: &str| spec.parameters.iter().any(|parameter| parameter.key == key);
     let mut small = Vec::new();
-    let sizes = [("region_sectors", "256"), ("cache_percent", "10"), ("band_tracks", "8"), ("cache_tracks", "16")];
-    let sizes = sizes.into_iter().chain([("sblock_sectors", "64"), ("spare_percent", "5")]);
-    small.extend(sizes.filter(|(key, _)| has(key)));
+    let sizes = [
+        ("region_sectors", "256"),
+        ("cache_percent", "10"),
+        ("band_tracks", "8"),
+        ("cache_tracks", "16"),
+        ("segment_tracks", "8"),
+        ("sblock_sectors", "64"),
+    ];
+    small.extend(sizes.into_iter().filter(|(key, _)| has(key)));
     let more: &[(&str, &[(&str, &str)])] = match spec.name {
         "rmw" => &[("tail", &[("portion", "tail")]), ("hold", &[("hold", "2")])],
         "s-block" => &[
@@ -34,7 +40,19 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
             ("literal", &[("rule", "literal"), ("copy", "entries")]),
             ("ahead", &[("destage_at_once", "3"), ("destage_ahead_percent", "10"), ("reclaim_ahead_percent", "10")]),
         ],
+        "log" => &[
+            ("cost-benefit", &[("policy", "cost-benefit"), ("separate", "hot")]),
+            ("fifo", &[("policy", "fifo"), ("separate", "source"), ("segment_tracks", "4")]),
+        ],
+        "vguard" => {
+            &[("whole", &[("partial", "off")]), ("following", &[("relocate", "following"), ("overwrite_limit", "20")])]
+        }
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
+        "drive-managed" => &[
+            ("idle", &[("idle_clean", "on"), ("partial", "on"), ("alpha", "60")]),
+            ("cached", &[("write_cache_bytes", "64Ki"), ("bypass", "run"), ("bypass_bytes", "64Ki")]),
+            ("bypass", &[("bypass", "command"), ("bypass_bytes", "32Ki"), ("skip_unwritten", "on")]),
+        ],
         "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)"), ("head", "4")])],
         _ => &[],
     };

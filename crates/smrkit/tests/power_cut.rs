@@ -95,7 +95,6 @@ fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
 
 /// No acknowledged sector is lost (the engine stops at one), and the write in flight is whole or absent where it goes to
 /// a log.
-#[allow(dead_code)]
 fn loses_nothing(name: &str, in_a_log: bool) {
     cut_everywhere(name, |cut, _, what| {
         assert_eq!(cut.lost_sectors, 0, "{what}: {cut:?}");
@@ -107,6 +106,25 @@ fn loses_nothing(name: &str, in_a_log: bool) {
 fn loses_something(name: &str) {
     let mut lost = 0;
     cut_everywhere(name, |cut, _, _| lost += u64::from(cut.lost_sectors > 0));
+    assert!(lost > 0);
+}
+
+#[test]
+fn log_keeps_what_it_acknowledged_and_requests_whole() {
+    loses_nothing("log", true);
+}
+
+#[test]
+fn drive_managed_loses_only_what_a_write_cache_held() {
+    let mut lost = 0;
+    cut_everywhere("drive-managed", |cut, run, what| {
+        let caches = run.parameters.int("write_cache_bytes") > 0;
+        lost += u64::from(caches && cut.lost_sectors > 0);
+        assert!(caches || cut.lost_sectors == 0, "{what}: {cut:?}");
+        // What bypasses the log is written in place.
+        let logs = !caches && run.parameters.word("bypass") == "off";
+        assert!(!logs || cut.in_flight != "part", "{what}: {cut:?}");
+    });
     assert!(lost > 0);
 }
 
@@ -128,6 +146,11 @@ fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
 #[test]
 fn s_block_loses_nothing_and_finds_requests_whole_or_not_at_all() {
     loses_nothing("s-block", true);
+}
+
+#[test]
+fn vguard_loses_nothing() {
+    loses_nothing("vguard", false);
 }
 
 /// The layer on a small disk of constant costs, whose writes destroy the `reach - 1` sectors after them.

@@ -82,13 +82,28 @@ fn s_block_never_loses_a_write() {
 }
 
 #[test]
+fn drive_managed_never_loses_a_write() {
+    survives("drive-managed");
+}
+
+#[test]
+fn vguard_never_loses_a_write() {
+    survives("vguard");
+}
+
+#[test]
 fn track_map_never_loses_a_write() {
     survives("track-map");
 }
 
 #[test]
+fn log_never_loses_a_write() {
+    survives("log");
+}
+
+#[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = ["rmw", "set-assoc", "s-block", "track-map"];
+    let tested = ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log"];
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
     assert_eq!(missing, tested, "add a test for each layer above");
 }

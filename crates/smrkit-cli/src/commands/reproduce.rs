@@ -15,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   smrkit reproduce cassuto-cache --quick
   smrkit reproduce cassuto-cache --report cassuto.html --json cassuto.json
+  smrkit reproduce all --traces traces --report papers.html
 
 The exit code is 0 also where numbers differ from the paper's: the rows say why.";
 
@@ -23,7 +24,7 @@ The exit code is 0 also where numbers differ from the paper's: the rows say why.
 pub struct Reproduce {
     #[arg(help = known())]
     name: String,
-    /// Shorter runs and fewer seeds: a fraction of the time (all of it takes under a minute on two cores), rougher
+    /// Shorter runs and fewer seeds: a fraction of the time (each paper takes under two minutes on two cores), rougher
     /// verdicts.
     #[arg(long)]
     quick: bool,

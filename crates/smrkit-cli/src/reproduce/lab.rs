@@ -65,12 +65,6 @@ impl Plan {
         self
     }
 
-    /// Takes addresses modulo the capacity.
-    pub fn fold(mut self) -> Plan {
-        self.settings.fold = true;
-        self
-    }
-
     /// Sets a parameter of the layer.
     pub fn set(mut self, key: &str, value: impl ToString) -> Plan {
         self.set.push((key.into(), value.to_string()));

@@ -9,6 +9,7 @@ pub mod lab;
 pub mod row;
 pub mod study;
 pub mod traces;
+mod vguard;
 
 use smrkit::error::Error;
 use smrkit::stats::outcome::Outcome;
@@ -34,7 +35,7 @@ pub struct Reproduction {
 
 /// Every reproduction.
 pub const REPRODUCTIONS: &[Reproduction] =
-    &[cassuto_cache::REPRODUCTION, cassuto_sblocks::REPRODUCTION, he_du::REPRODUCTION];
+    &[cassuto_cache::REPRODUCTION, cassuto_sblocks::REPRODUCTION, vguard::REPRODUCTION, he_du::REPRODUCTION];
 
 /// How much is run.
 #[derive(Clone, Debug)]

@@ -69,6 +69,7 @@ impl Value {
     pub fn text(&self) -> String {
         match self {
             Value::Count(value) => format::count(*value),
+            Value::Number(value) if !value.is_finite() => format::NONE.into(),
             Value::Number(value) if value.abs() >= 100.0 => {
                 let whole = format::count(value.abs().trunc() as u64);
                 let rest = format!("{:.2}", value.abs().fract());
@@ -212,6 +213,7 @@ mod tests {
     fn numbers_keep_the_digits_that_a_paper_prints() {
         let shown = [623.24, 2172.81, 3.486, 0.5, 12_500.0, 199.999, -150.25].map(|v| Value::Number(v).text());
         assert_eq!(shown, ["623.24", "2,172.81", "3.486", "0.5", "12,500", "200", "-150.25"]);
+        assert_eq!([f64::NAN, f64::INFINITY].map(|v| Value::Number(v).text()), ["-", "-"]);
     }
 
     #[test]

@@ -48,6 +48,15 @@ impl DriveClock {
         }
     }
 
+    /// How long a read of `sectors` on one track takes in whatever order they pass under the head; `None` where the clock
+    /// does not know better than to read them in order, or they lie on several tracks.
+    pub fn in_any_order(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
+        match self {
+            DriveClock::Mechanical(clock) => clock.in_any_order(g, now, pba, sectors),
+            DriveClock::Constant(_) | DriveClock::Buffered(_) => None,
+        }
+    }
+
     /// From `now` until a read of a sector would begin: overhead, seek and rotational latency; 0 for a constant clock.
     #[inline]
     pub fn estimate(&self, g: &Geometry, now: Nanos, pba: Pba) -> Nanos {

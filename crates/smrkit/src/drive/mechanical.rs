@@ -121,6 +121,20 @@ impl Mechanical {
         Nanos(arrive + self.wait(arrive, position.angle) - now.0)
     }
 
+    /// How long it takes to read sectors of one track in whatever order they pass under the head: a rotation at most,
+    /// once the head is there. `None` where they lie on several tracks.
+    pub fn in_any_order(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
+        let (first, last) = (g.place(pba), g.place(pba + (sectors - 1)));
+        if first.track != last.track {
+            return None;
+        }
+        let arrive = now.0 + self.overhead + self.seek_ns(first.cylinder, first.surface);
+        let step = g.zones()[first.zone as usize].sector_turn();
+        let passes = high(u64::from(last.sector + 1 - first.sector).wrapping_mul(step), self.rotation.value());
+        let in_order = self.wait(arrive, first.angle) + passes;
+        Some(Nanos(arrive + in_order.min(self.rotation.value()) - now.0))
+    }
+
     /// One rotation.
     pub fn rotation(&self) -> Nanos {
         Nanos(self.rotation.value())

@@ -309,6 +309,11 @@ impl Geometry {
         pba.0 + self.slips.partition_point(|&s| s <= pba.0) as u64
     }
 
+    /// Whether a raw sector is defective.
+    pub(crate) fn is_defect(&self, raw: u64) -> bool {
+        self.usable(raw + 1) == self.usable(raw)
+    }
+
     /// The first usable sector at or after a raw sector.
     #[inline]
     pub(crate) fn usable(&self, raw: u64) -> Pba {

@@ -4,12 +4,16 @@
 //! time: it reads and writes through [`Disk`] and keeps its own books. To add one, write a file and add a line to
 //! [`LAYERS`], from which commands, tests and benchmark take it.
 
+mod bands;
+mod drive_managed;
 mod in_place;
+mod log;
 pub mod parameter;
 mod rmw;
 mod s_block;
 mod set_assoc;
 pub mod track_map;
+mod vguard;
 
 use std::collections::BTreeMap;
 
@@ -139,7 +143,16 @@ pub struct LayerSpec {
 }
 
 /// Every layer.
-pub const LAYERS: &[LayerSpec] = &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, s_block::SPEC, track_map::SPEC];
+pub const LAYERS: &[LayerSpec] = &[
+    in_place::SPEC,
+    rmw::SPEC,
+    set_assoc::SPEC,
+    s_block::SPEC,
+    drive_managed::SPEC,
+    vguard::SPEC,
+    track_map::SPEC,
+    log::SPEC,
+];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";

@@ -5,6 +5,7 @@
 //! disk of bytes it is left out.
 
 pub mod interference;
+pub mod label;
 pub mod record;
 pub mod stamps;
 
@@ -14,6 +15,7 @@ use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::units::{Pba, SECTOR_BYTES};
 use interference::Interference;
+pub use label::Label;
 pub use record::{Part, record_sectors};
 pub use stamps::{Damage, Stamp, Stamps};
 
@@ -98,12 +100,47 @@ impl Medium {
         let mut at = 0;
         for part in parts {
             match *part {
-                Part::Data { buf, at: from, sectors } => whole.put(at, buf, from, sectors),
+                Part::Data { buf, at: from, sectors } | Part::Labelled { buf, at: from, sectors, .. } => {
+                    whole.put(at, buf, from, sectors)
+                }
                 Part::Record { words, sectors } => self.put_record(&mut whole, at, sectors, words),
             }
             at += part.sectors();
         }
-        self.write(law, geometry, pba, at.min(limit), &whole, 0)
+        self.write(law, geometry, pba, at.min(limit), &whole, 0)?;
+        self.label_parts(geometry, pba, parts, limit, &whole)
+    }
+
+    /// Labels what has been written of `parts`, of which `whole` is a copy.
+    fn label_parts(&mut self, geometry: &Geometry, pba: Pba, parts: &[Part], limit: u64, whole: &Buf) -> DiskResult {
+        let mut at = 0;
+        for part in parts {
+            if let &Part::Labelled { labels, .. } = part
+                && at < limit
+            {
+                let labels = &labels[..labels.len().min((limit - at) as usize)];
+                match (&mut *self, whole) {
+                    (Medium::Stamps(stamps), _) => stamps.label(pba + at, labels),
+                    (Medium::Bytes(backing), Buf::Bytes(bytes)) => {
+                        let data = &bytes[range(at * SECTOR_BYTES, labels.len() as u64 * SECTOR_BYTES)];
+                        label::write_bytes(backing.as_mut(), geometry.sectors(), pba + at, data, labels)
+                            .map_err(io_fault)?;
+                    }
+                    _ => {}
+                }
+            }
+            at += part.sectors();
+        }
+        Ok(())
+    }
+
+    /// The labels of `n` sectors from `pba` on, by their place; those of damaged or overwritten sectors are gone.
+    pub fn labels(&self, geometry: &Geometry, pba: Pba, n: u64) -> DiskResult<Vec<(u64, Label)>> {
+        match self {
+            Medium::NoData => Ok(Vec::new()),
+            Medium::Stamps(stamps) => Ok(stamps.labels(pba, n)),
+            Medium::Bytes(backing) => label::read_bytes(backing.as_ref(), geometry.sectors(), pba, n).map_err(io_fault),
+        }
     }
 
     /// Puts a record into `sectors` sectors of `buf` from `at` on.

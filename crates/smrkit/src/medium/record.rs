@@ -6,7 +6,7 @@
 
 use crate::units::SECTOR_BYTES;
 
-use super::Buf;
+use super::{Buf, Label};
 
 const MAGIC: u64 = 0x5352_4b49_5452_4543;
 /// Words in front of a record: magic, length, digest.
@@ -26,6 +26,17 @@ pub enum Part<'a> {
         /// How many.
         sectors: u64,
     },
+    /// The same, with a label for each sector. The labels may be left out on a disk that holds nothing.
+    Labelled {
+        /// What holds the sectors.
+        buf: &'a Buf,
+        /// The first of them.
+        at: u64,
+        /// How many.
+        sectors: u64,
+        /// What they carry beside their data.
+        labels: &'a [Label],
+    },
     /// A record in `sectors` sectors; see [`record_sectors`]. The words may be left out on a disk that holds nothing.
     Record {
         /// The words.
@@ -40,7 +51,7 @@ impl Part<'_> {
     #[inline]
     pub fn sectors(&self) -> u64 {
         match self {
-            Part::Data { sectors, .. } | Part::Record { sectors, .. } => *sectors,
+            Part::Data { sectors, .. } | Part::Labelled { sectors, .. } | Part::Record { sectors, .. } => *sectors,
         }
     }
 }

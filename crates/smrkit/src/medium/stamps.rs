@@ -10,6 +10,7 @@ use crate::geometry::Geometry;
 use crate::units::{Lba, Pba};
 
 use super::interference::Interference;
+use super::label::{Label, Labels};
 use super::record::record_sectors;
 
 /// What a sector holds: nothing (0), a version of an LBA, a part of a record, or damage by the write of an LBA.
@@ -74,6 +75,7 @@ pub struct Stamps {
     records: HashMap<u64, (Box<[u64]>, u64)>,
     /// Records written so far.
     recorded: u64,
+    labels: Labels,
     damages: Vec<Damage>,
     history: History,
     written_sectors: u64,
@@ -165,6 +167,21 @@ impl Stamps {
         let (words, _) = self.records.get(stamps.first()?)?;
         let whole = stamps.len() as u64 == record_sectors(words.len()) && stamps.iter().all(|s| *s == stamps[0]);
         whole.then(|| words.to_vec())
+    }
+
+    /// Labels the sectors from `pba` on, which have just been written.
+    pub(super) fn label(&mut self, pba: Pba, labels: &[Label]) {
+        for (i, &label) in labels.iter().enumerate() {
+            let at = pba + i as u64;
+            let stamp = self.get(at).0;
+            self.labels.set(at, stamp, label);
+        }
+    }
+
+    /// The labels of those of `n` sectors from `pba` on that still hold what was written with them.
+    pub(super) fn labels(&self, pba: Pba, n: u64) -> Vec<(u64, Label)> {
+        let labels = self.labels.within(pba, n);
+        labels.filter(|&(i, stamp, _)| self.get(pba + i).0 == stamp).map(|(i, _, label)| (i, label)).collect()
     }
 
     /// The sectors destroyed since the last call.

@@ -117,14 +117,30 @@ impl Disks {
                 ("cache_percent", _) if spec.name == "s-block" => self.random.random_range(10..50).to_string(),
                 ("sections", _) => self.random.random_range(1..4).to_string(),
                 ("sblock_sectors", _) => self.random.random_range(8..80).to_string(),
-                ("spare_percent", _) => self.random.random_range(3..20).to_string(),
+                ("spare_percent", _) if spec.name == "s-block" => self.random.random_range(3..20).to_string(),
                 ("destage_ahead_percent" | "reclaim_ahead_percent", _) => self.random.random_range(0..8).to_string(),
                 ("destage_at_once", _) => self.random.random_range(1..4).to_string(),
                 ("weight_tail" | "weight_largest" | "weight_cache_tail", _) => {
                     self.random.random_range(0..3).to_string()
                 }
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
+                ("segment_tracks", _) => self.random.random_range(2..7).to_string(),
+                ("spare_percent", _) => self.random.random_range(1..60).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),
+                ("band_tracks", _) => self.random.random_range(1..9).to_string(),
+                // A request has to fit into the log, or it takes more than one turn.
+                ("cache_tracks", _) if spec.name == "drive-managed" => self.random.random_range(24..40).to_string(),
+                ("cache_tracks", _) => self.random.random_range(9..40).to_string(),
+                ("alpha" | "beta", _) => {
+                    let few = self.random.random_range(1..20);
+                    ["auto".to_string(), few.to_string()][self.random.random_range(0..2)].clone()
+                }
+                ("buffer_bytes", _) => (self.random.random_range(1..300) * 512).to_string(),
+                ("write_cache_bytes", _) => {
+                    let sectors = if self.random.random_bool(0.7) { 0 } else { self.random.random_range(1..100) };
+                    (512 * sectors).to_string()
+                }
+                ("bypass_bytes", _) => (512 * self.random.random_range(1..40)).to_string(),
                 ("scheme", _) => self.scheme(),
                 ("tracks", _) => "auto".into(),
                 ("head", _) => ["auto", "auto", "auto", "48"][self.random.random_range(0..4)].into(),

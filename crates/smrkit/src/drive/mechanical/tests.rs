@@ -179,3 +179,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_whole_track_in_any_order_takes_a_rotation_wherever_the_head_arrives() {
+    let (g, mut clock) = drive(0.0, 3516);
+    for start in [0, 1_234_567, 7_000_000] {
+        clock.access(&g, Nanos(start), false, Pba(5 * 3516), 1);
+        let time = clock.in_any_order(&g, Nanos(start), Pba(5 * 3516), 3516).unwrap();
+        assert_eq!(time, clock.rotation());
+        // What is read in order at once takes no longer than that.
+        assert!(clock.in_any_order(&g, Nanos(start), Pba(5 * 3516), 8).unwrap() <= time);
+    }
+    assert_eq!(clock.in_any_order(&g, Nanos(0), Pba(3516), 3517), None);
+}

@@ -1,0 +1,133 @@
+//! Figure 3: how much of Vguard's cache a trace takes: tracks in use, and the log's length.
+
+use smrkit::drive::Drive;
+use smrkit::stats::outcome::Outcome;
+
+use super::super::lab::Plan;
+use super::super::row::{Row, Value};
+use super::super::{Item, Scale, Shown};
+use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
+use super::traces::AtHand;
+use super::{LAYERS, beside, stat};
+use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+
+/// Why a copy takes more than a track of the cache.
+const TWO: &str = "home tracks as long as the cache's leave no room for the map's copy, so that one takes two";
+
+/// The most that a run took.
+struct Use {
+    name: String,
+    /// Whether the paper's claims are about its set of traces.
+    of_a_set: bool,
+    active: u64,
+    log: u64,
+    cleaned: u64,
+    copies: u64,
+}
+
+impl Use {
+    fn of(name: &str, of_a_set: bool, outcome: &Outcome) -> Use {
+        let count = |key: &str| stat(outcome, key).unwrap_or(0);
+        Use {
+            name: name.into(),
+            of_a_set,
+            active: count("cache_tracks_active_max"),
+            log: count("log_length_max"),
+            cleaned: count("bands_cleaned"),
+            copies: count("guard_copies"),
+        }
+    }
+
+    fn active_percent(&self) -> f64 {
+        100.0 * self.active as f64 / CACHE_TRACKS as f64
+    }
+
+    fn log_percent(&self) -> f64 {
+        100.0 * self.log as f64 / VGUARD_THRESHOLD as f64
+    }
+}
+
+pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
+    let run: Vec<&AtHand> = traces.iter().filter(|trace| trace.fits()).collect();
+    let plans = run.iter().map(|trace| Plan::trace(drive, LAYERS[0], &trace.input, scale.seed)).collect();
+    let names: Vec<(String, bool)> = run.iter().map(|trace| (trace.name.clone(), trace.is_of_a_set())).collect();
+    Item::new("Figure 3: how much of Vguard's cache is used", plans, move |outcomes| {
+        let uses: Vec<Use> =
+            names.iter().zip(outcomes).map(|((name, of_a_set), outcome)| Use::of(name, *of_a_set, outcome)).collect();
+        Shown {
+            text: vec![match uses.is_empty() {
+                true => "No trace is at hand: --traces names a folder.".into(),
+                false => "The traces at hand on vguard: the most tracks of the cache that held something, of its 13,791, and \
+                          the longest log, of β = 9,194. The paper claims it for the MSR traces, and that nothing is cleaned \
+                          for CloudPhysics' too; parts of traces show less than the whole would."
+                    .into(),
+            }],
+            rows: uses.iter().flat_map(rows).collect(),
+            figure: (!uses.is_empty()).then(|| figure(&uses)),
+        }
+    })
+}
+
+fn rows(taken: &Use) -> Vec<Row> {
+    let item = |what: &str| format!("{}: {what}", taken.name);
+    let (active, log) = (taken.active_percent(), taken.log_percent());
+    if !taken.of_a_set {
+        let ours = format!("{active:.2} %, {log:.2} %, {}", taken.cleaned);
+        let reason = format!("none of the paper's sets; {} guards copied", taken.copies);
+        return vec![beside(item("tracks in use, log against β, bands cleaned"), Value::None, ours, "", reason)];
+    }
+    let at_most = |what: &str, most: f64, ours: f64, tracks: u64| {
+        let reason = match taken.active > taken.log && tracks == taken.active {
+            true => format!("{tracks} tracks for {} copies: {TWO}", taken.log),
+            false => format!("{tracks} tracks"),
+        };
+        Row::holds(item(what), format!("at most {most}"), ours, "%", ours <= most, reason)
+    };
+    vec![
+        at_most("tracks of the cache in use", ACTIVE_PERCENT, active, taken.active),
+        at_most("log against β", LOG_PERCENT, log, taken.log),
+        Row::exact(&item("bands cleaned"), 0, taken.cleaned, "bands", "must be none"),
+    ]
+}
+
+fn figure(uses: &[Use]) -> Figure {
+    let panel = |title: String, share: &dyn Fn(&Use) -> f64, tracks: &dyn Fn(&Use) -> u64, most: (f64, &str)| {
+        let mut rows: Vec<String> = uses.iter().map(|taken| taken.name.clone()).collect();
+        let mut totals: Vec<String> =
+            uses.iter().map(|taken| format!("{:.2} %, {} tracks", share(taken), tracks(taken))).collect();
+        let mut ours: Vec<f64> = uses.iter().map(share).collect();
+        rows.push("the paper's highest".into());
+        totals.push(most.1.into());
+        ours.push(0.0);
+        let paper = uses.iter().map(|_| 0.0).chain([most.0]).collect();
+        Panel {
+            title: Some(title),
+            x: Axis::linear("Share (%)"),
+            y: Axis::default(),
+            guides: Vec::new(),
+            body: Body::Bars {
+                rows,
+                totals,
+                parts: vec![
+                    Part { name: "ours".into(), colour: Colour::nth(0), values: ours },
+                    Part { name: "paper, MSR traces".into(), colour: Colour::GREY, values: paper },
+                ],
+            },
+        }
+    };
+    let panels = vec![
+        panel(
+            "Most tracks of the cache in use".into(),
+            &Use::active_percent,
+            &|taken| taken.active,
+            (ACTIVE_PERCENT, "under 13 %"),
+        ),
+        panel("Longest log, against β".into(), &Use::log_percent, &|taken| taken.log, (LOG_PERCENT, "under 38 %")),
+    ];
+    Figure {
+        name: "vguard-figure-3".into(),
+        title: "Figure 3: how much of Vguard's cache is used".into(),
+        note: "Cleaning begins where the log reaches β, or the map α, which is the same number.".into(),
+        panels,
+    }
+}

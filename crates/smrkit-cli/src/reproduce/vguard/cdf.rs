@@ -1,0 +1,159 @@
+//! Figures 2 and 4: the distribution of latency for real traces.
+
+use smrkit::drive::Drive;
+use smrkit::stats::outcome::Outcome;
+
+use super::super::row::Row;
+use super::super::{Item, Scale, Shown};
+use super::traces::{AtHand, Kind};
+use super::{LAYERS, Pair, beside, both, ms, stat, write_percent};
+use crate::report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+
+/// "Roughly a single rotation": at most so many of them (assumption: Table 2 has up to 1.04).
+const ABOUT_ONE: f64 = 1.05;
+
+/// The share of requests that took no longer, by latency in seconds.
+pub fn cdf(outcome: &Outcome) -> Vec<(f64, f64)> {
+    let histograms = &outcome.latency_histogram;
+    let mut counts: Vec<(u64, u64)> = histograms.read.iter().chain(&histograms.write).copied().collect();
+    counts.sort_unstable();
+    let all: u64 = counts.iter().map(|(_, requests)| requests).sum();
+    let mut below = 0;
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(counts.len() + 1);
+    for (latency_ns, requests) in counts {
+        let latency_s = latency_ns as f64 / 1e9;
+        if points.is_empty() {
+            points.push((latency_s, 0.0));
+        }
+        below += requests;
+        points.push((latency_s, below as f64 / all as f64));
+    }
+    points
+}
+
+/// A panel of curves with the axes that all of them share.
+pub fn panel(title: String, series: Vec<Series>) -> Panel {
+    Panel {
+        title: Some(title),
+        x: Axis::log("Latency (logarithmic)", Numbers::Time),
+        y: Axis { fixed: Some((0.0, 1.0)), numbers: Numbers::Percent, ..Axis::linear("Requests no slower") },
+        guides: Vec::new(),
+        body: Body::Lines(series),
+    }
+}
+
+/// The curves of both layers.
+pub fn curves(pair: &Pair) -> Vec<Series> {
+    let runs = [pair.vguard, pair.managed];
+    let curve = |(i, name)| Series::nth(i, name, Style::Step, cdf(runs[i]));
+    LAYERS.into_iter().enumerate().map(curve).collect()
+}
+
+pub fn msr(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
+    let chosen: Vec<&AtHand> = traces
+        .iter()
+        .filter(|trace| matches!(trace.kind, Kind::OfTable2(_) | Kind::Msr | Kind::MsrPart) && trace.fits())
+        .collect();
+    let plans = chosen.iter().flat_map(|trace| both(drive, trace, scale.seed)).collect();
+    let named: Vec<(String, Kind)> = chosen.iter().map(|trace| (trace.name.clone(), trace.kind)).collect();
+    let rotation_ms = drive.clock.mechanical().map_or(f64::NAN, |clock| ms(clock.rotation().0));
+    Item::new("Figure 2: latency of MSR traces", plans, move |outcomes| {
+        let pairs: Vec<(&str, Pair)> = named.iter().map(|(name, _)| name.as_str()).zip(Pair::all(outcomes)).collect();
+        let kinds: Vec<Kind> = named.iter().map(|(_, kind)| *kind).collect();
+        Shown {
+            text: vec![told(&pairs, "MSR")],
+            rows: msr_rows(&pairs, &kinds, rotation_ms),
+            figure: figure("vguard-figure-2", "Figure 2: latency of MSR traces", &pairs),
+        }
+    })
+}
+
+pub fn cloud_physics(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
+    let chosen: Vec<&AtHand> = traces.iter().filter(|trace| trace.kind == Kind::CloudPhysics && trace.fits()).collect();
+    let plans = chosen.iter().flat_map(|trace| both(drive, trace, scale.seed)).collect();
+    let names: Vec<String> = chosen.iter().map(|trace| trace.name.clone()).collect();
+    Item::new("Figure 4: latency of CloudPhysics traces", plans, move |outcomes| {
+        let pairs: Vec<(&str, Pair)> = names.iter().map(String::as_str).zip(Pair::all(outcomes)).collect();
+        let never = |(name, pair): &(&str, Pair)| {
+            let cleaned = stat(pair.vguard, "bands_cleaned").unwrap_or(0);
+            let reason = "must be none; the paper's four traces are not at hand, this is a sample of another";
+            Row::exact(&format!("{name}: bands that vguard cleans"), 0, cleaned, "bands", reason)
+        };
+        Shown {
+            text: vec![told(&pairs, "CloudPhysics")],
+            rows: pairs.iter().map(never).collect(),
+            figure: figure("vguard-figure-4", "Figure 4: latency of CloudPhysics traces", &pairs),
+        }
+    })
+}
+
+fn told(pairs: &[(&str, Pair)], set: &str) -> String {
+    match pairs.is_empty() {
+        true => format!("No {set} trace is at hand: --traces names a folder."),
+        false => format!("The {set} traces at hand, whole or in part, flat out on both layers."),
+    }
+}
+
+fn msr_rows(pairs: &[(&str, Pair)], kinds: &[Kind], rotation_ms: f64) -> Vec<Row> {
+    let p95 = |((name, pair), kind): (&(&str, Pair), &Kind)| {
+        let ours = ms(pair.vguard.latency_ns.all.p95);
+        let turns = ours / rotation_ms;
+        let item = format!("{name}: vguard, 95 %");
+        let paper = "roughly a single rotation";
+        if *kind == Kind::MsrPart {
+            return beside(
+                item,
+                paper,
+                ours,
+                "ms",
+                "a part of a trace: first writes to tracks, which copy, weigh more",
+            );
+        }
+        let reads = 100.0 - write_percent(pair.vguard);
+        let reason =
+            format!("{turns:.3} rotations, at most {ABOUT_ONE} (assumption); {reads:.0} % of the requests read");
+        Row::holds(item, paper, ours, "ms", turns <= ABOUT_ONE, reason)
+    };
+    let below = |pair: &Pair| ms(pair.vguard.latency_ns.all.p99) < 1e3 * tenth(pair.managed);
+    let cases: Vec<&str> = pairs.iter().filter(|(_, pair)| below(pair)).map(|(name, _)| *name).collect();
+    let ours = if cases.is_empty() { "none".into() } else { cases.join(", ") };
+    let reason = format!("at least one of the {} at hand", pairs.len());
+    let some = Row::holds(
+        "vguard at 99 % below drive-managed at 10 %",
+        "in some cases, e.g. src2_0 and mds_0",
+        ours,
+        "",
+        !cases.is_empty(),
+        reason,
+    );
+    let rows = pairs.iter().zip(kinds).map(p95);
+    if pairs.is_empty() { Vec::new() } else { rows.chain([some]).collect() }
+}
+
+/// The latency in seconds that a tenth of the requests don't exceed, within 3 %.
+fn tenth(outcome: &Outcome) -> f64 {
+    cdf(outcome).into_iter().find(|&(_, share)| share >= 0.1).map_or(f64::NAN, |(latency_s, _)| latency_s)
+}
+
+fn figure(name: &str, title: &str, pairs: &[(&str, Pair)]) -> Option<Figure> {
+    let panels = pairs.iter().map(|(name, pair)| panel(name.to_string(), curves(pair))).collect();
+    let note = "Ours, in steps of at most 3 %; further left is better. The paper's curves are not in its text.";
+    let mut figure = Figure { name: name.into(), title: title.into(), note: note.into(), panels };
+    figure.share_x();
+    (!pairs.is_empty()).then_some(figure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrkit::stats::outcome::Histograms;
+
+    #[test]
+    fn reads_and_writes_are_counted_together() {
+        let latency_histogram =
+            Histograms { read: vec![(5_000_000, 1), (20_000_000, 1)], write: vec![(10_000_000, 6)] };
+        let outcome = Outcome { latency_histogram, ..Outcome::default() };
+        assert_eq!(cdf(&outcome), [(0.005, 0.0), (0.005, 0.125), (0.01, 0.875), (0.02, 1.0)]);
+        assert_eq!(tenth(&outcome), 0.005);
+    }
+}

@@ -1,0 +1,193 @@
+//! Table 2: latency percentiles of both layers, for those of the paper's traces that are at hand.
+
+use smrkit::drive::Drive;
+use smrkit::stats::outcome::Outcome;
+
+use super::super::row::{Row, Verdict};
+use super::super::{Item, Scale, Shown};
+use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
+use super::traces::{AtHand, Kind};
+use super::{Pair, both, listed, missing, percentiles, stat, within};
+use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+
+/// How near Vguard's percentiles must come on the trace that it was tuned on: ms up to 99.5 %, percent above.
+const TUNED_MS: [f64; 3] = [0.03, 0.05, 0.1];
+const TAIL_PERCENT: f64 = 10.0;
+/// How near the drive-managed disk's must come there, in ms.
+const MANAGED_MS: f64 = 0.01;
+/// How near the quotient at 99.9 % must come, in percent.
+const RATIO_PERCENT: f64 = 15.0;
+/// How near other traces of the table must come, in percent (assumption).
+const OTHER_PERCENT: f64 = 10.0;
+/// The requests that copy a guard on the tuned trace: more than five, and the 6th largest of 1,055, which is 99.5 %, is one.
+const COPIES: (u64, u64) = (4, 7);
+const COPIES_BELOW_99_5: u64 = 5;
+
+pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
+    let at_hand = |trace: &&AtHand| matches!(trace.kind, Kind::OfTable2(_)) && trace.fits();
+    let of_table: Vec<&AtHand> = traces.iter().filter(at_hand).collect();
+    let plans = of_table.iter().flat_map(|trace| both(drive, trace, scale.seed)).collect();
+    let kinds: Vec<Kind> = of_table.iter().map(|trace| trace.kind).collect();
+    Item::new("Table 2: latency percentiles of MSR traces", plans, move |outcomes| {
+        let runs: Vec<Option<Pair>> = by_row(&kinds, outcomes);
+        let rows = TABLE2.iter().zip(&runs).flat_map(|(paper, pair)| match pair {
+            Some(pair) => rows(paper, pair),
+            None => vec![not_at_hand(paper)],
+        });
+        Shown {
+            text: vec![
+                format!(
+                    "Whole MSR volumes flat out on {}, both layers with their defaults. {} of {} are at hand; the others' \
+                     numbers are in the figure, and parts of some of them under \"further traces\".",
+                    super::DRIVE,
+                    runs.iter().flatten().count(),
+                    TABLE2.len()
+                ),
+                format!(
+                    "{TUNED_ON} is the trace that the drive file's constants were fitted on, so that what agrees there does so by \
+                     construction."
+                ),
+            ],
+            rows: rows.collect(),
+            figure: Some(figure(&runs)),
+        }
+    })
+}
+
+/// The runs of each of the table's rows.
+fn by_row<'a>(kinds: &[Kind], outcomes: &'a [Outcome]) -> Vec<Option<Pair<'a>>> {
+    let mut runs: Vec<Option<Pair>> = TABLE2.iter().map(|_| None).collect();
+    for (kind, pair) in kinds.iter().zip(Pair::all(outcomes)) {
+        if let Kind::OfTable2(row) = kind {
+            runs[*row] = Some(pair);
+        }
+    }
+    runs
+}
+
+fn not_at_hand(paper: &Latencies) -> Row {
+    let item = format!("{}: drive-managed / vguard, 99.9 %", paper.trace);
+    missing(item, paper.ratio(P99_9), "×", "the trace is not at hand; the figure has all its percentiles")
+}
+
+fn rows(paper: &Latencies, pair: &Pair) -> Vec<Row> {
+    let tuned = paper.trace == TUNED_ON;
+    let fitted = |row: Row| if row.verdict == Verdict::Agree { row.by_construction() } else { row };
+    let item = |what: &str| format!("{}: {what}", paper.trace);
+    let (vguard, managed) = (percentiles(pair.vguard), percentiles(pair.managed));
+    let mut rows = Vec::new();
+    for (i, column) in COLUMNS.iter().enumerate() {
+        let item = format!("{}: vguard, {column}", paper.trace);
+        rows.push(match tuned {
+            true => fitted(tuned_row(i, item, paper.vguard[i], vguard[i], copies(pair))),
+            false => Row::near(&item, paper.vguard[i].into(), vguard[i], "ms", OTHER_PERCENT, "(assumption)"),
+        });
+    }
+    for (i, column) in COLUMNS.iter().enumerate() {
+        let item = format!("{}: drive-managed, {column}", paper.trace);
+        rows.push(match tuned {
+            true => fitted(within(item, paper.managed[i], managed[i], "ms", MANAGED_MS, "")),
+            false => Row::near(&item, paper.managed[i].into(), managed[i], "ms", OTHER_PERCENT, "(assumption)"),
+        });
+    }
+    let quotient = Row::near(
+        &item("drive-managed / vguard, 99.9 %"),
+        paper.ratio(P99_9).into(),
+        pair.ratio_at_99_9(),
+        "×",
+        RATIO_PERCENT,
+        "quotient of the rows above",
+    );
+    rows.push(if tuned { fitted(quotient) } else { quotient });
+    if tuned {
+        rows.push(copies_row(&item("requests that copy a guard"), copies(pair)));
+    }
+    let cleaned = stat(pair.vguard, "bands_cleaned").unwrap_or(0);
+    rows.push(Row::exact(&item("bands that vguard cleans"), 0, cleaned, "bands", "must be none"));
+    rows
+}
+
+fn copies(pair: &Pair) -> u64 {
+    stat(pair.vguard, "guard_copies").unwrap_or(0)
+}
+
+fn tuned_row(column: usize, item: String, paper: f64, ours: f64, copies: u64) -> Row {
+    const P99_5: usize = 2;
+    if column >= P99_9 {
+        let why = "a guard copy: seek, read a track, seek to the cache, write it, seek back";
+        return Row::near(&item, paper.into(), ours, "ms", TAIL_PERCENT, why);
+    }
+    if column == P99_5 && copies > COPIES_BELOW_99_5 {
+        let why = format!(
+            "hangs on one request: 99.5 % is the 6th largest of 1,055, and {copies} requests copy a guard on this drive's \
+             zoned tracks; tracks of one length give 5"
+        );
+        return super::beside(item, paper, ours, "ms", why);
+    }
+    within(item, paper, ours, "ms", TUNED_MS[column], "turns of the disk and the transfer")
+}
+
+fn copies_row(item: &str, copies: u64) -> Row {
+    let (least, most) = COPIES;
+    let reason = "derived: the tail of Table 2, and models with tracks of one length and of several";
+    Row::holds(item, format!("{least} to {most}"), copies, "", (least..=most).contains(&copies), reason)
+}
+
+/// What the figure shows of one trace: its name, whether it is ours, and a value and text for each of its panels.
+struct Bar {
+    name: String,
+    ours: bool,
+    panels: [(f64, String); 3],
+}
+
+impl Bar {
+    fn new(trace: &str, ours: bool, vguard: &[f64; 5], managed: &[f64; 5]) -> Bar {
+        let ratio = managed[P99_9] / vguard[P99_9];
+        let name = if ours { format!("{trace}, ours") } else { trace.into() };
+        let panels =
+            [(ratio, format!("{ratio:.1}")), (vguard[P99_9], listed(vguard)), (managed[P99_9], listed(managed))];
+        Bar { name, ours, panels }
+    }
+}
+
+fn figure(runs: &[Option<Pair>]) -> Figure {
+    let mut bars = Vec::new();
+    for (paper, pair) in TABLE2.iter().zip(runs) {
+        bars.push(Bar::new(paper.trace, false, &paper.vguard, &paper.managed));
+        if let Some(pair) = pair {
+            bars.push(Bar::new(paper.trace, true, &percentiles(pair.vguard), &percentiles(pair.managed)));
+        }
+    }
+    let titles = [
+        ("drive-managed / vguard at 99.9 %", "Quotient"),
+        ("vguard, 99.9 %", "Latency (ms)"),
+        ("drive-managed, 99.9 %", "Latency (ms)"),
+    ];
+    let panel = |(i, (title, unit)): (usize, (&str, &str))| {
+        let part = |name: &str, colour, ours: bool| Part {
+            name: name.into(),
+            colour,
+            values: bars.iter().map(|bar| if bar.ours == ours { bar.panels[i].0 } else { 0.0 }).collect(),
+        };
+        Panel {
+            title: Some(title.into()),
+            x: Axis::linear(unit),
+            y: Axis::default(),
+            guides: Vec::new(),
+            body: Body::Bars {
+                rows: bars.iter().map(|bar| bar.name.clone()).collect(),
+                totals: bars.iter().map(|bar| bar.panels[i].1.clone()).collect(),
+                parts: vec![part("paper", Colour::GREY, false), part("ours", Colour::nth(0), true)],
+            },
+        }
+    };
+    Figure {
+        name: "vguard-table-2".into(),
+        title: "Table 2: latency of MSR traces".into(),
+        note: format!(
+            "Bars show what 99.9 % of the requests don't exceed; the five numbers are the latencies at {}, in ms.",
+            COLUMNS.join(", ")
+        ),
+        panels: titles.into_iter().enumerate().map(panel).collect(),
+    }
+}

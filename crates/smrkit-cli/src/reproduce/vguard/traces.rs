@@ -1,0 +1,108 @@
+//! The real traces at hand: which of the paper's they are, and whether the drive holds them.
+
+use std::sync::Arc;
+
+use smrkit::drive::Drive;
+use smrkit::error::Error;
+use smrkit::layer::{self, Parameters};
+
+use super::super::Scale;
+use super::{LAYERS, paper};
+use crate::input::TraceInput;
+
+/// What a trace is to the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The whole week of a volume of Table 2, by its number there.
+    OfTable2(usize),
+    /// The whole week of another volume of the MSR set.
+    Msr,
+    /// A part of an MSR volume.
+    MsrPart,
+    /// Of CloudPhysics.
+    CloudPhysics,
+    /// None of the paper's.
+    Other,
+}
+
+/// A trace at hand.
+pub struct AtHand {
+    /// The name of its file.
+    pub name: String,
+    pub kind: Kind,
+    pub input: Arc<TraceInput>,
+    /// Why it doesn't run, if so.
+    pub too_large: Option<String>,
+}
+
+/// Traces that the paper did not run, and which of them `--quick` runs.
+const FURTHER: [(&str, Kind, bool); 18] = [
+    ("msr_web_3", Kind::Msr, true),
+    ("msr_hm_0_cut7016", Kind::MsrPart, true),
+    ("msr_hm_0_first1000", Kind::MsrPart, true),
+    ("msr_mds_0_writes_first1000", Kind::MsrPart, true),
+    ("msr_proj_0_writes_first1000", Kind::MsrPart, true),
+    ("cloudphysics_sample", Kind::CloudPhysics, true),
+    ("hp_hplajw_1week_1992", Kind::Other, false),
+    ("flashsim_jpeg_copy", Kind::Other, false),
+    ("bench_iozone_disksim", Kind::Other, false),
+    ("biotracer_mobile_booting", Kind::Other, false),
+    ("biotracer_mobile_movie", Kind::Other, false),
+    ("blktrace_hadoop_hdd_apress", Kind::Other, false),
+    ("blktrace_java_btrfs", Kind::Other, false),
+    ("blktrace_java_ext4", Kind::Other, false),
+    ("msps_devtools_release", Kind::Other, false),
+    ("spc_financial1_first10k", Kind::Other, false),
+    ("systor17_head", Kind::Other, false),
+    ("tencent_cbs_sample", Kind::Other, false),
+];
+
+impl AtHand {
+    /// Whether it can run on the drive.
+    pub fn fits(&self) -> bool {
+        self.too_large.is_none()
+    }
+
+    /// Whether the paper's claims are about traces of its set.
+    pub fn is_of_a_set(&self) -> bool {
+        self.kind != Kind::Other
+    }
+}
+
+/// The traces at hand, those of Table 2 first.
+pub fn at_hand(scale: &Scale, drive: &Drive) -> Result<Vec<AtHand>, Error> {
+    let room_sectors = room(drive)?;
+    let mut found = Vec::new();
+    for (i, row) in paper::TABLE2.iter().enumerate() {
+        for name in [format!("msr_{}", row.trace), row.trace.to_string()] {
+            if let Some(input) = scale.traces.get(&name)? {
+                found.push(look(name, Kind::OfTable2(i), input, room_sectors)?);
+                break;
+            }
+        }
+    }
+    for (name, kind, _) in FURTHER.iter().filter(|further| further.2 || !scale.quick) {
+        if let Some(input) = scale.traces.get(name)? {
+            found.push(look(name.to_string(), *kind, input, room_sectors)?);
+        }
+    }
+    Ok(found)
+}
+
+fn look(name: String, kind: Kind, input: Arc<TraceInput>, room_sectors: u64) -> Result<AtHand, Error> {
+    let end = input.footprint_end()?;
+    let too_large = (end > room_sectors)
+        .then(|| format!("it reaches to sector {end}, and the drive offers {room_sectors}; addresses are not scaled"));
+    Ok(AtHand { name, kind, input, too_large })
+}
+
+/// The sectors that both layers offer.
+fn room(drive: &Drive) -> Result<u64, Error> {
+    let mut room = u64::MAX;
+    for name in LAYERS {
+        let spec = layer::find(name)?;
+        let parameters = Parameters::resolve(name, spec.parameters, &[])?;
+        room = room.min((spec.build)(drive, &parameters)?.capacity().host_sectors);
+    }
+    Ok(room)
+}

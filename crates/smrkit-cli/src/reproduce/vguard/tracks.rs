@@ -1,0 +1,111 @@
+//! Table 3 and figure 5: how much CloudPhysics traces write, and on how many tracks of 1 MB. Nothing is simulated.
+
+use smrkit::error::Error;
+use smrkit::trace::info::{InfoSettings, TraceInfo};
+use smrkit::units::SECTOR_BYTES;
+
+use super::super::row::{Row, Value};
+use super::super::{Item, Shown};
+use super::paper::{TABLE3, VGUARD_THRESHOLD};
+use super::traces::{AtHand, Kind};
+use super::{beside, missing};
+use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use crate::report::format::count;
+
+pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
+    let mut rows: Vec<Row> = TABLE3
+        .iter()
+        .enumerate()
+        .map(|(i, (writes, terabytes))| {
+            missing(
+                format!("trace {} of 4: writes, drive", i + 1),
+                format!("{} writes, {terabytes} TB", count(*writes)),
+                "",
+                "not at hand, and its name is not in the text",
+            )
+        })
+        .collect();
+    for trace in traces.iter().filter(|trace| trace.kind == Kind::CloudPhysics) {
+        let info = info(trace)?;
+        let reached = (info.highest_end_sectors * SECTOR_BYTES) as f64 / 1e9;
+        rows.push(beside(
+            format!("{}: writes, reach", trace.name),
+            Value::None,
+            format!("{} writes, {reached:.1} GB", count(info.writes)),
+            "",
+            "a sample of two hours; the drive's size is not told",
+        ));
+    }
+    Ok(Item::new("Table 3: the CloudPhysics traces", Vec::new(), |_| Shown {
+        text: vec!["The four traces of figure 4 are not public.".into()],
+        rows,
+        figure: None,
+    }))
+}
+
+fn info(trace: &AtHand) -> Result<TraceInfo, Error> {
+    trace.input.look_for_volumes()?;
+    TraceInfo::of(&mut trace.input.open(false)?, &InfoSettings::default())
+}
+
+pub fn figure5(traces: &[AtHand]) -> Result<Item, Error> {
+    let mut bars: Vec<(String, u64, Kind)> = Vec::new();
+    for trace in traces {
+        bars.push((trace.name.clone(), info(trace)?.written_tracks, trace.kind));
+    }
+    Ok(Item::new("Figure 5: tracks that traces write", Vec::new(), move |_| Shown {
+        text: vec![match bars.is_empty() {
+            true => "No trace is at hand: --traces names a folder.".into(),
+            false => format!(
+                "Distinct tracks of 1 MiB that the traces at hand write, against the {} that begin cleaning. The paper has \
+                 over a hundred CloudPhysics traces.",
+                count(VGUARD_THRESHOLD)
+            ),
+        }],
+        rows: bars.iter().map(row).collect(),
+        figure: (!bars.is_empty()).then(|| figure(&bars)),
+    }))
+}
+
+fn row((name, tracks, kind): &(String, u64, Kind)) -> Row {
+    let item = format!("{name}: distinct tracks written");
+    let paper = format!("under {}", count(VGUARD_THRESHOLD));
+    match kind {
+        Kind::CloudPhysics => Row::holds(item, paper, *tracks, "tracks", *tracks < VGUARD_THRESHOLD, "α = β"),
+        _ => beside(item, Value::None, *tracks, "tracks", "not of CloudPhysics"),
+    }
+}
+
+fn figure(bars: &[(String, u64, Kind)]) -> Figure {
+    let limit = VGUARD_THRESHOLD as f64;
+    let mut rows: Vec<String> = bars.iter().map(|(name, ..)| name.clone()).collect();
+    let mut totals: Vec<String> = bars.iter().map(|(_, tracks, _)| count(*tracks)).collect();
+    let mut ours: Vec<f64> = bars.iter().map(|(_, tracks, _)| *tracks as f64).collect();
+    rows.push("cleaning begins".into());
+    totals.push(count(VGUARD_THRESHOLD));
+    ours.push(0.0);
+    let threshold = bars.iter().map(|_| 0.0).chain([limit]).collect();
+    let panel = Panel {
+        title: None,
+        x: Axis::linear("Distinct tracks written (1 MiB each)"),
+        y: Axis::default(),
+        guides: Vec::new(),
+        body: Body::Bars {
+            rows,
+            totals,
+            parts: vec![
+                Part { name: "ours, traces at hand".into(), colour: Colour::nth(0), values: ours },
+                Part { name: "paper: the threshold".into(), colour: Colour::GREY, values: threshold },
+            ],
+        },
+    };
+    Figure {
+        name: "vguard-figure-5".into(),
+        title: "Figure 5: tracks that traces write".into(),
+        note:
+            "Each track written needs at most one guard at a time: a trace below the threshold is not cleaned for its \
+               footprint."
+                .into(),
+        panels: vec![panel],
+    }
+}

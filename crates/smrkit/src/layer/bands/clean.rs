@@ -1,0 +1,242 @@
+//! Cleaning one band: stages of a buffer's size, phases of a stage (Vguard 2017, section 2.3).
+//!
+//! A stage reads home tracks, lays what is cached over them, writes them to the scratch pad and then in place. Rewriting a
+//! stage's last track damages what follows it, so that the stage holds those tracks too; until they are rewritten in the
+//! next stage, they are found in the scratch pad. Where stages end: 20 outer tracks and 15 MB make 7, 7 and 6.
+
+use std::ops::Range;
+
+use super::home::Home;
+use super::pads::Note;
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::medium::Buf;
+use crate::tally::Cause;
+use crate::units::Pba;
+
+/// What a phase has brought about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::layer) enum Done {
+    /// No more than the phase.
+    Phase,
+    /// These home tracks are rewritten; `over` if they were the last of the band.
+    Stage {
+        /// What was rewritten.
+        tracks: Range<u32>,
+        /// No stage follows.
+        over: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Read,
+    Overlay,
+    Save,
+    Rewrite,
+}
+
+/// One band at work.
+struct Work {
+    plan_end: u32,
+    /// The stage rewrites the tracks from `first` up to `end` and holds them up to `held`; before its first phase only
+    /// those that the stage before left to it are held, and `end` is `first`.
+    first: u32,
+    end: u32,
+    held: u32,
+    /// The tracks from here on were not held before this stage.
+    fresh: u32,
+    phase: Phase,
+    buf: Buf,
+    /// The note of the stage before, whose half holds the tracks from `first` up to `fresh`.
+    before: Option<Note>,
+    /// The note of this stage.
+    note: Option<Note>,
+}
+
+/// Cleans one band at a time.
+#[derive(Default)]
+pub(in crate::layer) struct Cleaner {
+    work: Option<Work>,
+    next_half: usize,
+}
+
+impl Cleaner {
+    /// Whether a band is at work.
+    #[inline]
+    pub fn is_working(&self) -> bool {
+        self.work.is_some()
+    }
+
+    /// Begins to rewrite home tracks, all of one band. What follows them in the band within the law's reach must be
+    /// cached, or lie beyond the band. Where a second write wears what lies before it, they begin with their band.
+    pub fn begin(&mut self, tracks: Range<u32>) {
+        debug_assert!(self.work.is_none() && !tracks.is_empty());
+        let first = tracks.start;
+        self.work = Some(Work {
+            plan_end: tracks.end,
+            first,
+            end: first,
+            held: first,
+            fresh: first,
+            phase: Phase::Read,
+            buf: Buf::NoData,
+            before: None,
+            note: None,
+        });
+    }
+
+    /// The home tracks held in memory: a write to them or over them must wait until their stage is over.
+    #[inline]
+    pub fn held(&self) -> Range<u32> {
+        self.work.as_ref().map_or(0..0, |work| work.first..work.held)
+    }
+
+    /// Where a track lies whose home copy may be damaged, in the scratch pad; `None` for all others.
+    #[inline]
+    pub fn stand_in(&self, home: &Home, track: u32) -> Option<Pba> {
+        let work = self.work.as_ref()?;
+        let note = work.before.as_ref()?;
+        (work.first <= track && track < work.fresh).then(|| note.place(home, track))
+    }
+
+    /// The note of the stage at work, and whether that stage has been rewritten: what a record of the map must name, so
+    /// that it is replayed if and only if it has to be. `None` while the platters hold nothing that is needed.
+    pub fn noted(&self) -> Option<(u64, bool)> {
+        let work = self.work.as_ref()?;
+        match (&work.note, &work.before) {
+            (Some(note), _) => Some((note.sequence, false)),
+            (None, Some(note)) => Some((note.sequence, true)),
+            (None, None) => None,
+        }
+    }
+
+    /// Does one phase. `sequence` goes up by one with each note. `overlay` lays what is cached of home tracks over the
+    /// buffer, in which the first of them begins at the sector given, and says whether there was anything.
+    pub fn phase(
+        &mut self,
+        disk: &mut Disk,
+        home: &Home,
+        sequence: &mut u64,
+        mut overlay: impl FnMut(&mut Disk, Range<u32>, &mut Buf, u64) -> DiskResult<bool>,
+    ) -> DiskResult<Done> {
+        let Some(work) = &mut self.work else { return Ok(Done::Phase) };
+        loop {
+            match work.phase {
+                Phase::Read => {
+                    work.next_stage(disk, home);
+                    work.phase = Phase::Overlay;
+                    let sectors = home.sectors_of(work.fresh..work.held);
+                    if sectors > 0 {
+                        let at = home.sectors_of(work.first..work.fresh);
+                        disk.read(home.start(work.fresh), sectors, Cause::Clean, &mut work.buf, at)?;
+                        return Ok(Done::Phase);
+                    }
+                }
+                Phase::Overlay => {
+                    work.phase = Phase::Save;
+                    let at = home.sectors_of(work.first..work.fresh);
+                    if overlay(disk, work.fresh..work.held, &mut work.buf, at)? {
+                        return Ok(Done::Phase);
+                    }
+                }
+                Phase::Save => {
+                    *sequence += 1;
+                    work.save(disk, home, *sequence, self.next_half)?;
+                    self.next_half = 1 - self.next_half;
+                    work.phase = Phase::Rewrite;
+                    return Ok(Done::Phase);
+                }
+                Phase::Rewrite => {
+                    let sectors = home.sectors_of(work.first..work.end);
+                    disk.write(home.start(work.first), sectors, Cause::Clean, &work.buf, 0)?;
+                    let tracks = work.first..work.end;
+                    let over = !work.carry_on(disk, home);
+                    if over {
+                        self.work = None;
+                    }
+                    return Ok(Done::Stage { tracks, over });
+                }
+            }
+        }
+    }
+
+    /// The newest note in the scratch pad.
+    pub fn newest_note(&self, disk: &mut Disk, home: &Home) -> DiskResult<Option<Note>> {
+        Note::newest(disk, home)
+    }
+
+    /// Takes up the stage of a note after a power cut. Unless it is known to have been rewritten, it is now, and the tracks
+    /// are returned; then the rest of the band is at work. The cached copies of those tracks are out of date.
+    pub fn take_up(&mut self, disk: &mut Disk, home: &Home, note: Note, rewritten: bool) -> DiskResult<Range<u32>> {
+        let mut buf = disk.buf(home.sectors_of(note.first..note.held));
+        // Where the other half holds something else by now, a later stage has begun, so this one was over.
+        let whole = note.read(disk, home, &mut buf)?;
+        let mut tracks = note.first..note.first;
+        if whole && !rewritten {
+            disk.write(home.start(note.first), home.sectors_of(note.first..note.end), Cause::Clean, &buf, 0)?;
+            tracks = note.first..note.end;
+        }
+        let mut work = Work {
+            plan_end: note.plan_end,
+            first: note.first,
+            end: note.end,
+            held: note.held,
+            fresh: note.first,
+            phase: Phase::Rewrite,
+            buf,
+            before: None,
+            note: Some(note),
+        };
+        self.next_half = 1 - note.half;
+        self.work = work.carry_on(disk, home).then_some(work);
+        Ok(tracks)
+    }
+}
+
+impl Work {
+    /// Chooses how far this stage goes, and makes room for it.
+    fn next_stage(&mut self, disk: &Disk, home: &Home) {
+        let law = disk.interference();
+        let rest = |to: u32| home.sectors_of(self.first..to);
+        let mut held = self.held.max(self.first + 1);
+        while held < self.plan_end && rest(held + 1) <= home.stage_sectors() {
+            held += 1;
+        }
+        held = held.max(home.damaged_end(law, self.first)).min(self.plan_end);
+        self.end = match held == self.plan_end {
+            true => held,
+            false => (self.first + 1..=held).rev().find(|&end| home.damaged_end(law, end - 1) <= held).unwrap_or(held),
+        };
+        self.held = held;
+        let mut buf = disk.buf(rest(held));
+        if self.fresh > self.first {
+            buf.put(0, &self.buf, 0, rest(self.fresh));
+        }
+        self.buf = buf;
+    }
+
+    fn save(&mut self, disk: &mut Disk, home: &Home, sequence: u64, half: usize) -> DiskResult {
+        let mut note = Note::new(sequence, half, (self.first, self.end, self.held, self.plan_end));
+        // What the next stage needs is written here even if the other half holds it, since that is overwritten by then.
+        if let Some(before) = &self.before {
+            note.from = self.fresh.min(self.end);
+            note.other = before.place(home, self.first);
+        }
+        self.note = Some(note.write(disk, home, &self.buf)?);
+        Ok(())
+    }
+
+    /// Leaves the tracks that are held but not rewritten to the next stage; whether there is one.
+    fn carry_on(&mut self, disk: &Disk, home: &Home) -> bool {
+        if self.end == self.plan_end {
+            return false;
+        }
+        let mut buf = disk.buf(home.sectors_of(self.end..self.held));
+        buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.held));
+        self.buf = buf;
+        self.before = self.note.take();
+        (self.first, self.fresh, self.phase) = (self.end, self.held, Phase::Read);
+        true
+    }
+}

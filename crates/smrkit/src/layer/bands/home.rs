@@ -1,0 +1,415 @@
+//! Where static bands lie, and where each LBA lies in them: pure arithmetic.
+//!
+//! From PBA 0 on: the persistent cache, two halves of a scratch pad, slots for maps, each followed by guard tracks; then
+//! bands of equal length with guard tracks between them, from each recording zone's first free track on. A zone's last
+//! band may be shorter. LBAs fill the bands' tracks ("home tracks") in order; defects are slipped.
+
+use std::ops::Range;
+
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::geometry::{Divisor, Geometry, Guard};
+use crate::layer::Capacity;
+use crate::medium::interference::Interference;
+use crate::units::{Lba, Pba, SECTOR_BYTES, Track};
+
+/// What is set aside at the outer edge, and how long bands are.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::layer) struct Reserve {
+    /// Tracks of the persistent cache.
+    pub cache_tracks: u64,
+    /// Tracks of a band, its guard not counted.
+    pub band_tracks: u64,
+    /// Memory for cleaning: the length of its stages.
+    pub buffer_bytes: u64,
+    /// How many slots for copies of the map.
+    pub map_slots: u64,
+    /// Sectors of such a slot.
+    pub map_sectors: u64,
+}
+
+/// Bands of one recording zone.
+#[derive(Clone, Debug)]
+struct Strip {
+    /// Its first track, and that track's first sector with defective ones counted.
+    first_track: u64,
+    raw_start: u64,
+    /// Home tracks before it, in it, and bands before it.
+    first_home: u64,
+    homes: u64,
+    first_band: u64,
+    /// Tracks from one band's start to the next.
+    stride: u64,
+    /// LBAs before it, as if there were no defects.
+    raw_lba: u64,
+    sectors: Divisor,
+}
+
+/// Where a sector lies at home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::layer) struct Spot {
+    /// Its home track.
+    pub track: u32,
+    /// Its number among the track's sectors.
+    pub offset: u64,
+    /// From it to the track's end.
+    pub left: u64,
+    /// Where it lies.
+    pub pba: Pba,
+    /// Home tracks of its band that follow its own.
+    pub following: u32,
+}
+
+/// The layout.
+#[derive(Clone, Debug)]
+pub(in crate::layer) struct Home {
+    geometry: Geometry,
+    strips: Vec<Strip>,
+    /// Strips by LBA, for a lookup without search.
+    buckets: Vec<u32>,
+    shift: u32,
+    /// Defects among the LBAs, each less the number before it.
+    slips: Vec<u64>,
+    band: Divisor,
+    homes: u64,
+    bands: u64,
+    cache: (Pba, Pba),
+    pads: [Pba; 2],
+    pad_sectors: u64,
+    stage_sectors: u64,
+    maps: Vec<Pba>,
+    reach: u64,
+    capacity: Capacity,
+}
+
+/// Sectors of the note in front of a half of the scratch pad.
+pub(super) const NOTE_SECTORS: u64 = 1;
+const BUCKETS: u64 = 4096;
+
+impl Home {
+    /// Lays out a drive. Errors: a drive too small for what is set aside and a band beside it.
+    pub fn new(layer: &str, drive: &Drive, reserve: &Reserve) -> Result<Home, Error> {
+        let g = &drive.geometry;
+        let guard = drive.interference.guard(g);
+        let longest = g.longest_track();
+        let reach = g.zones().iter().map(|zone| guard_tracks(g, guard, zone.track_sectors)).max().unwrap_or(0);
+        // Where a second write wears what lies before it, a band is rewritten in one stage from its beginning.
+        let least =
+            if drive.interference.upstream() > 0 { reserve.band_tracks } else { (1 + reach).min(reserve.band_tracks) };
+        let band_sectors = reserve.band_tracks.saturating_mul(longest);
+        let stage_sectors = (reserve.buffer_bytes / SECTOR_BYTES).min(band_sectors).max(least.saturating_mul(longest));
+        let pad_sectors = NOTE_SECTORS.saturating_add(stage_sectors);
+        let mut sections = Sections { g, guard, next: 0 };
+        let cache = sections.take_tracks(reserve.cache_tracks);
+        let pads = [sections.take(pad_sectors), sections.take(pad_sectors)];
+        let maps: Vec<Pba> = (0..reserve.map_slots).map(|_| sections.take(reserve.map_sectors)).collect();
+        let mut home = Home {
+            geometry: g.clone(),
+            strips: strips(g, guard, sections.next, reserve.band_tracks),
+            buckets: Vec::new(),
+            shift: 0,
+            slips: Vec::new(),
+            band: Divisor::new(reserve.band_tracks),
+            homes: 0,
+            bands: 0,
+            cache,
+            pads,
+            pad_sectors,
+            stage_sectors,
+            maps,
+            reach,
+            capacity: Capacity::default(),
+        };
+        let Some(last) = home.strips.last() else {
+            return Err(Error::Impossible(format!(
+                "{layer}: {} tracks hold no band of {} tracks beside a cache of {} and a scratch pad of 2 × {} sectors: \
+                 lower {layer}.cache_tracks or {layer}.buffer_bytes, or take a larger drive",
+                g.tracks(),
+                reserve.band_tracks,
+                reserve.cache_tracks,
+                pad_sectors
+            )));
+        };
+        home.homes = last.first_home + last.homes;
+        home.bands = last.first_band + home.band.quotient(last.homes + reserve.band_tracks - 1);
+        if home.homes > u64::from(u32::MAX - 1) {
+            return Err(Error::Impossible(format!("{layer}: more than 2^32 tracks: take a smaller drive")));
+        }
+        let raw = last.raw_lba + last.homes * last.sectors.value();
+        home.slips = home.slipped();
+        home.shift = (0..).find(|s| (raw >> s) < BUCKETS).unwrap_or(0);
+        let of = |lba| home.strips.partition_point(|s| s.raw_lba <= lba) as u32 - 1;
+        home.buckets = (0..=(raw >> home.shift) + 1).map(|b| of(b << home.shift)).collect();
+        home.capacity = home.count(raw - home.slips.len() as u64, reserve);
+        Ok(home)
+    }
+
+    /// Defects on home tracks as LBAs, each less the number before it.
+    fn slipped(&self) -> Vec<u64> {
+        let mut slips = Vec::new();
+        if self.geometry.slipped() == 0 {
+            return slips;
+        }
+        for strip in &self.strips {
+            for k in 0..strip.homes {
+                let raw = self.raw_of(strip, k);
+                let found = strip.sectors.value() - self.geometry.track_sectors(self.track_of(strip, k));
+                if found > 0 {
+                    let defects = (raw..raw + strip.sectors.value()).filter(|&s| self.geometry.is_defect(s));
+                    slips.extend(defects.map(|s| strip.raw_lba + k * strip.sectors.value() + (s - raw)));
+                }
+            }
+        }
+        slips.iter().enumerate().map(|(rank, slip)| slip - rank as u64).collect()
+    }
+
+    fn count(&self, host_sectors: u64, reserve: &Reserve) -> Capacity {
+        let cache_sectors = self.cache.1 - self.cache.0;
+        let spare_sectors = 2 * self.pad_sectors + reserve.map_slots * reserve.map_sectors;
+        let raw_sectors = self.geometry.sectors();
+        let guard_sectors = raw_sectors - host_sectors - cache_sectors - spare_sectors;
+        Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors }
+    }
+
+    /// All sectors of the drive.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Home tracks.
+    pub fn tracks(&self) -> u32 {
+        self.homes as u32
+    }
+
+    /// Bands.
+    pub fn bands(&self) -> u32 {
+        self.bands as u32
+    }
+
+    /// The persistent cache: its first sector, and the first after it. A track of its own begins and ends it.
+    pub fn cache(&self) -> (Pba, Pba) {
+        self.cache
+    }
+
+    /// Tracks that a guard takes, at most.
+    pub fn reach(&self) -> u64 {
+        self.reach
+    }
+
+    /// The slots for maps.
+    pub fn maps(&self) -> &[Pba] {
+        &self.maps
+    }
+
+    pub(super) fn pads(&self) -> [Pba; 2] {
+        self.pads
+    }
+
+    /// Sectors that a stage of cleaning holds at most.
+    pub(super) fn stage_sectors(&self) -> u64 {
+        self.stage_sectors
+    }
+
+    /// Where an LBA lies at home.
+    #[inline]
+    pub fn spot(&self, lba: Lba) -> Spot {
+        let raw = self.raw_lba(lba);
+        let strip = self.strip_of(raw);
+        let (k, sector) = strip.sectors.divide(raw - strip.raw_lba);
+        let (band, j) = self.band.divide(k);
+        let start = strip.raw_start + (band * strip.stride + j) * strip.sectors.value();
+        let behind = (strip.homes - k).min(self.band.value() - j) as u32 - 1;
+        let track = (strip.first_home + k) as u32;
+        if self.slips.is_empty() && self.geometry.slipped() == 0 {
+            let left = strip.sectors.value() - sector;
+            return Spot { track, offset: sector, left, pba: Pba(start + sector), following: behind };
+        }
+        let (first, pba) = (self.geometry.usable(start), self.geometry.usable(start + sector));
+        let left = self.geometry.usable(start + strip.sectors.value()) - pba;
+        Spot { track, offset: pba - first, left, pba, following: behind }
+    }
+
+    /// The first sector of a home track, or of what follows the last.
+    pub fn start(&self, track: u32) -> Pba {
+        let (strip, k) = self.strip_of_home(track);
+        self.geometry.usable(self.raw_of(strip, k))
+    }
+
+    /// The sectors of a home track.
+    pub fn sectors(&self, track: u32) -> u64 {
+        let (strip, k) = self.strip_of_home(track);
+        let raw = self.raw_of(strip, k);
+        self.geometry.usable(raw + strip.sectors.value()) - self.geometry.usable(raw)
+    }
+
+    /// The sectors of home tracks of one band.
+    pub fn sectors_of(&self, tracks: Range<u32>) -> u64 {
+        if tracks.is_empty() {
+            return 0;
+        }
+        let (strip, k) = self.strip_of_home(tracks.start);
+        let count = u64::from(tracks.end - tracks.start);
+        if self.geometry.slipped() == 0 {
+            return count * strip.sectors.value();
+        }
+        let raw = self.raw_of(strip, k);
+        self.geometry.usable(raw + count * strip.sectors.value()) - self.geometry.usable(raw)
+    }
+
+    /// The first LBA of a home track; the end of LBAs for the track after the last.
+    pub fn lba(&self, track: u32) -> Lba {
+        if track >= self.tracks() {
+            return Lba(self.capacity.host_sectors);
+        }
+        let (strip, k) = self.strip_of_home(track);
+        let raw = strip.raw_lba + k * strip.sectors.value();
+        let (mut low, mut high) = (0, self.slips.len());
+        while low < high {
+            let mid = (low + high) / 2;
+            if self.slips[mid] + (mid as u64) < raw { low = mid + 1 } else { high = mid }
+        }
+        Lba(raw - low as u64)
+    }
+
+    /// The lengths that home tracks have, in sectors, the longest first.
+    pub fn lengths(&self) -> Vec<u64> {
+        let mut lengths: Vec<u64> = match self.geometry.slipped() {
+            0 => self.strips.iter().map(|strip| strip.sectors.value()).collect(),
+            _ => (0..self.tracks()).map(|track| self.sectors(track)).collect(),
+        };
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        lengths.dedup();
+        lengths
+    }
+
+    /// The band of a home track.
+    #[inline]
+    pub fn band_of(&self, track: u32) -> u32 {
+        let (strip, k) = self.strip_of_home(track);
+        (strip.first_band + self.band.quotient(k)) as u32
+    }
+
+    /// The home tracks of a band.
+    pub fn tracks_of(&self, band: u32) -> Range<u32> {
+        let band = u64::from(band);
+        let strip = &self.strips[self.strips.partition_point(|s| s.first_band <= band) - 1];
+        let k = (band - strip.first_band) * self.band.value();
+        let end = (k + self.band.value()).min(strip.homes);
+        (strip.first_home + k) as u32..(strip.first_home + end) as u32
+    }
+
+    /// The home track after the last one that a whole write of `track` damages: it and its followers in the band.
+    pub fn damaged_end(&self, law: &Interference, track: u32) -> u32 {
+        let (start, sectors) = (self.start(track), self.sectors(track));
+        let reached = law.downstream_end(&self.geometry, start, sectors);
+        let end = self.tracks_of(self.band_of(track)).end;
+        (track + 1..end).find(|&next| self.start(next) >= reached).unwrap_or(end)
+    }
+
+    #[inline]
+    fn raw_lba(&self, lba: Lba) -> u64 {
+        if self.slips.is_empty() {
+            return lba.0;
+        }
+        lba.0 + self.slips.partition_point(|&s| s <= lba.0) as u64
+    }
+
+    #[inline]
+    fn strip_of(&self, raw: u64) -> &Strip {
+        let bucket = ((raw >> self.shift) as usize).min(self.buckets.len() - 2);
+        let (first, last) = (self.buckets[bucket] as usize, self.buckets[bucket + 1] as usize);
+        if first == last {
+            return &self.strips[first];
+        }
+        &self.strips[first + self.strips[first + 1..=last].partition_point(|s| s.raw_lba <= raw)]
+    }
+
+    fn strip_of_home(&self, track: u32) -> (&Strip, u64) {
+        let track = u64::from(track);
+        let strip = &self.strips[self.strips.partition_point(|s| s.first_home <= track) - 1];
+        (strip, track - strip.first_home)
+    }
+
+    fn track_of(&self, strip: &Strip, k: u64) -> Track {
+        let (band, j) = self.band.divide(k);
+        Track(strip.first_track + band * strip.stride + j)
+    }
+
+    fn raw_of(&self, strip: &Strip, k: u64) -> u64 {
+        let (band, j) = self.band.divide(k);
+        strip.raw_start + (band * strip.stride + j) * strip.sectors.value()
+    }
+}
+
+/// Tracks that make up a guard, where tracks have so many sectors.
+fn guard_tracks(g: &Geometry, guard: Guard, track_sectors: u64) -> u64 {
+    match guard {
+        Guard::Tracks(tracks) => tracks,
+        Guard::Sectors(0) => 0,
+        Guard::Sectors(sectors) => (sectors + g.slipped()).div_ceil(track_sectors),
+    }
+}
+
+/// Takes sections of whole tracks from the outer edge on, each with its guard.
+struct Sections<'a> {
+    g: &'a Geometry,
+    guard: Guard,
+    next: u64,
+}
+
+impl Sections<'_> {
+    fn take_tracks(&mut self, tracks: u64) -> (Pba, Pba) {
+        let start = self.g.track_start(Track(self.next));
+        let end = self.g.track_start(Track(self.next.saturating_add(tracks)));
+        self.next = self.next.saturating_add(tracks);
+        self.skip_guard();
+        (start, end)
+    }
+
+    fn take(&mut self, sectors: u64) -> Pba {
+        let start = self.g.track_start(Track(self.next));
+        while self.next < self.g.tracks() && self.g.track_start(Track(self.next)) - start < sectors {
+            self.next += 1;
+        }
+        self.skip_guard();
+        start
+    }
+
+    fn skip_guard(&mut self) {
+        match self.guard {
+            Guard::Tracks(tracks) => self.next = self.next.saturating_add(tracks),
+            Guard::Sectors(sectors) => {
+                let start = self.g.track_start(Track(self.next));
+                while self.next < self.g.tracks() && self.g.track_start(Track(self.next)) - start < sectors {
+                    self.next += 1;
+                }
+            }
+        }
+    }
+}
+
+fn strips(g: &Geometry, guard: Guard, first_track: u64, band_tracks: u64) -> Vec<Strip> {
+    let mut strips: Vec<Strip> = Vec::new();
+    let (mut first_home, mut first_band, mut raw_lba) = (0, 0, 0);
+    for zone in g.zones() {
+        let skipped = first_track.saturating_sub(zone.first_track.0);
+        let own = guard_tracks(g, guard, zone.track_sectors);
+        let is_last = zone.first_track.0 + zone.tracks == g.tracks();
+        // The disk's last band has nothing after it to protect.
+        let room = zone.tracks.saturating_sub(skipped) + if is_last && skipped < zone.tracks { own } else { 0 };
+        let stride = band_tracks + own;
+        let (whole, rest) = (room / stride, room % stride);
+        let homes = whole * band_tracks + rest.saturating_sub(own);
+        if homes == 0 {
+            continue;
+        }
+        let track = zone.first_track + skipped;
+        let sectors = Divisor::new(zone.track_sectors);
+        let raw_start = g.raw_track_start(track);
+        strips.push(Strip { first_track: track.0, raw_start, first_home, homes, first_band, stride, raw_lba, sectors });
+        first_home += homes;
+        first_band += homes.div_ceil(band_tracks);
+        raw_lba += homes * zone.track_sectors;
+    }
+    strips
+}

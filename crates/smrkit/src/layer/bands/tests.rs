@@ -1,0 +1,248 @@
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::geometry::{Edge, Geometry, ZoneShape};
+use crate::medium::interference::{Form, Interference, Profile};
+use crate::medium::{Buf, Medium, Stamp, Stamps};
+use crate::power::Power;
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+
+const MAP_SECTORS: u64 = 3;
+
+fn drive(random: &mut Pcg64Mcg, form: Form) -> Drive {
+    let mut drive = Drive::load("tiny-constant").unwrap();
+    let (mut shapes, mut outer_cylinder) = (Vec::new(), 0);
+    for _ in 0..random.random_range(1..4) {
+        let (tracks, track_sectors) = (random.random_range(30..90), random.random_range(12..40));
+        shapes.push(ZoneShape { surface: 0, outer_cylinder, tracks, track_sectors, toward: Edge::Inner });
+        outer_cylinder += tracks;
+    }
+    let raw: u64 = shapes.iter().map(|zone| zone.tracks * zone.track_sectors).sum();
+    let defects = (0..[0, 15][random.random_range(0..2)]).map(|_| random.random_range(0..raw)).collect();
+    drive.geometry = Geometry::new(&shapes, 0, defects).unwrap();
+    let width = random.random_range(1..4);
+    let law = match form {
+        Form::Blocks => Interference::Blocks { reach: random.random_range(1..60) },
+        Form::Tracks => Interference::Tracks { width, band: None },
+        Form::Distances => Interference::Distances {
+            did: random.random_range(0..60),
+            dpid: random.random_range(0..30),
+            writes: random.random_range(1..3),
+        },
+        Form::Physical => Interference::Physical(Profile::new(width, 1, 1 << 60, 1 << 59).unwrap()),
+    };
+    drive.with_interference(law).unwrap()
+}
+
+fn reserve(random: &mut Pcg64Mcg) -> Reserve {
+    Reserve {
+        cache_tracks: random.random_range(1..20),
+        band_tracks: random.random_range(1..9),
+        buffer_bytes: random.random_range(1..200) * 512,
+        map_slots: 2,
+        map_sectors: MAP_SECTORS,
+    }
+}
+
+fn layouts(count: u64, mut each: impl FnMut(&mut Pcg64Mcg, &Drive, &Home)) {
+    for seed in 0..count {
+        let random = &mut Pcg64Mcg::seed_from_u64(seed);
+        let drive = drive(random, Form::ALL[seed as usize % 4]);
+        let reserve = reserve(random);
+        if let Ok(home) = Home::new("test", &drive, &reserve) {
+            each(random, &drive, &home);
+        }
+    }
+}
+
+#[test]
+fn every_lba_has_one_place_on_its_home_track() {
+    layouts(200, |_, drive, home| {
+        let host = home.capacity().host_sectors;
+        let mut next = (0, 0);
+        let mut last = None;
+        for lba in 0..host {
+            let spot = home.spot(Lba(lba));
+            assert_eq!((spot.track, spot.offset), next, "LBA {lba}");
+            assert_eq!(home.start(spot.track) + spot.offset, spot.pba);
+            assert_eq!(spot.offset + spot.left, home.sectors(spot.track));
+            assert_eq!(home.lba(spot.track), Lba(lba - spot.offset));
+            let band = home.tracks_of(home.band_of(spot.track));
+            assert_eq!(spot.track + 1 + spot.following, band.end);
+            assert!(last < Some(spot.pba) && spot.pba.0 < drive.geometry.sectors());
+            last = Some(spot.pba);
+            next = if spot.left > 1 { (spot.track, spot.offset + 1) } else { (spot.track + 1, 0) };
+        }
+        assert_eq!(next.0, home.tracks());
+        let capacity = home.capacity();
+        let parts = capacity.host_sectors + capacity.cache_sectors + capacity.guard_sectors + capacity.spare_sectors;
+        assert_eq!(parts, capacity.raw_sectors);
+    });
+}
+
+/// The sections of a layout in the order of PBAs: (first sector, sectors).
+fn sections(home: &Home) -> Vec<(Pba, u64)> {
+    let (cache, cache_end) = home.cache();
+    let mut sections = vec![(cache, cache_end - cache)];
+    sections.extend(home.pads().map(|pad| (pad, super::home::NOTE_SECTORS + home.stage_sectors())));
+    sections.extend(home.maps().iter().map(|&map| (map, MAP_SECTORS)));
+    let bands = (0..home.bands()).map(|band| home.tracks_of(band));
+    sections.extend(bands.map(|tracks| (home.start(tracks.start), home.sectors_of(tracks))));
+    sections
+}
+
+#[test]
+fn no_write_reaches_the_next_section_or_wears_the_one_before() {
+    layouts(400, |_, drive, home| {
+        for pair in sections(home).windows(2) {
+            let ((start, sectors), (next, _)) = (pair[0], pair[1]);
+            let reached = drive.interference.downstream_end(&drive.geometry, start, sectors);
+            assert!(reached <= next, "{:?}: {start}+{sectors} reaches {reached}, past {next}", drive.interference);
+            assert!(next - (start + sectors) >= drive.interference.upstream());
+        }
+    });
+}
+
+/// A band with stamps of version 1 at home and of version 2 in "the cache" for some of its tracks.
+struct Toy {
+    cached: Vec<u32>,
+}
+
+impl Toy {
+    fn stamp(&self, home: &Home, track: u32, offset: u64, cached: bool) -> u64 {
+        Stamp::new(home.lba(track) + offset, if cached { 2 } else { 1 }).0
+    }
+
+    fn fill(&self, disk: &mut Disk, home: &Home, tracks: std::ops::Range<u32>) {
+        let stamps: Vec<u64> = tracks
+            .clone()
+            .flat_map(|t| (0..home.sectors(t)).map(move |i| (t, i)))
+            .map(|(t, i)| self.stamp(home, t, i, false))
+            .collect();
+        disk.write(home.start(tracks.start), stamps.len() as u64, Cause::Host, &Buf::Stamps(stamps), 0).unwrap();
+    }
+
+    fn overlay(&self, home: &Home, tracks: std::ops::Range<u32>, buf: &mut Buf, at: u64) -> bool {
+        for &track in self.cached.iter().filter(|track| tracks.contains(track)) {
+            let stamps = (0..home.sectors(track)).map(|i| self.stamp(home, track, i, true)).collect();
+            let before = home.sectors_of(tracks.start..track);
+            buf.put(at + before, &Buf::Stamps(stamps), 0, home.sectors(track));
+        }
+        self.cached.iter().any(|track| tracks.contains(track))
+    }
+
+    fn clean(
+        &self,
+        disk: &mut Disk,
+        home: &Home,
+        cleaner: &mut Cleaner,
+        sequence: &mut u64,
+    ) -> crate::error::DiskResult {
+        while cleaner.is_working() {
+            cleaner.phase(disk, home, sequence, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
+            self.every_sector_is_found(disk, home, cleaner);
+        }
+        Ok(())
+    }
+
+    /// Home or stand-in hold version 1 of every track that is not cached.
+    fn every_sector_is_found(&self, disk: &mut Disk, home: &Home, cleaner: &Cleaner) {
+        let band = home.tracks_of(home.band_of(self.cached[0]));
+        for track in band.filter(|track| !self.cached.contains(track)) {
+            let place = cleaner.stand_in(home, track).unwrap_or(home.start(track));
+            for i in 0..home.sectors(track) {
+                let found = disk.stamps().unwrap().get(place + i);
+                assert_eq!(found.0, self.stamp(home, track, i, false), "track {track} at {place}");
+            }
+        }
+    }
+}
+
+/// Cleans a band, with the power cut at write `cut` and in recovery at write `again` after that.
+fn clean_with_cuts(seed: u64, drive: &Drive, home: &Home, cuts: &[u64]) -> u64 {
+    let random = &mut Pcg64Mcg::seed_from_u64(seed);
+    let tracks = home.tracks_of(random.random_range(0..home.bands()));
+    let cached: Vec<u32> = tracks.clone().filter(|_| random.random_bool(0.4)).chain([tracks.end - 1]).collect();
+    let toy = Toy { cached };
+    let mut disk = Disk::new(drive, Medium::Stamps(Stamps::new()));
+    toy.fill(&mut disk, home, tracks.clone());
+    let first = if drive.interference.upstream() > 0 { tracks.start } else { toy.cached[0] };
+    let (mut sequence, mut cleaner) = (0, Cleaner::default());
+    cleaner.begin(first..tracks.end);
+    disk.cut_power(Power::new(cuts.to_vec(), seed));
+    let mut result = toy.clean(&mut disk, home, &mut cleaner, &mut sequence);
+    let mut tried = 0;
+    while result.is_err() {
+        disk.power_on();
+        tried += 1;
+        cleaner = Cleaner::default();
+        result = (|| {
+            match cleaner.newest_note(&mut disk, home)? {
+                None => cleaner.begin(first..tracks.end),
+                Some(note) => {
+                    sequence = note.sequence;
+                    cleaner.take_up(&mut disk, home, note, false)?;
+                }
+            }
+            toy.every_sector_is_found(&mut disk, home, &cleaner);
+            toy.clean(&mut disk, home, &mut cleaner, &mut sequence)
+        })();
+    }
+    for track in tracks {
+        for i in 0..home.sectors(track) {
+            let expected = toy.stamp(home, track, i, toy.cached.contains(&track));
+            let found = disk.stamps().unwrap().get(home.start(track) + i);
+            assert_eq!(
+                found.0, expected,
+                "seed {seed} {:?} cuts {cuts:?}: track {track} sector {i}",
+                drive.interference
+            );
+        }
+    }
+    tried
+}
+
+#[test]
+fn a_band_is_cleaned_wherever_the_power_is_cut() {
+    layouts(250, |random, drive, home| {
+        let seed = random.random_range(0..1000);
+        for cut in 1.. {
+            let again = cut + random.random_range(1..4);
+            if clean_with_cuts(seed, drive, home, &[cut, again]) == 0 {
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
+    let drive = Drive::load("st5000as0011").unwrap();
+    let reserve =
+        Reserve { cache_tracks: 13_791, band_tracks: 20, buffer_bytes: 15_000_000, map_slots: 2, map_sectors: 200 };
+    let home = Home::new("test", &drive, &reserve).unwrap();
+    let (mut disk, mut cleaner) = (Disk::new(&drive, Medium::NoData), Cleaner::default());
+    cleaner.begin(home.tracks_of(0));
+    let mut stages = Vec::new();
+    while cleaner.is_working() {
+        if let Done::Stage { tracks, .. } = cleaner.phase(&mut disk, &home, &mut 0, |_, _, _, _| Ok(false)).unwrap() {
+            stages.push(tracks.len());
+        }
+    }
+    assert_eq!(stages, [7, 7, 6]);
+    assert!(home.capacity().host_sectors >= 9_767_541_168, "5 TB");
+}
+
+#[test]
+fn an_episode_must_end_when_more_is_overdue_than_it_frees() {
+    let mut episode = Episode::default();
+    episode.begin(&[3, 5], 3);
+    assert_eq!(episode.next_band(), Some(3));
+    assert!(!episode.falls_short_of(3) && episode.falls_short_of(4));
+    assert_eq!((episode.next_band(), episode.is_running()), (Some(5), true));
+    assert_eq!((episode.next_band(), episode.is_running(), episode.falls_short_of(4)), (None, false, false));
+}

@@ -1,0 +1,108 @@
+//! Which writes go straight to their bands, and which tracks of a band have ever been written.
+//!
+//! Assumptions both, off by default: the papers' drive sends every write to its persistent cache and cleans whole bands.
+
+use std::ops::Range;
+
+use crate::units::Lba;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Off,
+    Run,
+    Command,
+}
+
+/// Tells sequential writes from others.
+pub(super) struct Bypass {
+    mode: Mode,
+    /// From this length on.
+    sectors: u64,
+    /// The run of the last write: its end and its length.
+    end: Lba,
+    length: u64,
+}
+
+impl Bypass {
+    pub fn new(mode: &str, sectors: u64) -> Bypass {
+        let mode = match mode {
+            "run" => Mode::Run,
+            "command" => Mode::Command,
+            _ => Mode::Off,
+        };
+        Bypass { mode, sectors, end: Lba(0), length: 0 }
+    }
+
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.mode != Mode::Off
+    }
+
+    /// Whether a write is to go straight to its band; called once for each.
+    #[inline]
+    pub fn takes(&mut self, lba: Lba, n: u64) -> bool {
+        match self.mode {
+            Mode::Off => false,
+            Mode::Command => n >= self.sectors,
+            Mode::Run => {
+                self.length = if lba == self.end { self.length + n } else { n };
+                self.end = lba + n;
+                self.length >= self.sectors
+            }
+        }
+    }
+
+    /// Whether a run merged by the write cache is long enough.
+    pub fn takes_merged(&self, n: u64) -> bool {
+        self.mode == Mode::Run && n >= self.sectors
+    }
+}
+
+/// How many tracks of each band, from its first, may hold data at home. Kept in memory only: after a power cut all may.
+pub(super) struct Written {
+    /// Empty where every track counts as written.
+    tracks: Vec<u32>,
+}
+
+impl Written {
+    /// No track of `bands` bands, or (if not `kept`) every track.
+    pub fn new(kept: bool, bands: u32) -> Written {
+        Written { tracks: if kept { vec![0; bands as usize] } else { Vec::new() } }
+    }
+
+    /// The end of those home tracks of a band that may hold data; `all` are the band's.
+    #[inline]
+    pub fn end(&self, band: u32, all: &Range<u32>) -> u32 {
+        self.tracks.get(band as usize).map_or(all.end, |tracks| all.start + tracks)
+    }
+
+    /// The first `tracks` tracks of a band may hold data from now on.
+    pub fn raise(&mut self, band: u32, tracks: u32) {
+        if let Some(known) = self.tracks.get_mut(band as usize) {
+            *known = (*known).max(tracks);
+        }
+    }
+
+    /// Nothing is known any more.
+    pub fn forget(&mut self) {
+        self.tracks = Vec::new();
+    }
+
+    /// Memory that the drive would take for it: a byte a band.
+    pub fn bytes(&self) -> u64 {
+        self.tracks.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_counts_from_its_first_write_and_ends_with_a_gap() {
+        let mut bypass = Bypass::new("run", 64);
+        assert_eq!([0, 32, 64, 200, 232].map(|lba| bypass.takes(Lba(lba), 32)), [false, true, true, false, true]);
+        let mut bypass = Bypass::new("command", 64);
+        assert_eq!([(0, 32), (32, 64)].map(|(lba, n)| bypass.takes(Lba(lba), n)), [false, true]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Writes that go straight to their bands (the option `bypass`).
+//!
+//! What such a write would destroy, and does not rewrite, is copied to the log first. Where the log held a copy of what was
+//! written, a header without data notes that it is out of date. Torn by a power cut, a write is there in part. A command
+//! goes track by track, and where a torn write destroys what follows on its own track, the old data are copied too, so that
+//! each sector is old or new. A run of the write cache, which promises nothing, is written whole.
+
+use super::DriveManaged;
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::extent_map::ExtentMap;
+use crate::layer::Layer;
+use crate::medium::Buf;
+use crate::medium::interference::Form;
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+
+/// Room for the headers that a bypassing write may need.
+const HEADERS: u64 = 8;
+
+/// A write of sectors of one band.
+struct Direct {
+    lba: Lba,
+    sectors: u64,
+    pba: Pba,
+    band: u32,
+    /// The band's first sector, and the end of what may hold data in it.
+    from: Pba,
+    to: Pba,
+    /// What it replaces must outlast a torn write.
+    careful: bool,
+}
+
+impl DriveManaged {
+    /// Writes to the bands; what can't go there now goes to the log.
+    pub(super) fn put_direct(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let mut done = 0;
+        while done < n {
+            let count = match self.keeps_acknowledged() {
+                true => self.home.spot(lba + done).left.min(n - done),
+                false => self.home_run(lba + done, n - done).1,
+            };
+            if !self.put_home(disk, lba + done, count, data, done)? {
+                self.put(disk, lba + done, count, data, done)?;
+            }
+            done += count;
+        }
+        Ok(())
+    }
+
+    fn direct(&self, lba: Lba, sectors: u64) -> Direct {
+        let spot = self.home.spot(lba);
+        let band = self.home.band_of(spot.track);
+        let all = self.home.tracks_of(band);
+        let from = self.home.start(all.start);
+        let to = from + self.home.sectors_of(all.start..self.written.end(band, &all));
+        Direct { lba, sectors, pba: spot.pba, band, from, to, careful: self.keeps_acknowledged() }
+    }
+
+    /// Writes `n` sectors of one band in place; `false` where they can't go there.
+    fn put_home(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<bool> {
+        let bound = self.direct(lba, n).endangered(disk).iter().map(|(_, n)| n).sum::<u64>() + HEADERS;
+        if bound > self.log.request_max() {
+            return Ok(false);
+        }
+        self.make_room(disk, bound)?;
+        let write = self.direct(lba, n);
+        if self.band_at_work() == Some(write.band) {
+            return Ok(false);
+        }
+        if self.noted_band == Some(write.band) {
+            // The scratch pad must not be replayed over what is written now.
+            self.persist(disk)?;
+        }
+        self.save_endangered(disk, &write)?;
+        disk.write(write.pba, n, Cause::Host, data, at)?;
+        let outdates = |map: &ExtentMap| map.mapped(lba, n).next().is_some();
+        if outdates(&self.map) || outdates(&self.forgotten) {
+            self.log.append_drop(disk, &self.costs, lba, n)?;
+            self.map.remove(lba, n);
+            self.appends += 1;
+        }
+        let last = self.home.spot(lba + (n - 1)).track;
+        self.written.raise(write.band, last + 1 - self.home.tracks_of(write.band).start);
+        self.counts.bypassed_sectors += n;
+        if self.appends >= self.costs.map_every_writes {
+            self.persist(disk)?;
+        }
+        Ok(true)
+    }
+
+    /// Copies to the log what a write would destroy.
+    fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
+        for (lba, n) in write.endangered(disk) {
+            if self.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
+                let mut buf = disk.buf(n);
+                self.read_platters(disk, Cause::Clean, lba, n, &mut buf, 0)?;
+                self.append(disk, Cause::Clean, lba, n, &buf, 0)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Direct {
+    /// What the write may destroy, inside its band: (first LBA, sectors), if any.
+    fn endangered(&self, disk: &Disk) -> Vec<(Lba, u64)> {
+        let (law, g) = (disk.interference(), disk.geometry());
+        let before = Pba(self.pba.0.saturating_sub(law.upstream())).max(self.from);
+        let after = law.downstream_start(g, self.pba, self.sectors);
+        let end = law.downstream_end(g, self.pba, self.sectors).min(self.to);
+        // LBAs run with PBAs inside a band.
+        let lba = |pba: Pba| Lba(self.lba.0 + pba.0 - self.pba.0);
+        let by_sectors = matches!(law.form(), Some(Form::Blocks | Form::Distances));
+        let ranges = match self.careful && by_sectors && self.pba < self.to {
+            true => [(before, end), (end, end)],
+            false => [(before, self.pba), (after, end)],
+        };
+        ranges.into_iter().filter(|(a, b)| a < b).map(|(a, b)| (lba(a), b - a)).collect()
+    }
+}

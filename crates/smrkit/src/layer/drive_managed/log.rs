@@ -1,0 +1,280 @@
+//! The persistent cache as a circular log of entries: a header of one sector, then the host's data, written as one access.
+//!
+//! Positions count sectors from the first lap on and never come back, so that older is smaller; the PBA is the position
+//! modulo the log's length. The log shingles as well: a write at the head destroys what follows, so that the head keeps a
+//! guard from the tail. Nothing is written over that the last map copy, or the entries after it, may lead to.
+
+use std::collections::VecDeque;
+
+use super::costs::Costs;
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::extent_map::ExtentMap;
+use crate::geometry::{Divisor, Geometry, Guard};
+use crate::medium::record::digest;
+use crate::medium::{Buf, Part};
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+
+/// Sectors of a header.
+pub(super) const HEADER: u64 = 1;
+const KIND: u64 = 0x646d_2d65_6e74_7279;
+
+/// An entry that may still hold valid data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// The position of its first sector of data.
+    pub data: u64,
+    pub lba: Lba,
+    pub sectors: u64,
+}
+
+/// What stands in an entry's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub lba: Lba,
+    pub sectors: u64,
+    /// Parts of the same request that follow; it counts when the last is whole.
+    pub to_come: u64,
+    /// The home copy is the valid one from now on; no data follows.
+    pub drops: bool,
+    /// Of the data.
+    pub digest: u64,
+}
+
+/// Data of the host on their way to the log.
+pub(super) struct HostData<'a> {
+    pub lba: Lba,
+    pub sectors: u64,
+    pub buf: &'a Buf,
+    /// The first of them in `buf`.
+    pub at: u64,
+}
+
+/// Where a chain of headers goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Link {
+    /// The position at which the next header is looked for.
+    pub head: u64,
+    /// Derived from all headers before it, so that nothing else is taken for the next one.
+    pub chain: u64,
+}
+
+impl Header {
+    const WORDS: usize = 7;
+
+    fn words(&self, link: Link) -> [u64; Header::WORDS] {
+        let flags = self.to_come << 1 | u64::from(self.drops);
+        [KIND, link.chain, link.head, self.lba.0, self.sectors, flags, self.digest]
+    }
+
+    /// The header at `link`, if these words are it.
+    fn of_words(words: &[u64], link: Link) -> Option<Header> {
+        let &[kind, chain, head, lba, sectors, flags, digest] = words else { return None };
+        let header = Header { lba: Lba(lba), sectors, to_come: flags >> 1, drops: flags & 1 == 1, digest };
+        ((kind, chain, head) == (KIND, link.chain, link.head)).then_some(header)
+    }
+
+    /// Sectors that follow the header.
+    pub fn data_sectors(&self) -> u64 {
+        if self.drops { 0 } else { self.sectors }
+    }
+}
+
+/// The log.
+pub(super) struct Log {
+    geometry: Geometry,
+    start: Pba,
+    length: Divisor,
+    guard: Guard,
+    next: Link,
+    /// An entry must end at or before this position.
+    limit: u64,
+    /// Where the oldest entry begins that the last map copy needs.
+    kept: u64,
+    pub entries: VecDeque<Entry>,
+}
+
+impl Log {
+    /// An empty log in the sectors `start..end`.
+    pub fn new(geometry: &Geometry, guard: Guard, start: Pba, end: Pba) -> Log {
+        let length = Divisor::new(end - start);
+        let mut log = Log {
+            geometry: geometry.clone(),
+            start,
+            length,
+            guard,
+            next: Link::default(),
+            limit: 0,
+            kept: 0,
+            entries: VecDeque::new(),
+        };
+        log.keep_from(0);
+        log
+    }
+
+    /// The most sectors that one request may bring: those of an empty log.
+    pub fn request_max(&self) -> u64 {
+        self.length.value() - HEADER
+    }
+
+    #[inline]
+    pub fn pba(&self, position: u64) -> Pba {
+        self.start + self.length.remainder(position)
+    }
+
+    /// The position of a PBA of the log at or after position `tail`.
+    pub fn position(&self, pba: Pba, tail: u64) -> u64 {
+        let (lap, offset) = self.length.divide(tail);
+        let lap = lap + u64::from(pba - self.start < offset);
+        lap * self.length.value() + (pba - self.start)
+    }
+
+    pub fn next(&self) -> Link {
+        self.next
+    }
+
+    /// Where the oldest entry begins; the head where there is none.
+    pub fn tail(&self) -> u64 {
+        self.entries.front().map_or(self.next.head, |entry| entry.data - HEADER)
+    }
+
+    /// Where the oldest entry begins that must not be written over.
+    pub fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// A map copy needs nothing before position `tail` any more.
+    pub fn keep_from(&mut self, tail: u64) {
+        let (lap, offset) = self.length.divide(tail);
+        let safe = match self.guard {
+            Guard::Sectors(sectors) => offset.saturating_sub(sectors),
+            Guard::Tracks(tracks) => {
+                let track = self.geometry.track_of(self.start + offset);
+                let until = if track.0 < tracks { Pba(0) } else { self.geometry.track_start(track - tracks) };
+                until.0.saturating_sub(self.start.0)
+            }
+        };
+        self.kept = tail;
+        self.limit = (lap + 1) * self.length.value() + safe;
+    }
+
+    /// Goes on elsewhere: at the beginning of the next lap, or behind a torn entry; earlier headers lead no further.
+    pub fn go_on_at(&mut self, head: u64, salt: u64) {
+        self.next = Link { head, chain: digest(&[self.next.chain, head, salt]) };
+    }
+
+    pub fn next_lap(&self) -> u64 {
+        (self.length.quotient(self.next.head) + 1) * self.length.value()
+    }
+
+    /// Where the next entry would begin, and how many sectors of data it has room for.
+    #[inline]
+    fn opening(&self, head: u64) -> (u64, u64) {
+        let room = self.length.value() - self.length.remainder(head);
+        // The last sector of the log holds no header.
+        if room > HEADER { (head, room - HEADER) } else { (head + room, self.length.value() - HEADER) }
+    }
+
+    /// Whether a request of `n` sectors finds room.
+    #[inline]
+    pub fn has_room(&self, n: u64) -> bool {
+        let (mut head, mut left) = (self.next.head, n);
+        loop {
+            let (at, room) = self.opening(head);
+            head = at + HEADER + left.min(room);
+            if left <= room {
+                return head <= self.limit;
+            }
+            left -= room;
+        }
+    }
+
+    /// Sectors in use, guard not counted: from the tail to the head.
+    pub fn used(&self) -> u64 {
+        self.next.head - self.tail()
+    }
+
+    /// Appends up to `n` sectors of `data` as one entry, as many as fit before the log's end. Returns how many, and where
+    /// they lie.
+    #[inline]
+    pub fn append(&mut self, disk: &mut Disk, costs: &Costs, cause: Cause, host: &HostData) -> DiskResult<(u64, Pba)> {
+        let &HostData { lba, sectors: n, buf, at } = host;
+        let (head, room) = self.opening(self.next.head);
+        let sectors = n.min(room);
+        let part = Part::Data { buf, at, sectors };
+        self.next.head = head;
+        if disk.holds_data() {
+            let to_come = (n - sectors).div_ceil(self.request_max());
+            let header = Header { lba, sectors, to_come, drops: false, digest: buf.digest(at, sectors) };
+            self.write(disk, costs, cause, &header, Some(part))?;
+        } else {
+            let header = Part::Record { words: &[], sectors: HEADER };
+            costs.append(disk, self.pba(head), cause, sectors, &[header, part])?;
+        }
+        self.entries.push_back(Entry { data: head + HEADER, lba, sectors });
+        self.next.head = head + HEADER + sectors;
+        Ok((sectors, self.pba(head + HEADER)))
+    }
+
+    /// Notes that `n` sectors from `lba` on are valid at home from now on.
+    pub fn append_drop(&mut self, disk: &mut Disk, costs: &Costs, lba: Lba, n: u64) -> DiskResult {
+        self.next.head = self.opening(self.next.head).0;
+        self.write(disk, costs, Cause::Map, &Header { lba, sectors: n, to_come: 0, drops: true, digest: 0 }, None)?;
+        self.next.head += HEADER;
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        disk: &mut Disk,
+        costs: &Costs,
+        cause: Cause,
+        header: &Header,
+        data: Option<Part>,
+    ) -> DiskResult {
+        let words = header.words(self.next);
+        let record = Part::Record { words: &words, sectors: HEADER };
+        let pba = self.pba(self.next.head);
+        match data {
+            Some(data) => costs.append(disk, pba, cause, header.sectors, &[record, data])?,
+            None => costs.append(disk, pba, cause, 0, &[record])?,
+        }
+        self.next.chain = digest(&words);
+        Ok(())
+    }
+
+    /// Reads the header that the chain leads to, if there is one.
+    pub fn read_header(&mut self, disk: &mut Disk) -> DiskResult<Option<Header>> {
+        let link = Link { head: self.opening(self.next.head).0, ..self.next };
+        let words = disk.read_record(self.pba(link.head), HEADER, Cause::Map)?;
+        let Some((words, header)) = words.and_then(|words| Header::of_words(&words, link).map(|h| (words, h))) else {
+            return Ok(None);
+        };
+        self.next = Link { head: link.head + HEADER + header.data_sectors(), chain: digest(&words) };
+        Ok(Some(header))
+    }
+
+    /// What `map` still finds in an entry: (LBA, sectors, PBA).
+    pub fn valid<'a>(&self, map: &'a ExtentMap, entry: &Entry) -> impl Iterator<Item = (Lba, u64, Pba)> + use<'a> {
+        let first = self.pba(entry.data);
+        let own = first..first + entry.sectors;
+        map.mapped(entry.lba, entry.sectors).filter(move |(.., pba)| own.contains(pba))
+    }
+
+    /// Forgets the oldest entries as far as nothing in them is valid. Returns a valid sector of the first that stays.
+    pub fn trim(&mut self, map: &ExtentMap) -> Option<Lba> {
+        while let Some(entry) = self.entries.front() {
+            if let Some((lba, ..)) = self.valid(map, entry).next() {
+                return Some(lba);
+            }
+            self.entries.pop_front();
+        }
+        None
+    }
+
+    /// A log found on the platters: its entries, oldest first, and where it goes on.
+    pub fn restore(&mut self, entries: VecDeque<Entry>, next: Link) {
+        (self.entries, self.next) = (entries, next);
+    }
+}

@@ -1,0 +1,149 @@
+//! What the layer takes, and how it is laid out on a drive.
+
+use super::bypass::{Bypass, Written};
+use super::costs::Costs;
+use super::log::Log;
+use super::map_copy::{MapCopies, copy_sectors};
+use super::write_cache::WriteCache;
+use super::{Counts, DriveManaged, MAP_ENTRY_SECTORS};
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::extent_map::ExtentMap;
+use crate::layer::bands::{Cleaner, Episode, Home, Reserve};
+use crate::layer::{Kind, LayerSpec, Parameter, Parameters};
+use crate::medium::interference::Form;
+use crate::units::SECTOR_BYTES;
+
+pub(in crate::layer) const SPEC: LayerSpec = LayerSpec {
+    name: "drive-managed",
+    summary: "A shipped disk: all writes go to a log in a persistent cache; its oldest bands are cleaned when maps fill.",
+    paper: "Shafaei & Desnoyers 2017 (Vguard), the baseline of section 3",
+    parameters: &[
+        Parameter {
+            key: "band_tracks",
+            kind: Kind::Count(1, 1 << 20),
+            default: "20",
+            summary: "Tracks of a band, its guard not counted.",
+        },
+        Parameter {
+            key: "cache_tracks",
+            kind: Kind::CountOr("auto", 4, 1 << 24),
+            default: "auto",
+            summary: "Tracks of the persistent cache; auto is the paper's share of the disk, 13,791 of 3,911,040.",
+        },
+        Parameter {
+            key: "alpha",
+            kind: Kind::CountOr("auto", 1, 1 << 24),
+            default: "auto",
+            summary: "Map entries beyond which bands are cleaned; auto is 5/3 of cache_tracks and one.",
+        },
+        Parameter {
+            key: "beta",
+            kind: Kind::CountOr("auto", 1, 1 << 24),
+            default: "auto",
+            summary: "Log entries beyond which bands are cleaned; auto is as many as alpha.",
+        },
+        Parameter {
+            key: "buffer_bytes",
+            kind: Kind::Bytes(512, 1 << 40),
+            default: "15M",
+            summary: "Memory for cleaning: the length of its stages.",
+        },
+        Parameter {
+            key: "partial",
+            kind: Kind::Switch,
+            default: "off",
+            summary: "Rewriting a band stops before tracks that are wholly cached.",
+        },
+        Parameter {
+            key: "idle_clean",
+            kind: Kind::Switch,
+            default: "off",
+            summary: "Cleans whenever nothing waits, until the cache is empty.",
+        },
+        Parameter {
+            key: "write_cache_bytes",
+            kind: Kind::Bytes(0, 1 << 34),
+            default: "0",
+            summary: "Writes are answered from a buffer of this size, and lost with the power unless flushed (assumption).",
+        },
+        Parameter {
+            key: "bypass",
+            kind: Kind::Word(&["off", "run", "command"]),
+            default: "off",
+            summary: "Which writes go straight to their bands: long runs, or long commands (assumption).",
+        },
+        Parameter {
+            key: "bypass_bytes",
+            kind: Kind::Bytes(512, 1 << 40),
+            default: "512Ki",
+            summary: "From which length on they do.",
+        },
+        Parameter {
+            key: "skip_unwritten",
+            kind: Kind::Switch,
+            default: "off",
+            summary: "Tracks never written are neither read nor kept from damage (assumption).",
+        },
+    ],
+    copes_with: &Form::ALL,
+    build: |drive, parameters| Ok(Box::new(DriveManaged::new(drive, parameters)?)),
+};
+
+/// The paper's cache and the tracks of the drive `st5000as0011`: what `auto` scales.
+const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
+/// The least cache that `auto` gives (assumption).
+const CACHE_TRACKS_MIN: u64 = 24;
+
+impl DriveManaged {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<DriveManaged, Error> {
+        let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
+        let cache_tracks = parameters.count("cache_tracks").unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN));
+        let alpha = parameters.count("alpha").unwrap_or(cache_tracks * 5 / 3 + 1);
+        let map_entries_max = 2 * alpha + SPARE_ENTRIES;
+        let costs = Costs::new(drive);
+        // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
+        let log_sectors = cache_tracks.saturating_mul(drive.geometry.longest_track());
+        let copied_max = map_entries_max + 3 * costs.map_every_writes + log_sectors / MAP_ENTRY_SECTORS;
+        let reserve = Reserve {
+            cache_tracks,
+            band_tracks: parameters.int("band_tracks"),
+            buffer_bytes: parameters.int("buffer_bytes"),
+            map_slots: 2,
+            map_sectors: copy_sectors(copied_max),
+        };
+        let home = Home::new("drive-managed", drive, &reserve)?;
+        let (start, end) = home.cache();
+        let guard = drive.interference.guard(&drive.geometry);
+        let log = Log::new(&drive.geometry, guard, start, end);
+        let &[first, second] = home.maps() else { unreachable!("two places for map copies") };
+        Ok(DriveManaged {
+            capacity: home.capacity(),
+            alpha,
+            beta: parameters.count("beta").unwrap_or(alpha),
+            map_entries_max,
+            partial: parameters.is_on("partial"),
+            idle_clean: parameters.is_on("idle_clean"),
+            costs,
+            log,
+            map: ExtentMap::new(),
+            copies: MapCopies::new([first, second], copied_max),
+            appends: 0,
+            forgotten: ExtentMap::new(),
+            episode: Episode::default(),
+            cleaner: Cleaner::default(),
+            sequence: 0,
+            noted_band: None,
+            merged: Vec::new(),
+            ordered: Vec::new(),
+            cache: WriteCache::new(parameters.int("write_cache_bytes") / SECTOR_BYTES),
+            bypass: Bypass::new(parameters.word("bypass"), parameters.int("bypass_bytes").div_ceil(SECTOR_BYTES)),
+            written: Written::new(parameters.is_on("skip_unwritten"), home.bands()),
+            home,
+            counts: Counts::default(),
+        })
+    }
+}
+
+/// Entries of the map beyond twice α: what a single request may add on a small drive.
+const SPARE_ENTRIES: u64 = 64;

@@ -1,0 +1,175 @@
+//! Writing at the log's end: open segments, the map, and room for the next request.
+
+use super::label::{Kind, Label};
+use super::segment::{Entry, State};
+use super::{Log, inconsistent};
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::medium::{Buf, Part};
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+
+/// A stretch of a request that has been written in one piece.
+#[derive(Clone, Copy)]
+pub(super) struct Written {
+    pub(super) lba: Lba,
+    pub(super) sectors: u64,
+    pub(super) pba: Pba,
+    pub(super) segment: u32,
+}
+
+impl Log {
+    /// Writes a request of the host, or a part of one, that is whole or absent after a power cut.
+    ///
+    /// The map follows when all of it is written: what it replaces stays live until then, and is not cleaned away.
+    #[inline]
+    pub(super) fn write_whole(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
+        let stream = self.stream();
+        if n > self.room(stream) {
+            self.make_room(disk, stream, n)?;
+        }
+        self.age += n;
+        let order = 2 * (self.serial + 1);
+        self.parts.clear();
+        let mut done = 0;
+        while done < n {
+            let label =
+                |i| Label { lba: lba + (done + i), left: n - 1 - (done + i), order, kind: Kind::Host, serial: 0 };
+            let (segment, pba, sectors) = self.append(disk, stream, n - done, Cause::Host, data, at + done, label)?;
+            self.parts.push(Written { lba: lba + done, sectors, pba, segment });
+            done += sectors;
+        }
+        for i in 0..self.parts.len() {
+            let part = self.parts[i];
+            self.note(part.lba, part.sectors, part.pba, part.segment);
+            self.segments[part.segment as usize].youngest = self.age;
+            self.close_if_full(part.segment);
+        }
+        Ok(())
+    }
+
+    /// Writes the first of `n` sectors of `data`, from its sector `at` on, as far as the open segment has room:
+    /// (segment, where, how many). `label` says what a sector carries, counted from the first; its serial is given here.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn append(
+        &mut self,
+        disk: &mut Disk,
+        stream: u8,
+        n: u64,
+        cause: Cause,
+        data: &Buf,
+        at: u64,
+        label: impl Fn(u64) -> Label,
+    ) -> DiskResult<(u32, Pba, u64)> {
+        let index = self.open_segment(stream)?;
+        let segment = &mut self.segments[index as usize];
+        let (pba, sectors) = (segment.head(), n.min(segment.room()));
+        self.serial += 1;
+        if disk.holds_data() {
+            let serial = self.serial;
+            let labels: Vec<_> = (0..sectors).map(|i| Label { serial, ..label(i) }.words()).collect();
+            disk.write_parts(pba, cause, &[Part::Labelled { buf: data, at, sectors, labels: &labels }])?;
+        } else {
+            disk.write(pba, sectors, cause, data, at)?;
+        }
+        segment.filled += sectors as u32;
+        self.log_sectors += sectors;
+        Ok((index, pba, sectors))
+    }
+
+    /// Points the map to what has been written.
+    #[inline]
+    pub(super) fn note(&mut self, lba: Lba, sectors: u64, pba: Pba, index: u32) {
+        self.forget(lba, sectors);
+        self.map.insert(lba, sectors, pba);
+        self.live_sectors += sectors;
+        let segment = &mut self.segments[index as usize];
+        segment.live += sectors as u32;
+        if !segment.entries.last_mut().is_some_and(|last| last.joins(lba, sectors)) {
+            segment.entries.push(Entry::new(lba, sectors));
+            self.entries += 1;
+        }
+    }
+
+    /// Counts what the map points to there as dead.
+    #[inline]
+    pub(super) fn forget(&mut self, lba: Lba, n: u64) {
+        for (_, mut sectors, mut pba) in self.map.mapped(lba, n) {
+            // Where segments need no guard, an extent may go on into the next.
+            while sectors > 0 {
+                let at = self.layout.of(pba);
+                let segment = &mut self.segments[at];
+                let end = segment.place.start + u64::from(segment.place.sectors);
+                let count = sectors.min(end - pba);
+                segment.live -= count as u32;
+                self.live_sectors -= count;
+                if segment.state == State::Closed {
+                    self.closed_dead += count;
+                    self.victims.shrunk(&mut self.segments, at as u32);
+                }
+                (sectors, pba) = (sectors - count, pba + count);
+            }
+        }
+    }
+
+    /// Sectors that a stream can write before it needs another segment.
+    #[inline]
+    pub(super) fn room(&self, stream: u8) -> u64 {
+        self.open[usize::from(stream)].map_or(0, |at| self.segments[at as usize].room())
+    }
+
+    /// The segment that a stream writes to, with room.
+    #[inline]
+    fn open_segment(&mut self, stream: u8) -> DiskResult<u32> {
+        match self.open[usize::from(stream)] {
+            Some(at) if self.segments[at as usize].room() > 0 => Ok(at),
+            _ => self.open_another(stream),
+        }
+    }
+
+    fn open_another(&mut self, stream: u8) -> DiskResult<u32> {
+        let Some(at) = self.free.pop_front() else {
+            return Err(inconsistent("no segment is free".into()).unwrap_err());
+        };
+        let segment = &mut self.segments[at as usize];
+        self.free_sectors -= u64::from(segment.place.sectors);
+        (segment.state, segment.stream, segment.youngest) = (State::Open, stream, 0);
+        self.open[usize::from(stream)] = Some(at);
+        Ok(at)
+    }
+
+    /// A full segment is closed, and may be cleaned from now on.
+    #[inline]
+    pub(super) fn close_if_full(&mut self, index: u32) {
+        if self.segments[index as usize].room() == 0 {
+            self.close(index);
+        }
+    }
+
+    pub(super) fn close(&mut self, index: u32) {
+        let segment = &mut self.segments[index as usize];
+        segment.state = State::Closed;
+        segment.entries.shrink_to_fit();
+        self.closed_dead += segment.dead();
+        let open = &mut self.open[usize::from(segment.stream)];
+        if *open == Some(index) {
+            *open = None;
+        }
+        self.victims.add(&mut self.segments, index);
+    }
+
+    /// Cleans until `n` sectors can be written to a stream with two segments left, which cleaning needs to go on.
+    #[cold]
+    fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
+        loop {
+            let missing = n.saturating_sub(self.room(stream));
+            if missing == 0 || self.free_sectors >= missing + 2 * self.longest {
+                return Ok(());
+            }
+            if !self.clean_stage(disk)? {
+                return inconsistent(format!("no segment can be cleaned, and {} sectors are free", self.free_sectors));
+            }
+        }
+    }
+}

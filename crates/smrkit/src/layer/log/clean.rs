@@ -1,0 +1,216 @@
+//! Cleaning: a victim's live sectors are read in runs and appended to the log, a stage at a time.
+//!
+//! Live is what the map still points to. Runs a little apart are read in one access, over the dead sectors between them.
+
+use super::label::{Kind, Label};
+use super::segment::State;
+use super::{Log, Separate, inconsistent};
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::medium::Buf;
+use crate::tally::Cause;
+use crate::units::Lba;
+
+/// Sectors of a victim that one stage reads at most: 2 MiB (assumption).
+const STAGE_SECTORS: u64 = 4096;
+
+/// Dead sectors that are read over rather than skipped. They pass under the head either way; 128 KiB: assumption.
+const GAP_SECTORS: u64 = 256;
+
+/// A segment being cleaned, and how far that has come.
+pub(super) struct Job {
+    pub(super) victim: u32,
+    /// The entry of its list that comes next, and where in the segment that begins.
+    entry: usize,
+    entry_at: u64,
+    /// Sectors of the segment before this one are done.
+    at: u64,
+}
+
+/// Live sectors of a victim: whose, how many, and where in it.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    lba: Lba,
+    sectors: u64,
+    at: u64,
+}
+
+impl Log {
+    /// Whether a segment has to be cleaned before the next request: fewer than three are free, and one can be gained.
+    #[inline]
+    pub(super) fn cleaning_is_due(&self) -> bool {
+        self.free_sectors < 3 * self.longest && self.closed_dead >= self.longest
+    }
+
+    /// Does a stage of cleaning, of a new victim if none is under way; returns whether there was one.
+    pub(super) fn clean_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        let Some(mut job) = self.job.take().or_else(|| self.choose()) else { return Ok(false) };
+        let done = self.find_runs(&mut job);
+        if !self.runs.is_empty() {
+            let runs = std::mem::take(&mut self.runs);
+            let moved = self.move_runs(disk, job.victim, &runs);
+            self.runs = runs;
+            moved?;
+        }
+        if done {
+            self.free_victim(job.victim)?;
+        } else {
+            self.job = Some(job);
+        }
+        Ok(true)
+    }
+
+    pub(super) fn choose(&mut self) -> Option<Job> {
+        if self.closed_dead == 0 {
+            return None;
+        }
+        let mut victim = self.victims.take(&self.segments, self.age)?;
+        let room = |log: &Log, victim: u32| log.free_sectors + log.room(log.stream_of_survivors(victim));
+        if room(self, victim) < u64::from(self.segments[victim as usize].live) {
+            // Only after a power cut that came while a segment was being cleaned: that one has the least left to move.
+            self.victims.add(&mut self.segments, victim);
+            victim = self.victims.take_least_live(&self.segments)?;
+        }
+        let segment = &mut self.segments[victim as usize];
+        segment.state = State::Cleaned;
+        self.closed_dead -= segment.dead();
+        self.counts.collections += 1;
+        self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+        Some(Job { victim, entry: 0, entry_at: 0, at: 0 })
+    }
+
+    fn stream_of_survivors(&self, victim: u32) -> u8 {
+        match self.separate {
+            Separate::None => 0,
+            Separate::Hot => 1,
+            Separate::Source => self.segments[victim as usize].stream,
+        }
+    }
+
+    /// Finds the next live runs of the victim, as many as a stage reads; returns whether they are its last.
+    fn find_runs(&mut self, job: &mut Job) -> bool {
+        self.runs.clear();
+        let segment = &self.segments[job.victim as usize];
+        while let Some(entry) = segment.entries.get(job.entry) {
+            if let Some(lba) = entry.lba() {
+                let skip = job.at.saturating_sub(job.entry_at);
+                for (at_lba, sectors, pba) in self.map.mapped(lba + skip, entry.sectors() - skip) {
+                    let at = job.entry_at + (at_lba - lba);
+                    if pba != segment.place.start + at {
+                        continue;
+                    }
+                    if !add_run(&mut self.runs, Run { lba: at_lba, sectors, at }) {
+                        job.at = self.runs.last().map_or(0, |run| run.at + run.sectors).max(job.at);
+                        return false;
+                    }
+                }
+            }
+            job.entry += 1;
+            job.entry_at += entry.sectors();
+            job.at = job.entry_at;
+        }
+        true
+    }
+
+    /// Moves runs of a victim to the log's end. A copy is as new as the data was.
+    fn move_runs(&mut self, disk: &mut Disk, victim: u32, runs: &[Run]) -> DiskResult {
+        let start = self.segments[victim as usize].place.start;
+        let (first, last) = (runs[0], runs[runs.len() - 1]);
+        let span = last.at + last.sectors - first.at;
+        let total: u64 = runs.iter().map(|run| run.sectors).sum();
+        let mut found = disk.buf(span);
+        let orders = if disk.holds_data() {
+            orders(&disk.read_labelled(start + first.at, span, Cause::Clean, &mut found, 0)?, runs)?
+        } else {
+            disk.read(start + first.at, span, Cause::Clean, &mut found, 0)?;
+            Vec::new()
+        };
+        let live = compact(disk, &found, runs, total);
+        let stream = self.stream_of_survivors(victim);
+        let youngest = self.segments[victim as usize].youngest;
+        let mut rest = runs.iter().copied();
+        let mut run = Run { sectors: 0, ..first };
+        let mut done = 0;
+        while done < total {
+            let label = |i: u64| orders[(done + i) as usize];
+            let (index, mut pba, sectors) =
+                self.append(disk, stream, total - done, Cause::Clean, &live, done, label)?;
+            let mut left = sectors;
+            while left > 0 {
+                if run.sectors == 0 {
+                    let Some(next) = rest.next() else { break };
+                    run = next;
+                }
+                let count = run.sectors.min(left);
+                self.note(run.lba, count, pba, index);
+                (run.lba, run.sectors) = (run.lba + count, run.sectors - count);
+                (pba, left) = (pba + count, left - count);
+            }
+            let segment = &mut self.segments[index as usize];
+            segment.youngest = segment.youngest.max(youngest);
+            self.close_if_full(index);
+            done += sectors;
+        }
+        self.counts.moved_sectors += total;
+        Ok(())
+    }
+
+    /// Everything that lived in the victim lies elsewhere: it is free.
+    fn free_victim(&mut self, victim: u32) -> DiskResult {
+        let segment = &mut self.segments[victim as usize];
+        if segment.live > 0 {
+            return inconsistent(format!("segment {victim} was cleaned, but {} sectors of it are live", segment.live));
+        }
+        self.log_sectors -= u64::from(segment.filled);
+        self.entries -= segment.entries.len() as u64;
+        segment.entries = Vec::new();
+        (segment.state, segment.filled) = (State::Free, 0);
+        self.free_sectors += u64::from(segment.place.sectors);
+        self.free.push_back(victim);
+        self.counts.bands_cleaned += 1;
+        Ok(())
+    }
+}
+
+/// Adds a run to those of a stage, as far as it fits; returns whether all of it did.
+fn add_run(runs: &mut Vec<Run>, run: Run) -> bool {
+    let (Some(&first), Some(&last)) = (runs.first(), runs.last()) else {
+        runs.push(Run { sectors: run.sectors.min(STAGE_SECTORS), ..run });
+        return run.sectors <= STAGE_SECTORS;
+    };
+    let end = first.at + STAGE_SECTORS;
+    if run.at - (last.at + last.sectors) > GAP_SECTORS || run.at >= end {
+        return false;
+    }
+    let sectors = run.sectors.min(end - run.at);
+    runs.push(Run { sectors, ..run });
+    sectors == run.sectors
+}
+
+/// The live sectors one after another.
+fn compact(disk: &Disk, found: &Buf, runs: &[Run], total: u64) -> Buf {
+    let mut live = disk.buf(total);
+    let mut at = 0;
+    for run in runs {
+        live.put(at, found, run.at - runs[0].at, run.sectors);
+        at += run.sectors;
+    }
+    live
+}
+
+/// The labels that the copies of live sectors carry, one after another.
+fn orders(labels: &[(u64, crate::medium::Label)], runs: &[Run]) -> DiskResult<Vec<Label>> {
+    let mut found = labels.iter();
+    let mut copies = Vec::new();
+    for run in runs {
+        for i in 0..run.sectors {
+            let at = run.at - runs[0].at + i;
+            let label = found.find(|label| label.0 == at).and_then(|label| Label::parse(label.1));
+            let Some(label) = label.filter(|label| label.lba == run.lba + i) else {
+                return Err(inconsistent(format!("LBA {} has lost its label", run.lba + i)).unwrap_err());
+            };
+            copies.push(Label { left: 0, kind: Kind::Copy, ..label });
+        }
+    }
+    Ok(copies)
+}

@@ -1,0 +1,309 @@
+//! The log-structured layer: the scheme under the array paper (Le, Holliday, Amer), after Rosenblum and Ousterhout, "The
+//! Design and Implementation of a Log-Structured File System", SOSP 1991.
+//!
+//! The drive is cut into segments (bands with guards). Every write is appended to an open segment; a map by extents says
+//! where each LBA lies. When few segments are free, one is cleaned: its live sectors are read in runs and appended to the
+//! log. Left out: checkpoints of the map, which would shorten the recovery that reads the whole log.
+
+mod append;
+mod check;
+mod clean;
+mod label;
+mod layout;
+mod recovery;
+mod segment;
+#[cfg(test)]
+mod tests;
+mod victims;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Need, Parameter, Parameters, Scalar, inconsistent};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::extent_map::{ExtentMap, joined};
+use crate::medium::Buf;
+use crate::medium::interference::Form;
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+use append::Written;
+use clean::{Job, Run};
+use layout::Layout;
+use segment::Segment;
+use victims::{Policy, Victims};
+
+pub(super) const SPEC: LayerSpec = LayerSpec {
+    name: "log",
+    summary: "Everything is appended to a log of segments; the live part of old segments is moved to clean them.",
+    paper: "Le, Holliday and Amer; Rosenblum and Ousterhout 1991",
+    parameters: &[
+        Parameter {
+            key: "segment_tracks",
+            kind: Kind::Count(1, 1 << 20),
+            default: "20",
+            summary: "Tracks of a segment, its guard not counted.",
+        },
+        Parameter {
+            key: "policy",
+            kind: Kind::Word(&["fifo", "greedy", "cost-benefit"]),
+            default: "greedy",
+            summary: "Which segment is cleaned: the oldest, the one with the least live data, or by age and live share.",
+        },
+        Parameter {
+            key: "spare_percent",
+            kind: Kind::Percent(0.1, 90.0),
+            default: "7",
+            summary: "Share of the log not offered to the host, beyond a reserve of a few segments.",
+        },
+        Parameter {
+            key: "separate",
+            kind: Kind::Word(&["none", "hot", "source"]),
+            default: "none",
+            summary: "Open segments: one for all; one for what survived cleaning; or one for each source.",
+        },
+    ],
+    copes_with: &Form::ALL,
+    build: |drive, parameters| Ok(Box::new(Log::new(drive, parameters)?)),
+};
+
+/// A request of up to so many sectors is whole or absent after a power cut; a longer one is by parts. 512 KiB: assumption.
+const WHOLE_SECTORS: u64 = 1024;
+
+/// Sources that have an open segment of their own at most; source i has number i modulo this. Assumption.
+const STREAMS_MAX: usize = 16;
+
+/// Segments to every open one, at least, where sources are separated. Assumption.
+const SEGMENTS_A_STREAM: usize = 16;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Separate {
+    None,
+    Hot,
+    Source,
+}
+
+struct Log {
+    layout: Layout,
+    segments: Vec<Segment>,
+    /// Free segments, the one that is used next first.
+    free: VecDeque<u32>,
+    free_sectors: u64,
+    /// The open segment of each stream.
+    open: Vec<Option<u32>>,
+    separate: Separate,
+    /// The source that the next writes come from.
+    source: u8,
+    victims: Victims,
+    /// Sectors of closed segments without live data.
+    closed_dead: u64,
+    map: ExtentMap,
+    job: Option<Job>,
+    capacity: Capacity,
+    /// Sectors of the longest segment.
+    longest: u64,
+    /// Requests up to this length are whole or absent.
+    whole_sectors: u64,
+    /// Sectors that the host has written: the time by which data ages.
+    age: u64,
+    /// Writes of the log so far.
+    serial: u64,
+    /// Sectors written since each segment was last free, and those of them that the map points to.
+    log_sectors: u64,
+    live_sectors: u64,
+    entries: u64,
+    /// The parts of the request that is being written.
+    parts: Vec<Written>,
+    /// The runs that a stage of cleaning moves.
+    runs: Vec<Run>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    requests: u64,
+    collections: u64,
+    bands_cleaned: u64,
+    moved_sectors: u64,
+    first_cleaning_request: Option<u64>,
+}
+
+impl Log {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<Log, Error> {
+        let (layout, places) = Layout::new(drive, parameters.int("segment_tracks"))?;
+        let usable = places.iter().filter(|place| place.sectors > 0).count();
+        let separate = match parameters.word("separate") {
+            "hot" => Separate::Hot,
+            "source" => Separate::Source,
+            _ => Separate::None,
+        };
+        let streams = match separate {
+            Separate::None => 1,
+            Separate::Hot => 2,
+            Separate::Source => (usable / SEGMENTS_A_STREAM).clamp(1, STREAMS_MAX),
+        };
+        let longest = places.iter().map(|place| u64::from(place.sectors)).max().unwrap_or(0);
+        let log: u64 = places.iter().map(|place| u64::from(place.sectors)).sum();
+        // An open segment a stream, and three: two that cleaning may need, one that it gains at least in a round.
+        let rest = log.saturating_sub((streams as u64 + 3) * longest);
+        let whole_sectors = WHOLE_SECTORS.min(rest / 2);
+        let spare = parameters.percent("spare_percent") / 100.0;
+        let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare)) as u64;
+        if host_sectors == 0 {
+            return Err(Error::Impossible(format!(
+                "log: the drive holds {usable} segments of up to {longest} sectors, too few for {streams} open ones, three \
+                 to clean with and data: lower log.segment_tracks or log.spare_percent, or take a larger drive"
+            )));
+        }
+        let capacity = Capacity {
+            raw_sectors: drive.geometry.sectors(),
+            host_sectors,
+            cache_sectors: 0,
+            guard_sectors: drive.geometry.sectors() - log,
+            spare_sectors: log - host_sectors,
+        };
+        let policy = match parameters.word("policy") {
+            "fifo" => Policy::Fifo,
+            "cost-benefit" => Policy::CostBenefit,
+            _ => Policy::Greedy,
+        };
+        let free = (0..places.len() as u32).filter(|&at| places[at as usize].sectors > 0).collect();
+        Ok(Log {
+            layout,
+            segments: places.into_iter().map(Segment::new).collect(),
+            free,
+            free_sectors: log,
+            open: vec![None; streams],
+            separate,
+            source: 0,
+            victims: Victims::new(policy),
+            closed_dead: 0,
+            map: ExtentMap::new(),
+            job: None,
+            capacity,
+            longest,
+            whole_sectors,
+            age: 0,
+            serial: 0,
+            log_sectors: 0,
+            live_sectors: 0,
+            entries: 0,
+            parts: Vec::new(),
+            runs: Vec::new(),
+            counts: Counts::default(),
+        })
+    }
+
+    /// The stream of the host's next write.
+    #[inline]
+    fn stream(&self) -> u8 {
+        match self.separate {
+            Separate::Source => (usize::from(self.source) % self.open.len()) as u8,
+            _ => 0,
+        }
+    }
+}
+
+/// Reads sectors that were never written: the time of a conventional disk, and zeros.
+fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
+    let mut scratch = disk.buf(n);
+    disk.read(Pba(lba.0), n, Cause::Host, &mut scratch, 0)?;
+    out.put(at, &disk.buf(n), 0, n);
+    Ok(())
+}
+
+impl Layer for Log {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    #[inline]
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        self.counts.requests += 1;
+        joined(self.map.pieces(lba, n), |piece| match piece.pba {
+            Some(pba) => disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba),
+            None => read_unwritten(disk, piece.lba, piece.sectors, out, piece.lba - lba),
+        })
+    }
+
+    #[inline]
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let mut done = 0;
+        while done < n {
+            let count = (n - done).min(self.whole_sectors);
+            self.write_whole(disk, lba + done, count, data, done)?;
+            done += count;
+        }
+        self.counts.requests += 1;
+        Ok(())
+    }
+
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.counts.requests += 1;
+        self.forget(lba, n);
+        self.map.remove(lba, n);
+        Ok(())
+    }
+
+    /// Cleaning ahead of need only finds more live data to move, so that nothing is done in idle time but what is due.
+    #[inline]
+    fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        if need == Need::Spare || self.job.is_none() && !self.cleaning_is_due() {
+            return Ok(false);
+        }
+        self.clean_stage(disk)
+    }
+
+    fn set_source(&mut self, source: u8) {
+        self.source = source;
+    }
+
+    fn keeps_acknowledged(&self) -> bool {
+        true
+    }
+
+    fn recover(&mut self, disk: &mut Disk) -> DiskResult {
+        self.rebuild(disk)
+    }
+
+    fn locate(&self, lba: Lba) -> Pba {
+        self.map.get(lba).unwrap_or(Pba(lba.0))
+    }
+
+    fn check(&self, _disk: &Disk) -> DiskResult {
+        self.check_books()
+    }
+
+    fn map_bytes(&self) -> u64 {
+        let lists = self.entries * size_of::<segment::Entry>() as u64;
+        self.map.bytes() + lists + (self.segments.capacity() * size_of::<Segment>()) as u64 + self.victims.bytes()
+    }
+
+    fn gauges(&self) -> Gauges {
+        let invalid = self.log_sectors - self.live_sectors;
+        let others = vec![
+            ("free_segments", self.free.len() as f64),
+            ("invalid_share", invalid as f64 / self.log_sectors.max(1) as f64),
+            ("log_sectors", self.log_sectors as f64),
+            ("map_bytes", self.map_bytes() as f64),
+        ];
+        Gauges { cache_fill: None, others }
+    }
+
+    fn stats(&self) -> BTreeMap<String, Scalar> {
+        let counts = &self.counts;
+        let mut stats = BTreeMap::from([
+            ("collections".to_string(), Scalar::Int(counts.collections)),
+            ("bands_cleaned".to_string(), Scalar::Int(counts.bands_cleaned)),
+            ("moved_sectors".to_string(), Scalar::Int(counts.moved_sectors)),
+        ]);
+        if let Some(request) = counts.first_cleaning_request {
+            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
+        }
+        stats
+    }
+
+    fn reset_stats(&mut self) {
+        self.counts = Counts::default();
+    }
+}

@@ -1,0 +1,226 @@
+//! After a power cut: the map from the labels on the platters, and nothing else.
+//!
+//! 1. Every segment is read. Of two versions of an LBA the one with the higher order counts, of two copies the later.
+//! 2. Requests are written one after another, so that only the last write of the log can belong to a torn one: one whose
+//!    last sector is nowhere. What it had written is left out.
+//! 3. What lies behind a segment's last live sector can be written again (after the DPID, which a second write would
+//!    wear): the segments with the most of it are the open ones.
+//! 4. The torn request's sectors get what they held before once more, as newer than it, before anything else is
+//!    written. A cut in the middle of this finds the same request torn, and goes on.
+
+use super::label::{Kind, Label};
+use super::segment::{Entry, State};
+use super::{Log, inconsistent};
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::extent_map::ExtentMap;
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+
+/// Sectors read at a time; a stretch of so many without a label ends a segment. 2 MiB: assumption.
+const SCAN_SECTORS: u64 = 4096;
+
+/// Sectors with labels that go on from one another.
+#[derive(Clone, Copy)]
+struct Found {
+    /// The first one's.
+    label: Label,
+    sectors: u64,
+    pba: Pba,
+}
+
+impl Found {
+    fn joins(&mut self, label: Label, pba: Pba) -> bool {
+        let expected = Label {
+            lba: self.label.lba + self.sectors,
+            left: self.label.left.saturating_sub(self.sectors),
+            ..self.label
+        };
+        let joins = label == expected && pba == self.pba + self.sectors;
+        self.sectors += u64::from(joins);
+        joins
+    }
+
+    /// Whether a request ends with the last of these.
+    fn ends_request(&self) -> bool {
+        self.label.kind == Kind::Host && self.label.left + 1 == self.sectors
+    }
+}
+
+impl Log {
+    pub(super) fn rebuild(&mut self, disk: &mut Disk) -> DiskResult {
+        let mut found = Vec::new();
+        for index in 0..self.segments.len() {
+            self.scan(disk, index, &mut found)?;
+        }
+        let torn = torn_order(&found);
+        self.serial = found.iter().map(|found| found.label.serial).max().unwrap_or(0);
+        self.age = self.serial;
+        let (lost, mut kept): (Vec<Found>, Vec<Found>) =
+            found.into_iter().partition(|found| Some(found.label.order) == torn);
+        kept.sort_by_key(|found| (found.label.order, found.label.serial));
+        for found in &kept {
+            self.map.insert(found.label.lba, found.sectors, found.pba);
+        }
+        self.count_live(disk.interference().upstream(), &kept);
+        self.put_back(disk, &lost, &kept)
+    }
+
+    /// Reads the labels of a segment.
+    fn scan(&self, disk: &mut Disk, index: usize, all: &mut Vec<Found>) -> DiskResult {
+        let place = self.segments[index].place;
+        let step = SCAN_SECTORS.max(disk.interference().upstream() + 1);
+        for at in (0..u64::from(place.sectors)).step_by(step as usize) {
+            let (from, n) = (place.start + at, step.min(u64::from(place.sectors) - at));
+            let labels = disk.read_labels(from, n, Cause::Map)?;
+            if labels.is_empty() {
+                break;
+            }
+            for (i, words) in labels {
+                let Some(label) = Label::parse(words) else { continue };
+                if label.lba.0 >= self.capacity.host_sectors {
+                    continue;
+                }
+                if !all.last_mut().is_some_and(|last| last.joins(label, from + i)) {
+                    all.push(Found { label, sectors: 1, pba: from + i });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each segment its live sectors and its use, as the map has it.
+    fn count_live(&mut self, upstream: u64, kept: &[Found]) {
+        let mut lists: Vec<Vec<(Pba, Lba, u64)>> = vec![Vec::new(); self.segments.len()];
+        for (mut lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
+            while n > 0 {
+                let at = self.layout.of(pba);
+                let place = self.segments[at].place;
+                let count = n.min(place.start + u64::from(place.sectors) - pba);
+                lists[at].push((pba, lba, count));
+                (lba, n, pba) = (lba + count, n - count, pba + count);
+            }
+        }
+        let mut last_write = vec![0; self.segments.len()];
+        for found in kept {
+            let at = self.layout.of(found.pba);
+            last_write[at] = found.label.serial.max(last_write[at]);
+            self.segments[at].youngest = self.segments[at].youngest.max(found.label.order / 2);
+        }
+        (self.free_sectors, self.log_sectors) = (0, 0);
+        self.free.clear();
+        let mut used = Vec::new();
+        for (index, mut list) in lists.into_iter().enumerate() {
+            list.sort_unstable();
+            match list.is_empty() {
+                true => self.is_free(index),
+                false => {
+                    self.is_used(index, &list, upstream);
+                    used.push(index as u32);
+                }
+            }
+        }
+        self.open_again(used, &last_write);
+    }
+
+    fn is_free(&mut self, index: usize) {
+        let sectors = self.segments[index].place.sectors;
+        if sectors > 0 {
+            self.free.push_back(index as u32);
+            self.free_sectors += u64::from(sectors);
+        }
+    }
+
+    /// Fills in a segment's list; what it passes over is dead.
+    fn is_used(&mut self, index: usize, list: &[(Pba, Lba, u64)], upstream: u64) {
+        let segment = &mut self.segments[index];
+        let mut at = segment.place.start;
+        for &(pba, lba, n) in list {
+            if pba > at {
+                segment.entries.push(Entry::gap(pba - at));
+            }
+            segment.entries.push(Entry::new(lba, n));
+            segment.live += n as u32;
+            at = pba + n;
+        }
+        let end = segment.place.start + u64::from(segment.place.sectors);
+        let head = end.min(at + upstream);
+        if head > at {
+            segment.entries.push(Entry::gap(head - at));
+        }
+        segment.filled = (head - segment.place.start) as u32;
+        self.live_sectors += u64::from(segment.live);
+        self.log_sectors += u64::from(segment.filled);
+        self.entries += segment.entries.len() as u64;
+    }
+
+    /// Opens the segments with the most room, and closes the others in the order in which they were written.
+    fn open_again(&mut self, mut used: Vec<u32>, last_write: &[u64]) {
+        used.sort_by_key(|&at| (std::cmp::Reverse(self.segments[at as usize].room()), at));
+        let roomy = used.iter().take_while(|&&at| self.segments[at as usize].room() > 0).count();
+        let mut closed = used.split_off(roomy.min(self.open.len()));
+        for (stream, at) in used.into_iter().enumerate() {
+            let segment = &mut self.segments[at as usize];
+            (segment.state, segment.stream) = (State::Open, stream as u8);
+            self.open[stream] = Some(at);
+        }
+        closed.sort_by_key(|&at| (last_write[at as usize], at));
+        for at in closed {
+            let segment = &mut self.segments[at as usize];
+            let room = segment.room();
+            if room > 0 {
+                segment.entries.push(Entry::gap(room));
+                segment.filled = segment.place.sectors;
+                self.entries += 1;
+                self.log_sectors += room;
+            }
+            self.close(at);
+        }
+    }
+
+    /// Writes what the sectors of a torn request held before it, as newer than it; zeros where that was nothing.
+    fn put_back(&mut self, disk: &mut Disk, lost: &[Found], kept: &[Found]) -> DiskResult {
+        let Some(order) = lost.first().map(|found| found.label.order + 1) else { return Ok(()) };
+        let mut done = ExtentMap::new();
+        for found in kept.iter().filter(|found| found.label.order == order) {
+            done.insert(found.label.lba, found.sectors, found.pba);
+        }
+        for found in lost {
+            let missing = done.pieces(found.label.lba, found.sectors).filter(|piece| piece.pba.is_none());
+            for piece in missing.collect::<Vec<_>>() {
+                self.put_back_piece(disk, piece.lba, piece.sectors, order)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_back_piece(&mut self, disk: &mut Disk, lba: Lba, n: u64, order: u64) -> DiskResult {
+        if self.free_sectors + self.room(0) < n {
+            return inconsistent(format!("{n} sectors of a torn request find no room"));
+        }
+        let mut before = disk.buf(n);
+        for (at, sectors, pba) in self.map.mapped(lba, n) {
+            disk.read(pba, sectors, Cause::Clean, &mut before, at - lba)?;
+        }
+        let mut done = 0;
+        while done < n {
+            let label = |i| Label { lba: lba + (done + i), left: 0, order, kind: Kind::Repair, serial: 0 };
+            let (index, pba, sectors) = self.append(disk, 0, n - done, Cause::Clean, &before, done, label)?;
+            self.note(lba + done, sectors, pba, index);
+            let segment = &mut self.segments[index as usize];
+            segment.youngest = self.age;
+            self.close_if_full(index);
+            done += sectors;
+        }
+        Ok(())
+    }
+}
+
+/// The order of the request that the cut left torn, if there is one.
+fn torn_order(found: &[Found]) -> Option<u64> {
+    let writes = found.iter().filter(|found| found.label.kind != Kind::Repair);
+    let last = writes.max_by_key(|found| found.label.serial)?;
+    let order = last.label.order;
+    let whole = || found.iter().any(|found| found.label.order == order && found.ends_request());
+    (last.label.kind == Kind::Host && !whole()).then_some(order)
+}

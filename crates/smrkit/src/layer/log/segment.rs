@@ -1,0 +1,109 @@
+//! The segments' books: what each holds, how much of it is live, and how old it is.
+
+use super::layout::Place;
+use crate::units::{Lba, Pba};
+
+/// What a segment is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// To be written from its start.
+    Free,
+    /// Being filled.
+    Open,
+    /// Full, until it is cleaned.
+    Closed,
+    /// Its live sectors are being moved.
+    Cleaned,
+}
+
+/// One segment.
+pub(super) struct Segment {
+    pub(super) place: Place,
+    pub(super) state: State,
+    /// Sectors from the start on that have been written, or passed over.
+    pub(super) filled: u32,
+    /// Sectors among them that the map points to.
+    pub(super) live: u32,
+    /// Where the policy keeps it; see `victims.rs`.
+    pub(super) bucket: u16,
+    /// Which open segment it was filled as.
+    pub(super) stream: u8,
+    /// When the youngest of its data was written by the host, in sectors written before.
+    pub(super) youngest: u64,
+    /// What was written, in order from the start on.
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Segment {
+    pub(super) fn new(place: Place) -> Segment {
+        Segment {
+            place,
+            state: State::Free,
+            filled: 0,
+            live: 0,
+            bucket: 0,
+            stream: 0,
+            youngest: 0,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Where the next sector is written.
+    #[inline]
+    pub(super) fn head(&self) -> Pba {
+        self.place.start + u64::from(self.filled)
+    }
+
+    /// Sectors that can still be written.
+    #[inline]
+    pub(super) fn room(&self) -> u64 {
+        u64::from(self.place.sectors - self.filled)
+    }
+
+    /// Sectors without live data.
+    #[inline]
+    pub(super) fn dead(&self) -> u64 {
+        u64::from(self.place.sectors - self.live)
+    }
+}
+
+/// Sectors written to a segment: the first LBA (40 bits) and how many (24 bits). Where they lie follows from those before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry(u64);
+
+const COUNT_BITS: u32 = 24;
+const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+/// An LBA that no drive has: sectors that hold nothing.
+const NOTHING: u64 = (1 << (64 - COUNT_BITS)) - 1;
+
+impl Entry {
+    #[inline]
+    pub(super) fn new(lba: Lba, sectors: u64) -> Entry {
+        debug_assert!(lba.0 < NOTHING && sectors <= COUNT_MAX);
+        Entry(lba.0 << COUNT_BITS | sectors)
+    }
+
+    /// Sectors that are passed over.
+    pub(super) fn gap(sectors: u64) -> Entry {
+        Entry(NOTHING << COUNT_BITS | sectors)
+    }
+
+    /// Whose they are; `None` where they hold nothing.
+    pub(super) fn lba(self) -> Option<Lba> {
+        let lba = self.0 >> COUNT_BITS;
+        (lba != NOTHING).then_some(Lba(lba))
+    }
+
+    #[inline]
+    pub(super) fn sectors(self) -> u64 {
+        self.0 & COUNT_MAX
+    }
+
+    /// Takes in sectors that go on where these end, if they do.
+    #[inline]
+    pub(super) fn joins(&mut self, lba: Lba, sectors: u64) -> bool {
+        let joins = (self.0 >> COUNT_BITS) + self.sectors() == lba.0 && self.sectors() + sectors <= COUNT_MAX;
+        self.0 += if joins { sectors } else { 0 };
+        joins
+    }
+}

@@ -1,0 +1,127 @@
+//! What goes into which segment, and what waits for what.
+
+use super::segment::State;
+use super::*;
+use crate::geometry::Geometry;
+use crate::medium::interference::Interference;
+use crate::medium::{Medium, Stamp, Stamps};
+
+/// A log of 200 segments of 40 sectors, and its disk.
+fn log(set: &[(&str, &str)]) -> (Log, Disk) {
+    let mut drive = Drive::load("tiny-constant").unwrap();
+    drive.geometry = Geometry::uniform(600, 20).unwrap();
+    let drive = drive.with_interference(Interference::Tracks { width: 2, band: None }).unwrap();
+    let all = [&[("segment_tracks", "2")], set].concat();
+    let all: Vec<(String, String)> = all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let parameters = Parameters::resolve("log", SPEC.parameters, &all).unwrap();
+    (Log::new(&drive, &parameters).unwrap(), Disk::new(&drive, Medium::Stamps(Stamps::new())))
+}
+
+fn write(log: &mut Log, disk: &mut Disk, lba: u64, n: u64, version: u64) {
+    let data = Buf::Stamps((lba..lba + n).map(|lba| Stamp::new(Lba(lba), version).0).collect());
+    log.write(disk, Lba(lba), n, &data).unwrap();
+}
+
+fn segment_of(log: &Log, lba: u64) -> usize {
+    log.layout.of(log.locate(Lba(lba)))
+}
+
+#[test]
+fn sources_share_a_segment_only_where_they_are_not_separated() {
+    for (separate, shared) in [("none", true), ("source", false)] {
+        let (mut log, mut disk) = log(&[("separate", separate)]);
+        for i in 0..8 {
+            log.set_source(i % 2);
+            write(&mut log, &mut disk, u64::from(i) * 4, 4, 1);
+        }
+        assert_eq!(segment_of(&log, 0) == segment_of(&log, 4), shared, "{separate}");
+        assert_eq!(segment_of(&log, 0), segment_of(&log, 8), "{separate}");
+    }
+}
+
+#[test]
+fn survivors_stay_with_their_source_and_apart_from_new_data_where_hot_is_separated() {
+    for separate in ["hot", "source"] {
+        let (mut log, mut disk) = log(&[("separate", separate)]);
+        let host = log.capacity().host_sectors;
+        for version in 1..4000 {
+            log.set_source((version % 2) as u8);
+            // Each source writes its own half.
+            let half = host / 2;
+            let lba = version % 2 * half + (version.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % (half - 4);
+            write(&mut log, &mut disk, lba, 4, version);
+            while log.step(&mut disk, Need::Must).unwrap() {}
+        }
+        assert!(log.counts.moved_sectors > 0, "{separate}: nothing was cleaned");
+        for segment in log.segments.iter().filter(|segment| segment.state != State::Free) {
+            let halves = segment.entries.iter().filter_map(|entry| entry.lba()).map(|lba| lba.0 >= host / 2);
+            let mixed = halves.clone().any(|upper| upper) && halves.clone().any(|upper| !upper);
+            assert!(separate == "hot" || !mixed, "a segment holds both sources");
+        }
+        log.check(&disk).unwrap();
+    }
+}
+
+#[test]
+fn a_request_is_served_between_two_stages_and_what_it_replaces_is_not_moved() {
+    let (mut log, mut disk) = log(&[("policy", "fifo")]);
+    let host = log.capacity().host_sectors;
+    for lba in (0..host).step_by(4) {
+        write(&mut log, &mut disk, lba, 4.min(host - lba), 1);
+    }
+    // Every other write again, until cleaning is due.
+    let mut again = (0..host - 4).step_by(8).cycle();
+    while !log.cleaning_is_due() {
+        let lba = again.next().unwrap();
+        write(&mut log, &mut disk, lba, 4, 2);
+    }
+    let job = log.choose().unwrap();
+    let victim = job.victim as usize;
+    log.job = Some(job);
+    let survivor = (0..host).map(Lba).find(|&lba| segment_of(&log, lba.0) == victim).unwrap();
+    write(&mut log, &mut disk, survivor.0, 1, 3);
+    let place = log.locate(survivor);
+    while log.job.is_some() {
+        assert!(log.step(&mut disk, Need::Must).unwrap());
+    }
+    assert_eq!((log.segments[victim].state, log.locate(survivor)), (State::Free, place));
+    log.check(&disk).unwrap();
+}
+
+#[test]
+fn idle_time_brings_no_cleaning_forward() {
+    let (mut log, mut disk) = log(&[]);
+    for version in 1..60 {
+        write(&mut log, &mut disk, 0, 20, version);
+        assert!(!log.step(&mut disk, Need::Spare).unwrap());
+    }
+}
+
+#[test]
+fn what_was_never_written_reads_as_zeros_in_the_time_of_a_conventional_disk() {
+    let (mut log, mut disk) = log(&[]);
+    write(&mut log, &mut disk, 5, 1, 1);
+    let before = disk.tally().reads(Cause::Host).sectors;
+    let mut out = Buf::Stamps(vec![7; 10]);
+    log.read(&mut disk, Lba(0), 10, &mut out).unwrap();
+    let mut expected = vec![0; 10];
+    expected[5] = Stamp::new(Lba(5), 1).0;
+    assert_eq!(out, Buf::Stamps(expected));
+    assert_eq!(disk.tally().reads(Cause::Host).sectors - before, 10);
+}
+
+#[test]
+fn recovery_finds_what_was_written_in_the_log_alone() {
+    let (mut before, mut disk) = log(&[("policy", "fifo")]);
+    for version in 1..400 {
+        write(&mut before, &mut disk, version * 13 % 300, 6, version);
+        before.step(&mut disk, Need::Must).unwrap();
+    }
+    let (mut after, _) = log(&[("policy", "fifo")]);
+    after.recover(&mut disk).unwrap();
+    after.check(&disk).unwrap();
+    let places = |log: &Log| (0..306).map(|lba| log.locate(Lba(lba))).collect::<Vec<_>>();
+    assert_eq!(places(&before), places(&after));
+    assert_eq!(after.serial, before.serial);
+    assert!(after.free_sectors + after.longest >= before.free_sectors);
+}

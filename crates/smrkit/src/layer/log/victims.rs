@@ -1,0 +1,222 @@
+//! Which segment is cleaned next: the oldest (FIFO), the one with the least live data (greedy), or the one with the best
+//! age · (1 − u) / (1 + u) (cost-benefit; Rosenblum and Ousterhout, SOSP 1991), where u is the live share.
+//!
+//! Closed segments stand in buckets by live share, in each the one with the oldest data first. Greedy takes the first
+//! of the lowest bucket, cost-benefit compares the first ones of all: exact to one part in [`BUCKETS`] of u.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::segment::{Segment, State};
+
+/// How victims are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Policy {
+    Fifo,
+    Greedy,
+    CostBenefit,
+}
+
+/// Steps of the live share. Wholly live segments have a bucket of their own, which is never chosen from.
+const BUCKETS: usize = 256;
+
+/// A segment by the age of its data; only valid while the segment is in that bucket.
+type Candidate = Reverse<(u64, u32)>;
+
+/// The closed segments, as the policy looks at them.
+pub(super) struct Victims {
+    policy: Policy,
+    in_order: VecDeque<u32>,
+    buckets: Vec<BinaryHeap<Candidate>>,
+    /// Segments in each bucket; the heaps hold outdated candidates too.
+    counts: Vec<u32>,
+    /// No bucket below has a segment.
+    lowest: usize,
+}
+
+fn bucket_of(segment: &Segment) -> u16 {
+    (u64::from(segment.live) * BUCKETS as u64 / u64::from(segment.place.sectors)) as u16
+}
+
+fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, at)): &Candidate) -> bool {
+    let segment = &segments[at as usize];
+    segment.state == State::Closed && usize::from(segment.bucket) == bucket && segment.youngest == age
+}
+
+impl Victims {
+    pub(super) fn new(policy: Policy) -> Victims {
+        Victims {
+            policy,
+            in_order: VecDeque::new(),
+            buckets: (0..=BUCKETS).map(|_| BinaryHeap::new()).collect(),
+            counts: vec![0; BUCKETS + 1],
+            lowest: 0,
+        }
+    }
+
+    /// The segment `at` has been closed.
+    pub(super) fn add(&mut self, segments: &mut [Segment], at: u32) {
+        if self.policy == Policy::Fifo {
+            return self.in_order.push_back(at);
+        }
+        segments[at as usize].bucket = bucket_of(&segments[at as usize]);
+        self.enter(segments, at);
+    }
+
+    fn enter(&mut self, segments: &[Segment], at: u32) {
+        let segment = &segments[at as usize];
+        let bucket = usize::from(segment.bucket);
+        self.counts[bucket] += 1;
+        self.lowest = self.lowest.min(bucket);
+        let heap = &mut self.buckets[bucket];
+        if heap.len() > 2 * self.counts[bucket] as usize + 64 {
+            heap.retain(|candidate| is_valid(segments, bucket, candidate));
+        }
+        // One that comes back may find its old candidate, which is as good; the second is dropped when its turn comes.
+        heap.push(Reverse((segment.youngest, at)));
+    }
+
+    /// The closed segment `at` lost live sectors.
+    #[inline]
+    pub(super) fn shrunk(&mut self, segments: &mut [Segment], at: u32) {
+        if self.policy == Policy::Fifo {
+            return;
+        }
+        let segment = &mut segments[at as usize];
+        let bucket = bucket_of(segment);
+        if bucket != segment.bucket {
+            self.counts[usize::from(segment.bucket)] -= 1;
+            segment.bucket = bucket;
+            self.enter(segments, at);
+        }
+    }
+
+    /// Takes out the segment to be cleaned next; `now` is the age of data written now.
+    pub(super) fn take(&mut self, segments: &[Segment], now: u64) -> Option<u32> {
+        match self.policy {
+            Policy::Fifo => self.in_order.pop_front(),
+            Policy::Greedy => {
+                while self.lowest < BUCKETS && self.counts[self.lowest] == 0 {
+                    self.lowest += 1;
+                }
+                self.first(segments, self.lowest)
+            }
+            Policy::CostBenefit => {
+                let benefit = |at: u32| {
+                    let segment = &segments[at as usize];
+                    let u = f64::from(segment.live) / f64::from(segment.place.sectors);
+                    (now - segment.youngest + 1) as f64 * (1.0 - u) / (1.0 + u)
+                };
+                let mut best: Option<(f64, u32)> = None;
+                for at in (0..BUCKETS).filter_map(|bucket| self.first(segments, bucket)) {
+                    if best.is_none_or(|best| benefit(at) > best.0) {
+                        best = Some((benefit(at), at));
+                    }
+                }
+                best.map(|best| best.1)
+            }
+        }
+        .inspect(|&at| self.leave(segments, at))
+    }
+
+    /// Takes out the segment with the least live data, whatever the policy: where the chosen one finds no room.
+    pub(super) fn take_least_live(&mut self, segments: &[Segment]) -> Option<u32> {
+        let closed = (0..segments.len()).filter(|&at| segments[at].state == State::Closed);
+        let least = closed.min_by_key(|&at| segments[at].live)? as u32;
+        self.in_order.retain(|&at| at != least);
+        self.leave(segments, least);
+        Some(least)
+    }
+
+    fn leave(&mut self, segments: &[Segment], at: u32) {
+        if self.policy != Policy::Fifo {
+            self.counts[usize::from(segments[at as usize].bucket)] -= 1;
+        }
+    }
+
+    /// The segment of a bucket with the oldest data; drops outdated candidates before it.
+    fn first(&mut self, segments: &[Segment], bucket: usize) -> Option<u32> {
+        if bucket == BUCKETS || self.counts[bucket] == 0 {
+            return None;
+        }
+        let heap = &mut self.buckets[bucket];
+        while let Some(candidate) = heap.peek() {
+            if is_valid(segments, bucket, candidate) {
+                return Some(candidate.0.1);
+            }
+            heap.pop();
+        }
+        None
+    }
+
+    /// How many segments can be chosen, to be compared with the segments' own books.
+    pub(super) fn len(&self) -> usize {
+        self.in_order.len() + self.counts.iter().sum::<u32>() as usize
+    }
+
+    /// Memory taken, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let candidates: usize = self.buckets.iter().map(BinaryHeap::capacity).sum();
+        (candidates * size_of::<Candidate>() + self.in_order.capacity() * size_of::<u32>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::Place;
+    use super::*;
+    use crate::units::Pba;
+
+    /// Closed segments of 100 sectors by (live, youngest), in the order in which they were closed.
+    fn closed(policy: Policy, books: &[(u32, u64)]) -> (Victims, Vec<Segment>) {
+        let (mut victims, mut segments) = (Victims::new(policy), Vec::new());
+        for &(live, youngest) in books {
+            let mut segment = Segment::new(Place { start: Pba(0), sectors: 100 });
+            (segment.state, segment.live, segment.youngest) = (State::Closed, live, youngest);
+            segments.push(segment);
+            let at = segments.len() as u32 - 1;
+            victims.add(&mut segments, at);
+        }
+        (victims, segments)
+    }
+
+    fn order(policy: Policy, books: &[(u32, u64)]) -> Vec<u32> {
+        let (mut victims, mut segments) = closed(policy, books);
+        let mut order = Vec::new();
+        while let Some(at) = victims.take(&segments, 1000) {
+            segments[at as usize].state = State::Cleaned;
+            order.push(at);
+        }
+        order
+    }
+
+    #[test]
+    fn each_policy_has_its_own_order() {
+        let books = [(90, 10), (50, 900), (80, 20), (50, 800)];
+        assert_eq!(order(Policy::Fifo, &books), [0, 1, 2, 3]);
+        assert_eq!(order(Policy::Greedy, &books), [3, 1, 2, 0]);
+        // age · (1 − u) / (1 + u): 52, 34, 109, 67.
+        assert_eq!(order(Policy::CostBenefit, &books), [2, 3, 0, 1]);
+    }
+
+    #[test]
+    fn wholly_live_segments_are_worth_nothing_save_in_order() {
+        let books = [(100, 1), (99, 2)];
+        assert_eq!(order(Policy::Greedy, &books), [1]);
+        assert_eq!(order(Policy::CostBenefit, &books), [1]);
+        assert_eq!(order(Policy::Fifo, &books), [0, 1]);
+    }
+
+    #[test]
+    fn a_segment_that_loses_data_moves_forward_and_is_chosen_once() {
+        let (mut victims, mut segments) = closed(Policy::Greedy, &[(60, 1), (70, 2)]);
+        for live in (0..60).rev() {
+            segments[1].live = live;
+            victims.shrunk(&mut segments, 1);
+        }
+        assert_eq!(victims.take(&segments, 10), Some(1));
+        segments[1].state = State::Cleaned;
+        assert_eq!((victims.take(&segments, 10), victims.take(&segments, 10)), (Some(0), None));
+        assert_eq!(victims.len(), 0);
+    }
+}

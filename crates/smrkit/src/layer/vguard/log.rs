@@ -1,0 +1,200 @@
+//! The persistent cache of `vguard`: a circular log of whole tracks, and the exception map that finds them.
+//!
+//! A slot is a track of the cache. An entry is a home track's data from a slot's first sector on, with a copy of the map
+//! behind it; it takes as many slots as that needs. Positions count slots and never wrap.
+
+use std::collections::VecDeque;
+
+use crate::geometry::{Divisor, Geometry};
+use crate::layer::bands::Home;
+use crate::units::{Pba, Track};
+
+/// A cached track in the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// Whose copy.
+    pub track: u32,
+    /// Whether it is the track's valid copy.
+    pub valid: bool,
+    /// How many slots it takes.
+    pub slots: u64,
+    /// Its first slot, counted on over the laps.
+    pub position: u64,
+    /// Where its data begins.
+    pub pba: Pba,
+}
+
+/// The log and the map.
+pub(super) struct Log {
+    geometry: Geometry,
+    slots: Divisor,
+    copy_sectors: u64,
+    /// The oldest valid entry first.
+    entries: VecDeque<Entry>,
+    /// The number of the oldest; numbers count from 1 and never come again.
+    first: u64,
+    /// Where the next entry goes, or the next after it on which it fits.
+    pub head: u64,
+    /// The number of a home track's valid entry; 0 where it is not cached.
+    numbers: Vec<u64>,
+    valid: u64,
+    active_slots: u64,
+    slots_max: u64,
+    skip_max: u64,
+}
+
+impl Log {
+    /// An empty log; `None` where the longest track with a copy of the map does not fit.
+    pub fn new(geometry: &Geometry, home: &Home, slots: u64, copy_sectors: u64, longest: u64) -> Option<Log> {
+        let mut log = Log {
+            geometry: geometry.clone(),
+            slots: Divisor::new(slots),
+            copy_sectors,
+            entries: VecDeque::new(),
+            first: 1,
+            head: 0,
+            numbers: vec![0; home.tracks() as usize],
+            valid: 0,
+            active_slots: 0,
+            slots_max: 0,
+            skip_max: 0,
+        };
+        let fits = (0..slots).map_while(|slot| log.slots_at(slot, longest));
+        let (count, most) = fits.fold((0, 0), |(count, most), k| (count + 1, k.max(most)));
+        (log.slots_max, log.skip_max) = (most, slots - count);
+        (count > 0).then_some(log)
+    }
+
+    /// Slots of the cache.
+    pub fn slots(&self) -> u64 {
+        self.slots.value()
+    }
+
+    /// Slots that an entry takes at most.
+    pub fn slots_max(&self) -> u64 {
+        self.slots_max
+    }
+
+    /// Slots that may be left out at the end of a lap.
+    pub fn skip_max(&self) -> u64 {
+        self.skip_max
+    }
+
+    /// The first sector of a slot.
+    pub fn start(&self, slot: u64) -> Pba {
+        self.geometry.track_start(Track(slot))
+    }
+
+    /// How many slots an entry with `sectors` of data takes from a slot on; `None` if it does not fit.
+    fn slots_at(&self, slot: u64, sectors: u64) -> Option<u64> {
+        let start = self.start(slot);
+        (slot + 1..=self.slots())
+            .find(|&end| self.start(end) - start >= sectors + self.copy_sectors)
+            .map(|end| end - slot)
+    }
+
+    /// Where an entry with `sectors` of data would go from `head` on, and how many slots it would take.
+    pub fn place(&self, head: u64, sectors: u64) -> (u64, u64) {
+        let slot = self.slots.remainder(head);
+        match self.slots_at(slot, sectors) {
+            Some(slots) => (head, slots),
+            None => (head + (self.slots() - slot), self.slots_at(0, sectors).unwrap_or(self.slots_max)),
+        }
+    }
+
+    /// The slot of a position.
+    pub fn slot(&self, position: u64) -> u64 {
+        self.slots.remainder(position)
+    }
+
+    /// The valid entry of a home track.
+    #[inline]
+    pub fn find(&self, track: u32) -> Option<&Entry> {
+        let number = self.numbers[track as usize];
+        (number != 0).then(|| &self.entries[(number - self.first) as usize])
+    }
+
+    /// Whether a home track is cached.
+    #[inline]
+    pub fn has(&self, track: u32) -> bool {
+        self.numbers[track as usize] != 0
+    }
+
+    /// The number of a home track's valid entry; 0 if it has none.
+    pub fn number(&self, track: u32) -> u64 {
+        self.numbers[track as usize]
+    }
+
+    /// The number that the next entry gets.
+    pub fn next_number(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    /// The entries from a number on.
+    pub fn from(&self, number: u64) -> impl Iterator<Item = &Entry> {
+        self.entries.range((number - self.first) as usize..)
+    }
+
+    /// The valid entries, the oldest first.
+    pub fn valid(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.valid)
+    }
+
+    /// How many valid entries there are.
+    #[inline]
+    pub fn used(&self) -> u64 {
+        self.valid
+    }
+
+    /// Tracks copied from the oldest valid entry to the head, invalid ones included.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// Slots of valid entries.
+    pub fn active_slots(&self) -> u64 {
+        self.active_slots
+    }
+
+    /// The position of the oldest valid entry; the head where there is none.
+    pub fn tail(&self) -> u64 {
+        self.entries.front().map_or(self.head, |entry| entry.position)
+    }
+
+    /// Appends the valid entry of a home track; an older one is no longer valid.
+    pub fn push(&mut self, track: u32, position: u64, slots: u64) {
+        self.drop(track);
+        if self.entries.is_empty() {
+            self.head = position;
+        }
+        self.numbers[track as usize] = self.next_number();
+        let pba = self.start(self.slot(position));
+        self.entries.push_back(Entry { track, valid: true, slots, position, pba });
+        self.head = position + slots;
+        self.valid += 1;
+        self.active_slots += slots;
+    }
+
+    /// The entry of a home track is no longer valid.
+    pub fn drop(&mut self, track: u32) {
+        let number = std::mem::take(&mut self.numbers[track as usize]);
+        if number == 0 {
+            return;
+        }
+        let entry = &mut self.entries[(number - self.first) as usize];
+        entry.valid = false;
+        self.valid -= 1;
+        self.active_slots -= entry.slots;
+        while self.entries.front().is_some_and(|entry| !entry.valid) {
+            self.entries.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Begins with the next number at a position (recovery of an empty log).
+    pub fn begin_at(&mut self, number: u64, head: u64) {
+        debug_assert!(self.entries.is_empty());
+        (self.first, self.head) = (number, head);
+    }
+}

@@ -1,0 +1,390 @@
+//! Virtual Guard: Shafaei & Desnoyers, "Virtual Guard: A Track-Based Translation Layer for Shingled Disks", HotStorage 2017.
+//!
+//! Writes go in place; the track that they would damage is copied to a persistent cache first. Bands are cleaned when too
+//! much is cached. Where a write damages sectors of its own track (laws that count in sectors), nothing can be written in
+//! place, and the written track itself is moved to the cache. Left out: the paper's own simulator's timing of commands.
+
+mod cleaning;
+mod copy;
+mod log;
+mod recovery;
+mod writing;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::bands::{Cleaner, Episode, Home, Reserve, Spot};
+use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Need, Parameter, Parameters, Scalar, inconsistent};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::medium::Buf;
+use crate::medium::interference::{Form, Interference};
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+use copy::Format;
+use log::Log;
+
+pub(super) const SPEC: LayerSpec = LayerSpec {
+    name: "vguard",
+    summary: "Writes in place once the track that they would damage is copied to a persistent cache.",
+    paper: "Shafaei & Desnoyers 2017",
+    parameters: &[
+        Parameter {
+            key: "band_tracks",
+            kind: Kind::Count(1, 1 << 20),
+            default: "20",
+            summary: "Tracks of a band, its guard not counted.",
+        },
+        Parameter {
+            key: "cache_tracks",
+            kind: Kind::CountOr("auto", 4, 1 << 30),
+            default: "auto",
+            summary: "Tracks of the persistent cache; auto is the paper's share of the disk, 13,791 of 3,911,040.",
+        },
+        Parameter {
+            key: "alpha",
+            kind: Kind::CountOr("auto", 1, 1 << 30),
+            default: "auto",
+            summary: "Cleaning is due when more tracks are cached; auto is 2/3 of cache_tracks.",
+        },
+        Parameter {
+            key: "beta",
+            kind: Kind::CountOr("auto", 1, 1 << 30),
+            default: "auto",
+            summary: "Cleaning is due when the log is longer, in copied tracks, invalid ones included; auto is 2/3 of cache_tracks.",
+        },
+        Parameter {
+            key: "buffer_bytes",
+            kind: Kind::Bytes(512, 1 << 40),
+            default: "15M",
+            summary: "Memory for cleaning: the length of its stages.",
+        },
+        Parameter {
+            key: "partial",
+            kind: Kind::Switch,
+            default: "on",
+            summary: "Cleaning a band stops before the next cached track; off: it goes on to the band's end.",
+        },
+        Parameter {
+            key: "relocate",
+            kind: Kind::Word(&["written", "following"]),
+            default: "written",
+            summary: "What moves when a write to a cached track would damage another: the written track (figure 1d), or the \
+                      others (section 2.1).",
+        },
+        Parameter {
+            key: "overwrite_limit",
+            kind: Kind::CountOr("unlimited", 1, 1 << 32),
+            default: "unlimited",
+            summary: "Writes in place to a track beside live data, after which it is moved to the cache.",
+        },
+    ],
+    copes_with: &Form::ALL,
+    build: |drive, parameters| Ok(Box::new(Vguard::new(drive, parameters)?)),
+};
+
+/// The paper's cache and the tracks of the drive `st5000as0011`: what `auto` scales.
+const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
+/// The least cache that `auto` gives (assumption).
+const CACHE_TRACKS_MIN: u64 = 24;
+/// One in so many cache tracks is kept free by cleaning (assumption).
+const KEPT_FREE_SHARE: u64 = 64;
+/// Slots for copies of the map, used in turn.
+const MAP_SLOTS: u64 = 2;
+
+struct Settings {
+    alpha: u64,
+    beta: u64,
+    partial: bool,
+    moves_following: bool,
+    overwrite_limit: u64,
+    /// Whether a write leaves the rest of its own track alone.
+    in_place: bool,
+    /// Cleaning is due when the log takes more slots, so that commands rarely find no room.
+    slots_limit: u64,
+    /// Valid entries that a copy of the map has room for.
+    entries_max: u64,
+}
+
+/// What the platters say of the map.
+#[derive(Default)]
+struct Saved {
+    /// The log's tail in the newest copy: what lies before may be overwritten.
+    tail: u64,
+    /// The newest entry and the log's head in the copy in a map slot, from which recovery starts.
+    number: u64,
+    head: u64,
+    next_slot: usize,
+    /// Home tracks that the newest copy takes for cached or under way, and that were rewritten since.
+    rewritten: Vec<Range<u32>>,
+}
+
+struct Vguard {
+    home: Home,
+    log: Log,
+    cleaner: Cleaner,
+    episode: Episode,
+    format: Format,
+    settings: Settings,
+    saved: Saved,
+    sequence: u64,
+    /// Writes in place to each home track since it was moved; empty without a limit.
+    overwrites: Vec<u32>,
+    requests: u64,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    guard_copies: u64,
+    relocations: u64,
+    bands_cleaned: u64,
+    map_writes: u64,
+    cached_max: u64,
+    slots_max: u64,
+    length_max: u64,
+    first_cleaning_request: Option<u64>,
+}
+
+impl Vguard {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<Vguard, Error> {
+        let g = &drive.geometry;
+        let scaled = u128::from(g.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
+        let auto = (scaled as u64).max(CACHE_TRACKS_MIN);
+        let cache_tracks = parameters.count("cache_tracks").unwrap_or(auto);
+        let alpha = parameters.count("alpha").unwrap_or(cache_tracks * 2 / 3);
+        let beta = parameters.count("beta").unwrap_or(cache_tracks * 2 / 3);
+        // Cleaning is paced, so that a little more than alpha is cached at times.
+        let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
+        let format = Format::new(cache_tracks, entries_max, g, drive.interference.upstream());
+        let reserve = Reserve {
+            cache_tracks,
+            band_tracks: parameters.int("band_tracks"),
+            buffer_bytes: parameters.int("buffer_bytes"),
+            map_slots: MAP_SLOTS,
+            map_sectors: format.sectors(),
+        };
+        let home = Home::new("vguard", drive, &reserve)?;
+        let longest = home.lengths()[0];
+        let least = |log: &Log| log.skip_max() + home.reach().max(1) * log.slots_max() + home.reach();
+        let log = Log::new(g, &home, cache_tracks, format.sectors(), longest).filter(|log| least(log) <= cache_tracks);
+        let Some(log) = log else {
+            return Err(Error::Impossible(format!(
+                "vguard: a cache of {cache_tracks} tracks is too small for the tracks that one write may move there: raise \
+                 vguard.cache_tracks"
+            )));
+        };
+        let kept_free = cache_tracks / KEPT_FREE_SHARE + least(&log) + 2 * (1 + home.reach()) * log.slots_max();
+        let limit = parameters.count("overwrite_limit");
+        let law = drive.interference.form();
+        let settings = Settings {
+            alpha,
+            beta,
+            partial: parameters.is_on("partial"),
+            moves_following: parameters.word("relocate") == "following",
+            overwrite_limit: limit.unwrap_or(u64::MAX),
+            in_place: !matches!(law, Some(Form::Blocks | Form::Distances)),
+            slots_limit: cache_tracks.saturating_sub(kept_free),
+            entries_max,
+        };
+        let overwrites = if limit.is_some() { vec![0; home.tracks() as usize] } else { Vec::new() };
+        Ok(Vguard {
+            home,
+            log,
+            cleaner: Cleaner::default(),
+            episode: Episode::default(),
+            format,
+            settings,
+            saved: Saved::default(),
+            sequence: 0,
+            overwrites,
+            requests: 0,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Where a sector lies now.
+    #[inline]
+    fn place(&self, spot: &Spot) -> Pba {
+        if let Some(entry) = self.log.find(spot.track) {
+            return entry.pba + spot.offset;
+        }
+        if self.cleaner.is_working()
+            && let Some(start) = self.cleaner.stand_in(&self.home, spot.track)
+        {
+            return start + spot.offset;
+        }
+        spot.pba
+    }
+
+    /// A read over several tracks: what touches on the platters is read at once.
+    fn read_long(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        let (mut start, mut joined, mut at, mut done) = (Pba(0), 0, 0, 0);
+        while done < n {
+            let spot = self.home.spot(lba + done);
+            let (pba, sectors) = (self.place(&spot), spot.left.min(n - done));
+            if joined > 0 && start + joined != pba {
+                disk.read(start, joined, Cause::Host, out, at)?;
+                joined = 0;
+            }
+            if joined == 0 {
+                (start, at) = (pba, done);
+            }
+            joined += sectors;
+            done += sectors;
+        }
+        disk.read(start, joined, Cause::Host, out, at)
+    }
+
+    fn check_log(&self) -> DiskResult {
+        let (mut last, mut valid, mut slots) = (0, 0, 0);
+        for entry in self.log.from(self.log.next_number() - self.log.length()) {
+            if entry.position < last {
+                return inconsistent(format!("the cached track {} begins inside the one before", entry.track));
+            }
+            last = entry.position + entry.slots;
+            if entry.valid {
+                (valid, slots) = (valid + 1, slots + entry.slots);
+                if self.log.find(entry.track).map(|found| found.position) != Some(entry.position) {
+                    return inconsistent(format!("two copies of track {} are valid", entry.track));
+                }
+            }
+        }
+        let head = self.log.head;
+        match (valid, slots) == (self.log.used(), self.log.active_slots()) {
+            false => inconsistent(format!("{valid} cached tracks in {slots} slots, but the counts differ")),
+            true if last > head => inconsistent(format!("the log's head {head} lies before its end {last}")),
+            true if head + self.home.reach() > self.saved.tail + self.log.slots() => {
+                inconsistent(format!("no guard between the log's head {head} and its tail {}", self.saved.tail))
+            }
+            true => Ok(()),
+        }
+    }
+}
+
+impl Layer for Vguard {
+    fn capacity(&self) -> Capacity {
+        self.home.capacity()
+    }
+
+    #[inline]
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        self.requests += 1;
+        let spot = self.home.spot(lba);
+        if n <= spot.left {
+            return disk.read(self.place(&spot), n, Cause::Host, out, 0);
+        }
+        self.read_long(disk, lba, n, out)
+    }
+
+    #[inline]
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let mut done = 0;
+        while done < n {
+            let spot = self.home.spot(lba + done);
+            let sectors = spot.left.min(n - done);
+            self.write_piece(disk, &spot, sectors, data, done)?;
+            done += sectors;
+        }
+        self.requests += 1;
+        Ok(())
+    }
+
+    /// Tracks are copied whole: nothing is gained by what the host no longer needs.
+    fn discard(&mut self, _disk: &mut Disk, _lba: Lba, _n: u64) -> DiskResult {
+        self.requests += 1;
+        Ok(())
+    }
+
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        self.requests += 1;
+        disk.flush()
+    }
+
+    #[inline]
+    fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        match need {
+            Need::Must => self.clean_what_is_due(disk),
+            // No background cleaning: it would take away the guards of what is written often (section 2.3).
+            Need::Spare => Ok(false),
+        }
+    }
+
+    fn keeps_acknowledged(&self) -> bool {
+        true
+    }
+
+    fn recover(&mut self, disk: &mut Disk) -> DiskResult {
+        self.rebuild(disk)
+    }
+
+    fn locate(&self, lba: Lba) -> Pba {
+        self.place(&self.home.spot(lba))
+    }
+
+    fn check(&self, _disk: &Disk) -> DiskResult {
+        if self.log.used() > self.settings.entries_max {
+            return inconsistent(format!("{} tracks are cached, more than a copy of the map holds", self.log.used()));
+        }
+        self.check_log()
+    }
+
+    /// Equation (1), for as many entries as may be used before cleaning is due.
+    fn map_bytes(&self) -> u64 {
+        self.format.map_bytes(self.settings.alpha.min(self.log.slots()))
+    }
+
+    fn gauges(&self) -> Gauges {
+        let (active, length) = (self.log.active_slots() as f64, self.log.length() as f64);
+        let invalid = if length > 0.0 { 1.0 - self.log.used() as f64 / length } else { 0.0 };
+        Gauges {
+            cache_fill: Some(active / self.log.slots() as f64),
+            others: vec![
+                ("cached_tracks", self.log.used() as f64),
+                ("cache_tracks_active", active),
+                ("log_length", length),
+                ("invalid_share", invalid),
+                ("map_bytes", self.format.map_bytes(self.log.used()) as f64),
+            ],
+        }
+    }
+
+    fn stats(&self) -> BTreeMap<String, Scalar> {
+        let c = &self.counts;
+        let counts = [
+            ("guard_copies", c.guard_copies),
+            ("relocations", c.relocations),
+            ("bands_cleaned", c.bands_cleaned),
+            ("map_writes", c.map_writes),
+            ("cached_tracks_max", c.cached_max),
+            ("cache_tracks_active_max", c.slots_max),
+            ("log_length_max", c.length_max),
+        ];
+        let mut stats: BTreeMap<String, Scalar> =
+            counts.into_iter().map(|(key, count)| (key.to_string(), Scalar::Int(count))).collect();
+        if let Some(request) = c.first_cleaning_request {
+            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
+        }
+        stats
+    }
+
+    fn reset_stats(&mut self) {
+        self.requests = 0;
+        self.counts = Counts::default();
+        self.note_fill();
+    }
+}
+
+/// Whether two ranges of tracks share one.
+#[inline]
+fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+/// The sectors that a write destroys at most, also if the power is cut after its first.
+#[inline]
+fn destroyed(disk: &Disk, pba: Pba, n: u64) -> Range<Pba> {
+    let (law, g): (&Interference, _) = (disk.interference(), disk.geometry());
+    law.downstream_start(g, pba, 1)..law.downstream_end(g, pba, n)
+}

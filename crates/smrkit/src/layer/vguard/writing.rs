@@ -1,0 +1,251 @@
+//! Writes in place, the copies that make them safe, and the four cases of figure 1.
+//!
+//! What recovery relies on: the newest copy of the map is behind the newest entry or in a map slot; from the slot on, no
+//! entry's copy is destroyed; what the newest copy takes for valid is not overwritten.
+
+use super::copy::CopyHead;
+use super::log::Entry;
+use super::{Saved, Vguard, destroyed, overlap};
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::layer::bands::Spot;
+use crate::medium::{Buf, Part};
+use crate::tally::Cause;
+use crate::units::Pba;
+
+/// A part of the host's write: sectors of a track, and where their data is.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    spot: &'a Spot,
+    sectors: u64,
+    data: &'a Buf,
+    at: u64,
+}
+
+impl Vguard {
+    /// Writes sectors of one track.
+    #[inline]
+    pub(super) fn write_piece(&mut self, disk: &mut Disk, spot: &Spot, n: u64, data: &Buf, at: u64) -> DiskResult {
+        let following = (self.home.reach() as u32).min(spot.following);
+        let guarded = (1..=following).all(|i| self.log.has(spot.track + i));
+        if guarded && self.overwrites.is_empty() && self.is_plain() && !self.log.has(spot.track) {
+            return disk.write(spot.pba, n, Cause::Host, data, at);
+        }
+        self.write_with_care(disk, Piece { spot, sectors: n, data, at }, following)
+    }
+
+    /// Whether writes in place are not restricted by the law, by cleaning at work, or by what was not saved.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.settings.in_place && !self.cleaner.is_working() && self.saved.rewritten.is_empty()
+    }
+
+    fn write_with_care(&mut self, disk: &mut Disk, piece: Piece, following: u32) -> DiskResult {
+        let spot = piece.spot;
+        loop {
+            self.finish_stage_over(disk, spot.track..spot.track + 1 + following)?;
+            let written = match self.log.find(spot.track) {
+                Some(&entry) => self.write_cached(disk, piece, &entry)?,
+                None => self.write_home(disk, piece, following)?,
+            };
+            if written {
+                return Ok(());
+            }
+            self.make_room(disk)?;
+        }
+    }
+
+    /// Figure 1 (a) and (b). Returns `false` where the cache has no room for what must be copied first.
+    fn write_home(&mut self, disk: &mut Disk, piece: Piece, following: u32) -> DiskResult<bool> {
+        let track = piece.spot.track;
+        if !self.settings.in_place || self.is_worn_at_home(track) {
+            return self.relocate(disk, piece);
+        }
+        let missing = |log: &super::Log| (track + 1..=track + following).find(|&t| !log.has(t));
+        if missing(&self.log).is_some() {
+            let count = (track + 1..=track + following).filter(|&t| !self.log.has(t)).count() as u64;
+            if !self.has_room(count) {
+                return Ok(false);
+            }
+            while let Some(next) = missing(&self.log) {
+                self.copy(disk, next)?;
+                self.counts.guard_copies += 1;
+            }
+        }
+        if self.saved.rewritten.iter().any(|tracks| tracks.contains(&track)) {
+            self.save(disk)?;
+        }
+        self.count_overwrite(track);
+        disk.write(piece.spot.pba, piece.sectors, Cause::Host, piece.data, piece.at)?;
+        Ok(true)
+    }
+
+    /// Figure 1 (c), where nothing valid is in the way, and (d).
+    fn write_cached(&mut self, disk: &mut Disk, piece: Piece, entry: &Entry) -> DiskResult<bool> {
+        let track = piece.spot.track;
+        let pba = entry.pba + piece.spot.offset;
+        if !self.settings.in_place || self.is_worn_in_cache(track) {
+            return self.relocate(disk, piece);
+        }
+        let newest = loop {
+            let (in_the_way, newest) = self.in_the_way(disk, track, pba, piece.sectors);
+            if in_the_way.is_empty() {
+                break newest;
+            }
+            if !self.settings.moves_following || in_the_way.contains(&track) {
+                return self.relocate(disk, piece);
+            }
+            if !self.has_room(in_the_way.len() as u64) {
+                return Ok(false);
+            }
+            for other in in_the_way {
+                self.copy(disk, other)?;
+                self.counts.relocations += 1;
+            }
+        };
+        if newest > self.saved.number || !self.saved.rewritten.is_empty() {
+            self.save(disk)?;
+        }
+        self.count_overwrite(track);
+        disk.write(pba, piece.sectors, Cause::Host, piece.data, piece.at)?;
+        Ok(true)
+    }
+
+    /// The cached tracks with data that a write to a cached track would destroy, and the newest entry of which it would
+    /// destroy the copy of the map.
+    fn in_the_way(&self, disk: &Disk, track: u32, pba: Pba, n: u64) -> (Vec<u32>, u64) {
+        let lost = destroyed(disk, pba, n);
+        let (mut tracks, mut newest) = (Vec::new(), 0);
+        let own = self.log.number(track);
+        for (number, other) in (own..).zip(self.log.from(own)) {
+            // On the next lap the log goes on elsewhere.
+            if other.pba >= lost.end || (number > own && other.pba < pba) {
+                break;
+            }
+            let end = other.pba + self.home.sectors(other.track);
+            if other.valid && lost.start < end {
+                tracks.push(other.track);
+            }
+            if lost.start < end + self.format.sectors() && end < lost.end {
+                newest = number;
+            }
+        }
+        (tracks, newest)
+    }
+
+    /// Moves a track to the log's head with what the host writes to it.
+    fn relocate(&mut self, disk: &mut Disk, piece: Piece) -> DiskResult<bool> {
+        if !self.has_room(1) {
+            return Ok(false);
+        }
+        let (spot, n) = (piece.spot, piece.sectors);
+        let sectors = spot.offset + spot.left;
+        let mut buf = disk.buf(sectors);
+        if n < sectors {
+            disk.read_in_any_order(Pba(self.place(spot).0 - spot.offset), sectors, Cause::Host, &mut buf, 0)?;
+        }
+        buf.put(spot.offset, piece.data, piece.at, n);
+        self.append(disk, spot.track, &buf)?;
+        self.counts.relocations += 1;
+        Ok(true)
+    }
+
+    /// Copies a track to the log's head.
+    fn copy(&mut self, disk: &mut Disk, track: u32) -> DiskResult {
+        let sectors = self.home.sectors(track);
+        let start = self.log.find(track).map_or(self.home.start(track), |entry| entry.pba);
+        let mut buf = disk.buf(sectors);
+        if sectors > 0 {
+            disk.read_in_any_order(start, sectors, Cause::Host, &mut buf, 0)?;
+        }
+        self.append(disk, track, &buf)
+    }
+
+    /// Appends a track and a copy of the map to the log.
+    fn append(&mut self, disk: &mut Disk, track: u32, buf: &Buf) -> DiskResult {
+        let sectors = self.home.sectors(track);
+        let (position, slots) = self.log.place(self.log.head, sectors);
+        if position + slots + self.home.reach() > self.saved.head + self.log.slots() {
+            // It would overwrite the entry with which recovery begins.
+            self.save(disk)?;
+        }
+        self.log.push(track, position, slots);
+        self.sequence += 1;
+        let words = if disk.holds_data() { self.map_words(position, track) } else { Vec::new() };
+        let copy = Part::Record { words: &words, sectors: self.format.sectors() };
+        let pba = self.log.start(self.log.slot(position));
+        disk.write_parts(pba, Cause::Host, &[Part::Data { buf, at: 0, sectors }, copy])?;
+        (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
+        self.forget_overwrites(track);
+        self.note_fill();
+        Ok(())
+    }
+
+    /// The most that the cache held.
+    pub(super) fn note_fill(&mut self) {
+        let (log, counts) = (&self.log, &mut self.counts);
+        counts.cached_max = counts.cached_max.max(log.used());
+        counts.slots_max = counts.slots_max.max(log.active_slots());
+        counts.length_max = counts.length_max.max(log.length());
+    }
+
+    /// Writes a copy of the map to the next map slot: recovery begins there.
+    pub(super) fn save(&mut self, disk: &mut Disk) -> DiskResult {
+        self.sequence += 1;
+        let words = if disk.holds_data() { self.map_words(self.log.head, 0) } else { Vec::new() };
+        let copy = Part::Record { words: &words, sectors: self.format.sectors() };
+        let slot = self.saved.next_slot;
+        disk.write_parts(self.home.maps()[slot], Cause::Map, &[copy])?;
+        self.saved = Saved {
+            tail: self.log.tail(),
+            number: self.log.next_number() - 1,
+            head: self.log.head,
+            next_slot: (slot + 1) % self.home.maps().len(),
+            rewritten: Vec::new(),
+        };
+        self.counts.map_writes += 1;
+        Ok(())
+    }
+
+    fn map_words(&self, position: u64, track: u32) -> Vec<u64> {
+        let (sequence, number, head) = (self.sequence, self.log.next_number() - 1, self.log.head);
+        let note = self.cleaner.noted();
+        self.format.words(&CopyHead { sequence, number, position, head, track, note }, &self.log)
+    }
+
+    /// Whether so many tracks can be appended.
+    fn has_room(&self, tracks: u64) -> bool {
+        let end = self.log.head + self.log.skip_max() + tracks * self.log.slots_max() + self.home.reach();
+        end <= self.saved.tail + self.log.slots() && self.log.used() + tracks <= self.settings.entries_max
+    }
+
+    /// A stage that holds one of these tracks in memory is finished before they change.
+    fn finish_stage_over(&mut self, disk: &mut Disk, tracks: std::ops::Range<u32>) -> DiskResult {
+        while overlap(&self.cleaner.held(), &tracks) {
+            self.clean_a_phase(disk)?;
+        }
+        Ok(())
+    }
+
+    fn is_worn_in_cache(&self, track: u32) -> bool {
+        let worn = self.overwrites.get(track as usize).is_some_and(|&n| u64::from(n) >= self.settings.overwrite_limit);
+        worn && self.log.number(track) > self.log.next_number() - self.log.length()
+    }
+
+    fn is_worn_at_home(&self, track: u32) -> bool {
+        let worn = self.overwrites.get(track as usize).is_some_and(|&n| u64::from(n) >= self.settings.overwrite_limit);
+        worn && self.home.tracks_of(self.home.band_of(track)).start < track && !self.log.has(track - 1)
+    }
+
+    fn count_overwrite(&mut self, track: u32) {
+        if let Some(count) = self.overwrites.get_mut(track as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    pub(super) fn forget_overwrites(&mut self, track: u32) {
+        if let Some(count) = self.overwrites.get_mut(track as usize) {
+            *count = 0;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What cleaning a log costs, against the closed form for FIFO under uniform writes (Lambert's W; `docs/layers/log.md`),
+//! and the order of the policies.
+
+use smrkit::drive::Drive;
+use smrkit::engine::NoObserver;
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::geometry::Geometry;
+use smrkit::layer::{self, Parameters};
+use smrkit::medium::interference::Interference;
+use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::units::Nanos;
+use smrkit::workload::Workload;
+
+const SEGMENTS: u64 = 1200;
+const SEGMENT_SECTORS: u64 = 480;
+/// Writes of 4 KiB before counting begins, and counted: some 2.5 times the log each.
+const WRITES: u64 = 180_000;
+
+/// Lambert's W₀ by Newton's iteration, for -1/e < x < 0.
+fn lambert_w(x: f64) -> f64 {
+    (0..100).fold(-0.1, |w: f64, _| w - (w * w.exp() - x) / (w.exp() * (w + 1.0)))
+}
+
+/// Sectors written for each of the host's, FIFO, at this share of live data.
+fn fifo_amplification(fill: f64) -> f64 {
+    let a = 1.0 / fill;
+    a / (a + lambert_w(-a * (-a).exp()))
+}
+
+/// Sectors written for each of the host's by a log of [`SEGMENTS`] segments, full of data, in its steady state.
+fn amplification(set: &[(&str, &str)], workload: &str) -> f64 {
+    let mut drive = Drive::load("tiny-constant").unwrap();
+    drive.geometry = Geometry::uniform(SEGMENTS, SEGMENT_SECTORS).unwrap();
+    let drive = drive.with_interference(Interference::Blocks { reach: 6 }).unwrap();
+    let layer = layer::find("log").unwrap();
+    let all = [&[("segment_tracks", "1")], set].concat();
+    let all: Vec<(String, String)> = all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let parameters = Parameters::resolve("log", layer.parameters, &all).unwrap();
+    let settings = Settings { prefill: Prefill::Sequential, warmup: WRITES, ..Settings::default() };
+    let run = Run { drive: &drive, layer, parameters, settings };
+    let workload = format!("{workload},count={}", 2 * WRITES);
+    let mut source = Workload::parse(&workload).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
+    let timeline = TimelineBuilder::growing(Nanos(1_000_000_000));
+    run.execute(source.as_mut(), &mut NoObserver, None, timeline).unwrap().write_amplification.unwrap()
+}
+
+#[test]
+fn the_closed_form_has_its_known_values() {
+    let values = [0.7, 0.8, 0.9].map(|fill| format!("{:.3}", fifo_amplification(fill)));
+    assert_eq!(values, ["1.876", "2.693", "5.179"]);
+}
+
+#[test]
+fn fifo_costs_what_the_closed_form_says_and_greedy_no_more() {
+    for (spare, fill) in [("30", 0.7), ("20", 0.8), ("10", 0.9)] {
+        let closed = fifo_amplification(fill);
+        let of = |policy| amplification(&[("policy", policy), ("spare_percent", spare)], "random-write:size=4Ki");
+        let (fifo, greedy) = (of("fifo"), of("greedy"));
+        println!("fill {fill}: closed form {closed:.3}, fifo {fifo:.3}, greedy {greedy:.3}");
+        assert!((fifo / closed - 1.0).abs() < 0.05, "fill {fill}: {fifo} against {closed}");
+        assert!(greedy <= fifo, "fill {fill}: {greedy} against {fifo}");
+    }
+}
+
+#[test]
+fn cost_benefit_is_below_greedy_where_nine_writes_in_ten_go_to_a_tenth() {
+    for separate in ["none", "hot"] {
+        let hot = "hot-cold:size=4Ki,write_share=1,hot_share=0.1,hot_access_share=0.9";
+        let of = |policy| amplification(&[("policy", policy), ("spare_percent", "20"), ("separate", separate)], hot);
+        let (greedy, cost_benefit) = (of("greedy"), of("cost-benefit"));
+        println!("separate={separate}: greedy {greedy:.3}, cost-benefit {cost_benefit:.3}");
+        assert!(cost_benefit < greedy, "separate={separate}: {cost_benefit} against {greedy}");
+    }
+}

@@ -1,0 +1,208 @@
+//! What the Vguard paper's table 2 shows of a shipped drive-managed disk, and single behaviours of its layer.
+
+use std::path::{Path, PathBuf};
+
+use smrkit::device::Device;
+use smrkit::drive::Drive;
+use smrkit::engine::NoObserver;
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::Settings;
+use smrkit::layer::{self, Layer, Parameters, Scalar};
+use smrkit::medium::{Buf, Medium, Stamp, Stamps};
+use smrkit::request::{InMemory, Op, Request, Source};
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::trace::{OpenOptions, Trace};
+use smrkit::units::{Lba, Nanos};
+use smrkit::workload::Workload;
+
+fn parameters(set: &[(&str, &str)]) -> Parameters {
+    let spec = layer::find("drive-managed").unwrap();
+    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    Parameters::resolve(spec.name, spec.parameters, &set).unwrap()
+}
+
+fn replay(source: &mut dyn Source, set: &[(&str, &str)]) -> Outcome {
+    let drive = Drive::load("st5000as0011").unwrap();
+    let layer = layer::find("drive-managed").unwrap();
+    let run = Run { drive: &drive, layer, parameters: parameters(set), settings: Settings::default() };
+    run.execute(source, &mut NoObserver, None, TimelineBuilder::growing(Nanos(1_000_000_000))).unwrap()
+}
+
+fn workload(text: &str, set: &[(&str, &str)]) -> Outcome {
+    let mut source = Workload::parse(text).unwrap().source(9_000_000_000, 1).unwrap();
+    replay(source.as_mut(), set)
+}
+
+fn requests(op: Op, extents: impl IntoIterator<Item = (u64, u32)>) -> Vec<Request> {
+    extents.into_iter().map(|(lba, sectors)| Request::new(op, Lba(lba), sectors)).collect()
+}
+
+fn count(outcome: &Outcome, key: &str) -> u64 {
+    match outcome.layer_stats.get(key) {
+        Some(Scalar::Int(value)) => *value,
+        other => panic!("{key} is {other:?}"),
+    }
+}
+
+fn milliseconds(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+#[test]
+fn small_writes_take_24_78_ms_and_every_240th_300_more() {
+    let outcome = workload("random-write:size=4KiB,count=480", &[]);
+    let write = outcome.latency_ns.write;
+    assert!((milliseconds(write.p99) - 24.78).abs() < 0.01, "{}", write.p99);
+    assert_eq!(write.max, 324_780_000);
+    assert_eq!(write.mean, (480 * 24_780_000 + 2 * 300_000_000) / 480);
+    assert_eq!(count(&outcome, "map_writes"), 2);
+}
+
+#[test]
+fn what_exceeds_64_kib_adds_its_transfer() {
+    let outcome = workload("sequential-write:size=512KiB,count=1", &[]);
+    let rotation_ms = 60_000.0 / 5980.0;
+    let expected = 24.78 + (1024.0 - 128.0) / 3516.0 * rotation_ms;
+    assert!((milliseconds(outcome.latency_ns.write.max) - expected).abs() < 1e-3);
+}
+
+#[test]
+fn a_real_trace_gives_its_row_of_table_2() {
+    let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("shared/traces"));
+    let mut paths = given.into_iter().chain(above).map(|folder| folder.join("msr_wdev_1.csv.zst"));
+    let Some(path) = paths.find(|path| path.is_file()) else {
+        println!("skipped: no msr_wdev_1.csv.zst in $SMRKIT_TRACES or shared/traces above the project");
+        return;
+    };
+    let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();
+    let all = replay(&mut trace, &[]).latency_ns.all;
+    let row = [all.p95, all.p99, all.p99_5, all.p99_9, all.max].map(milliseconds);
+    for (ours, paper) in row.into_iter().zip([24.78, 24.78, 24.78, 324.78, 324.78]) {
+        assert!((ours - paper).abs() < 0.01, "{row:?}");
+    }
+}
+
+#[test]
+fn cleaning_begins_when_more_than_22_986_entries_are_in_use() {
+    let outcome = workload("random-write:size=4KiB,span=4T,count=23100", &[]);
+    assert_eq!(count(&outcome, "first_cleaning_request"), 22_987);
+    assert!((1.27e6..1.33e6).contains(&(outcome.map_bytes as f64)), "{} bytes of maps", outcome.map_bytes);
+}
+
+#[test]
+fn entries_without_valid_data_leave_the_log_at_no_cost() {
+    let again = requests(Op::Write, (0..30_000).map(|i| (i % 100 * 8, 8)));
+    let outcome = replay(&mut InMemory::new(again), &[]);
+    assert_eq!(count(&outcome, "bands_cleaned"), 0);
+    assert_eq!(outcome.physical_read_sectors.total, 0);
+}
+
+#[test]
+fn a_band_with_one_cached_write_costs_about_0_42_s() {
+    let outcome = workload("random-write:size=4KiB,span=4T,count=26000", &[]);
+    let bands = count(&outcome, "bands_cleaned");
+    let seconds = outcome.busy_by_cause_ns.clean as f64 / 1e9 / bands as f64;
+    assert!((0.38..0.46).contains(&seconds), "{seconds} s for each of {bands} bands");
+}
+
+#[test]
+fn no_request_waits_for_more_than_an_episode() {
+    let outcome = workload("random-write:size=4KiB,span=1T,count=27000", &[]);
+    let bands = count(&outcome, "bands_cleaned");
+    let writes = 27_000 - 22_986;
+    assert!((0.8..1.0).contains(&(bands as f64 / writes as f64)), "{bands} bands for {writes} writes");
+    assert!(milliseconds(outcome.latency_ns.all.max) < 2.0 * 900.0 + 324.78);
+}
+
+#[test]
+fn a_partly_cached_extent_is_read_in_pieces_and_entries_in_a_row_at_once() {
+    let mut both = requests(Op::Write, [(1000, 8), (2000, 8), (2008, 8), (2016, 8)]);
+    both.extend(requests(Op::Read, [(992, 24)]));
+    let outcome = replay(&mut InMemory::new(both.clone()), &[]);
+    assert_eq!(outcome.commands.physical_read, 3);
+    both.extend(requests(Op::Read, [(2000, 24)]));
+    let outcome = replay(&mut InMemory::new(both), &[]);
+    assert_eq!(outcome.commands.physical_read, 4);
+    // Two headers lie between the three entries.
+    assert_eq!(outcome.physical_read_sectors.host, 24 + 24 + 2);
+}
+
+#[test]
+fn a_discarded_copy_is_not_cleaned() {
+    let mut all = requests(Op::Write, (0..22_980).map(|i| (i * 10_000, 8)));
+    all.extend(requests(Op::Discard, [(0, 22_980 * 10_000 / 2)]));
+    all.extend(requests(Op::Write, (0..10_000).map(|i| (4_000_000_000 + i * 8, 8))));
+    let outcome = replay(&mut InMemory::new(all), &[]);
+    assert_eq!(count(&outcome, "bands_cleaned"), 0);
+}
+
+#[test]
+fn a_write_cache_merges_what_follows_in_order() {
+    let alone = workload("sequential-write:size=32KiB,count=2000", &[]);
+    let cached = workload("sequential-write:size=32KiB,count=2000", &[("write_cache_bytes", "16M")]);
+    assert!(cached.elapsed_ns * 10 < alone.elapsed_ns, "{} of {}", cached.elapsed_ns, alone.elapsed_ns);
+}
+
+#[test]
+fn a_bypass_by_run_or_command_length_leaves_the_cache_empty() {
+    let on = |bypass| [("bypass", bypass), ("skip_unwritten", "on")];
+    let large = workload("sequential-write:size=512KiB,count=500", &on("command"));
+    assert_eq!((count(&large, "log_length"), count(&large, "bypassed_sectors")), (0, 500 * 1024));
+    let small = workload("sequential-write:size=32KiB,count=500", &on("command"));
+    assert_eq!(count(&small, "bypassed_sectors"), 0);
+    let run = workload("sequential-write:size=32KiB,count=500", &on("run"));
+    assert_eq!(count(&run, "log_length"), 15);
+}
+
+#[test]
+fn bands_never_written_need_no_rewriting_beyond_their_cached_tracks() {
+    let text = "random-write:size=4KiB,span=4T,count=24000";
+    let whole = workload(text, &[]);
+    let skipped = workload(text, &[("skip_unwritten", "on")]);
+    let per_band = |outcome: &Outcome| outcome.physical_written_sectors.clean / count(outcome, "bands_cleaned");
+    assert!(per_band(&skipped) * 4 < per_band(&whole), "{} of {}", per_band(&skipped), per_band(&whole));
+}
+
+#[test]
+fn idle_time_empties_the_log_where_that_is_wanted() {
+    for (set, left) in [("on", 0), ("off", 100)] {
+        let drive = Drive::load("tiny").unwrap();
+        let layer = layer::find("drive-managed").unwrap();
+        let parameters =
+            parameters(&[("idle_clean", set), ("cache_tracks", "40"), ("alpha", "300"), ("band_tracks", "6")]);
+        let run = Run { drive: &drive, layer, parameters, settings: Settings::default() };
+        let mut device = run.device(Medium::NoData).unwrap();
+        for i in 0..100 {
+            device.serve(&Request::new(Op::Write, Lba(i * 17), 4), &mut Buf::NoData).unwrap();
+        }
+        while device.step(layer::Need::Spare).unwrap() {}
+        assert_eq!(device.layer.stats()["map_entries"], Scalar::Int(left));
+    }
+}
+
+/// Writes stamped sectors, and says what a layer that starts anew after a power cut reads in their place.
+fn after_a_power_cut(flush: bool) -> u64 {
+    let drive = Drive::load("tiny").unwrap();
+    let spec = layer::find("drive-managed").unwrap();
+    let parameters = parameters(&[("write_cache_bytes", "64Ki"), ("cache_tracks", "40"), ("band_tracks", "6")]);
+    let run = Run { drive: &drive, layer: spec, parameters: parameters.clone(), settings: Settings::default() };
+    let mut device = run.device(Medium::Stamps(Stamps::new())).unwrap();
+    let stamps = (0..8).map(|i| Stamp::new(Lba(100 + i), 1).0).collect();
+    device.serve(&Request::new(Op::Write, Lba(100), 8), &mut Buf::Stamps(stamps)).unwrap();
+    if flush {
+        device.serve(&Request::new(Op::Flush, Lba(0), 0), &mut Buf::Stamps(vec![])).unwrap();
+    }
+    let mut again: Box<dyn Layer> = (spec.build)(&drive, &parameters).unwrap();
+    again.recover(&mut device.disk).unwrap();
+    let mut out = device.disk.buf(8);
+    again.read(&mut device.disk, Lba(100), 8, &mut out).unwrap();
+    let Buf::Stamps(found) = out else { panic!("stamps") };
+    found.iter().filter(|stamp| **stamp != 0).count() as u64
+}
+
+#[test]
+fn what_was_flushed_from_the_write_cache_outlasts_the_power_and_the_rest_does_not() {
+    assert_eq!((after_a_power_cut(true), after_a_power_cut(false)), (8, 0));
+}

@@ -1,0 +1,130 @@
+//! What the Vguard paper's tables and figure 6 show of its layer, and single behaviours of it.
+
+use std::path::PathBuf;
+
+use smrkit::drive::Drive;
+use smrkit::engine::NoObserver;
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::Settings;
+use smrkit::layer::{self, Parameters, Scalar};
+use smrkit::request::{InMemory, Op, Request, Source};
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::trace::{OpenOptions, Trace};
+use smrkit::units::{Lba, Nanos};
+use smrkit::workload::Workload;
+
+const TRACK: u64 = 3516;
+const ROTATION_MS: f64 = 60_000.0 / 5980.0;
+
+fn replay(source: &mut dyn Source, set: &[(&str, &str)], warmup: u64) -> Outcome {
+    let drive = Drive::load("st5000as0011").unwrap();
+    let layer = layer::find("vguard").unwrap();
+    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let parameters = Parameters::resolve(layer.name, layer.parameters, &set).unwrap();
+    let run = Run { drive: &drive, layer, parameters, settings: Settings { warmup, ..Settings::default() } };
+    run.execute(source, &mut NoObserver, None, TimelineBuilder::growing(Nanos(1_000_000_000))).unwrap()
+}
+
+fn random_writes(span: &str, set: &[(&str, &str)], warmup: u64) -> Outcome {
+    let text = format!("random-write:size=4Ki,span={span},count=100k");
+    let mut source = Workload::parse(&text).unwrap().source(9_700_000_000, 1).unwrap();
+    replay(source.as_mut(), set, warmup)
+}
+
+fn writes(extents: &[(u64, u32)]) -> Outcome {
+    let requests = extents.iter().map(|&(lba, sectors)| Request::new(Op::Write, Lba(lba), sectors)).collect::<Vec<_>>();
+    replay(&mut InMemory::new(requests), &[], 0)
+}
+
+fn count(outcome: &Outcome, key: &str) -> u64 {
+    match outcome.layer_stats.get(key) {
+        Some(Scalar::Int(value)) => *value,
+        other => panic!("{key} is {other:?}"),
+    }
+}
+
+fn near(ns: u64, ms: f64, tolerance: f64) -> bool {
+    (ns as f64 / 1e6 - ms).abs() <= tolerance
+}
+
+#[test]
+fn the_last_track_of_a_band_is_written_without_a_copy() {
+    let outcome = writes(&[(19 * TRACK, 8), (39 * TRACK + 100, 8)]);
+    assert_eq!(count(&outcome, "guard_copies"), 0);
+}
+
+#[test]
+fn a_track_is_copied_once_however_often_the_one_before_is_written() {
+    let many: Vec<(u64, u32)> = (0..200).map(|i| (i % 400 * 8, 8)).collect();
+    let outcome = writes(&many);
+    assert_eq!((count(&outcome, "guard_copies"), count(&outcome, "cached_tracks_max")), (1, 1));
+}
+
+#[test]
+fn a_cached_track_moves_to_the_head_when_another_lies_behind_it() {
+    // The innermost band: its tracks are short, so that each takes one track of the cache with its copy of the map. Tracks
+    // 1 and 11 are copied, then 1 is written (11 lies behind it), then written again at the head.
+    let (band, track) = (writes(&[(0, 8)]).capacity.host_sectors - 20 * 1758, 1758);
+    let outcome = writes(&[(band, 8), (band + 10 * track, 8), (band + track, 8), (band + track + 800, 8)]);
+    assert_eq!((count(&outcome, "guard_copies"), count(&outcome, "relocations")), (2, 1));
+    assert_eq!(count(&outcome, "cache_tracks_active_max"), 2);
+}
+
+#[test]
+fn a_track_overwritten_too_often_beside_live_data_moves_to_the_cache() {
+    let limited = |track: u64, writes: u64| {
+        let requests = (0..writes).map(|i| Request::new(Op::Write, Lba(track * TRACK + i * 64), 8)).collect::<Vec<_>>();
+        count(&replay(&mut InMemory::new(requests), &[("overwrite_limit", "3")], 0), "relocations")
+    };
+    assert_eq!([limited(5, 3), limited(5, 4), limited(20, 9)], [0, 1, 0], "track 20 begins a band");
+}
+
+#[test]
+fn a_write_that_follows_its_predecessor_waits_a_rotation() {
+    let outcome = writes(&(0..50).map(|i| (19 * TRACK + i * 16, 16)).collect::<Vec<_>>());
+    assert!(near(outcome.latency_ns.write.p50, 10.08, 0.01), "{}", outcome.latency_ns.write.p50);
+}
+
+#[test]
+fn a_copy_for_a_write_that_follows_its_predecessor_takes_three_rotations() {
+    // 4 KB writes on a band's last track end where the next begins a track that needs a copy, 30.12 ms in the paper.
+    let outcome = writes(&[(19 * TRACK + 1000, 8), (20 * TRACK + 1008, 8)]);
+    assert!(near(outcome.latency_ns.write.max, 3.0 * ROTATION_MS + 8.0 / 3516.0 * ROTATION_MS, 0.01));
+}
+
+#[test]
+fn the_map_takes_41_kb_by_equation_1() {
+    assert_eq!(writes(&[(0, 8)]).map_bytes, 9194 * 36 / 8);
+}
+
+#[test]
+fn random_writes_are_first_cleaned_after_9678() {
+    for span in ["500G", "1T", "2T", "4T"] {
+        let first = count(&random_writes(span, &[], 0), "first_cleaning_request");
+        assert!(first.abs_diff(9678) * 100 <= 9678 * 3, "{span}: {first}");
+    }
+}
+
+#[test]
+fn a_terabyte_of_random_writes_cleans_0_72_bands_a_write() {
+    let bands = count(&random_writes("1T", &[("partial", "off")], 50_000), "bands_cleaned");
+    assert!((bands as f64 / 50_000.0 / 0.72 - 1.0).abs() < 0.05, "{bands}");
+}
+
+#[test]
+fn a_real_trace_has_the_latencies_of_table_2() {
+    let Some(folder) = std::env::var_os("SMRKIT_TRACES") else {
+        return println!("skipped: SMRKIT_TRACES names no folder of real traces");
+    };
+    let path = PathBuf::from(folder).join("msr_wdev_1.csv.zst");
+    if !path.exists() {
+        return println!("skipped: {} is not there", path.display());
+    }
+    let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();
+    let outcome = replay(&mut trace, &[], 0);
+    let latency = outcome.latency_ns.all;
+    assert_eq!((count(&outcome, "guard_copies"), count(&outcome, "bands_cleaned")), (6, 0));
+    assert!(near(latency.p95, 10.08, 0.03) && near(latency.p99, 10.08, 0.05), "{latency:?}");
+    assert!(near(latency.p99_9, 38.04, 3.8) && near(latency.max, 39.25, 3.9), "{latency:?}");
+}
