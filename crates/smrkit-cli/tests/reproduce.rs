@@ -66,6 +66,47 @@ fn only_what_the_paper_itself_contradicts_differs() {
     assert!(page.contains("623.24") && page.contains("not-comparable") && page.contains("leaves open"));
 }
 
+/// The rows of S-blocks that differ, whatever the seed; each says why.
+const SBLOCKS_DIFFER: [&str; 7] = [
+    "Algorithm V.2 to the letter / entries copied one by one",
+    "Algorithm V.2 to the letter / literal rule, 1 section: plateau of about 80 without windows of 0",
+    "Algorithm V.2 to the letter / literal rule, 100 sections: plateau of about 80 without windows of 0",
+    "Figures 12 and 13: random writes, closest to the tail / figure 13: longest write",
+    "Figures 12 and 13: random writes, closest to the tail / figure 13: longest write at 2.5 µs a sector",
+    "Figures 13 and 14: destage policies / largest: longest write",
+    "Figures 13 and 14: destage policies / longest write, largest to closest-to-tail",
+];
+
+#[test]
+fn s_blocks_drop_and_rise_and_the_policies_are_far_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().join("figures");
+    let args = ["reproduce", "cassuto-sblocks", "--quick", "--json", "-", "--figures", figures.to_str().unwrap()];
+    let output = smrkit(&args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = result["rows"].as_array().unwrap();
+    let of = |verdict: &str| {
+        let wanted = rows.iter().filter(|row| row["verdict"] == verdict);
+        let mut items: Vec<&str> = wanted.map(|row| row["item"].as_str().unwrap()).collect();
+        items.sort_unstable();
+        items
+    };
+    assert_eq!(of("differs"), SBLOCKS_DIFFER);
+    assert!(of("agree").len() >= 12, "{:?}", of("agree"));
+    let number = |item: &str| {
+        let found = rows.iter().find(|row| row["item"].as_str().unwrap().ends_with(item)).unwrap();
+        found["ours"].as_f64().unwrap()
+    };
+    assert!((75.0..=95.0).contains(&number("/ plateau, the last 40 s")));
+    assert_eq!(number("windows of 0 IOPS after the drop"), 0.0);
+    assert!(number("longest write, largest to closest-to-tail") >= 20.0);
+    for figure in ["figure-12", "figures-13-and-14", "literal-rule", "destaging-ahead", "figure-9"] {
+        let path = figures.join(format!("cassuto-sblocks-{figure}.svg"));
+        assert!(std::fs::read_to_string(&path).unwrap().contains("polyline"), "{path:?}");
+    }
+}
+
 #[test]
 fn the_head_line_counts_what_agrees_by_construction_and_regions_are_counted() {
     let output = smrkit(&["reproduce", "cassuto-cache", "--quick"]);

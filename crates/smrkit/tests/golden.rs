@@ -28,10 +28,18 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
         ("band_tracks", "8"),
         ("cache_tracks", "16"),
         ("segment_tracks", "8"),
+        ("sblock_sectors", "64"),
     ];
     small.extend(sizes.into_iter().filter(|(key, _)| has(key)));
     let more: &[(&str, &[(&str, &str)])] = match spec.name {
         "rmw" => &[("tail", &[("portion", "tail")]), ("hold", &[("hold", "2")])],
+        "s-block" => &[
+            ("largest", &[("policy", "largest")]),
+            ("cache-tail", &[("policy", "cache-tail"), ("sections", "2"), ("cache_percent", "15")]),
+            ("weighted", &[("policy", "weighted"), ("bypass", "off")]),
+            ("literal", &[("rule", "literal"), ("copy", "entries")]),
+            ("ahead", &[("destage_at_once", "3"), ("destage_ahead_percent", "10"), ("reclaim_ahead_percent", "10")]),
+        ],
         "log" => &[
             ("cost-benefit", &[("policy", "cost-benefit"), ("separate", "hot")]),
             ("fifo", &[("policy", "fifo"), ("separate", "source"), ("segment_tracks", "4")]),

@@ -144,6 +144,11 @@ fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
 }
 
 #[test]
+fn s_block_loses_nothing_and_finds_requests_whole_or_not_at_all() {
+    loses_nothing("s-block", true);
+}
+
+#[test]
 fn vguard_loses_nothing() {
     loses_nothing("vguard", false);
 }

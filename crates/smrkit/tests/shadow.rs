@@ -77,6 +77,11 @@ fn set_assoc_never_loses_a_write() {
 }
 
 #[test]
+fn s_block_never_loses_a_write() {
+    survives("s-block");
+}
+
+#[test]
 fn drive_managed_never_loses_a_write() {
     survives("drive-managed");
 }
@@ -98,7 +103,7 @@ fn log_never_loses_a_write() {
 
 #[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = ["rmw", "set-assoc", "drive-managed", "vguard", "track-map", "log"];
+    let tested = ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log"];
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
     assert_eq!(missing, tested, "add a test for each layer above");
 }

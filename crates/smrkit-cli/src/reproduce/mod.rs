@@ -3,6 +3,7 @@
 //! To add a paper, write its items in a folder of its own and add a line to [`REPRODUCTIONS`].
 
 mod cassuto_cache;
+mod cassuto_sblocks;
 mod he_du;
 pub mod lab;
 pub mod row;
@@ -33,7 +34,8 @@ pub struct Reproduction {
 }
 
 /// Every reproduction.
-pub const REPRODUCTIONS: &[Reproduction] = &[cassuto_cache::REPRODUCTION, vguard::REPRODUCTION, he_du::REPRODUCTION];
+pub const REPRODUCTIONS: &[Reproduction] =
+    &[cassuto_cache::REPRODUCTION, cassuto_sblocks::REPRODUCTION, vguard::REPRODUCTION, he_du::REPRODUCTION];
 
 /// How much is run.
 #[derive(Clone, Debug)]

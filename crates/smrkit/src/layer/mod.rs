@@ -10,6 +10,7 @@ mod in_place;
 mod log;
 pub mod parameter;
 mod rmw;
+mod s_block;
 mod set_assoc;
 pub mod track_map;
 mod vguard;
@@ -142,8 +143,16 @@ pub struct LayerSpec {
 }
 
 /// Every layer.
-pub const LAYERS: &[LayerSpec] =
-    &[in_place::SPEC, rmw::SPEC, set_assoc::SPEC, drive_managed::SPEC, vguard::SPEC, track_map::SPEC, log::SPEC];
+pub const LAYERS: &[LayerSpec] = &[
+    in_place::SPEC,
+    rmw::SPEC,
+    set_assoc::SPEC,
+    s_block::SPEC,
+    drive_managed::SPEC,
+    vguard::SPEC,
+    track_map::SPEC,
+    log::SPEC,
+];
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";

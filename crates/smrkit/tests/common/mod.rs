@@ -114,6 +114,15 @@ impl Disks {
         for parameter in spec.parameters {
             let value = match (parameter.key, parameter.kind) {
                 ("region_sectors", _) => self.random.random_range(8..300).to_string(),
+                ("cache_percent", _) if spec.name == "s-block" => self.random.random_range(10..50).to_string(),
+                ("sections", _) => self.random.random_range(1..4).to_string(),
+                ("sblock_sectors", _) => self.random.random_range(8..80).to_string(),
+                ("spare_percent", _) if spec.name == "s-block" => self.random.random_range(3..20).to_string(),
+                ("destage_ahead_percent" | "reclaim_ahead_percent", _) => self.random.random_range(0..8).to_string(),
+                ("destage_at_once", _) => self.random.random_range(1..4).to_string(),
+                ("weight_tail" | "weight_largest" | "weight_cache_tail", _) => {
+                    self.random.random_range(0..3).to_string()
+                }
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
                 ("segment_tracks", _) => self.random.random_range(2..7).to_string(),
                 ("spare_percent", _) => self.random.random_range(1..60).to_string(),

@@ -1,0 +1,67 @@
+//! Which S-block is destaged: the options of section V.C, question 2.
+
+use super::SBlock;
+use super::spec::Policy;
+use crate::units::Lba;
+
+/// How many of the nearest to each tail the weighted policy looks at, beside the largest (assumption: an exact answer would
+/// have to look at all of them, since every distance changes with each destage).
+const NEAREST: usize = 16;
+
+impl SBlock {
+    /// The S-block (in its section) to destage next; `None` where nothing valid is cached.
+    pub(super) fn choose(&self, section: usize) -> Option<u32> {
+        match self.rules.policy {
+            Policy::ClosestToTail => self.nearest_tail(section).next(),
+            Policy::Largest => self.most_cached(section),
+            Policy::CacheTail => self.nearest_cache_tail(section).next().map(|(sblock, _)| sblock),
+            Policy::Weighted(weights) => self.best(section, weights),
+        }
+    }
+
+    fn nearest_tail(&self, section: usize) -> impl Iterator<Item = u32> + '_ {
+        let slots = &self.slots[section];
+        slots.cached_from_tail().map(|slot| slots.owner[slot as usize])
+    }
+
+    /// Of S-blocks with equally many the lowest.
+    fn most_cached(&self, section: usize) -> Option<u32> {
+        let (sblock, sectors) = self.largest[section].top();
+        (sectors > 0).then_some(sblock as u32)
+    }
+
+    /// The S-blocks of valid entries from the cache buffer's tail on, and how far from it they lie.
+    fn nearest_cache_tail(&self, section: usize) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let cache = &self.caches[section];
+        let mut position = cache.tail;
+        cache.entries.iter().filter_map(move |&entry| {
+            let at = position;
+            position += entry.length();
+            let lba = self.first_valid(section, at, entry)?;
+            Some((self.local(section, lba), at - cache.tail))
+        })
+    }
+
+    /// The S-block of an LBA in its section.
+    pub(super) fn local(&self, section: usize, lba: Lba) -> u32 {
+        (self.size.quotient(lba.0) - section as u64 * self.layout.natives) as u32
+    }
+
+    fn best(&self, section: usize, [tail, largest, cache_tail]: [f64; 3]) -> Option<u32> {
+        let (slots, cache) = (&self.slots[section], &self.caches[section]);
+        let most = f64::from(self.largest[section].top().1.max(1));
+        let span = (cache.head - cache.tail).max(1) as f64;
+        let oldest: Vec<(u32, u64)> = self.nearest_cache_tail(section).take(NEAREST).collect();
+        let age = |sblock: u32| oldest.iter().find(|old| old.0 == sblock).map_or(0.0, |old| 1.0 - old.1 as f64 / span);
+        let score = |sblock: u32| {
+            let slot = u64::from(slots.slot_of[sblock as usize]);
+            let near = 1.0 - slots.distance(slot) as f64 / slots.slots() as f64;
+            let cached = f64::from(self.cached[section * self.layout.natives as usize + sblock as usize]);
+            tail * near + largest * cached / most + cache_tail * age(sblock)
+        };
+        let near = self.nearest_tail(section).take(NEAREST);
+        let candidates = near.chain(self.most_cached(section)).chain(oldest.iter().map(|old| old.0));
+        let scored = candidates.map(|sblock| (score(sblock), sblock));
+        scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, sblock)| sblock)
+    }
+}

@@ -1,0 +1,259 @@
+//! S-blocks: Cassuto et al., "Indirection Systems for Shingled-Recording Disk Drives", MSST 2010, section V, definition 5
+//! and algorithms V.1 to V.6.
+//!
+//! Sections, each with a cache buffer for single writes and an S-block buffer for native data, both circles with a guard.
+//! An S-block is destaged by merging what the cache buffer holds of it and writing it to the other buffer's head.
+//! The memory of the maps is counted; keeping them on the disk is left to the headers, which are read after a power cut.
+
+mod cache;
+mod check;
+mod choose;
+mod clean;
+mod gather;
+mod index;
+mod layout;
+mod record;
+mod recover;
+mod slots;
+mod spec;
+mod walk;
+mod write;
+
+use std::collections::BTreeMap;
+
+use super::{Capacity, Gauges, Layer, LayerSpec, Scalar};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::extent_map::ExtentMap;
+use crate::geometry::{Divisor, pieces_by_divisor};
+use crate::layer::Parameters;
+use crate::medium::Buf;
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+use cache::CacheBuffer;
+use gather::Gather;
+use index::Largest;
+use layout::Layout;
+use slots::SlotBuffer;
+use spec::Rules;
+
+pub(super) const SPEC: LayerSpec = spec::SPEC;
+
+/// The layer. S-blocks are numbered through over all sections, or within their section as `u32`.
+struct SBlock {
+    layout: Layout,
+    rules: Rules,
+    /// Sectors of an S-block.
+    size: Divisor,
+    /// Host sectors of a section.
+    section_size: Divisor,
+    caches: Vec<CacheBuffer>,
+    slots: Vec<SlotBuffer>,
+    /// Where cached sectors lie.
+    map: ExtentMap,
+    /// Cached sectors of each S-block that are valid.
+    cached: Vec<u32>,
+    /// The same by section, where the policy asks for the largest.
+    largest: Vec<Largest>,
+    /// The number of the next write, and of the last one of the requests completed.
+    number: u64,
+    done: u64,
+    /// Recoveries so far.
+    epoch: u64,
+    sblock_buf: Buf,
+    run_buf: Buf,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    requests: u64,
+    destages: u64,
+    /// S-blocks that stood at the tail and were copied to the head.
+    sblocks_moved: u64,
+    runs_copied: u64,
+    run_sectors: u64,
+    bypassed: u64,
+    first_cleaning_request: Option<u64>,
+}
+
+impl SBlock {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<SBlock, Error> {
+        let layout = Layout::new(drive, parameters)?;
+        let rules = Rules::new(parameters);
+        let (natives, sections) = (layout.natives as usize, layout.starts.len());
+        let trees = if rules.needs_largest() { sections } else { 0 };
+        Ok(SBlock {
+            rules,
+            size: Divisor::new(layout.sblock_sectors),
+            section_size: Divisor::new(layout.natives * layout.sblock_sectors),
+            caches: layout.starts.iter().map(|start| CacheBuffer::new(start.0, &layout)).collect(),
+            slots: layout.starts.iter().map(|start| SlotBuffer::new(start.1, &layout)).collect(),
+            map: ExtentMap::new(),
+            cached: vec![0; natives * sections],
+            largest: (0..trees).map(|_| Largest::new(natives)).collect(),
+            number: 1,
+            done: 0,
+            epoch: 0,
+            sblock_buf: Buf::NoData,
+            run_buf: Buf::NoData,
+            counts: Counts::default(),
+            layout,
+        })
+    }
+
+    /// The section of an LBA.
+    #[inline]
+    fn section(&self, lba: Lba) -> usize {
+        self.section_size.quotient(lba.0) as usize
+    }
+
+    /// Section, number in it, and first LBA of an S-block.
+    fn of_sblock(&self, sblock: u64) -> (usize, u32, Lba) {
+        let first = Lba(sblock * self.size.value());
+        let section = self.section(first);
+        (section, (sblock - section as u64 * self.layout.natives) as u32, first)
+    }
+
+    /// Where a sector of the S-block buffers lies.
+    fn native(&self, lba: Lba) -> Pba {
+        let (sblock, offset) = self.size.divide(lba.0);
+        let (section, local, _) = self.of_sblock(sblock);
+        self.slots[section].place(local) + offset
+    }
+
+    /// So many more sectors of an S-block are valid in the cache buffer (fewer, where negative).
+    #[inline]
+    fn count_cached(&mut self, section: usize, sblock: u64, change: i64) {
+        let local = (sblock - section as u64 * self.layout.natives) as u32;
+        let cached = &mut self.cached[sblock as usize];
+        let was = std::mem::replace(cached, (i64::from(*cached) + change) as u32);
+        let cache = &mut self.caches[section];
+        cache.valid = (cache.valid as i64 + change) as u64;
+        if (was == 0) != (*cached == 0) {
+            self.slots[section].mark_cached(local, *cached > 0);
+        }
+        if let Some(largest) = self.largest.get_mut(section) {
+            largest.set(local as usize, *cached);
+        }
+    }
+
+    /// Forgets what is cached of some sectors.
+    fn forget(&mut self, lba: Lba, n: u64) {
+        let mapped: Vec<(Lba, u64)> = self.map.mapped(lba, n).map(|(lba, n, _)| (lba, n)).collect();
+        for (lba, n) in mapped {
+            for (sblock, _, count) in pieces_by_divisor(lba.0, n, self.size) {
+                let section = self.of_sblock(sblock).0;
+                self.count_cached(section, sblock, -(count as i64));
+            }
+        }
+        self.map.remove(lba, n);
+    }
+}
+
+impl Layer for SBlock {
+    fn capacity(&self) -> Capacity {
+        self.layout.capacity
+    }
+
+    /// Algorithm V.6, for runs of sectors.
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        self.counts.requests += 1;
+        let mut gather = Gather::new(Cause::Host);
+        for piece in self.map.pieces(lba, n) {
+            let at = piece.lba - lba;
+            if let Some(pba) = piece.pba {
+                gather.read(disk, pba, piece.sectors, out, at)?;
+                continue;
+            }
+            let mut done = 0;
+            for (_, offset, count) in pieces_by_divisor(piece.lba.0, piece.sectors, self.size) {
+                debug_assert!(offset + count <= self.size.value());
+                gather.read(disk, self.native(piece.lba + done), count, out, at + done)?;
+                done += count;
+            }
+        }
+        gather.finish(disk, out)
+    }
+
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        if self.is_one_entry(lba, n) {
+            self.write_entry(disk, lba, n, data)?;
+        } else {
+            self.write_parts(disk, lba, n, data)?;
+        }
+        self.counts.requests += 1;
+        Ok(())
+    }
+
+    /// What is cached is dropped; its room comes back when the tail gets there.
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.counts.requests += 1;
+        self.forget(lba, n);
+        Ok(())
+    }
+
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        self.counts.requests += 1;
+        disk.flush()
+    }
+
+    fn keeps_acknowledged(&self) -> bool {
+        true
+    }
+
+    fn recover(&mut self, disk: &mut Disk) -> DiskResult {
+        recover::recover(self, disk)
+    }
+
+    fn locate(&self, lba: Lba) -> Pba {
+        self.map.get(lba).unwrap_or_else(|| self.native(lba))
+    }
+
+    fn check(&self, _disk: &Disk) -> DiskResult {
+        check::check(self)
+    }
+
+    fn map_bytes(&self) -> u64 {
+        let caches: u64 = self.caches.iter().map(CacheBuffer::bytes).sum();
+        let slots: u64 = self.slots.iter().map(SlotBuffer::bytes).sum();
+        let largest: u64 = self.largest.iter().map(Largest::bytes).sum();
+        self.map.bytes() + caches + slots + largest + self.cached.len() as u64 * 4
+    }
+
+    fn gauges(&self) -> Gauges {
+        let sum = |of: fn(&CacheBuffer) -> u64| self.caches.iter().map(of).sum::<u64>() as f64;
+        let room = (self.layout.limit * self.caches.len() as u64) as f64;
+        let spare: u64 = self.slots.iter().map(SlotBuffer::spare).sum();
+        let invalid = sum(CacheBuffer::invalid) / self.layout.capacity.cache_sectors as f64;
+        Gauges {
+            cache_fill: Some((sum(|cache| cache.held) / room).min(1.0)),
+            others: vec![
+                ("invalid_percent", 100.0 * invalid),
+                ("spare_sblocks", spare as f64),
+                ("map_megabytes", self.map_bytes() as f64 / 1e6),
+            ],
+        }
+    }
+
+    fn stats(&self) -> BTreeMap<String, Scalar> {
+        let counts = &self.counts;
+        let named = [
+            ("destages", counts.destages),
+            ("sblocks_moved", counts.sblocks_moved),
+            ("runs_copied", counts.runs_copied),
+            ("run_sectors", counts.run_sectors),
+            ("bypassed", counts.bypassed),
+        ];
+        let mut stats = BTreeMap::from(named.map(|(key, count)| (key.to_string(), Scalar::Int(count))));
+        if let Some(request) = counts.first_cleaning_request {
+            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
+        }
+        stats
+    }
+
+    fn reset_stats(&mut self) {
+        self.counts = Counts::default();
+    }
+}

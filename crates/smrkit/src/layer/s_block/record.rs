@@ -1,0 +1,75 @@
+//! The headers on the platters, each a record of one sector: of an entry, a page, a slot, or a note that something is void.
+
+use crate::medium::record_sectors;
+
+/// What a header describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Kind {
+    /// The beginning of a page of a cache buffer.
+    Page = 0x7361,
+    /// Host data in a cache buffer.
+    Entry,
+    /// An S-block.
+    Slot,
+    /// A request that a power cut left incomplete.
+    Void,
+}
+
+const WORDS: usize = 11;
+const _: () = assert!(record_sectors(WORDS) == 1);
+
+/// A header.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    pub kind: Kind,
+    /// Recoveries before it was written. What an earlier epoch left behind a later one is stale.
+    pub epoch: u64,
+    /// Where in its buffer it lies, counted from the first sector (or slot) ever appended.
+    pub position: u64,
+    /// The buffer's tail when it was written.
+    pub tail: u64,
+    /// The last number of the requests completed before.
+    pub done: u64,
+    /// The number of this write: the host's writes and S-blocks are numbered through. A copy keeps its number.
+    pub number: u64,
+    /// Of an entry the first LBA, of a slot the S-block (in its section), of a page the offset of its first header, of a
+    /// note the first position that is void.
+    pub what: u64,
+    /// Of an entry its sectors, of a slot the first position that is void before it.
+    pub extent: u64,
+    /// Which part of a request, from 0, and how many parts there are.
+    pub part: (u64, u64),
+    /// Of the data.
+    pub digest: u64,
+}
+
+impl Header {
+    /// A header that its buffer will complete with place and epoch.
+    pub fn new(kind: Kind, number: u64, what: u64, extent: u64) -> Header {
+        Header { kind, epoch: 0, position: 0, tail: 0, done: 0, number, what, extent, part: (0, 1), digest: 0 }
+    }
+
+    /// The words of its record.
+    pub fn words(&self) -> [u64; WORDS] {
+        let (part, parts) = self.part;
+        let place = [self.kind as u64, self.epoch, self.position, self.tail, self.done];
+        let [kind, epoch, position, tail, done] = place;
+        [kind, epoch, position, tail, done, self.number, self.what, self.extent, part, parts, self.digest]
+    }
+
+    /// The header in a record, if it is one of ours.
+    pub fn parse(words: &[u64]) -> Option<Header> {
+        let &[kind, epoch, position, tail, done, number, what, extent, part, parts, digest] = words else {
+            return None;
+        };
+        let kind = [Kind::Page, Kind::Entry, Kind::Slot, Kind::Void].into_iter().find(|&k| k as u64 == kind)?;
+        Some(Header { kind, epoch, position, tail, done, number, what, extent, part: (part, parts), digest })
+    }
+
+    /// The numbers of its request, first and last.
+    pub fn request(&self) -> (u64, u64) {
+        let first = self.number - self.part.0;
+        (first, first + self.part.1 - 1)
+    }
+}

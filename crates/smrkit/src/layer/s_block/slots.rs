@@ -1,0 +1,184 @@
+//! An S-block buffer: a circle of slots, each with a header and an S-block, written at the head and given up at the tail.
+
+use super::index::Bits;
+use super::layout::Layout;
+use super::record::{Header, Kind};
+use crate::disk::Disk;
+use crate::error::{DiskResult, Fault};
+use crate::geometry::Divisor;
+use crate::medium::{Buf, Part};
+use crate::tally::Cause;
+use crate::units::Pba;
+
+/// A slot without a valid S-block.
+pub const NONE: u32 = u32::MAX;
+
+/// The circle, and what lies in it. Positions count the slots ever written.
+pub struct SlotBuffer {
+    start: Pba,
+    /// Sectors of a slot: header and S-block.
+    stride: u64,
+    slots: Divisor,
+    guard_slots: u64,
+    /// How many slots may be in use between two destages: all S-blocks, and the spare ones.
+    pub limit: u64,
+    /// Where the next S-block goes.
+    pub head: u64,
+    /// The oldest slot not given up.
+    pub tail: u64,
+    /// From where on to the head a power cut has left nothing of use; the next header says so.
+    pub void_from: Option<u64>,
+    /// The S-block (in its section) whose newest copy is in a slot, or `NONE`.
+    pub owner: Vec<u32>,
+    /// The slot of each S-block.
+    pub slot_of: Vec<u32>,
+    /// Slots whose S-blocks have valid sectors in the cache buffer.
+    pub cached: Bits,
+}
+
+impl SlotBuffer {
+    /// All S-blocks in order.
+    pub fn new(start: Pba, layout: &Layout) -> SlotBuffer {
+        let natives = layout.natives as u32;
+        let mut owner: Vec<u32> = (0..natives).collect();
+        owner.resize(layout.slots as usize, NONE);
+        SlotBuffer {
+            start,
+            stride: layout.sblock_sectors + 1,
+            slots: Divisor::new(layout.slots),
+            guard_slots: layout.guard_slots,
+            limit: layout.natives + layout.spares,
+            head: layout.natives,
+            tail: 0,
+            void_from: None,
+            owner,
+            slot_of: (0..natives).collect(),
+            cached: Bits::new(layout.slots),
+        }
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> u64 {
+        self.slots.value()
+    }
+
+    /// The slot of a position.
+    pub fn slot(&self, position: u64) -> u64 {
+        self.slots.remainder(position)
+    }
+
+    /// Where a slot begins: its header.
+    #[inline]
+    pub fn pba(&self, slot: u64) -> Pba {
+        self.start + slot * self.stride
+    }
+
+    /// Where the first sector of an S-block lies.
+    #[inline]
+    pub fn place(&self, sblock: u32) -> Pba {
+        self.pba(u64::from(self.slot_of[sblock as usize])) + 1
+    }
+
+    /// Slots in use, valid or not.
+    pub fn used(&self) -> u64 {
+        self.head - self.tail
+    }
+
+    /// S-blocks that may be added before the buffer is full.
+    pub fn spare(&self) -> u64 {
+        self.limit.saturating_sub(self.used())
+    }
+
+    /// The owner of the slot at the tail.
+    pub fn at_tail(&self) -> u32 {
+        self.owner[self.slot(self.tail) as usize]
+    }
+
+    /// Writes an S-block (sectors of `data` from `at` on) at the head; its old slot is invalid from then on.
+    pub fn write(&mut self, disk: &mut Disk, cause: Cause, header: &Header, data: &Buf, at: u64) -> DiskResult {
+        if self.head + self.guard_slots >= self.tail + self.slots.value() {
+            let message = format!("an S-block buffer has no slot left of {}", self.slots.value());
+            return Err(Box::new(Fault::Inconsistent(message)));
+        }
+        let slot = self.slots.remainder(self.head);
+        let pba = self.pba(slot);
+        if disk.holds_data() {
+            let (position, extent) = (self.head, self.void_from.unwrap_or(self.head));
+            let words = Header { position, tail: self.tail, extent, ..*header }.words();
+            let data = Part::Data { buf: data, at, sectors: self.stride - 1 };
+            disk.write_parts(pba, cause, &[Part::Record { words: &words, sectors: 1 }, data])?;
+        } else {
+            disk.write(pba, self.stride, cause, data, at)?;
+        }
+        self.head += 1;
+        self.void_from = None;
+        self.settle(header.what as u32, slot as u32);
+        Ok(())
+    }
+
+    /// An S-block lies in a new slot.
+    fn settle(&mut self, sblock: u32, slot: u32) {
+        let old = std::mem::replace(&mut self.slot_of[sblock as usize], slot);
+        self.owner[old as usize] = NONE;
+        self.owner[slot as usize] = sblock;
+        if self.cached.contains(u64::from(old)) {
+            self.cached.remove(u64::from(old));
+            self.cached.insert(u64::from(slot));
+        }
+    }
+
+    /// Whether an S-block has valid sectors in the cache buffer.
+    #[inline]
+    pub fn mark_cached(&mut self, sblock: u32, cached: bool) {
+        let slot = u64::from(self.slot_of[sblock as usize]);
+        if cached { self.cached.insert(slot) } else { self.cached.remove(slot) }
+    }
+
+    /// The slots with cached S-blocks, the one closest to the tail first.
+    pub fn cached_from_tail(&self) -> impl Iterator<Item = u64> + '_ {
+        let tail = self.slot(self.tail);
+        let from = |first: u64, end: u64| {
+            let mut at = first;
+            std::iter::from_fn(move || {
+                let found = self.cached.next(at).filter(|&slot| slot < end)?;
+                at = found + 1;
+                Some(found)
+            })
+        };
+        from(tail, self.slots.value()).chain(from(0, tail))
+    }
+
+    /// How far a slot lies behind the tail.
+    pub fn distance(&self, slot: u64) -> u64 {
+        (slot + self.slots.value() - self.slot(self.tail)) % self.slots.value()
+    }
+
+    /// Algorithm V.5, one slot: the tail moves on, past a copy at the head if its S-block is valid. Returns whether it was.
+    pub fn advance(&mut self, disk: &mut Disk, epoch: u64, done: u64, buf: &mut Buf) -> DiskResult<bool> {
+        let sblock = self.at_tail();
+        if sblock != NONE {
+            disk.read(self.pba(self.slot(self.tail)), self.stride, Cause::Clean, buf, 0)?;
+            // What was never written has no header yet.
+            let words = if disk.holds_data() { disk.record_in(buf, 0, 1) } else { None };
+            let header = words.and_then(|words| Header::parse(&words)).filter(|header| header.kind == Kind::Slot);
+            let header = header.unwrap_or(Header {
+                digest: buf.digest(1, self.stride - 1),
+                ..Header::new(Kind::Slot, 0, u64::from(sblock), 0)
+            });
+            self.write(disk, Cause::Clean, &Header { epoch, done, ..header }, buf, 1)?;
+        }
+        self.tail += 1;
+        Ok(sblock != NONE)
+    }
+
+    /// Notes at the head that the requests of `header` are void.
+    pub fn write_void(&mut self, disk: &mut Disk, header: &Header) -> DiskResult {
+        let words = Header { position: self.head, tail: self.tail, ..*header }.words();
+        disk.write_parts(self.pba(self.slot(self.head)), Cause::Map, &[Part::Record { words: &words, sectors: 1 }])
+    }
+
+    /// Memory taken, in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.owner.len() + self.slot_of.len()) as u64 * 4 + self.cached.bytes()
+    }
+}

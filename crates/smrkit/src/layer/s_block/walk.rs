@@ -1,0 +1,172 @@
+//! Reading the headers of both buffers after a power cut.
+//!
+//! Slots and pages begin at fixed places, where host data never lies; within a page each header tells where the next one
+//! is. What an earlier lap or a cut left behind has a wrong position, or an epoch before that of what precedes it.
+
+use super::cache::CacheBuffer;
+use super::record::{Header, Kind};
+use super::slots::SlotBuffer;
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::medium::Buf;
+use crate::tally::Cause;
+
+/// A header found (of a page there is none), and whether the data that belong to it are whole.
+#[derive(Clone, Copy)]
+pub struct Item {
+    pub header: Header,
+    pub whole: bool,
+}
+
+impl Item {
+    /// The position after it.
+    fn end(&self) -> u64 {
+        let data = if self.header.kind == Kind::Entry { self.header.extent } else { 0 };
+        self.header.position + 1 + data
+    }
+}
+
+/// What a buffer holds, in the order in which it was written.
+pub struct Walk {
+    pub items: Vec<Item>,
+    /// The tail, as last noted.
+    pub tail: u64,
+    /// Where the last thing written ends, as far as is known.
+    pub head: u64,
+    /// A page that was begun and holds nothing yet.
+    pub begun: Option<u64>,
+    /// The latest of all headers.
+    pub epoch: u64,
+    pub done: u64,
+}
+
+impl Walk {
+    fn new(head: u64) -> Walk {
+        Walk { items: Vec::new(), tail: 0, head, begun: None, epoch: 0, done: 0 }
+    }
+
+    /// Whether a header may follow what was found so far; if so it is taken note of.
+    fn follows(&mut self, header: &Header) -> bool {
+        if header.epoch < self.epoch {
+            return false;
+        }
+        self.epoch = header.epoch;
+        self.tail = self.tail.max(header.tail);
+        self.done = self.done.max(header.done);
+        true
+    }
+
+    /// Drops what lies before the tail, and what a note says is void.
+    fn finish(mut self) -> Walk {
+        if let Some(last) = self.items.last_mut() {
+            last.whole &= last.end() <= self.head;
+        }
+        let voids: Vec<(u64, u64)> = self.items.iter().filter_map(|item| voided(&item.header)).collect();
+        for item in &mut self.items {
+            let position = item.header.position;
+            item.whole &= item.header.kind != Kind::Void;
+            item.whole &= !voids.iter().any(|&(from, to)| (from..to).contains(&position));
+        }
+        self.items.retain(|item| item.header.position >= self.tail);
+        self
+    }
+}
+
+/// The positions that a header says are void.
+fn voided(header: &Header) -> Option<(u64, u64)> {
+    match header.kind {
+        Kind::Void => Some((header.what, header.position)),
+        Kind::Slot => Some((header.extent, header.position)),
+        Kind::Page | Kind::Entry => None,
+    }
+}
+
+fn header_in(disk: &Disk, buf: &Buf, at: u64) -> Option<Header> {
+    Header::parse(&disk.record_in(buf, at, 1)?)
+}
+
+/// Walks the chain of headers from page to page.
+pub fn walk_cache(disk: &mut Disk, cache: &CacheBuffer) -> DiskResult<Walk> {
+    let mut pages = Vec::new();
+    for page in 0..cache.pages() {
+        let words = disk.read_record(cache.page_start(page), 1, Cause::Map)?;
+        let header = words.and_then(|words| Header::parse(&words)).filter(|header| header.kind == Kind::Page);
+        pages.extend(header.filter(|h| h.position / cache.payload() % cache.pages() == page));
+    }
+    pages.sort_unstable_by_key(|header| header.position);
+    let mut walk = Walk::new(0);
+    let mut buf = disk.buf(cache.page_sectors());
+    for anchor in pages {
+        if !walk.follows(&anchor) {
+            break;
+        }
+        disk.read(cache.page_start(anchor.position / cache.payload()), cache.page_sectors(), Cause::Map, &mut buf, 0)?;
+        walk_page(disk, cache, &anchor, &buf, &mut walk)?;
+    }
+    Ok(walk.finish())
+}
+
+fn walk_page(disk: &mut Disk, cache: &CacheBuffer, anchor: &Header, buf: &Buf, walk: &mut Walk) -> DiskResult {
+    let (start, end) = (anchor.position, anchor.position + cache.payload());
+    let mut at = start + anchor.what;
+    // What reached into this page must end where the page says.
+    if let Some(last) = walk.items.last_mut() {
+        last.whole &= last.end() <= start || last.end() == at || last.end() > end && anchor.what == cache.payload();
+    }
+    while at < end {
+        let known = header_in(disk, buf, 1 + (at - start)).filter(|h| matches!(h.kind, Kind::Entry | Kind::Void));
+        let Some(header) = known.filter(|h| h.position == at) else { break };
+        if !walk.follows(&header) {
+            break;
+        }
+        let mut item = Item { header, whole: true };
+        if header.kind == Kind::Entry {
+            item.whole = digest(disk, cache, &header, (start, buf))? == header.digest;
+        }
+        walk.items.push(item);
+        at = item.end();
+    }
+    // An entry that goes on where no page was begun is torn; the next page is untouched.
+    walk.head = at.min(end);
+    walk.begun = Some(start).filter(|&start| start == at);
+    Ok(())
+}
+
+/// The digest of an entry's data, some of it in the page that was read.
+fn digest(disk: &mut Disk, cache: &CacheBuffer, header: &Header, (start, page): (u64, &Buf)) -> DiskResult<u64> {
+    let (first, end) = (header.position + 1, header.position + 1 + header.extent);
+    if end <= start + cache.payload() {
+        return Ok(page.digest(1 + (first - start), header.extent));
+    }
+    let mut data = disk.buf(header.extent);
+    for (position, pba, n) in cache.runs(first, header.extent) {
+        disk.read(pba, n, Cause::Map, &mut data, position - first)?;
+    }
+    Ok(data.digest(0, header.extent))
+}
+
+/// Reads the headers of all slots. Only the S-block written last can be torn.
+pub fn walk_slots(disk: &mut Disk, slots: &SlotBuffer, sectors: u64) -> DiskResult<Walk> {
+    let mut headers = Vec::new();
+    for slot in 0..slots.slots() {
+        let words = disk.read_record(slots.pba(slot), 1, Cause::Map)?;
+        let header = words.and_then(|words| Header::parse(&words));
+        let header = header.filter(|h| matches!(h.kind, Kind::Slot | Kind::Void));
+        headers.extend(header.filter(|h| slots.slot(h.position) == slot));
+    }
+    headers.sort_unstable_by_key(|header| header.position);
+    let mut walk = Walk::new(slots.head);
+    for header in headers {
+        if !walk.follows(&header) {
+            break;
+        }
+        walk.head = header.position + 1;
+        walk.items.push(Item { header, whole: true });
+    }
+    if let Some(last) = walk.items.last_mut().filter(|last| last.header.kind == Kind::Slot) {
+        let mut data = disk.buf(sectors);
+        disk.read(slots.pba(slots.slot(last.header.position)) + 1, sectors, Cause::Map, &mut data, 0)?;
+        last.whole = data.digest(0, sectors) == last.header.digest;
+    }
+    Ok(walk.finish())
+}
