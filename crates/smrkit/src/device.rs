@@ -187,7 +187,9 @@ impl Device for Single {
         self.disk.power_on();
         self.layer = (self.build)()?;
         self.source = 0;
-        Ok(self.layer.recover(&mut self.disk)?)
+        self.layer.recover(&mut self.disk)?;
+        self.disk.recovered();
+        Ok(())
     }
 
     fn keeps_acknowledged(&self) -> bool {

@@ -176,6 +176,11 @@ impl Disk {
         }
     }
 
+    /// The layer has rebuilt its maps: what it cleaned for that was recovery, and no request waited for cleaning.
+    pub fn recovered(&mut self) {
+        self.tally.forget_cleaning_end();
+    }
+
     /// Makes what was written durable: empties the drive's own write cache.
     pub fn flush(&mut self) -> DiskResult {
         self.now = self.clock.flush(&self.geometry, self.now);

@@ -39,6 +39,8 @@ fn remedy_of(error: &std::io::Error) -> &'static str {
     use std::io::ErrorKind::*;
     match error.kind() {
         NotFound => "; check the path",
+        NotADirectory | AlreadyExists => "; name a folder",
+        IsADirectory => "; name a file",
         PermissionDenied => "; check the permissions",
         StorageFull => "; free some space or write elsewhere",
         _ => "",

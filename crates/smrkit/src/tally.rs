@@ -162,6 +162,11 @@ impl Tally {
         self.stretches.last_end
     }
 
+    /// As if nothing had been cleaned yet, for [`Tally::cleaning_end`].
+    pub fn forget_cleaning_end(&mut self) {
+        self.stretches.last_end = Nanos::ZERO;
+    }
+
     /// Stretches of destaging and cleaning: how many, and the longest.
     pub fn stretches(&self) -> (u64, Nanos) {
         (self.stretches.count, Nanos(self.stretches.longest_ns.max(self.stretches.current_ns)))

@@ -53,7 +53,8 @@ impl Layers {
 }
 
 fn list() -> String {
-    let line = |spec: &LayerSpec| format!("{:<12} {}\n{:12} {}\n", spec.name, spec.summary, "", spec.paper);
+    let width = LAYERS.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
+    let line = |spec: &LayerSpec| format!("{:<width$}  {}\n{:width$}  {}\n", spec.name, spec.summary, "", spec.paper);
     let lines: String = LAYERS.iter().map(line).collect();
     lines + "\nsmrkit layers show NAME gives a layer's parameters.\n"
 }

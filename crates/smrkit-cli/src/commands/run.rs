@@ -101,7 +101,7 @@ pub struct Run {
     /// Verify every read, and that nothing the host owns is ever damaged.
     #[arg(long)]
     check: bool,
-    /// Cut the power at this physical write, recover, and tell what is lost (with --check).
+    /// Cut the power at this physical write, recover, and tell what is lost; turns on --check.
     #[arg(long, value_name = "N")]
     power_cut: Option<u64>,
     /// Write one row a request, as Parquet (of one run).

@@ -285,13 +285,14 @@ impl Colour {
     /// Maps.
     pub const PINK: Colour = Colour(0xCC, 0x79, 0xA7);
     /// The palette of runs and series; `GREY` is kept for the conventional disk.
-    pub const PALETTE: [Colour; 6] = [
+    pub const PALETTE: [Colour; 7] = [
         Colour(0x00, 0x72, 0xB2),
         Colour::VERMILION,
         Colour(0x00, 0x9E, 0x73),
         Colour::PINK,
         Colour::ORANGE,
         Colour::SKY,
+        Colour(0x88, 0x22, 0x55),
     ];
 
     /// The nth colour of the palette, from the start again after the last.

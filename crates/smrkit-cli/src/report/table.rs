@@ -4,7 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::Width::Fixed;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::{Outcome, PowerCut};
 use smrkit::units::SECTOR_BYTES;
@@ -12,6 +13,8 @@ use smrkit::units::SECTOR_BYTES;
 use super::format::{self, NONE};
 use super::names::{names, scalar};
 
+/// Columns that the longest word of a run's name gets at most.
+const NAME_WIDTH: u16 = 24;
 /// Columns of a terminal that the tables fit into.
 const WIDTH: u16 = 118;
 
@@ -41,6 +44,12 @@ impl Grid {
                 column.set_padding(if i == 0 { (0, 1) } else { (1, 0) });
                 column.set_cell_alignment(if self.is_numeric(i) { CellAlignment::Right } else { CellAlignment::Left });
             }
+        }
+        // A word of a run's name is not broken, as far as there is room.
+        let words = self.rows.iter().filter_map(|row| row.first()).flat_map(|name| name.split(' '));
+        let longest = words.map(|word| word.chars().count() + 1).max().unwrap_or(0).min(usize::from(NAME_WIDTH));
+        if let Some(column) = table.column_mut(0) {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Fixed(longest as u16)));
         }
         table.trim_fmt()
     }
@@ -130,7 +139,7 @@ pub fn speed(runs: &[Outcome]) -> Grid {
         "p99",
         "p99 ×",
         "max",
-        "cache full",
+        "first wait",
         "over 7 s",
         "over 30 s",
     ];

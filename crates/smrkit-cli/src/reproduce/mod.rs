@@ -12,7 +12,7 @@ pub mod traces;
 mod vguard;
 
 use smrkit::error::Error;
-use smrkit::stats::outcome::Outcome;
+use smrkit::stats::outcome::{Outcome, Scalar};
 
 use crate::report::figure::Figure;
 use lab::Plan;
@@ -90,6 +90,14 @@ pub struct Shown {
     pub rows: Vec<Row>,
     /// Its figure, where it has one.
     pub figure: Option<Figure>,
+}
+
+/// A counter of the layer's own; a layer may leave out what did not happen.
+fn counter(outcome: &Outcome, key: &str) -> Option<u64> {
+    match outcome.layer_stats.get(key) {
+        Some(Scalar::Int(value)) => Some(*value),
+        _ => None,
+    }
 }
 
 /// The reproductions that `name` stands for: one, or `all`.

@@ -1,6 +1,6 @@
 //! The constant clock: s per command and b per sector, without position or rotation.
 //!
-//! This is the drive behind Cassuto's figures (FACTS.md, section 1). Costs are kept in picoseconds and rounded once per
+//! This is the drive behind Cassuto's figures (derived from its Table I). Costs are kept in picoseconds and rounded once per
 //! command, so that counts replay to the published totals.
 
 use crate::error::Error;

@@ -100,8 +100,11 @@ impl Settings {
         if self.queue != Queue::Fcfs && self.depth == 1 {
             return wrong("a queue of depth 1 has nothing to order: add --depth 32, or use --queue fcfs");
         }
-        if self.power_cut.is_some_and(|write| write == 0 || !self.check) {
-            return wrong("--power-cut takes the number of a physical write, from 1, and needs --check");
+        if self.power_cut == Some(0) {
+            return wrong("--power-cut takes the number of a physical write, from 1 on");
+        }
+        if self.power_cut.is_some() && !self.check {
+            return wrong("--power-cut needs --check, or what is lost would not be seen");
         }
         if let Prefill::Random(share) = self.prefill
             && !(0.0..=1.0).contains(&share)

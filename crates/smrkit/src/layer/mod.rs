@@ -90,7 +90,7 @@ pub trait Layer: Send {
         Gauges::default()
     }
 
-    /// The layer's own counters, by the names in INTERFACE.
+    /// The layer's own counters, by the names on its page.
     fn stats(&self) -> BTreeMap<String, Scalar> {
         BTreeMap::new()
     }

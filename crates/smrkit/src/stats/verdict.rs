@@ -79,32 +79,36 @@ fn sentence(outcome: &Outcome) -> String {
 
 /// When cleaning first made a request wait, and the rates before and after.
 ///
-/// By the trace's times a rate is the trace's own, not the disk's: the mean latency tells more.
+/// By the trace's times a rate is the trace's own, not the disk's: the mean latency tells more. A layer with a cache or a
+/// log puts work off, and any request may have to wait for it; one without rewrites as part of the write.
 fn course(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
     let open = outcome.engine.arrival == "trace";
-    let cached = outcome.capacity.cache_sectors > 0;
+    let cleans = outcome.capacity.cache_sectors > 0 || outcome.layer_stats.contains_key("collections");
     let mean = format!("an answer takes {} on average", Nanos(outcome.latency_ns.all.mean));
     let before = verdict.rate_before_bytes_per_s;
     let Some((at_s, after)) = verdict.cache_full_at_s.zip(verdict.rate_after_bytes_per_s) else {
-        let what = match cached {
+        let what = match cleans {
             _ if outcome.layer == BASELINE => "A conventional disk",
-            true => "The cache never fills",
+            true => "No request waits for cleaning",
             false => "Nothing had to be rewritten",
         };
         let figure = if open { mean } else { format!("{} throughout", rate(before)) };
         return format!("{what}: {figure}.");
     };
     let when = Nanos::from_secs(at_s);
-    let work = if cached { "cleaning" } else { "rewriting" };
+    let (first, who, work) = match cleans {
+        true => ("Requests", "requests", "cleaning"),
+        false => ("Writes", "writes", "rewriting"),
+    };
     let rates = format!("{} before, {} from then on", rate(before), rate(after));
-    match (cached, after < SLOWER * before) {
-        _ if at_s == 0.0 && open => format!("Writes wait for {work} from the start; {mean}."),
-        _ if at_s == 0.0 => format!("Writes wait for {work} from the start: {}.", rate(after)),
-        _ if open => format!("From {when} on writes wait for {work}; {mean}."),
-        (true, true) => format!("Fast until {when}, then writes wait for {work}: {rates}."),
-        (true, false) => format!("From {when} on writes wait for {work}, but the rate does not fall: {rates}."),
-        (false, _) => format!("From {when} on writes wait for {work}: {rates}."),
+    match (cleans, after < SLOWER * before) {
+        _ if at_s == 0.0 && open => format!("{first} wait for {work} from the start; {mean}."),
+        _ if at_s == 0.0 => format!("{first} wait for {work} from the start: {}.", rate(after)),
+        _ if open => format!("From {when} on {who} wait for {work}; {mean}."),
+        (true, true) => format!("Fast until {when}, then {who} wait for {work}: {rates}."),
+        (true, false) => format!("From {when} on {who} wait for {work}, but the rate does not fall: {rates}."),
+        (false, _) => format!("From {when} on {who} wait for {work}: {rates}."),
     }
 }
 
@@ -146,7 +150,7 @@ fn rate(bytes_per_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::Capacity;
+    use crate::layer::{Capacity, Scalar};
 
     fn outcome(after: f64) -> Outcome {
         let verdict = Verdict {
@@ -161,8 +165,22 @@ mod tests {
 
     #[test]
     fn a_disk_is_called_fast_until_a_moment_only_if_it_is_slower_after_it() {
-        assert!(sentence(&outcome(0.5e6)).starts_with("Fast until 60.0 s, then writes wait for cleaning"));
+        assert!(sentence(&outcome(0.5e6)).starts_with("Fast until 60.0 s, then requests wait for cleaning"));
         assert!(sentence(&outcome(2e6)).contains("the rate does not fall: 1.0 MB/s before, 2.0 MB/s from then on."));
+    }
+
+    #[test]
+    fn what_a_layer_does_has_its_own_word() {
+        let mut never = outcome(0.0);
+        (never.verdict.cache_full_at_s, never.verdict.rate_after_bytes_per_s) = (None, None);
+        assert!(sentence(&never).starts_with("No request waits for cleaning: 1.0 MB/s throughout."));
+        for mut one in [outcome(0.5e6), never] {
+            one.capacity.cache_sectors = 0;
+            assert!(sentence(&one).contains("rewrit"), "{}", sentence(&one));
+            one.layer_stats.insert("collections".into(), Scalar::Int(0));
+            assert!(sentence(&one).contains("wait"), "{}", sentence(&one));
+            assert!(!sentence(&one).contains("rewrit"), "{}", sentence(&one));
+        }
     }
 
     #[test]

@@ -12,7 +12,6 @@ mod table1;
 use smrkit::drive::{Constant, Drive, DriveClock};
 use smrkit::error::Error;
 use smrkit::geometry::Regions;
-use smrkit::layer::Scalar;
 use smrkit::stats::outcome::Outcome;
 
 use super::{Item, Reproduction, Scale};
@@ -99,10 +98,7 @@ fn constant(drive: &Drive) -> Result<Constant, Error> {
 
 /// A counter of the layer's own.
 fn stat(outcome: &Outcome, key: &str) -> f64 {
-    match outcome.layer_stats.get(key) {
-        Some(Scalar::Int(value)) => *value as f64,
-        _ => f64::NAN,
-    }
+    super::counter(outcome, key).map_or(f64::NAN, |value| value as f64)
 }
 
 fn seconds(outcome: &Outcome) -> f64 {

@@ -1,7 +1,6 @@
 //! Destaging more than the necessary number of S-blocks: a quicker convergence at the price of a deeper drop.
 
 use smrkit::drive::Drive;
-use smrkit::stats::outcome::Outcome;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
@@ -28,13 +27,13 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
                  no room destages 1, 2, 4 or 8 S-blocks (destage_at_once)."
                     .into(),
             ],
-            rows: rows(&courses, outcomes),
+            rows: rows(&courses),
             figure: Some(figure(&courses)),
         }
     })
 }
 
-fn rows(courses: &[Course], _outcomes: &[Outcome]) -> Vec<Row> {
+fn rows(courses: &[Course]) -> Vec<Row> {
     let (depths, rises): (Vec<f64>, Vec<Option<usize>>) =
         courses.iter().map(|course| course.depth_and_rise(STRETCH_S, CONVERGED)).unzip();
     let rises: Vec<f64> = rises.iter().map(|rise| rise.map_or(f64::INFINITY, |s| s as f64)).collect();

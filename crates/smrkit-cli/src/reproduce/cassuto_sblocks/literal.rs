@@ -64,6 +64,7 @@ fn rows(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Vec<Row> {
 }
 
 fn figure(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Figure {
+    let from = outcomes.iter().map(|outcome| Course::of(outcome, end_s).drop).min().unwrap_or(0);
     let lines = sections.iter().zip(outcomes).enumerate().map(|(i, (&sections, outcome))| {
         let course = Course::of(outcome, end_s);
         let points: Vec<(f64, f64)> = course
@@ -77,7 +78,7 @@ fn figure(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Figure {
     });
     let panel = Panel {
         title: None,
-        x: Axis::linear("Time (s)"),
+        x: Axis { fixed: Some((from as f64, end_s as f64)), ..Axis::linear("Time (s)") },
         y: Axis::linear("IOPS"),
         guides: vec![(PLATEAU, "paper: around 80".into())],
         body: Body::Lines(lines.collect()),

@@ -23,7 +23,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     open,
 };
 
-/// A cost of a sector at which figure 13's 50 ms come nearer (FACTS: the range is 2.5 to 5 µs).
+/// A cost of a sector at which figure 13's 50 ms come nearer (derived: they need about 2.5 to 5 µs).
 const FASTER_US: f64 = 2.5;
 
 /// What the paper leaves open or contradicts.

@@ -4,16 +4,17 @@ use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
+use super::super::{Item, Scale, Shown, counter};
 use super::course::{Course, longest_ms, seconds};
 use super::random_writes;
 use crate::report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use crate::report::format::count;
 use crate::report::series::slower_than;
 
 const POLICIES: [&str; 4] = ["closest-to-tail", "largest", "cache-tail", "weighted"];
 /// Long enough to use up the spare S-blocks.
 const END_S: u64 = 1600;
-/// How many times shorter the longest write of closest-to-tail is to be (issue 3).
+/// How many times shorter the longest write of closest-to-tail is to be (assumption).
 const TIMES: f64 = 20.0;
 const LAST_S: usize = 200;
 
@@ -35,8 +36,9 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
 fn rows(shown: &[&str], outcomes: &[Outcome], end_s: u64) -> Vec<Row> {
     let [closest, largest] = [0, 1].map(|i| longest_ms(&outcomes[i]));
     let moved = |outcome: &Outcome| {
-        let stat = |key: &str| outcome.layer_stats.get(key).map_or("none".into(), |value| value.to_string());
-        format!("{} S-blocks moved for {} destages", stat("sblocks_moved"), stat("destages"))
+        let [moved, destages] =
+            ["sblocks_moved", "destages"].map(|key| counter(outcome, key).map_or("no".into(), count));
+        format!("{moved} S-blocks moved for {destages} destages")
     };
     let mut rows = vec![
         Row::holds(

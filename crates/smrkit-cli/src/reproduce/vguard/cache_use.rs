@@ -8,7 +8,7 @@ use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
 use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
-use super::{LAYERS, beside, stat};
+use super::{LAYERS, beside, counter};
 use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
 
 /// Why a copy takes more than a track of the cache.
@@ -27,7 +27,7 @@ struct Use {
 
 impl Use {
     fn of(name: &str, of_a_set: bool, outcome: &Outcome) -> Use {
-        let count = |key: &str| stat(outcome, key).unwrap_or(0);
+        let count = |key: &str| counter(outcome, key).unwrap_or(0);
         Use {
             name: name.into(),
             of_a_set,

@@ -6,7 +6,7 @@ use smrkit::stats::outcome::Outcome;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::traces::{AtHand, Kind};
-use super::{LAYERS, Pair, beside, both, ms, stat, write_percent};
+use super::{LAYERS, Pair, beside, both, counter, ms, write_percent};
 use crate::report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
 
 /// "Roughly a single rotation": at most so many of them (assumption: Table 2 has up to 1.04).
@@ -75,7 +75,7 @@ pub fn cloud_physics(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
     Item::new("Figure 4: latency of CloudPhysics traces", plans, move |outcomes| {
         let pairs: Vec<(&str, Pair)> = names.iter().map(String::as_str).zip(Pair::all(outcomes)).collect();
         let never = |(name, pair): &(&str, Pair)| {
-            let cleaned = stat(pair.vguard, "bands_cleaned").unwrap_or(0);
+            let cleaned = counter(pair.vguard, "bands_cleaned").unwrap_or(0);
             let reason = "must be none; the paper's four traces are not at hand, this is a sample of another";
             Row::exact(&format!("{name}: bands that vguard cleans"), 0, cleaned, "bands", reason)
         };

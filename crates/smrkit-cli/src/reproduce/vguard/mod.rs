@@ -13,12 +13,11 @@ mod traces;
 
 use smrkit::drive::Drive;
 use smrkit::error::Error;
-use smrkit::layer::Scalar;
 use smrkit::stats::outcome::Outcome;
 
 use super::lab::Plan;
 use super::row::{Row, Value, Verdict};
-use super::{Item, Reproduction, Scale};
+use super::{Item, Reproduction, Scale, counter};
 use traces::AtHand;
 
 pub const REPRODUCTION: Reproduction = Reproduction {
@@ -145,14 +144,6 @@ fn listed(latencies: &[f64; 5]) -> String {
 /// The share of requests that write, in percent.
 fn write_percent(outcome: &Outcome) -> f64 {
     100.0 * outcome.commands.host_write as f64 / outcome.requests as f64
-}
-
-/// A counter of the layer's own; a layer may leave out what did not happen.
-fn stat(outcome: &Outcome, key: &str) -> Option<u64> {
-    match outcome.layer_stats.get(key) {
-        Some(Scalar::Int(value)) => Some(*value),
-        _ => None,
-    }
 }
 
 /// The highest value of a gauge at any window's end.

@@ -7,7 +7,7 @@ use super::super::lab::Plan;
 use super::super::row::{Row, Spread, Value};
 use super::super::{Item, Scale, Shown};
 use super::paper::{MANAGED_THRESHOLD, VGUARD_THRESHOLD};
-use super::{LAYERS, Pair, both_of, cdf, ms, parameter, stat};
+use super::{LAYERS, Pair, both_of, cdf, counter, ms, parameter};
 use crate::report::figure::Figure;
 
 /// The paper's address spaces.
@@ -88,12 +88,12 @@ fn mean(runs: &[Seed], of: impl Fn(&Seed) -> f64) -> Spread {
 }
 
 fn first_cleaning(outcome: &Outcome) -> f64 {
-    stat(outcome, "first_cleaning_request").map_or(f64::NAN, |request| request as f64)
+    counter(outcome, "first_cleaning_request").map_or(f64::NAN, |request| request as f64)
 }
 
 /// Bands cleaned a write, from the first cleaning on.
 fn bands_per_write(outcome: &Outcome) -> f64 {
-    let bands = stat(outcome, "bands_cleaned").map_or(f64::NAN, |bands| bands as f64);
+    let bands = counter(outcome, "bands_cleaned").map_or(f64::NAN, |bands| bands as f64);
     bands / (outcome.requests as f64 - first_cleaning(outcome))
 }
 
@@ -189,7 +189,7 @@ fn ninetieth(item: &dyn Fn(&str) -> String, i: usize, (what, vguard, managed): &
 
 fn steady_rows(runs: &[Seed]) -> Vec<Row> {
     let per_write = |outcome: &Outcome| {
-        stat(outcome, "bands_cleaned").map_or(f64::NAN, |bands| bands as f64) / outcome.requests as f64
+        counter(outcome, "bands_cleaned").map_or(f64::NAN, |bands| bands as f64) / outcome.requests as f64
     };
     let [whole, partial] = [mean(runs, |run| per_write(run.whole)), mean(runs, |run| per_write(run.partial))];
     vec![

@@ -9,7 +9,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::{LAYERS, beside, highest, paper, stat};
+use super::{LAYERS, beside, counter, highest, paper};
 
 /// How near what the paper rounds must come, in percent (assumption).
 const ROUNDED_PERCENT: f64 = 1.0;
@@ -77,9 +77,11 @@ fn of_drive(drive: &Drive) -> Vec<Row> {
     let (shortest, longest) = tracks.fold((f64::INFINITY, 0.0), |(low, high), bytes| (bytes.min(low), bytes.max(high)));
     let rotation = drive.clock.mechanical().map_or(Nanos::ZERO, |clock| clock.rotation());
     let file = "as the drive file says";
+    let outermost =
+        "to the digits printed; the cache lies there, and a track of it holds a track of the host and a map";
     vec![
         Row::near("rotation", 5980.0.into(), MINUTE_NS / rotation.0 as f64, "rpm", 0.001, file).by_construction(),
-        Row::near("longest track", 1.8.into(), longest, "MB", ROUNDED_PERCENT, file).by_construction(),
+        Row::printed("longest track", 1.8, 1, longest, "MB", outermost).by_construction(),
         Row::near("shortest track", 0.9.into(), shortest, "MB", ROUNDED_PERCENT, file).by_construction(),
         Row::near(
             "tracks",
@@ -105,15 +107,16 @@ fn of_layer(drive: &Drive, layer: &Built) -> Vec<Row> {
         Row::near(&item("size"), 5.0.into(), offered, "TB", ROUNDED_PERCENT, "what the host gets").by_construction(),
         exact("band", 20, parameters.int("band_tracks")),
         exact("cache", paper::CACHE_TRACKS, cache_sectors / outer),
-        Row::near(
-            &item("cache, in bytes"),
-            24.0.into(),
+        beside(
+            item("cache, in bytes"),
+            24.0,
             (cache_sectors * SECTOR_BYTES) as f64 / 1e9,
             "GB",
-            5.0,
-            &format!("the outermost tracks, {:.2} MB each; 24 is rounded", (outer * SECTOR_BYTES) as f64 / 1e6),
-        )
-        .by_construction(),
+            format!(
+                "the paper's own 13,791 tracks of 1.8 MB are 24.8 GB, ours have {:.2} MB: compare the tracks",
+                (outer * SECTOR_BYTES) as f64 / 1e6
+            ),
+        ),
     ]
 }
 
@@ -132,7 +135,7 @@ fn formula() -> Row {
 fn filled(outcomes: &[Outcome]) -> Vec<Row> {
     let [vguard, told, managed] = outcomes else { return Vec::new() };
     let most = |outcome: &Outcome| highest(outcome, "map_bytes") / 1e3;
-    let before = stat(managed, "first_cleaning_request").map_or(0, |request| request - 1);
+    let before = counter(managed, "first_cleaning_request").map_or(0, |request| request - 1);
     let alike = vguard.elapsed_ns == told.elapsed_ns && vguard.layer_stats == told.layer_stats;
     vec![
         Row::holds(

@@ -7,7 +7,7 @@ use super::super::row::{Row, Verdict};
 use super::super::{Item, Scale, Shown};
 use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
 use super::traces::{AtHand, Kind};
-use super::{Pair, both, listed, missing, percentiles, stat, within};
+use super::{Pair, both, counter, listed, missing, percentiles, within};
 use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
 
 /// How near Vguard's percentiles must come on the trace that it was tuned on: ms up to 99.5 %, percent above.
@@ -102,13 +102,13 @@ fn rows(paper: &Latencies, pair: &Pair) -> Vec<Row> {
     if tuned {
         rows.push(copies_row(&item("requests that copy a guard"), copies(pair)));
     }
-    let cleaned = stat(pair.vguard, "bands_cleaned").unwrap_or(0);
+    let cleaned = counter(pair.vguard, "bands_cleaned").unwrap_or(0);
     rows.push(Row::exact(&item("bands that vguard cleans"), 0, cleaned, "bands", "must be none"));
     rows
 }
 
 fn copies(pair: &Pair) -> u64 {
-    stat(pair.vguard, "guard_copies").unwrap_or(0)
+    counter(pair.vguard, "guard_copies").unwrap_or(0)
 }
 
 fn tuned_row(column: usize, item: String, paper: f64, ours: f64, copies: u64) -> Row {

@@ -76,7 +76,7 @@ fn one_long_read_takes_as_long_as_its_pieces() {
 fn a_write_that_follows_its_predecessor_just_misses() {
     let (g, mut clock) = drive(0.03, 3000);
     let mut now = clock.access(&g, Nanos::ZERO, true, Pba(0), 8);
-    // 8 KB takes one rotation more than its transfer: 10.08 ms (FACTS.md, section 2).
+    // 8 KB takes one rotation more than its transfer: 10.08 ms (Vguard 2017, table 2).
     for i in 0..100 {
         let end = clock.access(&g, now, true, Pba(8 + i * 16), 16);
         assert_eq!(format!("{:.2}", (end - now).as_millis()), "10.08");

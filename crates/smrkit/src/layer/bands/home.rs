@@ -122,7 +122,7 @@ impl Home {
         };
         let Some(last) = home.strips.last() else {
             return Err(Error::Impossible(format!(
-                "{layer}: {} tracks hold no band of {} tracks beside a cache of {} and a scratch pad of 2 × {} sectors: \
+                "{} tracks hold no band of {} tracks beside a cache of {} and a scratch pad of 2 × {} sectors: \
                  lower {layer}.cache_tracks or {layer}.buffer_bytes, or take a larger drive",
                 g.tracks(),
                 reserve.band_tracks,
@@ -133,7 +133,7 @@ impl Home {
         home.homes = last.first_home + last.homes;
         home.bands = last.first_band + home.band.quotient(last.homes + reserve.band_tracks - 1);
         if home.homes > u64::from(u32::MAX - 1) {
-            return Err(Error::Impossible(format!("{layer}: more than 2^32 tracks: take a smaller drive")));
+            return Err(Error::Impossible("more than 2^32 tracks: take a smaller drive".into()));
         }
         let raw = last.raw_lba + last.homes * last.sectors.value();
         home.slips = home.slipped();

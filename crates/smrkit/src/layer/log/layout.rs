@@ -54,7 +54,7 @@ impl Layout {
         }
         if let Some(long) = places.iter().find(|place| u64::from(place.sectors) > SEGMENT_SECTORS_MAX) {
             return Err(Error::Impossible(format!(
-                "log: a segment of {} sectors is longer than {SEGMENT_SECTORS_MAX}: lower log.segment_tracks",
+                "a segment of {} sectors is longer than {SEGMENT_SECTORS_MAX}: lower log.segment_tracks",
                 long.sectors
             )));
         }

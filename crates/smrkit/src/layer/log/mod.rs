@@ -151,7 +151,7 @@ impl Log {
         let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare)) as u64;
         if host_sectors == 0 {
             return Err(Error::Impossible(format!(
-                "log: the drive holds {usable} segments of up to {longest} sectors, too few for {streams} open ones, three \
+                "the drive holds {usable} segments of up to {longest} sectors, too few for {streams} open ones, three \
                  to clean with and data: lower log.segment_tracks or log.spare_percent, or take a larger drive"
             )));
         }

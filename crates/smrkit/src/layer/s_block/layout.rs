@@ -64,13 +64,13 @@ impl Layout {
         let spares = (share("spare_percent") / sblock_sectors as f64).round() as u64;
         if cache < CACHE_LEAST_SECTORS {
             return Err(Error::Impossible(format!(
-                "s-block: each section's cache buffer would have {cache} sectors, less than {CACHE_LEAST_SECTORS}: raise \
+                "each section's cache buffer would have {cache} sectors, less than {CACHE_LEAST_SECTORS}: raise \
                  s-block.cache_percent or lower s-block.sections"
             )));
         }
         if spares == 0 {
             return Err(Error::Impossible(format!(
-                "s-block: each section would have no spare S-block of {sblock_sectors} sectors: raise \
+                "each section would have no spare S-block of {sblock_sectors} sectors: raise \
                  s-block.spare_percent, or lower s-block.sections or s-block.sblock_sectors"
             )));
         }
@@ -101,7 +101,7 @@ impl Layout {
         let natives = layout.most_natives(drive, sections);
         if natives == 0 || natives + layout.slots >= u64::from(u32::MAX) {
             return Err(Error::Impossible(format!(
-                "s-block: {sections} sections of this drive hold {natives} S-blocks each beside their cache, spare and guard: \
+                "{sections} sections of this drive hold {natives} S-blocks each beside their cache, spare and guard: \
                  change s-block.sblock_sectors or s-block.sections, or take another drive"
             )));
         }

@@ -230,9 +230,9 @@ impl Layer for SBlock {
         Gauges {
             cache_fill: Some((sum(|cache| cache.held) / room).min(1.0)),
             others: vec![
-                ("invalid_percent", 100.0 * invalid),
+                ("invalid_share", invalid),
                 ("spare_sblocks", spare as f64),
-                ("map_megabytes", self.map_bytes() as f64 / 1e6),
+                ("map_bytes", self.map_bytes() as f64),
             ],
         }
     }

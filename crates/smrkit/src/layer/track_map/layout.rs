@@ -111,7 +111,7 @@ impl Layout {
         let bands = strips.iter().map(|strip| strip.bands).sum();
         if bands == 0 {
             return Err(Error::Impossible(format!(
-                "track-map: no band of {tracks} tracks fits the drive beside a random access zone of {random}: name fewer \
+                "no band of {tracks} tracks fits the drive beside a random access zone of {random}: name fewer \
                  tracks in track-map.scheme, lower track-map.random_tracks or take a larger drive"
             )));
         }

@@ -320,7 +320,7 @@ impl Layer for TrackMap {
 
     fn gauges(&self) -> Gauges {
         let tracks = self.layout.bands() as f64 * self.tracks as f64;
-        Gauges { cache_fill: None, others: vec![("tracks_in_use", self.books.in_use() as f64 / tracks)] }
+        Gauges { cache_fill: None, others: vec![("share_in_use", self.books.in_use() as f64 / tracks)] }
     }
 
     fn stats(&self) -> BTreeMap<String, Scalar> {

@@ -171,7 +171,7 @@ impl Vguard {
         let log = Log::new(g, &home, cache_tracks, format.sectors(), longest).filter(|log| least(log) <= cache_tracks);
         let Some(log) = log else {
             return Err(Error::Impossible(format!(
-                "vguard: a cache of {cache_tracks} tracks is too small for the tracks that one write may move there: raise \
+                "a cache of {cache_tracks} tracks is too small for the tracks that one write may move there: raise \
                  vguard.cache_tracks"
             )));
         };

@@ -60,7 +60,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// All four, in the order of DESIGN.md.
+    /// All four, from the simplest to the most physical.
     pub const ALL: [Form; 4] = [Form::Blocks, Form::Tracks, Form::Distances, Form::Physical];
 
     /// The name in options, tables and files.
