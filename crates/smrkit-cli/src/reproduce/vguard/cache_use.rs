@@ -10,9 +10,7 @@ use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
 use super::{LAYERS, beside, counter};
 use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
-
-/// Why a copy takes more than a track of the cache.
-const TWO: &str = "home tracks as long as the cache's leave no room for the map's copy, so that one takes two";
+use crate::report::format::count;
 
 /// The most that a run took.
 struct Use {
@@ -27,14 +25,14 @@ struct Use {
 
 impl Use {
     fn of(name: &str, of_a_set: bool, outcome: &Outcome) -> Use {
-        let count = |key: &str| counter(outcome, key).unwrap_or(0);
+        let stat = |key: &str| counter(outcome, key).unwrap_or(0);
         Use {
             name: name.into(),
             of_a_set,
-            active: count("cache_tracks_active_max"),
-            log: count("log_length_max"),
-            cleaned: count("bands_cleaned"),
-            copies: count("guard_copies"),
+            active: stat("cache_tracks_active_max"),
+            log: stat("log_length_max"),
+            cleaned: stat("bands_cleaned"),
+            copies: stat("guard_copies"),
         }
     }
 
@@ -73,14 +71,11 @@ fn rows(taken: &Use) -> Vec<Row> {
     let (active, log) = (taken.active_percent(), taken.log_percent());
     if !taken.of_a_set {
         let ours = format!("{active:.2} %, {log:.2} %, {}", taken.cleaned);
-        let reason = format!("none of the paper's sets; {} guards copied", taken.copies);
+        let reason = format!("none of the paper's sets; {} guards copied", count(taken.copies));
         return vec![beside(item("tracks in use, log against β, bands cleaned"), Value::None, ours, "", reason)];
     }
     let at_most = |what: &str, most: f64, ours: f64, tracks: u64| {
-        let reason = match taken.active > taken.log && tracks == taken.active {
-            true => format!("{tracks} tracks for {} copies: {TWO}", taken.log),
-            false => format!("{tracks} tracks"),
-        };
+        let reason = format!("{} tracks, {} guards copied", count(tracks), count(taken.copies));
         Row::holds(item(what), format!("at most {most}"), ours, "%", ours <= most, reason)
     };
     vec![
@@ -94,7 +89,7 @@ fn figure(uses: &[Use]) -> Figure {
     let panel = |title: String, share: &dyn Fn(&Use) -> f64, tracks: &dyn Fn(&Use) -> u64, most: (f64, &str)| {
         let mut rows: Vec<String> = uses.iter().map(|taken| taken.name.clone()).collect();
         let mut totals: Vec<String> =
-            uses.iter().map(|taken| format!("{:.2} %, {} tracks", share(taken), tracks(taken))).collect();
+            uses.iter().map(|taken| format!("{:.2} %, {} tracks", share(taken), count(tracks(taken)))).collect();
         let mut ours: Vec<f64> = uses.iter().map(share).collect();
         rows.push("the paper's highest".into());
         totals.push(most.1.into());
