@@ -4,6 +4,7 @@
 
 mod cassuto_cache;
 mod cassuto_sblocks;
+mod filled_reads;
 mod he_du;
 pub mod lab;
 pub mod row;
