@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::geometry::{Guard, Regions};
-use crate::units::Pba;
+use crate::units::{Pba, Track};
 
 fn impossible(text: &str) -> String {
     match Drive::parse(Path::new("test.toml"), text) {
@@ -44,7 +44,8 @@ fn the_5_tb_drive_holds_5_tb_beside_its_cache_and_guards() {
     let drive = Drive::load("st5000as0011").unwrap();
     let g = &drive.geometry;
     assert!((3_900_000..4_100_000).contains(&g.tracks()));
-    assert_eq!(g.track_sectors(crate::units::Track(0)) * 512, 1_800_192);
+    assert_eq!(g.track_sectors(Track(13_860)) * 512, 1_800_192);
+    assert_eq!(g.track_sectors(Track(0)), g.track_sectors(Track(13_860)) + 60, "a copied track, and a copy of the map");
     let cache = g.track_start(crate::units::Track(13_791)).0;
     assert!((g.sectors() - cache) / 21 * 20 >= 9_767_541_168);
     let (third, mean) = drive.average_seek().unwrap();
