@@ -112,6 +112,14 @@ fn a_power_cut_is_reported_and_a_loss_that_the_paper_warns_of_is_no_violation() 
 }
 
 #[test]
+fn what_a_recovery_cleans_is_not_cleaning_that_a_request_waited_for() {
+    let run = outcome("--drive tiny-constant --layer log --workload random-write:size=16Ki,count=200 --power-cut 5");
+    assert!(run["power_cut"]["recovery_written_sectors"].as_u64() > Some(0), "{}", run["power_cut"]);
+    assert!(run["physical_written_sectors"]["clean"].as_u64() > Some(0));
+    assert!(run["verdict"]["cache_full_at_s"].is_null(), "{}", run["verdict"]);
+}
+
+#[test]
 fn the_page_on_outcomes_names_every_key_and_no_other() {
     let mut found = BTreeSet::new();
     paths("", &outcome("--drive tiny --layer in-place --workload mix:count=100"), &mut found);

@@ -107,7 +107,10 @@ fn course(outcome: &Outcome) -> String {
         _ if at_s == 0.0 => format!("{first} wait for {work} from the start: {}.", rate(after)),
         _ if open => format!("From {when} on {who} wait for {work}; {mean}."),
         (true, true) => format!("Fast until {when}, then {who} wait for {work}: {rates}."),
-        (true, false) => format!("From {when} on {who} wait for {work}, but the rate does not fall: {rates}."),
+        (true, false) => {
+            let falls = if after < before { "hardly falls" } else { "does not fall" };
+            format!("From {when} on {who} wait for {work}, but the rate {falls}: {rates}.")
+        }
         (false, _) => format!("From {when} on {who} wait for {work}: {rates}."),
     }
 }
@@ -167,6 +170,7 @@ mod tests {
     fn a_disk_is_called_fast_until_a_moment_only_if_it_is_slower_after_it() {
         assert!(sentence(&outcome(0.5e6)).starts_with("Fast until 60.0 s, then requests wait for cleaning"));
         assert!(sentence(&outcome(2e6)).contains("the rate does not fall: 1.0 MB/s before, 2.0 MB/s from then on."));
+        assert!(sentence(&outcome(0.95e6)).contains("the rate hardly falls: 1.0 MB/s before"));
     }
 
     #[test]
