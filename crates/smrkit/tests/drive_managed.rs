@@ -182,6 +182,16 @@ fn idle_time_empties_the_log_where_that_is_wanted() {
     }
 }
 
+#[test]
+fn maps_need_no_more_room_than_the_log_has_sectors() {
+    let spec = layer::find("drive-managed").unwrap();
+    let tiny = Drive::load("tiny").unwrap();
+    assert!((spec.build)(&tiny, &parameters(&[("alpha", "16777216")])).is_ok());
+    let mut rare = Drive::load("st5000as0011").unwrap();
+    rare.drive_managed.as_mut().unwrap().map_every_writes = u64::MAX;
+    assert!((spec.build)(&rare, &parameters(&[])).is_ok());
+}
+
 /// Writes stamped sectors, and says what a layer that starts anew after a power cut reads in their place.
 fn after_a_power_cut(flush: bool) -> u64 {
     let drive = Drive::load("tiny").unwrap();
