@@ -157,6 +157,20 @@ fn a_bypass_by_run_or_command_length_leaves_the_cache_empty() {
 }
 
 #[test]
+fn what_a_bypassing_write_saves_is_not_taken_for_cleaning() {
+    let outcome = workload("sequential-write:size=512KiB,count=500", &[("bypass", "command")]);
+    assert!(outcome.physical_read_sectors.host > 0, "something was saved");
+    assert_eq!((outcome.cleaning.count, outcome.verdict.cache_full_at_s), (0, None));
+}
+
+#[test]
+fn reading_the_cache_back_is_destaging() {
+    let outcome = workload("random-write:size=4KiB,span=4T,count=24000", &[]);
+    let (bands, read) = (count(&outcome, "bands_cleaned"), outcome.physical_read_sectors.destage);
+    assert!((8 * bands..16 * bands).contains(&read), "{read} sectors for {bands} bands, most of one write of 8");
+}
+
+#[test]
 fn bands_never_written_need_no_rewriting_beyond_their_cached_tracks() {
     let text = "random-write:size=4KiB,span=4T,count=24000";
     let whole = workload(text, &[]);

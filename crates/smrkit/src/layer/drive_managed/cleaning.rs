@@ -220,7 +220,7 @@ fn overlay(disk: &mut Disk, pieces: &mut [Merged], first: Lba, buf: &mut Buf, at
         if disk.holds_data() {
             read = disk.buf(span);
         }
-        disk.read(start, span, Cause::Clean, &mut read, 0)?;
+        disk.read(start, span, Cause::Destage, &mut read, 0)?;
         for &(lba, sectors, pba) in &pieces[from..to] {
             buf.put(at + (lba - first), &read, pba - start, sectors);
         }

@@ -89,13 +89,13 @@ impl DriveManaged {
         Ok(true)
     }
 
-    /// Copies to the log what a write would destroy.
+    /// Copies to the log what a write would destroy. Nothing is cleaned by it: the cause is the host, as with guard copies.
     fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
         for (lba, n) in write.endangered(disk) {
             if self.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
                 let mut buf = disk.buf(n);
-                self.read_platters(disk, Cause::Clean, lba, n, &mut buf, 0)?;
-                self.append(disk, Cause::Clean, lba, n, &buf, 0)?;
+                self.read_platters(disk, Cause::Host, lba, n, &mut buf, 0)?;
+                self.append(disk, Cause::Host, lba, n, &buf, 0)?;
             }
         }
         Ok(())
