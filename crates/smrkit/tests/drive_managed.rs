@@ -1,32 +1,25 @@
 //! What the Vguard paper's table 2 shows of a shipped drive-managed disk, and single behaviours of its layer.
 
-use std::path::{Path, PathBuf};
+mod common;
 
+use common::{count, on_st5000as0011};
 use smrkit::device::Device;
 use smrkit::drive::Drive;
-use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
 use smrkit::layer::{self, Layer, Parameters, Scalar};
 use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::request::{InMemory, Op, Request, Source};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::trace::{OpenOptions, Trace};
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::Lba;
 use smrkit::workload::Workload;
 
 fn parameters(set: &[(&str, &str)]) -> Parameters {
-    let spec = layer::find("drive-managed").unwrap();
-    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Parameters::resolve(spec.name, spec.parameters, &set).unwrap()
+    common::parameters("drive-managed", set)
 }
 
 fn replay(source: &mut dyn Source, set: &[(&str, &str)]) -> Outcome {
-    let drive = Drive::load("st5000as0011").unwrap();
-    let layer = layer::find("drive-managed").unwrap();
-    let run = Run { drive: &drive, layer, parameters: parameters(set), settings: Settings::default() };
-    run.execute(source, &mut NoObserver, None, TimelineBuilder::growing(Nanos(1_000_000_000))).unwrap()
+    on_st5000as0011("drive-managed", set, 0, source)
 }
 
 fn workload(text: &str, set: &[(&str, &str)]) -> Outcome {
@@ -36,13 +29,6 @@ fn workload(text: &str, set: &[(&str, &str)]) -> Outcome {
 
 fn requests(op: Op, extents: impl IntoIterator<Item = (u64, u32)>) -> Vec<Request> {
     extents.into_iter().map(|(lba, sectors)| Request::new(op, Lba(lba), sectors)).collect()
-}
-
-fn count(outcome: &Outcome, key: &str) -> u64 {
-    match outcome.layer_stats.get(key) {
-        Some(Scalar::Int(value)) => *value,
-        other => panic!("{key} is {other:?}"),
-    }
 }
 
 fn milliseconds(ns: u64) -> f64 {
@@ -69,14 +55,7 @@ fn what_exceeds_64_kib_adds_its_transfer() {
 
 #[test]
 fn a_real_trace_gives_its_row_of_table_2() {
-    let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);
-    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("shared/traces"));
-    let mut paths = given.into_iter().chain(above).map(|folder| folder.join("msr_wdev_1.csv.zst"));
-    let Some(path) = paths.find(|path| path.is_file()) else {
-        println!("skipped: no msr_wdev_1.csv.zst in $SMRKIT_TRACES or shared/traces above the project");
-        return;
-    };
-    let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();
+    let Some(mut trace) = common::real_trace("msr_wdev_1.csv.zst") else { return };
     let all = replay(&mut trace, &[]).latency_ns.all;
     let row = [all.p95, all.p99, all.p99_5, all.p99_9, all.max].map(milliseconds);
     for (ours, paper) in row.into_iter().zip([24.78, 24.78, 24.78, 324.78, 324.78]) {
