@@ -1,4 +1,4 @@
-//! Arbitrary requests on every layer, in check mode on a tiny shingled disk.
+//! Arbitrary requests and a power cut on every layer, in check mode on a tiny shingled disk.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
-use smrkit::layer::{BASELINE, LAYERS, Parameters};
+use smrkit::layer::{BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::{Lba, Nanos};
@@ -19,13 +19,31 @@ fn request(bytes: &[u8], host_sectors: u64) -> Request {
     Request::new(op, lba, sectors as u32)
 }
 
+/// Parameters with which every layer fits the drive.
+const SMALL: [(&str, &str); 7] = [
+    ("region_sectors", "96"),
+    ("sblock_sectors", "64"),
+    ("cache_percent", "10"),
+    ("spare_percent", "10"),
+    ("segment_tracks", "4"),
+    ("band_tracks", "6"),
+    ("buffer_bytes", "32768"),
+];
+
+/// What `layer` takes of them.
+fn small(layer: &LayerSpec) -> Parameters {
+    let takes = |key: &str| layer.parameters.iter().any(|parameter| parameter.key == key);
+    let set: Vec<_> = SMALL.iter().filter(|(key, _)| takes(key)).map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    Parameters::resolve(layer.name, layer.parameters, &set).expect("values in range")
+}
+
+// The first byte says at which physical write the power is cut, the rest is requests.
 fuzz_target!(|bytes: &[u8]| {
+    let Some((&cut, bytes)) = bytes.split_first() else { return };
     let drive = Drive::load("tiny-constant").expect("a drive of ours");
     for layer in LAYERS.iter().filter(|layer| layer.name != BASELINE) {
-        let small = ("region_sectors".to_string(), "96".to_string());
-        let set: Vec<_> = layer.parameters.iter().any(|p| p.key == small.0).then_some(small).into_iter().collect();
-        let parameters = Parameters::resolve(layer.name, layer.parameters, &set).expect("values in range");
-        let run = Run { drive: &drive, layer, parameters, settings: Settings { check: true, ..Settings::default() } };
+        let settings = Settings { check: true, power_cut: Some(u64::from(cut) + 1), ..Settings::default() };
+        let run = Run { drive: &drive, layer, parameters: small(layer), settings };
         let host_sectors = run.host_sectors().expect("room for the layer");
         let requests: Vec<Request> = bytes.chunks_exact(4).map(|four| request(four, host_sectors)).collect();
         let timeline = TimelineBuilder::growing(Nanos(1_000_000));

@@ -2,8 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::geometry::{Guard, Regions};
-use crate::units::Pba;
-use crate::units::Track;
+use crate::units::{Pba, Track};
 
 fn impossible(text: &str) -> String {
     match Drive::parse(Path::new("test.toml"), text) {
