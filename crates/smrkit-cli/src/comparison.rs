@@ -84,10 +84,11 @@ fn run_all(
     results.into_iter().zip(runs).map(|(result, run)| result.map_err(|error| name_layer(error, run))).collect()
 }
 
-/// Says which layer broke the law, and what follows from it.
+/// Says which layer broke the law, and what follows from it; or what it is that cannot be, unless the error says so.
 pub fn name_layer(error: Error, run: &Run) -> anyhow::Error {
     let layer = run.layer.name;
-    let whose = match error {
+    let whose = match &error {
+        Error::Impossible(text) if text.starts_with(layer) => return error.into(),
         Error::Fault(_) if layer == BASELINE => {
             format!("{layer} copes with no shingling, and --check has caught it (check other layers with --layer)")
         }

@@ -1,32 +1,25 @@
 //! What the Vguard paper's table 2 shows of a shipped drive-managed disk, and single behaviours of its layer.
 
-use std::path::{Path, PathBuf};
+mod common;
 
+use common::{count, on_st5000as0011};
 use smrkit::device::Device;
 use smrkit::drive::Drive;
-use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
 use smrkit::layer::{self, Layer, Parameters, Scalar};
 use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::request::{InMemory, Op, Request, Source};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::trace::{OpenOptions, Trace};
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::Lba;
 use smrkit::workload::Workload;
 
 fn parameters(set: &[(&str, &str)]) -> Parameters {
-    let spec = layer::find("drive-managed").unwrap();
-    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Parameters::resolve(spec.name, spec.parameters, &set).unwrap()
+    common::parameters("drive-managed", set)
 }
 
 fn replay(source: &mut dyn Source, set: &[(&str, &str)]) -> Outcome {
-    let drive = Drive::load("st5000as0011").unwrap();
-    let layer = layer::find("drive-managed").unwrap();
-    let run = Run { drive: &drive, layer, parameters: parameters(set), settings: Settings::default() };
-    run.execute(source, &mut NoObserver, None, TimelineBuilder::growing(Nanos(1_000_000_000))).unwrap()
+    on_st5000as0011("drive-managed", set, 0, source)
 }
 
 fn workload(text: &str, set: &[(&str, &str)]) -> Outcome {
@@ -36,13 +29,6 @@ fn workload(text: &str, set: &[(&str, &str)]) -> Outcome {
 
 fn requests(op: Op, extents: impl IntoIterator<Item = (u64, u32)>) -> Vec<Request> {
     extents.into_iter().map(|(lba, sectors)| Request::new(op, Lba(lba), sectors)).collect()
-}
-
-fn count(outcome: &Outcome, key: &str) -> u64 {
-    match outcome.layer_stats.get(key) {
-        Some(Scalar::Int(value)) => *value,
-        other => panic!("{key} is {other:?}"),
-    }
 }
 
 fn milliseconds(ns: u64) -> f64 {
@@ -69,14 +55,7 @@ fn what_exceeds_64_kib_adds_its_transfer() {
 
 #[test]
 fn a_real_trace_gives_its_row_of_table_2() {
-    let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);
-    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("shared/traces"));
-    let mut paths = given.into_iter().chain(above).map(|folder| folder.join("msr_wdev_1.csv.zst"));
-    let Some(path) = paths.find(|path| path.is_file()) else {
-        println!("skipped: no msr_wdev_1.csv.zst in $SMRKIT_TRACES or shared/traces above the project");
-        return;
-    };
-    let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();
+    let Some(mut trace) = common::real_trace("msr_wdev_1.csv.zst") else { return };
     let all = replay(&mut trace, &[]).latency_ns.all;
     let row = [all.p95, all.p99, all.p99_5, all.p99_9, all.max].map(milliseconds);
     for (ours, paper) in row.into_iter().zip([24.78, 24.78, 24.78, 324.78, 324.78]) {
@@ -157,6 +136,20 @@ fn a_bypass_by_run_or_command_length_leaves_the_cache_empty() {
 }
 
 #[test]
+fn what_a_bypassing_write_saves_is_not_taken_for_cleaning() {
+    let outcome = workload("sequential-write:size=512KiB,count=500", &[("bypass", "command")]);
+    assert!(outcome.physical_read_sectors.host > 0, "something was saved");
+    assert_eq!((outcome.cleaning.count, outcome.verdict.cache_full_at_s), (0, None));
+}
+
+#[test]
+fn reading_the_cache_back_is_destaging() {
+    let outcome = workload("random-write:size=4KiB,span=4T,count=24000", &[]);
+    let (bands, read) = (count(&outcome, "bands_cleaned"), outcome.physical_read_sectors.destage);
+    assert!((8 * bands..16 * bands).contains(&read), "{read} sectors for {bands} bands, most of one write of 8");
+}
+
+#[test]
 fn bands_never_written_need_no_rewriting_beyond_their_cached_tracks() {
     let text = "random-write:size=4KiB,span=4T,count=24000";
     let whole = workload(text, &[]);
@@ -180,6 +173,16 @@ fn idle_time_empties_the_log_where_that_is_wanted() {
         while device.step(layer::Need::Spare).unwrap() {}
         assert_eq!(device.layer.stats()["map_entries"], Scalar::Int(left));
     }
+}
+
+#[test]
+fn maps_need_no_more_room_than_the_log_has_sectors() {
+    let spec = layer::find("drive-managed").unwrap();
+    let tiny = Drive::load("tiny").unwrap();
+    assert!((spec.build)(&tiny, &parameters(&[("alpha", "16777216")])).is_ok());
+    let mut rare = Drive::load("st5000as0011").unwrap();
+    rare.drive_managed.as_mut().unwrap().map_every_writes = u64::MAX;
+    assert!((spec.build)(&rare, &parameters(&[])).is_ok());
 }
 
 /// Writes stamped sectors, and says what a layer that starts anew after a power cut reads in their place.

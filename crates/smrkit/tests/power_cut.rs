@@ -5,13 +5,13 @@
 
 mod common;
 
-use common::{Disks, random_requests};
+use common::{Disks, random_requests, with_times};
 use rand::RngExt;
 use smrkit::drive::Drive;
 use smrkit::engine::Engine;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::Settings;
+use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
 use smrkit::layer::{self, LayerSpec};
 use smrkit::medium::interference::{Form, Interference};
@@ -43,6 +43,11 @@ fn run(run: &Run, requests: &[Request], cuts: Vec<u64>) -> Result<Vec<PowerCut>,
     Ok(power_cuts)
 }
 
+/// Whether requests come with pauses, in which layers do what they put off.
+fn is_open(seed: u64) -> bool {
+    seed % 3 == 1
+}
+
 /// A small disk with random parameters and requests; `None` where the disk is too small for the parameters.
 fn scene(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<(Drive, layer::Parameters, Vec<Request>)> {
     let mut disks = Disks::new(seed);
@@ -57,6 +62,9 @@ fn scene(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<(Drive, laye
     let span = [host_sectors, host_sectors / 3, 64][disks.random.random_range(0..3)].clamp(1, host_sectors);
     let mut requests = random_requests(&mut disks.random, span, REQUESTS_PER_RUN);
     requests.retain(|request| request.op != Op::Read || seed.is_multiple_of(2));
+    if is_open(seed) {
+        requests = with_times(&mut disks.random, requests);
+    }
     Some((drive, parameters, requests))
 }
 
@@ -67,7 +75,8 @@ fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
     for seed in 0.. {
         for &form in spec.copes_with {
             let Some((drive, parameters, requests)) = scene(spec, form, seed) else { continue };
-            let settings = Settings { check: true, seed, ..Settings::default() };
+            let arrival = if is_open(seed) { Arrival::Trace } else { Arrival::FlatOut };
+            let settings = Settings { check: true, seed, arrival, ..Settings::default() };
             let the_run = Run { drive: &drive, layer: spec, parameters, settings };
             for write in 1.. {
                 let mut cuts = vec![write];

@@ -5,11 +5,11 @@
 
 mod common;
 
-use common::{Disks, random_requests};
+use common::{Disks, random_requests, with_times};
 use rand::RngExt;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Queue, Settings};
+use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::{Error, Fault};
 use smrkit::layer::{self, LAYERS, LayerSpec};
 use smrkit::medium::interference::Form;
@@ -29,9 +29,12 @@ fn trial(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<Result<(), S
     let drive = disks.drive(form);
     let parameters = disks.parameters(spec);
     let queued = disks.random.random_bool(0.3);
+    // Idle gaps, in which layers do what they put off.
+    let open = seed % 3 == 1;
     let settings = Settings {
         check: true,
         seed,
+        arrival: if open { Arrival::Trace } else { Arrival::FlatOut },
         prefill: [Prefill::None, Prefill::Sequential, Prefill::Random(0.7)][disks.random.random_range(0..3)],
         depth: if queued { 4 } else { 1 },
         queue: if queued { Queue::Sptf } else { Queue::Fcfs },
@@ -43,7 +46,10 @@ fn trial(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<Result<(), S
         Err(Error::Impossible(_)) => return None,
         Err(other) => return Some(Err(other.to_string())),
     };
-    let requests = random_requests(&mut disks.random, host_sectors, REQUESTS_PER_DISK);
+    let mut requests = random_requests(&mut disks.random, host_sectors, REQUESTS_PER_DISK);
+    if open {
+        requests = with_times(&mut disks.random, requests);
+    }
     let timeline = TimelineBuilder::growing(Nanos(1_000_000));
     let result = run.execute(&mut InMemory::new(requests), &mut NoObserver, None, timeline);
     Some(result.map(|_| ()).map_err(|error| format!("{error}\n{:?} {:?}", drive.interference, run.parameters)))

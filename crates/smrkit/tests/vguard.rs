@@ -1,17 +1,11 @@
 //! What the Vguard paper's tables and figure 6 show of its layer, and single behaviours of it.
 
-use std::path::PathBuf;
+mod common;
 
-use smrkit::drive::Drive;
-use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
-use smrkit::engine::settings::Settings;
-use smrkit::layer::{self, Parameters, Scalar};
+use common::{count, on_st5000as0011};
 use smrkit::request::{InMemory, Op, Request, Source};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::trace::{OpenOptions, Trace};
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::Lba;
 use smrkit::workload::Workload;
 
 const TRACK: u64 = 3516;
@@ -20,12 +14,7 @@ const BASE: u64 = 41 * 3576;
 const ROTATION_MS: f64 = 60_000.0 / 5980.0;
 
 fn replay(source: &mut dyn Source, set: &[(&str, &str)], warmup: u64) -> Outcome {
-    let drive = Drive::load("st5000as0011").unwrap();
-    let layer = layer::find("vguard").unwrap();
-    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = Parameters::resolve(layer.name, layer.parameters, &set).unwrap();
-    let run = Run { drive: &drive, layer, parameters, settings: Settings { warmup, ..Settings::default() } };
-    run.execute(source, &mut NoObserver, None, TimelineBuilder::growing(Nanos(1_000_000_000))).unwrap()
+    on_st5000as0011("vguard", set, warmup, source)
 }
 
 fn random_writes(span: &str, set: &[(&str, &str)], warmup: u64) -> Outcome {
@@ -35,15 +24,7 @@ fn random_writes(span: &str, set: &[(&str, &str)], warmup: u64) -> Outcome {
 }
 
 fn writes(extents: &[(u64, u32)]) -> Outcome {
-    let requests = extents.iter().map(|&(lba, sectors)| Request::new(Op::Write, Lba(lba), sectors)).collect::<Vec<_>>();
-    replay(&mut InMemory::new(requests), &[], 0)
-}
-
-fn count(outcome: &Outcome, key: &str) -> u64 {
-    match outcome.layer_stats.get(key) {
-        Some(Scalar::Int(value)) => *value,
-        other => panic!("{key} is {other:?}"),
-    }
+    replay(&mut InMemory::new(common::writes(extents)), &[], 0)
 }
 
 fn near(ns: u64, ms: f64, tolerance: f64) -> bool {
@@ -117,14 +98,7 @@ fn a_terabyte_of_random_writes_cleans_0_72_bands_a_write() {
 
 #[test]
 fn a_real_trace_has_the_latencies_of_table_2() {
-    let Some(folder) = std::env::var_os("SMRKIT_TRACES") else {
-        return println!("skipped: SMRKIT_TRACES names no folder of real traces");
-    };
-    let path = PathBuf::from(folder).join("msr_wdev_1.csv.zst");
-    if !path.exists() {
-        return println!("skipped: {} is not there", path.display());
-    }
-    let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();
+    let Some(mut trace) = common::real_trace("msr_wdev_1.csv.zst") else { return };
     let outcome = replay(&mut trace, &[], 0);
     let latency = outcome.latency_ns.all;
     assert_eq!((count(&outcome, "guard_copies"), count(&outcome, "bands_cleaned")), (4, 0));

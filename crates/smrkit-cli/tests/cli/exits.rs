@@ -72,6 +72,14 @@ fn what_no_drive_could_be_exits_with_4_and_says_the_remedy() {
 }
 
 #[test]
+fn an_impossible_parameter_is_named_with_its_layer_once() {
+    let long = "run --drive tiny --layer drive-managed --set drive-managed.band_tracks=1000";
+    let err = smrkit(long).failed(4);
+    assert_eq!(err.matches("drive-managed: ").count(), 1, "{err}");
+    assert!(err.contains("lower drive-managed.band_tracks"), "{err}");
+}
+
+#[test]
 fn files_that_are_not_there_exit_with_3() {
     smrkit("run --trace missing.csv").says(3, &["missing.csv", "check the path"]);
     smrkit("run --drive missing.toml").says(3, &["missing.toml", "check the path"]);

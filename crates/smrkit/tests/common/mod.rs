@@ -1,14 +1,21 @@
 //! Small random disks, parameters and requests for the tests of layers.
 #![allow(dead_code)]
 
+use std::path::{Path, PathBuf};
+
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::drive::Drive;
+use smrkit::engine::NoObserver;
+use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Queue, Settings};
 use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
-use smrkit::layer::{Kind, LayerSpec, Parameters};
+use smrkit::layer::{self, Kind, LayerSpec, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference, Profile};
-use smrkit::request::{Op, Request};
+use smrkit::request::{Op, Request, Source};
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::trace::{OpenOptions, Trace};
 use smrkit::units::{Lba, Nanos};
 
 /// Makes small drives and parameters from a seed.
@@ -229,4 +236,39 @@ fn random_length(random: &mut impl Rng) -> u64 {
 /// Writes of (LBA, sectors).
 pub fn writes(extents: &[(u64, u32)]) -> Vec<Request> {
     extents.iter().map(|&(lba, sectors)| Request::new(Op::Write, Lba(lba), sectors)).collect()
+}
+
+/// Runs a layer on the drive of the Vguard paper.
+pub fn on_st5000as0011(layer: &str, set: &[(&str, &str)], warmup: u64, source: &mut dyn Source) -> Outcome {
+    let drive = Drive::load("st5000as0011").unwrap();
+    let settings = Settings { warmup, ..Settings::default() };
+    let run = Run { drive: &drive, layer: layer::find(layer).unwrap(), parameters: parameters(layer, set), settings };
+    run.execute(source, &mut NoObserver, None, TimelineBuilder::growing(Nanos(1_000_000_000))).unwrap()
+}
+
+/// A layer's parameters, these set.
+pub fn parameters(layer: &str, set: &[(&str, &str)]) -> Parameters {
+    let spec = layer::find(layer).unwrap();
+    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    Parameters::resolve(spec.name, spec.parameters, &set).unwrap()
+}
+
+/// A counter of a layer.
+pub fn count(outcome: &Outcome, key: &str) -> u64 {
+    match outcome.layer_stats.get(key) {
+        Some(Scalar::Int(value)) => *value,
+        other => panic!("{key} is {other:?}"),
+    }
+}
+
+/// A real trace that doesn't come with smrkit, from $SMRKIT_TRACES or shared/traces beside the project; without it the
+/// reason is printed.
+pub fn real_trace(file: &str) -> Option<Trace> {
+    let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("shared/traces"));
+    let Some(path) = given.into_iter().chain(above).map(|folder| folder.join(file)).find(|path| path.is_file()) else {
+        println!("skipped: no {file} in $SMRKIT_TRACES or shared/traces above the project");
+        return None;
+    };
+    Some(Trace::open(&path, &OpenOptions::default()).unwrap())
 }

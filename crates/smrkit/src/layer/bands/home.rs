@@ -6,27 +6,13 @@
 
 use std::ops::Range;
 
+use super::Reserve;
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, Guard};
 use crate::layer::Capacity;
 use crate::medium::interference::Interference;
 use crate::units::{Lba, Pba, SECTOR_BYTES, Track};
-
-/// What is set aside at the outer edge, and how long bands are.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::layer) struct Reserve {
-    /// Tracks of the persistent cache.
-    pub cache_tracks: u64,
-    /// Tracks of a band, its guard not counted.
-    pub band_tracks: u64,
-    /// Memory for cleaning: the length of its stages.
-    pub buffer_bytes: u64,
-    /// How many slots for copies of the map.
-    pub map_slots: u64,
-    /// Sectors of such a slot.
-    pub map_sectors: u64,
-}
 
 /// Bands of one recording zone.
 #[derive(Clone, Debug)]
@@ -122,18 +108,19 @@ impl Home {
         };
         let Some(last) = home.strips.last() else {
             return Err(Error::Impossible(format!(
-                "{} tracks hold no band of {} tracks beside a cache of {} and a scratch pad of 2 × {} sectors: \
-                 lower {layer}.cache_tracks or {layer}.buffer_bytes, or take a larger drive",
+                "{layer}: {} tracks hold no band of {} beside a cache of {}, a scratch pad of 2 × {pad_sectors} sectors and \
+                 {} maps of {}: lower {layer}.band_tracks, cache_tracks, buffer_bytes or alpha, or take a larger drive",
                 g.tracks(),
                 reserve.band_tracks,
                 reserve.cache_tracks,
-                pad_sectors
+                reserve.map_slots,
+                reserve.map_sectors
             )));
         };
         home.homes = last.first_home + last.homes;
         home.bands = last.first_band + home.band.quotient(last.homes + reserve.band_tracks - 1);
         if home.homes > u64::from(u32::MAX - 1) {
-            return Err(Error::Impossible("more than 2^32 tracks: take a smaller drive".into()));
+            return Err(Error::Impossible(format!("{layer}: more than 2^32 tracks: take a smaller drive")));
         }
         let raw = last.raw_lba + last.homes * last.sectors.value();
         home.slips = home.slipped();

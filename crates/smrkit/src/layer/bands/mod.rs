@@ -7,9 +7,11 @@ mod clean;
 mod episode;
 mod home;
 mod pads;
+mod reserve;
 #[cfg(test)]
 mod tests;
 
 pub(super) use clean::{Cleaner, Done};
 pub(super) use episode::Episode;
-pub(super) use home::{Home, Reserve, Spot};
+pub(super) use home::{Home, Spot};
+pub(super) use reserve::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Reserve};

@@ -89,7 +89,7 @@ impl DriveManaged {
         Ok(true)
     }
 
-    /// Copies to the log what a write would destroy: part of serving the host, as a guard copy of `vguard` is.
+    /// Copies to the log what a write would destroy. Nothing is cleaned by it: the cause is the host, as with guard copies.
     fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
         for (lba, n) in write.endangered(disk) {
             if self.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {

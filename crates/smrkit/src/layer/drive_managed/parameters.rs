@@ -9,7 +9,7 @@ use super::{Counts, DriveManaged, MAP_ENTRY_SECTORS};
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::extent_map::ExtentMap;
-use crate::layer::bands::{Cleaner, Episode, Home, Reserve};
+use crate::layer::bands::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Cleaner, Episode, Home, Reserve};
 use crate::layer::{Kind, LayerSpec, Parameter, Parameters};
 use crate::medium::interference::Form;
 use crate::units::SECTOR_BYTES;
@@ -19,18 +19,8 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec {
     summary: "A shipped disk: all writes go to a log in a persistent cache; its oldest bands are cleaned when maps fill.",
     paper: "Shafaei & Desnoyers 2017 (Vguard), the baseline of section 3",
     parameters: &[
-        Parameter {
-            key: "band_tracks",
-            kind: Kind::Count(1, 1 << 20),
-            default: "20",
-            summary: "Tracks of a band, its guard not counted.",
-        },
-        Parameter {
-            key: "cache_tracks",
-            kind: Kind::CountOr("auto", 4, 1 << 24),
-            default: "auto",
-            summary: "Tracks of the persistent cache; auto is the paper's share of the disk, 13,791 of 3,911,040.",
-        },
+        BAND_TRACKS,
+        CACHE_TRACKS,
         Parameter {
             key: "alpha",
             kind: Kind::CountOr("auto", 1, 1 << 24),
@@ -43,12 +33,7 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec {
             default: "auto",
             summary: "Log entries beyond which bands are cleaned; auto is as many as alpha.",
         },
-        Parameter {
-            key: "buffer_bytes",
-            kind: Kind::Bytes(512, 1 << 40),
-            default: "15M",
-            summary: "Memory for cleaning: the length of its stages.",
-        },
+        BUFFER_BYTES,
         Parameter {
             key: "partial",
             kind: Kind::Switch,
@@ -90,29 +75,19 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec {
     build: |drive, parameters| Ok(Box::new(DriveManaged::new(drive, parameters)?)),
 };
 
-/// The paper's cache and the tracks of the drive `st5000as0011`: what `auto` scales.
-const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
-/// The least cache that `auto` gives (assumption).
-const CACHE_TRACKS_MIN: u64 = 24;
-
 impl DriveManaged {
     fn new(drive: &Drive, parameters: &Parameters) -> Result<DriveManaged, Error> {
-        let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
-        let cache_tracks = parameters.count("cache_tracks").unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN));
+        let reserve = Reserve::new(drive, parameters);
+        let cache_tracks = reserve.cache_tracks;
         let alpha = parameters.count("alpha").unwrap_or(cache_tracks * 5 / 3 + 1);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
         let costs = Costs::new(drive);
         // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
         let log_sectors = cache_tracks.saturating_mul(drive.geometry.longest_track());
-        let copied_max = map_entries_max + 3 * costs.map_every_writes + log_sectors / MAP_ENTRY_SECTORS;
-        let reserve = Reserve {
-            cache_tracks,
-            band_tracks: parameters.int("band_tracks"),
-            buffer_bytes: parameters.int("buffer_bytes"),
-            map_slots: 2,
-            map_sectors: copy_sectors(copied_max),
-        };
-        let home = Home::new("drive-managed", drive, &reserve)?;
+        let added = costs.map_every_writes.saturating_mul(3).saturating_add(log_sectors / MAP_ENTRY_SECTORS);
+        // No log holds more extents than sectors.
+        let copied_max = map_entries_max.saturating_add(added).min(log_sectors);
+        let home = Home::new("drive-managed", drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
         let (start, end) = home.cache();
         let guard = drive.interference.guard(&drive.geometry);
         let log = Log::new(&drive.geometry, guard, start, end);

@@ -13,7 +13,7 @@ mod writing;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::bands::{Cleaner, Episode, Home, Reserve, Spot};
+use super::bands::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Cleaner, Episode, Home, Reserve, Spot};
 use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Need, Parameter, Parameters, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -30,18 +30,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
     summary: "Writes in place once the track that they would damage is copied to a persistent cache.",
     paper: "Shafaei & Desnoyers 2017",
     parameters: &[
-        Parameter {
-            key: "band_tracks",
-            kind: Kind::Count(1, 1 << 20),
-            default: "20",
-            summary: "Tracks of a band, its guard not counted.",
-        },
-        Parameter {
-            key: "cache_tracks",
-            kind: Kind::CountOr("auto", 4, 1 << 30),
-            default: "auto",
-            summary: "Tracks of the persistent cache; auto is the paper's share of the disk, 13,791 of 3,911,040.",
-        },
+        BAND_TRACKS,
+        CACHE_TRACKS,
         Parameter {
             key: "alpha",
             kind: Kind::CountOr("auto", 1, 1 << 30),
@@ -54,12 +44,7 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
             default: "auto",
             summary: "Cleaning is due when the log is longer, in copied tracks, invalid ones included; auto is 2/3 of cache_tracks.",
         },
-        Parameter {
-            key: "buffer_bytes",
-            kind: Kind::Bytes(512, 1 << 40),
-            default: "15M",
-            summary: "Memory for cleaning: the length of its stages.",
-        },
+        BUFFER_BYTES,
         Parameter {
             key: "partial",
             kind: Kind::Switch,
@@ -84,14 +69,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
     build: |drive, parameters| Ok(Box::new(Vguard::new(drive, parameters)?)),
 };
 
-/// The paper's cache and the tracks of the drive `st5000as0011`: what `auto` scales.
-const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
-/// The least cache that `auto` gives (assumption).
-const CACHE_TRACKS_MIN: u64 = 24;
 /// One in so many cache tracks is kept free by cleaning (assumption).
 const KEPT_FREE_SHARE: u64 = 64;
-/// Slots for copies of the map, used in turn.
-const MAP_SLOTS: u64 = 2;
 
 struct Settings {
     alpha: u64,
@@ -150,22 +129,14 @@ struct Counts {
 impl Vguard {
     fn new(drive: &Drive, parameters: &Parameters) -> Result<Vguard, Error> {
         let g = &drive.geometry;
-        let scaled = u128::from(g.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
-        let auto = (scaled as u64).max(CACHE_TRACKS_MIN);
-        let cache_tracks = parameters.count("cache_tracks").unwrap_or(auto);
+        let reserve = Reserve::new(drive, parameters);
+        let cache_tracks = reserve.cache_tracks;
         let alpha = parameters.count("alpha").unwrap_or(cache_tracks * 2 / 3);
         let beta = parameters.count("beta").unwrap_or(cache_tracks * 2 / 3);
         // Cleaning is paced, so that a little more than alpha is cached at times.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
         let format = Format::new(cache_tracks, entries_max, g, drive.interference.upstream());
-        let reserve = Reserve {
-            cache_tracks,
-            band_tracks: parameters.int("band_tracks"),
-            buffer_bytes: parameters.int("buffer_bytes"),
-            map_slots: MAP_SLOTS,
-            map_sectors: format.sectors(),
-        };
-        let home = Home::new("vguard", drive, &reserve)?;
+        let home = Home::new("vguard", drive, &Reserve { map_sectors: format.sectors(), ..reserve })?;
         let longest = home.lengths()[0];
         let least = |log: &Log| log.skip_max() + home.reach().max(1) * log.slots_max() + home.reach();
         let log = Log::new(g, &home, cache_tracks, format.sectors(), longest).filter(|log| least(log) <= cache_tracks);
