@@ -1,7 +1,7 @@
 //! Requests per CPU-second of whole runs, on one core, without data: `cargo bench -p smrkit --bench replay -- CASE …`.
 //!
 //! Each layer is a case by its name, on a drive so large that few layers clean; NAME-small is the smallest drive that holds
-//! the trace, written in order before. `--list` prints the layers; a case is printed as `case requests cpu_seconds map_mb memory_mb`, or as
+//! the trace, written in order before, and a tenth of the requests. `--list` prints the layers; a case is printed as `case requests cpu_seconds map_mb memory_mb`, or as
 //! `skipped: reason`; `scripts/bench` reads both. `--export FOLDER` writes the CloudPhysics requests as others read them: oracleGeneral, CSV, zstd CSV.
 
 mod common;
@@ -23,6 +23,8 @@ use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
 
 const REQUESTS: usize = 10_000_000;
+/// On a small drive, where a request may cost a thousand times as much.
+const REQUESTS_SMALL: usize = 1_000_000;
 const DRIVE: &str = "st5000as0011";
 
 /// What of a layer is measured beside its two cases on the trace: name, layer, requests.
@@ -84,11 +86,14 @@ fn main() {
                 }
                 let Some(trace) = &trace else { return };
                 let depth = if queue == Queue::Sptf { 32 } else { 1 };
-                let (drive, prefill) = match size {
-                    Size::Own => (own_drive(), Prefill::None),
-                    Size::Smallest => (smallest_drive(layer, trace), Prefill::Sequential),
-                };
-                run(&case, layer, &drive, Settings { queue, depth, prefill, ..Settings::default() }, trace.clone());
+                let settings = Settings { queue, depth, ..Settings::default() };
+                match size {
+                    Size::Own => run(&case, layer, &own_drive(), settings, trace.clone()),
+                    Size::Smallest => {
+                        let settings = Settings { prefill: Prefill::Sequential, ..settings };
+                        run(&case, layer, &smallest_drive(layer, trace), settings, trace[..REQUESTS_SMALL].into());
+                    }
+                }
             }
             Requests::Workload(text) => {
                 run(&case, layer, &own_drive(), Settings::default(), generated(layer, text));
