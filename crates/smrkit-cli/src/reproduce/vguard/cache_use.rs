@@ -6,10 +6,11 @@ use smrkit::stats::outcome::Outcome;
 use super::super::lab::Plan;
 use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
+use super::bars::{self, Bar};
 use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
 use super::{LAYERS, beside, counter};
-use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use crate::report::figure::Figure;
 use crate::report::format::count;
 
 /// The most that a run took.
@@ -86,38 +87,20 @@ fn rows(taken: &Use) -> Vec<Row> {
 }
 
 fn figure(uses: &[Use]) -> Figure {
-    let panel = |title: String, share: &dyn Fn(&Use) -> f64, tracks: &dyn Fn(&Use) -> u64, most: (f64, &str)| {
-        let mut rows: Vec<String> = uses.iter().map(|taken| taken.name.clone()).collect();
-        let mut totals: Vec<String> =
-            uses.iter().map(|taken| format!("{:.2} %, {} tracks", share(taken), count(tracks(taken)))).collect();
-        let mut ours: Vec<f64> = uses.iter().map(share).collect();
-        rows.push("the paper's highest".into());
-        totals.push(most.1.into());
-        ours.push(0.0);
-        let paper = uses.iter().map(|_| 0.0).chain([most.0]).collect();
-        Panel {
-            title: Some(title),
-            x: Axis::linear("Share (%)"),
-            y: Axis::default(),
-            guides: Vec::new(),
-            body: Body::Bars {
-                rows,
-                totals,
-                parts: vec![
-                    Part { name: "ours".into(), colour: Colour::nth(0), values: ours },
-                    Part { name: "paper, MSR traces".into(), colour: Colour::GREY, values: paper },
-                ],
-            },
-        }
+    let panel = |title: &str, share: &dyn Fn(&Use) -> f64, tracks: &dyn Fn(&Use) -> u64, most: (f64, &str)| {
+        let bar = |taken: &Use| Bar {
+            name: taken.name.clone(),
+            value: share(taken),
+            total: format!("{:.2} %, {} tracks", share(taken), count(tracks(taken))),
+        };
+        let paper = Bar { name: "the paper's highest".into(), value: most.0, total: most.1.into() };
+        let ours = uses.iter().map(bar).collect();
+        bars::panel(Some(title.into()), "Share (%)", ["ours", "paper, MSR traces"], ours, paper)
     };
+    let active = (ACTIVE_PERCENT, "under 13 %");
     let panels = vec![
-        panel(
-            "Most tracks of the cache in use".into(),
-            &Use::active_percent,
-            &|taken| taken.active,
-            (ACTIVE_PERCENT, "under 13 %"),
-        ),
-        panel("Longest log, against β".into(), &Use::log_percent, &|taken| taken.log, (LOG_PERCENT, "under 38 %")),
+        panel("Most tracks of the cache in use", &Use::active_percent, &|taken| taken.active, active),
+        panel("Longest log, against β", &Use::log_percent, &|taken| taken.log, (LOG_PERCENT, "under 38 %")),
     ];
     Figure {
         name: "vguard-figure-3".into(),

@@ -6,10 +6,11 @@ use smrkit::units::SECTOR_BYTES;
 
 use super::super::row::{Row, Value};
 use super::super::{Item, Shown};
+use super::bars::{self, Bar};
 use super::paper::{TABLE3, VGUARD_THRESHOLD};
 use super::traces::{AtHand, Kind};
 use super::{beside, missing};
-use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use crate::report::figure::Figure;
 use crate::report::format::count;
 
 pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
@@ -76,29 +77,15 @@ fn row((name, tracks, kind): &(String, u64, Kind)) -> Row {
     }
 }
 
-fn figure(bars: &[(String, u64, Kind)]) -> Figure {
-    let limit = VGUARD_THRESHOLD as f64;
-    let mut rows: Vec<String> = bars.iter().map(|(name, ..)| name.clone()).collect();
-    let mut totals: Vec<String> = bars.iter().map(|(_, tracks, _)| count(*tracks)).collect();
-    let mut ours: Vec<f64> = bars.iter().map(|(_, tracks, _)| *tracks as f64).collect();
-    rows.push("cleaning begins".into());
-    totals.push(count(VGUARD_THRESHOLD));
-    ours.push(0.0);
-    let threshold = bars.iter().map(|_| 0.0).chain([limit]).collect();
-    let panel = Panel {
-        title: None,
-        x: Axis::linear("Distinct tracks written (1 MiB each)"),
-        y: Axis::default(),
-        guides: Vec::new(),
-        body: Body::Bars {
-            rows,
-            totals,
-            parts: vec![
-                Part { name: "ours, traces at hand".into(), colour: Colour::nth(0), values: ours },
-                Part { name: "paper: the threshold".into(), colour: Colour::GREY, values: threshold },
-            ],
-        },
-    };
+fn figure(found: &[(String, u64, Kind)]) -> Figure {
+    let bar = |name: &str, tracks: u64| Bar { name: name.into(), value: tracks as f64, total: count(tracks) };
+    let panel = bars::panel(
+        None,
+        "Distinct tracks written (1 MiB each)",
+        ["ours, traces at hand", "paper: the threshold"],
+        found.iter().map(|(name, tracks, _)| bar(name, *tracks)).collect(),
+        bar("cleaning begins", VGUARD_THRESHOLD),
+    );
     Figure {
         name: "vguard-figure-5".into(),
         title: "Figure 5: tracks that traces write".into(),
