@@ -245,6 +245,11 @@ impl Layer for Log {
         Ok(())
     }
 
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        self.counts.requests += 1;
+        disk.flush()
+    }
+
     /// Cleaning ahead of need only finds more live data to move, so that nothing is done in idle time but what is due.
     #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {

@@ -27,6 +27,16 @@ fn segment_of(log: &Log, lba: u64) -> usize {
 }
 
 #[test]
+fn every_request_counts_until_the_first_cleaning() {
+    let (mut log, mut disk) = log(&[]);
+    write(&mut log, &mut disk, 0, 8, 1);
+    log.read(&mut disk, Lba(0), 8, &mut Buf::Stamps(vec![0; 8])).unwrap();
+    log.discard(&mut disk, Lba(0), 8).unwrap();
+    log.flush(&mut disk).unwrap();
+    assert_eq!(log.counts.requests, 4);
+}
+
+#[test]
 fn sources_share_a_segment_only_where_they_are_not_separated() {
     for (separate, shared) in [("none", true), ("source", false)] {
         let (mut log, mut disk) = log(&[("separate", separate)]);
