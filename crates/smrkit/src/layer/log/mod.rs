@@ -150,9 +150,14 @@ impl Log {
         let spare = parameters.percent("spare_percent") / 100.0;
         let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare)) as u64;
         if host_sectors == 0 {
+            let guards = drive.geometry.sectors() - log;
+            let (why, other) = match guards > log {
+                true => (format!(" beside guards of {guards}"), "raise"),
+                false => (String::new(), "lower"),
+            };
             return Err(Error::Impossible(format!(
-                "the drive holds {usable} segments of up to {longest} sectors, too few for {streams} open ones, three \
-                 to clean with and data: lower log.segment_tracks or log.spare_percent, or take a larger drive"
+                "the drive holds {usable} segments of {log} sectors in all{why}, too few for {streams} open ones, three \
+                 to clean with and data: {other} log.segment_tracks, lower log.spare_percent, or take a larger drive"
             )));
         }
         let capacity = Capacity {
