@@ -150,9 +150,14 @@ impl Log {
         let spare = parameters.percent("spare_percent") / 100.0;
         let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare)) as u64;
         if host_sectors == 0 {
+            let guards = drive.geometry.sectors() - log;
+            let (why, other) = match guards > log {
+                true => (format!(" beside guards of {guards}"), "raise"),
+                false => (String::new(), "lower"),
+            };
             return Err(Error::Impossible(format!(
-                "the drive holds {usable} segments of up to {longest} sectors, too few for {streams} open ones, three \
-                 to clean with and data: lower log.segment_tracks or log.spare_percent, or take a larger drive"
+                "the drive holds {usable} segments of {log} sectors in all{why}, too few for {streams} open ones, three \
+                 to clean with and data: {other} log.segment_tracks, lower log.spare_percent, or take a larger drive"
             )));
         }
         let capacity = Capacity {
@@ -243,6 +248,11 @@ impl Layer for Log {
         self.forget(lba, n);
         self.map.remove(lba, n);
         Ok(())
+    }
+
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        self.counts.requests += 1;
+        disk.flush()
     }
 
     /// Cleaning ahead of need only finds more live data to move, so that nothing is done in idle time but what is due.

@@ -8,13 +8,28 @@ use crate::medium::{Medium, Stamp, Stamps};
 
 /// A log of 200 segments of 40 sectors, and its disk.
 fn log(set: &[(&str, &str)]) -> (Log, Disk) {
+    let drive = drive(2);
+    (Log::new(&drive, &parameters(set)).unwrap(), Disk::new(&drive, Medium::Stamps(Stamps::new())))
+}
+
+fn drive(width: u64) -> Drive {
     let mut drive = Drive::load("tiny-constant").unwrap();
     drive.geometry = Geometry::uniform(600, 20).unwrap();
-    let drive = drive.with_interference(Interference::Tracks { width: 2, band: None }).unwrap();
+    drive.with_interference(Interference::Tracks { width, band: None }).unwrap()
+}
+
+fn parameters(set: &[(&str, &str)]) -> Parameters {
     let all = [&[("segment_tracks", "2")], set].concat();
     let all: Vec<(String, String)> = all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = Parameters::resolve("log", SPEC.parameters, &all).unwrap();
-    (Log::new(&drive, &parameters).unwrap(), Disk::new(&drive, Medium::Stamps(Stamps::new())))
+    Parameters::resolve("log", SPEC.parameters, &all).unwrap()
+}
+
+#[test]
+fn a_drive_too_small_says_whether_segments_are_too_long_or_their_guards() {
+    for (width, tracks, remedy) in [(2, "300", "lower log.segment_tracks"), (290, "2", "raise log.segment_tracks")] {
+        let error = Log::new(&drive(width), &parameters(&[("segment_tracks", tracks)])).err().unwrap().to_string();
+        assert!(error.contains(remedy), "{error}");
+    }
 }
 
 fn write(log: &mut Log, disk: &mut Disk, lba: u64, n: u64, version: u64) {
@@ -24,6 +39,16 @@ fn write(log: &mut Log, disk: &mut Disk, lba: u64, n: u64, version: u64) {
 
 fn segment_of(log: &Log, lba: u64) -> usize {
     log.layout.of(log.locate(Lba(lba)))
+}
+
+#[test]
+fn every_request_counts_until_the_first_cleaning() {
+    let (mut log, mut disk) = log(&[]);
+    write(&mut log, &mut disk, 0, 8, 1);
+    log.read(&mut disk, Lba(0), 8, &mut Buf::Stamps(vec![0; 8])).unwrap();
+    log.discard(&mut disk, Lba(0), 8).unwrap();
+    log.flush(&mut disk).unwrap();
+    assert_eq!(log.counts.requests, 4);
 }
 
 #[test]

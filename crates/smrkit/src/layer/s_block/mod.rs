@@ -226,11 +226,12 @@ impl Layer for SBlock {
         let sum = |of: fn(&CacheBuffer) -> u64| self.caches.iter().map(of).sum::<u64>() as f64;
         let room = (self.layout.limit * self.caches.len() as u64) as f64;
         let spare: u64 = self.slots.iter().map(SlotBuffer::spare).sum();
+        // Long entries have fewer headers than the room that is kept for them.
         let invalid = sum(CacheBuffer::invalid) / self.layout.capacity.cache_sectors as f64;
         Gauges {
             cache_fill: Some((sum(|cache| cache.held) / room).min(1.0)),
             others: vec![
-                ("invalid_share", invalid),
+                ("invalid_share", invalid.min(1.0)),
                 ("spare_sblocks", spare as f64),
                 ("map_bytes", self.map_bytes() as f64),
             ],

@@ -72,13 +72,15 @@ impl Walk {
     }
 }
 
-/// The positions that a header says are void.
+/// The positions that a header says are void, if there are any.
 fn voided(header: &Header) -> Option<(u64, u64)> {
-    match header.kind {
-        Kind::Void => Some((header.what, header.position)),
-        Kind::Slot => Some((header.extent, header.position)),
-        Kind::Page | Kind::Entry => None,
-    }
+    let from = match header.kind {
+        Kind::Void => header.what,
+        Kind::Slot => header.extent,
+        Kind::Page | Kind::Entry => return None,
+    };
+    // Nearly all slots void nothing, and each range kept is held against every item.
+    (from < header.position).then_some((from, header.position))
 }
 
 fn header_in(disk: &Disk, buf: &Buf, at: u64) -> Option<Header> {

@@ -163,11 +163,11 @@ impl<'a> Parser<'a> {
     fn wrong<T>(&self, at: usize, message: impl AsRef<str>) -> Result<T, Error> {
         let before = self.text[..at].chars().count();
         Err(Error::Usage(format!(
-            "track-map.scheme: {} (column {}); examples: 1234, R(4123), 124R(3), 10-3-R(1-2-…)\n  {}\n  {:before$}^",
+            "track-map.scheme: {} (column {}); examples: 1234, R(4123), 124R(3), 10-3-R(1-2-…)\n  {}\n  {}^",
             message.as_ref(),
             before + 1,
             self.text,
-            ""
+            " ".repeat(before)
         )))
     }
 }
@@ -238,6 +238,12 @@ mod tests {
             let (found, said) = error(text);
             assert!(found == column && said.contains(message), "{text}: {said} at {found}");
         }
+    }
+
+    #[test]
+    fn a_place_far_to_the_right_is_shown_too() {
+        let text = "1-".repeat(40_000) + "x";
+        assert_eq!(error(&text).0, 80_000);
     }
 
     proptest! {
