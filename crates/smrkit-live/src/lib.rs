@@ -1,0 +1,1 @@
+//! What touches the operating system: disk images and block devices, metadata directories, FUSE.
