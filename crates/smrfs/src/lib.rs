@@ -13,3 +13,6 @@ pub mod map;
 pub mod meta;
 pub mod space;
 pub mod fs;
+pub mod workload;
+pub mod bench;
+pub mod age;

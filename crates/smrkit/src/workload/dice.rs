@@ -7,7 +7,7 @@ use rand_pcg::rand_core::Rng;
 
 /// A seeded stream of random numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(Pcg64Mcg);
+pub struct Dice(Pcg64Mcg);
 
 impl Dice {
     /// The stream numbered `stream` of `seed`; streams don't overlap in practice, even of neighbouring seeds.
