@@ -19,6 +19,7 @@ impl Dice {
 
     /// Any 64 bits.
     #[inline]
+    #[allow(clippy::should_implement_trait, reason = "a stream without an end")]
     pub fn next(&mut self) -> u64 {
         self.0.next_u64()
     }
