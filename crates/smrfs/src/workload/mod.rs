@@ -3,13 +3,15 @@
 //! A generator yields [`Event`]s (create, append, read whole, delete, stat); a [`Script`] cuts them into acts of a bounded
 //! size, so that two of them can take turns; a [`Target`] carries the acts out.
 
+#[cfg(test)]
+pub(crate) mod books;
 pub mod driver;
 pub mod latency;
 pub mod target;
 
 use serde::Serialize;
 
-pub use target::{Act, Room, Target};
+pub use target::{Act, Cleaned, Room, Target};
 
 /// A file of a workload: its place in a numbered folder of the workload's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

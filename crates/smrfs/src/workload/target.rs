@@ -1,5 +1,6 @@
 //! Where a workload runs: a file system on the model's clock, or a directory of a mounted one.
 
+use serde::Serialize;
 use smrkit::units::Nanos;
 
 use super::FileKey;
@@ -59,7 +60,7 @@ impl Act {
     }
 }
 
-/// Room on a target, and what its cleaner has done.
+/// Room on a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that files can fill in all.
@@ -70,10 +71,17 @@ pub struct Room {
     pub free_bytes: u64,
     /// The disk by what may be done with it, where the target knows: counts in granules, and bytes of a granule.
     pub counts: Option<(Counts, u64)>,
-    /// Bytes that the cleaner has moved, where the target knows.
+}
+
+/// What a target's cleaner has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cleaned {
+    /// Bytes that it has moved.
     pub moved_bytes: u64,
-    /// Bands that were reset, where the target knows.
+    /// Bands that it has reset.
     pub resets: u64,
+    /// Writes that had to wait for it.
+    pub stalls: u64,
 }
 
 /// A place where files are made, written, read and removed.
@@ -91,4 +99,9 @@ pub trait Target {
 
     /// How much room there is.
     fn room(&self) -> FsResult<Room>;
+
+    /// What its cleaner has done, where the target knows.
+    fn cleaned(&self) -> Cleaned {
+        Cleaned::default()
+    }
 }
