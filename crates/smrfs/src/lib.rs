@@ -14,3 +14,6 @@ pub mod meta;
 pub mod map;
 pub mod space;
 pub mod fs;
+pub mod workload;
+pub mod bench;
+pub mod age;
