@@ -53,8 +53,8 @@ impl Rig {
         let (power, shape) = (Arc::new(Power::new()), shape(model));
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
-        // Short records: maps of some ten extents spill.
-        let limits = Limits { map_bytes: 140, ..Limits::EXT4 };
+        // Short records: maps of some five extents spill.
+        let limits = Limits { map_bytes: 40, ..Limits::EXT4 };
         let store = Arc::new(MemoryStore::on_power(limits, clock, power.clone()));
         Rig { memory: Arc::new(Memory::recording(&shape, power.clone())), store, power, shape }
     }

@@ -8,6 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
 use smrfs::device::Model;
 use smrfs::error::{FsError, FsResult};
+use smrfs::fs::statistics::Statistics;
 use smrfs::fs::{Allocate, FileSystem};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
 use smrfs::units::NodeId;
@@ -77,6 +78,11 @@ impl Run {
         }
         run.mounted.check();
         run
+    }
+
+    /// What the file system did.
+    pub fn statistics(&self) -> Statistics {
+        self.fs().statistics()
     }
 
     fn fs(&self) -> &FileSystem {
@@ -171,7 +177,7 @@ impl Run {
     fn range(&mut self) -> (u64, u64) {
         let aligned = self.random.random_bool(0.5);
         let unit = if aligned { GRANULE } else { 1 };
-        let offset = self.random.random_range(0..14 * GRANULE) / unit * unit;
+        let offset = self.random.random_range(0..20 * GRANULE) / unit * unit;
         (offset, (self.random.random_range(1..9 * GRANULE) / unit * unit).max(unit))
     }
 
