@@ -118,26 +118,3 @@ impl LiveError {
         LiveError::image(path, error.to_string())
     }
 }
-
-/// As the command tells it: the variant decides the exit code.
-impl From<LiveError> for smrkit::error::Error {
-    fn from(error: LiveError) -> smrkit::error::Error {
-        use smrkit::error::Error;
-        match error {
-            LiveError::Io { path, error } => Error::reading(path, error),
-            LiveError::BadImage { path, what } => Error::input(path, what),
-            LiveError::NoAttributes(_) | LiveError::ShortAttributes { .. } | LiveError::Impossible(_) => {
-                Error::Impossible(error.to_string())
-            }
-            LiveError::Exists(_) | LiveError::NotEmpty(_) => Error::Usage(error.to_string()),
-            LiveError::InUse(ref path)
-            | LiveError::NoMetadata(ref path)
-            | LiveError::NotADirectory(ref path)
-            | LiveError::NotMetadata(ref path)
-            | LiveError::OtherImage { ref path, .. }
-            | LiveError::NotEmpty(ref path)
-            | LiveError::Full(ref path) => Error::input(path.clone(), error.to_string()),
-            LiveError::Corrupt(what) => Error::Fault(Box::new(smrkit::error::Fault::Inconsistent(what))),
-        }
-    }
-}
