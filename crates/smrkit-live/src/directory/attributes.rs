@@ -11,8 +11,8 @@ use super::{DirectoryStore, failed, stat};
 
 /// What our own attributes begin with; users neither see nor set them.
 pub const OWN: &[u8] = b"user.smrfs.";
-/// Access control lists would need to be obeyed, not just kept.
-const LISTS: &[u8] = b"system.posix_acl_";
+/// Whose attributes are kept for users. Not `system.`: access control lists would need to be obeyed, not just kept.
+const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 /// The longest value, and the longest list of names, that Linux passes on (XATTR_SIZE_MAX, XATTR_LIST_MAX).
 const MOST_BYTES: usize = 65536;
 /// What an attribute takes besides its name and its value: the head of an entry and padding on ext4, which is the tightest.
@@ -54,14 +54,21 @@ fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
 }
 
 fn is_hidden(name: &[u8]) -> bool {
-    name.starts_with(OWN) || name.starts_with(LISTS)
+    name.starts_with(OWN) || !SPACES.iter().any(|space| name.starts_with(space))
+}
+
+/// Refuses names that users have no attributes under; `of_ours` is the answer for our own.
+fn checked(name: &[u8], of_ours: Errno) -> FsResult {
+    match name {
+        _ if name.starts_with(OWN) => Err(of_ours.into()),
+        _ if is_hidden(name) => Err(Errno::EOPNOTSUPP.into()),
+        _ => Ok(()),
+    }
 }
 
 impl DirectoryStore {
     pub(super) fn user_attribute(&self, id: u64, name: &[u8]) -> FsResult<Vec<u8>> {
-        if is_hidden(name) {
-            return Err(Errno::ENODATA.into());
-        }
+        checked(name, Errno::ENODATA)?;
         let _names = self.names_stay();
         get(&*self.fd(id)?, name).map_err(failed)
     }
@@ -80,9 +87,7 @@ impl DirectoryStore {
         value: &[u8],
         (create, replace): (bool, bool),
     ) -> FsResult {
-        if is_hidden(name) {
-            return Err(Errno::EOPNOTSUPP.into());
-        }
+        checked(name, Errno::EPERM)?;
         let _names = self.names_stay();
         let fd = self.fd(id)?;
         self.leave_room(&fd, name, value)?;
@@ -105,9 +110,7 @@ impl DirectoryStore {
     }
 
     pub(super) fn remove_user_attribute(&self, id: u64, name: &[u8]) -> FsResult {
-        if is_hidden(name) {
-            return Err(Errno::ENODATA.into());
-        }
+        checked(name, Errno::ENODATA)?;
         let _names = self.names_stay();
         let fd = self.fd(id)?;
         let removed = match rustix::fs::fremovexattr(&fd, name) {

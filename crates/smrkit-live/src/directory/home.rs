@@ -19,6 +19,8 @@ use crate::error::LiveError;
 
 /// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether they share.
 const VOLUME: &[u8] = b"user.smrfs.volume";
+/// The attribute of the directory that counts the mounts it has seen.
+const MOUNTS: &[u8] = b"user.smrfs.mounts";
 /// The version of the directory's layout.
 const VERSION: u32 = 1;
 const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
@@ -100,43 +102,79 @@ fn lock(path: &Path, fd: &OwnedFd) -> Result<(), LiveError> {
     }
 }
 
-impl Home {
-    /// Makes a directory the metadata directory of `image`: what an older one held is erased. Tells what the file system
-    /// offers. A directory that can't be one is left as it was.
-    pub fn make(path: &Path, own: Uuid, image: Uuid) -> Result<(Home, Probe), LiveError> {
+/// A directory that can become a metadata directory, locked; nothing in it has been changed yet.
+#[derive(Debug)]
+pub struct Site {
+    path: PathBuf,
+    fd: OwnedFd,
+    /// What the file system offers.
+    pub probe: Probe,
+    /// Whether it was made for this, and is to go if nothing comes of it.
+    is_new: bool,
+}
+
+impl Site {
+    /// Tries whether a directory can become a metadata directory. One that is ours already is taken only with `force`; one
+    /// that does not exist is made.
+    pub fn choose(path: &Path, force: bool) -> Result<Site, LiveError> {
         let before = inspect(path)?;
-        if before == Before::Missing {
+        if matches!(before, Before::Ours(_)) && !force {
+            return Err(LiveError::Exists(path.into()));
+        }
+        let is_new = before == Before::Missing;
+        if is_new {
             std::fs::create_dir(path).map_err(|error| LiveError::io(path, error))?;
         }
-        let made = Home::make_in(path, own, image);
-        if made.is_err() && before == Before::Missing {
-            let _ = std::fs::remove_dir(path);
-        }
-        made
+        Site::open(path, is_new).inspect_err(|_| {
+            if is_new {
+                let _ = std::fs::remove_dir(path);
+            }
+        })
     }
 
-    fn make_in(path: &Path, own: Uuid, image: Uuid) -> Result<(Home, Probe), LiveError> {
+    fn open(path: &Path, is_new: bool) -> Result<Site, LiveError> {
         let fd = open_directory(path).map_err(|error| LiveError::os(path, error))?;
         lock(path, &fd)?;
-        let found = probe(path, &fd)?;
+        let probe = probe(path, &fd)?;
+        Ok(Site { path: absolute(path)?, fd, probe, is_new })
+    }
+
+    /// The directory, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it the metadata directory of `image`, with the UUID `own`. What an older one held is erased.
+    pub fn furnish(self, own: Uuid, image: Uuid) -> Result<Home, LiveError> {
+        let Site { path, fd, probe, .. } = self;
         for folder in FOLDERS {
             match std::fs::remove_dir_all(path.join(folder)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(LiveError::io(path, error)),
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(LiveError::io(&path, error)),
                 _ => {}
             }
         }
-        let volume = Volume { own, image, attribute_bytes: found.attribute_bytes, is_shared: found.is_shared };
-        let home = Home { path: absolute(path)?, fd, volume };
-        home.furnish().map_err(|error| LiveError::file_system(path, error))?;
-        Ok((home, found))
+        let volume = Volume { own, image, attribute_bytes: probe.attribute_bytes, is_shared: probe.is_shared };
+        let home = Home { path, fd, volume };
+        home.furnish().map_err(|error| LiveError::file_system(&home.path, error))?;
+        Ok(home)
     }
 
+    /// Nothing comes of it: a directory that was made for it goes.
+    pub fn leave(self) {
+        if self.is_new {
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
+}
+
+impl Home {
     fn furnish(&self) -> FsResult {
         for folder in FOLDERS {
             rustix::fs::mkdirat(&self.fd, folder, Mode::from_raw_mode(0o700)).map_err(failed)?;
         }
         // The root that users see is like that of a new file system.
         rustix::fs::fchmod(self.folder("tree")?, Mode::from_raw_mode(0o755)).map_err(failed)?;
+        self.set_mounts(0)?;
         set(&self.fd, VOLUME, self.volume.text().as_bytes(), XattrFlags::empty()).map_err(failed)?;
         self.sync_all()
     }
@@ -163,6 +201,27 @@ impl Home {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How many mounts it has seen.
+    pub fn mounts(&self) -> u64 {
+        let text = get(&self.fd, MOUNTS).unwrap_or_default();
+        std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// Notes how many mounts it has seen, durably.
+    pub fn set_mounts(&self, mounts: u64) -> FsResult {
+        set(&self.fd, MOUNTS, mounts.to_string().as_bytes(), XattrFlags::empty()).map_err(failed)?;
+        rustix::fs::fsync(&self.fd).map_err(failed)
+    }
+
+    /// Removes all saved states: they are not to be trusted after a crash.
+    pub fn forget_states(&self) -> FsResult {
+        let folder = self.folder("state")?;
+        let mut names = Vec::new();
+        walk::each_entry(&folder, |entry| names.push(entry.file_name().to_owned()))?;
+        names.iter().try_for_each(|name| rustix::fs::unlinkat(&folder, name, AtFlags::empty())).map_err(failed)?;
+        rustix::fs::fsync(folder).map_err(failed)
     }
 
     /// Bytes that users' attributes of one file may take all in all, if they share the room with the map.

@@ -26,7 +26,7 @@ use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, Room, SetAttr, Time};
 use smrfs::units::NodeId;
 
-pub use home::Home;
+pub use home::{Home, Site};
 use nodes::Nodes;
 
 /// The metadata store in a directory.
@@ -81,9 +81,11 @@ fn open_at(parent: &OwnedFd, name: &[u8], kind: Kind) -> FsResult<OwnedFd> {
 }
 
 impl DirectoryStore {
-    /// Opens the store in `home`, and removes what a crash left among the orphans.
-    pub fn open(home: Home) -> FsResult<DirectoryStore> {
-        home.empty_orphans()?;
+    /// Opens the store in `home`. If it may be changed, what a crash left among the orphans goes.
+    pub fn open(home: Home, writable: bool) -> FsResult<DirectoryStore> {
+        if writable {
+            home.empty_orphans()?;
+        }
         let (tree, orphans) = (home.folder("tree")?, home.folder("orphans")?);
         let (root_stat, orphans_stat) =
             (rustix::fs::fstat(&tree).map_err(failed)?, rustix::fs::fstat(&orphans).map_err(failed)?);

@@ -5,8 +5,8 @@
 
 mod drive;
 mod head;
-#[cfg(test)]
-mod tests;
+
+
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
