@@ -47,6 +47,17 @@ pub enum LiveError {
         /// Whose it should be.
         image: Uuid,
     },
+    /// An image and a directory of different times.
+    #[error(
+        "{} and {} were not last used together: one of them is an older copy; restore the other to the same time, or let \
+         smrkit fsck see what fits", .image.display(), .meta.display()
+    )]
+    OutOfStep {
+        /// The image.
+        image: PathBuf,
+        /// The directory.
+        meta: PathBuf,
+    },
     /// A directory with something in it that is not ours.
     #[error("{} is not empty: name a new or an empty directory with --meta DIR", .0.display())]
     NotEmpty(PathBuf),

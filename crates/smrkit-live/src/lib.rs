@@ -3,3 +3,4 @@
 pub mod directory;
 pub mod error;
 pub mod image;
+pub mod volume;

@@ -23,13 +23,19 @@ pub struct Part {
 impl Part {
     /// `whole` without its first `granules`, which hold its first `bands`. One band may be open in those at any time.
     pub fn new(whole: Arc<dyn HostManaged>, granules: u64, bands: u64) -> Part {
-        let mut shape = whole.shape().clone();
+        let shape = Part::shape_of(whole.shape(), granules, bands);
+        Part { whole, shape, first: granules, first_band: bands }
+    }
+
+    /// The shape of such a part.
+    pub fn shape_of(whole: &Shape, granules: u64, bands: u64) -> Shape {
+        let mut shape = whole.clone();
         shape.granules = shape.granules.saturating_sub(granules);
         shape.bands.count = shape.bands.count.saturating_sub(bands);
         if bands > 0 {
             shape.bands.max_open = shape.bands.max_open.saturating_sub(1).max(1);
         }
-        Part { whole, shape, first: granules, first_band: bands }
+        shape
     }
 
     fn checked(&self, at: Granule, bytes: u64) -> DeviceResult<Granule> {

@@ -47,8 +47,16 @@ pub fn granules_min(shape: &Shape) -> u64 {
 /// The rest of the disk, for data.
 pub fn data_part(device: &Arc<dyn HostManaged>) -> Part {
     let shape = device.shape();
-    let bands = if shape.model == Model::StrictAppend { BANDS } else { 0 };
-    Part::new(Arc::clone(device), granules(shape), bands)
+    Part::new(Arc::clone(device), granules(shape), bands(shape))
+}
+
+/// The shape of the rest of the disk.
+pub fn data_shape(shape: &Shape) -> Shape {
+    Part::shape_of(shape, granules(shape), bands(shape))
+}
+
+fn bands(shape: &Shape) -> u64 {
+    if shape.model == Model::StrictAppend { BANDS } else { 0 }
 }
 
 /// The superblocks of a disk.

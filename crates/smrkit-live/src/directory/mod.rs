@@ -83,13 +83,18 @@ fn open_at(parent: &OwnedFd, name: &[u8], kind: Kind) -> FsResult<OwnedFd> {
 impl DirectoryStore {
     /// Opens the store in `home`. If it may be changed, what a crash left among the orphans goes.
     pub fn open(home: Home, writable: bool) -> FsResult<DirectoryStore> {
+        DirectoryStore::open_with(home, writable, descriptors())
+    }
+
+    /// The same with at most so many descriptors in the cache.
+    fn open_with(home: Home, writable: bool, descriptors: usize) -> FsResult<DirectoryStore> {
         if writable {
             home.empty_orphans()?;
         }
         let (tree, orphans) = (home.folder("tree")?, home.folder("orphans")?);
         let (root_stat, orphans_stat) =
             (rustix::fs::fstat(&tree).map_err(failed)?, rustix::fs::fstat(&orphans).map_err(failed)?);
-        let mut nodes = Nodes::new(descriptors());
+        let mut nodes = Nodes::new(descriptors);
         nodes.anchor(root_stat.st_ino, Arc::new(tree));
         nodes.anchor(orphans_stat.st_ino, Arc::new(orphans));
         Ok(DirectoryStore {

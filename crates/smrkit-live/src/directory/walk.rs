@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, Mode, OFlags, RawDir, RawDirEntry, SeekFrom};
-use smrfs::error::FsResult;
+use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::meta::{Entry, Kind};
 use smrfs::units::NodeId;
 
@@ -61,7 +61,11 @@ impl DirectoryStore {
     pub(super) fn entries(&self, id: u64, from: u64) -> FsResult<Vec<Entry>> {
         let directory = {
             let _names = self.names_stay();
-            reopened(&*self.fd(id)?)?
+            match reopened(&*self.fd(id)?) {
+                // A directory that has been removed while it is in use.
+                Err(FsError::Errno(Errno::ENOENT)) => return Ok(Vec::new()),
+                directory => directory?,
+            }
         };
         if from > 0 {
             rustix::fs::seek(&directory, SeekFrom::Start(from)).map_err(failed)?;

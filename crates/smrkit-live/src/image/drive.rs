@@ -1,7 +1,9 @@
 //! Making and opening images as host-managed disks.
 
+use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrfs::device::caveat::{CaveatScriptor, Past};
@@ -12,62 +14,91 @@ use super::head::{self, Head, NoHead};
 use super::{Image, Target, bytes_for, head_bytes, open_alone};
 use crate::error::LiveError;
 
-/// Makes an image of a blank disk at `path`: a new file, or what is there is overwritten with `force`. What is refused is
-/// left as it was.
-pub fn create(path: &Path, shape: &Shape, force: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
-    let bytes = bytes_for(shape).ok_or_else(|| LiveError::Impossible("a disk of over 8 EiB: give less".into()))?;
-    let head = Head { shape: shape.clone() };
-    match Target::of(path)? {
-        Target::Missing => {
-            let made = std::fs::File::create_new(path).map_err(|error| LiveError::io(path, error))?;
-            drop(made);
-            fill(path, &head, bytes).inspect_err(|_| drop(std::fs::remove_file(path)))
-        }
-        Target::File(0) => fill(path, &head, bytes),
-        Target::File(_) | Target::Device(_) if !force && !is_blank(path)? => Err(LiveError::Exists(path.into())),
-        Target::File(_) => fill(path, &head, bytes),
-        Target::Device(size) if size < bytes => {
+/// An image about to be made: its file is locked, and nothing in it has been changed yet.
+pub struct Blank {
+    path: PathBuf,
+    file: File,
+    head: Head,
+    bytes: u64,
+    /// Whether the file was made for this, and is to go if nothing comes of it.
+    is_new: bool,
+}
+
+impl Blank {
+    /// Tries whether `path` can become the image of a blank disk: a new file, an empty one, a device that is blank, or
+    /// anything with `force`.
+    pub fn choose(path: &Path, shape: &Shape, force: bool) -> Result<Blank, LiveError> {
+        let bytes = bytes_for(shape).ok_or_else(|| LiveError::Impossible("a disk of over 8 EiB: give less".into()))?;
+        let target = Target::of(path)?;
+        if let Target::Device(size) = target
+            && size < bytes
+        {
             let what = format!("{} has {size} bytes, fewer than {bytes}: lower --size", path.display());
-            Err(LiveError::Impossible(what))
+            return Err(LiveError::Impossible(what));
         }
-        Target::Device(_) => fill(path, &head, bytes),
+        let is_new = target == Target::Missing;
+        if is_new {
+            File::create_new(path).map_err(|error| LiveError::io(path, error))?;
+        }
+        let file = open_alone(path, true).inspect_err(|_| {
+            if is_new {
+                let _ = std::fs::remove_file(path);
+            }
+        })?;
+        if !force && !is_blank(&file).map_err(|error| LiveError::io(path, error))? {
+            return Err(LiveError::Exists(path.into()));
+        }
+        Ok(Blank { path: path.into(), file, head: Head { shape: shape.clone() }, bytes, is_new })
+    }
+
+    /// Makes it the blank disk.
+    pub fn fill(self) -> Result<Arc<dyn HostManaged>, LiveError> {
+        let filled = self.write().map_err(|error| LiveError::io(&self.path, error));
+        if let Err(error) = filled {
+            self.leave();
+            return Err(error);
+        }
+        disk(Image::new(&self.path, self.file, &self.head), &[], Past::Untracked)
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let is_file = self.file.metadata()?.is_file();
+        if is_file {
+            // An old image's bytes go, and the new one's are made when they are written.
+            self.file.set_len(0)?;
+            self.file.set_len(self.bytes)?;
+        }
+        let mut first = self.head.encode();
+        first.resize(head_bytes(&self.head.shape) as usize, 0);
+        self.file.write_all_at(&first, 0)?;
+        self.file.sync_all()?;
+        if is_file { sync_parent(&self.path) } else { Ok(()) }
+    }
+
+    /// Nothing comes of it: a file that was made for it goes.
+    pub fn leave(self) {
+        if self.is_new {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
 /// Whether the first bytes are zeros, where every file system and table of partitions has something.
-fn is_blank(path: &Path) -> Result<bool, LiveError> {
-    let file = open_alone(path, false)?;
+fn is_blank(file: &File) -> io::Result<bool> {
     let mut bytes = vec![0; 1 << 20];
     let mut filled = 0;
     loop {
-        match file.read_at(&mut bytes[filled..], filled as u64).map_err(|error| LiveError::io(path, error))? {
+        match file.read_at(&mut bytes[filled..], filled as u64)? {
             0 => return Ok(bytes[..filled].iter().all(|&byte| byte == 0)),
             read => filled += read,
         }
     }
 }
 
-fn fill(path: &Path, head: &Head, bytes: u64) -> Result<Arc<dyn HostManaged>, LiveError> {
-    let file = open_alone(path, true)?;
-    let failed = |error| LiveError::io(path, error);
-    let is_file = file.metadata().map_err(failed)?.is_file();
-    if is_file {
-        // An old image's bytes go, and the new one's are made when they are written.
-        file.set_len(0).and_then(|()| file.set_len(bytes)).map_err(failed)?;
-    }
-    let mut first = head.encode();
-    first.resize(head_bytes(&head.shape) as usize, 0);
-    file.write_all_at(&first, 0).and_then(|()| file.sync_all()).map_err(failed)?;
-    if is_file {
-        sync_parent(path).map_err(failed)?;
-    }
-    disk(Image::new(path, file, head), &[], Past::Untracked)
-}
-
 /// Makes the name of a new file durable.
-fn sync_parent(path: &Path) -> std::io::Result<()> {
+fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(parent)?.sync_all()
+    File::open(parent)?.sync_all()
 }
 
 /// Opens an image as the disk that it is; `writable` or only to be looked at. `destroys`: neighbours of what is written on

@@ -23,7 +23,7 @@ use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
-pub use drive::{create, open};
+pub use drive::{Blank, open};
 pub use head::{bytes_for, head_bytes};
 use head::Head;
 
@@ -165,7 +165,9 @@ impl Platters for Image {
         if done.is_err() {
             // They are still to be written; what moved in the meantime is newer.
             let mut waiting = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
-            moved.into_iter().for_each(|(band, filled)| drop(waiting.entry(band).or_insert(filled)));
+            moved.into_iter().for_each(|(band, filled)| {
+                waiting.entry(band).or_insert(filled);
+            });
         }
         done.map_err(DeviceError::Io)
     }
