@@ -72,8 +72,12 @@ impl Caveat {
 
     /// How much room is missing until hosts can write without cleaning.
     fn shortage(&self) -> u64 {
-        let reserve = self.reserve.beside(self.ledger.readable.granules()).unwrap_or(self.ledger.granules);
-        (reserve + self.slack()).saturating_sub(self.ledger.runs.roomy_granules() + self.moved_out)
+        (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules() + self.moved_out)
+    }
+
+    /// The reserve beside what is readable now.
+    fn needed(&self) -> u64 {
+        self.reserve.beside(self.live.granules().min(self.usable)).unwrap_or(self.ledger.granules)
     }
 
     fn slack(&self) -> u64 {
@@ -123,7 +127,8 @@ impl Caveat {
     }
 
     fn find_window(&mut self, why: Trigger) -> Option<(u64, u64)> {
-        let most = self.options.window_blocks * self.options.block_granules;
+        // On a full disk only windows as large as the reserve are sure to win something.
+        let most = self.needed().max(self.options.window_blocks * self.options.block_granules);
         let mut best: Option<Window> = None;
         for _ in 0..self.options.samples {
             let at = self.random.random_range(0..self.ledger.granules);

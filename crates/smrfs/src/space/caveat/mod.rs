@@ -204,9 +204,15 @@ impl Space for Caveat {
         let ledger = &self.ledger;
         let readable = ledger.readable.granules();
         if readable != self.live.granules() + self.retired.granules() {
-            return Err(format!("{readable} granules are readable, {} live, {} retired", self.live.granules(), self.retired.granules()));
+            return Err(format!(
+                "{readable} granules are readable, {} live, {} retired",
+                self.live.granules(),
+                self.retired.granules()
+            ));
         }
-        let held = |from, to| ledger.readable.overlapping(from, to).map(|(at, end, _)| end.min(to) - at.max(from)).sum::<u64>();
+        let held = |from, to| {
+            ledger.readable.overlapping(from, to).map(|(at, end, _)| end.min(to) - at.max(from)).sum::<u64>()
+        };
         let all = self.live.from(Granule(0)).map(|(span, _)| (span.at.0, span.end().0));
         for (from, to) in all.chain(self.retired.from(0).map(|(from, to, _)| (from, to))) {
             if held(from, to) != to - from {
