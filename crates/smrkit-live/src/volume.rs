@@ -6,7 +6,6 @@
 mod layout;
 mod make;
 
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,8 @@ use std::sync::Arc;
 
 use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::space::Space;
-use smrfs::space::bands::{BandSpace, BandsOptions};
+use smrfs::space::bands::BandSpace;
+use smrfs::space::bands::options::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::superblock::Superblock;
 use smrfs::superblock::area::{Area, AreaError, data_part};

@@ -145,10 +145,12 @@ impl Home {
         let file = rustix::fs::openat(&folder, &*new, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
         let mut file = File::from(file);
         let written = file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed_io);
-        written.and_then(|()| rustix::fs::renameat(&folder, &*new, &folder, name).map_err(failed)).inspect_err(|_| {
-            // An unfinished state must not keep room that is short.
-            let _ = rustix::fs::unlinkat(&folder, &*new, AtFlags::empty());
-        })?;
+        written.and_then(|()| rustix::fs::renameat(&folder, &*new, &folder, name).map_err(failed)).inspect_err(
+            |_| {
+                // An unfinished state must not keep room that is short.
+                let _ = rustix::fs::unlinkat(&folder, &*new, AtFlags::empty());
+            },
+        )?;
         rustix::fs::fsync(folder).map_err(failed)
     }
 

@@ -290,7 +290,13 @@ impl Nodes {
             (Some(_), true) => Hold::Open,
             (None, true) => Hold::Need,
             // A directory can't have a second name; only empty ones go, and few are in use then.
-            (fd, false) if node.kind == Kind::Directory => if fd.is_some() { Hold::Open } else { Hold::Need },
+            (fd, false) if node.kind == Kind::Directory => {
+                if fd.is_some() {
+                    Hold::Open
+                } else {
+                    Hold::Need
+                }
+            }
             (_, false) => Hold::Rename,
         }
     }
@@ -323,8 +329,7 @@ impl Nodes {
             index.remove(id, from.0, from.1);
             index.insert(id, to.0, to.1);
         }
-        let moves =
-            self.known.get(&id).is_some_and(|node| node.place.as_ref().is_some_and(|p| p.is(from.0, from.1)));
+        let moves = self.known.get(&id).is_some_and(|node| node.place.as_ref().is_some_and(|p| p.is(from.0, from.1)));
         if moves {
             self.set_place(id, Some(Place::new(to.0, to.1)));
         }

@@ -53,7 +53,10 @@ impl Pair {
         Pair { memory, directory, known: BTreeMap::new(), is_root: rustix::process::geteuid().is_root() }
     }
 
-    fn both<T>(&self, what: impl Fn(&dyn MetadataStore, fn(Ids) -> NodeId) -> FsResult<T>) -> (Result<T, Errno>, Result<T, Errno>) {
+    fn both<T>(
+        &self,
+        what: impl Fn(&dyn MetadataStore, fn(Ids) -> NodeId) -> FsResult<T>,
+    ) -> (Result<T, Errno>, Result<T, Errno>) {
         let memory = what(&self.memory, |ids| ids.0).map_err(|error| error.errno());
         let directory = what(&self.directory, |ids| ids.1).map_err(|error| error.errno());
         (memory, directory)
@@ -204,13 +207,16 @@ impl Pair {
             1 => same(&said, self.both(|store, of| store.remove_attribute(of(a), name))),
             _ => same(&said, self.both(|store, of| store.attribute(of(a), name))),
         }
-        same("attribute_names", self.both(|store, of| {
-            let mut names = store.attribute_names(of(a))?;
-            names.sort();
-            // What the security modules of a host add is not the users'.
-            names.retain(|name| name.starts_with(b"user."));
-            Ok(names)
-        }));
+        same(
+            "attribute_names",
+            self.both(|store, of| {
+                let mut names = store.attribute_names(of(a))?;
+                names.sort();
+                // What the security modules of a host add is not the users'.
+                names.retain(|name| name.starts_with(b"user."));
+                Ok(names)
+            }),
+        );
     }
 }
 

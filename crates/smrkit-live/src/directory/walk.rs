@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, Mode, OFlags, RawDir, RawDirEntry, SeekFrom};
-use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::error::FsResult;
 use smrfs::meta::{Entry, Kind};
 use smrfs::units::NodeId;
 
@@ -61,11 +61,7 @@ impl DirectoryStore {
     pub(super) fn entries(&self, id: u64, from: u64) -> FsResult<Vec<Entry>> {
         let directory = {
             let _names = self.names_stay();
-            match reopened(&*self.fd(id)?) {
-                // A directory that has been removed while it is in use.
-                Err(FsError::Errno(Errno::ENOENT)) => return Ok(Vec::new()),
-                directory => directory?,
-            }
+            reopened(&*self.fd(id)?)?
         };
         if from > 0 {
             rustix::fs::seek(&directory, SeekFrom::Start(from)).map_err(failed)?;
@@ -75,8 +71,11 @@ impl DirectoryStore {
         let mut entries = Vec::new();
         // One buffer's worth, but more than `.` and `..` where there is more.
         while !raw.is_buffer_empty() || entries.is_empty() {
-            let Some(entry) = raw.next() else { break };
-            let entry = entry.map_err(failed)?;
+            let entry = match raw.next() {
+                // The end; or a directory that has been removed while it is in use.
+                None | Some(Err(rustix::io::Errno::NOENT)) => break,
+                Some(entry) => entry.map_err(failed)?,
+            };
             if is_dots(&entry) {
                 continue;
             }

@@ -6,8 +6,6 @@
 mod drive;
 mod head;
 
-
-
 use std::fs::File;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -24,8 +22,8 @@ use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 pub use drive::{Blank, open};
-pub use head::{bytes_for, head_bytes};
 use head::Head;
+pub use head::{bytes_for, head_bytes};
 
 use crate::error::LiveError;
 
@@ -147,7 +145,8 @@ impl Platters for Image {
 
     fn destroy(&self, span: Span, _by: Granule) -> DeviceResult {
         let bytes = vec![DESTROYED_BYTE; self.shape.granule_bytes as usize];
-        (0..span.count).try_for_each(|i| self.file.write_all_at(&bytes, self.byte(span.at + i)).map_err(DeviceError::Io))
+        (0..span.count)
+            .try_for_each(|i| self.file.write_all_at(&bytes, self.byte(span.at + i)).map_err(DeviceError::Io))
     }
 
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
@@ -176,4 +175,3 @@ impl Platters for Image {
         Nanos(self.opened.elapsed().as_nanos() as u64)
     }
 }
-
