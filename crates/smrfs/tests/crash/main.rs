@@ -40,7 +40,9 @@ fn every_cut_of_runs(model: Model) {
             done += 1;
         }
     }
-    println!("{done} cuts of {seed} runs, each with two kinds of loss; {moves} moves, {resets} resets, {spills} parts");
+    println!(
+        "{model:?}: {done} cuts of {seed} runs, each with two kinds of loss; {moves} moves, {resets} resets, {spills} parts"
+    );
     println!("{out_of_order} files with some of what was not synced, and not the first of it");
     assert!(moves > 0 && spills > 0, "runs that do not clean and spill show nothing");
 }
@@ -48,4 +50,9 @@ fn every_cut_of_runs(model: Model) {
 #[test]
 fn power_cuts_on_strict_append_take_nothing_that_was_promised() {
     every_cut_of_runs(Model::StrictAppend);
+}
+
+#[test]
+fn power_cuts_on_caveat_scriptor_take_nothing_that_was_promised() {
+    every_cut_of_runs(Model::Caveat);
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
+use smrfs::device::caveat::{CaveatScriptor, Past};
 use smrfs::device::memory::{Loss as DiskLoss, Memory};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
@@ -16,6 +17,8 @@ use smrfs::safety::checker::{Order, Watched};
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::caveat::Caveat;
+use smrfs::space::caveat::options::CaveatOptions;
 use smrfs::units::Span;
 
 /// Bytes of a granule in these tests.
@@ -30,6 +33,8 @@ pub struct Rig {
     pub memory: Arc<Memory>,
     pub store: Arc<MemoryStore>,
     shape: Shape,
+    /// Whether nothing was ever written.
+    new: bool,
 }
 
 /// A mounted file system and the eyes of its checker.
@@ -37,8 +42,10 @@ pub struct Mounted {
     pub fs: FileSystem,
     /// Granules in maps before the mount.
     pub mapped: u64,
-    violation: Box<dyn Fn() -> Option<Violation>>,
+    violation: Violations,
 }
+
+type Violations = Box<dyn Fn() -> Option<Violation>>;
 
 impl Mounted {
     /// The law has been kept.
@@ -56,7 +63,7 @@ impl Rig {
         // Short records: maps of some five extents spill.
         let limits = Limits { map_bytes: 40, ..Limits::EXT4 };
         let store = Arc::new(MemoryStore::on_power(limits, clock, power.clone()));
-        Rig { memory: Arc::new(Memory::recording(&shape, power.clone())), store, power, shape }
+        Rig { memory: Arc::new(Memory::recording(&shape, power.clone())), store, power, shape, new: true }
     }
 
     /// What is left if the power failed at operation `cut`; it goes on with `power`.
@@ -64,20 +71,24 @@ impl Rig {
         let power = Arc::new(power);
         let memory = self.memory.survivor(cut, losses.0, seed, power.clone(), true);
         let store = self.store.survivor(cut, losses.1, seed, power.clone());
-        Rig { memory: Arc::new(memory), store: Arc::new(store), power, shape: self.shape }
+        Rig { memory: Arc::new(memory), store: Arc::new(store), power, shape: self.shape, new: false }
     }
 
     /// Mounts. What the maps name may be read, and nothing else; of past writes nothing is known.
     pub fn mount(&self) -> FsResult<Mounted> {
         let live = self.live()?;
         let mapped = live.iter().map(|span| span.count).sum();
-        let disk = StrictAppend::new(self.memory.clone(), self.shape, &self.memory.cursors()).expect("a sound shape");
-        let disk = Arc::new(Watched::new(disk));
-        disk.restart(&live, Order::Forgotten)?;
-        let violation = Box::new({
-            let disk = disk.clone();
-            move || disk.violation()
-        });
+        let (memory, shape) = (self.memory.clone(), self.shape);
+        let (device, violation) = match shape.model {
+            Model::StrictAppend => {
+                let cursors = memory.cursors();
+                watched(StrictAppend::new(memory, shape, &cursors).expect("a sound shape"), &live)?
+            }
+            Model::Caveat => {
+                let past = if self.new { Past::Blank } else { Past::Unknown };
+                watched(CaveatScriptor::new(memory, shape, past).expect("a sound shape"), &live)?
+            }
+        };
         let options = Options {
             block_granules: BLOCK,
             buffer_bytes: 12 * GRANULE,
@@ -85,7 +96,6 @@ impl Rig {
             cached_extents: 40,
             read_only: false,
         };
-        let device: Arc<dyn HostManaged> = disk;
         let fs = FileSystem::mount(device, self.store.clone(), space(&self.shape), options)?;
         Ok(Mounted { fs, mapped, violation })
     }
@@ -117,6 +127,21 @@ fn shape(model: Model) -> Shape {
 }
 
 fn space(shape: &Shape) -> Box<dyn Space> {
-    let options = BandsOptions { block_granules: BLOCK, event_granules: 32, ..BandsOptions::default() };
-    Box::new(BandSpace::new(shape, options).expect("a sound shape"))
+    match shape.model {
+        Model::StrictAppend => {
+            let options = BandsOptions { block_granules: BLOCK, event_granules: 32, ..BandsOptions::default() };
+            Box::new(BandSpace::new(shape, options).expect("a sound shape"))
+        }
+        Model::Caveat => {
+            let options = CaveatOptions { block_granules: BLOCK, ..CaveatOptions::default() };
+            Box::new(Caveat::new(shape, options).expect("a sound shape"))
+        }
+    }
+}
+
+fn watched(disk: impl HostManaged + 'static, live: &[Span]) -> FsResult<(Arc<dyn HostManaged>, Violations)> {
+    let disk = Arc::new(Watched::new(disk));
+    disk.restart(live, Order::Forgotten)?;
+    let device: Arc<dyn HostManaged> = disk.clone();
+    Ok((device, Box::new(move || disk.violation())))
 }
