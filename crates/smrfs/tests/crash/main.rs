@@ -28,9 +28,8 @@ fn every_cut_of_runs(model: Model) {
     while done < cuts() / 2 {
         seed += 1;
         let run = Run::new(model, seed, OPERATIONS);
-        let statistics = run.statistics();
-        moves += statistics.moves;
-        resets += statistics.resets;
+        let cleaned = run.cleaned();
+        (moves, resets) = (moves + cleaned.0, resets + cleaned.1);
         spills += run.rig.store.spills().expect("the parts").len();
         for cut in run.first..=run.rig.power.operations() + 1 {
             let disk = DiskLoss::ALL[(cut + seed) as usize % 4];

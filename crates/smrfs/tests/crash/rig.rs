@@ -122,7 +122,7 @@ fn shape(model: Model) -> Shape {
             let bands = Bands { count: 14, granules: 16, gap_granules: 3, max_open: 5 };
             shape(14 * 19, bands)
         }
-        Model::Caveat => shape(240, Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 }),
+        Model::Caveat => shape(170, Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 }),
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Run {
     pub synced_names: BTreeMap<Place, Vec<u64>>,
     /// A file with this content got this name by a rename, which commits it first.
     pub renamed: Vec<Moment<(Place, NodeId)>>,
+    /// Before the last mount.
+    cleaned: (u64, u64),
     mounted: Mounted,
     random: Pcg64Mcg,
 }
@@ -70,6 +72,7 @@ impl Run {
             synced_files: BTreeMap::new(),
             synced_names: BTreeMap::new(),
             renamed: Vec::new(),
+            cleaned: (0, 0),
             mounted,
             random: Pcg64Mcg::seed_from_u64(seed),
         };
@@ -80,9 +83,10 @@ impl Run {
         run
     }
 
-    /// What the file system did.
-    pub fn statistics(&self) -> Statistics {
-        self.fs().statistics()
+    /// Pieces that were moved, and bands that were reset.
+    pub fn cleaned(&self) -> (u64, u64) {
+        let Statistics { moves, resets, .. } = self.fs().statistics();
+        (self.cleaned.0 + moves, self.cleaned.1 + resets)
     }
 
     fn fs(&self) -> &FileSystem {
@@ -150,10 +154,8 @@ impl Run {
                 let directory = self.directories[b.0];
                 self.fs().sync_dir(directory).map(|()| self.promise(None, Some(b.0)))
             }
-            (87..90, _) => self.fs().sync_all().map(|()| {
-                (0..DIRECTORIES).for_each(|directory| self.promise(None, Some(directory)));
-                names.values().for_each(|&id| self.promise(Some(id), None));
-            }),
+            (87..90, _) => self.fs().sync_all().map(|()| self.promise_all()),
+            (90..92, _) => self.remount(),
             _ => (0..self.random.random_range(1..6)).try_for_each(|_| self.fs().background(kind % 2 == 0).map(drop)),
         };
         match done {
@@ -165,6 +167,22 @@ impl Run {
             self.names.push(Moment { from, what: names });
         }
         self.note_contents(from);
+    }
+
+    /// A clean unmount, which promises everything, and a mount.
+    fn remount(&mut self) -> FsResult {
+        self.fs().unmount()?;
+        self.promise_all();
+        self.mounted.check();
+        self.cleaned = self.cleaned();
+        self.mounted = self.rig.mount()?;
+        Ok(())
+    }
+
+    fn promise_all(&mut self) {
+        (0..DIRECTORIES).for_each(|directory| self.promise(None, Some(directory)));
+        let files: Vec<NodeId> = self.current().values().copied().collect();
+        files.into_iter().for_each(|id| self.promise(Some(id), None));
     }
 
     fn make(&self, place: Place) -> FsResult<NodeId> {
