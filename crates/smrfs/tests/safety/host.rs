@@ -196,7 +196,8 @@ impl<'a> Host<'a> {
         let after = (from > 0).then_some(old.span.at + from);
         let written = self.put(Want { owner, after, count, more: 0, moving: false });
         // The cleaner may have moved some of it.
-        let found: Vec<Span> = self.live.iter().filter(|piece| piece.owner == old.owner).map(|piece| piece.span).collect();
+        let found: Vec<Span> =
+            self.live.iter().filter(|piece| piece.owner == old.owner).map(|piece| piece.span).collect();
         if found.contains(&old.span) && written > 0 {
             self.retire(Span { at: old.span.at + from, count: written });
         }
@@ -213,7 +214,8 @@ impl<'a> Host<'a> {
 
     fn delete(&mut self) {
         let file = NodeId(self.below(FILES));
-        let spans: Vec<Span> = self.live.iter().filter(|piece| piece.owner.file == file).map(|piece| piece.span).collect();
+        let spans: Vec<Span> =
+            self.live.iter().filter(|piece| piece.owner.file == file).map(|piece| piece.span).collect();
         spans.into_iter().for_each(|span| self.retire(span));
         self.ends[file.0 as usize] = None;
     }
@@ -309,7 +311,11 @@ impl<'a> Host<'a> {
         while done < span.count {
             let from = Span { at: span.at + done, count: span.count - done };
             let holds = |piece: &&Piece| piece.span.overlap(from).is_some();
-            let piece = *self.live.iter().find(|piece| holds(piece) && piece.span.at <= from.at).expect("a move of what is dead");
+            let piece = *self
+                .live
+                .iter()
+                .find(|piece| holds(piece) && piece.span.at <= from.at)
+                .expect("a move of what is dead");
             let count = from.count.min(piece.span.end() - from.at);
             assert_eq!(piece.owner.further(from.at - piece.span.at), owner.further(done), "a move of another's data");
             self.read(piece);
@@ -352,7 +358,8 @@ impl<'a> Host<'a> {
 
     fn retire(&mut self, span: Span) {
         self.space.retire(span);
-        let touched: Vec<usize> = (0..self.live.len()).rev().filter(|&i| self.live[i].span.overlap(span).is_some()).collect();
+        let touched: Vec<usize> =
+            (0..self.live.len()).rev().filter(|&i| self.live[i].span.overlap(span).is_some()).collect();
         for index in touched {
             let whole = self.live.swap_remove(index);
             let gone = whole.span.overlap(span).unwrap();
@@ -395,7 +402,8 @@ impl<'a> Host<'a> {
         assert_eq!(four(ours).iter().sum::<u64>(), self.disk.shape().granules);
         let coarse = self.disk.region_counts();
         assert!(coarse.not_writable >= ours.not_writable && coarse.readable == ours.readable, "{coarse:?} {ours:?}");
-        let retired: u64 = if cfg!(debug_assertions) { self.retired.iter().map(|piece| piece.span.count).sum() } else { 0 };
+        let retired: u64 =
+            if cfg!(debug_assertions) { self.retired.iter().map(|piece| piece.span.count).sum() } else { 0 };
         assert_eq!(theirs.retired, retired, "retired after {after}");
         assert_eq!(self.disk.violation(), None);
     }
