@@ -99,6 +99,8 @@ pub struct Manner {
     pub fails: u64,
     /// One operation of so many is a remount.
     pub remounts: u64,
+    /// Whether the allocator counts by the paper's regions.
+    pub regions: bool,
 }
 
 pub struct Host<'a> {
@@ -396,7 +398,8 @@ impl<'a> Host<'a> {
 
     /// The allocator and the checker, which know nothing of each other, count the same; nothing has been violated.
     fn agree(&self, after: &str) {
-        let (ours, theirs) = (self.disk.counts(), self.space.counts());
+        let (fine, coarse, theirs) = (self.disk.counts(), self.disk.region_counts(), self.space.counts());
+        let ours = if self.manner.regions { coarse } else { fine };
         let four = |c: smrfs::space::Counts| [c.readable, c.not_writable, c.write_once, c.writable];
         assert_eq!(four(theirs), four(ours), "R, NW, WO, W of the allocator and of the checker after {after}");
         assert_eq!(four(ours).iter().sum::<u64>(), self.disk.shape().granules);

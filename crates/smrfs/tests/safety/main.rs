@@ -18,8 +18,9 @@ use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::power::Power;
 use smrfs::space::Space;
-use smrfs::space::bands::{BandSpace, BandsOptions};
-use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
+use smrfs::space::bands::BandSpace;
+use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::caveat::{Caveat, CaveatOptions, Placement, Rule};
 use smrkit::drive::Drive;
 
 const OPERATIONS_PER_DISK: u64 = 3000;
@@ -74,18 +75,26 @@ fn manner(random: &mut Pcg64Mcg, block: u64, beneath: Beneath) -> Manner {
         bytes: beneath == Beneath::Memory,
         check_every: 97,
         fails: [0, 300, 60][random.random_range(0..3)],
+        regions: false,
         remounts: [0, 1000, 150][random.random_range(0..3)],
     }
 }
 
-/// One disk and its allocator, or none where they do not fit.
-type Trial = Option<(Shape, Box<dyn Fn() -> Box<dyn Space>>)>;
+/// One disk and its allocator.
+struct Trial {
+    shape: Shape,
+    make: Box<dyn Fn() -> Box<dyn Space>>,
+    /// Whether the allocator goes by the paper's regions.
+    regions: bool,
+}
 
-fn caveat(random: &mut Pcg64Mcg, granules: u64, block: u64, most: u64) -> Trial {
+fn caveat(random: &mut Pcg64Mcg, granules: u64, block: u64, most: u64) -> Option<Trial> {
     let (did, dpid) = (distance(random, block, most), distance(random, block, most));
     let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
     let shape = Shape { model: Model::Caveat, granule_bytes: 512, granules, did, dpid, bands };
+    let regions = random.random_bool(0.3);
     let options = CaveatOptions {
+        rule: if regions { Rule::Region } else { Rule::Lba },
         placement: Placement::ALL[random.random_range(0..Placement::ALL.len())],
         split: random.random_bool(0.7),
         defragment: random.random_bool(0.8),
@@ -94,10 +103,10 @@ fn caveat(random: &mut Pcg64Mcg, granules: u64, block: u64, most: u64) -> Trial 
         ..CaveatOptions::default()
     };
     Caveat::new(&shape, options.clone()).ok()?;
-    Some((shape, Box::new(move || Box::new(Caveat::new(&shape, options.clone()).unwrap()))))
+    Some(Trial { shape, make: Box::new(move || Box::new(Caveat::new(&shape, options.clone()).unwrap())), regions })
 }
 
-fn strict(random: &mut Pcg64Mcg, granules: u64, block: u64, most: u64) -> Trial {
+fn strict(random: &mut Pcg64Mcg, granules: u64, block: u64, most: u64) -> Option<Trial> {
     let (did, dpid) = (distance(random, block, most), distance(random, block, most));
     let count = random.random_range(8..40);
     let bands = Bands {
@@ -111,19 +120,20 @@ fn strict(random: &mut Pcg64Mcg, granules: u64, block: u64, most: u64) -> Trial 
     let options = if random.random_bool(0.5) { BandsOptions::paper() } else { BandsOptions::default() };
     let options = BandsOptions { block_granules: block, event_granules: 4 * bands.granules, ..options };
     BandSpace::new(&shape, options).ok()?;
-    Some((shape, Box::new(move || Box::new(BandSpace::new(&shape, options).unwrap()))))
+    Some(Trial { shape, make: Box::new(move || Box::new(BandSpace::new(&shape, options).unwrap())), regions: false })
 }
 
 /// Runs trials until so many operations are done.
-fn holds(operations: u64, salt: u64, trial: fn(&mut Pcg64Mcg, u64, u64, u64) -> Trial) {
+fn holds(operations: u64, salt: u64, trial: fn(&mut Pcg64Mcg, u64, u64, u64) -> Option<Trial>) {
     let (mut done, mut moved, mut disks, mut refused) = (0, 0, 0, 0);
     for seed in 0.. {
         let mut random = Pcg64Mcg::seed_from_u64(seed << 8 | salt);
         let granules = random.random_range(200..4000);
         let block = random.random_range(1..40);
-        let Some((shape, make)) = trial(&mut random, granules, block, granules / 12) else { continue };
+        let most = granules / [12, 12, 4][random.random_range(0..3)];
+        let Some(Trial { shape, make, regions }) = trial(&mut random, granules, block, most) else { continue };
         let beneath = if random.random_bool(0.5) { Beneath::Memory } else { Beneath::Stamps };
-        let manner = manner(&mut random, block, beneath);
+        let manner = Manner { regions, ..manner(&mut random, block, beneath) };
         eprintln!("seed {seed}: {shape:?} over {beneath:?}");
         let mut host = Host::new(disk(&shape, beneath), &*make, manner, seed);
         while host.operations < OPERATIONS_PER_DISK.min(operations) {
@@ -158,8 +168,9 @@ fn the_same_on_large_disks() {
         let mut random = Pcg64Mcg::seed_from_u64(seed << 8 | 3);
         let trial = if seed % 3 == 2 { strict } else { caveat };
         let granules = random.random_range(60_000..600_000);
-        let Some((shape, make)) = trial(&mut random, granules, 256, 1100) else { continue };
-        let manner = Manner { check_every: 5000, write_max: 1500, ..manner(&mut random, 256, Beneath::Nothing) };
+        let Some(Trial { shape, make, regions }) = trial(&mut random, granules, 256, 1100) else { continue };
+        let manner =
+            Manner { check_every: 5000, write_max: 1500, regions, ..manner(&mut random, 256, Beneath::Nothing) };
         eprintln!("seed {seed}: {shape:?}");
         let mut host = Host::new(disk(&shape, Beneath::Nothing), &*make, manner, seed);
         while host.operations < (2 * OPERATIONS_PER_DISK).min(operations) {
