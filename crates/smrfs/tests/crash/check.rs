@@ -26,7 +26,7 @@ pub enum Order {
 pub fn cut(run: &Run, seed: u64, cut: u64, losses: (DiskLoss, Loss)) -> usize {
     let checked = catch_unwind(AssertUnwindSafe(|| {
         let again = seed.wrapping_mul(0x9e37_79b9).wrapping_add(cut);
-        if again % 4 == 0 {
+        if again.is_multiple_of(4) {
             let left = run.rig.survivor(cut, losses, seed, Power::failing_at(again / 4 % 24 + 1));
             work_until_cut(&left);
             let second = left.power.operations();
