@@ -6,7 +6,10 @@
 
 pub mod caveat;
 mod history;
+pub mod memory;
+pub mod modelled;
 pub(crate) mod order;
+pub mod part;
 pub mod platters;
 pub mod strict;
 
@@ -54,7 +57,7 @@ impl Bands {
     /// The band in which `at` lies; none in a gap or behind the last band.
     pub fn of(&self, at: Granule) -> Option<u64> {
         let pitch = self.granules + self.gap_granules;
-        let band = at.0 / pitch;
+        let band = at.0.checked_div(pitch)?;
         (band < self.count && at.0 % pitch < self.granules).then_some(band)
     }
 }
@@ -224,3 +227,6 @@ impl<D: HostManaged + ?Sized> HostManaged for Arc<D> {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
