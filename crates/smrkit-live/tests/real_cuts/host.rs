@@ -17,7 +17,11 @@ pub struct Host {
 
 /// Those that are tried. Blocks of 4 KiB on ext4, since small ones leave little room for attributes; xfs and btrfs refuse smaller disks.
 pub const HOSTS: [Host; 3] = [
-    Host { name: "ext4", mkfs: &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"], bytes: 64 << 20 },
+    Host {
+        name: "ext4",
+        mkfs: &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"],
+        bytes: 64 << 20,
+    },
     Host { name: "xfs", mkfs: &["mkfs.xfs", "-q", "-f", "-K"], bytes: 320 << 20 },
     Host { name: "btrfs", mkfs: &["mkfs.btrfs", "-q", "-f", "-K"], bytes: 128 << 20 },
 ];

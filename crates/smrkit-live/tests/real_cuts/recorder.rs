@@ -30,15 +30,6 @@ pub enum Event {
     Flush { file: usize },
 }
 
-impl Event {
-    /// Which file it concerns.
-    pub fn file(&self) -> usize {
-        match self {
-            Event::Write { file, .. } | Event::Flush { file } => *file,
-        }
-    }
-}
-
 /// What has been recorded; none before it is switched on.
 #[derive(Default)]
 pub struct Recording {
@@ -57,7 +48,12 @@ impl Recorder {
     pub fn mount(store: &Path, at: &Path, bytes: [u64; 2]) -> io::Result<Recorder> {
         let recording = Arc::new(Mutex::new(Recording::default()));
         let open = |number: usize| -> io::Result<File> {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(store.join(NAMES[number]))?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(store.join(NAMES[number]))?;
             file.set_len(bytes[number])?;
             Ok(file)
         };

@@ -25,7 +25,14 @@ const WHOLE_BYTES: usize = 4096;
 /// Brings `files` from the state after the first `from` events to what a cut after `to` events leaves behind.
 ///
 /// `files` must hold what [`settle`] left: flushed writes only.
-pub fn cut(events: &[Event], pending: &[usize], to: usize, loss: Loss, rng: &mut impl Rng, files: &[File; 2]) -> io::Result<()> {
+pub fn cut(
+    events: &[Event],
+    pending: &[usize],
+    to: usize,
+    loss: Loss,
+    rng: &mut impl Rng,
+    files: &[File; 2],
+) -> io::Result<()> {
     for &index in pending.iter().filter(|&&index| index < to) {
         let Event::Write { file, offset, bytes } = &events[index] else { continue };
         let part = |piece: usize| piece * WHOLE_BYTES..((piece + 1) * WHOLE_BYTES).min(bytes.len());
@@ -51,7 +58,9 @@ pub fn settle(events: &[Event], pending: &mut Vec<usize>, index: usize, files: &
             let mut rest = Vec::new();
             for number in pending.drain(..) {
                 match &events[number] {
-                    Event::Write { file, offset, bytes } if file == flushed => files[*file].write_all_at(bytes, *offset)?,
+                    Event::Write { file, offset, bytes } if file == flushed => {
+                        files[*file].write_all_at(bytes, *offset)?
+                    }
                     _ => rest.push(number),
                 }
             }
