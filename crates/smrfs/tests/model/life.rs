@@ -40,7 +40,8 @@ const LONGEST: u64 = 60 * GRANULE;
 impl Op {
     /// One that is likely to meet others.
     pub fn random(random: &mut impl Rng) -> Op {
-        let (file, directory, other) = (random.random_range(0..16), random.random_range(0..4), random.random_range(0..4));
+        let (file, directory, other) =
+            (random.random_range(0..16), random.random_range(0..4), random.random_range(0..4));
         let (name, name2) = (random.random_range(0..5), random.random_range(0..5));
         let place = |random: &mut dyn FnMut(u64) -> u64| match random(3) {
             0 => random(LONGEST),

@@ -13,7 +13,13 @@ use smrfs::meta::{Kind, NewNode};
 const FILE: NewNode = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
 
 fn options() -> Options {
-    Options { block_granules: 8, direct_bytes: 4 * GRANULE, buffer_bytes: 16 * GRANULE, cached_extents: 40, ..Options::default() }
+    Options {
+        block_granules: 8,
+        direct_bytes: 4 * GRANULE,
+        buffer_bytes: 16 * GRANULE,
+        cached_extents: 40,
+        ..Options::default()
+    }
 }
 
 /// How many operations a test does; CI asks for more.

@@ -134,9 +134,9 @@ impl Tree {
     /// Whether `below` is `above` or lies in it.
     fn lies_in(&self, below: At, above: At) -> bool {
         below == above
-            || self.names(above).is_ok_and(|names| {
-                names.values().any(|&at| !self.is_file(at) && self.lies_in(below, at))
-            })
+            || self
+                .names(above)
+                .is_ok_and(|names| names.values().any(|&at| !self.is_file(at) && self.lies_in(below, at)))
     }
 
     pub fn may_rename(&self, from: (At, &[u8]), to: (At, &[u8])) -> Answer {
