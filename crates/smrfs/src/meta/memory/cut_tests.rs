@@ -180,7 +180,7 @@ impl Books {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn a_cut_takes_nothing_that_was_promised(ops in prop::collection::vec(op(), 0..60), seed in any::<u64>()) {
