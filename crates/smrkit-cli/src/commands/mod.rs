@@ -1,7 +1,9 @@
 //! The subcommands.
 
+mod df;
 mod drives;
 mod layers;
+mod mkfs;
 mod reproduce;
 mod run;
 mod trace;
@@ -23,6 +25,10 @@ pub enum Command {
     Layers(layers::Layers),
     /// List the drives, or show one.
     Drives(drives::Drives),
+    /// Make a file system: an image of a shingled disk, and its metadata directory.
+    Mkfs(mkfs::Mkfs),
+    /// What is on a shingled disk: space, bands, a picture of its surface.
+    Df(df::Df),
 }
 
 impl Command {
@@ -33,6 +39,8 @@ impl Command {
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),
             Command::Drives(command) => command.execute(),
+            Command::Mkfs(command) => command.execute(),
+            Command::Df(command) => command.execute(),
         }
     }
 }
