@@ -234,14 +234,13 @@ impl Host {
     }
 
     pub fn commit_all(&mut self) {
-        let mut files: Vec<u64> = self.map.keys().map(|key| key.0).collect();
-        files.extend(self.durable.keys().map(|key| key.0));
-        files.extend(self.retired.iter().map(|&(file, _)| file));
-        files.sort_unstable();
-        files.dedup();
-        for file in files {
-            self.commit(file);
+        if self.checked {
+            self.durable.clone_from(&self.map);
         }
+        for (_, span) in std::mem::take(&mut self.retired) {
+            self.space.release(span);
+        }
+        self.check();
     }
 
     pub fn close(&mut self, file: u64) {

@@ -92,9 +92,10 @@ impl BandsOptions {
         }
     }
 
-    /// Bands that an event examines on a disk of that shape.
+    /// Bands that an event examines on a disk of that shape: no more than a 32nd of all (assumption; small disks).
     pub fn event_bands(&self, shape: &Shape) -> usize {
-        (self.event_granules / shape.bands.granules.max(1)).max(1) as usize
+        let most = (shape.bands.count / 32).max(1);
+        (self.event_granules / shape.bands.granules.max(1)).clamp(1, most) as usize
     }
 
     /// Bands that are kept from files at least: the reserve, the cleaner's open band, and one that cleaning gains.
