@@ -13,6 +13,7 @@ pub mod safety;
 pub mod meta;
 pub mod map;
 pub mod space;
+pub mod fsck;
 pub mod fs;
 pub mod workload;
 pub mod bench;
