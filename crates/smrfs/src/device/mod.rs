@@ -9,6 +9,7 @@ mod history;
 pub mod memory;
 pub mod modelled;
 pub(crate) mod order;
+pub mod part;
 pub mod platters;
 pub mod strict;
 
@@ -228,4 +229,4 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
