@@ -1,24 +1,31 @@
 //! File systems made by hand, damaged in every way, checked and repaired.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::tally::Cause;
+use smrkit::units::Nanos;
 
-use smrfs::data::Data;
+use smrfs::data::{Data, Room};
 use smrfs::device::caveat::{CaveatScriptor, Past};
 use smrfs::device::memory::Memory;
 use smrfs::device::strict::StrictAppend;
-use smrfs::device::{Bands, HostManaged, Model, Shape};
+use smrfs::device::{BandReport, Bands, HostManaged, Model, Shape};
+use smrfs::error::{DeviceError, DeviceResult};
+use smrfs::fs::{self, Allocate, FileSystem};
 use smrfs::fsck::report::{Problem, Report, Verdict};
-use smrfs::fsck::{Options, Saved, check};
+use smrfs::fsck::{Options, check};
 use smrfs::map::{self, FileMap, Head, Stored};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{Kind, MetadataStore, NewNode, Time};
 use smrfs::power::Power;
-use smrfs::units::{NodeId, Span};
+use smrfs::space::Space;
+use smrfs::space::bands::BandSpace;
+use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::caveat::{Caveat, CaveatOptions};
+use smrfs::units::{Granule, NodeId, Span};
 
 const STATE: &str = "free-map";
 
@@ -32,8 +39,7 @@ fn shape(model: Model) -> Shape {
 
 /// A disk, a store, and the maps that were put there.
 struct Fixture {
-    device: Arc<dyn HostManaged>,
-    platters: Arc<dyn Fn(u64) -> bool>,
+    device: Bad,
     store: MemoryStore,
     maps: BTreeMap<NodeId, FileMap>,
     next_part: u64,
@@ -43,11 +49,9 @@ impl Fixture {
     /// A file system with nothing wrong; band n is written up to 4 granules from its end.
     fn new(model: Model, files: u64, random: &mut Pcg64Mcg) -> Fixture {
         let shape = shape(model);
-        let memory = Memory::new(&shape, Arc::new(Power::new()));
         let limits = Limits { map_bytes: 160, ..Limits::EXT4 };
         let store = MemoryStore::new(limits, Arc::new(Time::default));
-        let (device, platters) = device(memory, shape);
-        let mut fixture = Fixture { device, platters, store, maps: BTreeMap::new(), next_part: 1 };
+        let mut fixture = Fixture { device: Bad::new(shape), store, maps: BTreeMap::new(), next_part: 1 };
         let bytes = vec![7; 26 * 512];
         for band in 0..8 {
             fixture.device.write(Span::new(band * 32, 26).at, Data::Bytes(&bytes), Cause::Host).unwrap();
@@ -103,13 +107,7 @@ impl Fixture {
     }
 
     fn check(&self, repair: bool) -> Report {
-        let live = |bytes: &[u8]| (bytes == b"good").then(|| self.spans());
-        let saved = Some(Saved { name: STATE, live: &live });
-        check(&*self.device, &self.store, &Options { repair, read_all: true, saved, ..Options::default() }).unwrap()
-    }
-
-    fn spans(&self) -> Vec<Span> {
-        self.maps.values().flat_map(|map| map.extents_from(0).filter_map(|piece| piece.span())).collect()
+        check(&self.device, &self.store, &Options { repair, read_all: true, ..Options::default() }).unwrap()
     }
 
     fn stored(&self, id: NodeId) -> FileMap {
@@ -168,25 +166,64 @@ impl Fixture {
             6 if readable => self.store_map(id, self.stored(id), |head| head.size = u64::MAX),
             7 if readable => self.store_map(id, self.stored(id), |head| head.promised = 1 << 50),
             8 => self.store.store_state(STATE, b"bad").unwrap(),
-            9 => drop((self.platters)(random.random_range(0..8) * 32 + 1)),
+            9 => drop(self.device.granules.lock().unwrap().insert(random.random_range(0..8) * 32 + 1)),
             _ => {}
         }
     }
 }
 
-type Corrupt = Arc<dyn Fn(u64) -> bool>;
+/// A disk that does not read some granules.
+struct Bad {
+    disk: Arc<dyn HostManaged>,
+    granules: Mutex<BTreeSet<u64>>,
+}
 
-fn device(memory: Memory, shape: Shape) -> (Arc<dyn HostManaged>, Corrupt) {
-    match shape.model {
-        Model::StrictAppend => {
-            let cursors: Vec<_> = (0..shape.bands.count).map(|band| shape.bands.span(band).at).collect();
-            let device = Arc::new(StrictAppend::new(memory, shape, &cursors).unwrap());
-            (device.clone(), Arc::new(move |at| device.platters().corrupt(Span::new(at, 1).at)))
+impl Bad {
+    fn new(shape: Shape) -> Bad {
+        let memory = Memory::new(&shape, Arc::new(Power::new()));
+        let disk: Arc<dyn HostManaged> = match shape.model {
+            Model::StrictAppend => Arc::new(StrictAppend::new(memory, shape, &[]).unwrap()),
+            Model::Caveat => Arc::new(CaveatScriptor::new(memory, shape, Past::Blank).unwrap()),
+        };
+        Bad { disk, granules: Mutex::default() }
+    }
+}
+
+impl HostManaged for Bad {
+    fn shape(&self) -> &Shape {
+        self.disk.shape()
+    }
+
+    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+        let end = at.0 + room.bytes() / self.shape().granule_bytes;
+        match self.granules.lock().unwrap().range(at.0..end).next() {
+            Some(&bad) => Err(DeviceError::Damaged { at: Granule(bad), by: Granule(bad + 1) }),
+            None => self.disk.read(at, room, cause),
         }
-        Model::Caveat => {
-            let device = Arc::new(CaveatScriptor::new(memory, shape, Past::Blank).unwrap());
-            (device.clone(), Arc::new(move |at| device.platters().corrupt(Span::new(at, 1).at)))
-        }
+    }
+
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+        self.disk.write(at, data, cause)
+    }
+
+    fn reset(&self, band: u64) -> DeviceResult {
+        self.disk.reset(band)
+    }
+
+    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
+        self.disk.report(first, count)
+    }
+
+    fn discard(&self, span: Span) {
+        self.disk.discard(span);
+    }
+
+    fn flush(&self) -> DeviceResult {
+        self.disk.flush()
+    }
+
+    fn now(&self) -> Nanos {
+        self.disk.now()
     }
 }
 
@@ -195,7 +232,6 @@ fn a_clean_file_system_is_clean_and_nothing_is_changed() {
     for model in [Model::StrictAppend, Model::Caveat] {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let fixture = Fixture::new(model, 5, &mut random);
-        fixture.store.store_state(STATE, b"good").unwrap();
         let before = fixture.dump();
         for repair in [false, true] {
             let report = fixture.check(repair);
@@ -330,6 +366,7 @@ fn a_map_of_a_newer_program_is_left_alone() {
         let mut record = vec![9; 20];
         record.extend(map::checksum(&record).to_le_bytes());
         fixture.store.store_map(fixture.file(0), &record).unwrap();
+        fixture.store.store_spill(1000, b"a part of it").unwrap();
     });
     assert_eq!(texts.len(), 1, "nobody knows which parts it needs: {texts:?}");
     assert!(texts[0].ends_with("use a newer one"), "{texts:?}");
@@ -370,4 +407,95 @@ fn the_surface_is_counted_as_a_mount_would_find_it() {
     // DID 2, DPID 1, single granules 4 apart: two before each, one behind each.
     let counts = fixture.check(false).counts;
     assert_eq!((counts.readable, counts.not_writable, counts.garbage), (4, 4 * 2 + 4, 4));
+}
+
+#[test]
+fn a_granule_that_the_disk_does_not_read_becomes_a_hole_alone() {
+    let (fixture, texts) = found(Model::StrictAppend, |fixture| {
+        fixture.device.granules.lock().unwrap().extend([4, 33]);
+    });
+    assert_eq!(texts.len(), 1, "nothing lies at 33: {texts:?}");
+    assert!(texts[0].ends_with("at 4..5: can't be read: 4 was damaged by a write of 5"), "{texts:?}");
+    let granules = fixture.check(false).granules;
+    assert_eq!(granules, 137);
+    assert_eq!(fixture.check(true).verdict, Verdict::Repaired);
+    assert_eq!(fixture.check(false).verdict, Verdict::Clean);
+}
+
+/// A file system of the core's own making, over which a random life goes.
+fn lived(model: Model, seed: u64, unmount: bool) -> (Arc<dyn HostManaged>, Arc<dyn MetadataStore>) {
+    let shape = shape(model);
+    let device: Arc<dyn HostManaged> = Arc::new(Bad::new(shape));
+    let store: Arc<dyn MetadataStore> =
+        Arc::new(MemoryStore::new(Limits { map_bytes: 160, ..Limits::EXT4 }, Arc::new(Time::default)));
+    let space: Box<dyn Space> = match model {
+        Model::StrictAppend => {
+            let options = BandsOptions { block_granules: 4, reserve_bands: 1, ..BandsOptions::default() };
+            Box::new(BandSpace::new(&shape, options).unwrap())
+        }
+        Model::Caveat => {
+            Box::new(Caveat::new(&shape, CaveatOptions { block_granules: 4, ..CaveatOptions::default() }).unwrap())
+        }
+    };
+    let options = fs::Options { block_granules: 4, buffer_bytes: 4096, direct_bytes: 1024, ..fs::Options::default() };
+    let fs = FileSystem::mount(device.clone(), store.clone(), space, options).unwrap();
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let new = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
+    let files = ["a", "b", "c"].map(|name| fs.make(fs.root(), name.as_bytes(), &new).unwrap().id);
+    let bytes = [3; 5000];
+    for _ in 0..300 {
+        let file = files[random.random_range(0..3)];
+        let (offset, count) = (random.random_range(0..12_000), random.random_range(1..5000));
+        match random.random_range(0..10) {
+            0..7 => fs.write(file, offset, Data::Bytes(&bytes[..count]), false).unwrap(),
+            7 => fs.allocate(file, Allocate::Punch, offset, count as u64).unwrap(),
+            8 => fs.sync(file).unwrap(),
+            _ => drop(fs.background(true).unwrap()),
+        }
+    }
+    if unmount {
+        fs.unmount().unwrap();
+    }
+    (device, store)
+}
+
+#[test]
+fn what_the_core_leaves_is_clean_with_and_without_an_unmount() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        for seed in 0..20 {
+            let unmount = seed % 2 == 0;
+            let (device, store) = lived(model, seed, unmount);
+            let options = Options { read_all: true, ..Options::default() };
+            let mut report = check(&*device, &*store, &options).unwrap();
+            assert_eq!(store.load_state(STATE).unwrap().is_some(), unmount);
+            if !unmount {
+                // A cut between a new record and the removal of old parts leaves them behind.
+                report.findings.retain(|finding| !matches!(finding.problem, Problem::LeakedPart { .. }));
+            }
+            assert!(report.findings.is_empty(), "{model:?} {seed}: {:?}", report.findings);
+            assert!(report.granules > 0 && report.granules == report.counts.readable);
+        }
+    }
+}
+
+#[test]
+fn a_saved_free_map_that_is_out_of_date_is_removed() {
+    let (device, store) = lived(Model::Caveat, 1, true);
+    let mut file = None;
+    store
+        .scan(&mut |id, _| {
+            file = Some(id);
+            Ok(())
+        })
+        .unwrap();
+    let file = file.unwrap();
+    let decoded = map::decode(&store.load_map(file).unwrap().unwrap(), |part| store.load_spill(part)).unwrap();
+    let (mut map, mut stored) = (decoded.map, decoded.stored);
+    map.remove(0..2);
+    let plan = stored.plan(&mut map, &decoded.summary.head, 160, &mut || panic!("it fits"));
+    store.store_map(file, &plan.record).unwrap();
+    let report = check(&*device, &*store, &Options { repair: true, ..Options::default() }).unwrap();
+    assert!(matches!(report.findings[0].problem, Problem::StaleState { .. }), "{:?}", report.findings);
+    assert_eq!(store.load_state(STATE).unwrap(), None);
+    assert_eq!(check(&*device, &*store, &Options::default()).unwrap().verdict, Verdict::Clean);
 }

@@ -12,35 +12,27 @@ mod surface;
 
 use crate::device::HostManaged;
 use crate::error::FsResult;
+use crate::fs::mount::STATE;
+use crate::fs::saved;
 use crate::meta::MetadataStore;
-use crate::units::Span;
 use report::{Finding, Problem, Report, Verdict};
-use scan::Scan;
+use scan::{Extent, Scan};
 use surface::Surface;
 
-/// A saved free map: its name in the store, and how to read it. `live` tells what it says is live; none if it makes no sense.
-pub struct Saved<'a> {
-    /// Its name in the store.
-    pub name: &'a str,
-    /// Reads it.
-    pub live: &'a dyn Fn(&[u8]) -> Option<Vec<Span>>,
-}
-
 /// What to check.
-pub struct Options<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
     /// Mend what can be mended; otherwise nothing is changed.
     pub repair: bool,
     /// Read all data.
     pub read_all: bool,
     /// How many problems are listed; all are counted.
     pub listed: usize,
-    /// The saved free map, if there may be one.
-    pub saved: Option<Saved<'a>>,
 }
 
-impl Default for Options<'_> {
+impl Default for Options {
     fn default() -> Self {
-        Options { repair: false, read_all: false, listed: 1000, saved: None }
+        Options { repair: false, read_all: false, listed: 1000 }
     }
 }
 
@@ -83,7 +75,7 @@ impl Findings {
 
 /// Checks the file system on `device` with its names and maps in `store`, and repairs it if `options` say so. Nobody else
 /// may use either meanwhile. Errors: those of device and store that tell nothing of the file system, such as a full disk.
-pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Options<'_>) -> FsResult<Report> {
+pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Options) -> FsResult<Report> {
     let mut findings =
         Findings { list: Vec::new(), listed: options.listed, found: 0, repaired: 0, repair: options.repair };
     let mut surface = Surface::of(device)?;
@@ -91,16 +83,13 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Opti
     scan.run(device, store, &surface, options.read_all, &mut findings)?;
     overlap::resolve(&mut scan, store, &mut findings)?;
     surface.fill(&scan.extents);
-    if let Some(saved) = &options.saved {
-        check_saved(store, saved, &scan, &mut findings)?;
-    }
+    check_saved(device, store, &scan, &mut findings)?;
     let leaked = scan.leaked(store)?;
     for &part in &leaked {
         findings.add(Problem::LeakedPart { part });
     }
     if options.repair && findings.found > 0 {
-        let saved = options.saved.as_ref().map(|saved| saved.name);
-        repair::run(store, device.shape().granule_bytes, &scan, &leaked, saved)?;
+        repair::run(store, device.shape().granule_bytes, &scan, &leaked)?;
     }
     Ok(Report {
         verdict: findings.verdict(),
@@ -118,37 +107,47 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Opti
     })
 }
 
-/// Compares a saved free map with the maps; `scan` is in the order of the disk by now.
-fn check_saved(store: &dyn MetadataStore, saved: &Saved<'_>, scan: &Scan, findings: &mut Findings) -> FsResult {
-    let Some(bytes) = store.load_state(saved.name)? else { return Ok(()) };
-    let reason = match (saved.live)(&bytes) {
+/// Compares the saved free map with the maps; `scan` is in the order of the disk by now.
+fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan, findings: &mut Findings) -> FsResult {
+    let Some(bytes) = store.load_state(STATE)? else { return Ok(()) };
+    let reason = match saved::decode(&bytes, device.shape()) {
         None => Some("it makes no sense".to_string()),
-        Some(mut live) => {
-            live.sort_unstable();
-            let said = joined(live.into_iter());
-            let found = joined(scan.extents.iter().map(|extent| extent.span));
-            let differs = said.iter().zip(&found).find(|(said, found)| said != found);
-            match differs {
-                Some((said, found)) => Some(format!("it has {said} where the maps have {found}")),
-                None if said.len() != found.len() => Some("it ends too early or too late".to_string()),
-                None => None,
-            }
+        Some(saved) => {
+            let said =
+                saved.extents.into_iter().map(|(span, owner)| Extent { span, file: owner.file, first: owner.granule });
+            difference(joined(said), joined(scan.extents.iter().copied()))
         }
     };
     if let Some(reason) = reason {
-        findings.add(Problem::StaleState { name: saved.name.to_string(), reason });
+        findings.add(Problem::StaleState { name: STATE.to_string(), reason });
     }
     Ok(())
 }
 
-/// Spans in the order of the disk; those that touch are one.
-fn joined(spans: impl Iterator<Item = Span>) -> Vec<Span> {
-    let mut out: Vec<Span> = Vec::new();
-    for span in spans.filter(|span| !span.is_empty()) {
-        match out.last_mut().filter(|last| last.end() == span.at) {
-            Some(last) => last.count += span.count,
-            None => out.push(span),
+/// The first place where the saved free map and the maps differ.
+fn difference(mut said: impl Iterator<Item = Extent>, mut found: impl Iterator<Item = Extent>) -> Option<String> {
+    loop {
+        match (said.next(), found.next()) {
+            (None, None) => return None,
+            (said, found) if said == found => {}
+            (Some(extra), None) => {
+                return Some(format!("it has {} of file {}, the maps do not", extra.span, extra.file));
+            }
+            (_, Some(found)) => {
+                return Some(format!("the maps have {} of file {}, it does not", found.span, found.file));
+            }
         }
     }
-    out
+}
+
+/// Extents in the order of the disk; those that go on in the same file are one.
+fn joined(extents: impl Iterator<Item = Extent>) -> impl Iterator<Item = Extent> {
+    let mut extents = extents.filter(|extent| !extent.span.is_empty()).peekable();
+    std::iter::from_fn(move || {
+        let mut first = extents.next()?;
+        while let Some(next) = extents.next_if(|next| first.continues(next)) {
+            first.span.count += next.span.count;
+        }
+        Some(first)
+    })
 }

@@ -7,20 +7,13 @@ use std::collections::BTreeSet;
 
 use super::scan::{Fix, Scan};
 use crate::error::{FsError, FsResult};
+use crate::fs::mount::STATE;
 use crate::map::{self, Decoded, FileMap, Head, Stored};
 use crate::meta::MetadataStore;
 use crate::units::NodeId;
 
-pub(super) fn run(
-    store: &dyn MetadataStore,
-    granule_bytes: u64,
-    scan: &Scan,
-    leaked: &[u64],
-    saved: Option<&str>,
-) -> FsResult {
-    if let Some(name) = saved {
-        store.remove_state(name)?;
-    }
+pub(super) fn run(store: &dyn MetadataStore, granule_bytes: u64, scan: &Scan, leaked: &[u64]) -> FsResult {
+    store.remove_state(STATE)?;
     // Nobody takes a number twice, so that a part is never overwritten.
     let mut next = store.spills()?.into_iter().chain(scan.parts.iter().copied()).max().map_or(1, |last| last + 1);
     let mut obsolete: Vec<u64> = leaked.to_vec();

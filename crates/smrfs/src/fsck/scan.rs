@@ -26,6 +26,14 @@ pub(super) struct Extent {
     pub first: u64,
 }
 
+impl Extent {
+    /// Whether `next` goes on where this ends, in the file and on the disk.
+    pub fn continues(&self, next: &Extent) -> bool {
+        let end = (self.file, self.span.end(), self.first + self.span.count);
+        end == (next.file, next.span.at, next.first)
+    }
+}
+
 /// What is to become of one file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fix {
@@ -159,12 +167,7 @@ impl Scan {
 
     /// Adds an extent; what continues the last one in its file and on the disk is one with it.
     fn push(&mut self, extent: Extent) {
-        let continues = |last: &&mut Extent| {
-            last.file == extent.file
-                && last.span.end() == extent.span.at
-                && last.first + last.span.count == extent.first
-        };
-        match self.extents.last_mut().filter(continues) {
+        match self.extents.last_mut().filter(|last| last.continues(&extent)) {
             Some(last) => last.span.count += extent.span.count,
             None => self.extents.push(extent),
         }
