@@ -290,21 +290,28 @@ fn a_map_that_leaves_what_was_written_is_cut_granule_by_granule() {
         let file = fixture.file(1);
         fixture.extend(file, Span::new(92, 5));
         fixture.extend(file, Span::new(258, 4));
+        fixture.extend(file, Span::new(153, 3));
     });
     let (file, map) = (fixture.file(1), fixture.stored(fixture.file(1)));
-    let first = map.end() - 10;
+    let first = map.end() - 14;
     let expected = [
         format!("file {file}: granules {first}..{} at 92..94: not written since its band was reset", first + 2),
         format!("file {file}: granules {}..{} at 94..96: in a gap between bands", first + 2, first + 4),
         format!("file {file}: granules {}..{} at 258..260: in a gap between bands", first + 6, first + 8),
         format!("file {file}: granules {}..{} at 260..262: behind the end of the disk", first + 8, first + 10),
+        format!(
+            "file {file}: granules {}..{} at 154..156: not written since its band was reset",
+            first + 12,
+            first + 14
+        ),
     ];
     assert_eq!(texts, expected);
     assert_eq!(fixture.check(true).verdict, Verdict::Repaired);
     let mut expected = map.clone();
     expected.remove(first..first + 4);
     expected.remove(first + 6..first + 10);
-    assert_eq!(fixture.stored(file), expected, "the granule at 96 is still there");
+    expected.remove(first + 12..first + 14);
+    assert_eq!(fixture.stored(file), expected, "the granules at 96 and 153 are still there");
 }
 
 #[test]
