@@ -137,9 +137,8 @@ pub fn figure(survey: &Survey) -> Figure {
 }
 
 fn live_data(survey: &Survey) -> Panel {
-    let line_bytes = |cells: &[Cell]| -> u64 {
-        cells.iter().map(Cell::granules).sum::<u64>() * survey.shape.granule_bytes
-    };
+    let line_bytes =
+        |cells: &[Cell]| -> u64 { cells.iter().map(Cell::granules).sum::<u64>() * survey.shape.granule_bytes };
     let mut begin = 0;
     let mut rows = Vec::new();
     for line in survey.surface.chunks(WIDTH) {
