@@ -150,7 +150,7 @@ fn damaged_and_truncated_images_are_refused() {
         let place = Place::made(model);
         let whole = fs::read(place.path("image")).unwrap();
         let image = || fs::OpenOptions::new().write(true).open(place.path("image")).unwrap();
-        for bytes in [0, 1, 8, 4095, 4096, 65536, whole.len() as u64 - 1] {
+        for bytes in [0, 1, 8, 4095, 4096, 65536, whole.len() as u64 * 3 / 4] {
             image().set_len(bytes).unwrap();
             assert!(matches!(place.open(), Err(LiveError::BadImage { .. })), "{model:?} cut to {bytes}");
             fs::write(place.path("image"), &whole).unwrap();
