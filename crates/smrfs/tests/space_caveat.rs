@@ -8,7 +8,7 @@ use std::ops::Range;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::device::{Bands, Model, Shape};
-use smrfs::space::caveat::{Caveat, CaveatOptions};
+use smrfs::space::caveat::{Caveat, CaveatOptions, Placement, Rule};
 use smrfs::space::{Space, Step, Trigger, Want};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 
@@ -22,6 +22,10 @@ struct Driver {
     file_granules: u64,
     /// Where each granule of the files is.
     places: Vec<u64>,
+    /// Where the durable maps say they are.
+    durable: Vec<u64>,
+    /// Whether power cuts are to come: then durable maps are kept.
+    cuts: bool,
     retired: Vec<Span>,
     /// Retired pieces that are released together, as a commit does.
     commit_every: usize,
@@ -41,6 +45,8 @@ impl Driver {
             space,
             block,
             file_granules,
+            durable: places.clone(),
+            cuts: false,
             places,
             retired: vec![],
             commit_every: 1,
@@ -147,9 +153,35 @@ impl Driver {
 
     fn settle(&mut self) {
         self.settles += 1;
+        if self.cuts {
+            self.durable.copy_from_slice(&self.places);
+        }
         for span in std::mem::take(&mut self.retired) {
             self.space.release(span);
         }
+    }
+}
+
+impl Driver {
+    /// The power is cut, and the disk mounted again from the durable maps.
+    fn power_cut(&mut self, shape: &Shape) {
+        self.space = Caveat::new(shape, self.space.options().clone()).expect("possible");
+        self.places.copy_from_slice(&self.durable);
+        self.retired.clear();
+        let mut at = 0;
+        while at < self.places.len() {
+            let place = self.places[at];
+            let same =
+                (1..).take_while(|&next| self.places.get(at + next).is_some_and(|&other| other == place + next as u64));
+            let count = if place == NOWHERE { 1 } else { 1 + same.count() };
+            let owner = self.owner(at as u64);
+            let count = count.min((self.file_granules - owner.granule) as usize);
+            if place != NOWHERE {
+                assert!(self.space.adopt(Span::new(place, count as u64), owner));
+            }
+            at += count;
+        }
+        self.space.start(&[]);
     }
 }
 
@@ -206,19 +238,71 @@ fn overwrite(
 }
 
 #[test]
+fn random_disks_never_lack_room_that_cleaning_could_make() {
+    let seeds = std::env::var("SMRFS_DISKS").ok().and_then(|disks| disks.parse().ok()).unwrap_or(40);
+    for seed in 0..seeds {
+        random_disk(seed);
+    }
+}
+
+fn random_disk(seed: u64) {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let granules = 1 << random.random_range(6..12);
+    let granules = random.random_range(granules..2 * granules);
+    let gap = (granules / 30).min(64);
+    let shape = shape(1, granules, random.random_range(0..=gap), random.random_range(0..=gap));
+    let options = CaveatOptions {
+        block_granules: random.random_range(1..=16),
+        rule: Rule::ALL[random.random_range(0..2)],
+        placement: Placement::ALL[random.random_range(0..Placement::ALL.len())],
+        seed,
+        ..CaveatOptions::default()
+    };
+    let about = format!("seed {seed}: {shape:?} {options:?}");
+    let Ok(_) = Caveat::new(&shape, options.clone()) else { return };
+    let mut driver = Driver::new(&shape, options, random.random_range(1..=granules));
+    driver.commit_every = random.random_range(1..20);
+    driver.cuts = true;
+    let usable = driver.space.usable();
+    let longest = random.random_range(1..=(4 * driver.block).min(usable));
+    let mut written = 0;
+    while written < 20 * granules {
+        let count = random.random_range(1..=longest);
+        let at = random.random_range(0..=usable - count);
+        match random.random_range(0..1000) {
+            0 => driver.power_cut(&shape),
+            1..50 => driver.forget(at..at + count),
+            _ => {
+                assert!(driver.write(at..at + count), "{about}: no room, {usable} usable, {:?}", driver.space.counts());
+                written += count;
+            }
+        }
+        if random.random_bool(0.05) {
+            driver.space.check().unwrap_or_else(|error| panic!("{about}: {error}"));
+        }
+    }
+}
+
+#[test]
 fn table() {
+    if std::env::var_os("SMRFS_SPACE").is_none() {
+        return;
+    }
     let granule = 64 << 10;
-    for (did, dpid) in [(1, 1), (3, 1)] {
-        for fill in [0.85, 0.90, 0.95] {
-            let shape = shape(granule, 8192 * MIB, did * MIB, dpid * MIB);
-            let options = CaveatOptions { block_granules: 16, ..CaveatOptions::default() };
-            let begin = std::time::Instant::now();
-            let result = overwrite(&shape, options, fill, 16..17, 3.0);
-            eprintln!(
-                " {did}/{dpid} {fill}: {:?} {:?}",
-                result.map(|(amplification, most)| (amplification, most as f64 / 16.0)),
-                begin.elapsed()
-            );
+    for piece in [16..17, 1..2, 1..17, 3..4] {
+        for (did, dpid) in [(1, 1), (3, 1)] {
+            for fill in [0.85, 0.90, 0.95] {
+                let shape = shape(granule, 8192 * MIB, did * MIB, dpid * MIB);
+                let options = CaveatOptions { block_granules: 16, ..CaveatOptions::default() };
+                let begin = std::time::Instant::now();
+                let usable = Caveat::new(&shape, options.clone()).unwrap().usable() as f64 / shape.granules as f64;
+                let result = overwrite(&shape, options, fill * usable, piece.clone(), 2.0);
+                eprintln!(
+                    " {did}/{dpid} {fill} {piece:?}: {:?} {:?}",
+                    result.map(|(amplification, most)| (amplification, most as f64 / 16.0)),
+                    begin.elapsed()
+                );
+            }
         }
     }
 }

@@ -84,7 +84,7 @@ impl Caveat {
 
     /// The run that goes on at `at`, from there on.
     fn beside(&self, at: u64, count: u64, want: &Want, care: Care) -> Option<(u64, u64)> {
-        let (_, end) = self.ledger.runs.around(at)?;
+        let (_, end, _) = self.ledger.runs.around(at)?;
         self.part((at, end), count, want, care).filter(|&(from, _)| from == at)
     }
 
@@ -107,7 +107,7 @@ impl Caveat {
     /// The runs from the cursor on, then those from the begin of the disk.
     fn next_fit(&self, count: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let runs = &self.ledger.runs;
-        let here = runs.around(self.cursor).map(|(_, end)| (self.cursor, end));
+        let here = runs.around(self.cursor).map(|(_, end, _)| (self.cursor, end));
         let before = runs.following(0, count).take_while(|(from, _)| *from <= self.cursor);
         here.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
     }
@@ -141,8 +141,10 @@ impl Caveat {
             return true;
         }
         let runs = &self.ledger.runs;
-        let Some((from, to)) = runs.around(at) else { return false };
-        let lost = runs.worth(to - from).saturating_sub(runs.worth(at - from) + runs.worth(to - at - count));
+        let Some((_, to, solid)) = runs.around(at) else { return false };
+        let left = runs.worth(at.saturating_sub(solid + self.ledger.did))
+            + runs.worth(to.saturating_sub(at + count + self.ledger.dpid));
+        let lost = runs.worth(to - solid).saturating_sub(left);
         // What is retired is free at the next settling. An overwritten block is live twice for a moment.
         let live = (self.live.granules() + count).min(self.usable);
         lost == 0 || self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve)
