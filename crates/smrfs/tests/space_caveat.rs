@@ -240,7 +240,7 @@ fn overwrite(
 #[test]
 fn random_disks_never_lack_room_that_cleaning_could_make() {
     let seeds = std::env::var("SMRFS_DISKS").ok().and_then(|disks| disks.parse().ok()).unwrap_or(40);
-    for seed in 0..seeds {
+    for seed in std::env::var("SMRFS_SEED").map_or(0, |seed| seed.parse().unwrap())..seeds {
         random_disk(seed);
     }
 }
@@ -270,7 +270,10 @@ fn random_disk(seed: u64) {
         let count = random.random_range(1..=longest);
         let at = random.random_range(0..=usable - count);
         match random.random_range(0..1000) {
-            0 => driver.power_cut(&shape),
+            0 => {
+                eprintln!("cut");
+                driver.power_cut(&shape)
+            }
             1..50 => driver.forget(at..at + count),
             _ => {
                 assert!(driver.write(at..at + count), "{about}: no room, {usable} usable, {:?}", driver.space.counts());

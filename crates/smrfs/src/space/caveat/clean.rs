@@ -183,7 +183,8 @@ impl Caveat {
             let to = next.unwrap_or(ledger.granules);
             now += ledger.runs.worth_within(span.end().0, to);
             let lower = next.map_or(to, |next| next.saturating_sub(ledger.did));
-            let won = ledger.runs.worth(lower.saturating_sub(upper)).saturating_sub(now + moved);
+            // Where it goes may become a new run, with its own DPID behind it.
+            let won = ledger.runs.worth(lower.saturating_sub(upper)).saturating_sub(now + moved + ledger.dpid);
             if won > 0 && moved + now <= room {
                 best = Window::better(best, Some(Window { span: (from, to), moved, won }));
             }

@@ -73,7 +73,7 @@ impl Caveat {
         }
         let too_small = CaveatError::TooSmall { granules: shape.granules, did: shape.did, dpid: shape.dpid, block };
         let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
-        let loss = shape.did.saturating_add(shape.dpid).saturating_add(unit);
+        let loss = shape.did.saturating_add(shape.dpid.saturating_mul(2)).saturating_add(unit);
         if loss > shape.granules {
             return Err(too_small);
         }
