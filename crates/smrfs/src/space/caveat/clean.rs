@@ -93,12 +93,11 @@ impl Caveat {
     /// Goes on emptying a window; where one is empty, has its granules released and looks for the next.
     fn move_on(&mut self, why: Trigger) -> Option<Step> {
         for _ in 0..2 {
-            let Some(window) = self.window.or_else(|| self.find_window(why)) else { break };
-            self.window = Some(window);
+            let Some(window) = self.window.or_else(|| self.begin(why)) else { break };
             if let Some(step) = self.move_out_of(window) {
                 return Some(step);
             }
-            self.window = None;
+            self.give_up();
             if let Some(step) = self.settle() {
                 return Some(step);
             }
@@ -123,10 +122,24 @@ impl Caveat {
         self.budget = self.budget.saturating_sub(room.count);
         self.moved_while_stuck += room.count;
         self.moved_out += room.count;
+        self.to_move = self.to_move.saturating_sub(room.count);
         Some(Step::Move(Span { at: piece.at, count: room.count }, owner))
     }
 
-    fn find_window(&mut self, why: Trigger) -> Option<(u64, u64)> {
+    /// The window is empty, or is left as it is.
+    pub(super) fn give_up(&mut self) {
+        self.window = None;
+        self.to_move = 0;
+    }
+
+    fn begin(&mut self, why: Trigger) -> Option<(u64, u64)> {
+        let window = self.find_window(why)?;
+        self.window = Some(window.span);
+        self.to_move = window.moved;
+        self.window
+    }
+
+    fn find_window(&mut self, why: Trigger) -> Option<Window> {
         // On a full disk only windows as large as the reserve are sure to win something.
         let most = self.needed().max(self.options.window_blocks * self.options.block_granules);
         let mut best: Option<Window> = None;
@@ -136,14 +149,14 @@ impl Caveat {
         }
         match (best, why) {
             (Some(best), Trigger::Idle) if best.won * IDLE_MOVES_FOR_ONE < best.moved => None,
-            (Some(best), _) => Some(best.span),
+            (Some(best), _) => Some(best),
             (None, Trigger::Stuck) => self.any_window(),
             (None, _) => None,
         }
     }
 
     /// Where sampling finds nothing: windows as large as the room there is, from everywhere on the disk if need be.
-    fn any_window(&mut self) -> Option<(u64, u64)> {
+    fn any_window(&mut self) -> Option<Window> {
         let from = self.random.random_range(0..self.ledger.granules);
         let everywhere = self.live.from(Granule(from)).chain(self.live.from(Granule(0))).take(self.live.extents());
         let mut best = None;
@@ -153,7 +166,7 @@ impl Caveat {
             }
             best = Window::better(best, self.window_from(span.at.0, u64::MAX));
         }
-        best.map(|best| best.span)
+        best
     }
 
     /// The best window that begins at the first run at or behind `at` and holds at most `most` granules.

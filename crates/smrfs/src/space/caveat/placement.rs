@@ -147,7 +147,10 @@ impl Caveat {
         let lost = runs.worth(to - solid).saturating_sub(left);
         // What is retired is free at the next settling. An overwritten block is live twice for a moment.
         let live = (self.live.granules() + count).min(self.usable);
-        lost == 0 || self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve)
+        let in_window = self.window.is_some_and(|window| at < window.1 && window.0 < at + count);
+        let to_move = if in_window { 0 } else { self.to_move };
+        lost == 0 && !in_window
+            || self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
     }
 
     /// Keeps room behind what was placed for the rest of the file, where the policy does that.
