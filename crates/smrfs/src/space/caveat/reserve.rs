@@ -23,25 +23,24 @@ impl Reserve {
 
     /// The room that must be left beside so much readable data; `None` if there is too much of it.
     pub fn beside(self, readable: u64) -> Option<u64> {
-        let loss = self.loss + self.loss / 20;
-        let spare = self.granules.checked_sub(readable)?.checked_sub(loss)?;
-        let square = u128::from(spare).pow(2).checked_sub(4 * u128::from(loss) * u128::from(readable))?;
-        Some((spare - square.isqrt() as u64).div_ceil(2))
+        self.room(readable, self.loss + self.loss.div_ceil(20))
     }
 
     /// The most granules that files may fill: where both ends of the range of rooms that are enough meet.
     pub fn usable(self) -> u64 {
-        let fits = |usable: u64| {
-            let loss = self.loss + self.loss / 4;
-            let needed = 2 * (u128::from(loss) * u128::from(usable)).isqrt() as u64 + 2 * loss;
-            usable + needed <= self.granules
-        };
         let (mut fitting, mut failing) = (0, self.granules);
         while fitting + 1 < failing {
             let middle = fitting.midpoint(failing);
-            if fits(middle) { fitting = middle } else { failing = middle }
+            let fits = self.room(middle, self.loss + self.loss.div_ceil(4)).is_some();
+            if fits { fitting = middle } else { failing = middle }
         }
         fitting
+    }
+
+    fn room(self, readable: u64, loss: u64) -> Option<u64> {
+        let spare = self.granules.checked_sub(readable)?.checked_sub(loss)?;
+        let square = u128::from(spare).pow(2).checked_sub(4 * u128::from(loss) * u128::from(readable))?;
+        Some((spare - square.isqrt() as u64).div_ceil(2))
     }
 }
 
