@@ -41,11 +41,14 @@ impl Caveat {
     /// Room for what is being moved, outside the window that it is moved from; less than wanted where no run holds it.
     pub(super) fn place_moved(&self, want: &Want) -> Option<Span> {
         let count = want.count.min(self.options.block_granules);
-        let care = CARE[0];
-        let beside = want.after.and_then(|after| self.beside(after.0, count, want, care));
-        let smallest = || self.ledger.runs.at_least(count).find_map(|run| self.part(run, count, want, care));
-        let longest = || self.ledger.runs.longest().find_map(|run| self.part(run, 1, want, CARE_OF_MOVING));
-        let (from, to) = beside.or_else(smallest).or_else(longest)?;
+        // At the begin of a run: anywhere else it costs new gaps, and emptying the window might win nothing.
+        let begin = |run: (u64, u64), least, care| self.part(run, least, want, care).filter(|part| part.0 == run.0);
+        let beside = want.after.and_then(|after| self.beside(after.0, count, want, CARE[0]));
+        let smallest = |care| self.ledger.runs.at_least(count).find_map(|run| begin(run, count, care));
+        let longest = || self.ledger.runs.longest().find_map(|run| begin(run, 1, CARE_OF_MOVING));
+        let elsewhere = || self.ledger.runs.longest().find_map(|run| self.part(run, 1, want, CARE_OF_MOVING));
+        let found = beside.or_else(|| smallest(CARE[0])).or_else(|| smallest(CARE_OF_MOVING)).or_else(longest);
+        let (from, to) = found.or_else(elsewhere)?;
         Some(Span::new(from, count.min(to - from)))
     }
 
