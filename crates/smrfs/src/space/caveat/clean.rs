@@ -140,8 +140,8 @@ impl Caveat {
     }
 
     fn find_window(&mut self, why: Trigger) -> Option<Window> {
-        // On a full disk only windows as large as the reserve are sure to win something.
-        let most = self.needed().max(self.options.window_blocks * self.options.block_granules);
+        // Windows as large as the reserve are sure to win something; hosts would wait for larger ones.
+        let most = self.needed() + self.slack() / 4;
         let mut best: Option<Window> = None;
         for _ in 0..self.options.samples {
             let at = self.random.random_range(0..self.ledger.granules);
