@@ -84,8 +84,9 @@ impl Driver {
     }
 
     fn room(&mut self, at: u64, count: u64) -> Option<Span> {
-        let after =
-            (at % self.file_granules > 0).then(|| self.places[at as usize - 1]).filter(|&place| place != NOWHERE);
+        let after = (!at.is_multiple_of(self.file_granules))
+            .then(|| self.places[at as usize - 1])
+            .filter(|&place| place != NOWHERE);
         let want = Want {
             owner: self.owner(at),
             after: after.map(|place| Granule(place + 1)),
