@@ -3,6 +3,7 @@
 //!
 //! `SMRFS_SAFETY_OPERATIONS` sets the operations in all (10^6 in CI).
 
+mod checker;
 mod host;
 
 use std::sync::Arc;
