@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
 use smrfs::device::Model;
 use smrfs::error::Errno;
@@ -200,4 +202,35 @@ fn joining_leaves_one_extent_a_block_where_there_is_room() {
     fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
     assert!((0..size).all(|at| back[at as usize] == (at / GRANULE) as u8));
     rig.check();
+}
+
+#[test]
+fn data_without_bytes_takes_the_same_way() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let run = |blank: bool| {
+            let rig = Rig::new(model, options());
+            let fs = &rig.fs;
+            let ids: Vec<NodeId> = ["a", "b", "c"].map(|name| make(fs, name)).into();
+            let longest = fs.usage().unwrap().usable * GRANULE / 3;
+            let mut random = Pcg64Mcg::seed_from_u64(4);
+            for _ in 0..600 {
+                let id = ids[random.random_range(0..3)];
+                let offset = random.random_range(0..longest);
+                let bytes = random.random_range(1..=(9 * GRANULE).min(longest - offset));
+                let content = vec![1; bytes as usize];
+                let data = if blank { Data::Blank(bytes) } else { Data::Bytes(&content) };
+                fs.write(id, offset, data, false).unwrap();
+                let mut content = vec![0; bytes as usize];
+                let room = if blank { Room::Blank(bytes) } else { Room::Bytes(&mut content) };
+                fs.read(id, offset / 2, room).unwrap();
+                fs.background(true).unwrap();
+            }
+            fs.sync_all().unwrap();
+            rig.check();
+            (fs.live(), fs.statistics())
+        };
+        let (live, statistics) = run(true);
+        assert!(statistics.moved_bytes > 0);
+        assert_eq!((live, statistics), run(false));
+    }
 }
