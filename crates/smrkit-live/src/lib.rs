@@ -4,3 +4,4 @@ pub mod directory;
 pub mod error;
 pub mod image;
 pub mod volume;
+pub mod survey;

@@ -1,7 +1,10 @@
 //! The subcommands.
 
+mod df;
 mod drives;
+mod fsck;
 mod layers;
+mod mkfs;
 mod reproduce;
 mod run;
 mod trace;
@@ -23,6 +26,12 @@ pub enum Command {
     Layers(layers::Layers),
     /// List the drives, or show one.
     Drives(drives::Drives),
+    /// Make a file system: an image of a shingled disk, and its metadata directory.
+    Mkfs(mkfs::Mkfs),
+    /// Check a file system that is not mounted, and repair it.
+    Fsck(fsck::Fsck),
+    /// What is on a shingled disk: space, bands, a picture of its surface.
+    Df(df::Df),
 }
 
 impl Command {
@@ -33,6 +42,9 @@ impl Command {
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),
             Command::Drives(command) => command.execute(),
+            Command::Mkfs(command) => command.execute(),
+            Command::Fsck(command) => command.execute(),
+            Command::Df(command) => command.execute(),
         }
     }
 }
