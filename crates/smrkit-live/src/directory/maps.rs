@@ -42,7 +42,11 @@ impl DirectoryStore {
 
     pub(super) fn write_map(&self, id: u64, map: &[u8]) -> FsResult {
         let _names = self.names_stay();
-        set(&*self.fd(id)?, MAP, map, XattrFlags::empty()).map_err(failed)
+        match set(&*self.fd(id)?, MAP, map, XattrFlags::empty()) {
+            // Too long for its place: a matter of room, whatever the file system calls it.
+            Err(Os::TOOBIG | Os::RANGE) => Err(Errno::ENOSPC.into()),
+            done => done.map_err(failed),
+        }
     }
 
     pub(super) fn sync_node(&self, id: u64) -> FsResult {

@@ -78,7 +78,9 @@ impl Pair {
 
     #[track_caller]
     fn alike(&self, said: &str, memory: &Attr, directory: &Attr) {
-        let seen = |attr: &Attr| (attr.kind, attr.mode, attr.uid, attr.gid, attr.links);
+        // File systems differ in whether directories count as links of the one above.
+        let links = |attr: &Attr| if attr.kind == Kind::Directory { attr.links.min(1) } else { attr.links };
+        let seen = |attr: &Attr| (attr.kind, attr.mode, attr.uid, attr.gid, links(attr));
         assert_eq!(seen(memory), seen(directory), "{said}");
         if memory.kind == Kind::Link {
             assert_eq!(memory.size, directory.size, "{said}");
@@ -143,7 +145,7 @@ impl Pair {
             17..19 => self.attributes(a, dice),
             19 => same("read_link", self.both(|store, of| store.read_link(of(a)))),
             20 => {
-                let map = vec![7; dice.random_range(0..1900)];
+                let map = vec![7; dice.random_range(0..self.directory.map_bytes_max().min(1900))];
                 let kind = self.memory.attributes(a.0).map(|attr| attr.kind);
                 if kind.is_ok_and(|kind| kind == Kind::File) {
                     same("store_map", self.both(|store, of| store.store_map(of(a), &map)));
@@ -200,7 +202,7 @@ impl Pair {
         if !kind.as_ref().is_ok_and(|kind| matches!(kind, Kind::File | Kind::Directory)) {
             return;
         }
-        let value = vec![b'v'; dice.random_range(0..400)];
+        let value = vec![b'v'; dice.random_range(0..100)];
         let said = format!("{} of {:?}", name.escape_ascii(), kind);
         match dice.random_range(0..3) {
             0 => same(&said, self.both(|store, of| store.set_attribute(of(a), name, &value, create, replace))),
@@ -384,7 +386,7 @@ fn users_attributes_leave_room_for_the_map_and_do_not_show_it() {
     let store = store(&folder, 16);
     let id = file(&store, store.root(), "file");
     let most = store.map_bytes_max();
-    let full = (0..10_000).find(|i| {
+    let full = (0..1000).find(|i| {
         let name = format!("user.{i}");
         store.set_attribute(id, name.as_bytes(), &[1; 100], true, false).is_err()
     });
