@@ -445,3 +445,20 @@ fn a_wrong_or_a_used_directory_is_refused() {
     assert!(matches!(Site::choose(&meta, false), Err(LiveError::Exists(_))));
     drop(Home::open(&meta, OWN, IMAGE).unwrap());
 }
+
+/// As root permissions are no obstacle; as another user they are, and a file that was opened first is written all the same.
+#[test]
+fn the_map_of_a_file_is_stored_whatever_its_permissions_are() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    for mode in [0o000, 0o444, 0o200] {
+        let name = format!("mode-{mode}");
+        let id = file(&store, store.root(), &name);
+        store.set_attributes(id, &SetAttr { mode: Some(mode), ..SetAttr::default() }).unwrap();
+        store.store_map(id, b"map").unwrap();
+        assert_eq!(store.load_map(id).unwrap().unwrap(), b"map");
+        assert_eq!(store.attributes(id).unwrap().mode, mode);
+        store.sync(id).unwrap();
+    }
+    assert_eq!(files(&store).len(), 3);
+}
