@@ -1,1 +1,4 @@
 //! What touches the operating system: disk images and block devices, metadata directories, FUSE.
+
+pub mod fuse;
+pub mod log;
