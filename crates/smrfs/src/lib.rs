@@ -6,10 +6,14 @@
 
 pub mod units;
 pub mod error;
+pub mod power;
 pub mod data;
 pub mod device;
 pub mod safety;
-pub mod map;
 pub mod meta;
+pub mod map;
 pub mod space;
 pub mod fs;
+pub mod workload;
+pub mod bench;
+pub mod age;
