@@ -31,6 +31,7 @@ errno! {
     ENOENT = 2, "no such file or directory";
     EIO = 5, "input/output error";
     ENXIO = 6, "nothing there";
+    E2BIG = 7, "argument too long";
     EBADF = 9, "not an open file";
     EACCES = 13, "permission denied";
     EBUSY = 16, "busy";

@@ -4,6 +4,9 @@
 //! times of files that it changed. Back ends: a directory on a conventional file system (in `smrkit-live`), and one in
 //! memory that loses what was not synced when the power goes, and that charges the partition's time in simulation.
 
+pub mod memory;
+pub mod model;
+
 use crate::error::FsResult;
 use crate::units::NodeId;
 

@@ -4,6 +4,7 @@
 //! again once released. Live and retired granules may be read; nothing may damage them. The core holds the lock of the
 //! space from `place` to `written` or `failed`, so that the order of writes is the order of placing.
 
+pub mod bands;
 pub mod live;
 
 use serde::Serialize;
