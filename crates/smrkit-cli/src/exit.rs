@@ -28,14 +28,39 @@ pub fn code(result: anyhow::Result<Done>) -> ExitCode {
         Err(error) => error,
     };
     eprintln!("smrkit: {error:#}");
-    ExitCode::from(match error.downcast_ref::<Error>() {
+    ExitCode::from(number(&error))
+}
+
+/// The exit code of an error.
+pub fn number(error: &anyhow::Error) -> u8 {
+    if let Some(told) = error.downcast_ref::<Told>() {
+        return told.code;
+    }
+    match error.downcast_ref::<Error>() {
         Some(Error::Usage(_)) => 2,
         Some(Error::Input(_) | Error::Io { writing: false, .. }) => 3,
         Some(Error::Impossible(_)) => 4,
         Some(Error::Fault(_)) => 5,
         _ => 1,
-    })
+    }
 }
+
+/// An error that another process of ours told, and its exit code there.
+#[derive(Debug)]
+pub struct Told {
+    /// What it said.
+    pub error: String,
+    /// How it would have ended.
+    pub code: u8,
+}
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.error)
+    }
+}
+
+impl std::error::Error for Told {}
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -111,6 +111,27 @@ impl Mirror {
     fn reopen(&self, ino: INodeNo, flags: OFlags) -> Result<OwnedFd, Errno> {
         let at = self.node(ino)?;
         sys::open(format!("/proc/self/fd/{}", at.as_raw_fd()), flags | OFlags::CLOEXEC, Mode::empty()).map_err(errno)
+    }
+
+    /// Gives the entries from `place` on to `add`, until it says that there is no more room.
+    fn list(
+        &self,
+        fh: FileHandle,
+        place: u64,
+        mut add: impl FnMut(&OsStr, sys::FileType, u64) -> Result<bool, Errno>,
+    ) -> Result<(), Errno> {
+        let directory = self.file(fh)?;
+        sys::seek(&directory, sys::SeekFrom::Start(place)).map_err(errno)?;
+        let mut room = Vec::with_capacity(32 << 10);
+        let mut entries = sys::RawDir::new(directory.as_fd(), room.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let entry = entry.map_err(errno)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if add(name, entry.file_type(), entry.next_entry_cookie())? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn made(&self, parent: INodeNo, name: &OsStr, done: rustix::io::Result<()>) -> Result<FileAttr, Errno> {
@@ -342,28 +363,32 @@ impl Filesystem for Mirror {
         }
     }
 
+    fn readdir(&self, _req: &Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let listed = self.list(fh, offset, |name, entry, place| {
+            let kind = match entry {
+                sys::FileType::Directory => FileType::Directory,
+                _ => FileType::RegularFile,
+            };
+            Ok(reply.add(ino, place, kind, name))
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
     fn readdirplus(&self, _req: &Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
-        let fill = |reply: &mut ReplyDirectoryPlus| {
-            let directory = self.file(fh)?;
-            sys::seek(&directory, sys::SeekFrom::Start(offset)).map_err(errno)?;
-            let mut room = Vec::with_capacity(32 << 10);
-            let mut entries = sys::RawDir::new(directory.as_fd(), room.spare_capacity_mut());
-            while let Some(entry) = entries.next() {
-                let entry = entry.map_err(errno)?;
-                let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
-                let dot = name == "." || name == "..";
-                let attr = if dot { self.attributes(&*self.node(ino)?) } else { self.find(ino, &name) }?;
-                if reply.add(attr.ino, entry.next_entry_cookie(), &name, &KEPT, &attr, Generation(0)) {
-                    if !dot {
-                        let mut nodes = lock(&self.nodes);
-                        nodes.entry(self.number(attr.ino)).and_modify(|node| node.lookups -= 1);
-                    }
-                    break;
-                }
+        let listed = self.list(fh, offset, |name, _, place| {
+            let dot = name == "." || name == "..";
+            let attr = if dot { self.attributes(&*self.node(ino)?) } else { self.find(ino, name) }?;
+            let full = reply.add(attr.ino, place, name, &KEPT, &attr, Generation(0));
+            if full && !dot {
+                let mut nodes = lock(&self.nodes);
+                nodes.entry(self.number(attr.ino)).and_modify(|node| node.lookups -= 1);
             }
-            Ok(())
-        };
-        match fill(&mut reply) {
+            Ok(full)
+        });
+        match listed {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(error),
         }

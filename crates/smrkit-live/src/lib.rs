@@ -1,5 +1,6 @@
 //! What touches the operating system: disk images and block devices, metadata directories, FUSE.
 
+pub mod daemon;
 pub mod fuse;
 pub mod log;
 pub mod mount;

@@ -1,0 +1,142 @@
+//! `smrkit mount`: an image becomes a file system, served in the background until it is unmounted.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use smrkit::error::Error;
+use smrkit::quantity;
+use smrkit_live::daemon::{self, Started};
+use smrkit_live::mount::{self, MountError, Options, Session, run_directory};
+
+use crate::exit::{self, Done};
+use crate::output::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit mount disk.img /mnt/smr
+  smrkit mount --foreground --commit-interval 1s disk.img /mnt/smr";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Mount {
+    /// The image or the block device.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// An empty directory, where it is to appear.
+    #[arg(value_name = "MOUNTPOINT")]
+    mount_point: PathBuf,
+    /// Stay in the foreground, and log to standard error.
+    #[arg(long)]
+    foreground: bool,
+    /// The metadata directory, if it is not where the image says.
+    #[arg(long, value_name = "DIR")]
+    meta: Option<PathBuf>,
+    /// Allow no changes.
+    #[arg(long)]
+    read_only: bool,
+    /// Let other users in (always so for root; others need user_allow_other in /etc/fuse.conf).
+    #[arg(long)]
+    allow_other: bool,
+    /// Where the log goes, in the background [default: beside the control socket].
+    #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
+    log: Option<PathBuf>,
+    /// How long data that nobody syncs may stay volatile.
+    #[arg(long, value_name = "DURATION", default_value = "5s")]
+    commit_interval: String,
+    /// Serve, as the process in the background.
+    #[arg(long, hide = true, conflicts_with = "foreground")]
+    daemon: bool,
+}
+
+impl Mount {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let interval = self.commit_interval()?;
+        if self.foreground {
+            let (session, said) = self.start(interval)?;
+            print(said)?;
+            return serve(session);
+        }
+        if !self.daemon {
+            return self.start_daemon();
+        }
+        match daemon::detach().map_err(anyhow::Error::from).and_then(|()| self.start(interval)) {
+            Ok((session, _)) => {
+                daemon::tell(&Started::Ready)?;
+                serve(session)
+            }
+            Err(error) => {
+                daemon::tell(&Started::Failed { error: format!("{error:#}"), code: exit::number(&error) })?;
+                Err(error)
+            }
+        }
+    }
+
+    fn commit_interval(&self) -> Result<Duration, Error> {
+        let interval = Duration::from_nanos(quantity::parse_duration(&self.commit_interval)?.0);
+        match interval.is_zero() {
+            true => Err(Error::Usage("--commit-interval 0 would never rest: 10ms is short enough".to_string())),
+            false => Ok(interval),
+        }
+    }
+
+    /// Opens the image and mounts it.
+    fn start(&self, commit_interval: Duration) -> anyhow::Result<(Session, String)> {
+        let mount_point = mount::canonical(&self.mount_point)?;
+        mount::check(&mount_point)?;
+        let image = absolute(&self.image)?;
+        let volume = todo_open(&image, self.meta.as_deref(), self.read_only)?;
+        let said = format!("{} is mounted on {}\n", image.display(), mount_point.display());
+        let options = Options {
+            image,
+            meta: volume.1,
+            mount_point,
+            read_only: self.read_only,
+            allow_other: self.allow_other,
+            commit_interval,
+        };
+        Ok((Session::start(volume.0, options)?, said))
+    }
+
+    /// Starts this program anew in the background.
+    fn start_daemon(&self) -> anyhow::Result<Done> {
+        let mount_point = mount::canonical(&self.mount_point)?;
+        mount::check(&mount_point)?;
+        let image = absolute(&self.image)?;
+        let log = match &self.log {
+            Some(log) => absolute(log)?,
+            None => run_directory::log(&mount_point)?,
+        };
+        let mut arguments: Vec<OsString> = vec!["mount".into(), "--daemon".into()];
+        arguments.extend(["--commit-interval".into(), OsString::from(&self.commit_interval)]);
+        if let Some(meta) = &self.meta {
+            arguments.extend(["--meta".into(), absolute(meta)?.into()]);
+        }
+        arguments.extend(self.read_only.then(|| "--read-only".into()));
+        arguments.extend(self.allow_other.then(|| "--allow-other".into()));
+        arguments.extend(["--".into(), OsString::from(&image), OsString::from(&mount_point)]);
+        let started = daemon::start(&arguments, &log).with_context(|| format!("the log is {}", log.display()))?;
+        match started {
+            Started::Ready => {
+                let (image, point) = (image.display(), mount_point.display());
+                print(format!("{image} is mounted on {point}; the log is {}\n", log.display()))?;
+                Ok(Done::All)
+            }
+            Started::Failed { error, code } => Err(exit::Told { error, code }.into()),
+        }
+    }
+}
+
+/// Until it is unmounted, or a signal comes.
+fn serve(session: Session) -> anyhow::Result<Done> {
+    let handle = session.handle();
+    ctrlc::set_handler(move || handle.signal()).context("signals")?;
+    session.wait()?;
+    Ok(Done::All)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(|error| Error::reading(path, error))
+}
