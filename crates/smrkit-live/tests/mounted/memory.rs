@@ -12,8 +12,9 @@ use smrfs::meta::Time;
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::power::Power;
 use smrfs::space::Space;
-use smrfs::space::bands::{BandSpace, BandsOptions};
-use smrfs::space::caveat::{CaveatOptions, CaveatSpace};
+use smrfs::space::bands::BandSpace;
+use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::caveat::{CaveatOptions, Caveat};
 use smrfs::units::GRANULE_BYTES;
 
 /// Size of the disk, in granules: 256 MiB.
@@ -32,7 +33,7 @@ pub fn file_system(model: Model) -> FileSystem {
         ),
         Model::Caveat => (
             Arc::new(CaveatScriptor::new(memory, shape, Past::Blank).expect("a disk")),
-            Box::new(CaveatSpace::new(&shape, CaveatOptions::default()).expect("a space")),
+            Box::new(Caveat::new(&shape, CaveatOptions::default()).expect("a space")),
         ),
     };
     let store = Arc::new(MemoryStore::new(Limits::LARGE, Arc::new(now)));
