@@ -94,7 +94,11 @@ impl Files {
     }
 
     /// What the record of a file that is not in memory tells, by `load` if it is not known.
-    fn head(&self, id: NodeId, load: impl FnOnce() -> FsResult<Option<Summary>>) -> FsResult<Result<Arc<File>, Option<Summary>>> {
+    fn head(
+        &self,
+        id: NodeId,
+        load: impl FnOnce() -> FsResult<Option<Summary>>,
+    ) -> FsResult<Result<Arc<File>, Option<Summary>>> {
         // The shard stays locked while the store is asked, or an old record could outlast a new one.
         let mut shard = lock(self.shard(id));
         if let Some(file) = shard.files.get(&id) {

@@ -132,8 +132,7 @@ impl FileSystem {
         let commits: Vec<MutexGuard<'_, ()>> = files.iter().map(|file| lock(&file.commit)).collect();
         let limbo = std::mem::take(&mut *lock(&self.limbo));
         lock(&self.unsynced).begin();
-        let snapshots: Vec<Snapshot> =
-            files.iter().filter_map(|file| self.snapshot(file, &mut file.lock())).collect();
+        let snapshots: Vec<Snapshot> = files.iter().filter_map(|file| self.snapshot(file, &mut file.lock())).collect();
         let result = self.commit_snapshots(snapshots);
         drop(commits);
         lock(&self.unsynced).end(result.is_ok());
@@ -149,7 +148,9 @@ impl FileSystem {
 
     /// Flushes once, stores what can be stored, syncs once. A map that can't be stored stays as it is, and is an error.
     fn commit_snapshots(&self, snapshots: Vec<Snapshot>) -> FsResult {
-        if !snapshots.is_empty() && let Err(error) = self.device.flush() {
+        if !snapshots.is_empty()
+            && let Err(error) = self.device.flush()
+        {
             snapshots.into_iter().for_each(|snapshot| self.restore(snapshot));
             return Err(error.into());
         }

@@ -117,7 +117,8 @@ impl FileState {
             } else {
                 let hole = piece.first..piece.end();
                 uses.owed += granules_within(&self.promised, hole.clone());
-                uses.owed += self.buffer.within(hole).filter(|&granule| !self.promised.contains(granule)).count() as u64;
+                uses.owed +=
+                    self.buffer.within(hole).filter(|&granule| !self.promised.contains(granule)).count() as u64;
             }
         }
         uses

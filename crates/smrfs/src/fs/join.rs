@@ -60,8 +60,10 @@ impl FileSystem {
             let pieces = FileSystem::placed(&state, window.clone());
             state.join_at = match pieces.first() {
                 Some(_) => window.end,
-                None => state.map.next_data(window.end).unwrap_or(window.end) / self.options.block_granules
-                    * self.options.block_granules,
+                None => {
+                    state.map.next_data(window.end).unwrap_or(window.end) / self.options.block_granules
+                        * self.options.block_granules
+                }
             };
             for run in runs(&pieces) {
                 if run.len() >= least && !self.join(file, &mut state, &pieces[run])? {

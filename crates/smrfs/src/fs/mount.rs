@@ -122,7 +122,9 @@ fn adopt(space: &mut dyn Space, span: Span, owner: Owner) -> FsResult {
         return Ok(());
     }
     let file = owner.file;
-    Err(FsError::Corrupt(format!("the map of file {file} names {span}, which is another's or not there: run smrkit fsck")))
+    Err(FsError::Corrupt(format!(
+        "the map of file {file} names {span}, which is another's or not there: run smrkit fsck"
+    )))
 }
 
 fn in_file(id: NodeId, error: FsError) -> FsError {

@@ -106,7 +106,9 @@ impl FileSystem {
     fn unbuffer(&self, state: &mut FileState, range: Range<u64>) {
         let granules = state.buffer.remove(range);
         self.counters.buffered.take(granules * self.granule_bytes);
-        if state.buffer.is_empty() && let Some(turn) = state.waiting.take() {
+        if state.buffer.is_empty()
+            && let Some(turn) = state.waiting.take()
+        {
             lock(&self.waiting).leave(turn);
         }
     }

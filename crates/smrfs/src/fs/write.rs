@@ -114,7 +114,13 @@ impl FileSystem {
                 }
             }
         }
-        self.buffer(file, &mut state, &tail, data.part(tail.start - offset, tail.end - tail.start), &mut promise.granules)?;
+        self.buffer(
+            file,
+            &mut state,
+            &tail,
+            data.part(tail.start - offset, tail.end - tail.start),
+            &mut promise.granules,
+        )?;
         self.now_changed(file, &mut state);
         Ok(())
     }
