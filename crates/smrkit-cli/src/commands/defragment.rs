@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use smrkit::error::Error;
-use smrkit_live::mount;
 use smrkit_live::mount::control::{Client, Command};
 
 use crate::exit::Done;

@@ -1,10 +1,14 @@
 //! The subcommands.
 
+mod defragment;
 mod drives;
 mod layers;
+mod mount;
 mod reproduce;
 mod run;
+mod top;
 mod trace;
+mod umount;
 
 use clap::Subcommand;
 
@@ -23,6 +27,14 @@ pub enum Command {
     Layers(layers::Layers),
     /// List the drives, or show one.
     Drives(drives::Drives),
+    /// Mount an SMRfs image.
+    Mount(mount::Mount),
+    /// Unmount it, and wait until all is durable.
+    Umount(umount::Umount),
+    /// Watch a mount: host, cleaner, stalls, amplification.
+    Top(top::Top),
+    /// Move the data of files on a mount into as few extents as possible.
+    Defragment(defragment::Defragment),
 }
 
 impl Command {
@@ -33,6 +45,10 @@ impl Command {
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),
             Command::Drives(command) => command.execute(),
+            Command::Mount(command) => command.execute(),
+            Command::Umount(command) => command.execute(),
+            Command::Top(command) => command.execute(),
+            Command::Defragment(command) => command.execute(),
         }
     }
 }

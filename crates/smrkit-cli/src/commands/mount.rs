@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use smrfs::fs::{self, FileSystem};
 use smrkit::error::Error;
 use smrkit::quantity;
 use smrkit_live::daemon::{self, Started};
-use smrkit_live::mount::{self, MountError, Options, Session, run_directory};
+use smrkit_live::mount::{self, Options, Session, run_directory};
+use smrkit_live::volume::{Open, Volume};
 
 use crate::exit::{self, Done};
 use crate::output::print;
@@ -55,17 +57,17 @@ impl Mount {
     pub fn execute(self) -> anyhow::Result<Done> {
         let interval = self.commit_interval()?;
         if self.foreground {
-            let (session, said) = self.start(interval)?;
+            let (mounted, said) = self.start(interval)?;
             print(said)?;
-            return serve(session);
+            return serve(mounted);
         }
         if !self.daemon {
             return self.start_daemon();
         }
         match daemon::detach().map_err(anyhow::Error::from).and_then(|()| self.start(interval)) {
-            Ok((session, _)) => {
+            Ok((mounted, _)) => {
                 daemon::tell(&Started::Ready)?;
-                serve(session)
+                serve(mounted)
             }
             Err(error) => {
                 daemon::tell(&Started::Failed { error: format!("{error:#}"), code: exit::number(&error) })?;
@@ -83,21 +85,31 @@ impl Mount {
     }
 
     /// Opens the image and mounts it.
-    fn start(&self, commit_interval: Duration) -> anyhow::Result<(Session, String)> {
+    fn start(&self, commit_interval: Duration) -> anyhow::Result<(Mounted, String)> {
         let mount_point = mount::canonical(&self.mount_point)?;
         mount::check(&mount_point)?;
         let image = absolute(&self.image)?;
-        let volume = todo_open(&image, self.meta.as_deref(), self.read_only)?;
+        let how = Open { meta: self.meta.clone(), read_only: self.read_only, ..Open::default() };
+        let volume = Volume::open(&image, &how)?;
+        let core = self.core(&volume)?;
         let said = format!("{} is mounted on {}\n", image.display(), mount_point.display());
         let options = Options {
             image,
-            meta: volume.1,
+            meta: volume.meta().to_path_buf(),
             mount_point,
             read_only: self.read_only,
             allow_other: self.allow_other,
             commit_interval,
         };
-        Ok((Session::start(volume.0, options)?, said))
+        Ok((Mounted { session: Session::start(core, options)?, volume }, said))
+    }
+
+    fn core(&self, volume: &Volume) -> anyhow::Result<FileSystem> {
+        let space = volume.space()?;
+        let options = fs::Options { read_only: self.read_only, ..fs::Options::default() };
+        let image = volume.image().display();
+        FileSystem::mount(volume.device(), volume.store(), space, options)
+            .with_context(|| format!("{image}: smrkit fsck {image} may help"))
     }
 
     /// Starts this program anew in the background.
@@ -129,11 +141,18 @@ impl Mount {
     }
 }
 
+/// A mount, and the volume that stays locked as long as it lives.
+struct Mounted {
+    session: Session,
+    volume: Volume,
+}
+
 /// Until it is unmounted, or a signal comes.
-fn serve(session: Session) -> anyhow::Result<Done> {
+fn serve(mounted: Mounted) -> anyhow::Result<Done> {
+    let Mounted { session, mut volume } = mounted;
     let handle = session.handle();
     ctrlc::set_handler(move || handle.signal()).context("signals")?;
-    session.wait()?;
+    session.wait(move || Ok(volume.close()?))?;
     Ok(Done::All)
 }
 

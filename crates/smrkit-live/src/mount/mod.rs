@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use smrfs::error::FsError;
 
+use crate::error::LiveError;
+
 pub use point::{Unmount, canonical, check, end, unmount};
 pub use session::{Handle, Session};
 
@@ -112,4 +114,7 @@ pub enum MountError {
     /// The file system fails.
     #[error(transparent)]
     FileSystem(#[from] FsError),
+    /// The volume can't be closed.
+    #[error(transparent)]
+    Volume(#[from] LiveError),
 }

@@ -96,11 +96,11 @@ impl Session {
         self.handle.clone()
     }
 
-    /// Serves until the end: makes everything durable, and tells whoever asked for it.
-    pub fn wait(self) -> Result<(), MountError> {
+    /// Serves until the end: makes everything durable, lets `close` mark the volume as clean, and tells whoever asked.
+    pub fn wait(self, close: impl FnOnce() -> Result<(), MountError>) -> Result<(), MountError> {
         let waiting = self.serve();
         self.background.stop();
-        let ended = self.gate.shut();
+        let ended = self.gate.shut().map_err(MountError::from).and_then(|()| close());
         self.server.hide();
         drop(self.gate);
         let told = ended.as_ref().map_err(ToString::to_string).map(|()| ());
@@ -109,7 +109,7 @@ impl Session {
             let _ = client.outcome.send(told.clone());
             let _ = client.told.recv_timeout(GRACE);
         }
-        ended.map_err(MountError::from)
+        ended
     }
 
     /// Until the mount is gone, or is to be left behind; gives back those who wait for the outcome.

@@ -41,7 +41,7 @@ impl Mounted {
             commit_interval: Duration::from_millis(300),
         };
         let session = Session::start(memory::file_system(model), options).expect("a mount");
-        let serving = Some(std::thread::spawn(move || session.wait()));
+        let serving = Some(std::thread::spawn(move || session.wait(|| Ok(()))));
         Some(Mounted { folder, serving })
     }
 

@@ -14,7 +14,7 @@ use smrfs::power::Power;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;
-use smrfs::space::caveat::{CaveatOptions, Caveat};
+use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::GRANULE_BYTES;
 
 /// Size of the disk, in granules: 256 MiB.

@@ -143,7 +143,9 @@ fn apply(side: &mut Side, op: &Op) -> Answer {
             }
             None => no_file(),
         },
-        Op::SetLength { slot, bytes } => side.open[*slot].as_ref().map_or_else(no_file, |file| told(file.set_len(*bytes))),
+        Op::SetLength { slot, bytes } => {
+            side.open[*slot].as_ref().map_or_else(no_file, |file| told(file.set_len(*bytes)))
+        }
         Op::Allocate { slot, mode, at, bytes } => match &side.open[*slot] {
             Some(file) => {
                 let mode = FallocateFlags::from_bits_retain(*mode);

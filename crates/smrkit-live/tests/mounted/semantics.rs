@@ -29,7 +29,8 @@ fn on_each_model(check: impl Fn(&Path)) {
 #[test]
 fn an_unlinked_file_lives_until_it_is_closed() {
     on_each_model(|root| {
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(root.join("f")).unwrap();
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(root.join("f")).unwrap();
         file.write_all(b"first").unwrap();
         fs::remove_file(root.join("f")).unwrap();
         fs::write(root.join("f"), b"another").unwrap();
