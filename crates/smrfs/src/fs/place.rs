@@ -67,7 +67,7 @@ impl FileSystem {
         let mut failure = None;
         for _ in 0..2 {
             let mut space = lock(&self.space);
-            let Some(span) = space.place(want) else { break };
+            let Some(span) = space.place(want) else { return Ok(None) };
             let bytes = span.count * self.granule_bytes;
             match self.device.write(span.at, load.data.part(0, bytes), load.cause) {
                 Ok(()) => {
