@@ -2,15 +2,20 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use smrfs::device::Model;
 use smrfs::fs::{self, FileSystem};
+use smrfs::space::Space;
+use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrkit::error::Error;
 use smrkit::quantity;
 use smrkit_live::daemon::{self, Started};
-use smrkit_live::mount::{self, Options, Session, run_directory};
+use smrkit_live::mount::{self, Handle, Options, Session, run_directory};
 use smrkit_live::volume::{Open, Volume};
 
 use crate::exit::{self, Done};
@@ -45,6 +50,9 @@ pub struct Mount {
     /// Where the log goes, in the background [default: beside the control socket].
     #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
     log: Option<PathBuf>,
+    /// Where data goes on a Caveat-Scriptor disk: beside, next-fit, first-fit, best-fit, reservation [default: beside].
+    #[arg(long, value_name = "POLICY", value_parser = Placement::from_str)]
+    placement: Option<Placement>,
     /// How long data that nobody syncs may stay volatile.
     #[arg(long, value_name = "DURATION", default_value = "5s")]
     commit_interval: String,
@@ -101,15 +109,33 @@ impl Mount {
             allow_other: self.allow_other,
             commit_interval,
         };
-        Ok((Mounted { session: Session::start(core, options)?, volume }, said))
+        let handle = Arc::new(OnceLock::new());
+        watch_signals(handle.clone())?;
+        let session = Session::start(core, options)?;
+        handle.get_or_init(|| session.handle());
+        Ok((Mounted { session, volume }, said))
     }
 
     fn core(&self, volume: &Volume) -> anyhow::Result<FileSystem> {
-        let space = volume.space()?;
+        let space = self.space(volume)?;
         let options = fs::Options { read_only: self.read_only, ..fs::Options::default() };
         let image = volume.image().display();
         FileSystem::mount(volume.device(), volume.store(), space, options)
             .with_context(|| format!("{image}: smrkit fsck {image} may help"))
+    }
+
+    fn space(&self, volume: &Volume) -> anyhow::Result<Box<dyn Space>> {
+        let device = volume.device();
+        match (self.placement, device.shape().model) {
+            (None, _) => Ok(volume.space()?),
+            (Some(placement), Model::Caveat) => {
+                Ok(Box::new(Caveat::new(device.shape(), CaveatOptions { placement, ..CaveatOptions::default() })?))
+            }
+            (Some(_), Model::StrictAppend) => {
+                let image = volume.image().display();
+                Err(Error::Usage(format!("{image} is a strict-append disk: leave --placement away")).into())
+            }
+        }
     }
 
     /// Starts this program anew in the background.
@@ -125,6 +151,9 @@ impl Mount {
         arguments.extend(["--commit-interval".into(), OsString::from(&self.commit_interval)]);
         if let Some(meta) = &self.meta {
             arguments.extend(["--meta".into(), absolute(meta)?.into()]);
+        }
+        if let Some(placement) = self.placement {
+            arguments.extend(["--placement".into(), placement.name().into()]);
         }
         arguments.extend(self.read_only.then(|| "--read-only".into()));
         arguments.extend(self.allow_other.then(|| "--allow-other".into()));
@@ -150,10 +179,17 @@ struct Mounted {
 /// Until it is unmounted, or a signal comes.
 fn serve(mounted: Mounted) -> anyhow::Result<Done> {
     let Mounted { session, mut volume } = mounted;
-    let handle = session.handle();
-    ctrlc::set_handler(move || handle.signal()).context("signals")?;
     session.wait(move || Ok(volume.close()?))?;
     Ok(Done::All)
+}
+
+/// Leads signals to the mount that will be in `handle`; before, they end the process.
+fn watch_signals(handle: Arc<OnceLock<Handle>>) -> anyhow::Result<()> {
+    let handler = move || match handle.get() {
+        Some(handle) => handle.signal(),
+        None => std::process::exit(130),
+    };
+    ctrlc::set_handler(handler).context("signals")
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

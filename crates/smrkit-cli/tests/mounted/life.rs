@@ -80,9 +80,11 @@ fn an_ordinary_umount_is_clean_as_well() {
     let process = bench.process();
     fs::write(bench.file("f"), "kept").unwrap();
     let program = if std::env::var_os("USER").is_some_and(|user| user == "root") { "umount" } else { "fusermount3" };
-    let mut command = std::process::Command::new(program);
-    command.args((program == "fusermount3").then_some("-u")).arg(bench.point());
-    assert!(command.status().unwrap().success());
+    wait_until("umount", || {
+        let mut command = std::process::Command::new(program);
+        command.args((program == "fusermount3").then_some("-u")).arg(bench.point());
+        command.stderr(Stdio::null()).status().unwrap().success()
+    });
     wait_until("the end", || !std::path::Path::new(&format!("/proc/{process}")).exists());
     bench.is_in_order();
 }

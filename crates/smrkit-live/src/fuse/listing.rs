@@ -70,7 +70,7 @@ pub(super) fn names_and_attributes(
 /// Gives the entries from the kernel's place `from` on to `add`, until it says that there is no more room. An error behind
 /// an entry is left to the next request: what the kernel did not get it would not give back.
 fn each(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) -> FsResult<bool>) -> FsResult {
-    let mut place = from.saturating_sub(DOTS.len() as u64);
+    let mut place = core_place(from);
     let mut added = false;
     loop {
         let entries = match core.list(id, place) {
@@ -90,10 +90,30 @@ fn each(core: &FileSystem, id: NodeId, from: u64, mut add: impl FnMut(&Entry) ->
     }
 }
 
+/// The end of a directory, as ext4 numbers it, and the largest place that lseek(2) takes: it is not shifted.
+const END: u64 = i64::MAX as u64;
+
 fn kernel_place(place: u64) -> u64 {
-    place.saturating_add(DOTS.len() as u64)
+    place.saturating_add(DOTS.len() as u64).min(END)
+}
+
+fn core_place(place: u64) -> u64 {
+    if place >= END { END } else { place.saturating_sub(DOTS.len() as u64) }
 }
 
 fn os(name: &[u8]) -> &std::ffi::OsStr {
     std::os::unix::ffi::OsStrExt::from_bytes(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_come_back_and_fit_a_seek() {
+        for place in [0, 1, 2, 3, 1 << 32, END - 3, END] {
+            assert_eq!(core_place(kernel_place(place)), place);
+            assert!(kernel_place(place) <= END);
+        }
+    }
 }

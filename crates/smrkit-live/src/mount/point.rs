@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::thread;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
@@ -14,6 +16,10 @@ use super::control::{self, Client};
 
 /// The helper that mounts for those who are not root.
 const HELPER: &str = "fusermount3";
+
+/// How often, and after what pauses, a mount in use is tried again (assumption).
+const TRIES: u32 = 8;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// How to unmount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +99,17 @@ pub fn end(path: &Path) -> Result<(), MountError> {
 fn is_dead(path: &Path) -> bool {
     let error = fs::symlink_metadata(path).err().and_then(|error| error.raw_os_error());
     error.map(Errno::from_raw_os_error) == Some(Errno::NOTCONN)
+}
+
+/// Unmounts as soon as nobody uses it: a program that ends may hold its files for a moment longer.
+pub(super) fn unmount_patiently(path: &Path) -> Result<(), MountError> {
+    for _ in 0..TRIES {
+        match unmount(path, Unmount::Clean) {
+            Err(MountError::Busy(_)) => thread::sleep(BETWEEN_TRIES),
+            done => return done,
+        }
+    }
+    unmount(path, Unmount::Clean)
 }
 
 /// Unmounts; those who are not root need the helper.

@@ -129,7 +129,7 @@ impl Session {
                     self.end_at_a_signal();
                     until = Some(Instant::now() + GRACE);
                 }
-                Ok(Event::Unmount(client)) => match point::unmount(&self.options.mount_point, Unmount::Clean) {
+                Ok(Event::Unmount(client)) => match point::unmount_patiently(&self.options.mount_point) {
                     Ok(()) => waiting.push(client),
                     Err(error) => drop(client.outcome.send(Err(error.to_string()))),
                 },
@@ -148,7 +148,7 @@ impl Session {
             log(&format!("sync: {error}"));
         }
         let path = &self.options.mount_point;
-        let unmounted = point::unmount(path, Unmount::Clean).or_else(|error| match error {
+        let unmounted = point::unmount_patiently(path).or_else(|error| match error {
             MountError::Busy(_) => point::unmount(path, Unmount::Detach),
             error => Err(error),
         });
