@@ -1,8 +1,10 @@
 //! The file system against a plain model of what a directory tree is, over whole lives of small disks of both models.
 
+mod full;
 mod life;
 mod reference;
 mod rig;
+mod threads;
 
 use rig::{GRANULE, Rig};
 use smrfs::data::{Data, Room};
@@ -42,6 +44,22 @@ fn a_strict_append_disk_holds_what_a_directory_holds() {
 #[test]
 fn a_caveat_disk_holds_what_a_directory_holds() {
     lives(Model::Caveat);
+}
+
+#[test]
+fn threads_do_not_disturb_each_other() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        threads::together(Rig::new(model, options()), 400);
+    }
+}
+
+#[test]
+fn a_full_disk_takes_overwrites_for_ever() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        for (granules, piece) in [(40, 20), (7, 7), (500, 1)] {
+            full::fill_and_overwrite(Rig::new(model, options()), granules, piece, 10);
+        }
+    }
 }
 
 #[test]
