@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use smrkit::error::Error;
+use smrkit_live::error::LiveError;
 
 /// The version, and the commit where it is known.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -17,6 +18,8 @@ pub enum Done {
     All,
     /// Interrupted; what there was has been written.
     Interrupted,
+    /// All of it, and the exit code tells what came out.
+    Code(u8),
 }
 
 /// The exit code of a command's result. A reader of our output who has had enough is no error.
@@ -24,6 +27,7 @@ pub fn code(result: anyhow::Result<Done>) -> ExitCode {
     let error = match result {
         Ok(Done::All) => return ExitCode::SUCCESS,
         Ok(Done::Interrupted) => return ExitCode::from(130),
+        Ok(Done::Code(code)) => return ExitCode::from(code),
         Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
         Err(error) => error,
     };
@@ -41,6 +45,7 @@ pub fn number(error: &anyhow::Error) -> u8 {
         Some(Error::Input(_) | Error::Io { writing: false, .. }) => 3,
         Some(Error::Impossible(_)) => 4,
         Some(Error::Fault(_)) => 5,
+        None => error.downcast_ref().map_or(1, of_live),
         _ => 1,
     }
 }
@@ -61,6 +66,16 @@ impl std::fmt::Display for Told {
 }
 
 impl std::error::Error for Told {}
+
+/// The exit code of an error about an image or a metadata directory.
+fn of_live(error: &LiveError) -> u8 {
+    match error {
+        LiveError::Impossible(_) | LiveError::NoAttributes(_) | LiveError::ShortAttributes { .. } => 4,
+        LiveError::Full(_) => 1,
+        LiveError::Corrupt(_) => 5,
+        _ => 3,
+    }
+}
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);

@@ -8,3 +8,4 @@ pub mod image;
 pub mod log;
 pub mod mount;
 pub mod volume;
+pub mod survey;

@@ -5,6 +5,8 @@
 
 mod layout;
 mod make;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -16,7 +16,7 @@ use crate::space::Space;
 use crate::units::{Granule, NodeId, Owner, Span};
 
 /// The name of the saved state in the store.
-const STATE: &str = "free-map";
+pub(crate) const STATE: &str = "free-map";
 
 /// What is found at a mount.
 #[derive(Default)]

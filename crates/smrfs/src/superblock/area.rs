@@ -106,7 +106,9 @@ impl Area {
                 }
             }
         }
-        let mut area = Area { device, newest: first.clone(), place: 1 };
+        // The first one goes into copy 0, or to the beginning of band 0.
+        let place = if shape.model == Model::Caveat { 1 } else { 0 };
+        let mut area = Area { device, newest: first.clone(), place };
         area.store(first)?;
         Ok(area)
     }

@@ -1,8 +1,10 @@
 //! The subcommands.
 
 mod defragment;
+mod df;
 mod drives;
 mod layers;
+mod mkfs;
 mod mount;
 mod reproduce;
 mod run;
@@ -27,6 +29,10 @@ pub enum Command {
     Layers(layers::Layers),
     /// List the drives, or show one.
     Drives(drives::Drives),
+    /// Make a file system: an image of a shingled disk, and its metadata directory.
+    Mkfs(mkfs::Mkfs),
+    /// What is on a shingled disk: space, bands, a picture of its surface.
+    Df(df::Df),
     /// Mount an SMRfs image.
     Mount(mount::Mount),
     /// Unmount it, and wait until all is durable.
@@ -45,6 +51,8 @@ impl Command {
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),
             Command::Drives(command) => command.execute(),
+            Command::Mkfs(command) => command.execute(),
+            Command::Df(command) => command.execute(),
             Command::Mount(command) => command.execute(),
             Command::Umount(command) => command.execute(),
             Command::Top(command) => command.execute(),

@@ -11,6 +11,7 @@ pub mod html;
 mod interactive;
 mod names;
 pub mod series;
+pub mod surface;
 pub mod table;
 pub mod target;
 pub mod trace_info;
