@@ -3,6 +3,7 @@
 mod defragment;
 mod df;
 mod drives;
+mod fsck;
 mod layers;
 mod mkfs;
 mod mount;
@@ -31,6 +32,8 @@ pub enum Command {
     Drives(drives::Drives),
     /// Make a file system: an image of a shingled disk, and its metadata directory.
     Mkfs(mkfs::Mkfs),
+    /// Check a file system that is not mounted, and repair it.
+    Fsck(fsck::Fsck),
     /// What is on a shingled disk: space, bands, a picture of its surface.
     Df(df::Df),
     /// Mount an SMRfs image.
@@ -52,6 +55,7 @@ impl Command {
             Command::Layers(command) => command.execute(),
             Command::Drives(command) => command.execute(),
             Command::Mkfs(command) => command.execute(),
+            Command::Fsck(command) => command.execute(),
             Command::Df(command) => command.execute(),
             Command::Mount(command) => command.execute(),
             Command::Umount(command) => command.execute(),

@@ -149,6 +149,96 @@ fn a_file_system_without_attributes_is_refused() {
     assert!(!Path::new(&meta).exists());
 }
 
+#[test]
+fn df_and_fsck_tell_of_a_new_disk_and_change_nothing() {
+    for model in ["caveat", "strict-append"] {
+        let scratch = Scratch::new();
+        at(&scratch, &format!("mkfs --model {model} --size 64MiB a.img --meta a.meta")).done();
+        let before = everything(scratch.0.path());
+        let df: Value = serde_json::from_str(&at(&scratch, "df a.img --json").done()).unwrap();
+        let bytes = |key: &str| df[key].as_u64().unwrap();
+        let kinds = ["readable_bytes", "not_writable_bytes", "write_once_bytes", "writable_bytes"];
+        assert_eq!(kinds.into_iter().map(bytes).sum::<u64>(), bytes("raw_bytes"), "{df}");
+        assert_eq!((bytes("live_bytes"), bytes("free_bytes")), (0, bytes("usable_bytes")));
+        let surface: u64 = df["surface"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|cell| {
+                ["readable", "not_writable", "write_once", "writable"]
+                    .map(|key| cell[key].as_u64().unwrap())
+                    .iter()
+                    .sum::<u64>()
+            })
+            .sum();
+        assert_eq!(surface * bytes("granule_bytes"), bytes("raw_bytes"), "the surface is all of the disk");
+        let text = at(&scratch, "df a.img").done();
+        assert!(text.contains("NW: must not be written") && text.contains('·'), "{text}");
+        let fsck: Value = serde_json::from_str(&at(&scratch, "fsck -n a.img --json").done()).unwrap();
+        assert_eq!((&fsck["verdict"], &fsck["was_clean"]), (&Value::from("clean"), &Value::from(true)));
+        assert!(everything(scratch.0.path()) == before, "{model}");
+        at(&scratch, "fsck a.img").done();
+        at(&scratch, "df a.img --figure s.svg").done();
+        at(&scratch, "df a.img --figure s.png").done();
+        assert!(fs::read_to_string(scratch.path("s.svg")).unwrap().contains("W: may be written"));
+        assert!(fs::read(scratch.path("s.png")).unwrap().starts_with(b"\x89PNG"));
+    }
+}
+
+#[test]
+fn fsck_repairs_a_damaged_map_and_says_so_by_its_exit_code() {
+    let scratch = Scratch::new();
+    at(&scratch, MKFS).done();
+    let stub = scratch.path("a.meta/tree/file");
+    fs::write(&stub, "").unwrap();
+    let set = Command::new("setfattr").args(["-n", "user.smrfs.map", "-v", "nonsense", &stub]).output();
+    if !set.is_ok_and(|set| set.status.success()) {
+        eprintln!("skipped: needs setfattr");
+        return;
+    }
+    let before = everything(scratch.0.path());
+    let looked = at(&scratch, "fsck -n a.img");
+    assert_eq!((looked.code, looked.out.contains("without -n")), (4, true), "{}{}", looked.out, looked.err);
+    assert!(everything(scratch.0.path()) == before);
+    at(&scratch, "df a.img").says(3, &["smrkit fsck"]);
+    let repaired = at(&scratch, "fsck a.img");
+    assert_eq!((repaired.code, repaired.out.contains("repaired")), (1, true), "{}{}", repaired.out, repaired.err);
+    at(&scratch, "fsck a.img").done();
+    at(&scratch, "df a.img").done();
+}
+
+#[test]
+fn images_and_directories_that_do_not_belong_together_are_refused() {
+    let scratch = Scratch::new();
+    at(&scratch, MKFS).done();
+    at(&scratch, "mkfs --model caveat --size 64MiB b.img --meta b.meta").done();
+    scratch.file("foreign", vec![1; 100_000]);
+    scratch.file("empty", "");
+    fs::create_dir(scratch.path("folder")).unwrap();
+    let image = fs::read(scratch.path("a.img")).unwrap();
+    scratch.file("cut", &image[..image.len() / 2]);
+    let mut newer = image.clone();
+    newer[8] = 9;
+    scratch.file("newer", newer);
+    for command in ["df", "fsck", "fsck -n"] {
+        refused(&scratch, &format!("{command} missing.img"), 3, &["missing.img", "smrkit mkfs"]);
+        refused(&scratch, &format!("{command} foreign"), 3, &["foreign", "no SMRfs image"]);
+        refused(&scratch, &format!("{command} empty"), 3, &["empty", "no SMRfs image"]);
+        refused(&scratch, &format!("{command} cut"), 3, &["cut short", "restore"]);
+        refused(&scratch, &format!("{command} newer"), 3, &["newer smrkit"]);
+        refused(&scratch, &format!("{command} folder"), 3, &["folder"]);
+        refused(&scratch, &format!("{command} a.img --meta b.meta"), 3, &["b.meta", "another image", "--meta"]);
+        refused(&scratch, &format!("{command} a.img --meta folder"), 3, &["folder", "no metadata directory", "--meta"]);
+        refused(&scratch, &format!("{command} a.img --meta nowhere"), 3, &["nowhere", "--meta"]);
+        refused(&scratch, &format!("{command} a.img --meta foreign"), 3, &["foreign is no directory"]);
+    }
+    let file = fs::File::open(scratch.path("a.img")).unwrap();
+    file.try_lock().unwrap();
+    for command in ["df", "fsck", "fsck -n", "mkfs --force --model caveat --size 64MiB --meta a.meta"] {
+        refused(&scratch, &format!("{command} a.img"), 3, &["a.img is in use", "unmount it first"]);
+    }
+}
+
 /// A small file system of the kernel's, unmounted at the end.
 struct Tmpfs(tempfile::TempDir);
 struct Ramfs(tempfile::TempDir);

@@ -34,8 +34,7 @@ pub struct Probe {
 pub fn probe(path: &Path, directory: &OwnedFd) -> Result<Probe, LiveError> {
     let stat = rustix::fs::fstatvfs(directory).map_err(|error| LiveError::os(path, error))?;
     // Some, such as ramfs, tell nothing: they end with the memory.
-    let free_bytes =
-        if stat.f_blocks == 0 { u64::MAX >> 1 } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
+    let free_bytes = if stat.f_blocks == 0 { u64::MAX >> 1 } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
     if free_bytes < LEAST_FREE_BYTES || (stat.f_files > 0 && stat.f_favail == 0) {
         return Err(LiveError::Full(path.into()));
     }

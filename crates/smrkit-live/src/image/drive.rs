@@ -26,9 +26,9 @@ pub struct Blank {
 
 impl Blank {
     /// Tries whether `path` can become the image of a blank disk: a new file, an empty one, a device that is blank, or
-    /// anything with `force`.
-    pub fn choose(path: &Path, shape: &Shape, force: bool) -> Result<Blank, LiveError> {
-        let bytes = bytes_for(shape).ok_or_else(|| LiveError::Impossible("a disk of over 8 EiB: give less".into()))?;
+    /// anything with `force`. The image is `bytes` long; a rest that no granule fits into is left.
+    pub fn choose(path: &Path, shape: &Shape, bytes: u64, force: bool) -> Result<Blank, LiveError> {
+        let bytes = bytes.max(bytes_for(shape).unwrap_or(u64::MAX));
         let target = Target::of(path)?;
         if let Target::Device(size) = target
             && size < bytes
