@@ -111,7 +111,7 @@ impl Mount {
         };
         let handle = Arc::new(OnceLock::new());
         watch_signals(handle.clone())?;
-        let session = Session::start(core, options)?;
+        let session = Session::start(core, &volume.device(), options)?;
         handle.get_or_init(|| session.handle());
         Ok((Mounted { session, volume }, said))
     }

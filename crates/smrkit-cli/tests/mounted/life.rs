@@ -147,3 +147,23 @@ fn defragmenting_joins_a_scattered_file() {
     bench.umount().done();
     bench.smrkit(&["defragment", path.to_str().unwrap()]).says(3, &["check the path"]);
 }
+
+#[test]
+fn df_of_a_mount_and_of_its_image_tell_the_same() {
+    for model in MODELS {
+        let Some(bench) = Bench::new(model, "64MiB") else { return };
+        bench.mount().done();
+        fs::write(bench.file("f"), vec![1; 5 << 20]).unwrap();
+        File::open(bench.file("f")).unwrap().sync_all().unwrap();
+        let df = |what: &str| -> serde_json::Value {
+            serde_json::from_str(&bench.smrkit(&["df", "--json", &bench.path(what)]).done()).unwrap()
+        };
+        let mounted = df("mnt");
+        bench.umount().done();
+        let image = df("disk.img");
+        for key in ["raw_bytes", "usable_bytes", "live_bytes", "files", "extents", "nodes", "bands", "surface"] {
+            assert_eq!(mounted[key], image[key], "{model}: {key}");
+        }
+        assert_eq!(mounted["live_bytes"], 5 << 20);
+    }
+}

@@ -1,7 +1,7 @@
 //! The control socket: one line of JSON in, one line out, as often as the caller likes.
 //!
-//! `{"command": "report"}` tells usage and statistics; `unmount`, `sync` and `defragment` (with an `inode`) do something. An
-//! answer has `"ok": true` or an `"error"`.
+//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync` and
+//! `defragment` (with an `inode`) do something. An answer has `"ok": true` or an `"error"`.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -22,6 +22,11 @@ use super::run_directory;
 pub enum Command {
     /// What is mounted, how full it is, what has been done.
     Report,
+    /// What lies where on the disk ([`crate::survey`]).
+    Survey {
+        /// About so many parts of the surface.
+        cells: usize,
+    },
     /// Unmounts, and answers when all is durable and the image is free.
     Unmount,
     /// Makes everything durable.

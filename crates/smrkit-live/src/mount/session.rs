@@ -1,15 +1,16 @@
 //! A mount under way: the kernel's session, the thread in the background, the control socket, and how they end together.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fuser::{Config, MountOption, SessionACL};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
-use smrfs::error::FsResult;
+use smrfs::device::HostManaged;
+use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::FileSystem;
 use smrfs::units::NodeId;
 
@@ -19,11 +20,15 @@ use super::point::{self, Unmount};
 use super::{MountError, Options};
 use crate::fuse::{Adapter, Gate};
 use crate::log::log;
+use crate::survey::survey_of_mount;
 
 /// Threads that take requests: more gained nothing on two cores.
 const THREADS: usize = 2;
 /// How long a signal leaves programs that still use the mount (assumption).
 const GRACE: Duration = Duration::from_secs(5);
+
+/// The most parts of the surface that a client gets (assumption).
+const CELLS_MAX: usize = 1 << 20;
 
 /// What ends a mount.
 enum Event {
@@ -66,8 +71,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Mounts `core`: when this returns, the mount point shows it.
-    pub fn start(core: FileSystem, options: Options) -> Result<Session, MountError> {
+    /// Mounts `core`, which works on `device`: when this returns, the mount point shows it.
+    pub fn start(core: FileSystem, device: &Arc<dyn HostManaged>, options: Options) -> Result<Session, MountError> {
         point::check(&options.mount_point)?;
         let root = core.root();
         let gate = Arc::new(Gate::new(core));
@@ -83,7 +88,8 @@ impl Session {
         spawned.map_err(MountError::Refused)?;
         let background = Background::start(gate.clone(), options.commit_interval).map_err(MountError::Refused)?;
         let started = Instant::now();
-        let clients = Clients { options: options.clone(), gate: gate.clone(), started, events: sender.clone() };
+        let device = Arc::downgrade(device);
+        let clients = Clients { options: options.clone(), gate: gate.clone(), device, started, events: sender.clone() };
         let server = Server::start(&options.mount_point, move |command| clients.answer(command));
         let server = server.inspect_err(|_| {
             let _ = point::unmount(&options.mount_point, Unmount::Detach);
@@ -180,6 +186,8 @@ fn config(options: &Options) -> Config {
 struct Clients {
     options: Options,
     gate: Arc<Gate>,
+    /// Weak: at the end the image is to be free before the last client is.
+    device: Weak<dyn HostManaged>,
     started: Instant,
     events: Sender<Event>,
 }
@@ -203,6 +211,7 @@ impl Clients {
                 }),
                 Err(error) => control::failure(error),
             },
+            Command::Survey { cells } => self.survey(cells.min(CELLS_MAX)),
             Command::Sync => self.outcome("sync", FileSystem::sync_all),
             Command::Defragment { inode } => self.outcome("defragment", |core| {
                 let id = if inode == 1 { core.root() } else { NodeId(inode) };
@@ -212,6 +221,17 @@ impl Clients {
             Command::Unmount => return self.unmount(),
         };
         (value, None)
+    }
+
+    fn survey(&self, cells: usize) -> Value {
+        let surveyed = self.gate.quietly("survey", |core| {
+            let device = self.device.upgrade().ok_or(FsError::Errno(Errno::ENODEV))?;
+            survey_of_mount(core, &*device, cells)
+        });
+        match surveyed {
+            Ok(survey) => json!({"ok": true, "image": self.options.image, "meta": self.options.meta, "survey": survey}),
+            Err(error) => control::failure(error),
+        }
     }
 
     fn outcome(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult) -> Value {

@@ -32,6 +32,7 @@ impl Mounted {
             return None;
         }
         let folder = TempDir::new().expect("a folder");
+        let (core, device) = memory::file_system(model);
         let options = Options {
             image: PathBuf::from("memory"),
             meta: PathBuf::from("memory"),
@@ -40,7 +41,7 @@ impl Mounted {
             allow_other: false,
             commit_interval: Duration::from_millis(300),
         };
-        let session = Session::start(memory::file_system(model), options).expect("a mount");
+        let session = Session::start(core, &device, options).expect("a mount");
         let serving = Some(std::thread::spawn(move || session.wait(|| Ok(()))));
         Some(Mounted { folder, serving })
     }

@@ -22,8 +22,8 @@ const GRANULES: u64 = 65_536;
 /// DID and DPID, in granules: 64 KiB, so that gaps do not fill a disk of this size.
 const DISTANCE: u64 = 16;
 
-/// A fresh file system.
-pub fn file_system(model: Model) -> FileSystem {
+/// A fresh file system, and the disk that it is on.
+pub fn file_system(model: Model) -> (FileSystem, Arc<dyn HostManaged>) {
     let shape = shape(model);
     let memory = Memory::new(&shape, Arc::new(Power::new()));
     let (device, space): (Arc<dyn HostManaged>, Box<dyn Space>) = match model {
@@ -37,7 +37,8 @@ pub fn file_system(model: Model) -> FileSystem {
         ),
     };
     let store = Arc::new(MemoryStore::new(Limits::LARGE, Arc::new(now)));
-    FileSystem::mount(device, store, space, Options::default()).expect("a fresh file system")
+    let core = FileSystem::mount(device.clone(), store, space, Options::default()).expect("a fresh file system");
+    (core, device)
 }
 
 fn shape(model: Model) -> Shape {

@@ -177,7 +177,7 @@ fn a_mount_in_use_is_not_unmounted() {
 
 #[test]
 fn a_panic_in_the_core_is_an_error_and_the_next_request_works() {
-    let gate = Gate::new(file_system(MODELS[0]));
+    let gate = Gate::new(file_system(MODELS[0]).0);
     let answer = gate.ask("test", |_: &FileSystem| -> Result<(), FsError> { panic!("planted") });
     assert!(matches!(answer, Err(FsError::Errno(Number::EIO))));
     assert!(gate.ask("test", |core| core.usage()).is_ok());
