@@ -8,7 +8,7 @@ pub mod bands;
 pub mod caveat;
 pub mod live;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::device::BandReport;
 pub use crate::safety::Counts;

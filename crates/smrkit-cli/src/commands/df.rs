@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use smrkit_live::mount;
+use smrkit::error::Error;
 use smrkit_live::mount::control::{Client, Command};
+use smrkit_live::mount::{self, MountError};
 use smrkit_live::survey::{Survey, survey};
 use smrkit_live::volume::{Open, Volume};
 
@@ -71,7 +72,12 @@ impl Df {
 
     /// Asks the process behind a mount.
     fn of_mount(&self) -> anyhow::Result<(Value, Survey)> {
-        let mut client = Client::connect(&mount::canonical(&self.image)?)?;
+        let mut client = Client::connect(&mount::canonical(&self.image)?).map_err(|error| match error {
+            MountError::NotMounted(path) => {
+                Error::input(path, "a directory, and no SMRfs of this user is mounted there: name the image").into()
+            }
+            error => anyhow::Error::from(error),
+        })?;
         let mut answer = client.ask(Command::Survey { cells: CELLS })?;
         let survey = serde_json::from_value(answer["survey"].take())?;
         let about = json!({"image": answer["image"], "meta": answer["meta"], "mount_point": self.image});
