@@ -83,7 +83,7 @@ pub struct Survey {
 pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     let mut space = volume.space()?;
     let device = volume.device();
-    let shape = device.shape().clone();
+    let shape = *device.shape();
     let store = volume.store();
     let (mut live, mut promised, mut files) = (0, 0, 0);
     let mut spans = Vec::new();

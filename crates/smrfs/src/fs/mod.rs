@@ -174,6 +174,11 @@ impl FileSystem {
         })
     }
 
+    /// Files whose maps are in memory.
+    pub fn files_in_memory(&self) -> usize {
+        self.files.count()
+    }
+
     /// What lies where on the disk, and whose it is, in ascending order.
     pub fn live(&self) -> Vec<(Span, Owner)> {
         lock(&self.space).live().from(Granule(0)).collect()

@@ -48,6 +48,3 @@ impl Label {
         matches!(self, Label::WriteOnce | Label::Writable)
     }
 }
-
-#[cfg(test)]
-mod tests;

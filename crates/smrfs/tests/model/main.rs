@@ -1,5 +1,7 @@
 //! The file system against a plain model of what a directory tree is, over whole lives of small disks of both models.
 
+mod cases;
+mod faulty;
 mod full;
 mod life;
 mod reference;
