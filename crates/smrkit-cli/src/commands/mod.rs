@@ -1,13 +1,17 @@
 //! The subcommands.
 
+mod defragment;
 mod df;
 mod drives;
 mod fsck;
 mod layers;
 mod mkfs;
+mod mount;
 mod reproduce;
 mod run;
+mod top;
 mod trace;
+mod umount;
 
 use clap::Subcommand;
 
@@ -32,6 +36,14 @@ pub enum Command {
     Fsck(fsck::Fsck),
     /// What is on a shingled disk: space, bands, a picture of its surface.
     Df(df::Df),
+    /// Mount an SMRfs image.
+    Mount(mount::Mount),
+    /// Unmount it, and wait until all is durable.
+    Umount(umount::Umount),
+    /// Watch a mount: host, cleaner, stalls, amplification.
+    Top(top::Top),
+    /// Move the data of files on a mount into as few extents as possible.
+    Defragment(defragment::Defragment),
 }
 
 impl Command {
@@ -45,6 +57,10 @@ impl Command {
             Command::Mkfs(command) => command.execute(),
             Command::Fsck(command) => command.execute(),
             Command::Df(command) => command.execute(),
+            Command::Mount(command) => command.execute(),
+            Command::Umount(command) => command.execute(),
+            Command::Top(command) => command.execute(),
+            Command::Defragment(command) => command.execute(),
         }
     }
 }
