@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
 use smrfs::device::Model;
 use smrfs::error::Errno;
-use smrfs::fs::{Allocate, FileSystem, Options};
+use smrfs::fs::{Allocate, FileSystem, Options, Seek};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
 use smrfs::units::NodeId;
 
@@ -233,4 +233,30 @@ fn data_without_bytes_takes_the_same_way() {
         assert!(statistics.moved_bytes > 0);
         assert_eq!((live, statistics), run(false));
     }
+}
+
+#[test]
+fn a_sparse_file_of_50_gb_costs_what_is_in_it() {
+    let mut rig = rig();
+    let fs = rig.fs.clone();
+    let id = make(&fs, "a");
+    let size = 50_000_000_000;
+    fs.set_attributes(id, &SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
+    for at in [0, size / 2, size - 5] {
+        fs.write(id, at, Data::Bytes(b"12345"), false).unwrap();
+    }
+    drop(fs);
+    rig.remount(false);
+    let fs = &rig.fs;
+    let attr = fs.attributes(id).unwrap();
+    assert_eq!((attr.size, attr.blocks), (size, 3));
+    assert_eq!(fs.seek(id, 512, Seek::Data).unwrap(), size / 2 / GRANULE * GRANULE);
+    let mut back = [0; 5];
+    fs.read(id, size - 5, Room::Bytes(&mut back)).unwrap();
+    assert_eq!(&back, b"12345");
+    fs.allocate(id, Allocate::Punch, 0, size).unwrap();
+    assert_eq!(fs.seek(id, 0, Seek::Data).unwrap_err().errno(), Errno::ENXIO);
+    assert_eq!(fs.allocate(id, Allocate::Extend, 0, size).unwrap_err().errno(), Errno::ENOSPC);
+    fs.set_attributes(id, &SetAttr { size: Some(0), ..SetAttr::default() }).unwrap();
+    fs.check().unwrap();
 }
