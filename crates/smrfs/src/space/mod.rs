@@ -5,6 +5,7 @@
 //! space from `place` to `written` or `failed`, so that the order of writes is the order of placing.
 
 pub mod bands;
+pub mod caveat;
 pub mod live;
 
 use serde::Serialize;
