@@ -28,6 +28,8 @@ pub struct CourseOptions {
     pub interleave: Interleave,
     /// The end, by bytes written in all.
     pub until_bytes: u64,
+    /// Whether it ends with the benchmarks.
+    pub stop_at_b: bool,
     /// A sample is taken each time so many bytes have been written.
     pub sample_bytes: u64,
 }
@@ -68,6 +70,7 @@ impl CourseOptions {
             ager_share: 1.0,
             interleave: Interleave::Blocks(8),
             until_bytes: disk_bytes * 14,
+            stop_at_b: false,
             sample_bytes: (disk_bytes / 100).max(1),
         }
     }
@@ -123,6 +126,8 @@ pub struct Measured {
     pub record: Record,
     /// Bytes that the cleaner moved meanwhile.
     pub moved_bytes: u64,
+    /// Bytes of the files that it leaves.
+    pub kept_bytes: u64,
 }
 
 impl Measured {
@@ -206,7 +211,7 @@ impl Stages {
             }
         }
         self.b = Some(Sample::take(driver.target(), driver.written_bytes())?);
-        driver.alone(ager, options.until_bytes)
+        if options.stop_at_b { Ok(End::Done) } else { driver.alone(ager, options.until_bytes) }
     }
 
     fn measure<E: Events>(
@@ -218,9 +223,11 @@ impl Stages {
         ager: &mut Script<Ager>,
     ) -> FsResult<End> {
         let before = driver.target().cleaned().moved_bytes;
-        let (record, end) = driver.beside(&mut Script::new(events), ager, options.ager_share)?;
+        let mut script = Script::new(events);
+        let (record, end) = driver.beside(&mut script, ager, options.ager_share)?;
+        let kept_bytes = script.events().kept_bytes();
         let moved_bytes = driver.target().cleaned().moved_bytes - before;
-        self.benchmarks.push(Measured { benchmark, record, moved_bytes });
+        self.benchmarks.push(Measured { benchmark, record, moved_bytes, kept_bytes });
         Ok(end)
     }
 }
