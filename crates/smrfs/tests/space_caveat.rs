@@ -37,7 +37,19 @@ impl Driver {
         let block = options.block_granules;
         let space = Caveat::new(shape, options).expect("possible");
         let places = vec![NOWHERE; space.usable() as usize];
-        Driver { space, block, file_granules, places, retired: vec![], commit_every: 1, host: 0, moved: 0, most_for_one: 0, stuck: 0, settles: 0 }
+        Driver {
+            space,
+            block,
+            file_granules,
+            places,
+            retired: vec![],
+            commit_every: 1,
+            host: 0,
+            moved: 0,
+            most_for_one: 0,
+            stuck: 0,
+            settles: 0,
+        }
     }
 
     fn owner(&self, granule: u64) -> Owner {
@@ -70,8 +82,15 @@ impl Driver {
     }
 
     fn room(&mut self, at: u64, count: u64) -> Option<Span> {
-        let after = (at % self.file_granules > 0).then(|| self.places[at as usize - 1]).filter(|&place| place != NOWHERE);
-        let want = Want { owner: self.owner(at), after: after.map(|place| Granule(place + 1)), count: count.min(self.block), more: count - count.min(self.block), moving: false };
+        let after =
+            (at % self.file_granules > 0).then(|| self.places[at as usize - 1]).filter(|&place| place != NOWHERE);
+        let want = Want {
+            owner: self.owner(at),
+            after: after.map(|place| Granule(place + 1)),
+            count: count.min(self.block),
+            more: count - count.min(self.block),
+            moving: false,
+        };
         loop {
             if let Some(span) = self.space.place(&want) {
                 return Some(span);
@@ -146,13 +165,21 @@ fn shape(granule_bytes: u64, bytes: u64, did_bytes: u64, dpid_bytes: u64) -> Sha
 }
 
 /// Fills to `fill` of the raw disk and overwrites at random pieces of `piece`; gives amplification and the most moved for one.
-fn overwrite(shape: &Shape, options: CaveatOptions, fill: f64, piece: Range<u64>, times: f64) -> Result<(f64, u64), String> {
+fn overwrite(
+    shape: &Shape,
+    options: CaveatOptions,
+    fill: f64,
+    piece: Range<u64>,
+    times: f64,
+) -> Result<(f64, u64), String> {
     let mut driver = Driver::new(shape, options, 1 << 40);
     let live = ((shape.granules as f64 * fill) as u64).min(driver.space.usable());
     let block = driver.block;
     let mut at = 0;
     while at < live {
-        if !driver.write(at..(at + block).min(live)) { return Err(format!("no room at {at} while filling to {live}")); }
+        if !driver.write(at..(at + block).min(live)) {
+            return Err(format!("no room at {at} while filling to {live}"));
+        }
         at += block;
     }
     let mut random = Pcg64Mcg::seed_from_u64(7);
@@ -187,7 +214,11 @@ fn table() {
             let options = CaveatOptions { block_granules: 16, ..CaveatOptions::default() };
             let begin = std::time::Instant::now();
             let result = overwrite(&shape, options, fill, 16..17, 3.0);
-            eprintln!(" {did}/{dpid} {fill}: {:?} {:?}", result.map(|(amplification, most)| (amplification, most as f64 / 16.0)), begin.elapsed());
+            eprintln!(
+                " {did}/{dpid} {fill}: {:?} {:?}",
+                result.map(|(amplification, most)| (amplification, most as f64 / 16.0)),
+                begin.elapsed()
+            );
         }
     }
 }

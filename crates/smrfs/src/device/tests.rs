@@ -16,12 +16,12 @@ use crate::power::Power;
 
 const GRANULE: u64 = 512;
 
-pub(super) fn caveat(granules: u64, did: u64, dpid: u64) -> Shape {
+pub(crate) fn caveat(granules: u64, did: u64, dpid: u64) -> Shape {
     let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
     Shape { model: Model::Caveat, granule_bytes: GRANULE, granules, did, dpid, bands }
 }
 
-pub(super) fn strict(count: u64, granules: u64, gap_granules: u64, max_open: u64) -> Shape {
+pub(crate) fn strict(count: u64, granules: u64, gap_granules: u64, max_open: u64) -> Shape {
     let bands = Bands { count, granules, gap_granules, max_open };
     let (did, dpid) = (gap_granules, gap_granules / 2);
     let granules = count * (granules + gap_granules);

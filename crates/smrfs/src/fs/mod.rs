@@ -1,16 +1,44 @@
 //! The file system: names from the metadata store, data on the shingled disk, and the order that keeps them together.
 
+mod allocate;
+mod attributes;
+mod buffer;
+mod cache;
+mod clean;
+mod commit;
+mod counters;
+mod file;
+mod join;
+mod locks;
+mod mount;
+mod names;
+mod place;
+mod read;
+mod room;
+mod saved;
 pub mod statistics;
+mod unsynced;
+mod waiting;
+mod write;
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 
-use crate::data::{Data, Room};
 use crate::device::HostManaged;
 use crate::error::FsResult;
-use crate::meta::{Attr, Entry, MetadataStore, NewNode, RenameMode, SetAttr};
+use crate::meta::MetadataStore;
 use crate::space::Space;
 use crate::units::NodeId;
+use cache::Files;
+use counters::Counters;
+use file::File;
+use locks::lock;
+use names::Gone;
+use room::Rooms;
 use statistics::{Statistics, Usage};
+use unsynced::Unsynced;
+use waiting::Waiting;
 
 /// How a file system behaves; nothing of it is on the disk.
 #[derive(Clone, Debug)]
@@ -62,175 +90,93 @@ pub enum Seek {
 }
 
 /// A mounted file system. Its methods may be called from several threads.
-pub struct FileSystem {}
+///
+/// Locks are taken in this order: the cleaner's, that of commits of everything (or that of names), a file's commit, a
+/// file's state, the space, the small ones. Nobody waits for the cleaner who holds a lock of a file.
+pub struct FileSystem {
+    device: Arc<dyn HostManaged>,
+    store: Arc<dyn MetadataStore>,
+    options: Options,
+    granule_bytes: u64,
+    space: Mutex<Box<dyn Space>>,
+    rooms: Mutex<Rooms>,
+    files: Files,
+    waiting: Mutex<Waiting>,
+    /// Files whose record is to be stored, or that have something to release.
+    dirty: Mutex<BTreeMap<NodeId, Arc<File>>>,
+    /// Files written in small pieces.
+    fragmented: Mutex<BTreeSet<NodeId>>,
+    limbo: Mutex<Vec<Gone>>,
+    unsynced: Mutex<Unsynced>,
+    /// Whether the store has something that is not durable, beside maps.
+    unsynced_store: AtomicBool,
+    /// Held while names are taken away.
+    names: Mutex<()>,
+    cleaner: Mutex<()>,
+    committing: Mutex<()>,
+    /// Counts what may have made room.
+    progress: AtomicU64,
+    next_part: AtomicU64,
+    blank: AtomicBool,
+    unmounted: AtomicBool,
+    counters: Counters,
+}
 
-#[allow(unused_variables)]
 impl FileSystem {
-    /// Mounts: takes the maps from the store's saved state if the last unmount was clean, and by a scan if not.
-    /// `space` is fresh; whoever calls has checked that device and store belong together.
-    pub fn mount(
+    fn new(
         device: Arc<dyn HostManaged>,
         store: Arc<dyn MetadataStore>,
         space: Box<dyn Space>,
         options: Options,
-    ) -> FsResult<FileSystem> {
-        unimplemented!()
-    }
-
-    /// Makes everything durable, saves the free map, and says so.
-    pub fn unmount(&self) -> FsResult {
-        unimplemented!()
-    }
-
-    /// The root directory.
-    pub fn root(&self) -> NodeId {
-        unimplemented!()
-    }
-
-    /// The node of that name; owes a `forget`, as do all that make a node.
-    pub fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        unimplemented!()
-    }
-
-    /// `count` answers are given back.
-    pub fn forget(&self, id: NodeId, count: u64) {
-        unimplemented!()
-    }
-
-    /// What `stat` tells.
-    pub fn attributes(&self, id: NodeId) -> FsResult<Attr> {
-        unimplemented!()
-    }
-
-    /// Changes attributes, the size among them.
-    pub fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr> {
-        unimplemented!()
-    }
-
-    /// Makes a node that is no link.
-    pub fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
-        unimplemented!()
-    }
-
-    /// Makes a symbolic link.
-    pub fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
-        unimplemented!()
-    }
-
-    /// The target of a symbolic link.
-    pub fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>> {
-        unimplemented!()
-    }
-
-    /// Gives a node another name.
-    pub fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        unimplemented!()
-    }
-
-    /// Takes a name away.
-    pub fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
-        unimplemented!()
-    }
-
-    /// Removes an empty directory.
-    pub fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult {
-        unimplemented!()
-    }
-
-    /// Moves a name; a file with data not yet durable is committed first.
-    pub fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
-        unimplemented!()
-    }
-
-    /// Some entries of a directory from the place `from` on, without `.` and `..`; empty at its end.
-    pub fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {
-        unimplemented!()
-    }
-
-    /// A user's attribute.
-    pub fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
-        unimplemented!()
-    }
-
-    /// The names of the user's attributes.
-    pub fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>> {
-        unimplemented!()
-    }
-
-    /// Sets a user's attribute.
-    pub fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
-        unimplemented!()
-    }
-
-    /// Removes a user's attribute.
-    pub fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult {
-        unimplemented!()
-    }
-
-    /// A file is opened once more; `truncate` empties it. While it is open its data stays, whatever happens to its names.
-    pub fn open(&self, id: NodeId, writing: bool, truncate: bool) -> FsResult {
-        unimplemented!()
-    }
-
-    /// One `open` ends.
-    pub fn release(&self, id: NodeId, writing: bool) -> FsResult {
-        unimplemented!()
-    }
-
-    /// Reads from the byte `offset` on as much as the file has and `room` takes; tells how many bytes. The rest of `room`
-    /// is left alone.
-    pub fn read(&self, id: NodeId, offset: u64, room: Room<'_>) -> FsResult<u64> {
-        unimplemented!()
-    }
-
-    /// Writes all of `data` from the byte `offset` on, or nothing. Clears set-id bits where `clear_set_id` says so.
-    pub fn write(&self, id: NodeId, offset: u64, data: Data<'_>, clear_set_id: bool) -> FsResult {
-        unimplemented!()
-    }
-
-    /// Promises room, makes holes, makes zeros.
-    pub fn allocate(&self, id: NodeId, how: Allocate, offset: u64, bytes: u64) -> FsResult {
-        unimplemented!()
-    }
-
-    /// Where the next data or hole begins, from the byte `offset` on; ENXIO behind the end.
-    pub fn seek(&self, id: NodeId, offset: u64, what: Seek) -> FsResult<u64> {
-        unimplemented!()
-    }
-
-    /// Makes a file durable: data, map, attributes and the name it was last made or moved under.
-    pub fn sync(&self, id: NodeId) -> FsResult {
-        unimplemented!()
-    }
-
-    /// Makes the names in a directory durable.
-    pub fn sync_dir(&self, id: NodeId) -> FsResult {
-        unimplemented!()
-    }
-
-    /// Makes everything durable (what a commit in the background does, too).
-    pub fn sync_all(&self) -> FsResult {
-        unimplemented!()
-    }
-
-    /// One bounded step of what is due in the background (writing out, committing, cleaning, joining): `idle` if nothing
-    /// else is to do. Tells whether there is more.
-    pub fn background(&self, idle: bool) -> FsResult<bool> {
-        unimplemented!()
-    }
-
-    /// Moves a file's data into as few extents as possible, a block at a time; tells whether there is more to do.
-    pub fn defragment(&self, id: NodeId) -> FsResult<bool> {
-        unimplemented!()
+        rooms: Rooms,
+        next_part: u64,
+    ) -> FileSystem {
+        FileSystem {
+            granule_bytes: device.shape().granule_bytes,
+            device,
+            store,
+            space: Mutex::new(space),
+            rooms: Mutex::new(rooms),
+            files: Files::new(options.cached_extents),
+            options,
+            waiting: Mutex::default(),
+            dirty: Mutex::default(),
+            fragmented: Mutex::default(),
+            limbo: Mutex::default(),
+            unsynced: Mutex::default(),
+            unsynced_store: AtomicBool::new(false),
+            names: Mutex::default(),
+            cleaner: Mutex::default(),
+            committing: Mutex::default(),
+            progress: AtomicU64::new(0),
+            next_part: AtomicU64::new(next_part),
+            blank: AtomicBool::new(false),
+            unmounted: AtomicBool::new(false),
+            counters: Counters::default(),
+        }
     }
 
     /// What `statfs` tells, and more.
     pub fn usage(&self) -> FsResult<Usage> {
-        unimplemented!()
+        let room = self.store.room()?;
+        let counts = lock(&self.space).counts();
+        let rooms = *lock(&self.rooms);
+        Ok(Usage {
+            granule_bytes: self.granule_bytes,
+            usable: rooms.usable,
+            free: rooms.free(),
+            live: rooms.mapped,
+            promised: rooms.promised,
+            counts,
+            nodes: room.nodes,
+            free_nodes: room.free_nodes,
+            name_bytes: room.name_bytes,
+        })
     }
 
     /// What has been done since the mount.
     pub fn statistics(&self) -> Statistics {
-        unimplemented!()
+        let dirty_files = lock(&self.dirty).len() as u64;
+        self.counters.statistics(dirty_files)
     }
 }

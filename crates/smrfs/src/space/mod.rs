@@ -11,6 +11,7 @@ pub mod live;
 use serde::Serialize;
 
 use crate::device::BandReport;
+pub use crate::safety::Counts;
 use crate::units::{Granule, NodeId, Owner, Span};
 use live::Live;
 
@@ -50,23 +51,6 @@ pub enum Step {
     Settle,
     /// Reset this band, then call [`Space::was_reset`].
     Reset(u64),
-}
-
-/// The granules of a disk by what may be done with them; their sum is the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// R: may be read (live and retired).
-    pub readable: u64,
-    /// NW: must not be written.
-    pub not_writable: u64,
-    /// WO: may be written once.
-    pub write_once: u64,
-    /// W: may be written.
-    pub writable: u64,
-    /// Of `readable`: no longer in a map, and not yet released.
-    pub retired: u64,
-    /// Of `not_writable`: dead data that cleaning would win back.
-    pub garbage: u64,
 }
 
 /// The allocator and cleaner of one model.

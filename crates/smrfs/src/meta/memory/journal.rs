@@ -25,6 +25,7 @@ pub(super) enum Effect {
     Node(NodeId, Arc<Saved>),
     Name(NodeId, Name, Option<NodeId>),
     Part(u64, Option<Arc<[u8]>>),
+    State(String, Option<Arc<[u8]>>),
 }
 
 /// What happens as one.
@@ -35,8 +36,13 @@ pub(super) struct Update {
     pub(super) renamed: Vec<NodeId>,
     /// A directory that must be empty for it.
     pub(super) emptied: Option<NodeId>,
-    durable: bool,
+    /// The number of its operation.
+    number: u64,
+    /// The operation that made it durable; `NEVER` if none did.
+    durable: u64,
 }
+
+const NEVER: u64 = u64::MAX;
 
 /// One thing whose updates stay in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,11 +52,12 @@ enum Object {
     NamesOf(NodeId),
     NamesIn(NodeId),
     Part(u64),
+    State(String),
 }
 
 impl Update {
     pub(super) fn new(effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>) -> Update {
-        Update { effects, renamed, emptied, durable: false }
+        Update { effects, renamed, emptied, number: 0, durable: NEVER }
     }
 
     /// Whose updates it must not overtake.
@@ -59,6 +66,7 @@ impl Update {
             Effect::Node(id, _) => Object::Saved(*id),
             Effect::Name(parent, name, _) => Object::Name(*parent, name.clone()),
             Effect::Part(number, _) => Object::Part(*number),
+            Effect::State(name, _) => Object::State(name.clone()),
         });
         let renamed = self.renamed.iter().map(|id| Object::NamesOf(*id));
         effects.chain(renamed).chain(self.emptied.map(Object::NamesIn))
@@ -84,6 +92,7 @@ pub(super) struct Image {
     pub(super) nodes: BTreeMap<u64, Arc<Saved>>,
     pub(super) names: BTreeMap<(u64, Name), NodeId>,
     pub(super) parts: BTreeMap<u64, Arc<[u8]>>,
+    pub(super) states: BTreeMap<String, Arc<[u8]>>,
 }
 
 impl Image {
@@ -91,10 +100,9 @@ impl Image {
         for effect in &update.effects {
             match effect {
                 Effect::Node(id, saved) => drop(self.nodes.insert(id.0, saved.clone())),
-                Effect::Name(parent, name, Some(id)) => drop(self.names.insert((parent.0, name.clone()), *id)),
-                Effect::Name(parent, name, None) => drop(self.names.remove(&(parent.0, name.clone()))),
-                Effect::Part(number, Some(part)) => drop(self.parts.insert(*number, part.clone())),
-                Effect::Part(number, None) => drop(self.parts.remove(number)),
+                Effect::Name(parent, name, id) => put(&mut self.names, (parent.0, name.clone()), id),
+                Effect::Part(number, part) => put(&mut self.parts, *number, part),
+                Effect::State(name, bytes) => put(&mut self.states, name.clone(), bytes),
             }
         }
     }
@@ -108,55 +116,91 @@ impl Image {
     }
 }
 
-/// The updates since everything was durable, in order.
-#[derive(Clone, Debug, Default)]
+fn put<K: Ord, V: Clone>(map: &mut BTreeMap<K, V>, key: K, value: &Option<V>) {
+    match value {
+        Some(value) => drop(map.insert(key, value.clone())),
+        None => drop(map.remove(&key)),
+    }
+}
+
+/// Every update in order, in epochs that each begin with everything durable.
+#[derive(Clone, Debug)]
 pub(super) struct Journal {
+    epochs: Vec<Epoch>,
+}
+
+#[derive(Clone, Debug)]
+struct Epoch {
+    /// The operation that made everything durable.
+    number: u64,
     image: Image,
     updates: Vec<Update>,
 }
 
 impl Journal {
     /// All that is in `image` is durable.
-    pub(super) fn new(image: Image) -> Journal {
-        Journal { image, updates: Vec::new() }
+    pub(super) fn new(number: u64, image: Image) -> Journal {
+        Journal { epochs: vec![Epoch { number, image, updates: Vec::new() }] }
     }
 
-    pub(super) fn push(&mut self, update: Update) {
-        self.updates.push(update);
+    /// Operation `number` makes a change.
+    pub(super) fn push(&mut self, number: u64, update: Update) {
+        self.last().updates.push(Update { number, ..update });
     }
 
-    /// Makes durable what is saved of a node, not its names.
-    pub(super) fn sync(&mut self, id: NodeId) {
-        self.settle(|update| update.saves(id));
+    /// The same, durable as soon as it is done.
+    pub(super) fn push_durable(&mut self, number: u64, update: Update) {
+        self.last().updates.push(Update { number, durable: number, ..update });
     }
 
-    /// Makes a part durable.
-    pub(super) fn sync_part(&mut self, number: u64) {
-        let is = |effect: &Effect| matches!(effect, Effect::Part(part, _) if *part == number);
-        self.settle(|update| update.effects.iter().any(is));
+    /// Operation `number` makes durable what is saved of a node, not its names.
+    pub(super) fn sync(&mut self, number: u64, id: NodeId) {
+        self.last().settle(number, |update| update.saves(id));
     }
 
-    /// Makes the names in a directory durable, with all that they need.
-    pub(super) fn sync_dir(&mut self, id: NodeId) {
-        self.settle(|update| {
+    /// Operation `number` makes a part durable.
+    pub(super) fn sync_part(&mut self, number: u64, part: u64) {
+        let is = |effect: &Effect| matches!(effect, Effect::Part(synced, _) if *synced == part);
+        self.last().settle(number, |update| update.effects.iter().any(is));
+    }
+
+    /// Operation `number` makes the names in a directory durable, with all that they need.
+    pub(super) fn sync_dir(&mut self, number: u64, id: NodeId) {
+        self.last().settle(number, |update| {
             update.saves(id)
                 || update.effects.iter().any(|effect| matches!(effect, Effect::Name(parent, ..) if *parent == id))
         });
     }
 
-    /// Makes everything durable.
-    pub(super) fn sync_all(&mut self) {
-        for update in std::mem::take(&mut self.updates) {
-            self.image.apply(&update);
-        }
+    /// Operation `number` makes everything durable.
+    pub(super) fn sync_all(&mut self, number: u64) {
+        let last = self.last();
+        let mut image = last.image.clone();
+        last.updates.iter().for_each(|update| image.apply(update));
+        self.epochs.push(Epoch { number, image, updates: Vec::new() });
     }
 
-    fn settle(&mut self, wanted: impl Fn(&Update) -> bool) {
+    fn last(&mut self) -> &mut Epoch {
+        self.epochs.last_mut().expect("there is always one")
+    }
+
+    /// What is left if the power is cut at operation `cut`: that one may have been done.
+    pub(super) fn cut(&self, cut: u64, loss: Loss, random: &mut impl Rng) -> Image {
+        let last = self.epochs.partition_point(|epoch| epoch.number < cut).max(1) - 1;
+        match loss {
+            Loss::Latest => self.epochs[last].cut_latest(cut, random),
+            Loss::Any => self.epochs[last].cut_any(cut, random),
+        }
+    }
+}
+
+impl Epoch {
+    fn settle(&mut self, number: u64, wanted: impl Fn(&Update) -> bool) {
         let mut needed: BTreeSet<Object> = BTreeSet::new();
         let mut shown: BTreeSet<NodeId> = BTreeSet::new();
-        for update in self.updates.iter_mut().rev().filter(|update| !update.durable) {
+        for update in self.updates.iter_mut().rev().filter(|update| update.durable == NEVER) {
             if wanted(update) || update.changes().any(|object| needed.contains(&object)) {
-                update.durable = true;
+                update.durable = number;
                 needed.extend(update.needs());
                 shown.extend(update.effects.iter().filter_map(|effect| match effect {
                     Effect::Name(_, _, id) => *id,
@@ -167,38 +211,32 @@ impl Journal {
         // A name that is durable shows a node: at least as it was made.
         for id in shown.into_iter().filter(|id| !self.image.nodes.contains_key(&id.0)) {
             if let Some(made) = self.updates.iter_mut().find(|update| update.saves(id)) {
-                made.durable = true;
+                made.durable = made.durable.min(number);
             }
         }
-        let durable = self.updates.iter().take_while(|update| update.durable).count();
-        for update in self.updates.drain(..durable) {
-            self.image.apply(&update);
-        }
     }
 
-    /// What a power cut now leaves.
-    pub(super) fn cut(&self, loss: Loss, random: &mut impl Rng) -> Image {
-        match loss {
-            Loss::Latest => self.cut_latest(random),
-            Loss::Any => self.cut_any(random),
-        }
+    /// The updates that were begun by then.
+    fn begun(&self, cut: u64) -> &[Update] {
+        &self.updates[..self.updates.partition_point(|update| update.number <= cut)]
     }
 
-    fn cut_latest(&self, random: &mut impl Rng) -> Image {
-        let mut image = self.image.clone();
-        let synced = self.updates.iter().rposition(|update| update.durable).map_or(0, |last| last + 1);
-        let kept = random.random_range(synced..=self.updates.len());
-        self.updates[..kept].iter().for_each(|update| image.apply(update));
+    fn cut_latest(&self, cut: u64, random: &mut impl Rng) -> Image {
+        let (mut image, begun) = (self.image.clone(), self.begun(cut));
+        let synced = begun.iter().rposition(|update| update.durable < cut).map_or(0, |last| last + 1);
+        let kept = random.random_range(synced..=begun.len());
+        begun[..kept].iter().for_each(|update| image.apply(update));
         image
     }
 
-    fn cut_any(&self, random: &mut impl Rng) -> Image {
+    fn cut_any(&self, cut: u64, random: &mut impl Rng) -> Image {
         let mut image = self.image.clone();
         // Sometimes nearly all is lost, sometimes nearly nothing.
         let share = [0.0, 0.1, 0.5, 0.9, 1.0][random.random_range(0..5)];
         let mut overtaken: BTreeSet<Object> = BTreeSet::new();
-        for update in &self.updates {
-            let lost = !update.durable
+        for update in self.begun(cut) {
+            let durable = update.durable < cut;
+            let lost = !durable
                 && (random.random_bool(share)
                     || update.needs().any(|object| overtaken.contains(&object))
                     || !image.has_nodes_of(update));
@@ -207,7 +245,7 @@ impl Journal {
                 continue;
             }
             image.apply(update);
-            if !update.durable {
+            if !durable {
                 tear_parts(&mut image, update, random);
             }
         }

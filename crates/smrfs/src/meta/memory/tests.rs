@@ -1,4 +1,4 @@
-//! Names behave as in a real directory, and a power cut takes nothing that was promised.
+//! Names behave as in a real directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use proptest::prelude::*;
 
 use super::*;
+use crate::meta::{MetadataStore, RenameMode};
 
 /// A clock that counts.
 fn counter() -> Clock {

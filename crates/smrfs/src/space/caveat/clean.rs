@@ -64,18 +64,20 @@ impl Caveat {
         self.moved_while_stuck = 0;
         self.settled = false;
         self.idle_is_useless = false;
-        let most = self.options.moved_per_block * self.options.block_granules;
-        let rate = self.options.moved_per_block * self.shortage().min(self.slack()) / self.slack().max(1);
-        self.budget = (self.budget + rate * count).min(most);
-        if rate == 0 {
-            self.budget = 0;
-        }
+        let (short, slack) = (self.shortage().min(self.slack()), self.slack().max(1));
+        // Little where little is missing: so hosts wait rarely, and pay evenly.
+        let moved = self.options.moved_per_block * count * short / slack * short / slack;
+        self.budget = if short == 0 { 0 } else { self.budget.min(self.options.block_granules) + moved };
     }
 
     /// How much room is missing until hosts can write without cleaning.
     fn shortage(&self) -> u64 {
-        let reserve = self.reserve.beside(self.ledger.readable.granules()).unwrap_or(self.ledger.granules);
-        (reserve + self.slack()).saturating_sub(self.ledger.runs.roomy_granules())
+        (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules() + self.moved_out)
+    }
+
+    /// The reserve beside what is readable now.
+    fn needed(&self) -> u64 {
+        self.reserve.beside(self.live.granules().min(self.usable)).unwrap_or(self.ledger.granules)
     }
 
     fn slack(&self) -> u64 {
@@ -84,6 +86,7 @@ impl Caveat {
 
     fn settle(&mut self) -> Option<Step> {
         self.settled = true;
+        self.moved_out = 0;
         (self.retired.granules() > 0).then_some(Step::Settle)
     }
 
@@ -119,11 +122,13 @@ impl Caveat {
         let room = self.place_moved(&want)?;
         self.budget = self.budget.saturating_sub(room.count);
         self.moved_while_stuck += room.count;
+        self.moved_out += room.count;
         Some(Step::Move(Span { at: piece.at, count: room.count }, owner))
     }
 
     fn find_window(&mut self, why: Trigger) -> Option<(u64, u64)> {
-        let most = self.options.window_blocks * self.options.block_granules;
+        // On a full disk only windows as large as the reserve are sure to win something.
+        let most = self.needed().max(self.options.window_blocks * self.options.block_granules);
         let mut best: Option<Window> = None;
         for _ in 0..self.options.samples {
             let at = self.random.random_range(0..self.ledger.granules);

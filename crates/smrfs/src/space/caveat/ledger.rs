@@ -220,7 +220,8 @@ impl Ledger {
         for (from, to, order) in self.scars.cut(lo, hi) {
             let reach = self.memory();
             let above = self.readable.upstream(from).take_while(|&(_, end, _)| end + reach > from);
-            let until = above.into_iter().find(|&(_, _, written)| written <= order).map_or(from, |(_, end, _)| end + reach);
+            let until =
+                above.into_iter().find(|&(_, _, written)| written <= order).map_or(from, |(_, end, _)| end + reach);
             self.scars.insert((from, to.min(until), order));
         }
     }

@@ -56,6 +56,8 @@ pub struct Caveat {
     /// Granules that may still be moved on account of what hosts have written.
     budget: u64,
     moved_while_stuck: u64,
+    /// Granules moved since the last settling: their old places are about to be free.
+    moved_out: u64,
     /// Whether what was retired has been settled since a host wrote last.
     settled: bool,
     idle_is_useless: bool,
@@ -94,6 +96,7 @@ impl Caveat {
             window: None,
             budget: 0,
             moved_while_stuck: 0,
+            moved_out: 0,
             settled: false,
             idle_is_useless: false,
             random: Pcg64Mcg::seed_from_u64(options.seed),
@@ -160,6 +163,7 @@ impl Space for Caveat {
         let retired: u64 = self.retired.cut(span.at.0, span.end().0).iter().map(|(from, to, _)| to - from).sum();
         assert!(retired == span.count, "{span} is released, of which {retired} granules are retired");
         self.ledger.release(span);
+        self.moved_out = self.moved_out.min(self.retired.granules());
     }
 
     fn closed(&mut self, file: NodeId) {
@@ -200,9 +204,15 @@ impl Space for Caveat {
         let ledger = &self.ledger;
         let readable = ledger.readable.granules();
         if readable != self.live.granules() + self.retired.granules() {
-            return Err(format!("{readable} granules are readable, {} live, {} retired", self.live.granules(), self.retired.granules()));
+            return Err(format!(
+                "{readable} granules are readable, {} live, {} retired",
+                self.live.granules(),
+                self.retired.granules()
+            ));
         }
-        let held = |from, to| ledger.readable.overlapping(from, to).map(|(at, end, _)| end.min(to) - at.max(from)).sum::<u64>();
+        let held = |from, to| {
+            ledger.readable.overlapping(from, to).map(|(at, end, _)| end.min(to) - at.max(from)).sum::<u64>()
+        };
         let all = self.live.from(Granule(0)).map(|(span, _)| (span.at.0, span.end().0));
         for (from, to) in all.chain(self.retired.from(0).map(|(from, to, _)| (from, to))) {
             if held(from, to) != to - from {

@@ -138,7 +138,7 @@ impl Default for CaveatOptions {
             defragment: true,
             samples: 200,
             window_blocks: 64,
-            slack_blocks: 16,
+            slack_blocks: 32,
             moved_per_block: 24,
             seed: 1,
         }

@@ -93,7 +93,9 @@ impl Caveat {
         let rest = count + want.more;
         let runs = &self.ledger.runs;
         let holding = runs.at_least(rest).find_map(|run| self.part(run, rest, want, care));
-        let longest = || runs.longest().take_while(|(from, to)| to - from >= count).find_map(|run| self.part(run, count, want, care));
+        let longest = || {
+            runs.longest().take_while(|(from, to)| to - from >= count).find_map(|run| self.part(run, count, want, care))
+        };
         let found = holding.or_else(longest).filter(|part| self.affordable(part.0, count));
         // What room there is may be kept for cleaning; runs too short for that are still for all.
         found.or_else(|| {
@@ -141,8 +143,9 @@ impl Caveat {
         let runs = &self.ledger.runs;
         let Some((from, to)) = runs.around(at) else { return false };
         let lost = runs.worth(to - from).saturating_sub(runs.worth(at - from) + runs.worth(to - at - count));
-        let left = runs.roomy_granules() - lost;
-        lost == 0 || self.reserve.beside(self.ledger.readable.granules() + count).is_some_and(|reserve| left >= reserve)
+        // What is retired is free at the next settling. An overwritten block is live twice for a moment.
+        let live = (self.live.granules() + count).min(self.usable);
+        lost == 0 || self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve)
     }
 
     /// Keeps room behind what was placed for the rest of the file, where the policy does that.

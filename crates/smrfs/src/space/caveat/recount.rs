@@ -70,13 +70,16 @@ impl Flat {
     /// Whether readable data follows within DID.
     fn before(&self, did: u64) -> Vec<bool> {
         let mut next = u64::MAX;
-        let mut found: Vec<bool> = (0..self.order.len()).rev().map(|granule| {
-            let before = next <= granule as u64 + did;
-            if self.readable[granule] {
-                next = granule as u64;
-            }
-            before
-        }).collect();
+        let mut found: Vec<bool> = (0..self.order.len())
+            .rev()
+            .map(|granule| {
+                let before = next <= granule as u64 + did;
+                if self.readable[granule] {
+                    next = granule as u64;
+                }
+                before
+            })
+            .collect();
         found.reverse();
         found
     }
@@ -84,31 +87,35 @@ impl Flat {
     /// Whether readable data lies within DPID above.
     fn below(&self, dpid: u64) -> Vec<bool> {
         let mut end = None;
-        (0..self.order.len() as u64).map(|granule| {
-            let below = end.is_some_and(|end| granule < end + dpid);
-            if self.readable[granule as usize] {
-                end = Some(granule + 1);
-            }
-            below
-        }).collect()
+        (0..self.order.len() as u64)
+            .map(|granule| {
+                let below = end.is_some_and(|end| granule < end + dpid);
+                if self.readable[granule as usize] {
+                    end = Some(granule + 1);
+                }
+                below
+            })
+            .collect()
     }
 
     /// Whether readable data that is not newer lies within DPID above.
     fn scarred(&self, dpid: u64) -> Vec<bool> {
         let mut oldest: VecDeque<usize> = VecDeque::new();
-        (0..self.order.len()).map(|granule| {
-            while oldest.front().is_some_and(|&above| (above as u64) + dpid < granule as u64) {
-                oldest.pop_front();
-            }
-            let scarred = oldest.front().is_some_and(|&above| self.order[above] <= self.order[granule]);
-            if self.readable[granule] {
-                while oldest.back().is_some_and(|&above| self.order[above] >= self.order[granule]) {
-                    oldest.pop_back();
+        (0..self.order.len())
+            .map(|granule| {
+                while oldest.front().is_some_and(|&above| (above as u64) + dpid < granule as u64) {
+                    oldest.pop_front();
                 }
-                oldest.push_back(granule);
-            }
-            scarred
-        }).collect()
+                let scarred = oldest.front().is_some_and(|&above| self.order[above] <= self.order[granule]);
+                if self.readable[granule] {
+                    while oldest.back().is_some_and(|&above| self.order[above] >= self.order[granule]) {
+                        oldest.pop_back();
+                    }
+                    oldest.push_back(granule);
+                }
+                scarred
+            })
+            .collect()
     }
 
     /// Whether it lies in a region, DPID long, behind a run whose last DPID granules are not all newer than the region.
@@ -120,7 +127,8 @@ impl Flat {
             let tail = (end.saturating_sub(dpid)..end).rev().take_while(|&granule| self.readable[granule]);
             let oldest = tail.map(|granule| self.order[granule]).min();
             let region = end..granules.min(end + dpid);
-            let newest = region.clone().filter(|&granule| !self.readable[granule]).map(|granule| self.order[granule]).max();
+            let newest =
+                region.clone().filter(|&granule| !self.readable[granule]).map(|granule| self.order[granule]).max();
             if oldest.zip(newest).is_some_and(|(oldest, newest)| newest >= oldest) {
                 scarred[region].fill(true);
             }

@@ -48,7 +48,8 @@ impl Reservations {
 
     /// The first room of another file that has something in common with `from..to`.
     pub fn others(&self, file: NodeId, from: u64, to: u64) -> Option<(u64, u64)> {
-        let first = self.by_start.range(..=from).next_back().filter(|(_, (end, _))| *end > from).map_or(from, |(&at, _)| at);
+        let first =
+            self.by_start.range(..=from).next_back().filter(|(_, (end, _))| *end > from).map_or(from, |(&at, _)| at);
         let mut range = self.by_start.range(first..to.max(first));
         range.find(|(_, (_, whose))| *whose != file).map(|(&begin, &(end, _))| (begin, end))
     }

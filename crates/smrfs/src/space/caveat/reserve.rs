@@ -4,8 +4,9 @@
 //! `loss` = DID + DPID + unit. Cut the disk into windows that hold `room` readable granules each. If the dead granules
 //! outside the room exceed `loss` a window, some window gains; and the room takes what it holds. So room is enough where
 //! `dead - room > loss * (readable / room + 1)`; the smallest such room is the reserve. Right at that bound the
-//! defragmenter would level the disk until no window gains: half as much again is reckoned as lost (assumption), so that
-//! there is always a way back up. Data that moves fills the room to the last granule: pieces are cut.
+//! defragmenter would level the disk until no window gains. So a fifth more is reckoned as lost; and files may fill only so
+//! much that there would still be a reserve if half as much again were lost (both are assumptions, tried in tests). Data that
+//! moves fills the room to the last granule: pieces are cut.
 
 /// The numbers that the reserve follows from.
 #[derive(Clone, Copy, Debug)]
@@ -17,20 +18,22 @@ pub(super) struct Reserve {
 impl Reserve {
     /// For a disk of `granules` on which a window of which nothing is left loses `loss`.
     pub fn new(granules: u64, loss: u64) -> Reserve {
-        Reserve { granules, loss: loss + loss / 2 }
+        Reserve { granules, loss }
     }
 
     /// The room that must be left beside so much readable data; `None` if there is too much of it.
     pub fn beside(self, readable: u64) -> Option<u64> {
-        let spare = self.granules.checked_sub(readable)?.checked_sub(self.loss)?;
-        let square = u128::from(spare).pow(2).checked_sub(4 * u128::from(self.loss) * u128::from(readable))?;
+        let loss = self.loss + self.loss / 5;
+        let spare = self.granules.checked_sub(readable)?.checked_sub(loss)?;
+        let square = u128::from(spare).pow(2).checked_sub(4 * u128::from(loss) * u128::from(readable))?;
         Some((spare - square.isqrt() as u64).div_ceil(2))
     }
 
     /// The most granules that files may fill: where both ends of the range of rooms that are enough meet.
     pub fn usable(self) -> u64 {
         let fits = |usable: u64| {
-            let needed = 2 * (u128::from(self.loss) * u128::from(usable)).isqrt() as u64 + 2 * self.loss;
+            let loss = self.loss + self.loss / 2;
+            let needed = 2 * (u128::from(loss) * u128::from(usable)).isqrt() as u64 + 2 * loss;
             usable + needed <= self.granules
         };
         let (mut fitting, mut failing) = (0, self.granules);

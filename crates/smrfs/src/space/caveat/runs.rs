@@ -96,8 +96,12 @@ impl Runs {
     /// Whether the three indexes say the same.
     pub fn agree(&self) -> bool {
         let lengths: BTreeSet<(u64, u64)> = self.by_start.iter().map(|(&at, &length)| (length, at)).collect();
-        let roomy: BTreeMap<u64, u64> =
-            self.by_start.iter().filter(|&(_, &length)| length >= self.unit).map(|(&at, &length)| (at, length)).collect();
+        let roomy: BTreeMap<u64, u64> = self
+            .by_start
+            .iter()
+            .filter(|&(_, &length)| length >= self.unit)
+            .map(|(&at, &length)| (at, length))
+            .collect();
         lengths == self.by_length && roomy == self.roomy && roomy.values().sum::<u64>() == self.roomy_granules
     }
 
