@@ -1,38 +1,41 @@
-//! A file system on the model's clock, as a target: the same core code as on a mount, over a modelled disk that holds
-//! nothing, with the checker on. Files have sizes and no bytes.
+//! A simulated disk and the file system on it: which model, how large, which distances and allocator.
+//!
+//! The disk holds nothing and has the clock of a drive; the metadata store is in memory and charges the unshingled
+//! partition's time to the same clock. Defaults are those of Kadekodi et al. 2015.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::Serialize;
 use smrkit::drive::Drive;
-use smrkit::error::Error;
+use smrkit::error::{Error, Fault};
 use smrkit::units::Nanos;
 
-use crate::data::{Data, Room as ReadRoom};
+use super::simulated::Simulated;
 use crate::device::caveat::{CaveatScriptor, Past};
 use crate::device::modelled::{Contents, Modelled};
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model, Shape};
-use crate::error::{Errno, FsResult};
 use crate::fs::{FileSystem, Options};
-use crate::meta::{Kind, MetadataStore, NewNode};
-use crate::safety::watched::Watched;
+use crate::meta::Time;
+use crate::meta::memory::{Limits, MemoryStore};
+use crate::meta::model::{Costs, ModelStore};
+use crate::safety::checker::Watched;
 use crate::space::Space;
 use crate::space::bands::BandSpace;
 use crate::space::bands::options::BandsOptions;
 use crate::space::caveat::{Caveat, CaveatOptions, Placement};
-use crate::units::{GRANULE_BYTES, NodeId};
+use crate::units::GRANULE_BYTES;
 use crate::workload::driver::BLOCK_BYTES;
-use crate::workload::{Act, Cleaned, FileKey, Room, Target};
 
 const MIB: u64 = 1 << 20;
-/// Open bands that the disk allows (assumption: far more than one log needs).
+/// Open bands that the disk allows (assumption: more than one log needs).
 const MAX_OPEN: u64 = 8;
 /// The work of a cleaning event (Kadekodi et al. 2015, section 4.1).
 const EVENT_BYTES: u64 = 128 * MIB;
-/// How often ext4 commits; assumption for a file system on it.
+/// How often ext4 commits, and so a file system on it (assumption).
 const COMMIT_EVERY: Nanos = Nanos(5_000_000_000);
+/// The unshingled partition, beside the shingled one on the paper's disk: a short seek, half a rotation at 7200 rpm, 4 KiB
+/// at 138 MB/s (assumptions).
+const COSTS: Costs = Costs { seek_ns: 3_000_000, half_rotation_ns: 4_166_667, block_ns: 29_681 };
 
 /// A simulated disk and the file system on it.
 #[derive(Clone, Debug)]
@@ -65,7 +68,6 @@ impl World {
     /// The paper's world of one model (Kadekodi et al. 2015, sections 4 and 5): 100 GB of its disk, bands of 32 MB, next-fit,
     /// no defragmenter.
     pub fn paper(model: Model, drive: Drive) -> World {
-        let whole = BandsOptions::paper();
         World {
             model,
             drive,
@@ -80,7 +82,7 @@ impl World {
                 defragment: false,
                 ..CaveatOptions::default()
             },
-            bands: whole,
+            bands: BandsOptions::paper(),
             checked: true,
             commit_every: COMMIT_EVERY,
         }
@@ -93,20 +95,39 @@ impl World {
         let (size, band, gap) = (self.disk_bytes / self.granule_bytes, granules(self.band_bytes), did.max(dpid));
         let bands = match self.model {
             Model::Caveat => Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 },
-            Model::StrictAppend => {
-                Bands { count: (size + gap) / (band + gap).max(1), granules: band, gap_granules: gap, max_open: MAX_OPEN }
-            }
+            Model::StrictAppend => Bands {
+                count: (size + gap) / (band + gap).max(1),
+                granules: band,
+                gap_granules: gap,
+                max_open: MAX_OPEN,
+            },
         };
         Shape { model: self.model, granule_bytes: self.granule_bytes, granules: size, did, dpid, bands }
+    }
+
+    /// A new file system on it.
+    pub fn mount(&self) -> Result<Simulated, Error> {
+        let shape = self.shape();
+        let device = self.device(&shape)?;
+        let on = Arc::clone(&device);
+        let clock = move || {
+            let now = on.now().0;
+            Time { seconds: (now / 1_000_000_000) as i64, nanoseconds: (now % 1_000_000_000) as u32 }
+        };
+        let store = ModelStore::new(MemoryStore::new(Limits::EXT4, Arc::new(clock)), Arc::clone(&device), COSTS);
+        let options = Options { block_granules: self.block_granules(), ..Options::default() };
+        let fs = FileSystem::mount(Arc::clone(&device), Arc::new(store), self.space(&shape)?, options)
+            .map_err(|error| Error::Fault(Box::new(Fault::FileSystem(error.to_string()))))?;
+        Ok(Simulated::new(fs, device, self.commit_every))
     }
 
     fn device(&self, shape: &Shape) -> Result<Arc<dyn HostManaged>, Error> {
         let platters = Modelled::new(self.drive.clone(), Contents::Nothing, shape)?;
         // What is written holds nothing, so that nothing can be destroyed in it: the checker finds what would be.
         Ok(match (self.model, self.checked) {
-            (Model::Caveat, true) => watched(CaveatScriptor::new(platters, *shape, Past::Untracked)?),
+            (Model::Caveat, true) => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape, Past::Untracked)?)),
             (Model::Caveat, false) => Arc::new(CaveatScriptor::new(platters, *shape, Past::Untracked)?),
-            (Model::StrictAppend, true) => watched(StrictAppend::new(platters, *shape, &[])?),
+            (Model::StrictAppend, true) => Arc::new(Watched::new(StrictAppend::new(platters, *shape, &[])?)),
             (Model::StrictAppend, false) => Arc::new(StrictAppend::new(platters, *shape, &[])?),
         })
     }

@@ -14,7 +14,7 @@ use smrfs::device::Model;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 
-use super::{Item, Reproduction, Scale, Shown};
+use super::{Item, Reproduction, Scale};
 use plan::CoursePlan;
 
 pub const REPRODUCTION: Reproduction = Reproduction {

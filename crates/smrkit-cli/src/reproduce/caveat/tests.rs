@@ -1,0 +1,1 @@
+//! The figures' rows, and that what must hold on small disks does.
