@@ -50,6 +50,19 @@ pub fn make_all<Job: Sync, Made: Send>(
     results.into_iter().map(|result| take(result).transpose()).collect()
 }
 
+/// Makes one thing, watched.
+pub fn make_one<Made>(
+    interrupt: &Interrupt,
+    what: &str,
+    make: impl FnOnce(&mut Watch) -> Result<Made, Error>,
+) -> Result<Made, Error> {
+    let bar = Bar::new(1, what);
+    let failed = Interrupt::default();
+    let made = make(&mut Watch::new(&bar, interrupt, &failed));
+    bar.clear();
+    made
+}
+
 /// The content, also after a thread died with it.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -1,1 +1,3 @@
 //! What touches the operating system: disk images and block devices, metadata directories, FUSE.
+
+pub mod workplace;

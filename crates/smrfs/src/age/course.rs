@@ -2,6 +2,7 @@
 //! at half speed, B, and ageing on until the disk is full (C) or enough has been written.
 
 use serde::Serialize;
+use smrkit::units::Nanos;
 
 use super::ager::{Aged, Ager, AgerOptions};
 use crate::bench::fileserver::{Fileserver, FileserverOptions};
@@ -28,6 +29,8 @@ pub struct CourseOptions {
     pub interleave: Interleave,
     /// The end, by bytes written in all.
     pub until_bytes: u64,
+    /// The end, by the target's clock from the beginning.
+    pub until_time: Option<Nanos>,
     /// Whether it ends with the benchmarks.
     pub stop_at_b: bool,
     /// A sample is taken each time so many bytes have been written.
@@ -70,6 +73,7 @@ impl CourseOptions {
             ager_share: 1.0,
             interleave: Interleave::Blocks(8),
             until_bytes: disk_bytes * 14,
+            until_time: None,
             stop_at_b: false,
             sample_bytes: (disk_bytes / 100).max(1),
         }
@@ -171,13 +175,17 @@ impl Course {
             every_bytes: options.sample_bytes.max(1),
             first_cleaning: None,
             until_bytes: options.until_bytes.max(1),
+            until_time: options.until_time.map_or(Nanos::MAX, |time| target.now() + time),
+            timed_out: false,
             go_on,
         };
         let mut ager = Script::new(Ager::new(options.ager.clone(), AGER_FOLDER));
         let mut stages = Stages { a: None, b: None, benchmarks: Vec::new() };
         let mut driver = Driver::new(target, &mut sampler, options.interleave);
         let end = stages.run(options, &mut driver, &mut ager)?;
-        let last = Sample::take(driver.target(), driver.written_bytes())?;
+        let written_bytes = driver.written_bytes();
+        let end = if sampler.timed_out { End::Done } else { end };
+        let last = Sample::take(target, written_bytes)?;
         let Stages { a, b, benchmarks } = stages;
         let Sampler { samples, first_cleaning, .. } = sampler;
         Ok(Course { samples, a, b, first_cleaning, benchmarks, end, last, aged: ager.events().done() })
@@ -238,6 +246,8 @@ struct Sampler<'a> {
     every_bytes: u64,
     first_cleaning: Option<Sample>,
     until_bytes: u64,
+    until_time: Nanos,
+    timed_out: bool,
     go_on: &'a mut dyn FnMut(f64) -> bool,
 }
 
@@ -250,7 +260,8 @@ impl Watch for Sampler<'_> {
         if written_bytes / self.every_bytes >= self.samples.len() as u64 {
             self.samples.push(Sample::take(target, written_bytes)?);
         }
-        Ok((self.go_on)(written_bytes as f64 / self.until_bytes as f64))
+        self.timed_out = target.now() >= self.until_time;
+        Ok((self.go_on)(written_bytes as f64 / self.until_bytes as f64) && !self.timed_out)
     }
 }
 

@@ -133,3 +133,71 @@ impl Target for Simulated {
         Cleaned { moved_bytes: statistics.moved_bytes, resets: statistics.resets, stalls: statistics.stalls }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smrkit::drive::Drive;
+
+    use crate::age::ager::AgerOptions;
+    use crate::age::course::{Benchmark, Course, CourseOptions};
+    use crate::age::world::World;
+    use crate::bench::fileserver::FileserverOptions;
+    use crate::bench::postmark::PostmarkOptions;
+    use crate::device::Model;
+    use crate::workload::driver::End;
+
+    const DISK: u64 = 4_000_000_000;
+
+    fn world(model: Model) -> World {
+        let drive = Drive::load("wdc-2tb").unwrap();
+        World { disk_bytes: DISK, granule_bytes: 64 << 10, ..World::paper(model, drive) }
+    }
+
+    /// The paper's course on a disk of 4 GB, with benchmarks in proportion.
+    fn small(seed: u64) -> CourseOptions {
+        let postmark = Benchmark::Postmark(PostmarkOptions { files: 20, transactions: 200, ..PostmarkOptions::new(seed) });
+        let server = Benchmark::Fileserver(FileserverOptions { files: 10, rounds: 120, ..FileserverOptions::new(seed) });
+        let paper = CourseOptions::paper(DISK, seed);
+        CourseOptions { benchmarks: vec![postmark, postmark, server, server], stop_at_b: true, ..paper }
+    }
+
+    fn run(model: Model, options: &CourseOptions) -> Course {
+        let mut target = world(model).mount().unwrap();
+        let course = Course::run(options, &mut target, &mut |_| true).unwrap();
+        target.fs().sync_all().unwrap();
+        course
+    }
+
+    #[test]
+    fn strict_append_cleans_from_early_on_and_caveat_scriptor_does_not_until_the_benchmarks_are_over() {
+        for seed in 1..=3 {
+            let [strict, caveat] = [Model::StrictAppend, Model::Caveat].map(|model| run(model, &small(seed)));
+            assert_eq!([strict.end, caveat.end], [End::Done; 2], "seed {seed}");
+            assert_eq!(strict.aged, caveat.aged, "one sequence on both");
+            let (a, first) = (strict.a.unwrap(), strict.first_cleaning.unwrap());
+            assert!(first.written_bytes < a.written_bytes, "seed {seed}: {first:?} and {a:?}");
+            assert_eq!(caveat.first_cleaning, None, "seed {seed}");
+            let (a, b) = (caveat.a.unwrap(), caveat.b.unwrap());
+            assert!(b.not_writable_bytes > a.not_writable_bytes, "seed {seed}: {a:?} and {b:?}");
+            let sum = |s: &crate::age::course::Sample| {
+                s.readable_bytes + s.not_writable_bytes + s.write_once_bytes + s.writable_bytes
+            };
+            assert!(caveat.samples.iter().chain(&strict.samples).all(|sample| sum(sample).abs_diff(DISK) < 64 << 10));
+        }
+    }
+
+    #[test]
+    fn small_files_eat_a_caveat_disk_up_until_a_defragmenter_gives_them_room() {
+        let paper = small(1);
+        let ager = AgerOptions { size_factor: 0.01, ..paper.ager.clone() };
+        let options = CourseOptions { ager, benchmarks: Vec::new(), ..paper };
+        let far = World { did_bytes: 3 << 20, ..world(Model::Caveat) };
+        let mut target = far.mount().unwrap();
+        let full = Course::run(&options, &mut target, &mut |_| true).unwrap();
+        assert_eq!((full.end, full.first_cleaning), (End::Full, None));
+        let caveat = crate::space::caveat::CaveatOptions::default();
+        let mut target = World { caveat, ..far }.mount().unwrap();
+        let whole = Course::run(&options, &mut target, &mut |_| true).unwrap();
+        assert_eq!(whole.end, End::Done);
+    }
+}

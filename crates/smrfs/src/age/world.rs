@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use smrkit::drive::Drive;
-use smrkit::error::{Error, Fault};
+use smrkit::error::Error;
 use smrkit::units::Nanos;
 
 use super::simulated::Simulated;
@@ -116,8 +116,7 @@ impl World {
         };
         let store = ModelStore::new(MemoryStore::new(Limits::EXT4, Arc::new(clock)), Arc::clone(&device), COSTS);
         let options = Options { block_granules: self.block_granules(), ..Options::default() };
-        let fs = FileSystem::mount(Arc::clone(&device), Arc::new(store), self.space(&shape)?, options)
-            .map_err(|error| Error::Fault(Box::new(Fault::FileSystem(error.to_string()))))?;
+        let fs = FileSystem::mount(Arc::clone(&device), Arc::new(store), self.space(&shape)?, options)?;
         Ok(Simulated::new(fs, device, self.commit_every))
     }
 

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+mod age;
 mod drives;
 mod layers;
 mod reproduce;
@@ -23,6 +24,8 @@ pub enum Command {
     Layers(layers::Layers),
     /// List the drives, or show one.
     Drives(drives::Drives),
+    /// Age a file system, on a mount or in simulation.
+    Age(age::Age),
 }
 
 impl Command {
@@ -33,6 +36,7 @@ impl Command {
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),
             Command::Drives(command) => command.execute(),
+            Command::Age(command) => command.execute(),
         }
     }
 }

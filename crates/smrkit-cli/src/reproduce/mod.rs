@@ -38,8 +38,13 @@ pub struct Reproduction {
 }
 
 /// Every reproduction.
-pub const REPRODUCTIONS: &[Reproduction] =
-    &[cassuto_cache::REPRODUCTION, cassuto_sblocks::REPRODUCTION, vguard::REPRODUCTION, he_du::REPRODUCTION, caveat::REPRODUCTION];
+pub const REPRODUCTIONS: &[Reproduction] = &[
+    cassuto_cache::REPRODUCTION,
+    cassuto_sblocks::REPRODUCTION,
+    vguard::REPRODUCTION,
+    he_du::REPRODUCTION,
+    caveat::REPRODUCTION,
+];
 
 /// How much is run.
 #[derive(Clone, Debug)]

@@ -28,13 +28,13 @@ pub fn item(scale: &Scale) -> Item {
         let rows = vec![
             worst(&sizes_mb, &sizes, size_max_bytes as f64 / 1e6),
             Row::near("mean size", 167.0.into(), sizes_mb.mean(), "MB", 2.0, "of the reconstruction").by_construction(),
-            Row::near("mean age", 229.0.into(), ages_days.mean(), "days", 2.0, "of the reconstruction").by_construction(),
+            Row::near("mean age", 229.0.into(), ages_days.mean(), "days", 2.0, "of the reconstruction")
+                .by_construction(),
         ];
-        vec![("Figures 4 (b) and (c): sizes and ages", Shown {
-            text,
-            rows,
-            figure: Some(figure(&sizes_mb, &ages_days, &sizes)),
-        })]
+        vec![(
+            "Figures 4 (b) and (c): sizes and ages",
+            Shown { text, rows, figure: Some(figure(&sizes_mb, &ages_days, &sizes)) },
+        )]
     })
 }
 
@@ -75,10 +75,14 @@ fn figure(sizes: &Distribution, ages: &Distribution, drawn: &[f64]) -> Figure {
         title: "File sizes and ages (figures 4 b and c, reconstructed)".into(),
         note: "The paper's curves, reconstructed; and the sizes that the ager drew.".into(),
         panels: vec![
-            panel("Sizes", "size (MB)", vec![
-                Series::nth(0, "reconstruction", Style::Marked, curve(sizes)),
-                Series::nth(1, "drawn", Style::Dashed, of_drawn),
-            ]),
+            panel(
+                "Sizes",
+                "size (MB)",
+                vec![
+                    Series::nth(0, "reconstruction", Style::Marked, curve(sizes)),
+                    Series::nth(1, "drawn", Style::Dashed, of_drawn),
+                ],
+            ),
             panel("Ages", "age (days)", vec![Series::nth(0, "reconstruction", Style::Marked, curve(ages))]),
         ],
     }

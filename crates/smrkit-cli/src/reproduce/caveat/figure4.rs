@@ -87,7 +87,11 @@ fn rows_of_first(disk: u64, pair: &Pair) -> Vec<Row> {
         "cleaning begins below 5 % of the bands; between 2 and 7 %",
     ));
     let (out, reason) = ran_out(caveat);
-    rows.push(Row { verdict: super::super::row::Verdict::NotComparable, paper: "5.5 h".into(), ..Row::holds("C", "", out, "", false, reason) });
+    rows.push(Row {
+        verdict: super::super::row::Verdict::NotComparable,
+        paper: "5.5 h".into(),
+        ..Row::holds("C", "", out, "", false, reason)
+    });
     let strict_end = up_to(strict, caveat.last.written_bytes).last().map_or(f64::NAN, |sample| hours(sample));
     let reason = format!("Caveat-Scriptor took {:.2} h for the same user data", hours(&caveat.last));
     rows.push(Row::holds(
@@ -111,7 +115,13 @@ pub fn ran_out(course: &Course) -> (String, String) {
     let written = format!("{:.2} TB written", course.last.written_bytes as f64 / 1e12);
     match course.end {
         End::Full => {
-            let when = if course.b.is_some() { "after B" } else if course.a.is_some() { "between A and B" } else { "before A" };
+            let when = if course.b.is_some() {
+                "after B"
+            } else if course.a.is_some() {
+                "between A and B"
+            } else {
+                "before A"
+            };
             (moment(Some(&course.last)), format!("no room for a block, {when}, {written}"))
         }
         End::Done | End::Stopped => ("never".into(), format!("up to the end, {written}")),
@@ -161,9 +171,7 @@ fn course_lines(course: &Course, top: f64) -> Vec<Series> {
     let mut lines = vec![
         line(1, "R: readable", Style::Line, &samples, |s| s.readable_bytes),
         line(4, "R + NW", Style::Line, &samples, |s| s.readable_bytes + s.not_writable_bytes),
-        line(6, "R + NW + WO", Style::Line, &samples, |s| {
-            s.readable_bytes + s.not_writable_bytes + s.write_once_bytes
-        }),
+        line(6, "R + NW + WO", Style::Line, &samples, |s| s.readable_bytes + s.not_writable_bytes + s.write_once_bytes),
     ];
     lines.extend(marks(course, top));
     if course.end == End::Full {

@@ -26,7 +26,8 @@ pub fn shown(pairs: &[Pair]) -> Shown {
 
 /// The runs of a benchmark, on both models.
 fn runs<'a>(pair: &Pair<'a>, name: &str) -> Vec<[&'a Measured; 2]> {
-    let of = |course: &'a Course| course.benchmarks.iter().filter(|run| run.benchmark.name() == name).collect::<Vec<_>>();
+    let of =
+        |course: &'a Course| course.benchmarks.iter().filter(|run| run.benchmark.name() == name).collect::<Vec<_>>();
     of(pair.strict).into_iter().zip(of(pair.caveat)).map(|(strict, caveat)| [strict, caveat]).collect()
 }
 
@@ -45,7 +46,8 @@ fn latency_rows(pair: &Pair) -> Vec<Row> {
             format::bytes(strict.moved_bytes as f64),
             format::bytes(caveat.moved_bytes as f64)
         );
-        let item = format!("seed {}: Filebench run {}: longest event, Caveat-Scriptor to strict-append", pair.seed, i + 1);
+        let item =
+            format!("seed {}: Filebench run {}: longest event, Caveat-Scriptor to strict-append", pair.seed, i + 1);
         Row::holds(item, "far below 1", ratio, "", ratio <= AT_MOST, reason)
     };
     runs(pair, "filebench").into_iter().enumerate().map(of_run).collect()
@@ -73,7 +75,8 @@ fn figure(pair: &Pair) -> Figure {
         let longest_of_both = |model: usize| filebench.iter().map(|run| longest(run[model])).fold(0.0, f64::max);
         (format!("{}, either run", kind.name()), [0, 1].map(longest_of_both))
     };
-    let latency = filebench.iter().enumerate().map(|(i, run)| (format!("any event, run {}", i + 1), run.map(longest_s)));
+    let latency =
+        filebench.iter().enumerate().map(|(i, run)| (format!("any event, run {}", i + 1), run.map(longest_s)));
     let latency = latency.chain(EventKind::ALL.map(of_kinds));
     let rate = |(i, run): (usize, &[&Measured; 2])| {
         let rates = run.map(Measured::bytes_per_s);

@@ -2,8 +2,7 @@
 
 use smrfs::age::course::{Course, CourseOptions};
 use smrfs::age::world::World;
-use smrfs::error::{DeviceError, FsError};
-use smrkit::error::{Error, Fault};
+use smrkit::error::Error;
 
 use crate::pool::Watch;
 
@@ -20,14 +19,6 @@ impl CoursePlan {
     /// Runs it.
     pub fn execute(&self, watch: &mut Watch) -> Result<Course, Error> {
         let mut target = self.world.mount()?;
-        Course::run(&self.course, &mut target, &mut |share| watch.is_at(share)).map_err(as_error)
-    }
-}
-
-/// What went wrong in a file system, for the command: broken rules of the disk are faults.
-pub fn as_error(error: FsError) -> Error {
-    match error {
-        FsError::Device(DeviceError::Io(error)) => Error::Fault(Box::new(Fault::Io(error))),
-        error => Error::Fault(Box::new(Fault::FileSystem(error.to_string()))),
+        Course::run(&self.course, &mut target, &mut |share| watch.is_at(share)).map_err(Error::from)
     }
 }

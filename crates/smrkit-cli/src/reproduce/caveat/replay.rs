@@ -4,11 +4,11 @@ use smrfs::data::Data;
 use smrfs::device::caveat::{CaveatScriptor, Past};
 use smrfs::device::modelled::{Contents, Modelled};
 use smrfs::device::{Bands, HostManaged, Model, Shape};
-use smrfs::error::DeviceError;
+use smrfs::error::{DeviceError, FsError};
 use smrfs::safety::checker::Watched;
 use smrfs::units::{Granule, Span};
 use smrkit::drive::Drive;
-use smrkit::error::{Error, Fault};
+use smrkit::error::Error;
 use smrkit::tally::Cause;
 
 use super::super::row::Row;
@@ -37,8 +37,7 @@ fn disk((did, dpid): (u64, u64)) -> Result<Disk, Error> {
 }
 
 fn write(disk: &Disk, at: u64) -> Result<(), Error> {
-    disk.write(Granule(at), Data::Blank(EXTENT * 512), Cause::Host)
-        .map_err(|error| Error::Fault(Box::new(Fault::FileSystem(error.to_string()))))
+    Ok(disk.write(Granule(at), Data::Blank(EXTENT * 512), Cause::Host).map_err(FsError::from)?)
 }
 
 /// R, NW, WO and W, as a row of the table has them.
@@ -104,7 +103,7 @@ fn nearest_write(disk: &Disk, from: u64) -> Result<u64, Error> {
         match disk.write(Granule(at), Data::Blank(EXTENT * 512), Cause::Host) {
             Ok(()) => return Ok(at),
             Err(DeviceError::Violation(_)) => {}
-            Err(error) => return Err(Error::Fault(Box::new(Fault::FileSystem(error.to_string())))),
+            Err(error) => return Err(FsError::from(error).into()),
         }
     }
     Ok(DISK)

@@ -66,9 +66,9 @@ impl Case {
 
     fn row(&self, course: &Course) -> Row {
         let (out, reason) = ran_out(course);
-        let nw = course.b.map_or("B was not reached".into(), |b| {
-            format!("NW {:.1} GB at B", b.not_writable_bytes as f64 / GB)
-        });
+        let nw = course
+            .b
+            .map_or("B was not reached".into(), |b| format!("NW {:.1} GB at B", b.not_writable_bytes as f64 / GB));
         let row = Row::holds(self.name(), Value::None, out, "", false, format!("{reason}; {nw}"));
         Row { verdict: Verdict::NotComparable, ..row }
     }
