@@ -197,7 +197,8 @@ mod tests {
         assert_eq!((full.end, full.first_cleaning), (End::Full, None));
         let caveat = crate::space::caveat::CaveatOptions::default();
         let mut target = World { caveat, ..far }.mount().unwrap();
+        let options = CourseOptions { until_bytes: full.last.written_bytes + DISK / 2, ..options };
         let whole = Course::run(&options, &mut target, &mut |_| true).unwrap();
-        assert_eq!(whole.end, End::Done);
+        assert_eq!((whole.end, whole.last.written_bytes), (End::Done, options.until_bytes));
     }
 }
