@@ -12,6 +12,7 @@ pub mod device;
 pub mod safety;
 pub mod meta;
 pub mod map;
+pub mod superblock;
 pub mod space;
 pub mod fs;
 pub mod workload;

@@ -9,6 +9,7 @@ mod history;
 pub mod memory;
 pub mod modelled;
 pub(crate) mod order;
+pub mod part;
 pub mod platters;
 pub mod strict;
 

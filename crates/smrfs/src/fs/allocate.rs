@@ -74,8 +74,8 @@ impl FileSystem {
                 }
             }
             Allocate::Zero(extend) => {
-                self.clear_edges(&file, &mut state, offset..end)?;
                 self.promise_range(&mut state, all, whole)?;
+                self.clear_edges(&file, &mut state, offset..end)?;
                 if extend {
                     self.grow(&file, &mut state, end)?;
                 }

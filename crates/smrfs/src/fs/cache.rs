@@ -59,19 +59,16 @@ impl Files {
         lock(self.shard(id)).files.get(&id).cloned()
     }
 
-    /// Puts a file in whose state is known; it takes the place of what went by that number before.
-    pub(super) fn put(&self, id: NodeId, state: FileState) -> Arc<File> {
-        let file = Arc::new(File::new(id, state));
-        self.used(&file);
+    /// Puts in a file that was just made and is empty, unless somebody has found and opened it meanwhile.
+    pub(super) fn put_new(&self, id: NodeId) {
         let mut shard = lock(self.shard(id));
         shard.heads.remove(&id);
-        let before = shard.files.insert(id, file.clone());
+        let file = shard.files.entry(id).or_insert_with(|| Arc::new(File::new(id, FileState::empty()))).clone();
         drop(shard);
-        if let Some(before) = before {
-            self.weight.fetch_sub(before.weight.swap(0, Relaxed), Relaxed);
+        self.used(&file);
+        if file.weight.load(Relaxed) == 0 {
+            self.weigh(&file, 0);
         }
-        self.weigh(&file, 0);
-        file
     }
 
     /// The file, perhaps not read from the store yet.
@@ -214,9 +211,9 @@ impl FileSystem {
         state.size = head.size;
         state.settled_size = head.size;
         state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
-        state.owed = state.promise_holes(head.promised);
         // A map that was committed while something was not written may have more than the size.
         self.drop_behind(file, state, head.size.div_ceil(self.granule_bytes));
+        state.owed = state.promise_holes(head.promised);
         Ok(())
     }
 

@@ -159,7 +159,7 @@ impl FileSystem {
                 Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
                 None => Data::Blank(bytes - done * self.granule_bytes),
             };
-            let load = Load { first: piece.first + done, data, more: 0, moving: true, cause: Cause::Clean };
+            let load = Load::moved(piece.first + done, data, true);
             let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;

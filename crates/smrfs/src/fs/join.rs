@@ -5,20 +5,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use smrkit::tally::Cause;
-
 use super::FileSystem;
 use super::file::{File, FileState};
 use super::locks::lock;
-use super::place::Load;
+use super::place::{Load, SMALL};
 use crate::data::Data;
 use crate::error::FsResult;
 use crate::map::Piece;
 use crate::units::NodeId;
-
-/// A window is joined in the background if it has at least so many extents. (Assumption: 1 MiB in 128 KiB pieces reads
-/// nearly as fast as in one.)
-const WORTH_JOINING: usize = 8;
 
 /// Windows looked at in a call, at most, where nothing is to be joined.
 const LOOKED_AT: usize = 1024;
@@ -39,7 +33,7 @@ impl FileSystem {
             rooms.free() > rooms.usable / 8
         };
         let more = match self.file(id) {
-            Ok(file) if plenty => self.join_step(&file, WORTH_JOINING),
+            Ok(file) if plenty => self.join_step(&file, SMALL as usize),
             _ => Ok(false),
         };
         if !matches!(more, Ok(true)) {
@@ -92,7 +86,7 @@ impl FileSystem {
                 Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
                 None => Data::Blank((granules - done) * self.granule_bytes),
             };
-            let load = Load { first: first + done, data, more: 0, moving: true, cause: Cause::Clean };
+            let load = Load::moved(first + done, data, false);
             let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
             done += count;
         }

@@ -29,7 +29,7 @@ use crate::device::HostManaged;
 use crate::error::FsResult;
 use crate::meta::MetadataStore;
 use crate::space::Space;
-use crate::units::NodeId;
+use crate::units::{Granule, NodeId, Owner, Span};
 use cache::Files;
 use counters::Counters;
 use file::File;
@@ -172,6 +172,22 @@ impl FileSystem {
             free_nodes: room.free_nodes,
             name_bytes: room.name_bytes,
         })
+    }
+
+    /// What lies where on the disk, and whose it is, in ascending order.
+    pub fn live(&self) -> Vec<(Span, Owner)> {
+        lock(&self.space).live().from(Granule(0)).collect()
+    }
+
+    /// Compares what is kept step by step with a recount; says what is wrong. For tests: nothing else may go on.
+    pub fn check(&self) -> Result<(), String> {
+        let space = lock(&self.space);
+        space.check()?;
+        let (live, mapped) = (space.live().granules(), lock(&self.rooms).mapped);
+        if live != mapped {
+            return Err(format!("{live} granules are live, and the maps have {mapped}"));
+        }
+        Ok(())
     }
 
     /// What has been done since the mount.

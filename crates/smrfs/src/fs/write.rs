@@ -7,8 +7,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use smrkit::tally::Cause;
-
 use super::FileSystem;
 use super::buffer::{Page, zeros};
 use super::counters::Work;
@@ -97,7 +95,7 @@ impl FileSystem {
         while at < direct.end {
             promise.at_least(state.lacks(at..end.div_ceil(granule)))?;
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
-            let load = Load { first: at, data: rest, more: 0, moving: false, cause: Cause::Host };
+            let load = Load::host(at, rest);
             let seen = self.progress.load(Relaxed);
             match self.lay(file, &mut state, &load, &mut promise.granules)? {
                 Some(count) => {

@@ -158,22 +158,32 @@ impl Ledger {
         totals.coarse_write_once += within(dead, reach) - within(dead, coarse_end);
     }
 
-    /// Up to where the stretch `dead..end` is NW by regions, and whether a run ends there at all.
+    /// Up to where the stretch `dead..end` is NW by regions, and whether a run ends within DPID above it at all.
     fn region(&self, dead: u64, end: u64) -> (u64, bool) {
         let (mut not_writable, mut above) = (dead, false);
         for (start, run_end) in self.live.above(dead) {
-            let region_end = run_end.saturating_add(self.dpid).min(end);
+            let region_end = run_end.saturating_add(self.dpid);
             if region_end <= dead {
                 break;
             }
             above = true;
-            let newest = self.order.newest(dead, region_end);
+            let newest = self.newest_dead(run_end, region_end.min(self.granules));
             let oldest = self.order.oldest(start.max(run_end.saturating_sub(self.dpid)), run_end);
             if newest > 0 && newest >= oldest {
-                not_writable = not_writable.max(region_end);
+                not_writable = not_writable.max(region_end.min(end));
             }
         }
         (not_writable, above)
+    }
+
+    /// The highest number of the dead granules in `from..to`; what is at `from` is dead.
+    fn newest_dead(&self, from: u64, to: u64) -> u32 {
+        let (mut newest, mut dead) = (0, from);
+        for (start, end) in self.live.from(from).take_while(|&(start, _)| start < to) {
+            newest = newest.max(self.order.newest(dead, start));
+            dead = end;
+        }
+        newest.max(self.order.newest(dead, to))
     }
 
     /// How many of `first..last`, in the dead stretch from `dead` on, were written after a live granule within DPID above.

@@ -1,9 +1,9 @@
 //! The safety rule as the paper has it: in whole regions, counted anew each time.
 //!
-//! What follows a run of readable granules is a region: from the run's end over DPID granules, as far as they lie in one
-//! stretch that is not readable. All of it is WO if it was last written before the oldest of the last DPID granules of the
-//! run, and NW if not. A stretch belongs to every run that ends within DPID upstream; NW from any of them wins. Coarser than
-//! the rule granule by granule, and never allows what that forbids. (Kadekodi et al. 2015, section 4.2.)
+//! The region of a run of readable granules is what is not readable within DPID behind its end. All of it is WO if it was
+//! last written before the oldest of the last DPID granules of the run, and NW if not. A granule belongs to the region of
+//! every run that ends within DPID upstream; NW from any of them wins. Coarser than the rule granule by granule, and never
+//! allows what that forbids. (Kadekodi et al. 2015, section 4.2.)
 
 use super::Label;
 use super::law::Law;
@@ -11,22 +11,17 @@ use crate::units::Span;
 
 /// What may be done with each granule of the disk.
 pub fn labels(disk: &Law) -> Vec<Label> {
-    let runs = stretches(disk, true);
+    let runs = runs(disk);
     let mut labels = vec![Label::Writable; disk.granules() as usize];
     let mut put = |span: Span, label| labels[span.at.0 as usize..span.end().0 as usize].fill(label);
     for run in &runs {
         put(Span::new(run.end().0, disk.dpid().min(disk.granules() - run.end().0)), Label::WriteOnce);
     }
     for run in &runs {
-        let oldest =
-            (run.end().0.saturating_sub(disk.dpid()).max(run.at.0)..run.end().0).map(|x| disk.written(x)).min();
-        for dead in stretches(disk, false) {
-            let after = Span::new(run.end().0, disk.dpid());
-            let Some(region) = after.overlap(dead) else { continue };
-            let newest = (region.at.0..region.end().0).map(|y| disk.written(y)).max();
-            if newest > oldest {
-                put(region, Label::NotWritable);
-            }
+        let last = (run.end().0.saturating_sub(disk.dpid()).max(run.at.0)..run.end().0).map(|x| disk.written(x));
+        let region = (run.end().0..disk.granules().min(run.end().0 + disk.dpid())).filter(|&y| !disk.is_live(y));
+        if region.clone().map(|y| disk.written(y)).max() > last.min() {
+            region.for_each(|y| put(Span::new(y, 1), Label::NotWritable));
         }
     }
     for run in &runs {
@@ -39,16 +34,16 @@ pub fn labels(disk: &Law) -> Vec<Label> {
     labels
 }
 
-/// The longest spans that are all live, or all dead.
-fn stretches(disk: &Law, live: bool) -> Vec<Span> {
-    let mut stretches: Vec<Span> = Vec::new();
-    for at in (0..disk.granules()).filter(|&at| disk.is_live(at) == live) {
-        match stretches.last_mut() {
+/// The longest spans that are all live.
+fn runs(disk: &Law) -> Vec<Span> {
+    let mut runs: Vec<Span> = Vec::new();
+    for at in (0..disk.granules()).filter(|&at| disk.is_live(at)) {
+        match runs.last_mut() {
             Some(last) if last.end().0 == at => last.count += 1,
-            _ => stretches.push(Span::new(at, 1)),
+            _ => runs.push(Span::new(at, 1)),
         }
     }
-    stretches
+    runs
 }
 
 #[cfg(test)]

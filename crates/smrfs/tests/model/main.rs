@@ -1,6 +1,10 @@
 //! The file system against a plain model of what a directory tree is, over whole lives of small disks of both models.
 
+mod full;
+mod life;
+mod reference;
 mod rig;
+mod threads;
 
 use rig::{GRANULE, Rig};
 use smrfs::data::{Data, Room};
@@ -9,6 +13,54 @@ use smrfs::fs::Options;
 use smrfs::meta::{Kind, NewNode};
 
 const FILE: NewNode = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
+
+fn options() -> Options {
+    Options {
+        block_granules: 8,
+        direct_bytes: 4 * GRANULE,
+        buffer_bytes: 16 * GRANULE,
+        cached_extents: 40,
+        ..Options::default()
+    }
+}
+
+/// How many operations a test does; CI asks for more.
+fn operations() -> usize {
+    std::env::var("SMRFS_MODEL_OPS").ok().and_then(|text| text.parse().ok()).unwrap_or(40_000)
+}
+
+fn lives(model: Model) {
+    let each = 2000;
+    for seed in 0..operations().div_ceil(each) as u64 {
+        life::live(Rig::new(model, options()), seed, each);
+    }
+}
+
+#[test]
+fn a_strict_append_disk_holds_what_a_directory_holds() {
+    lives(Model::StrictAppend);
+}
+
+#[test]
+fn a_caveat_disk_holds_what_a_directory_holds() {
+    lives(Model::Caveat);
+}
+
+#[test]
+fn threads_do_not_disturb_each_other() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        threads::together(Rig::new(model, options()), 400);
+    }
+}
+
+#[test]
+fn a_full_disk_takes_overwrites_for_ever() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        for (granules, piece) in [(40, 20), (7, 7), (500, 1)] {
+            full::fill_and_overwrite(Rig::new(model, options()), granules, piece, 10);
+        }
+    }
+}
 
 #[test]
 fn what_was_written_is_there_after_a_mount() {

@@ -12,10 +12,12 @@ use smrfs::fs::{FileSystem, Options};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{MetadataStore, Time};
 use smrfs::power::Power;
-use smrfs::safety::checker::Watched;
+use smrfs::safety::checker::{Order, Watched};
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::caveat::{Caveat, CaveatOptions};
+use smrfs::units::Span;
 
 /// Bytes of a granule in these tests.
 pub const GRANULE: u64 = 512;
@@ -27,7 +29,7 @@ pub struct Rig {
     pub memory: Arc<Memory>,
     pub options: Options,
     pub fs: Arc<FileSystem>,
-    violation: Box<dyn Fn() -> Option<Violation>>,
+    watch: Watch,
 }
 
 impl Rig {
@@ -35,13 +37,13 @@ impl Rig {
     pub fn new(model: Model, options: Options) -> Rig {
         let shape = shape(model);
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
-        let (device, violation) = watched(&shape, memory.clone());
+        let (device, watch) = watched(&shape, memory.clone());
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
         let store: Arc<dyn MetadataStore> =
             Arc::new(MemoryStore::new(Limits { map_bytes: 160, ..Limits::EXT4 }, clock));
         let fs = Arc::new(mounted(&device, &store, &options));
-        Rig { device, store, memory, options, fs, violation }
+        Rig { device, store, memory, options, fs, watch }
     }
 
     /// Mounts again; `clean` after an unmount, and otherwise after a commit only.
@@ -52,12 +54,14 @@ impl Rig {
             self.fs.sync_all().unwrap();
         }
         self.fs = Arc::new(mounted(&self.device, &self.store, &self.options));
+        let live: Vec<Span> = self.fs.live().into_iter().map(|(span, _)| span).collect();
+        self.watch.restart(&live);
         self.check();
     }
 
     /// The checker has seen nothing that the law forbids.
     pub fn check(&self) {
-        assert_eq!((self.violation)(), None);
+        assert_eq!(self.watch.violation(), None);
     }
 }
 
@@ -80,21 +84,44 @@ fn space(shape: &Shape) -> Box<dyn Space> {
     let options = BandsOptions { block_granules: 8, event_granules: 128, ..BandsOptions::default() };
     match shape.model {
         Model::StrictAppend => Box::new(BandSpace::new(shape, options).unwrap()),
-        Model::Caveat => unimplemented!(),
+        Model::Caveat => {
+            Box::new(Caveat::new(shape, CaveatOptions { block_granules: 8, ..CaveatOptions::default() }).unwrap())
+        }
     }
 }
 
-type Checked = (Arc<dyn HostManaged>, Box<dyn Fn() -> Option<Violation>>);
+/// The checker of a disk of either model.
+enum Watch {
+    Bands(Arc<Watched<StrictAppend<Arc<Memory>>>>),
+    Anywhere(Arc<Watched<CaveatScriptor<Arc<Memory>>>>),
+}
 
-fn watched(shape: &Shape, memory: Arc<Memory>) -> Checked {
+impl Watch {
+    fn violation(&self) -> Option<Violation> {
+        match self {
+            Watch::Bands(disk) => disk.violation(),
+            Watch::Anywhere(disk) => disk.violation(),
+        }
+    }
+
+    fn restart(&self, live: &[Span]) {
+        match self {
+            Watch::Bands(disk) => disk.restart(live, Order::Kept),
+            Watch::Anywhere(disk) => disk.restart(live, Order::Kept),
+        }
+        .unwrap();
+    }
+}
+
+fn watched(shape: &Shape, memory: Arc<Memory>) -> (Arc<dyn HostManaged>, Watch) {
     match shape.model {
         Model::StrictAppend => {
             let disk = Arc::new(Watched::new(StrictAppend::new(memory, *shape, &[]).unwrap()));
-            (disk.clone(), Box::new(move || disk.violation()))
+            (disk.clone(), Watch::Bands(disk))
         }
         Model::Caveat => {
             let disk = Arc::new(Watched::new(CaveatScriptor::new(memory, *shape, Past::Blank).unwrap()));
-            (disk.clone(), Box::new(move || disk.violation()))
+            (disk.clone(), Watch::Anywhere(disk))
         }
     }
 }
