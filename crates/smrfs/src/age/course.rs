@@ -11,6 +11,8 @@ use crate::error::FsResult;
 use crate::workload::driver::{Driver, End, Interleave, Record, Watch};
 use crate::workload::{Cleaned, Events, Room, Script, Target};
 
+/// The paper's partition (section 5).
+const PAPER_DISK_BYTES: u128 = 100_000_000_000;
 /// The folder of the ager's files; the benchmarks' follow.
 const AGER_FOLDER: u32 = 0;
 
@@ -56,11 +58,16 @@ impl Benchmark {
     }
 }
 
-/// The benchmarks of figure 4: twice each.
-pub fn paper_benchmarks(seed: u64) -> Vec<Benchmark> {
-    let postmark = Benchmark::Postmark(PostmarkOptions::new(seed));
-    let fileserver = Benchmark::Fileserver(FileserverOptions::new(seed));
-    vec![postmark, postmark, fileserver, fileserver]
+/// The benchmarks of figure 4, twice each: on a disk of 100 GB what they are, on others as much of each as the disk has of it.
+pub fn paper_benchmarks(disk_bytes: u64, seed: u64) -> Vec<Benchmark> {
+    let part = |count: u64| ((u128::from(count) * u128::from(disk_bytes)).div_ceil(PAPER_DISK_BYTES)) as u64;
+    let postmark = PostmarkOptions::new(seed);
+    let (files, transactions) = (part(postmark.files), part(postmark.transactions));
+    let postmark = Benchmark::Postmark(PostmarkOptions { files, transactions, ..postmark });
+    let server = FileserverOptions::new(seed);
+    let (files, rounds) = (part(server.files), part(server.rounds));
+    let server = Benchmark::Fileserver(FileserverOptions { files, rounds, ..server });
+    vec![postmark, postmark, server, server]
 }
 
 impl CourseOptions {
@@ -69,7 +76,7 @@ impl CourseOptions {
         CourseOptions {
             ager: AgerOptions::new(disk_bytes / 10 * 7, seed),
             before_bytes: disk_bytes * 8,
-            benchmarks: paper_benchmarks(seed),
+            benchmarks: paper_benchmarks(disk_bytes, seed),
             ager_share: 1.0,
             interleave: Interleave::Blocks(8),
             until_bytes: disk_bytes * 14,
@@ -273,10 +280,7 @@ mod tests {
     const DISK: u64 = 2_000_000_000;
 
     fn small() -> CourseOptions {
-        let postmark = PostmarkOptions { files: 20, transactions: 60, ..PostmarkOptions::new(1) };
-        let server = FileserverOptions { files: 10, rounds: 20, ..FileserverOptions::new(1) };
-        let benchmarks = vec![Benchmark::Postmark(postmark), Benchmark::Fileserver(server)];
-        CourseOptions { benchmarks, ..CourseOptions::paper(DISK, 1) }
+        CourseOptions::paper(DISK, 1)
     }
 
     #[test]

@@ -139,10 +139,8 @@ mod tests {
     use smrkit::drive::Drive;
 
     use crate::age::ager::AgerOptions;
-    use crate::age::course::{Benchmark, Course, CourseOptions};
+    use crate::age::course::{Course, CourseOptions};
     use crate::age::world::World;
-    use crate::bench::fileserver::FileserverOptions;
-    use crate::bench::postmark::PostmarkOptions;
     use crate::device::Model;
     use crate::workload::driver::End;
 
@@ -153,12 +151,8 @@ mod tests {
         World { disk_bytes: DISK, granule_bytes: 64 << 10, ..World::paper(model, drive) }
     }
 
-    /// The paper's course on a disk of 4 GB, with benchmarks in proportion.
     fn small(seed: u64) -> CourseOptions {
-        let postmark = Benchmark::Postmark(PostmarkOptions { files: 20, transactions: 200, ..PostmarkOptions::new(seed) });
-        let server = Benchmark::Fileserver(FileserverOptions { files: 10, rounds: 120, ..FileserverOptions::new(seed) });
-        let paper = CourseOptions::paper(DISK, seed);
-        CourseOptions { benchmarks: vec![postmark, postmark, server, server], stop_at_b: true, ..paper }
+        CourseOptions { stop_at_b: true, ..CourseOptions::paper(DISK, seed) }
     }
 
     fn run(model: Model, options: &CourseOptions) -> Course {

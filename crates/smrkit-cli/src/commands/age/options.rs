@@ -86,7 +86,7 @@ impl Ageing {
         Ok(CourseOptions {
             ager,
             before_bytes: bytes,
-            benchmarks: if self.benchmarks { paper_benchmarks(self.seed) } else { Vec::new() },
+            benchmarks: if self.benchmarks { paper_benchmarks(disk_bytes, self.seed) } else { Vec::new() },
             interleave: self.interleave,
             until_bytes: if self.benchmarks { u64::MAX } else { bytes },
             until_time: self.duration,

@@ -6,7 +6,7 @@ use smrfs::workload::driver::{End, Interleave};
 use super::super::row::Row;
 use super::super::{Scale, Shown};
 use super::{GB, Pair, disk_bytes, hours};
-use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Series, Style};
+use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// Blocks of a turn in the figures (assumption; the table has others).
 const INTERLEAVE: Interleave = Interleave::Blocks(8);
@@ -53,7 +53,7 @@ fn rows_of_seed(pair: &Pair) -> Vec<Row> {
         out,
         "",
         caveat.b.is_some() && caveat.first_cleaning.is_none(),
-        reason,
+        format!("after B, or never; {reason}"),
     ));
     if let (Some(a), Some(b)) = (&caveat.a, &caveat.b) {
         let [at_a, at_b] = [a, b].map(|sample| sample.not_writable_bytes as f64 / GB);
@@ -175,7 +175,7 @@ fn course_lines(course: &Course, top: f64) -> Vec<Series> {
     ];
     lines.extend(marks(course, top));
     if course.end == End::Full {
-        lines.push(mark("C", hours(&course.last), top));
+        lines.push(mark(2, hours(&course.last), top));
     }
     lines
 }
@@ -194,10 +194,12 @@ fn strict_lines(pair: &Pair, top: f64) -> Vec<Series> {
 }
 
 fn marks(course: &Course, top: f64) -> Vec<Series> {
-    let marks = [("A", &course.a), ("B", &course.b)];
-    marks.into_iter().filter_map(|(name, at)| Some(mark(name, hours(at.as_ref()?), top))).collect()
+    let marks = [&course.a, &course.b].into_iter().enumerate();
+    marks.filter_map(|(n, at)| Some(mark(n, hours(at.as_ref()?), top))).collect()
 }
 
-fn mark(name: &str, at: f64, top: f64) -> Series {
-    Series { name: name.into(), colour: Colour::GREY, style: Style::Dashed, points: vec![(at, 0.0), (at, top)] }
+/// The upright line of A, B or C.
+fn mark(n: usize, at: f64, top: f64) -> Series {
+    let (name, colour) = [("A", 3), ("B", 2), ("C", 5)][n];
+    Series::nth(colour, name, Style::Dashed, vec![(at, 0.0), (at, top)])
 }

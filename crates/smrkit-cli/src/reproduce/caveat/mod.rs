@@ -106,6 +106,3 @@ fn open() -> Result<Vec<String>, Error> {
     .map(String::from)
     .into())
 }
-
-#[cfg(test)]
-mod tests;

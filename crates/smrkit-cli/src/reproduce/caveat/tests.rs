@@ -1,1 +1,0 @@
-//! The figures' rows, and that what must hold on small disks does.
