@@ -32,14 +32,14 @@ fn the_papers_figures_and_what_must_hold_on_every_seed() {
     for (part, count) in [
         ("figure 2, row", 6),
         ("figure 3", 3),
-        ("strict-append's first cleaning", 3),
-        ("Caveat-Scriptor first needs cleaning", 3),
-        ("NW at B", 3),
-        ("longest event", 6),
+        ("strict-append's first cleaning", 1),
+        ("Caveat-Scriptor first needs cleaning", 1),
+        ("NW at B", 1),
+        ("longest event", 2),
+        ("user data that the benchmarks leave", 1),
     ] {
         assert_eq!(verdicts(part), vec!["agree"; count], "{part}");
     }
-    assert!(verdicts("When Caveat-Scriptor runs out").len() >= 10);
     for name in ["caveat-figure-4", "caveat-figures-4-b-and-c", "caveat-figure-5"] {
         assert!(is_picture(&figures.join(format!("{name}.svg"))), "{name}");
     }

@@ -3,33 +3,33 @@
 use smrfs::age::course::{Course, CourseOptions, Sample};
 use smrfs::workload::driver::{End, Interleave};
 
-use super::super::row::Row;
-use super::super::{Scale, Shown};
-use super::{GB, Pair, disk_bytes, hours};
+use super::super::Shown;
+use super::super::row::{Row, Verdict};
+use super::{DISK_BYTES, GB, Pair, hours};
 use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// Blocks of a turn in the figures (assumption; the table has others).
 const INTERLEAVE: Interleave = Interleave::Blocks(8);
 
-pub fn course(scale: &Scale, seed: u64) -> CourseOptions {
-    CourseOptions { interleave: INTERLEAVE, ..CourseOptions::paper(disk_bytes(scale), seed) }
+pub fn course(seed: u64) -> CourseOptions {
+    CourseOptions { interleave: INTERLEAVE, ..CourseOptions::paper(DISK_BYTES, seed) }
 }
 
-pub fn shown(disk: u64, pairs: &[Pair]) -> Shown {
+pub fn shown(pairs: &[Pair]) -> Shown {
     let first = &pairs[0];
     let text = vec![
         format!(
             "A disk of {:.0} GB aged to 70 %, DID and DPID 1 MiB, next-fit, bands of 32 MiB, cleaning events of 128 MiB, ager \
              and benchmark interleaved by 8 blocks; no fsync, everything made durable every 5 s. Seed {}; further seeds up to \
              B. The checker watched every write.",
-            disk as f64 / GB,
+            DISK_BYTES as f64 / GB,
             first.seed
         ),
         "Time is the model's clock. Strict-append is shown up to the user data that Caveat-Scriptor had written at its end."
             .into(),
     ];
-    let rows = pairs.iter().flat_map(|pair| rows_of_seed(pair)).chain(rows_of_first(disk, first)).collect();
-    Shown { text, rows, figure: Some(figure(disk, first)) }
+    let rows = pairs.iter().flat_map(|pair| rows_of_seed(pair)).chain(rows_of_first(first)).collect();
+    Shown { text, rows, figure: Some(figure(first)) }
 }
 
 /// What must hold on every seed.
@@ -64,11 +64,11 @@ fn rows_of_seed(pair: &Pair) -> Vec<Row> {
 }
 
 /// What the paper says of its one run.
-fn rows_of_first(disk: u64, pair: &Pair) -> Vec<Row> {
+fn rows_of_first(pair: &Pair) -> Vec<Row> {
     let mut rows = Vec::new();
     let (strict, caveat) = (pair.strict, pair.caveat);
     if let (Some(a), Some(b)) = (&caveat.a, &caveat.b) {
-        let filled = 100.0 * a.live_bytes as f64 / disk as f64;
+        let filled = 100.0 * a.live_bytes as f64 / DISK_BYTES as f64;
         rows.push(Row::near("user data at A", 70.0.into(), filled, "%", 6.0, "the target, its swing and a file"));
         let more = kept_by_benchmarks(caveat) / GB;
         let row = Row::near("user data that the benchmarks leave at B", 4.5.into(), more, "GB", 10.0, "2 × 250 files");
@@ -77,7 +77,7 @@ fn rows_of_first(disk: u64, pair: &Pair) -> Vec<Row> {
         rows.push(Row::not_comparable("user data at B less that at A", gained, "GB", "the ager's swing is in it"));
     }
     let fullest = strict.samples.iter().map(|sample| sample.writable_bytes).min().unwrap_or(0);
-    let least = 100.0 * fullest as f64 / disk as f64;
+    let least = 100.0 * fullest as f64 / DISK_BYTES as f64;
     rows.push(Row::holds(
         "strict-append: least writable space",
         "about 5",
@@ -88,7 +88,7 @@ fn rows_of_first(disk: u64, pair: &Pair) -> Vec<Row> {
     ));
     let (out, reason) = ran_out(caveat);
     rows.push(Row {
-        verdict: super::super::row::Verdict::NotComparable,
+        verdict: Verdict::NotComparable,
         paper: "5.5 h".into(),
         ..Row::holds("C", "", out, "", false, reason)
     });
@@ -137,8 +137,8 @@ fn up_to(course: &Course, written_bytes: u64) -> impl Iterator<Item = &Sample> {
     course.samples.iter().take_while(move |sample| sample.written_bytes <= written_bytes)
 }
 
-fn figure(disk: u64, pair: &Pair) -> Figure {
-    let disk_gb = disk as f64 / GB;
+fn figure(pair: &Pair) -> Figure {
+    let disk_gb = DISK_BYTES as f64 / GB;
     let y = || Axis { fixed: Some((0.0, disk_gb)), ..Axis::linear("space (GB)") };
     let panel = |title: &str, series| Panel {
         title: Some(title.into()),

@@ -31,6 +31,8 @@ const DRIVE: &str = "wdc-2tb";
 const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];
 /// Bytes of a granule in simulation: everything here is a multiple of it, and larger ones are faster.
 const GRANULE_BYTES: u64 = 64 << 10;
+/// The paper's partition.
+const DISK_BYTES: u64 = 100_000_000_000;
 const GB: f64 = 1e9;
 
 fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
@@ -38,29 +40,23 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     Ok(vec![replay::item()?, distributions::item(scale), courses(scale, &drive), table::item(scale, &drive)])
 }
 
-/// The size of the disk: the paper's, or a tenth.
-fn disk_bytes(scale: &Scale) -> u64 {
-    scale.pick(100_000_000_000, 10_000_000_000)
+/// The world of one model.
+fn world(drive: &Drive, model: Model) -> World {
+    World { disk_bytes: DISK_BYTES, granule_bytes: GRANULE_BYTES, ..World::paper(model, drive.clone()) }
 }
 
-/// The world of one model on a disk of this scale.
-fn world(scale: &Scale, drive: &Drive, model: Model) -> World {
-    World { disk_bytes: disk_bytes(scale), granule_bytes: GRANULE_BYTES, ..World::paper(model, drive.clone()) }
-}
-
-/// Figures 4 and 5: both models, the first seed to the end, and further ones up to B.
+/// Figures 4 and 5: both models, the first seed to the end, and further ones up to B (with --quick one, up to B).
 fn courses(scale: &Scale, drive: &Drive) -> Item {
-    let seeds: Vec<u64> = scale.seeds(3, 3).collect();
+    let seeds: Vec<u64> = scale.seeds(3, 1).collect();
     let of_seed = |(i, &seed): (usize, &u64)| {
-        let course = CourseOptions { stop_at_b: i > 0, ..figure4::course(scale, seed) };
-        MODELS.map(|model| CoursePlan { world: world(scale, drive, model), course: course.clone() })
+        let course = CourseOptions { stop_at_b: scale.quick || i > 0, ..figure4::course(seed) };
+        MODELS.map(|model| CoursePlan { world: world(drive, model), course: course.clone() })
     };
     let plans = seeds.iter().enumerate().flat_map(of_seed).collect();
-    let disk = disk_bytes(scale);
     Item::of_courses("Figures 4 and 5", plans, move |courses| {
         let pairs = Pair::all(courses, &seeds);
         vec![
-            ("Figure 4: space over time", figure4::shown(disk, &pairs)),
+            ("Figure 4: space over time", figure4::shown(&pairs)),
             ("Figure 5: latency and throughput", figure5::shown(&pairs)),
         ]
     })
