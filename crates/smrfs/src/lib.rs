@@ -15,6 +15,7 @@ pub mod map;
 pub mod superblock;
 pub mod space;
 pub mod fs;
+pub mod fsck;
 pub mod workload;
 pub mod bench;
 pub mod age;

@@ -38,7 +38,7 @@ pub enum LiveError {
     )]
     NotMetadata(PathBuf),
     /// A metadata directory of another image.
-    #[error("{} is the metadata directory of image {belongs}, not of {image}: name the right one with --meta DIR", .path.display())]
+    #[error("{} is the metadata directory of another image ({belongs}, not {image}): name the right one with --meta DIR", .path.display())]
     OtherImage {
         /// The directory.
         path: PathBuf,

@@ -5,6 +5,10 @@
 
 mod layout;
 mod make;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod mounted_tests;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

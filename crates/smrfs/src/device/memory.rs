@@ -97,11 +97,6 @@ impl Memory {
         lock(&self.state).failing = Some(granules);
     }
 
-    /// Flips a bit of a granule, if there are bytes in it, behind everybody's back; tells whether there were.
-    pub fn corrupt(&self, at: Granule) -> bool {
-        lock(&self.state).image.corrupt(at.0)
-    }
-
     /// The pages of `data`.
     fn pages(&self, data: Data<'_>) -> Vec<Page> {
         match data {

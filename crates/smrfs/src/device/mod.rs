@@ -227,6 +227,3 @@ impl<D: HostManaged + ?Sized> HostManaged for Arc<D> {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

@@ -112,6 +112,11 @@ impl Files {
         Ok(Err(head))
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).files.len()).sum()
+    }
+
     fn used(&self, file: &File) {
         file.used.store(self.clock.fetch_add(1, Relaxed), Relaxed);
     }

@@ -77,7 +77,10 @@ impl FileSystem {
         let mut granules = 0;
         for span in pieces.iter().filter_map(Piece::span) {
             let bytes = self.read_span(span)?;
-            content = content.zip(bytes).map(|(content, bytes)| [content, bytes].concat());
+            content = content.zip(bytes).map(|(mut content, bytes)| {
+                content.extend(bytes);
+                content
+            });
             granules += span.count;
         }
         let (first, mut done) = (pieces[0].first, 0);

@@ -10,12 +10,12 @@ mod counters;
 mod file;
 mod join;
 mod locks;
-mod mount;
+pub(crate) mod mount;
 mod names;
 mod place;
 mod read;
 mod room;
-mod saved;
+pub(crate) mod saved;
 pub mod statistics;
 mod unsynced;
 mod waiting;
@@ -172,6 +172,11 @@ impl FileSystem {
             free_nodes: room.free_nodes,
             name_bytes: room.name_bytes,
         })
+    }
+
+    /// Files whose maps are in memory.
+    pub fn files_in_memory(&self) -> usize {
+        self.files.count()
     }
 
     /// What lies where on the disk, and whose it is, in ascending order.

@@ -16,7 +16,7 @@ use crate::space::Space;
 use crate::units::{Granule, NodeId, Owner, Span};
 
 /// The name of the saved state in the store.
-const STATE: &str = "free-map";
+pub(crate) const STATE: &str = "free-map";
 
 /// What is found at a mount.
 #[derive(Default)]
@@ -62,19 +62,11 @@ impl FileSystem {
         }
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
-        let (mapped, promised) = {
-            let rooms = lock(&self.rooms);
-            (rooms.mapped, rooms.promised)
-        };
-        let mut saved = Saved { next_part: self.next_part.load(Relaxed), mapped, promised, extents: Vec::new() };
-        let space = lock(&self.space);
-        for (span, owner) in space.live().from(Granule(0)) {
-            match self.files.get(owner.file) {
-                Some(file) if file.look().unlinked => saved.mapped -= span.count,
-                _ => saved.extents.push((span, owner)),
-            }
-        }
-        drop(space);
+        let promised = lock(&self.rooms).promised;
+        let mut saved = Saved { next_part: self.next_part.load(Relaxed), mapped: 0, promised, extents: self.live() };
+        let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().unlinked);
+        saved.extents.retain(|&(_, owner)| !unlinked(owner));
+        saved.mapped = saved.extents.iter().map(|(span, _)| span.count).sum();
         self.store.store_state(STATE, &saved::encode(&saved, self.device.shape()))
     }
 

@@ -10,7 +10,7 @@ const VERSION: u64 = 1;
 
 /// What a clean unmount saves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Saved {
+pub(crate) struct Saved {
     /// The number of the next part of a map.
     pub next_part: u64,
     /// Granules in maps.
@@ -39,7 +39,7 @@ pub(super) fn encode(saved: &Saved, shape: &Shape) -> Vec<u8> {
 }
 
 /// None if anything about it is doubtful.
-pub(super) fn decode(bytes: &[u8], shape: &Shape) -> Option<Saved> {
+pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<Saved> {
     let (mut body, sum) = bytes.split_last_chunk::<4>()?;
     if checksum(body) != u32::from_le_bytes(*sum) {
         return None;

@@ -132,7 +132,7 @@ pub(super) fn pieces(
 
 /// Applies a piece that was read to the map.
 pub(super) fn apply(map: &mut FileMap, piece: Piece) {
-    map.remove(piece.first..piece.end());
+    map.cut_out(piece.first..piece.end());
     if let Some(Span { at, count }) = piece.span() {
         map.put(piece.first, count, at);
     }

@@ -4,6 +4,7 @@
 //! knows what of it is durable and plans what to write at a commit; `decode` reads it back.
 
 mod code;
+mod overlay;
 mod ranges;
 mod record;
 mod stored;
@@ -128,7 +129,7 @@ impl FileMap {
         if span.is_empty() {
             return Vec::new();
         }
-        let replaced = self.remove(first..first + span.count);
+        let replaced = self.cut_out(first..first + span.count);
         self.changes.insert(first..first + span.count);
         self.put(first, span.count, span.at);
         replaced
@@ -136,6 +137,14 @@ impl FileMap {
 
     /// Makes a hole of `range`; tells what was there.
     pub fn remove(&mut self, range: Range<u64>) -> Vec<Span> {
+        // A hole stays a hole: only what is mapped changes.
+        let end = range.end.min(self.end());
+        self.changes.insert(self.next_data(range.start).unwrap_or(end)..end);
+        self.cut_out(range)
+    }
+
+    /// The same, without a note of the change.
+    fn cut_out(&mut self, range: Range<u64>) -> Vec<Span> {
         let found: Vec<Piece> = self.extents_from(range.start).take_while(|piece| piece.first < range.end).collect();
         let mut removed = Vec::with_capacity(found.len());
         for whole in found {
@@ -147,7 +156,6 @@ impl FileMap {
                 }
             }
             self.granules -= gone.count;
-            self.changes.insert(gone.first..gone.end());
             removed.extend(gone.span());
         }
         removed

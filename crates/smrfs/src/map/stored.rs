@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::code::{LIMIT, PieceWriter, Reader, apply, pieces};
+use super::overlay::{Overlay, data_in};
 use super::record::{
     Base, EXTENTS, Head, INDEX, MapError, PartRef, Summary, read_part, read_parts, read_record, write_part,
     write_parts, write_record,
 };
-use super::{FileMap, Piece, Ranges, cut};
+use super::{FileMap, Piece};
 use crate::error::FsResult;
 
 /// Records are kept to this even where a store takes longer ones: a record is rewritten at each commit. (Assumption: a page.)
@@ -32,7 +33,7 @@ pub struct Stored {
     /// The part with the list of parts, where that is not in the record.
     index: Option<u64>,
     /// Where parts are out of date. Without parts the record has everything, and this is empty.
-    overlay: Ranges,
+    overlay: Overlay,
 }
 
 /// What a commit writes: first the parts, then, when they are durable, the record. When that is durable, [`Stored::done`].
@@ -74,7 +75,7 @@ impl Stored {
     pub fn plan(&mut self, map: &mut FileMap, head: &Head, bytes_max: usize, number: &mut dyn FnMut() -> u64) -> Plan {
         let changes = map.take_changes();
         if !self.parts.is_empty() {
-            self.overlay.extend(changes);
+            self.overlay.take(&changes, map);
         }
         let generation = self.generation + 1;
         let summary = Summary { generation, head: *head, granules: map.granules() };
@@ -118,7 +119,7 @@ impl Stored {
         };
         let all = match self.parts.is_empty() {
             true => map.extents_from(0).all(&mut fits),
-            false => self.overlay.iter().flat_map(|range| map.lookup(range)).all(&mut fits),
+            false => self.overlay.pieces().all(&mut fits),
         };
         let record = all.then(|| write_record(summary, &self.parts, self.index, &writer))?;
         (record.len() <= bytes_max).then_some(record)
@@ -136,7 +137,7 @@ impl Stored {
             self.parts = cut_up(map, 0..LIMIT, number, out);
             return;
         }
-        let chosen = self.touched_most(map, changes_left);
+        let chosen = self.touched_most(changes_left);
         let old = std::mem::take(&mut self.parts);
         let mut at = 0;
         while at < old.len() {
@@ -157,9 +158,9 @@ impl Stored {
     }
 
     /// The parts that leave at most `changes_left`, and a quarter of the changes, when they are written anew.
-    fn touched_most(&self, map: &FileMap, changes_left: u64) -> Vec<bool> {
+    fn touched_most(&self, changes_left: u64) -> Vec<bool> {
         let mut touches = vec![0u64; self.parts.len()];
-        for piece in self.overlay.iter().flat_map(|range| map.lookup(range)) {
+        for piece in self.overlay.pieces() {
             let first = self.parts.partition_point(|part| part.first <= piece.first) - 1;
             for (part, count) in self.parts.iter().zip(&mut touches).skip(first) {
                 if part.first >= piece.end() {
@@ -203,10 +204,7 @@ fn cut_up(
     number: &mut dyn FnMut() -> u64,
     out: &mut Vec<(u64, Vec<u8>)>,
 ) -> Vec<PartRef> {
-    let extents = || {
-        let whole = map.extents_from(covered.start).take_while(|piece| piece.first < covered.end);
-        whole.map(|piece| cut(piece, covered.clone()))
-    };
+    let extents = || data_in(map, covered.clone());
     let count = extents().count();
     let each = count.div_ceil(count.div_ceil(PART_EXTENTS).max(1)).max(1);
     let (mut parts, mut extents) = (Vec::new(), extents().peekable());
@@ -238,10 +236,10 @@ pub fn decode(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> 
             _ => Err(MapError::Range),
         })?;
     }
-    let mut overlay = Ranges::default();
+    let mut overlay = Overlay::default();
     all_pieces(&mut reader, |piece| {
         if !parts.is_empty() {
-            overlay.insert(piece.first..piece.end());
+            overlay.put(piece);
         }
         apply(&mut map, piece);
         Ok(())

@@ -169,3 +169,36 @@ impl<S: MetadataStore> MetadataStore for ModelStore<S> {
         self.store.now()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::caveat::{CaveatScriptor, Past};
+    use crate::device::memory::Memory;
+    use crate::device::{Bands, Model, Shape};
+    use crate::meta::Kind;
+    use crate::meta::memory::{Limits, MemoryStore};
+    use crate::power::Power;
+
+    #[test]
+    fn a_sync_takes_a_commit_of_the_journal_and_none_where_nothing_changed() {
+        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 64, did: 1, dpid: 1, bands };
+        let memory = Memory::new(&shape, Arc::new(Power::new()));
+        let device = Arc::new(CaveatScriptor::new(memory, shape, Past::Blank).unwrap());
+        let store = MemoryStore::new(Limits::LARGE, Arc::new(Time::default));
+        let costs = Costs { seek_ns: 1000, half_rotation_ns: 100, block_ns: 1 };
+        let store = ModelStore::new(store, device.clone(), costs);
+        let took = |act: &dyn Fn()| {
+            let begin = device.now();
+            act();
+            device.now().0 - begin.0
+        };
+        let new = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
+        let id = store.make(store.root(), b"f", &new).unwrap().id;
+        assert_eq!(took(&|| store.store_map(id, &[0; 9000]).unwrap()), 0);
+        assert_eq!(took(&|| store.sync(id).unwrap()), 1000 + 2 * 100 + (1 + 3) + 1);
+        assert_eq!(took(&|| store.sync_all().unwrap()), 0);
+        assert_eq!(took(&|| store.store_state("s", b"x").unwrap()), 1000 + 2 * 100 + 1 + 1);
+    }
+}

@@ -93,7 +93,7 @@ impl Area {
 
     /// Writes the first superblock of a disk. Old ones are made unreadable.
     pub fn format(device: Arc<dyn HostManaged>, first: Superblock) -> Result<Area, AreaError> {
-        let shape = device.shape().clone();
+        let shape = *device.shape();
         match shape.model {
             Model::Caveat => {
                 let zeros = vec![0; shape.granule_bytes as usize];
@@ -106,7 +106,9 @@ impl Area {
                 }
             }
         }
-        let mut area = Area { device, newest: first.clone(), place: 1 };
+        // The first one goes into copy 0, or to the beginning of band 0.
+        let place = if shape.model == Model::Caveat { 1 } else { 0 };
+        let mut area = Area { device, newest: first.clone(), place };
         area.store(first)?;
         Ok(area)
     }

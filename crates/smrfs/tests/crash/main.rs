@@ -6,6 +6,7 @@
 mod check;
 mod rig;
 mod run;
+mod stories;
 
 use smrfs::device::Model;
 use smrfs::device::memory::Loss as DiskLoss;

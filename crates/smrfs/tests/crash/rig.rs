@@ -42,6 +42,8 @@ pub struct Mounted {
     pub fs: FileSystem,
     /// Granules in maps before the mount.
     pub mapped: u64,
+    /// Granules that records promised before the mount.
+    pub promised: u64,
     violation: Violations,
 }
 
@@ -76,7 +78,7 @@ impl Rig {
 
     /// Mounts. What the maps name may be read, and nothing else; of past writes nothing is known.
     pub fn mount(&self) -> FsResult<Mounted> {
-        let live = self.live()?;
+        let (live, promised) = self.live()?;
         let mapped = live.iter().map(|span| span.count).sum();
         let (memory, shape) = (self.memory.clone(), self.shape);
         let (device, violation) = match shape.model {
@@ -97,21 +99,22 @@ impl Rig {
             read_only: false,
         };
         let fs = FileSystem::mount(device, self.store.clone(), space(&self.shape), options)?;
-        Ok(Mounted { fs, mapped, violation })
+        Ok(Mounted { fs, mapped, promised, violation })
     }
 
-    /// What the durable maps name, by a scan of our own.
-    fn live(&self) -> FsResult<Vec<Span>> {
-        let mut live = Vec::new();
+    /// What the durable maps name, and what they promise, by a scan of our own.
+    fn live(&self) -> FsResult<(Vec<Span>, u64)> {
+        let (mut live, mut promised) = (Vec::new(), 0);
         self.store.scan(&mut |_, record| {
             if let Some(record) = record {
                 let decoded = map::decode(&record, |number| self.store.load_spill(number))?;
+                promised += decoded.summary.head.promised;
                 live.extend(decoded.map.extents_from(0).filter_map(|piece| piece.span()));
             }
             Ok(())
         })?;
         live.sort_unstable();
-        Ok(live)
+        Ok((live, promised))
     }
 }
 

@@ -125,7 +125,9 @@ impl Run {
             }
             (56..59, Some(id)) => {
                 let (offset, bytes) = self.range();
-                self.fs().allocate(id, Allocate::Punch, offset, bytes)
+                let how = [Allocate::Punch, Allocate::Extend, Allocate::KeepSize, Allocate::Zero(true)];
+                let how = how[self.random.random_range(0..how.len())];
+                self.fs().allocate(id, how, offset, bytes)
             }
             (59..62, Some(id)) => {
                 let ((parent, name), fs) = (at(self, b), self.fs());

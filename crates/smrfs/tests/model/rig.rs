@@ -19,12 +19,14 @@ use smrfs::space::bands::options::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::Span;
 
+use crate::faulty::Faulty;
+
 /// Bytes of a granule in these tests.
 pub const GRANULE: u64 = 512;
 
 /// A disk, a store, and the file system mounted on them.
 pub struct Rig {
-    pub device: Arc<dyn HostManaged>,
+    pub device: Arc<Faulty>,
     pub store: Arc<dyn MetadataStore>,
     pub memory: Arc<Memory>,
     pub options: Options,
@@ -38,6 +40,7 @@ impl Rig {
         let shape = shape(model);
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let (device, watch) = watched(&shape, memory.clone());
+        let device = Arc::new(Faulty::new(device));
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
         let store: Arc<dyn MetadataStore> =
@@ -65,7 +68,7 @@ impl Rig {
     }
 }
 
-fn mounted(device: &Arc<dyn HostManaged>, store: &Arc<dyn MetadataStore>, options: &Options) -> FileSystem {
+fn mounted(device: &Arc<Faulty>, store: &Arc<dyn MetadataStore>, options: &Options) -> FileSystem {
     FileSystem::mount(device.clone(), store.clone(), space(device.shape()), options.clone()).unwrap()
 }
 

@@ -215,11 +215,12 @@ impl Home {
         rustix::fs::fsync(&self.fd).map_err(failed)
     }
 
-    /// Removes all saved states: they are not to be trusted after a crash.
+    /// Removes all saved states but damaged maps that a check has put aside: they are not to be trusted after a crash.
     pub fn forget_states(&self) -> FsResult {
         let folder = self.folder("state")?;
         let mut names = Vec::new();
         walk::each_entry(&folder, |entry| names.push(entry.file_name().to_owned()))?;
+        names.retain(|name| !name.to_bytes().starts_with(b"damaged-map."));
         names.iter().try_for_each(|name| rustix::fs::unlinkat(&folder, name, AtFlags::empty())).map_err(failed)?;
         rustix::fs::fsync(folder).map_err(failed)
     }

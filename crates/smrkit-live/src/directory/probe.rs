@@ -33,7 +33,8 @@ pub struct Probe {
 /// Tries what the file system of a directory offers, on a file that has no name for long. Nothing is left behind.
 pub fn probe(path: &Path, directory: &OwnedFd) -> Result<Probe, LiveError> {
     let stat = rustix::fs::fstatvfs(directory).map_err(|error| LiveError::os(path, error))?;
-    let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
+    // Some, such as ramfs, tell nothing: they end with the memory.
+    let free_bytes = if stat.f_blocks == 0 { u64::MAX >> 1 } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
     if free_bytes < LEAST_FREE_BYTES || (stat.f_files > 0 && stat.f_favail == 0) {
         return Err(LiveError::Full(path.into()));
     }

@@ -26,9 +26,9 @@ pub struct Blank {
 
 impl Blank {
     /// Tries whether `path` can become the image of a blank disk: a new file, an empty one, a device that is blank, or
-    /// anything with `force`.
-    pub fn choose(path: &Path, shape: &Shape, force: bool) -> Result<Blank, LiveError> {
-        let bytes = bytes_for(shape).ok_or_else(|| LiveError::Impossible("a disk of over 8 EiB: give less".into()))?;
+    /// anything with `force`. The image is `bytes` long; a rest that no granule fits into is left.
+    pub fn choose(path: &Path, shape: &Shape, bytes: u64, force: bool) -> Result<Blank, LiveError> {
+        let bytes = bytes.max(bytes_for(shape).unwrap_or(u64::MAX));
         let target = Target::of(path)?;
         if let Target::Device(size) = target
             && size < bytes
@@ -48,7 +48,7 @@ impl Blank {
         if !force && !is_blank(&file).map_err(|error| LiveError::io(path, error))? {
             return Err(LiveError::Exists(path.into()));
         }
-        Ok(Blank { path: path.into(), file, head: Head { shape: shape.clone() }, bytes, is_new })
+        Ok(Blank { path: path.into(), file, head: Head { shape: *shape }, bytes, is_new })
     }
 
     /// Makes it the blank disk.
@@ -130,7 +130,7 @@ pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostM
 }
 
 fn disk(image: Image, cursors: &[smrfs::units::Granule], past: Past) -> Result<Arc<dyn HostManaged>, LiveError> {
-    let shape = image.shape.clone();
+    let shape = image.shape;
     let impossible = |error: smrkit::error::Error| LiveError::Impossible(error.to_string());
     Ok(match shape.model {
         Model::StrictAppend => Arc::new(StrictAppend::new(image, shape, cursors).map_err(impossible)?),

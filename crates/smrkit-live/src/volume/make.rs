@@ -54,7 +54,7 @@ pub fn mkfs(wanted: &Mkfs) -> Result<Made, LiveError> {
     let shape = layout.shape()?;
     space(&data_shape(&shape))?;
     refuse_nesting(&wanted.image, &wanted.meta)?;
-    let blank = Blank::choose(&wanted.image, &shape, wanted.force)?;
+    let blank = Blank::choose(&wanted.image, &shape, layout.size_bytes, wanted.force)?;
     let site = match Site::choose(&wanted.meta, wanted.force) {
         Ok(site) => site,
         Err(error) => {

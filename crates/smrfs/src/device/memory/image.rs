@@ -64,14 +64,6 @@ impl Image {
         Arc::make_mut(&mut self.filled)[band as usize] = filled;
     }
 
-    pub(super) fn corrupt(&mut self, at: u64) -> bool {
-        let Page::Bytes(bytes) = self.slot(at) else { return false };
-        let mut changed = bytes.to_vec();
-        changed[0] ^= 1;
-        *bytes = changed.into();
-        true
-    }
-
     fn slot(&mut self, at: u64) -> &mut Page {
         let chunk = self.chunks.entry(at / CHUNK).or_default();
         &mut Arc::make_mut(chunk)[(at % CHUNK) as usize]

@@ -45,9 +45,13 @@ impl BandSpace {
         share.min(slack / 2).max(self.options.reserve_bands + 2)
     }
 
-    /// Whether space is short, or a band given up in the midst takes up one of the open ones.
+    /// Whether space is short, or bands given up in the midst take up the last of those that may be open.
     fn is_urgent(&self) -> bool {
-        (self.table.empty.len() as u64) < self.low_bands() || self.table.sums().held > 0
+        (self.table.empty.len() as u64) < self.low_bands() || self.is_held_up()
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.table.sums().held > 0 && self.table.open_for_disk() + 2 >= self.shape.bands.max_open
     }
 
     fn is_idle_low(&self) -> bool {
@@ -115,13 +119,19 @@ impl BandSpace {
 
     /// Until it has been reset, nobody writes to it.
     fn reset(&mut self, number: u64) -> Step {
+        self.give_up(number);
+        self.table.change(number, |band| band.asked = true);
+        Step::Reset(number)
+    }
+
+    /// Nothing more is written to a band until it has been reset.
+    fn give_up(&mut self, number: u64) {
         let size = self.table.layout.granules;
         self.table.change(number, |band| {
             band.held |= band.cursor < size;
-            (band.cursor, band.asked) = (size, true);
+            band.cursor = size;
         });
         self.streams.forget(number);
-        Step::Reset(number)
     }
 
     fn step_in_background(&mut self, why: Trigger) -> Option<Step> {
@@ -197,15 +207,18 @@ impl BandSpace {
             least_dead: if why == Trigger::Idle { self.least_dead_when_idle() } else { 1 },
             greedy: stuck && steady,
             open: stuck || empty <= self.options.reserve_bands,
+            begun: empty > 0 && self.table.open_for_disk() + 2 <= self.shape.bands.max_open,
+            held_first: self.is_held_up(),
             room: self.room(),
             most_room: self.table.sums().open_rest + empty * size,
             clock: self.clock,
         };
-        let bands = choice.of(&self.table);
+        let bands = choice.of(&self.table, &self.streams);
         if bands.is_empty() {
             self.cleaner.fruitless = true;
             return false;
         }
+        bands.iter().for_each(|&band| self.give_up(band));
         self.cleaner.event = Some(Event::new(bands, &self.table));
         true
     }

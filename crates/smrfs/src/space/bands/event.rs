@@ -4,6 +4,7 @@
 //! count what hosts have written since, so that they need no clock. The order within an event: move what is live in all
 //! its bands, settle once, reset those that nothing readable is left in.
 
+use super::streams::Streams;
 use super::table::{Band, Table};
 use crate::space::Step;
 use crate::space::live::Live;
@@ -18,8 +19,12 @@ pub(super) struct Choice {
     pub least_dead: u64,
     /// Whether the least live ones are taken, however young.
     pub greedy: bool,
-    /// Whether a band counts that is begun and not full, and dead.
+    /// Whether a dead band is taken from whoever writes to it.
     pub open: bool,
+    /// Whether a band begun that nobody writes to may be given up: what is moved has another one to go to.
+    pub begun: bool,
+    /// Whether bands given up go first: they take up the last of the open ones.
+    pub held_first: bool,
     /// How many granules there is room to move.
     pub room: u64,
     /// How many there are if the first band asks for them.
@@ -30,10 +35,10 @@ pub(super) struct Choice {
 
 impl Choice {
     /// The bands of the event, best first.
-    pub fn of(&self, table: &Table) -> Vec<u64> {
+    pub fn of(&self, table: &Table, streams: &Streams) -> Vec<u64> {
         let size = table.layout.granules;
         let mut best: Vec<(f64, u64)> = Vec::with_capacity(self.bands + 1);
-        for (number, band) in table.all().filter(|(_, band)| self.allows(band, size)) {
+        for (number, band) in table.all().filter(|&(number, band)| self.allows(number, band, table, streams)) {
             let score = self.score(band, size);
             if best.len() < self.bands || score > best[best.len() - 1].0 {
                 let place = best.partition_point(|&(other, _)| other >= score);
@@ -45,8 +50,7 @@ impl Choice {
         let mut moved = 0;
         for (_, number) in best {
             let live = table.get(number).live;
-            let room = if chosen.is_empty() { self.most_room } else { self.room };
-            if moved + live <= room {
+            if chosen.is_empty() || moved + live <= self.room {
                 moved += live;
                 chosen.push(number);
             }
@@ -54,14 +58,17 @@ impl Choice {
         chosen
     }
 
-    fn allows(&self, band: &Band, size: u64) -> bool {
-        let whole = band.cursor == size || (self.open && band.live == 0);
-        !band.lost && !band.asked && band.pending == 0 && whole && band.dead() >= self.least_dead.max(1)
+    fn allows(&self, number: u64, band: &Band, table: &Table, streams: &Streams) -> bool {
+        if band.lost || band.asked || band.pending > 0 || band.dead() < self.least_dead.max(1) {
+            return false;
+        }
+        let rest = table.rest(number);
+        let idle = rest == 0 || (self.open && band.live == 0) || (self.begun && !streams.taken(number));
+        idle && (band.live == 0 || band.live + rest <= self.most_room)
     }
 
-    /// A band given up in the midst goes first: it takes up one of the open ones.
     fn score(&self, band: &Band, size: u64) -> f64 {
-        if band.held {
+        if band.held && self.held_first {
             return f64::INFINITY;
         }
         let live = band.live as f64 / size as f64;

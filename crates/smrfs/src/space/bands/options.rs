@@ -55,7 +55,8 @@ pub struct BandsOptions {
     pub idle_percent: u64,
     /// Idle time is spent only on bands of which at least this share is dead.
     pub idle_dead_percent: u64,
-    /// Empty bands that only the cleaner may use.
+    /// Room for so many bands only the cleaner may use. A power cut in the midst of cleaning may cost one until cleaning has
+    /// made it good again: at least 2 where the power can fail.
     pub reserve_bands: u64,
     /// Share of the bands that files cannot fill; more where the reserve asks for it.
     pub spare_percent: u64,
@@ -92,9 +93,10 @@ impl BandsOptions {
         }
     }
 
-    /// Bands that an event examines on a disk of that shape.
+    /// Bands that an event examines on a disk of that shape: no more than a 32nd of all (assumption; small disks).
     pub fn event_bands(&self, shape: &Shape) -> usize {
-        (self.event_granules / shape.bands.granules.max(1)).max(1) as usize
+        let most = (shape.bands.count / 32).max(1);
+        (self.event_granules / shape.bands.granules.max(1)).clamp(1, most) as usize
     }
 
     /// Bands that are kept from files at least: the reserve, the cleaner's open band, and one that cleaning gains.

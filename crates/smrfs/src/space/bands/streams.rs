@@ -66,7 +66,7 @@ impl Streams {
     }
 
     /// Whether a band is written by anyone.
-    fn taken(&self, band: u64) -> bool {
+    pub fn taken(&self, band: u64) -> bool {
         self.moved == Some(band) || self.is_writers(band)
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Band {
     pub pending: u64,
     /// When its youngest data was written, in granules written by hosts until then; copies keep their age.
     pub youngest: u64,
-    /// Given up in the midst: for the disk it is open until it is reset.
+    /// Given up in the midst, after a failed write or to be cleaned: for the disk it is open until it is reset.
     pub held: bool,
     /// The disk can't write it any more.
     pub lost: bool,

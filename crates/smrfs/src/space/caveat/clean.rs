@@ -93,12 +93,11 @@ impl Caveat {
     /// Goes on emptying a window; where one is empty, has its granules released and looks for the next.
     fn move_on(&mut self, why: Trigger) -> Option<Step> {
         for _ in 0..2 {
-            let Some(window) = self.window.or_else(|| self.find_window(why)) else { break };
-            self.window = Some(window);
+            let Some(window) = self.window.or_else(|| self.begin(why)) else { break };
             if let Some(step) = self.move_out_of(window) {
                 return Some(step);
             }
-            self.window = None;
+            self.give_up();
             if let Some(step) = self.settle() {
                 return Some(step);
             }
@@ -123,12 +122,26 @@ impl Caveat {
         self.budget = self.budget.saturating_sub(room.count);
         self.moved_while_stuck += room.count;
         self.moved_out += room.count;
+        self.to_move = self.to_move.saturating_sub(room.count);
         Some(Step::Move(Span { at: piece.at, count: room.count }, owner))
     }
 
-    fn find_window(&mut self, why: Trigger) -> Option<(u64, u64)> {
-        // On a full disk only windows as large as the reserve are sure to win something.
-        let most = self.needed().max(self.options.window_blocks * self.options.block_granules);
+    /// The window is empty, or is left as it is.
+    pub(super) fn give_up(&mut self) {
+        self.window = None;
+        self.to_move = 0;
+    }
+
+    fn begin(&mut self, why: Trigger) -> Option<(u64, u64)> {
+        let window = self.find_window(why)?;
+        self.window = Some(window.span);
+        self.to_move = window.moved;
+        self.window
+    }
+
+    fn find_window(&mut self, why: Trigger) -> Option<Window> {
+        // Windows as large as the reserve are sure to win something; hosts would wait for larger ones.
+        let most = self.needed() + self.slack() / 4;
         let mut best: Option<Window> = None;
         for _ in 0..self.options.samples {
             let at = self.random.random_range(0..self.ledger.granules);
@@ -136,14 +149,14 @@ impl Caveat {
         }
         match (best, why) {
             (Some(best), Trigger::Idle) if best.won * IDLE_MOVES_FOR_ONE < best.moved => None,
-            (Some(best), _) => Some(best.span),
+            (Some(best), _) => Some(best),
             (None, Trigger::Stuck) => self.any_window(),
             (None, _) => None,
         }
     }
 
     /// Where sampling finds nothing: windows as large as the room there is, from everywhere on the disk if need be.
-    fn any_window(&mut self) -> Option<(u64, u64)> {
+    fn any_window(&mut self) -> Option<Window> {
         let from = self.random.random_range(0..self.ledger.granules);
         let everywhere = self.live.from(Granule(from)).chain(self.live.from(Granule(0))).take(self.live.extents());
         let mut best = None;
@@ -153,7 +166,7 @@ impl Caveat {
             }
             best = Window::better(best, self.window_from(span.at.0, u64::MAX));
         }
-        best.map(|best| best.span)
+        best
     }
 
     /// The best window that begins at the first run at or behind `at` and holds at most `most` granules.
@@ -183,7 +196,8 @@ impl Caveat {
             let to = next.unwrap_or(ledger.granules);
             now += ledger.runs.worth_within(span.end().0, to);
             let lower = next.map_or(to, |next| next.saturating_sub(ledger.did));
-            let won = ledger.runs.worth(lower.saturating_sub(upper)).saturating_sub(now + moved);
+            // Where it goes may become a new run, with its own DPID behind it.
+            let won = ledger.runs.worth(lower.saturating_sub(upper)).saturating_sub(now + moved + ledger.dpid);
             if won > 0 && moved + now <= room {
                 best = Window::better(best, Some(Window { span: (from, to), moved, won }));
             }

@@ -60,7 +60,7 @@ impl Ledger {
     /// A disk of which nothing is readable and nothing has been written.
     pub fn new(shape: &Shape, rule: Rule, unit: u64) -> Ledger {
         let mut runs = Runs::new(unit);
-        runs.insert(0, shape.granules);
+        runs.insert(0, shape.granules, 0);
         Ledger {
             granules: shape.granules,
             did: shape.did,
@@ -244,18 +244,14 @@ impl Ledger {
     fn add(&mut self, lo: u64, hi: u64) {
         let mut tally = self.tally;
         let mut runs = std::mem::take(&mut self.runs);
-        let (mut begin, mut end) = (lo, lo);
         self.labels(lo, hi, &mut |from, to, label| {
             *tally.of(label) += to - from;
-            if matches!(label, Label::Once | Label::Free) && from < to {
-                if from != end {
-                    runs.insert(begin, end);
-                    begin = from;
-                }
-                end = to;
+            match label {
+                Label::Once => runs.insert(from, to, to),
+                Label::Free => runs.insert(from, to, from),
+                Label::Before | Label::Scar => {}
             }
         });
-        runs.insert(begin, end);
         self.tally = tally;
         self.runs = runs;
     }

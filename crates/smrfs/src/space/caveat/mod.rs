@@ -53,6 +53,8 @@ pub struct Caveat {
     moving: bool,
     /// The window that is being emptied.
     window: Option<(u64, u64)>,
+    /// Granules still to be moved out of it.
+    to_move: u64,
     /// Granules that may still be moved on account of what hosts have written.
     budget: u64,
     moved_while_stuck: u64,
@@ -73,7 +75,7 @@ impl Caveat {
         }
         let too_small = CaveatError::TooSmall { granules: shape.granules, did: shape.did, dpid: shape.dpid, block };
         let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
-        let loss = shape.did.saturating_add(shape.dpid).saturating_add(unit);
+        let loss = shape.did.saturating_add(shape.dpid.saturating_mul(2)).saturating_add(unit);
         if loss > shape.granules {
             return Err(too_small);
         }
@@ -94,6 +96,7 @@ impl Caveat {
             failed: Vec::new(),
             moving: false,
             window: None,
+            to_move: 0,
             budget: 0,
             moved_while_stuck: 0,
             moved_out: 0,
@@ -138,7 +141,7 @@ impl Space for Caveat {
         self.ledger.write(span);
         if !self.moving {
             if self.window.is_some_and(|(from, to)| span.at.0 < to && from < span.end().0) {
-                self.window = None;
+                self.give_up();
             }
             self.pay(span.count);
         }

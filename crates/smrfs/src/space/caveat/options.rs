@@ -116,8 +116,6 @@ pub struct CaveatOptions {
     pub defragment: bool,
     /// Windows looked at before the best of them is emptied.
     pub samples: u32,
-    /// The most blocks that a sampled window may hold.
-    pub window_blocks: u64,
     /// Blocks of room above the reserve below which each write of a host is followed by some cleaning.
     pub slack_blocks: u64,
     /// The most blocks moved for each block that a host writes, before room has run out.
@@ -137,7 +135,6 @@ impl Default for CaveatOptions {
             reserved_blocks: 8,
             defragment: true,
             samples: 200,
-            window_blocks: 64,
             slack_blocks: 32,
             moved_per_block: 24,
             seed: 1,

@@ -41,11 +41,14 @@ impl Caveat {
     /// Room for what is being moved, outside the window that it is moved from; less than wanted where no run holds it.
     pub(super) fn place_moved(&self, want: &Want) -> Option<Span> {
         let count = want.count.min(self.options.block_granules);
-        let care = CARE[0];
-        let beside = want.after.and_then(|after| self.beside(after.0, count, want, care));
-        let smallest = || self.ledger.runs.at_least(count).find_map(|run| self.part(run, count, want, care));
-        let longest = || self.ledger.runs.longest().find_map(|run| self.part(run, 1, want, CARE_OF_MOVING));
-        let (from, to) = beside.or_else(smallest).or_else(longest)?;
+        // At the begin of a run: anywhere else it costs new gaps, and emptying the window might win nothing.
+        let begin = |run: (u64, u64), least, care| self.part(run, least, want, care).filter(|part| part.0 == run.0);
+        let beside = want.after.and_then(|after| self.beside(after.0, count, want, CARE[0]));
+        let smallest = |care| self.ledger.runs.at_least(count).find_map(|run| begin(run, count, care));
+        let longest = || self.ledger.runs.longest().find_map(|run| begin(run, 1, CARE_OF_MOVING));
+        let elsewhere = || self.ledger.runs.longest().find_map(|run| self.part(run, 1, want, CARE_OF_MOVING));
+        let found = beside.or_else(|| smallest(CARE[0])).or_else(|| smallest(CARE_OF_MOVING)).or_else(longest);
+        let (from, to) = found.or_else(elsewhere)?;
         Some(Span::new(from, count.min(to - from)))
     }
 
@@ -84,7 +87,7 @@ impl Caveat {
 
     /// The run that goes on at `at`, from there on.
     fn beside(&self, at: u64, count: u64, want: &Want, care: Care) -> Option<(u64, u64)> {
-        let (_, end) = self.ledger.runs.around(at)?;
+        let (_, end, _) = self.ledger.runs.around(at)?;
         self.part((at, end), count, want, care).filter(|&(from, _)| from == at)
     }
 
@@ -107,7 +110,7 @@ impl Caveat {
     /// The runs from the cursor on, then those from the begin of the disk.
     fn next_fit(&self, count: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let runs = &self.ledger.runs;
-        let here = runs.around(self.cursor).map(|(_, end)| (self.cursor, end));
+        let here = runs.around(self.cursor).map(|(_, end, _)| (self.cursor, end));
         let before = runs.following(0, count).take_while(|(from, _)| *from <= self.cursor);
         here.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
     }
@@ -141,11 +144,16 @@ impl Caveat {
             return true;
         }
         let runs = &self.ledger.runs;
-        let Some((from, to)) = runs.around(at) else { return false };
-        let lost = runs.worth(to - from).saturating_sub(runs.worth(at - from) + runs.worth(to - at - count));
+        let Some((_, to, solid)) = runs.around(at) else { return false };
+        let left = runs.worth(at.saturating_sub(solid + self.ledger.did))
+            + runs.worth(to.saturating_sub(at + count + self.ledger.dpid));
+        let lost = runs.worth(to - solid).saturating_sub(left);
         // What is retired is free at the next settling. An overwritten block is live twice for a moment.
         let live = (self.live.granules() + count).min(self.usable);
-        lost == 0 || self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve)
+        let in_window = self.window.is_some_and(|window| at < window.1 && window.0 < at + count);
+        let to_move = if in_window { 0 } else { self.to_move };
+        lost == 0 && !in_window
+            || self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
     }
 
     /// Keeps room behind what was placed for the rest of the file, where the policy does that.

@@ -23,7 +23,7 @@ pub(super) fn recount(ledger: &Ledger) -> Result<(), String> {
         Rule::Region => flat.scarred_regions(ledger.dpid),
     };
     let below = flat.below(ledger.dpid);
-    let (mut tally, mut runs) = (Tally::default(), Vec::<(u64, u64)>::new());
+    let (mut tally, mut runs) = (Tally::default(), Vec::<(u64, u64, u64)>::new());
     for granule in 0..flat.order.len() {
         match (flat.readable[granule], before[granule], scarred[granule], below[granule]) {
             (true, ..) => continue,
@@ -31,9 +31,15 @@ pub(super) fn recount(ledger: &Ledger) -> Result<(), String> {
             (.., true, _) => tally.scar += 1,
             (.., below) => {
                 *(if below { &mut tally.once } else { &mut tally.free }) += 1;
+                let granule = granule as u64;
                 match runs.last_mut() {
-                    Some((_, end)) if *end == granule as u64 => *end += 1,
-                    _ => runs.push((granule as u64, granule as u64 + 1)),
+                    Some((_, end, _)) if *end == granule => *end += 1,
+                    _ => runs.push((granule, granule + 1, granule)),
+                }
+                if let Some((_, end, solid)) = runs.last_mut()
+                    && below
+                {
+                    *solid = *end;
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! How much room the defragmenter needs so that it never runs out of ways to make more, and so how much files may fill.
 //!
-//! Emptying a window of the disk wins its dead granules but DID + DPID, and counts if a unit is left: a loss of at most
-//! `loss` = DID + DPID + unit. Cut the disk into windows that hold `room` readable granules each. If the dead granules
-//! outside the room exceed `loss` a window, some window gains; and the room takes what it holds. So room is enough where
-//! `dead - room > loss * (readable / room + 1)`; the smallest such room is the reserve. Right at that bound the
-//! defragmenter would level the disk until no window gains. So a fifth more is reckoned as lost; and files may fill only so
-//! much that there would still be a reserve if half as much again were lost (both are assumptions, tried in tests). Data that
-//! moves fills the room to the last granule: pieces are cut.
+//! Emptying a window of the disk wins its dead granules but DID + DPID; where the data goes, up to DPID can no longer be
+//! counted on; and what is won counts if a unit of it is left. So at most `loss` = DID + 2 DPID + unit is lost. Cut the disk
+//! into windows that hold `room` readable granules each. If the dead granules outside the room exceed `loss` a window, some
+//! window gains; and the room takes what it holds. So room is enough where `dead - room > loss * (readable / room + 1)`; the
+//! smallest such room is the reserve. Right at that bound the defragmenter would level the disk until no window gains. So a
+//! twentieth more is reckoned as lost; and files may fill only so much that there would still be a reserve if a quarter more
+//! were lost (both are assumptions, tried in tests). Data that moves fills the room to the last granule: pieces are cut.
 
 /// The numbers that the reserve follows from.
 #[derive(Clone, Copy, Debug)]
@@ -23,25 +23,24 @@ impl Reserve {
 
     /// The room that must be left beside so much readable data; `None` if there is too much of it.
     pub fn beside(self, readable: u64) -> Option<u64> {
-        let loss = self.loss + self.loss / 5;
-        let spare = self.granules.checked_sub(readable)?.checked_sub(loss)?;
-        let square = u128::from(spare).pow(2).checked_sub(4 * u128::from(loss) * u128::from(readable))?;
-        Some((spare - square.isqrt() as u64).div_ceil(2))
+        self.room(readable, self.loss + self.loss.div_ceil(20))
     }
 
     /// The most granules that files may fill: where both ends of the range of rooms that are enough meet.
     pub fn usable(self) -> u64 {
-        let fits = |usable: u64| {
-            let loss = self.loss + self.loss / 2;
-            let needed = 2 * (u128::from(loss) * u128::from(usable)).isqrt() as u64 + 2 * loss;
-            usable + needed <= self.granules
-        };
         let (mut fitting, mut failing) = (0, self.granules);
         while fitting + 1 < failing {
             let middle = fitting.midpoint(failing);
-            if fits(middle) { fitting = middle } else { failing = middle }
+            let fits = self.room(middle, self.loss + self.loss.div_ceil(4)).is_some();
+            if fits { fitting = middle } else { failing = middle }
         }
         fitting
+    }
+
+    fn room(self, readable: u64, loss: u64) -> Option<u64> {
+        let spare = self.granules.checked_sub(readable)?.checked_sub(loss)?;
+        let square = u128::from(spare).pow(2).checked_sub(4 * u128::from(loss) * u128::from(readable))?;
+        Some((spare - square.isqrt() as u64).div_ceil(2))
     }
 }
 
@@ -55,15 +54,15 @@ mod tests {
             let reserve = Reserve::new(mib * 256, loss_mib * 256);
             reserve.usable() as f64 / reserve.granules as f64
         };
-        assert!(share(8192, 3) >= 0.95, "{}", share(8192, 3));
-        assert!(share(8192, 5) >= 0.93);
-        assert!(share(2048, 3) >= 0.89, "{}", share(2048, 3));
-        assert!(share(64, 3) > 0.4 && share(64, 3) < 0.6, "{}", share(64, 3));
+        assert!(share(8192, 4) >= 0.95, "{}", share(8192, 4));
+        assert!(share(8192, 6) >= 0.93);
+        assert!(share(2048, 4) >= 0.88, "{}", share(2048, 4));
+        assert!(share(64, 4) > 0.3 && share(64, 4) < 0.6, "{}", share(64, 4));
     }
 
     #[test]
     fn the_reserve_grows_with_what_is_readable_and_is_defined_up_to_usable() {
-        for (granules, loss) in [(2_000_000, 768), (500_000, 768), (16_384, 768), (700, 5)] {
+        for (granules, loss) in [(2_000_000, 1024), (500_000, 1024), (16_384, 1024), (700, 5)] {
             let reserve = Reserve::new(granules, loss);
             let usable = reserve.usable();
             let rooms: Vec<u64> = (0..=20).map(|part| reserve.beside(usable * part / 20).expect("fits")).collect();

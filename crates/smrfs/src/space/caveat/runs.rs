@@ -1,75 +1,83 @@
 //! The writable runs of the disk, found by address and by length.
+//!
+//! The begin of a run may lie within DPID below readable data; the rest is solid: it stays writable when the history is lost
+//! in a mount. What must be counted on is counted in solid granules.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A run: from, to (excluded), and from where on it is solid.
+type Run = (u64, u64, u64);
 
 /// The longest runs of granules that may be written, by address and by length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
-    by_start: BTreeMap<u64, u64>,
+    /// To, and from where on solid.
+    by_start: BTreeMap<u64, (u64, u64)>,
     by_length: BTreeSet<(u64, u64)>,
-    /// Runs of at least `unit`, once more.
+    /// Solid granules of the runs with at least `unit` of them.
     roomy: BTreeMap<u64, u64>,
     unit: u64,
     roomy_granules: u64,
 }
 
 impl Runs {
-    /// No run; those of at least `unit` count as room.
+    /// No run; those with at least `unit` solid granules count as room.
     pub fn new(unit: u64) -> Runs {
         Runs { unit, ..Runs::default() }
     }
 
-    /// What a run of so many granules is worth: all or, if too short to count on, nothing.
-    pub fn worth(&self, length: u64) -> u64 {
-        if length >= self.unit { length } else { 0 }
+    /// What a run with so many solid granules is worth: all of them or, if too few to count on, nothing.
+    pub fn worth(&self, solid: u64) -> u64 {
+        if solid >= self.unit { solid } else { 0 }
     }
 
-    /// The granules of the runs that are long enough to count on.
+    /// The solid granules of the runs that have enough of them to count on.
     pub fn roomy_granules(&self) -> u64 {
         self.roomy_granules
     }
 
-    /// The part that counts on of the runs that begin in `from..to`.
+    /// What the runs that begin in `from..to` are worth.
     pub fn worth_within(&self, from: u64, to: u64) -> u64 {
-        if to.saturating_sub(from) < self.unit { 0 } else { self.roomy.range(from..to).map(|(_, length)| length).sum() }
+        if to.saturating_sub(from) < self.unit { 0 } else { self.roomy.range(from..to).map(|(_, solid)| solid).sum() }
     }
 
-    /// Adds a run, joined with those that touch it.
-    pub fn insert(&mut self, mut at: u64, mut end: u64) {
+    /// Adds a run that is solid from `solid` on, joined with those that touch it.
+    pub fn insert(&mut self, mut at: u64, mut end: u64, mut solid: u64) {
         if at >= end {
             return;
         }
-        if let Some((from, to)) = self.before(at)
+        if let Some((from, to, before)) = self.before(at)
             && to == at
         {
-            self.take(from, to - from);
+            self.take(from);
             at = from;
+            solid = if before < to { before } else { solid };
         }
-        if let Some(&length) = self.by_start.get(&end) {
-            self.take(end, length);
-            end += length;
+        if let Some((to, behind)) = self.take(end) {
+            solid = if solid < end { solid } else { behind };
+            end = to;
         }
-        self.put(at, end - at);
+        self.put(at, end, solid);
     }
 
     /// Takes out what lies in `at..end`.
     pub fn cut(&mut self, at: u64, end: u64) {
-        while let Some((from, to)) = self.before(end)
+        while let Some((from, to, solid)) = self.before(end)
             && to > at
         {
-            self.take(from, to - from);
+            self.take(from);
             if end < to {
-                self.put(end, to - end);
+                self.put(end, to, solid.max(end));
             }
             if from < at {
-                self.put(from, at - from);
+                self.put(from, at, solid.min(at));
             }
         }
     }
 
-    /// The run in which `at` lies, as from and to.
-    pub fn around(&self, at: u64) -> Option<(u64, u64)> {
-        self.before(at + 1).filter(|&(_, to)| to > at)
+    /// The run in which `at` lies.
+    pub fn around(&self, at: u64) -> Option<Run> {
+        self.before(at + 1).filter(|&(_, to, _)| to > at)
     }
 
     /// Runs of at least `length`, the shortest first.
@@ -84,46 +92,42 @@ impl Runs {
 
     /// Runs of at least `length` that begin at `from` or behind it, in ascending order.
     pub fn following(&self, from: u64, length: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let runs = if length >= self.unit { &self.roomy } else { &self.by_start };
-        runs.range(from..).filter(move |&(_, &has)| has >= length).map(|(&at, &length)| (at, at + length))
+        self.by_start.range(from..).map(|(&at, &(end, _))| (at, end)).filter(move |(at, end)| end - at >= length)
     }
 
     /// All runs in ascending order.
-    pub fn all(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.by_start.iter().map(|(&at, &length)| (at, at + length))
+    pub fn all(&self) -> impl Iterator<Item = Run> + '_ {
+        self.by_start.iter().map(|(&at, &(end, solid))| (at, end, solid))
     }
 
     /// Whether the three indexes say the same.
     pub fn agree(&self) -> bool {
-        let lengths: BTreeSet<(u64, u64)> = self.by_start.iter().map(|(&at, &length)| (length, at)).collect();
-        let roomy: BTreeMap<u64, u64> = self
-            .by_start
-            .iter()
-            .filter(|&(_, &length)| length >= self.unit)
-            .map(|(&at, &length)| (at, length))
-            .collect();
+        let lengths: BTreeSet<(u64, u64)> = self.all().map(|(at, end, _)| (end - at, at)).collect();
+        let solid = self.all().map(|(at, end, solid)| (at, end - solid));
+        let roomy: BTreeMap<u64, u64> = solid.filter(|&(_, solid)| solid >= self.unit).collect();
         lengths == self.by_length && roomy == self.roomy && roomy.values().sum::<u64>() == self.roomy_granules
     }
 
-    fn before(&self, at: u64) -> Option<(u64, u64)> {
-        self.by_start.range(..at).next_back().map(|(&from, &length)| (from, from + length))
+    fn before(&self, at: u64) -> Option<Run> {
+        self.by_start.range(..at).next_back().map(|(&from, &(end, solid))| (from, end, solid))
     }
 
-    fn put(&mut self, at: u64, length: u64) {
-        self.by_start.insert(at, length);
-        self.by_length.insert((length, at));
-        if length >= self.unit {
-            self.roomy.insert(at, length);
-            self.roomy_granules += length;
+    fn put(&mut self, at: u64, end: u64, solid: u64) {
+        self.by_start.insert(at, (end, solid));
+        self.by_length.insert((end - at, at));
+        if end - solid >= self.unit {
+            self.roomy.insert(at, end - solid);
+            self.roomy_granules += end - solid;
         }
     }
 
-    fn take(&mut self, at: u64, length: u64) {
-        self.by_start.remove(&at);
-        self.by_length.remove(&(length, at));
-        if length >= self.unit {
+    fn take(&mut self, at: u64) -> Option<(u64, u64)> {
+        let (end, solid) = self.by_start.remove(&at)?;
+        self.by_length.remove(&(end - at, at));
+        if end - solid >= self.unit {
             self.roomy.remove(&at);
-            self.roomy_granules -= length;
+            self.roomy_granules -= end - solid;
         }
+        Some((end, solid))
     }
 }

@@ -3,25 +3,28 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use smrfs::data::{Data, Room};
+use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::memory::{Loss, Memory};
+use smrfs::device::modelled::{Contents, Modelled};
+use smrfs::device::platters::{self, Platters};
+use smrfs::device::strict::StrictAppend;
+use smrfs::device::{BandState, Bands, HostManaged, Model, Shape};
+use smrfs::error::{DeviceError, DeviceResult, Violation};
+use smrfs::power::Power;
+use smrfs::units::{Granule, Span};
 use smrkit::drive::Drive;
 use smrkit::medium::MemoryBacking;
-
-use super::caveat::{CaveatScriptor, Past};
-use super::memory::{Loss, Memory};
-use super::modelled::{Contents, Modelled};
-use super::platters::Platters;
-use super::strict::StrictAppend;
-use super::*;
-use crate::power::Power;
+use smrkit::tally::Cause;
 
 const GRANULE: u64 = 512;
 
-pub(crate) fn caveat(granules: u64, did: u64, dpid: u64) -> Shape {
+fn caveat(granules: u64, did: u64, dpid: u64) -> Shape {
     let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
     Shape { model: Model::Caveat, granule_bytes: GRANULE, granules, did, dpid, bands }
 }
 
-pub(crate) fn strict(count: u64, granules: u64, gap_granules: u64, max_open: u64) -> Shape {
+fn strict(count: u64, granules: u64, gap_granules: u64, max_open: u64) -> Shape {
     let bands = Bands { count, granules, gap_granules, max_open };
     let (did, dpid) = (gap_granules, gap_granules / 2);
     let granules = count * (granules + gap_granules);

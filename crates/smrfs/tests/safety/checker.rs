@@ -3,21 +3,30 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use smrfs::data::Data;
+use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::memory::Memory;
+use smrfs::device::strict::StrictAppend;
+use smrfs::device::{Bands, HostManaged, Model, Shape};
+use smrfs::error::{DeviceError, DeviceResult, Violation};
+use smrfs::power::Power;
+use smrfs::safety::checker::{Order, Watched};
+use smrfs::safety::law::{self, Law};
+use smrfs::safety::{Counts, region};
+use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
 
-use super::checker::{Order, Watched};
-use super::law::{self, Law};
-use super::ledger::Ledger;
-use super::{Counts, region};
-use crate::data::Data;
-use crate::device::caveat::{CaveatScriptor, Past};
-use crate::device::memory::Memory;
-use crate::device::strict::StrictAppend;
-use crate::device::tests::{caveat, strict};
-use crate::device::{HostManaged, Shape};
-use crate::error::{DeviceError, DeviceResult, Violation};
-use crate::power::Power;
-use crate::units::{Granule, Span};
+fn caveat(granules: u64, did: u64, dpid: u64) -> Shape {
+    let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+    Shape { model: Model::Caveat, granule_bytes: 512, granules, did, dpid, bands }
+}
+
+fn strict(count: u64, granules: u64, gap_granules: u64, max_open: u64) -> Shape {
+    let bands = Bands { count, granules, gap_granules, max_open };
+    let (did, dpid) = (gap_granules, gap_granules / 2);
+    let granules = count * (granules + gap_granules);
+    Shape { model: Model::StrictAppend, granule_bytes: 512, granules, did, dpid, bands }
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
@@ -26,36 +35,42 @@ proptest! {
         did in 0..14u64, dpid in 0..14u64,
         steps in prop::collection::vec((0..12u8, 0..70u64, 1..16u64), 1..80),
     ) {
-        let (mut law, mut ledger) = (Law::new(70, did, dpid), Ledger::new(70, did, dpid));
+        let shape = caveat(70, did, dpid);
+        let mut law = Law::new(70, did, dpid);
+        let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, Past::Blank).unwrap());
         for (what, at, count) in steps {
             let span = Span::new(at, count.min(70 - at));
             match what {
                 0 => {
                     let live: Vec<Span> = (0..70).filter(|&at| law.is_live(at)).map(|at| Span::new(at, 1)).collect();
-                    ledger.restart(&live, count % 2 == 0);
+                    disk.restart(&live, if count % 2 == 0 { Order::Kept } else { Order::Forgotten }).unwrap();
                     if count % 2 == 1 {
                         law.forget(&live);
                     }
                 }
                 1..4 => {
                     law.discard(span);
-                    ledger.discard(span);
+                    disk.discard(span);
                 }
                 _ => {
                     let verdict = law.may_write(span);
-                    prop_assert_eq!(ledger.may_write(span), verdict);
-                    if verdict.is_ok() {
-                        law.write(span);
-                        ledger.write(span);
+                    if what == 4 {
+                        disk.disk().platters().fail_next_write(1);
                     }
-                    if what == 4 && verdict.is_ok() {
-                        law.discard(span);
-                        ledger.discard(span);
+                    match (write(&disk, at, span.count), verdict) {
+                        (Err(DeviceError::Violation(ours)), Err(theirs)) => prop_assert_eq!(ours, theirs),
+                        (Err(DeviceError::Io(_)), Ok(())) => law.fail(span),
+                        (Ok(()), Ok(())) => law.write(span),
+                        (ours, theirs) => prop_assert!(false, "{}: {:?}, the law {:?}", span, ours, theirs),
                     }
                 }
             }
-            prop_assert_eq!(ledger.counts(), law::count(&law.labels()));
-            prop_assert_eq!(ledger.region_counts(), law::count(&region::labels(&law)));
+            let regions = region::labels(&law);
+            prop_assert_eq!(disk.counts(), law::count(&law.labels()));
+            prop_assert_eq!(disk.region_counts(), law::count(&regions));
+            for (at, label) in (0..).zip(regions) {
+                prop_assert!(!label.allows_write() || law.label(at).allows_write(), "a region allows {}", at);
+            }
         }
     }
 }

@@ -1,0 +1,262 @@
+//! Single promises that random lives would not notice: times, errors of the disk, limits of memory, the saved free map.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use smrfs::data::{Data, Room};
+use smrfs::device::Model;
+use smrfs::error::Errno;
+use smrfs::fs::{Allocate, FileSystem, Options, Seek};
+use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
+use smrfs::units::NodeId;
+
+use crate::options;
+use crate::rig::{GRANULE, Rig};
+
+const FILE: NewNode = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
+
+fn rig() -> Rig {
+    Rig::new(Model::StrictAppend, options())
+}
+
+fn make(fs: &FileSystem, name: &str) -> NodeId {
+    fs.make(fs.root(), name.as_bytes(), &FILE).unwrap().id
+}
+
+fn times(fs: &FileSystem, id: NodeId) -> (Time, Time) {
+    let attr = fs.attributes(id).unwrap();
+    (attr.mtime, attr.ctime)
+}
+
+#[test]
+fn times_change_with_what_the_host_does_and_with_nothing_else() {
+    let mut rig = rig();
+    let fs = rig.fs.clone();
+    let id = make(&fs, "a");
+    let mut last = times(&fs, id);
+    let mut changed = |what: &str, data: bool| {
+        let now = times(&fs, id);
+        assert!(now.1 > last.1, "{what} changes ctime");
+        assert_eq!(now.0 > last.0, data, "{what} and mtime");
+        last = now;
+    };
+    fs.write(id, 0, Data::Bytes(&[1; 3000]), false).unwrap();
+    changed("write", true);
+    fs.set_attributes(id, &SetAttr { size: Some(3000), ..SetAttr::default() }).unwrap();
+    changed("truncation to the same size", true);
+    fs.set_attributes(id, &SetAttr { mode: Some(0o600), ..SetAttr::default() }).unwrap();
+    changed("chmod", false);
+    fs.link(id, fs.root(), b"b").unwrap();
+    changed("link", false);
+    fs.rename((fs.root(), b"b"), (fs.root(), b"c"), RenameMode::Replace).unwrap();
+    changed("rename", false);
+    fs.unlink(fs.root(), b"c").unwrap();
+    changed("unlink", false);
+    fs.set_attribute(id, b"user.x", b"1", false, false).unwrap();
+    changed("setxattr", false);
+    let then = Time { seconds: 5, nanoseconds: 6 };
+    fs.set_attributes(id, &SetAttr { mtime: Some(SetTime::To(then)), ..SetAttr::default() }).unwrap();
+    let (mtime, ctime) = times(&fs, id);
+    assert!(mtime == then && ctime > last.1);
+    fs.sync(id).unwrap();
+    while fs.defragment(id).unwrap() {}
+    fs.background(true).unwrap();
+    fs.sync_all().unwrap();
+    assert_eq!(times(&fs, id), (mtime, ctime));
+    drop(fs);
+    rig.remount(false);
+    assert_eq!(times(&rig.fs, id), (mtime, ctime));
+}
+
+#[test]
+fn an_fsync_that_fails_keeps_the_data_and_can_be_repeated() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let mut rig = Rig::new(model, options());
+        let fs = rig.fs.clone();
+        let id = make(&fs, "a");
+        for (fill, broken) in [(5, &rig.device.writes_fail), (6, &rig.device.flushes_fail)] {
+            fs.write(id, 0, Data::Bytes(&[fill; 1000]), false).unwrap();
+            broken.store(true, Relaxed);
+            assert_eq!(fs.sync(id).unwrap_err().errno(), Errno::EIO);
+            assert_eq!(fs.sync_all().unwrap_err().errno(), Errno::EIO);
+            let mut back = [0; 1000];
+            fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
+            assert_eq!(back, [fill; 1000]);
+            broken.store(false, Relaxed);
+            fs.sync(id).unwrap();
+        }
+        drop(fs);
+        rig.remount(false);
+        let mut back = [0; 1000];
+        rig.fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
+        assert_eq!(back, [6; 1000]);
+    }
+}
+
+#[test]
+fn promised_room_is_there_when_the_disk_is_full() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let mut rig = Rig::new(model, options());
+        let fs = rig.fs.clone();
+        let (kept, filler) = (make(&fs, "kept"), make(&fs, "filler"));
+        fs.allocate(kept, Allocate::KeepSize, 0, 100 * GRANULE).unwrap();
+        let free = fs.usage().unwrap().free;
+        fs.write(filler, 0, Data::Bytes(&vec![1; (free * GRANULE) as usize]), false).unwrap();
+        fs.sync_all().unwrap();
+        drop(fs);
+        rig.remount(false);
+        assert_eq!(rig.fs.usage().unwrap().free, 0);
+        rig.fs.write(kept, 0, Data::Bytes(&vec![2; 100 * GRANULE as usize]), false).unwrap();
+        let more = rig.fs.write(kept, 100 * GRANULE, Data::Bytes(&[2]), false).unwrap_err();
+        assert_eq!(more.errno(), Errno::ENOSPC);
+        rig.remount(true);
+        assert_eq!(rig.fs.usage().unwrap().promised, 0);
+    }
+}
+
+#[test]
+fn a_read_only_mount_reads_and_changes_nothing() {
+    let mut rig = rig();
+    let id = make(&rig.fs, "a");
+    rig.fs.write(id, 0, Data::Bytes(&[3; 5000]), false).unwrap();
+    rig.options.read_only = true;
+    rig.remount(true);
+    let fs = &rig.fs;
+    let mut back = [0; 5000];
+    assert_eq!(fs.read(id, 0, Room::Bytes(&mut back)).unwrap(), 5000);
+    assert_eq!(back, [3; 5000]);
+    let refused = [
+        fs.write(id, 0, Data::Bytes(&[1]), false).unwrap_err(),
+        fs.open(id, true, false).unwrap_err(),
+        fs.unlink(fs.root(), b"a").unwrap_err(),
+        fs.make(fs.root(), b"b", &FILE).unwrap_err(),
+        fs.set_attributes(id, &SetAttr { mode: Some(0), ..SetAttr::default() }).unwrap_err(),
+        fs.allocate(id, Allocate::Punch, 0, 10).unwrap_err(),
+        fs.defragment(id).unwrap_err(),
+    ];
+    assert!(refused.iter().all(|error| error.errno() == Errno::EROFS));
+    fs.open(id, false, false).unwrap();
+    fs.sync_all().unwrap();
+    fs.unmount().unwrap();
+    let written = rig.fs.statistics().written_bytes;
+    assert_eq!(written, 0);
+    // What the clean unmount before has saved still holds.
+    rig.options.read_only = false;
+    rig.remount(true);
+    rig.fs.check().unwrap();
+}
+
+#[test]
+fn files_that_nobody_uses_leave_memory() {
+    let rig = Rig::new(Model::Caveat, Options { cached_extents: 200, ..options() });
+    let ids: Vec<NodeId> = (0..300).map(|number| make(&rig.fs, &format!("f{number}"))).collect();
+    for &id in &ids {
+        rig.fs.write(id, 0, Data::Bytes(&[id.0 as u8; 400]), false).unwrap();
+        rig.fs.sync(id).unwrap();
+    }
+    assert!(rig.fs.files_in_memory() < 40, "{} files in memory", rig.fs.files_in_memory());
+    for &id in &ids {
+        assert_eq!(rig.fs.attributes(id).unwrap().size, 400);
+        let mut back = [0; 400];
+        rig.fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
+        assert_eq!(back, [id.0 as u8; 400]);
+    }
+    assert!(rig.fs.files_in_memory() < 40);
+}
+
+#[test]
+fn space_of_a_file_without_a_name_comes_back_when_it_is_closed() {
+    let rig = rig();
+    let fs = &rig.fs;
+    let id = make(fs, "a");
+    fs.write(id, 0, Data::Bytes(&[3; 5000]), false).unwrap();
+    fs.sync(id).unwrap();
+    let live = fs.usage().unwrap().live;
+    fs.open(id, false, false).unwrap();
+    fs.unlink(fs.root(), b"a").unwrap();
+    assert_eq!(fs.usage().unwrap().live, live);
+    fs.release(id, false).unwrap();
+    assert_eq!(fs.usage().unwrap().live, 0);
+    assert!(fs.usage().unwrap().counts.retired > 0);
+    fs.sync_all().unwrap();
+    assert_eq!(fs.usage().unwrap().counts.readable, 0);
+    assert_eq!(fs.open(id, false, false).unwrap_err().errno(), Errno::ENOENT);
+}
+
+#[test]
+fn joining_leaves_one_extent_a_block_where_there_is_room() {
+    let rig = Rig::new(Model::Caveat, options());
+    let fs = &rig.fs;
+    let id = make(fs, "a");
+    let size = 64 * GRANULE;
+    for granule in (0..64).map(|number| number * 37 % 64) {
+        fs.write(id, granule * GRANULE, Data::Bytes(&[granule as u8; GRANULE as usize]), false).unwrap();
+        fs.sync(id).unwrap();
+    }
+    let extents = || fs.live().into_iter().filter(|(_, owner)| owner.file == id).count();
+    assert!(extents() > 30, "{} extents", extents());
+    while fs.defragment(id).unwrap() {}
+    assert!(extents() <= 8, "{} extents", extents());
+    let mut back = vec![0; size as usize];
+    fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
+    assert!((0..size).all(|at| back[at as usize] == (at / GRANULE) as u8));
+    rig.check();
+}
+
+#[test]
+fn data_without_bytes_takes_the_same_way() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let run = |blank: bool| {
+            let rig = Rig::new(model, options());
+            let fs = &rig.fs;
+            let ids: Vec<NodeId> = ["a", "b", "c"].map(|name| make(fs, name)).into();
+            let longest = fs.usage().unwrap().usable * GRANULE / 3;
+            let mut random = Pcg64Mcg::seed_from_u64(4);
+            for _ in 0..600 {
+                let id = ids[random.random_range(0..3)];
+                let offset = random.random_range(0..longest);
+                let bytes = random.random_range(1..=(9 * GRANULE).min(longest - offset));
+                let content = vec![1; bytes as usize];
+                let data = if blank { Data::Blank(bytes) } else { Data::Bytes(&content) };
+                fs.write(id, offset, data, false).unwrap();
+                let mut content = vec![0; bytes as usize];
+                let room = if blank { Room::Blank(bytes) } else { Room::Bytes(&mut content) };
+                fs.read(id, offset / 2, room).unwrap();
+                fs.background(true).unwrap();
+            }
+            fs.sync_all().unwrap();
+            rig.check();
+            (fs.live(), fs.statistics())
+        };
+        let (live, statistics) = run(true);
+        assert!(statistics.moved_bytes > 0);
+        assert_eq!((live, statistics), run(false));
+    }
+}
+
+#[test]
+fn a_sparse_file_of_50_gb_costs_what_is_in_it() {
+    let mut rig = rig();
+    let fs = rig.fs.clone();
+    let id = make(&fs, "a");
+    let size = 50_000_000_000;
+    fs.set_attributes(id, &SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
+    for at in [0, size / 2, size - 5] {
+        fs.write(id, at, Data::Bytes(b"12345"), false).unwrap();
+    }
+    drop(fs);
+    rig.remount(false);
+    let fs = &rig.fs;
+    let attr = fs.attributes(id).unwrap();
+    assert_eq!((attr.size, attr.blocks), (size, 3));
+    assert_eq!(fs.seek(id, 512, Seek::Data).unwrap(), size / 2 / GRANULE * GRANULE);
+    let mut back = [0; 5];
+    fs.read(id, size - 5, Room::Bytes(&mut back)).unwrap();
+    assert_eq!(&back, b"12345");
+    fs.allocate(id, Allocate::Punch, 0, size).unwrap();
+    assert_eq!(fs.seek(id, 0, Seek::Data).unwrap_err().errno(), Errno::ENXIO);
+    assert_eq!(fs.allocate(id, Allocate::Extend, 0, size).unwrap_err().errno(), Errno::ENOSPC);
+    fs.set_attributes(id, &SetAttr { size: Some(0), ..SetAttr::default() }).unwrap();
+    fs.check().unwrap();
+}

@@ -1,0 +1,72 @@
+//! A disk that can be told to fail every write or every flush.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use smrfs::data::{Data, Room};
+use smrfs::device::{BandReport, HostManaged, Shape};
+use smrfs::error::{DeviceError, DeviceResult};
+use smrfs::units::{Granule, Span};
+use smrkit::tally::Cause;
+use smrkit::units::Nanos;
+
+/// A disk and what is broken about it.
+pub struct Faulty {
+    pub disk: Arc<dyn HostManaged>,
+    pub writes_fail: AtomicBool,
+    pub flushes_fail: AtomicBool,
+}
+
+impl Faulty {
+    pub fn new(disk: Arc<dyn HostManaged>) -> Faulty {
+        Faulty { disk, writes_fail: AtomicBool::new(false), flushes_fail: AtomicBool::new(false) }
+    }
+}
+
+fn refused(broken: &AtomicBool) -> DeviceResult {
+    match broken.load(Relaxed) {
+        true => Err(DeviceError::Io(io::Error::other("broken"))),
+        false => Ok(()),
+    }
+}
+
+impl HostManaged for Faulty {
+    fn shape(&self) -> &Shape {
+        self.disk.shape()
+    }
+
+    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+        self.disk.read(at, room, cause)
+    }
+
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+        refused(&self.writes_fail)?;
+        self.disk.write(at, data, cause)
+    }
+
+    fn reset(&self, band: u64) -> DeviceResult {
+        self.disk.reset(band)
+    }
+
+    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
+        self.disk.report(first, count)
+    }
+
+    fn discard(&self, span: Span) {
+        self.disk.discard(span);
+    }
+
+    fn flush(&self) -> DeviceResult {
+        refused(&self.flushes_fail)?;
+        self.disk.flush()
+    }
+
+    fn now(&self) -> Nanos {
+        self.disk.now()
+    }
+
+    fn wait_until(&self, time: Nanos) {
+        self.disk.wait_until(time);
+    }
+}

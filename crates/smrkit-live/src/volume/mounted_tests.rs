@@ -1,0 +1,87 @@
+//! The core on a volume: what was synced is there after a process that ends without a word, and after a clean end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use smrfs::data::{Data, Room};
+use smrfs::device::Model;
+use smrfs::fs::{FileSystem, Options};
+use smrfs::meta::{Kind, NewNode};
+use smrfs::units::NodeId;
+use tempfile::TempDir;
+
+use super::{Layout, Mkfs, Open, Volume, mkfs};
+use crate::survey::survey;
+
+fn open(folder: &Path) -> (Volume, FileSystem) {
+    let volume = Volume::open(&folder.join("image"), &Open { destroys: true, ..Open::default() }).expect("a volume");
+    let (device, store) = (volume.device(), volume.store());
+    let space = volume.space().expect("a space");
+    let mounted = FileSystem::mount(device, store, space, Options::default()).expect("a mount");
+    (volume, mounted)
+}
+
+fn content(fs: &FileSystem, name: &str) -> Vec<u8> {
+    let attr = fs.lookup(fs.root(), name.as_bytes()).expect(name);
+    let mut bytes = vec![0; attr.size as usize];
+    assert_eq!(fs.read(attr.id, 0, Room::Bytes(&mut bytes)).unwrap(), attr.size);
+    fs.forget(attr.id, 1);
+    bytes
+}
+
+/// Writes and removes files at random, and syncs each; tells what there is.
+fn work(fs: &FileSystem, files: &mut BTreeMap<String, Vec<u8>>, dice: &mut Pcg64Mcg) {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let root: NodeId = fs.root();
+    for _ in 0..40 {
+        let name = format!("file-{}", dice.random_range(0..12));
+        if files.remove(&name).is_some() {
+            fs.unlink(root, name.as_bytes()).unwrap();
+            fs.sync_dir(root).unwrap();
+            continue;
+        }
+        let new = NewNode { kind: Kind::File, mode: 0o600, uid, gid, rdev: 0 };
+        let id = fs.make(root, name.as_bytes(), &new).unwrap().id;
+        let bytes: Vec<u8> = (0..dice.random_range(1..300_000)).map(|_| dice.random()).collect();
+        fs.open(id, true, false).unwrap();
+        fs.write(id, 0, Data::Bytes(&bytes), false).unwrap();
+        fs.sync(id).unwrap();
+        fs.release(id, true).unwrap();
+        fs.forget(id, 1);
+        files.insert(name, bytes);
+    }
+}
+
+#[test]
+fn what_was_synced_is_there_after_any_end() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let folder = TempDir::new().unwrap();
+        let layout = Layout { model, size_bytes: 64 << 20, did_bytes: None, dpid_bytes: None, band_bytes: None };
+        let (image, meta) = (folder.path().join("image"), folder.path().join("meta"));
+        mkfs(&Mkfs { image: image.clone(), meta, layout, force: false }).unwrap();
+        let mut files: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        let mut dice = Pcg64Mcg::seed_from_u64(5);
+        for ends_well in [false, true, false, false, true] {
+            let (mut volume, fs) = open(folder.path());
+            for (name, bytes) in &files {
+                assert!(content(&fs, name) == *bytes, "{model:?}: {name}");
+            }
+            work(&fs, &mut files, &mut dice);
+            if ends_well {
+                fs.unmount().unwrap();
+                drop(fs);
+                volume.close().unwrap();
+            }
+        }
+        let look = Volume::open(&image, &Open { read_only: true, ..Open::default() }).unwrap();
+        assert!(look.was_clean());
+        let found = survey(&look, 64).unwrap();
+        let granules: u64 = files.values().map(|bytes| (bytes.len() as u64).div_ceil(4096)).sum();
+        assert_eq!((found.files, found.live), (files.len() as u64, granules));
+        assert_eq!(found.surface.iter().map(|cell| cell.readable).sum::<u64>(), granules);
+        let report = smrfs::fsck::check(&*look.device(), &*look.store(), &smrfs::fsck::Options::default());
+        assert_eq!(report.unwrap().found, 0);
+    }
+}
