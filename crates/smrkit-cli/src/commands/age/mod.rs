@@ -31,7 +31,7 @@ Sizes and ages are read from lines of value,cumulative_percent; values in MB and
 #[command(after_help = EXAMPLES)]
 pub struct Age {
     /// A directory of the file system to age.
-    #[arg(required_unless_present = "simulate", conflicts_with = "simulate")]
+    #[arg(conflicts_with = "simulate")]
     directory: Option<PathBuf>,
     #[command(flatten)]
     simulation: Simulation,
