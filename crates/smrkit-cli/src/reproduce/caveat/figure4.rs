@@ -92,7 +92,7 @@ fn rows_of_first(pair: &Pair) -> Vec<Row> {
         paper: "5.5 h".into(),
         ..Row::holds("C", "", out, "", false, reason)
     });
-    let strict_end = up_to(strict, caveat.last.written_bytes).last().map_or(f64::NAN, |sample| hours(sample));
+    let strict_end = up_to(strict, caveat.last.written_bytes).last().map_or(f64::NAN, hours);
     let reason = format!("Caveat-Scriptor took {:.2} h for the same user data", hours(&caveat.last));
     rows.push(Row::holds(
         "strict-append: time for the same user data",
