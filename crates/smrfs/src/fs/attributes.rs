@@ -76,13 +76,12 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Something else than the data of a node has changed.
-    pub(super) fn status_changed(&self, id: NodeId, kind: Kind) -> FsResult {
-        if kind != Kind::File {
-            return Ok(());
+    /// Something else than the data of a node has changed. That is done: a record that can't be read keeps its time.
+    pub(super) fn status_changed(&self, id: NodeId, kind: Kind) {
+        if kind == Kind::File {
+            let now = self.store.now();
+            let _ = self.recorded(id, |times| times.ctime = now);
         }
-        let now = self.store.now();
-        self.recorded(id, |times| times.ctime = now)
     }
 
     /// Data or size of a file have changed, now.

@@ -74,8 +74,8 @@ impl FileSystem {
         }
         let attr = self.store.link(id, parent, name)?;
         self.named(id, parent);
-        self.status_changed(id, attr.kind)?;
-        self.overlaid(attr)
+        self.status_changed(id, attr.kind);
+        self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
     }
 
     /// Takes a name away.
@@ -84,7 +84,11 @@ impl FileSystem {
         let _names = lock(&self.names);
         let victim = self.victim(parent, name)?;
         let result = self.store.unlink(parent, name);
-        self.name_gone(victim, result, parent)
+        if result.is_ok() {
+            self.name_gone(&victim, parent);
+        }
+        self.store.forget(victim.attr.id, 1);
+        result
     }
 
     /// Removes an empty directory.
@@ -120,16 +124,16 @@ impl FileSystem {
         if result.is_ok() {
             self.named(moved.id, from.0);
             self.named(moved.id, to.0);
-            self.status_changed(moved.id, moved.kind)?;
+            self.status_changed(moved.id, moved.kind);
         }
         let Some(victim) = victim else { return result };
-        if mode == RenameMode::Exchange && result.is_ok() {
+        if result.is_ok() && mode == RenameMode::Exchange {
             self.named(victim.attr.id, from.0);
             self.named(victim.attr.id, to.0);
-            self.status_changed(victim.attr.id, victim.attr.kind)?;
+            self.status_changed(victim.attr.id, victim.attr.kind);
         }
-        if mode == RenameMode::Replace && victim.attr.id != moved.id {
-            return self.name_gone(victim, result, to.0);
+        if result.is_ok() && mode == RenameMode::Replace && victim.attr.id != moved.id {
+            self.name_gone(&victim, to.0);
         }
         self.store.forget(victim.attr.id, 1);
         result
@@ -166,7 +170,8 @@ impl FileSystem {
 
     fn attribute_changed(&self, id: NodeId) -> FsResult {
         self.store_changed();
-        self.status_changed(id, self.store.attributes(id)?.kind)
+        self.status_changed(id, self.store.attributes(id)?.kind);
+        Ok(())
     }
 
     /// A file is opened once more; `truncate` empties it. While it is open its data stays, whatever happens to its names.
@@ -222,23 +227,17 @@ impl FileSystem {
         }
     }
 
-    /// A node has lost a name, if `result` says so: perhaps its last.
-    fn name_gone(&self, victim: Victim, result: FsResult, parent: NodeId) -> FsResult {
-        if result.is_ok() {
-            self.store_changed();
-            if let Some(file) = &victim.file {
-                let last = victim.attr.links <= 1
-                    || self.store.attributes(victim.attr.id).map_or(true, |attr| attr.links == 0);
-                if last {
-                    self.last_name_gone(file);
-                } else {
-                    self.named(victim.attr.id, parent);
-                    self.status_changed(victim.attr.id, Kind::File)?;
-                }
-            }
+    /// A node has lost a name, perhaps its last.
+    fn name_gone(&self, victim: &Victim, parent: NodeId) {
+        self.store_changed();
+        let Some(file) = &victim.file else { return };
+        let id = victim.attr.id;
+        if victim.attr.links <= 1 || self.store.attributes(id).map_or(true, |attr| attr.links == 0) {
+            self.last_name_gone(file);
+        } else {
+            self.named(id, parent);
+            self.status_changed(id, Kind::File);
         }
-        self.store.forget(victim.attr.id, 1);
-        result
     }
 
     fn last_name_gone(&self, file: &Arc<File>) {
