@@ -35,7 +35,7 @@ impl FileSystem {
             Err(None) => (0, 0, None),
         };
         let times = times.unwrap_or(Times { mtime: attr.mtime, ctime: attr.ctime });
-        let blocks = granules * self.granule_bytes / 512;
+        let blocks = granules.saturating_mul(self.granule_bytes / 512);
         Ok(Attr { size, blocks, mtime: times.mtime, ctime: times.ctime, ..attr })
     }
 

@@ -45,8 +45,7 @@ impl FileSystem {
         let attr = self.store.make(parent, name, new)?;
         self.named(attr.id, parent);
         if attr.kind == Kind::File {
-            self.files.put_new(attr.id);
-            self.files.shrink(self.options.cached_extents);
+            self.files.forget_head(attr.id);
             return Ok(Attr { size: 0, blocks: 0, ..attr });
         }
         Ok(attr)
@@ -102,19 +101,23 @@ impl FileSystem {
     /// Moves a name; a file with data not yet durable is committed first.
     pub fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
         self.changeable()?;
+        let unsaved = self.store.lookup(from.0, from.1)?.id;
+        let saved = match self.files.get(unsaved).filter(|file| file.look().is_unsaved()) {
+            Some(file) => self.save(&file, &mut Work::default()),
+            None => Ok(()),
+        };
+        self.store.forget(unsaved, 1);
+        saved?;
+        let _names = lock(&self.names);
+        // Another thread may have given the name to another file.
         let moved = self.store.lookup(from.0, from.1)?;
         let result = self.rename_node(&moved, from, to, mode);
         self.store.forget(moved.id, 1);
         result
     }
 
+    /// The caller holds the lock of names.
     fn rename_node(&self, moved: &Attr, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
-        if let Some(file) = self.files.get(moved.id)
-            && file.look().is_unsaved()
-        {
-            self.save(&file, &mut Work::default())?;
-        }
-        let _names = lock(&self.names);
         let victim = match self.victim(to.0, to.1) {
             Ok(victim) => Some(victim),
             Err(error) if error.errno() == Errno::ENOENT => None,
