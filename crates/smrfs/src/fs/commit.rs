@@ -35,7 +35,7 @@ impl FileSystem {
             return Ok(());
         }
         match self.file(id) {
-            Ok(file) => self.save(&file, &mut Work::default())?,
+            Ok(file) => self.save(&file)?,
             Err(error) if error.errno() == Errno::EISDIR => return self.sync_dir(id),
             Err(error) if error.errno() == Errno::EINVAL => self.store.sync(id)?,
             Err(error) => return Err(error),
@@ -77,7 +77,8 @@ impl FileSystem {
     }
 
     /// Makes data, map and attributes of a file durable.
-    pub(super) fn save(&self, file: &Arc<File>, work: &mut Work) -> FsResult {
+    pub(super) fn save(&self, file: &Arc<File>) -> FsResult {
+        let mut work = Work::default();
         loop {
             let seen = self.progress.load(Relaxed);
             let commit = lock(&file.commit);
@@ -88,12 +89,13 @@ impl FileSystem {
             if self.write_out(file, &mut state)? {
                 let snapshot = self.snapshot(file, &mut state);
                 drop(state);
+                self.count(&work);
                 return self.save_snapshot(file, snapshot);
             }
             // Whoever makes room may have to commit this file.
             drop(state);
             drop(commit);
-            self.make_room(seen, work)?;
+            self.make_room(seen, &mut work)?;
         }
     }
 
@@ -127,9 +129,11 @@ impl FileSystem {
         let mut failure = None;
         let waiting = lock(&self.waiting).all();
         for file in waiting {
-            if let Err(error) = self.write_out_all(&file, &mut Work::default()) {
+            let mut work = Work::default();
+            if let Err(error) = self.write_out_all(&file, &mut work) {
                 failure = Some(error);
             }
+            self.count(&work);
         }
         self.commit()?;
         failure.map_or(Ok(()), Err)

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::FileSystem;
 use super::allocate::{BEHIND_ALL, alive};
-use super::counters::Work;
 use super::file::{File, FileState};
 use super::locks::lock;
 use crate::error::{Errno, FsError, FsResult};
@@ -103,7 +102,7 @@ impl FileSystem {
         self.changeable()?;
         let unsaved = self.store.lookup(from.0, from.1)?.id;
         let saved = match self.files.get(unsaved).filter(|file| file.look().is_unsaved()) {
-            Some(file) => self.save(&file, &mut Work::default()),
+            Some(file) => self.save(&file),
             None => Ok(()),
         };
         self.store.forget(unsaved, 1);
