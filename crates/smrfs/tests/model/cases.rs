@@ -185,6 +185,24 @@ fn space_of_a_file_without_a_name_comes_back_when_it_is_closed() {
 }
 
 #[test]
+fn a_file_can_be_synced_whose_directory_is_gone() {
+    let rig = rig();
+    let fs = &rig.fs;
+    let new = NewNode { kind: Kind::Directory, mode: 0o700, uid: 0, gid: 0, rdev: 0 };
+    let folder = fs.make(fs.root(), b"folder", &new).unwrap().id;
+    let file = fs.make(folder, b"file", &NewNode { kind: Kind::File, ..new }).unwrap().id;
+    fs.open(file, true, false).unwrap();
+    fs.write(file, 0, Data::Bytes(&[1; 100]), false).unwrap();
+    fs.unlink(folder, b"file").unwrap();
+    fs.remove_dir(fs.root(), b"folder").unwrap();
+    fs.forget(folder, 1);
+    fs.sync(file).unwrap();
+    fs.write(file, 100, Data::Bytes(&[2; 100]), false).unwrap();
+    fs.sync(file).unwrap();
+    fs.release(file, true).unwrap();
+}
+
+#[test]
 fn joining_leaves_one_extent_a_block_where_there_is_room() {
     let rig = Rig::new(Model::Caveat, options());
     let fs = &rig.fs;

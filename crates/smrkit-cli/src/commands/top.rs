@@ -52,7 +52,10 @@ impl Top {
             return Ok(Done::All);
         }
         print(activity::page(&report, None))?;
-        while !self.once {
+        if self.once {
+            return Ok(Done::All);
+        }
+        loop {
             thread::sleep(interval);
             let last = std::mem::replace(&mut report, Value::Null);
             report = match client.ask(Command::Report) {
@@ -62,7 +65,6 @@ impl Top {
             let clear = if io::stdout().is_terminal() { CLEAR } else { "\n" };
             print(clear.to_string() + &activity::page(&report, Some(&last)))?;
         }
-        Ok(Done::All)
     }
 }
 

@@ -109,7 +109,7 @@ impl Session {
         let ended = self.gate.shut().map_err(MountError::from).and_then(|()| close());
         self.server.hide();
         drop(self.gate);
-        let told = ended.as_ref().map_err(ToString::to_string).map(|()| ());
+        let told = ended.as_ref().map_err(ToString::to_string).copied();
         for client in waiting {
             // A client that has gone does not matter; one that does not listen is not waited for.
             let _ = client.outcome.send(told.clone());
