@@ -36,10 +36,10 @@ fn superblock(shape: &Shape) -> Superblock {
 
 fn disk(memory: Arc<Memory>, shape: &Shape, past: Past) -> Arc<dyn HostManaged> {
     match shape.model {
-        Model::Caveat => Arc::new(CaveatScriptor::new(memory, shape.clone(), past).expect("a shape")),
+        Model::Caveat => Arc::new(CaveatScriptor::new(memory, *shape, past).expect("a shape")),
         Model::StrictAppend => {
             let cursors = memory.cursors();
-            Arc::new(StrictAppend::new(memory, shape.clone(), &cursors).expect("a shape"))
+            Arc::new(StrictAppend::new(memory, *shape, &cursors).expect("a shape"))
         }
     }
 }
