@@ -63,7 +63,9 @@ impl Hosted {
 
     fn finish(&mut self) -> Result<(), MountError> {
         let Some(serving) = self.serving.take() else { return Ok(()) };
-        self.handle.signal();
+        if super::point::unmount_patiently(&self.point).is_err() {
+            self.handle.signal();
+        }
         let died = |_| MountError::Daemon("the thread that served the mount ended with a bug".into());
         serving.join().map_err(died)?
     }

@@ -103,15 +103,7 @@ fn rows(name: &str, mounted: &Course, simulated: &Course) -> Vec<Row> {
     let mut rows = vec![cleaning(name, mounted, simulated)];
     for (at, mounted, simulated) in [("A", &mounted.a, &simulated.a), ("B", &mounted.b, &simulated.b)] {
         let (Some(mounted), Some(simulated)) = (mounted, simulated) else { continue };
-        let same = mounted.live_bytes == simulated.live_bytes;
-        let data = Row::holds(
-            format!("{name}: user data at {at}"),
-            gb(simulated.live_bytes),
-            gb(mounted.live_bytes),
-            "GB",
-            same,
-            "one sequence",
-        );
+        let data = near(format!("{name}: user data at {at}"), simulated.live_bytes, mounted.live_bytes);
         rows.push(data.by_construction());
         let readable = |sample: &Sample| sample.readable_bytes;
         rows.push(near(format!("{name}: R at {at}"), readable(simulated), readable(mounted)));
