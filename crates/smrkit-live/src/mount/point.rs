@@ -96,10 +96,9 @@ pub fn end(path: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Whether the mount at `path` has lost its process.
+/// Whether the mount at `path` has lost its process. Attributes would come from the kernel's cache; the room is always asked for.
 fn is_dead(path: &Path) -> bool {
-    let error = fs::symlink_metadata(path).err().and_then(|error| error.raw_os_error());
-    error.map(Errno::from_raw_os_error) == Some(Errno::NOTCONN)
+    rustix::fs::statvfs(path).is_err_and(|error| error == Errno::NOTCONN)
 }
 
 /// Unmounts as soon as nobody uses it: a program that ends may hold its files for a moment longer.
