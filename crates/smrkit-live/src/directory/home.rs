@@ -14,7 +14,7 @@ use smrfs::superblock::Uuid;
 
 use super::attributes::{get, set};
 use super::probe::{Probe, probe};
-use super::{failed, maps, walk};
+use super::{failed, maps, walk, way};
 use crate::error::LiveError;
 
 /// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether they share.
@@ -238,8 +238,7 @@ impl Home {
 
     /// One of the folders in it.
     pub(super) fn folder(&self, name: &str) -> FsResult<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        rustix::fs::openat(&self.fd, name, flags, Mode::empty()).map_err(failed)
+        way::open_directory(&self.fd, name.as_bytes()).map_err(failed)
     }
 
     /// Removes the files that were in use without a name when the store was last used.
