@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::OFlags;
 use smrfs::data::{Data, Room};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
@@ -26,6 +26,7 @@ use head::Head;
 pub use head::{bytes_for, head_bytes};
 
 use crate::error::LiveError;
+use crate::exclusive;
 
 /// Bytes of zeros that are written at a time where only their number is known.
 const ZEROS: usize = 1 << 20;
@@ -88,7 +89,7 @@ fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
         }
         file => file.map_err(|error| LiveError::io(path, error))?,
     };
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match exclusive::lock(&file) {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(LiveError::InUse(path.into())),
         Err(error) => Err(LiveError::os(path, error)),
         Ok(()) => Ok(file),
