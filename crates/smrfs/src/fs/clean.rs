@@ -159,7 +159,8 @@ impl FileSystem {
                 Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
                 None => Data::Blank(bytes - done * self.granule_bytes),
             };
-            let load = Load::moved(piece.first + done, data, true);
+            let run = [piece.first + done..piece.end()];
+            let load = Load::moved(&run, data, true);
             let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;

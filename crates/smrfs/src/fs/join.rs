@@ -89,7 +89,8 @@ impl FileSystem {
                 Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
                 None => Data::Blank((granules - done) * self.granule_bytes),
             };
-            let load = Load::moved(first + done, data, false);
+            let run = [first + done..first + granules];
+            let load = Load::moved(&run, data, false);
             let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
             done += count;
         }

@@ -95,7 +95,8 @@ impl FileSystem {
         while at < direct.end {
             promise.at_least(state.lacks(at..end.div_ceil(granule)))?;
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
-            let load = Load::host(at, rest);
+            let run = [at..direct.end];
+            let load = Load::host(&run, rest);
             let seen = self.progress.load(Relaxed);
             match self.lay(file, &mut state, &load, &mut promise.granules)? {
                 Some(count) => {
