@@ -63,12 +63,9 @@ impl Buffer {
 
     /// Forgets what lies in `range`; tells how many granules that were.
     pub(super) fn remove(&mut self, range: Range<u64>) -> u64 {
-        let mut removed = 0;
-        while let Some(granule) = self.next(range.start).filter(|granule| range.contains(granule)) {
-            self.pages.remove(&granule);
-            removed += 1;
-        }
-        removed
+        let granules: Vec<u64> = self.within(range).collect();
+        granules.iter().for_each(|granule| drop(self.pages.remove(granule)));
+        granules.len() as u64
     }
 
     /// The granules in `range`, in ascending order.

@@ -1,8 +1,8 @@
-//! A disk that can be told to fail every write or every flush.
+//! A disk that can be told to fail every write or every flush, and counts writes.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use smrfs::data::{Data, Room};
 use smrfs::device::{BandReport, HostManaged, Shape};
@@ -16,11 +16,17 @@ pub struct Faulty {
     pub disk: Arc<dyn HostManaged>,
     pub writes_fail: AtomicBool,
     pub flushes_fail: AtomicBool,
+    pub writes: AtomicU64,
 }
 
 impl Faulty {
     pub fn new(disk: Arc<dyn HostManaged>) -> Faulty {
-        Faulty { disk, writes_fail: AtomicBool::new(false), flushes_fail: AtomicBool::new(false) }
+        Faulty {
+            disk,
+            writes_fail: AtomicBool::new(false),
+            flushes_fail: AtomicBool::new(false),
+            writes: AtomicU64::new(0),
+        }
     }
 }
 
@@ -42,6 +48,7 @@ impl HostManaged for Faulty {
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         refused(&self.writes_fail)?;
+        self.writes.fetch_add(1, Relaxed);
         self.disk.write(at, data, cause)
     }
 
