@@ -9,3 +9,4 @@ pub mod log;
 pub mod mount;
 pub mod volume;
 pub mod survey;
+pub mod workplace;

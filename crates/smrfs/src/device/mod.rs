@@ -104,6 +104,10 @@ impl Shape {
         if end.is_none_or(|end| end > self.granules) {
             return impossible(format!("{} bands do not fit in {} granules: give fewer", bands.count, self.granules));
         }
+        if bands.gap_granules > self.granules {
+            let gap = bands.gap_granules;
+            return impossible(format!("bands {gap} granules apart on a disk of {}: narrow the gap", self.granules));
+        }
         if bands.gap_granules < self.did.max(self.dpid) {
             return impossible(format!(
                 "bands {} granules apart, less than DID {} or DPID {}: widen the gap",
@@ -162,6 +166,9 @@ pub trait HostManaged: Send + Sync {
     /// Reads whole granules from `at` on; as many as `room` takes.
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult;
 
+    /// This will be read soon, in this order of addresses or any other: a hint.
+    fn expect(&self, _span: Span) {}
+
     /// Writes whole granules from `at` on: at the band's cursor on strict-append, anywhere on Caveat-Scriptor. After an
     /// error any part of it may be on the disk.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
@@ -192,6 +199,10 @@ impl<D: HostManaged + ?Sized> HostManaged for Arc<D> {
 
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
         (**self).read(at, room, cause)
+    }
+
+    fn expect(&self, span: Span) {
+        (**self).expect(span);
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {

@@ -305,3 +305,28 @@ fn a_file_written_at_random_goes_to_the_disk_block_by_block() {
         }
     }
 }
+
+#[test]
+fn a_file_in_pieces_that_is_read_in_order_is_read_ahead() {
+    let rig = rig();
+    let id = make(&rig.fs, "a");
+    let granules = 64;
+    for number in 0..granules {
+        let at = (number * 27 % granules) * GRANULE;
+        rig.fs.write(id, at, Data::Bytes(&[7; GRANULE as usize]), false).unwrap();
+        rig.fs.sync(id).unwrap();
+    }
+    let read = |granule: u64| rig.fs.read(id, granule * GRANULE, Room::Bytes(&mut [0; GRANULE as usize])).unwrap();
+    read(37);
+    assert!(rig.device.expected.lock().unwrap().is_empty(), "nobody reads in order yet");
+    for granule in 0..granules {
+        read(granule);
+    }
+    let expected = rig.device.expected.lock().unwrap();
+    for (span, owner) in rig.fs.live() {
+        let told = expected.iter().filter(|other| other.contains(span)).count();
+        assert!(told > 0, "granule {} of the file, {span}: {expected:?}", owner.granule);
+    }
+    let told: u64 = expected.iter().map(|span| span.count).sum();
+    assert!(told <= 2 * granules, "{told} granules expected of {granules}");
+}

@@ -1,8 +1,8 @@
-//! A disk that can be told to fail every write or every flush, and counts writes.
+//! A disk that can be told to fail every write or every flush, counts writes, and keeps what it was told to expect.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use smrfs::data::{Data, Room};
 use smrfs::device::{BandReport, HostManaged, Shape};
@@ -17,6 +17,7 @@ pub struct Faulty {
     pub writes_fail: AtomicBool,
     pub flushes_fail: AtomicBool,
     pub writes: AtomicU64,
+    pub expected: Mutex<Vec<Span>>,
 }
 
 impl Faulty {
@@ -26,6 +27,7 @@ impl Faulty {
             writes_fail: AtomicBool::new(false),
             flushes_fail: AtomicBool::new(false),
             writes: AtomicU64::new(0),
+            expected: Mutex::default(),
         }
     }
 }
@@ -44,6 +46,11 @@ impl HostManaged for Faulty {
 
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
         self.disk.read(at, room, cause)
+    }
+
+    fn expect(&self, span: Span) {
+        self.expected.lock().unwrap().push(span);
+        self.disk.expect(span);
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {

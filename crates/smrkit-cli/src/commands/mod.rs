@@ -1,5 +1,6 @@
 //! The subcommands.
 
+mod age;
 mod defragment;
 mod df;
 mod drives;
@@ -30,6 +31,8 @@ pub enum Command {
     Layers(layers::Layers),
     /// List the drives, or show one.
     Drives(drives::Drives),
+    /// Age a file system, on a mount or in simulation.
+    Age(age::Age),
     /// Make a file system: an image of a shingled disk, and its metadata directory.
     Mkfs(mkfs::Mkfs),
     /// Check a file system that is not mounted, and repair it.
@@ -54,6 +57,7 @@ impl Command {
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),
             Command::Drives(command) => command.execute(),
+            Command::Age(command) => command.execute(),
             Command::Mkfs(command) => command.execute(),
             Command::Fsck(command) => command.execute(),
             Command::Df(command) => command.execute(),

@@ -6,7 +6,7 @@ mod kill;
 mod life;
 mod refusals;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -24,8 +24,8 @@ struct Bench {
 impl Bench {
     /// With a fresh file system; none, with a word for the skip list, where there is no FUSE.
     fn new(model: &str, size: &str) -> Option<Bench> {
-        if let Err(error) = File::options().read(true).write(true).open("/dev/fuse") {
-            println!("skipped: /dev/fuse can't be opened here ({error})");
+        if let Err(error) = smrkit_live::mount::check_system() {
+            println!("skipped: can't mount here: {error}");
             return None;
         }
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");

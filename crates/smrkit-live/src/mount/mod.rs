@@ -16,7 +16,7 @@ use smrfs::error::FsError;
 
 use crate::error::LiveError;
 
-pub use point::{Unmount, canonical, check, end, unmount};
+pub use point::{Unmount, canonical, check, check_system, end, unmount};
 pub use session::{Handle, Session};
 
 /// How to mount.

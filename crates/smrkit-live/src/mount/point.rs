@@ -64,7 +64,8 @@ pub fn check(path: &Path) -> Result<(), MountError> {
     }
 }
 
-fn check_system() -> Result<(), MountError> {
+/// Whether this system lets this user mount.
+pub fn check_system() -> Result<(), MountError> {
     if let Err(error) = File::options().read(true).write(true).open("/dev/fuse") {
         return Err(match error.kind() {
             io::ErrorKind::NotFound => MountError::NoDevice,

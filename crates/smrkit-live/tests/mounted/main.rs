@@ -6,7 +6,6 @@ mod memory;
 mod operations;
 mod semantics;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -27,8 +26,8 @@ struct Mounted {
 impl Mounted {
     /// Mounts a fresh disk in memory; none, with a word for the skip list, where there is no FUSE.
     fn new(model: Model) -> Option<Mounted> {
-        if let Err(error) = File::options().read(true).write(true).open("/dev/fuse") {
-            println!("skipped: /dev/fuse can't be opened here ({error})");
+        if let Err(error) = mount::check_system() {
+            println!("skipped: can't mount here: {error}");
             return None;
         }
         let folder = TempDir::new().expect("a folder");
