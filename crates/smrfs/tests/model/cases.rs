@@ -1,5 +1,7 @@
 //! Single promises that random lives would not notice: times, limits of memory, the saved free map.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
@@ -330,6 +332,5 @@ fn a_file_in_pieces_that_is_read_in_order_is_read_ahead() {
         let told = expected.iter().filter(|other| other.contains(span)).count();
         assert!(told > 0, "granule {} of the file, {span}: {expected:?}", owner.granule);
     }
-    let told: u64 = expected.iter().map(|span| span.count).sum();
-    assert!(told <= 2 * granules, "{told} granules expected of {granules}");
+    assert!(expected.len() as u64 <= granules, "{} hints for {granules} pieces", expected.len());
 }
