@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use rustix::fs::{Advice, FlockOperation, OFlags};
+use rustix::fs::{Advice, OFlags};
 use smrfs::data::{Data, Room};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
@@ -27,6 +27,7 @@ use head::Head;
 pub use head::{bytes_for, head_bytes};
 
 use crate::error::LiveError;
+use crate::exclusive;
 
 /// Bytes of zeros that are written at a time where only their number is known.
 const ZEROS: usize = 1 << 20;
@@ -89,7 +90,7 @@ fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
         }
         file => file.map_err(|error| LiveError::io(path, error))?,
     };
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match exclusive::lock(&file) {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(LiveError::InUse(path.into())),
         Err(error) => Err(LiveError::os(path, error)),
         Ok(()) => Ok(file),
