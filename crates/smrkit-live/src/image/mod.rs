@@ -7,12 +7,13 @@ mod drive;
 mod head;
 
 use std::fs::File;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags};
 use smrfs::data::{Data, Room};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
@@ -135,6 +136,12 @@ impl Platters for Image {
             Room::Bytes(bytes) => self.file.read_exact_at(bytes, self.byte(at)).map_err(DeviceError::Io),
             Room::Blank(_) => Ok(()),
         }
+    }
+
+    fn expect(&self, span: Span) {
+        // Only a hint: where it is refused, reading takes longer.
+        let length = NonZeroU64::new(span.count * self.shape.granule_bytes);
+        let _ = rustix::fs::fadvise(&self.file, self.byte(span.at), length, Advice::WillNeed);
     }
 
     fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {
