@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use smrkit::error::Error;
+use smrkit_live::error::LiveError;
 
 /// The version, and the commit where it is known.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -17,6 +18,8 @@ pub enum Done {
     All,
     /// Interrupted; what there was has been written.
     Interrupted,
+    /// All of it, and the exit code tells what came out.
+    Code(u8),
 }
 
 /// The exit code of a command's result. A reader of our output who has had enough is no error.
@@ -24,17 +27,54 @@ pub fn code(result: anyhow::Result<Done>) -> ExitCode {
     let error = match result {
         Ok(Done::All) => return ExitCode::SUCCESS,
         Ok(Done::Interrupted) => return ExitCode::from(130),
+        Ok(Done::Code(code)) => return ExitCode::from(code),
         Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
         Err(error) => error,
     };
     eprintln!("smrkit: {error:#}");
-    ExitCode::from(match error.downcast_ref::<Error>() {
+    ExitCode::from(number(&error))
+}
+
+/// The exit code of an error.
+pub fn number(error: &anyhow::Error) -> u8 {
+    if let Some(told) = error.downcast_ref::<Told>() {
+        return told.code;
+    }
+    match error.downcast_ref::<Error>() {
         Some(Error::Usage(_)) => 2,
         Some(Error::Input(_) | Error::Io { writing: false, .. }) => 3,
         Some(Error::Impossible(_)) => 4,
         Some(Error::Fault(_)) => 5,
+        None => error.downcast_ref().map_or(1, of_live),
         _ => 1,
-    })
+    }
+}
+
+/// An error that another process of ours told, and its exit code there.
+#[derive(Debug)]
+pub struct Told {
+    /// What it said.
+    pub error: String,
+    /// How it would have ended.
+    pub code: u8,
+}
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.error)
+    }
+}
+
+impl std::error::Error for Told {}
+
+/// The exit code of an error about an image or a metadata directory.
+fn of_live(error: &LiveError) -> u8 {
+    match error {
+        LiveError::Impossible(_) | LiveError::NoAttributes(_) | LiveError::ShortAttributes { .. } => 4,
+        LiveError::Full(_) => 1,
+        LiveError::Corrupt(_) => 5,
+        _ => 3,
+    }
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! `series.rs` turns outcomes into figures and knows no drawing; `interactive.rs` and `figures.rs` draw figures.
 
+pub mod activity;
 mod canvas;
 pub mod figure;
 pub mod figures;
@@ -10,6 +11,7 @@ pub mod html;
 mod interactive;
 mod names;
 pub mod series;
+pub mod surface;
 pub mod table;
 pub mod target;
 pub mod trace_info;

@@ -8,6 +8,7 @@ mod options;
 mod results;
 mod signals;
 mod trace;
+mod volumes;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -32,6 +32,7 @@ pub const DRIVES: &[(&str, &str)] = &[
     ("cassuto-table1", include_str!("../../../../drives/cassuto-table1.toml")),
     ("cassuto-random", include_str!("../../../../drives/cassuto-random.toml")),
     ("st5000as0011", include_str!("../../../../drives/st5000as0011.toml")),
+    ("wdc-2tb", include_str!("../../../../drives/wdc-2tb.toml")),
     ("tiny", include_str!("../../../../drives/tiny.toml")),
     ("tiny-constant", include_str!("../../../../drives/tiny-constant.toml")),
 ];

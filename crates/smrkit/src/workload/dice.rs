@@ -7,7 +7,7 @@ use rand_pcg::rand_core::Rng;
 
 /// A seeded stream of random numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(Pcg64Mcg);
+pub struct Dice(Pcg64Mcg);
 
 impl Dice {
     /// The stream numbered `stream` of `seed`; streams don't overlap in practice, even of neighbouring seeds.
@@ -19,6 +19,7 @@ impl Dice {
 
     /// Any 64 bits.
     #[inline]
+    #[allow(clippy::should_implement_trait, reason = "a stream without an end")]
     pub fn next(&mut self) -> u64 {
         self.0.next_u64()
     }

@@ -10,7 +10,7 @@ mod build;
 mod cassuto_pc;
 mod catalog;
 mod desktop;
-mod dice;
+pub mod dice;
 mod names;
 mod parse;
 mod part;

@@ -1,0 +1,311 @@
+//! The course of figure 4 of Kadekodi et al. 2015: ageing up to A, twice Postmark and twice the file server beside the ager
+//! at half speed, B, and ageing on until the disk is full (C) or enough has been written.
+
+use serde::Serialize;
+use smrkit::units::Nanos;
+
+use super::ager::{Aged, Ager, AgerOptions};
+use crate::bench::fileserver::{Fileserver, FileserverOptions};
+use crate::bench::postmark::{Postmark, PostmarkOptions};
+use crate::error::FsResult;
+use crate::workload::driver::{Driver, End, Interleave, Record, Watch};
+use crate::workload::{Cleaned, Events, Room, Script, Target};
+
+/// The paper's partition (section 5).
+const PAPER_DISK_BYTES: u128 = 100_000_000_000;
+/// The folder of the ager's files; the benchmarks' follow.
+const AGER_FOLDER: u32 = 0;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct CourseOptions {
+    /// The ager.
+    pub ager: AgerOptions,
+    /// Bytes written by the ager before the benchmarks.
+    pub before_bytes: u64,
+    /// The benchmarks, one after another.
+    pub benchmarks: Vec<Benchmark>,
+    /// How many bytes the ager moves beside each byte of a benchmark. At 1 it has half of the disk: half its speed.
+    pub ager_share: f64,
+    /// How finely ager and benchmark interleave.
+    pub interleave: Interleave,
+    /// The end, by bytes written in all.
+    pub until_bytes: u64,
+    /// The end, by the target's clock from the beginning.
+    pub until_time: Option<Nanos>,
+    /// Whether it ends with the benchmarks.
+    pub stop_at_b: bool,
+    /// A sample is taken each time so many bytes have been written.
+    pub sample_bytes: u64,
+}
+
+/// A benchmark.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Benchmark {
+    /// Postmark.
+    Postmark(PostmarkOptions),
+    /// The Filebench file server.
+    Fileserver(FileserverOptions),
+}
+
+impl Benchmark {
+    /// Its name in results.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Benchmark::Postmark(_) => "postmark",
+            Benchmark::Fileserver(_) => "filebench",
+        }
+    }
+}
+
+/// The benchmarks of figure 4, twice each: on a disk of 100 GB what they are, on others as much of each as the disk has of it.
+pub fn paper_benchmarks(disk_bytes: u64, seed: u64) -> Vec<Benchmark> {
+    let part = |count: u64| ((u128::from(count) * u128::from(disk_bytes)).div_ceil(PAPER_DISK_BYTES)) as u64;
+    let postmark = PostmarkOptions::new(seed);
+    let (files, transactions) = (part(postmark.files), part(postmark.transactions));
+    let postmark = Benchmark::Postmark(PostmarkOptions { files, transactions, ..postmark });
+    let server = FileserverOptions::new(seed);
+    let (files, rounds) = (part(server.files), part(server.rounds));
+    let server = Benchmark::Fileserver(FileserverOptions { files, rounds, ..server });
+    vec![postmark, postmark, server, server]
+}
+
+impl CourseOptions {
+    /// The paper's course on a disk of so many bytes: 70 % full, aged by 8 times its size before the benchmarks.
+    pub fn paper(disk_bytes: u64, seed: u64) -> CourseOptions {
+        CourseOptions {
+            ager: AgerOptions::new(disk_bytes / 10 * 7, seed),
+            before_bytes: disk_bytes * 8,
+            benchmarks: paper_benchmarks(disk_bytes, seed),
+            ager_share: 1.0,
+            interleave: Interleave::Blocks(8),
+            until_bytes: disk_bytes * 14,
+            until_time: None,
+            stop_at_b: false,
+            sample_bytes: (disk_bytes / 100).max(1),
+        }
+    }
+}
+
+/// A moment of the course: what was on the disk, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sample {
+    /// Bytes written by programs so far.
+    pub written_bytes: u64,
+    /// The target's clock.
+    pub time_ns: u64,
+    /// User data.
+    pub live_bytes: u64,
+    /// Still free for files.
+    pub free_bytes: u64,
+    /// R, where the target knows.
+    pub readable_bytes: u64,
+    /// NW.
+    pub not_writable_bytes: u64,
+    /// WO.
+    pub write_once_bytes: u64,
+    /// W.
+    pub writable_bytes: u64,
+    /// What the cleaner has done so far.
+    pub cleaned: Cleaned,
+}
+
+impl Sample {
+    fn take(target: &dyn Target, written_bytes: u64) -> FsResult<Sample> {
+        let Room { live_bytes, free_bytes, counts, .. } = target.room()?;
+        let (counts, granule) = counts.unwrap_or_default();
+        Ok(Sample {
+            written_bytes,
+            time_ns: target.now().0,
+            live_bytes,
+            free_bytes,
+            readable_bytes: counts.readable * granule,
+            not_writable_bytes: counts.not_writable * granule,
+            write_once_bytes: counts.write_once * granule,
+            writable_bytes: counts.writable * granule,
+            cleaned: target.cleaned(),
+        })
+    }
+}
+
+/// What a benchmark measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Which it was.
+    pub benchmark: Benchmark,
+    /// Its events and bytes.
+    pub record: Record,
+    /// Bytes that the cleaner moved meanwhile.
+    pub moved_bytes: u64,
+    /// Bytes of the files that it leaves.
+    pub kept_bytes: u64,
+}
+
+impl Measured {
+    /// Bytes read and written a second.
+    pub fn bytes_per_s(&self) -> (f64, f64) {
+        let seconds = self.record.span.1.since(self.record.span.0).as_secs().max(1e-9);
+        (self.record.read_bytes as f64 / seconds, self.record.written_bytes as f64 / seconds)
+    }
+}
+
+/// What came of a course.
+#[derive(Clone, Debug)]
+pub struct Course {
+    /// The disk over time.
+    pub samples: Vec<Sample>,
+    /// The beginning of the benchmarks, if it came to that.
+    pub a: Option<Sample>,
+    /// Their end.
+    pub b: Option<Sample>,
+    /// When the cleaner first moved data or reset a band.
+    pub first_cleaning: Option<Sample>,
+    /// The benchmarks that were run.
+    pub benchmarks: Vec<Measured>,
+    /// How it ended: full is C.
+    pub end: End,
+    /// The last moment.
+    pub last: Sample,
+    /// What the ager did.
+    pub aged: Aged,
+}
+
+impl Course {
+    /// Runs it on an empty target. `go_on` is told how far it is, from 0 to 1, and says whether to go on.
+    pub fn run(
+        options: &CourseOptions,
+        target: &mut dyn Target,
+        go_on: &mut dyn FnMut(f64) -> bool,
+    ) -> FsResult<Course> {
+        let mut sampler = Sampler {
+            samples: Vec::new(),
+            every_bytes: options.sample_bytes.max(1),
+            first_cleaning: None,
+            until_bytes: options.until_bytes.max(1),
+            until_time: options.until_time.map_or(Nanos::MAX, |time| target.now() + time),
+            timed_out: false,
+            go_on,
+        };
+        let mut ager = Script::new(Ager::new(options.ager.clone(), AGER_FOLDER));
+        let mut stages = Stages { a: None, b: None, benchmarks: Vec::new() };
+        let mut driver = Driver::new(target, &mut sampler, options.interleave);
+        let end = stages.run(options, &mut driver, &mut ager)?;
+        let written_bytes = driver.written_bytes();
+        let end = if sampler.timed_out { End::Done } else { end };
+        let last = Sample::take(target, written_bytes)?;
+        let Stages { a, b, benchmarks } = stages;
+        let Sampler { samples, first_cleaning, .. } = sampler;
+        Ok(Course { samples, a, b, first_cleaning, benchmarks, end, last, aged: ager.events().done() })
+    }
+}
+
+struct Stages {
+    a: Option<Sample>,
+    b: Option<Sample>,
+    benchmarks: Vec<Measured>,
+}
+
+impl Stages {
+    fn run(&mut self, options: &CourseOptions, driver: &mut Driver, ager: &mut Script<Ager>) -> FsResult<End> {
+        let end = driver.alone(ager, options.before_bytes.min(options.until_bytes))?;
+        if end != End::Done || options.benchmarks.is_empty() {
+            return if end == End::Done { driver.alone(ager, options.until_bytes) } else { Ok(end) };
+        }
+        self.a = Some(Sample::take(driver.target(), driver.written_bytes())?);
+        for (benchmark, folder) in options.benchmarks.iter().zip(AGER_FOLDER + 1..) {
+            let end = match *benchmark {
+                Benchmark::Postmark(work) => {
+                    self.measure(options, *benchmark, Postmark::new(work, folder), driver, ager)?
+                }
+                Benchmark::Fileserver(work) => {
+                    self.measure(options, *benchmark, Fileserver::new(work, folder), driver, ager)?
+                }
+            };
+            if end != End::Done {
+                return Ok(end);
+            }
+        }
+        self.b = Some(Sample::take(driver.target(), driver.written_bytes())?);
+        if options.stop_at_b { Ok(End::Done) } else { driver.alone(ager, options.until_bytes) }
+    }
+
+    fn measure<E: Events>(
+        &mut self,
+        options: &CourseOptions,
+        benchmark: Benchmark,
+        events: E,
+        driver: &mut Driver,
+        ager: &mut Script<Ager>,
+    ) -> FsResult<End> {
+        let before = driver.target().cleaned().moved_bytes;
+        let mut script = Script::new(events);
+        let (record, end) = driver.beside(&mut script, ager, options.ager_share)?;
+        let kept_bytes = script.events().kept_bytes();
+        let moved_bytes = driver.target().cleaned().moved_bytes - before;
+        self.benchmarks.push(Measured { benchmark, record, moved_bytes, kept_bytes });
+        Ok(end)
+    }
+}
+
+/// Takes samples, and passes on how far it is.
+struct Sampler<'a> {
+    samples: Vec<Sample>,
+    every_bytes: u64,
+    first_cleaning: Option<Sample>,
+    until_bytes: u64,
+    until_time: Nanos,
+    timed_out: bool,
+    go_on: &'a mut dyn FnMut(f64) -> bool,
+}
+
+impl Watch for Sampler<'_> {
+    fn stepped(&mut self, target: &mut dyn Target, written_bytes: u64) -> FsResult<bool> {
+        let cleaned = target.cleaned();
+        if self.first_cleaning.is_none() && (cleaned.moved_bytes > 0 || cleaned.resets > 0) {
+            self.first_cleaning = Some(Sample::take(target, written_bytes)?);
+        }
+        if written_bytes / self.every_bytes >= self.samples.len() as u64 {
+            self.samples.push(Sample::take(target, written_bytes)?);
+        }
+        self.timed_out = target.now() >= self.until_time;
+        Ok((self.go_on)(written_bytes as f64 / self.until_bytes as f64) && !self.timed_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::books::Books;
+
+    const DISK: u64 = 2_000_000_000;
+
+    fn small() -> CourseOptions {
+        CourseOptions::paper(DISK, 1)
+    }
+
+    #[test]
+    fn two_targets_see_one_sequence_up_to_the_end() {
+        let run = |room| {
+            let mut books = Books::new(room);
+            let course = Course::run(&small(), &mut books, &mut |_| true).unwrap();
+            (course, books.acts)
+        };
+        let (roomy, all) = run(u64::MAX);
+        let (a, b) = (roomy.a.unwrap(), roomy.b.unwrap());
+        assert_eq!(a.written_bytes, 8 * DISK);
+        assert_eq!(roomy.end, End::Done);
+        assert!(b.written_bytes > a.written_bytes && roomy.last.written_bytes == 14 * DISK);
+        assert!((1395..=1402).contains(&roomy.samples.len()), "{}", roomy.samples.len());
+        let (tight, some) = run(DISK * 71 / 100);
+        assert_eq!(tight.end, End::Full);
+        assert_eq!(all[..some.len()], some[..]);
+    }
+
+    #[test]
+    fn an_interrupt_keeps_what_there_is() {
+        let mut books = Books::new(u64::MAX);
+        let course = Course::run(&small(), &mut books, &mut |share| share < 0.2).unwrap();
+        assert_eq!((course.end, course.a), (End::Stopped, None));
+        assert!((275..=285).contains(&course.samples.len()), "{}", course.samples.len());
+    }
+}

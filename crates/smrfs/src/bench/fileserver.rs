@@ -1,0 +1,130 @@
+//! The work of Filebench's file server (McDougall and Mauro 2005): rounds of create and write, append, read whole, delete,
+//! stat. The files stay afterwards. Left out: its many threads, one stream stands for them.
+
+use smrkit::workload::dice::Dice;
+
+use crate::workload::{Event, EventKind, Events, FileKey};
+
+/// How much the file server does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FileserverOptions {
+    /// Files at the beginning, and at the end.
+    pub files: u64,
+    /// Rounds of five events.
+    pub rounds: u64,
+    /// The mean size of a file.
+    pub mean_bytes: f64,
+    /// The largest append.
+    pub append_bytes: u64,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl FileserverOptions {
+    /// A mean of 9 MB (Kadekodi et al. 2015, section 5); 250 files, whose two sets make the 4.5 GB that stay; 3,000
+    /// rounds and appends up to 16 KiB: assumptions.
+    pub fn new(seed: u64) -> FileserverOptions {
+        FileserverOptions { files: 250, rounds: 3000, mean_bytes: 9e6, append_bytes: 16 << 10, seed }
+    }
+}
+
+/// The file server.
+pub struct Fileserver {
+    options: FileserverOptions,
+    folder: u32,
+    dice: Dice,
+    /// Number and size of the files that are there.
+    files: Vec<(u64, u64)>,
+    made: u64,
+    /// Events of the rounds so far.
+    done: u64,
+}
+
+impl Fileserver {
+    /// The file server in that folder.
+    pub fn new(options: FileserverOptions, folder: u32) -> Fileserver {
+        let dice = Dice::new(options.seed, u64::from(folder));
+        Fileserver { options, folder, dice, files: Vec::new(), made: 0, done: 0 }
+    }
+
+    /// Gamma-distributed, shape 2 (assumption): the sum of two exponentials of half the mean.
+    fn size(&mut self) -> u64 {
+        let halves = self.dice.exponential() + self.dice.exponential();
+        ((halves * self.options.mean_bytes / 2.0) as u64).max(1)
+    }
+
+    fn create(&mut self, counted: bool) -> Option<Event> {
+        let (number, bytes) = (self.made, self.size());
+        self.made += 1;
+        self.files.push((number, bytes));
+        self.event(EventKind::Create, number, bytes, counted)
+    }
+
+    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<Event> {
+        Some(Event { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
+    }
+}
+
+impl Events for Fileserver {
+    fn next(&mut self) -> Option<Event> {
+        if self.made < self.options.files {
+            return self.create(false);
+        }
+        if self.done >= self.options.rounds * EventKind::ALL.len() as u64 {
+            return None;
+        }
+        let kind = EventKind::ALL[(self.done % EventKind::ALL.len() as u64) as usize];
+        self.done += 1;
+        if kind == EventKind::Create {
+            return self.create(true);
+        }
+        let at = self.dice.below(self.files.len() as u64) as usize;
+        let Some(&(number, size)) = self.files.get(at) else { return self.next() };
+        match kind {
+            EventKind::Append => {
+                let bytes = self.dice.between(1, self.options.append_bytes.max(1));
+                self.files[at].1 += bytes;
+                self.event(kind, number, bytes, true)
+            }
+            EventKind::Delete => {
+                self.files.swap_remove(at);
+                self.event(kind, number, 0, true)
+            }
+            EventKind::Create | EventKind::Read => self.event(kind, number, size, true),
+            EventKind::Stat => self.event(kind, number, 0, true),
+        }
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.1).sum()
+    }
+
+    fn progress(&self) -> Option<f64> {
+        Some(self.done as f64 / (self.options.rounds * EventKind::ALL.len() as u64).max(1) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_have_one_event_of_each_kind_and_the_files_stay() {
+        let mut server = Fileserver::new(FileserverOptions::new(2), 3);
+        let mut counts = [0; 5];
+        while let Some(event) = server.next() {
+            counts[event.kind as usize] += u64::from(event.counted);
+        }
+        assert_eq!(counts, [3000; 5]);
+        assert_eq!(server.files.len(), 250);
+        let kept = server.kept_bytes() as f64 / 250.0;
+        assert!((7.5e6..10.5e6).contains(&kept), "a mean of 9 MB: {kept}");
+    }
+
+    #[test]
+    fn without_files_at_first_rounds_still_end() {
+        let options = FileserverOptions { files: 0, rounds: 10, ..FileserverOptions::new(1) };
+        let mut server = Fileserver::new(options, 3);
+        assert_eq!(std::iter::from_fn(|| server.next()).count(), 40, "no file is left for a stat");
+    }
+}

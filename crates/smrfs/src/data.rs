@@ -1,0 +1,62 @@
+//! Data on its way: bytes, or in simulation only how many.
+
+/// What is to be written.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// So many bytes of no interest (simulation). They read back as zeros.
+    Blank(u64),
+}
+
+impl<'a> Data<'a> {
+    /// How many bytes there are.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Data::Bytes(bytes) => bytes.len() as u64,
+            Data::Blank(bytes) => *bytes,
+        }
+    }
+
+    /// `count` bytes of it from `from` on.
+    pub fn part(&self, from: u64, count: u64) -> Data<'a> {
+        match self {
+            Data::Bytes(bytes) => Data::Bytes(&bytes[from as usize..(from + count) as usize]),
+            Data::Blank(_) => Data::Blank(count),
+        }
+    }
+}
+
+/// Where what is read goes.
+#[derive(Debug)]
+pub enum Room<'a> {
+    /// Into these bytes, all of them.
+    Bytes(&'a mut [u8]),
+    /// Nowhere: so many bytes are read for their time (simulation).
+    Blank(u64),
+}
+
+impl Room<'_> {
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Room::Bytes(bytes) => bytes.len() as u64,
+            Room::Blank(bytes) => *bytes,
+        }
+    }
+
+    /// `count` bytes of it from `from` on.
+    pub fn part(&mut self, from: u64, count: u64) -> Room<'_> {
+        match self {
+            Room::Bytes(bytes) => Room::Bytes(&mut bytes[from as usize..(from + count) as usize]),
+            Room::Blank(_) => Room::Blank(count),
+        }
+    }
+
+    /// Fills it with zeros, as a hole reads.
+    pub fn clear(&mut self) {
+        if let Room::Bytes(bytes) = self {
+            bytes.fill(0);
+        }
+    }
+}

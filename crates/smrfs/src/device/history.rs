@@ -1,0 +1,96 @@
+//! What a Caveat-Scriptor disk has gone through: the order of writes, and what they destroyed.
+
+use super::order::WriteOrder;
+use crate::units::{Granule, Span};
+
+/// The write history of a disk, granule by granule.
+pub struct History {
+    did: u64,
+    dpid: u64,
+    order: WriteOrder,
+    /// How far from a damaged granule lies the one whose write did it; 0 if it is whole.
+    damaged: Vec<i32>,
+    upstream_hits: u64,
+}
+
+impl History {
+    /// A disk never written; or, if `unknown`, one that may have been written anywhere in ascending order.
+    pub fn new(granules: u64, did: u64, dpid: u64, unknown: bool) -> History {
+        let mut order = WriteOrder::new(granules);
+        if unknown {
+            let number = order.next();
+            order.put(Span::new(0, granules), number);
+        }
+        History { did, dpid, order, damaged: vec![0; granules as usize], upstream_hits: 0 }
+    }
+
+    /// Granules destroyed upstream so far.
+    pub fn upstream_hits(&self) -> u64 {
+        self.upstream_hits
+    }
+
+    /// The first damaged granule of `span`, and the one whose write did it.
+    pub fn first_damaged(&self, span: Span) -> Option<(Granule, Granule)> {
+        let damaged = &self.damaged[span.at.0 as usize..span.end().0 as usize];
+        let (i, &by) = damaged.iter().enumerate().find(|(_, by)| **by != 0)?;
+        let at = span.at + i as u64;
+        Some((at, Granule(at.0.wrapping_add_signed(i64::from(by)))))
+    }
+
+    /// `span` is written in ascending order; tells `hit` what that destroys outside, and by the write of which granule.
+    pub fn write(&mut self, span: Span, mut hit: impl FnMut(Span, Granule)) {
+        self.write_upstream(span, &mut hit);
+        let number = self.order.next();
+        self.order.put(span, number);
+        self.damaged[span.at.0 as usize..span.end().0 as usize].fill(0);
+        self.destroy_downstream(span.end().0, &mut hit);
+    }
+
+    /// Destroys what was written within DID from `end` on, where a write ended.
+    fn destroy_downstream(&mut self, end: u64, hit: &mut impl FnMut(Span, Granule)) {
+        let (to, by) = (end.saturating_add(self.did).min(self.damaged.len() as u64), Granule(end - 1));
+        let mut first = end;
+        for x in end..to {
+            if !self.destroy(x, by) {
+                if first < x {
+                    hit(Span::new(first, x - first), by);
+                }
+                first = x + 1;
+            }
+        }
+        if first < to {
+            hit(Span::new(first, to - first), by);
+        }
+    }
+
+    /// Destroys upstream of `span` what was written before an earlier write within its reach.
+    fn write_upstream(&mut self, span: Span, hit: &mut impl FnMut(Span, Granule)) {
+        let (start, end) = (span.at.0, span.end().0);
+        if self.order.newest(start, end.min(start.saturating_add(self.dpid))) == 0 {
+            return;
+        }
+        let (mut newest, mut by, mut next) = (0, start, start);
+        for x in start.saturating_sub(self.dpid)..start {
+            let reach = end.min(x.saturating_add(self.dpid).saturating_add(1));
+            while next < reach {
+                if self.order.of(next) > newest {
+                    (newest, by) = (self.order.of(next), next);
+                }
+                next += 1;
+            }
+            if newest > 0 && newest >= self.order.of(x) && self.destroy(x, Granule(by)) {
+                self.upstream_hits += 1;
+                hit(Span::new(x, 1), Granule(by));
+            }
+        }
+    }
+
+    /// Marks `x` as damaged by the write of `by`; tells whether there was anything to be lost.
+    fn destroy(&mut self, x: u64, by: Granule) -> bool {
+        let whole = self.order.of(x) > 0 && self.damaged[x as usize] == 0;
+        if whole {
+            self.damaged[x as usize] = (by.0 as i64 - x as i64) as i32;
+        }
+        whole
+    }
+}

@@ -1,0 +1,226 @@
+//! Platters in memory, which lose what a power cut loses.
+//!
+//! Between flushes everything lies in a volatile write cache. When the power goes, a part of it has reached the platters:
+//! none, all, the first writes, or any of them, and of each write any granules (on strict-append the first ones: a cursor
+//! never passes a hole). A recording keeps every operation, so that one run serves any number of cuts.
+
+mod image;
+mod loss;
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use smrkit::tally::Cause;
+use smrkit::units::Nanos;
+
+use super::platters::Platters;
+use super::{Bands, Shape, lock};
+use crate::data::{Data, Room};
+use crate::error::{DeviceError, DeviceResult};
+use crate::power::Power;
+use crate::units::{Granule, Span};
+use image::{Image, Page};
+pub use loss::Loss;
+use loss::Operation;
+
+/// What an access takes by the clock in memory: an assumption, so that time goes on at all.
+const ACCESS_NS: u64 = 100_000;
+
+/// Sparse bytes in memory behind a volatile write cache.
+pub struct Memory {
+    power: Arc<Power>,
+    bands: Bands,
+    granule_bytes: usize,
+    recording: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// What the host sees.
+    image: Image,
+    /// From each flush to the next; without a recording only the last.
+    epochs: Vec<Epoch>,
+    /// Whether the last operation is one on which `destroy` and `keep_cursor` follow.
+    open: bool,
+    failing: Option<u64>,
+    now: u64,
+}
+
+/// What happened from one flush on.
+struct Epoch {
+    /// The number of the flush.
+    flush: u64,
+    /// What was durable then.
+    durable: Image,
+    operations: Vec<Operation>,
+}
+
+impl Memory {
+    /// Empty platters for a disk of that shape.
+    pub fn new(shape: &Shape, power: Arc<Power>) -> Memory {
+        Memory::holding(Image::new(shape.bands.count), shape.bands, shape.granule_bytes as usize, power, false)
+    }
+
+    /// The same, keeping every operation for [`Memory::survivor`].
+    pub fn recording(shape: &Shape, power: Arc<Power>) -> Memory {
+        Memory { recording: true, ..Memory::new(shape, power) }
+    }
+
+    fn holding(image: Image, bands: Bands, granule_bytes: usize, power: Arc<Power>, recording: bool) -> Memory {
+        let flush = power.operations();
+        let epochs = vec![Epoch { flush, durable: image.clone(), operations: Vec::new() }];
+        let state = Mutex::new(State { image, epochs, open: false, failing: None, now: 0 });
+        Memory { power, bands, granule_bytes, recording, state }
+    }
+
+    /// The platters as they are after the power has failed at operation number `cut` of its [`Power`]: that one may have
+    /// been done in part. `power` is the new one; `recording` whether the survivor keeps its operations in turn. Without a
+    /// recording the cut must lie behind the last flush.
+    pub fn survivor(&self, cut: u64, loss: Loss, seed: u64, power: Arc<Power>, recording: bool) -> Memory {
+        let state = lock(&self.state);
+        let last = state.epochs.partition_point(|epoch| epoch.flush < cut).max(1) - 1;
+        let epoch = &state.epochs[last];
+        let issued = epoch.operations.partition_point(|operation| operation.number <= cut);
+        let mut image = epoch.durable.clone();
+        loss::apply(&mut image, &epoch.operations[..issued], &self.bands, loss, seed ^ cut.rotate_left(32), cut);
+        Memory::holding(image, self.bands, self.granule_bytes, power, recording)
+    }
+
+    /// Where the bands' cursors are, for `StrictAppend::new`.
+    pub fn cursors(&self) -> Vec<Granule> {
+        let state = lock(&self.state);
+        (0..).zip(state.image.filled()).map(|(band, filled)| self.bands.span(band).at + filled).collect()
+    }
+
+    /// The next write fails after `granules` of it.
+    pub fn fail_next_write(&self, granules: u64) {
+        lock(&self.state).failing = Some(granules);
+    }
+
+    /// The pages of `data`.
+    fn pages(&self, data: Data<'_>) -> Vec<Page> {
+        match data {
+            Data::Bytes(bytes) => bytes.chunks(self.granule_bytes).map(|page| Page::Bytes(page.into())).collect(),
+            Data::Blank(bytes) => vec![Page::Zeros; bytes as usize / self.granule_bytes],
+        }
+    }
+
+    /// An operation begins. The state to do it on, whether it is done, and its number; an error if nothing of it is.
+    fn begin(&self) -> DeviceResult<(std::sync::MutexGuard<'_, State>, bool, u64)> {
+        let mut state = lock(&self.state);
+        let was_on = self.power.is_on();
+        let done = self.power.operation();
+        state.open = false;
+        state.now += ACCESS_NS;
+        let number = self.power.operations();
+        // The operation that the cut hits is under way when the power goes.
+        if done || was_on { Ok((state, done, number)) } else { Err(DeviceError::PowerCut) }
+    }
+}
+
+impl Platters for Memory {
+    fn read(&self, at: Granule, mut room: Room<'_>, _cause: Cause) -> DeviceResult {
+        if !self.power.is_on() {
+            return Err(DeviceError::PowerCut);
+        }
+        let mut state = lock(&self.state);
+        state.now += ACCESS_NS;
+        let bytes = self.granule_bytes as u64;
+        for i in 0..room.bytes() / bytes {
+            let at = at + i;
+            match (state.image.get(at.0), room.part(i * bytes, bytes)) {
+                (Page::Damaged { by }, _) => return Err(DeviceError::Damaged { at, by: *by }),
+                (Page::Bytes(page), Room::Bytes(out)) => out.copy_from_slice(page),
+                (_, mut out) => out.clear(),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {
+        let mut pages = self.pages(data);
+        let (mut state, done, number) = self.begin()?;
+        let failing = if done { state.failing.take() } else { None };
+        if let Some(granules) = failing {
+            pages.truncate(granules as usize);
+        }
+        if done {
+            state.image.put(at.0, &pages);
+        }
+        state.add(Operation { number, at: at.0, pages, destroyed: Vec::new(), cursor: None });
+        match (done, failing) {
+            (false, _) => Err(DeviceError::PowerCut),
+            (true, Some(_)) => Err(DeviceError::Io(io::Error::other("a write that was to fail"))),
+            (true, None) => Ok(()),
+        }
+    }
+
+    fn destroy(&self, span: Span, by: Granule) -> DeviceResult {
+        let mut state = lock(&self.state);
+        if !state.open {
+            return Err(DeviceError::PowerCut);
+        }
+        state.image.destroy(span, by);
+        if let Some(operation) = state.last() {
+            operation.destroyed.push((span, by));
+        }
+        Ok(())
+    }
+
+    fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
+        let filled = cursor - self.bands.span(band).at;
+        if filled == 0 {
+            let (mut state, done, number) = self.begin()?;
+            let at = cursor.0;
+            state.add(Operation { number, at, pages: Vec::new(), destroyed: Vec::new(), cursor: None });
+            if !done {
+                return Err(DeviceError::PowerCut);
+            }
+            drop(state);
+        }
+        let mut state = lock(&self.state);
+        if !state.open {
+            return Err(DeviceError::PowerCut);
+        }
+        state.image.fill(band, filled);
+        if let Some(operation) = state.last() {
+            operation.cursor = Some((band, filled));
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> DeviceResult {
+        let (mut state, done, flush) = self.begin()?;
+        if !done {
+            return Err(DeviceError::PowerCut);
+        }
+        if !self.recording {
+            state.epochs.clear();
+        }
+        let durable = state.image.clone();
+        state.epochs.push(Epoch { flush, durable, operations: Vec::new() });
+        Ok(())
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(lock(&self.state).now)
+    }
+
+    fn wait_until(&self, time: Nanos) {
+        let mut state = lock(&self.state);
+        state.now = state.now.max(time.0);
+    }
+}
+
+impl State {
+    fn add(&mut self, operation: Operation) {
+        if let Some(epoch) = self.epochs.last_mut() {
+            epoch.operations.push(operation);
+            self.open = true;
+        }
+    }
+
+    fn last(&mut self) -> Option<&mut Operation> {
+        self.epochs.last_mut()?.operations.last_mut()
+    }
+}

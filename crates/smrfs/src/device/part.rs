@@ -1,0 +1,103 @@
+//! A disk without its beginning, as a disk of its own: what the superblocks leave for data.
+//!
+//! Addresses in errors are the whole disk's.
+
+use std::sync::Arc;
+
+use smrkit::tally::Cause;
+use smrkit::units::Nanos;
+
+use super::{BandReport, HostManaged, Shape};
+use crate::data::{Data, Room};
+use crate::error::{DeviceResult, Violation};
+use crate::units::{Granule, Span};
+
+/// All of a disk but its first granules.
+pub struct Part {
+    whole: Arc<dyn HostManaged>,
+    shape: Shape,
+    first: u64,
+    first_band: u64,
+}
+
+impl Part {
+    /// `whole` without its first `granules`, which hold its first `bands`. One band may be open in those at any time.
+    pub fn new(whole: Arc<dyn HostManaged>, granules: u64, bands: u64) -> Part {
+        let shape = Part::shape_of(whole.shape(), granules, bands);
+        Part { whole, shape, first: granules, first_band: bands }
+    }
+
+    /// The shape of such a part.
+    pub fn shape_of(whole: &Shape, granules: u64, bands: u64) -> Shape {
+        let mut shape = *whole;
+        shape.granules = shape.granules.saturating_sub(granules);
+        shape.bands.count = shape.bands.count.saturating_sub(bands);
+        if bands > 0 {
+            shape.bands.max_open = shape.bands.max_open.saturating_sub(1).max(1);
+        }
+        shape
+    }
+
+    fn checked(&self, at: Granule, bytes: u64) -> DeviceResult<Granule> {
+        let span = Span { at, count: bytes / self.shape.granule_bytes };
+        match span.at.0.checked_add(span.count).is_some_and(|end| end <= self.shape.granules) {
+            true => Ok(at + self.first),
+            false => Err(Violation::OutOfRange { span, granules: self.shape.granules }.into()),
+        }
+    }
+}
+
+impl HostManaged for Part {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+        self.whole.read(self.checked(at, room.bytes())?, room, cause)
+    }
+
+    fn expect(&self, span: Span) {
+        if let Ok(at) = self.checked(span.at, span.count * self.shape.granule_bytes) {
+            self.whole.expect(Span { at, ..span });
+        }
+    }
+
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+        self.whole.write(self.checked(at, data.bytes())?, data, cause)
+    }
+
+    fn reset(&self, band: u64) -> DeviceResult {
+        let bands = self.shape.bands.count;
+        if band >= bands && self.first_band > 0 {
+            return Err(Violation::NoSuchBand { band, bands }.into());
+        }
+        self.whole.reset(band + self.first_band)
+    }
+
+    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
+        let bands = self.shape.bands.count;
+        let (first, count) = (first.min(bands), count.min(bands - first.min(bands)));
+        let mut reports = self.whole.report(first + self.first_band, count)?;
+        for report in &mut reports {
+            report.start = Granule(report.start.0 - self.first);
+            report.cursor = Granule(report.cursor.0 - self.first);
+        }
+        Ok(reports)
+    }
+
+    fn discard(&self, span: Span) {
+        self.whole.discard(Span { at: span.at + self.first, count: span.count });
+    }
+
+    fn flush(&self) -> DeviceResult {
+        self.whole.flush()
+    }
+
+    fn now(&self) -> Nanos {
+        self.whole.now()
+    }
+
+    fn wait_until(&self, time: Nanos) {
+        self.whole.wait_until(time);
+    }
+}

@@ -1,0 +1,79 @@
+//! What holds the data beneath a model: the simulator's drive, memory, an image file, a block device.
+//!
+//! Platters take reads and writes anywhere and know no rule; the model above them does.
+
+use std::sync::Arc;
+
+use smrkit::tally::Cause;
+use smrkit::units::Nanos;
+
+use crate::data::{Data, Room};
+use crate::error::DeviceResult;
+use crate::units::{Granule, Span};
+
+/// What a destroyed granule is filled with on platters that hold bytes.
+pub const DESTROYED_BYTE: u8 = smrkit::medium::DESTROYED_BYTE;
+
+/// Holds the data of a host-managed disk. Calls may come from several threads; addresses have been checked, and lengths
+/// are whole granules.
+pub trait Platters: Send + Sync {
+    /// Reads from `at` on; never written granules read as zeros. `DeviceError::Damaged` where the platters know it.
+    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult;
+
+    /// This will be read soon, in this order of addresses or any other: a hint.
+    fn expect(&self, _span: Span) {}
+
+    /// Writes from `at` on. After an error any part of it may be there.
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
+
+    /// The write of `by`, just made, has destroyed what lies in `span`: what is there is lost. Only models that keep a
+    /// write history call it; it takes no time by the drive's clock.
+    fn destroy(&self, span: Span, by: Granule) -> DeviceResult;
+
+    /// A band's cursor is at `cursor` now (strict-append): after the write that moved it, or by a reset. Platters that
+    /// outlive the process keep the cursors beside the data, durable with the next flush.
+    fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult;
+
+    /// Makes durable what has been written, and the cursors.
+    fn flush(&self) -> DeviceResult;
+
+    /// The drive's clock, or the time since the platters were opened.
+    fn now(&self) -> Nanos;
+
+    /// Lets a model's clock run on to `time`; nothing happens on platters that have none.
+    fn wait_until(&self, _time: Nanos) {}
+}
+
+impl<P: Platters + ?Sized> Platters for Arc<P> {
+    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+        (**self).read(at, room, cause)
+    }
+
+    fn expect(&self, span: Span) {
+        (**self).expect(span);
+    }
+
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+        (**self).write(at, data, cause)
+    }
+
+    fn destroy(&self, span: Span, by: Granule) -> DeviceResult {
+        (**self).destroy(span, by)
+    }
+
+    fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
+        (**self).keep_cursor(band, cursor)
+    }
+
+    fn flush(&self) -> DeviceResult {
+        (**self).flush()
+    }
+
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+
+    fn wait_until(&self, time: Nanos) {
+        (**self).wait_until(time);
+    }
+}

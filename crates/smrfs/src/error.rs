@@ -1,0 +1,209 @@
+//! The errors of the file system, and the one place where they become error numbers.
+
+use std::io;
+
+use smrkit::error::{Error, Fault};
+
+use crate::units::{Granule, Span};
+
+/// What a system call answers, as Linux numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Errno(pub i32);
+
+macro_rules! errno {
+    ($($name:ident = $number:literal, $what:literal;)*) => {
+        impl Errno {
+            $(#[doc = $what] pub const $name: Errno = Errno($number);)*
+
+            /// Its name, such as `ENOENT`.
+            pub fn name(self) -> &'static str {
+                match self.0 { $($number => stringify!($name),)* _ => "another error" }
+            }
+
+            /// What it means.
+            pub fn meaning(self) -> &'static str {
+                match self.0 { $($number => $what,)* _ => "an error of the operating system" }
+            }
+        }
+    };
+}
+
+errno! {
+    EPERM = 1, "operation not permitted";
+    ENOENT = 2, "no such file or directory";
+    EIO = 5, "input/output error";
+    ENXIO = 6, "nothing there";
+    E2BIG = 7, "argument too long";
+    EBADF = 9, "not an open file";
+    EACCES = 13, "permission denied";
+    EBUSY = 16, "busy";
+    EEXIST = 17, "the name exists";
+    EXDEV = 18, "on another file system";
+    ENODEV = 19, "no such device";
+    ENOTDIR = 20, "not a directory";
+    EISDIR = 21, "a directory";
+    EINVAL = 22, "invalid argument";
+    EFBIG = 27, "file too large";
+    ENOSPC = 28, "no space left";
+    EROFS = 30, "read-only file system";
+    EMLINK = 31, "too many links";
+    ERANGE = 34, "out of range";
+    ENAMETOOLONG = 36, "name too long";
+    ENOTEMPTY = 39, "directory not empty";
+    ELOOP = 40, "too many symbolic links";
+    ENODATA = 61, "no such attribute";
+    EOVERFLOW = 75, "value too large";
+    EOPNOTSUPP = 95, "not supported";
+}
+
+/// What a strict-append disk refuses, or what a checker found, one variant a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// Beyond the end of the disk, or of no length.
+    #[error("{span} is outside the disk of {granules} granules")]
+    OutOfRange {
+        /// What was asked for.
+        span: Span,
+        /// The size of the disk.
+        granules: u64,
+    },
+    /// In the gap between two bands, or in two bands.
+    #[error("{span} is not inside one band")]
+    NotInOneBand {
+        /// What was asked for.
+        span: Span,
+    },
+    /// A band that does not exist.
+    #[error("there is no band {band}: the disk has {bands}")]
+    NoSuchBand {
+        /// Which.
+        band: u64,
+        /// How many there are.
+        bands: u64,
+    },
+    /// A write that does not begin at its band's write cursor.
+    #[error("a write at {at} in a band whose cursor is at {cursor}")]
+    NotAtCursor {
+        /// Where the write began.
+        at: Granule,
+        /// Where it must begin.
+        cursor: Granule,
+    },
+    /// A write that would open one band too many.
+    #[error("{limit} bands are open already: fill or close one first")]
+    TooManyOpen {
+        /// How many may be open.
+        limit: u64,
+    },
+    /// A read of what has not been written since the last reset.
+    #[error("a read of {span}, of which nothing from {cursor} on has been written")]
+    BeyondCursor {
+        /// What was asked for.
+        span: Span,
+        /// The band's cursor.
+        cursor: Granule,
+    },
+    /// An operation that the disk's model does not have, such as a reset on a disk without bands.
+    #[error("this disk has no bands")]
+    NoBands,
+    /// A reset of a band that holds readable data (found by the checker).
+    #[error("a reset of a band while {at} may still be read")]
+    ResetOfLive {
+        /// The first readable granule.
+        at: Granule,
+    },
+    /// A write over readable data (found by the checker).
+    #[error("a write of {at}, which may still be read")]
+    OverLive {
+        /// The first such granule.
+        at: Granule,
+    },
+    /// A write that shingling carries on to readable data (rule 1, found by the checker).
+    #[error("a write of {at} damages {live}, which may still be read, within DID below it")]
+    Downstream {
+        /// The granule written.
+        at: Granule,
+        /// What it damages.
+        live: Granule,
+    },
+    /// A second write below readable data (rule 2, found by the checker).
+    #[error("a second write of {at} damages {live}, which may still be read, within DPID above it")]
+    Upstream {
+        /// The granule written.
+        at: Granule,
+        /// What it damages.
+        live: Granule,
+    },
+}
+
+/// Why a device did not do what it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// It may not be done.
+    #[error("the disk refuses: {0}")]
+    Violation(#[from] Violation),
+    /// What was read had been damaged by shingling.
+    #[error("{at} was damaged by a write of {by}")]
+    Damaged {
+        /// The damaged granule.
+        at: Granule,
+        /// The write that did it.
+        by: Granule,
+    },
+    /// The power is off (in tests).
+    #[error("the power is off")]
+    PowerCut,
+    /// The operating system says no.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What a device answers.
+pub type DeviceResult<T = ()> = Result<T, DeviceError>;
+
+/// Why the file system did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum FsError {
+    /// As a system call would say it.
+    #[error("{} ({})", .0.meaning(), .0.name())]
+    Errno(Errno),
+    /// The shingled disk failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// What is on the disk makes no sense; says what, where, and what to do.
+    #[error("{0}")]
+    Corrupt(String),
+    /// The power is off (in tests).
+    #[error("the power is off")]
+    PowerCut,
+}
+
+impl From<Errno> for FsError {
+    fn from(errno: Errno) -> FsError {
+        FsError::Errno(errno)
+    }
+}
+
+impl FsError {
+    /// What a system call answers for it.
+    pub fn errno(&self) -> Errno {
+        match self {
+            FsError::Errno(errno) => *errno,
+            FsError::Device(DeviceError::Io(error)) => error.raw_os_error().map_or(Errno::EIO, Errno),
+            FsError::Device(_) | FsError::Corrupt(_) | FsError::PowerCut => Errno::EIO,
+        }
+    }
+}
+
+impl From<FsError> for Error {
+    /// For commands: what the operating system says stays that; broken rules of a disk are faults.
+    fn from(error: FsError) -> Error {
+        Error::Fault(Box::new(match error {
+            FsError::Device(DeviceError::Io(error)) => Fault::Io(error),
+            error => Fault::FileSystem(error.to_string()),
+        }))
+    }
+}
+
+/// What the file system answers.
+pub type FsResult<T = ()> = Result<T, FsError>;

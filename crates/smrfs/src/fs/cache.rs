@@ -1,0 +1,236 @@
+//! The files in memory: a bounded number, sharded by their numbers, and what is known of some that are not.
+//!
+//! A file stays while somebody holds it: an open, a commit to come, a call under way. Of the others the longest unused go
+//! first. What stays of them is the head of their record, for `stat`; of these, too, there is a bounded number.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, RwLockReadGuard, RwLockWriteGuard};
+
+use super::FileSystem;
+use super::file::{File, FileState, Times};
+use super::locks::{lock, read, write};
+use crate::error::{Errno, FsResult};
+use crate::map::{self, Summary};
+use crate::meta::Kind;
+use crate::units::NodeId;
+
+const SHARDS: usize = 16;
+
+/// Heads kept in a shard at most: 2^17 in all, some ten megabytes. (Assumption.)
+const SHARD_HEADS: usize = 8192;
+
+/// What a file counts for beside its extents, in extents. (Assumption: some 400 bytes.)
+const FILE_WEIGHT: usize = 8;
+
+#[derive(Default)]
+struct Shard {
+    files: HashMap<NodeId, Arc<File>>,
+    /// Of files that are not in `files`; none for a file without a record.
+    heads: HashMap<NodeId, Option<Summary>>,
+}
+
+/// The files in memory.
+pub(super) struct Files {
+    shards: Vec<Mutex<Shard>>,
+    clock: AtomicU64,
+    weight: AtomicUsize,
+    /// When to look for files to drop.
+    look_at: AtomicUsize,
+}
+
+impl Files {
+    pub(super) fn new(extents: usize) -> Files {
+        Files {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            clock: AtomicU64::new(0),
+            weight: AtomicUsize::new(0),
+            look_at: AtomicUsize::new(extents),
+        }
+    }
+
+    fn shard(&self, id: NodeId) -> &Mutex<Shard> {
+        &self.shards[(id.0 % SHARDS as u64) as usize]
+    }
+
+    /// The file, if it is in memory.
+    pub(super) fn get(&self, id: NodeId) -> Option<Arc<File>> {
+        lock(self.shard(id)).files.get(&id).cloned()
+    }
+
+    /// A node was just made: what is known of that number is of one that is gone.
+    pub(super) fn forget_head(&self, id: NodeId) {
+        lock(self.shard(id)).heads.remove(&id);
+    }
+
+    /// The file, perhaps not read from the store yet.
+    fn get_or_put(&self, id: NodeId) -> Arc<File> {
+        let mut shard = lock(self.shard(id));
+        shard.heads.remove(&id);
+        let file = shard.files.entry(id).or_insert_with(|| Arc::new(File::new(id, FileState::default()))).clone();
+        drop(shard);
+        self.used(&file);
+        file
+    }
+
+    /// Forgets a file whose data is gone.
+    pub(super) fn remove(&self, file: &File) {
+        let mut shard = lock(self.shard(file.id));
+        if shard.files.get(&file.id).is_some_and(|other| std::ptr::eq(&**other, file)) {
+            shard.files.remove(&file.id);
+            self.weight.fetch_sub(file.weight.swap(0, Relaxed), Relaxed);
+        }
+    }
+
+    /// What the record of a file that is not in memory tells, by `load` if it is not known.
+    fn head(
+        &self,
+        id: NodeId,
+        load: impl FnOnce() -> FsResult<Option<Summary>>,
+    ) -> FsResult<Result<Arc<File>, Option<Summary>>> {
+        // The shard stays locked while the store is asked, or an old record could outlast a new one.
+        let mut shard = lock(self.shard(id));
+        if let Some(file) = shard.files.get(&id) {
+            return Ok(Ok(file.clone()));
+        }
+        if let Some(head) = shard.heads.get(&id) {
+            return Ok(Err(*head));
+        }
+        let head = load()?;
+        if shard.heads.len() >= SHARD_HEADS {
+            shard.heads.clear();
+        }
+        shard.heads.insert(id, head);
+        Ok(Err(head))
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).files.len()).sum()
+    }
+
+    fn used(&self, file: &File) {
+        file.used.store(self.clock.fetch_add(1, Relaxed), Relaxed);
+    }
+
+    /// Takes note of how many extents a file has now.
+    pub(super) fn weigh(&self, file: &File, extents: usize) {
+        let weight = extents + FILE_WEIGHT;
+        let before = file.weight.swap(weight, Relaxed);
+        self.weight.fetch_add(weight, Relaxed);
+        self.weight.fetch_sub(before, Relaxed);
+    }
+
+    /// Drops files that nobody holds, the longest unused first, where there are too many extents.
+    pub(super) fn shrink(&self, extents: usize) {
+        if self.weight.load(Relaxed) <= self.look_at.load(Relaxed).max(extents) {
+            return;
+        }
+        let mut idle: Vec<(u64, NodeId)> = Vec::new();
+        for shard in &self.shards {
+            let files = &lock(shard).files;
+            let unheld = files.values().filter(|file| Arc::strong_count(file) == 1);
+            idle.extend(unheld.map(|file| (file.used.load(Relaxed), file.id)));
+        }
+        idle.sort_unstable();
+        for (_, id) in idle {
+            if self.weight.load(Relaxed) <= extents / 4 * 3 {
+                break;
+            }
+            self.drop_if_idle(id);
+        }
+        // Where most are in use, looking again pays only when there are clearly more.
+        let left = self.weight.load(Relaxed);
+        self.look_at.store(extents.max(left + left / 4), Relaxed);
+    }
+
+    fn drop_if_idle(&self, id: NodeId) {
+        let mut shard = lock(self.shard(id));
+        let Some(file) = shard.files.get(&id) else { return };
+        let Ok(state) = file.state.try_read() else { return };
+        // A record does not tell which granules are promised: that is known only here.
+        let promises = !state.promised.is_empty();
+        if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.unlinked || promises {
+            return;
+        }
+        drop(state);
+        if let Some(file) = shard.files.remove(&id) {
+            self.weight.fetch_sub(file.weight.swap(0, Relaxed), Relaxed);
+        }
+    }
+}
+
+impl File {
+    /// What is known of it, to look at.
+    pub(super) fn look(&self) -> RwLockReadGuard<'_, FileState> {
+        read(&self.state)
+    }
+
+    /// What is known of it, to change.
+    pub(super) fn lock(&self) -> RwLockWriteGuard<'_, FileState> {
+        write(&self.state)
+    }
+}
+
+impl FileSystem {
+    /// The regular file of that number, its map read from the store if it is not in memory.
+    pub(super) fn file(&self, id: NodeId) -> FsResult<Arc<File>> {
+        let file = self.files.get_or_put(id);
+        if !file.look().loaded {
+            let mut state = file.lock();
+            if !state.loaded
+                && let Err(error) = self.load(&file, &mut state)
+            {
+                drop(state);
+                drop(file);
+                self.files.drop_if_idle(id);
+                return Err(error);
+            }
+            self.files.weigh(&file, state.map.extents());
+        }
+        self.files.shrink(self.options.cached_extents);
+        if file.look().gone { Err(Errno::ENOENT.into()) } else { Ok(file) }
+    }
+
+    fn load(&self, file: &Arc<File>, state: &mut FileState) -> FsResult {
+        let attr = self.store.attributes(file.id)?;
+        match attr.kind {
+            Kind::File if attr.links > 0 => {}
+            Kind::File => return Err(Errno::ENOENT.into()),
+            Kind::Directory => return Err(Errno::EISDIR.into()),
+            _ => return Err(Errno::EINVAL.into()),
+        }
+        if let Some(record) = self.store.load_map(file.id)? {
+            self.decode_into(file, &record, state)?;
+        }
+        state.loaded = true;
+        Ok(())
+    }
+
+    fn decode_into(&self, file: &Arc<File>, record: &[u8], state: &mut FileState) -> FsResult {
+        let decoded = map::decode(record, |number| self.store.load_spill(number))?;
+        let head = decoded.summary.head;
+        state.map = decoded.map;
+        state.stored = decoded.stored;
+        state.size = head.size;
+        state.settled_size = head.size;
+        state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
+        // A map that was committed while something was not written may have more than the size.
+        self.drop_behind(file, state, head.size.div_ceil(self.granule_bytes));
+        state.owed = state.promise_holes(head.promised);
+        Ok(())
+    }
+
+    /// What the record of a file tells: from memory, or else from the store.
+    pub(super) fn known(&self, id: NodeId) -> FsResult<Result<Arc<File>, Option<Summary>>> {
+        let found = self.files.head(id, || match self.store.load_map(id)? {
+            Some(record) => Ok(Some(map::summary(&record)?)),
+            None => Ok(None),
+        })?;
+        match found {
+            Ok(file) if !file.look().loaded => self.file(id).map(Ok),
+            found => Ok(found),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Making things durable: data, flush, map, and only then is the old place free.
+//!
+//! `sync` does so for one file. A commit of everything flushes the disk once and the store once. What a snapshot names was
+//! written before it was taken, so no lock on a file's state is held while the disk works.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, MutexGuard};
+
+use super::FileSystem;
+use super::allocate::BEHIND_ALL;
+use super::counters::Work;
+use super::file::{File, FileState, Times, granules_within};
+use super::locks::lock;
+use super::names::Gone;
+use crate::error::{Errno, FsResult};
+use crate::map::{Head, Plan};
+use crate::units::{NodeId, Span};
+
+/// A file as it is to be durable.
+struct Snapshot {
+    file: Arc<File>,
+    /// None for a file without a name: nothing of it is to last.
+    plan: Option<Plan>,
+    /// Not in this map any more.
+    retired: Vec<Span>,
+    /// What is durable then; none if something was still in the buffer.
+    changes: Option<u64>,
+    size: u64,
+}
+
+impl FileSystem {
+    /// Makes a file durable: data, map, attributes and the name it was last made or moved under.
+    pub fn sync(&self, id: NodeId) -> FsResult {
+        if self.options.read_only {
+            return Ok(());
+        }
+        match self.file(id) {
+            Ok(file) => self.save(&file)?,
+            Err(error) if error.errno() == Errno::EISDIR => return self.sync_dir(id),
+            Err(error) if error.errno() == Errno::EINVAL => self.store.sync(id)?,
+            Err(error) => return Err(error),
+        }
+        self.sync_names(id)
+    }
+
+    /// Makes the names in a directory durable.
+    pub fn sync_dir(&self, id: NodeId) -> FsResult {
+        if self.options.read_only {
+            return Ok(());
+        }
+        self.store.sync_dir(id)?;
+        self.sync_names(id)
+    }
+
+    /// Makes durable what is on the disk. Once that has failed, what was written may be lost although a later flush says
+    /// nothing of it: nothing more is made durable, and nothing changed, before the next mount.
+    fn flush(&self) -> FsResult {
+        let _one = lock(&self.flushing);
+        if self.flush_failed.load(Relaxed) {
+            return Err(Errno::EIO.into());
+        }
+        self.device.flush().inspect_err(|_| self.flush_failed.store(true, Relaxed))?;
+        Ok(())
+    }
+
+    fn sync_names(&self, id: NodeId) -> FsResult {
+        let changes = lock(&self.unsynced).directories(id);
+        for (directory, _) in &changes {
+            match self.store.sync_dir(*directory) {
+                // It is gone, and with it the name.
+                Err(error) if error.errno() == Errno::ENOENT => {}
+                result => result?,
+            }
+        }
+        lock(&self.unsynced).synced(id, &changes);
+        Ok(())
+    }
+
+    /// Makes data, map and attributes of a file durable.
+    pub(super) fn save(&self, file: &Arc<File>) -> FsResult {
+        let mut work = Work::default();
+        loop {
+            let seen = self.progress.load(Relaxed);
+            let commit = lock(&file.commit);
+            let mut state = file.lock();
+            if state.gone {
+                return Ok(());
+            }
+            if self.write_out(file, &mut state)? {
+                let snapshot = self.snapshot(file, &mut state);
+                drop(state);
+                self.count(&work);
+                return self.save_snapshot(file, snapshot);
+            }
+            // Whoever makes room may have to commit this file.
+            drop(state);
+            drop(commit);
+            self.make_room(seen, &mut work)?;
+        }
+    }
+
+    fn save_snapshot(&self, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
+        self.counters.commits.add(1);
+        let Some(snapshot) = snapshot else { return self.store.sync(file.id) };
+        if snapshot.plan.is_none() {
+            // Its old blocks are free only when it is durably without a name.
+            self.restore(snapshot);
+            return self.flush();
+        }
+        let result = self.flush().and_then(|()| self.store_snapshot(&snapshot));
+        match result.and_then(|()| self.store.sync(file.id)) {
+            Ok(()) => {
+                self.finish(snapshot);
+                Ok(())
+            }
+            Err(error) => {
+                let unlinked = file.look().unlinked;
+                self.restore(snapshot);
+                if unlinked { Ok(()) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Makes everything durable (what a commit in the background does, too).
+    pub fn sync_all(&self) -> FsResult {
+        if self.options.read_only {
+            return Ok(());
+        }
+        let mut failure = None;
+        let waiting = lock(&self.waiting).all();
+        for file in waiting {
+            let mut work = Work::default();
+            if let Err(error) = self.write_out_all(&file, &mut work) {
+                failure = Some(error);
+            }
+            self.count(&work);
+        }
+        self.commit()?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Makes durable what has been written, and frees what that replaced. Needs no room.
+    pub(super) fn commit(&self) -> FsResult {
+        let _one = lock(&self.committing);
+        let files: Vec<Arc<File>> = lock(&self.dirty).values().cloned().collect();
+        let nothing = files.is_empty() && lock(&self.limbo).is_empty();
+        if !self.unsynced_store.swap(false, Relaxed) && nothing {
+            return Ok(());
+        }
+        self.counters.commits.add(1);
+        let commits: Vec<MutexGuard<'_, ()>> = files.iter().map(|file| lock(&file.commit)).collect();
+        let limbo = std::mem::take(&mut *lock(&self.limbo));
+        lock(&self.unsynced).begin();
+        let snapshots = files.iter().filter_map(|file| {
+            let mut state = file.lock();
+            if !state.unlinked {
+                // What finds no room or can't be written stays buffered.
+                let _ = self.write_out(file, &mut state);
+            }
+            self.snapshot(file, &mut state)
+        });
+        let snapshots: Vec<Snapshot> = snapshots.collect();
+        let result = self.commit_snapshots(snapshots);
+        drop(commits);
+        lock(&self.unsynced).end(result.is_ok());
+        match &result {
+            Ok(()) => limbo.into_iter().for_each(|gone| self.free(gone)),
+            Err(_) => {
+                lock(&self.limbo).extend(limbo);
+                self.store_changed();
+            }
+        }
+        result
+    }
+
+    /// Flushes once, stores what can be stored, syncs once. A map that can't be stored stays as it is, and is an error.
+    fn commit_snapshots(&self, snapshots: Vec<Snapshot>) -> FsResult {
+        if !snapshots.is_empty()
+            && let Err(error) = self.flush()
+        {
+            snapshots.into_iter().for_each(|snapshot| self.restore(snapshot));
+            return Err(error);
+        }
+        let (mut stored, mut failure) = (Vec::with_capacity(snapshots.len()), None);
+        for snapshot in snapshots {
+            match self.store_snapshot(&snapshot) {
+                Ok(()) => stored.push(snapshot),
+                Err(error) => {
+                    // A file that lost its last name meanwhile has no use for a map.
+                    if !snapshot.file.look().unlinked {
+                        failure = Some(error);
+                    }
+                    self.restore(snapshot);
+                }
+            }
+        }
+        if let Err(error) = self.store.sync_all() {
+            stored.into_iter().for_each(|snapshot| self.restore(snapshot));
+            return Err(error);
+        }
+        stored.into_iter().for_each(|snapshot| self.finish(snapshot));
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// The file as it is now, if its record is older. What is retired so far goes along.
+    fn snapshot(&self, file: &Arc<File>, state: &mut FileState) -> Option<Snapshot> {
+        if state.gone || (!state.is_dirty() && state.retired.is_empty()) {
+            return None;
+        }
+        let size = state.size_to_commit(self.granule_bytes);
+        // A change that failed half-way has set no time yet.
+        let times = *state.times.get_or_insert_with(|| {
+            let now = self.store.now();
+            Times { mtime: now, ctime: now }
+        });
+        let promised = granules_within(&state.promised, 0..BEHIND_ALL);
+        let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised };
+        let mut number = || self.next_part.fetch_add(1, Relaxed);
+        let plan = (!state.unlinked)
+            .then(|| state.stored.plan(&mut state.map, &head, self.store.map_bytes_max(), &mut number));
+        self.files.weigh(file, state.map.extents());
+        Some(Snapshot {
+            file: file.clone(),
+            plan,
+            retired: std::mem::take(&mut state.retired),
+            changes: state.buffer.is_empty().then_some(state.changes),
+            size,
+        })
+    }
+
+    /// Hands parts and record to the store; on an error the record is still the old one, and the parts are removed.
+    fn store_snapshot(&self, snapshot: &Snapshot) -> FsResult {
+        let Some(plan) = &snapshot.plan else { return Ok(()) };
+        for (done, (number, part)) in plan.parts.iter().enumerate() {
+            let stored = self.store.store_spill(*number, part).and_then(|()| self.store.sync_spill(*number));
+            if let Err(error) = stored {
+                self.remove_parts(plan.parts[..=done].iter().map(|(number, _)| *number));
+                return Err(error);
+            }
+        }
+        // Without name and open the file's number may be another file's by now; while it is locked it can't lose them.
+        let state = snapshot.file.look();
+        if state.gone {
+            return Ok(());
+        }
+        self.store.store_map(snapshot.file.id, &plan.record).inspect_err(|_| {
+            self.remove_parts(plan.parts.iter().map(|(number, _)| *number));
+        })
+    }
+
+    /// Removes parts that no durable record names. One that stays is removed at the next scan.
+    fn remove_parts(&self, parts: impl IntoIterator<Item = u64>) {
+        for number in parts {
+            let _ = self.store.remove_spill(number);
+        }
+    }
+
+    /// The snapshot is durable: what it replaced is free.
+    fn finish(&self, snapshot: Snapshot) {
+        let mut state = snapshot.file.lock();
+        let mut obsolete = snapshot.plan.map_or(Vec::new(), |plan| state.stored.done(plan));
+        if state.gone {
+            // It lost its last name meanwhile, and this map with it.
+            obsolete.extend(state.stored.numbers());
+            drop(state);
+            lock(&self.limbo).push(Gone { spans: snapshot.retired, parts: obsolete });
+            return;
+        }
+        if let Some(changes) = snapshot.changes {
+            state.durable = changes;
+            state.settled_size = state.settled_size.max(snapshot.size.min(state.size));
+        }
+        if !state.is_dirty() {
+            lock(&self.dirty).remove(&snapshot.file.id);
+        }
+        drop(state);
+        self.free(Gone { spans: snapshot.retired, parts: obsolete });
+    }
+
+    /// The snapshot is not durable, or nobody knows: what it replaced stays.
+    fn restore(&self, snapshot: Snapshot) {
+        let mut state = snapshot.file.lock();
+        if state.gone {
+            // It lost its last name meanwhile.
+            drop(state);
+            lock(&self.limbo).push(Gone { spans: snapshot.retired, parts: Vec::new() });
+            return;
+        }
+        state.retired.extend(snapshot.retired);
+        lock(&self.dirty).insert(snapshot.file.id, snapshot.file.clone());
+    }
+
+    /// No durable map names these any more.
+    fn free(&self, mut gone: Gone) {
+        if !gone.spans.is_empty() {
+            join_neighbours(&mut gone.spans);
+            let mut space = lock(&self.space);
+            for span in gone.spans {
+                self.device.discard(span);
+                space.release(span);
+            }
+            self.progress.fetch_add(1, Relaxed);
+        }
+        self.remove_parts(gone.parts);
+    }
+}
+
+/// Sorts spans that do not overlap, and makes one of those that touch: what was written side by side is freed at once.
+fn join_neighbours(spans: &mut Vec<Span>) {
+    spans.sort_unstable_by_key(|span| span.at);
+    spans.dedup_by(|span, before| {
+        let touch = before.end() == span.at;
+        before.count += if touch { span.count } else { 0 };
+        touch
+    });
+}

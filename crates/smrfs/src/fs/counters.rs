@@ -1,0 +1,79 @@
+//! Counting what is done, from several threads.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::statistics::Statistics;
+
+/// A number that several threads add to.
+#[derive(Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Relaxed);
+    }
+
+    pub(super) fn take(&self, less: u64) {
+        self.0.fetch_sub(less, Relaxed);
+    }
+
+    pub(super) fn at_least(&self, value: u64) {
+        self.0.fetch_max(value, Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// What has been done since the mount.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub host_written: Counter,
+    pub host_read: Counter,
+    pub written: Counter,
+    pub moved: Counter,
+    pub read: Counter,
+    pub moves: Counter,
+    pub resets: Counter,
+    pub commits: Counter,
+    pub stalls: Counter,
+    pub longest_stall_ns: Counter,
+    pub most_moved: Counter,
+    /// Bytes in all buffers.
+    pub buffered: Counter,
+}
+
+impl Counters {
+    pub(super) fn statistics(&self, dirty_files: u64) -> Statistics {
+        Statistics {
+            host_written_bytes: self.host_written.get(),
+            host_read_bytes: self.host_read.get(),
+            written_bytes: self.written.get(),
+            moved_bytes: self.moved.get(),
+            read_bytes: self.read.get(),
+            moves: self.moves.get(),
+            resets: self.resets.get(),
+            commits: self.commits.get(),
+            stalls: self.stalls.get(),
+            longest_stall_ns: self.longest_stall_ns.get(),
+            most_moved_for_one_write_bytes: self.most_moved.get(),
+            buffered_bytes: self.buffered.get(),
+            dirty_files,
+        }
+    }
+}
+
+/// What cleaning did for one call of the host.
+#[derive(Default)]
+pub(super) struct Work {
+    /// Bytes that it moved.
+    pub moved_bytes: u64,
+    /// Steps of it.
+    pub steps: u64,
+    /// How long the call waited for it.
+    pub waited_ns: u64,
+    /// Whether it could not go on without.
+    pub stalled: bool,
+}

@@ -1,0 +1,166 @@
+//! One file in memory: its map, what of it is not on the disk yet, and what the disk still holds for its older map.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Mutex, RwLock};
+
+use super::buffer::Buffer;
+use super::room::Use;
+use crate::map::{FileMap, Ranges, Stored};
+use crate::meta::Time;
+use crate::units::{Granule, NodeId, Owner, Span};
+
+/// A file that is in memory. Locks are taken in this order: `commit`, `state`, the space.
+pub(super) struct File {
+    pub id: NodeId,
+    /// When it was last used, in calls.
+    pub used: AtomicU64,
+    /// The blocks before this one have been read, or the disk told that they will be.
+    pub ahead: AtomicU64,
+    /// What it counts for in the cache, in extents.
+    pub weight: AtomicUsize,
+    /// Held while a map of it is on its way to the store.
+    pub commit: Mutex<()>,
+    pub state: RwLock<FileState>,
+}
+
+/// The times that a file's record holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    pub mtime: Time,
+    pub ctime: Time,
+}
+
+/// What is known of a file.
+#[derive(Default)]
+pub(super) struct FileState {
+    /// Whether the rest has been read from the store.
+    pub loaded: bool,
+    pub map: FileMap,
+    /// What of the map the store has.
+    pub stored: Stored,
+    pub size: u64,
+    /// Up to here the disk holds this file's bytes, old or new, so that a map may be committed before all is written.
+    pub settled_size: u64,
+    /// None as long as the store's own are right: it has no record.
+    pub times: Option<Times>,
+    /// Promised by fallocate and without a place.
+    pub promised: Ranges,
+    pub buffer: Buffer,
+    /// The part of `promised` and the buffer that has no place, in granules.
+    pub owed: u64,
+    /// Not in the map any more, but perhaps in the durable one.
+    pub retired: Vec<Span>,
+    /// Counts changes of what a record holds.
+    pub changes: u64,
+    /// The change up to which the store has it durably.
+    pub durable: u64,
+    /// The last change of data or size.
+    pub written: u64,
+    pub opens: u32,
+    pub writers: u32,
+    /// Whether its last name is gone.
+    pub unlinked: bool,
+    /// Whether its data is gone, too.
+    pub gone: bool,
+    /// Its turn to have its buffer written out, if there is something in it.
+    pub waiting: Option<u64>,
+    /// Where joining goes on, in granules of the file.
+    pub join_at: u64,
+}
+
+impl File {
+    pub(super) fn new(id: NodeId, state: FileState) -> File {
+        File {
+            id,
+            used: AtomicU64::new(0),
+            ahead: AtomicU64::new(0),
+            weight: AtomicUsize::new(0),
+            commit: Mutex::new(()),
+            state: RwLock::new(state),
+        }
+    }
+}
+
+impl FileState {
+    /// Whether the store's record is older than this.
+    pub(super) fn is_dirty(&self) -> bool {
+        self.changes != self.durable
+    }
+
+    /// Whether data or size have changed since they were made durable.
+    pub(super) fn is_unsaved(&self) -> bool {
+        self.written > self.durable
+    }
+
+    /// Promises `granules` again that a record names: it tells how many, and they are taken to be the first holes.
+    pub(super) fn promise_holes(&mut self, granules: u64) -> u64 {
+        let (mut left, mut at) = (granules, 0);
+        while left > 0 {
+            let hole = self.map.next_hole(at);
+            let end = self.map.next_data(hole).unwrap_or(u64::MAX).min(hole + left);
+            self.promised.insert(hole..end);
+            left -= end - hole;
+            at = end;
+        }
+        granules
+    }
+
+    /// What `range` uses.
+    pub(super) fn uses(&self, range: Range<u64>) -> Use {
+        let mut uses = Use::default();
+        for piece in self.map.lookup(range) {
+            if piece.at.is_some() {
+                uses.mapped += piece.count;
+            } else {
+                let hole = piece.first..piece.end();
+                uses.owed += granules_within(&self.promised, hole.clone());
+                uses.owed +=
+                    self.buffer.within(hole).filter(|&granule| !self.promised.contains(granule)).count() as u64;
+            }
+        }
+        uses
+    }
+
+    /// The granules of `range` that would have to be promised before it can be written.
+    pub(super) fn lacks(&self, range: Range<u64>) -> u64 {
+        let uses = self.uses(range.clone());
+        range.end.saturating_sub(range.start) - uses.mapped - uses.owed
+    }
+
+    /// Where the data before granule `first` ends on the disk.
+    pub(super) fn end_before(&self, first: u64) -> Option<Granule> {
+        let before = self.map.at(first.checked_sub(1)?)?;
+        Some(before + 1)
+    }
+
+    /// Takes note that no map in memory names `span` any more.
+    pub(super) fn note_retired(&mut self, span: Span) {
+        match self.retired.last_mut() {
+            Some(last) if last.end() == span.at => last.count += span.count,
+            _ => self.retired.push(span),
+        }
+    }
+
+    /// The size up to which this map can be committed although some granules are not written: behind it there is nothing
+    /// that the disk does not hold.
+    pub(super) fn size_to_commit(&self, granule_bytes: u64) -> u64 {
+        match self.buffer.next(self.settled_size / granule_bytes) {
+            Some(granule) => self.size.min(self.settled_size.max(granule * granule_bytes)),
+            None => self.size,
+        }
+    }
+
+    /// Who owns granule `granule` of file `file`.
+    pub(super) fn owner(file: &File, granule: u64) -> Owner {
+        Owner { file: file.id, granule }
+    }
+}
+
+/// How many numbers of `ranges` lie in `range`.
+pub(super) fn granules_within(ranges: &Ranges, range: Range<u64>) -> u64 {
+    if ranges.is_empty() {
+        return 0;
+    }
+    ranges.iter().map(|other| other.end.min(range.end).saturating_sub(other.start.max(range.start))).sum()
+}

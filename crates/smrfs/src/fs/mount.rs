@@ -1,0 +1,170 @@
+//! Mounting and unmounting: what is live comes from the maps, or from what a clean unmount saved.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::allocate::BEHIND_ALL;
+use super::locks::lock;
+use super::room::Rooms;
+use super::saved::{self, Saved};
+use super::{FileSystem, Options};
+use crate::device::{HostManaged, Model, Shape};
+use crate::error::{Errno, FsError, FsResult};
+use crate::map;
+use crate::meta::MetadataStore;
+use crate::space::Space;
+use crate::units::{Granule, NodeId, Owner, Span};
+
+/// The name of the saved state in the store.
+pub(crate) const STATE: &str = "free-map";
+
+/// What is found at a mount.
+#[derive(Default)]
+struct Found {
+    mapped: u64,
+    promised: u64,
+    next_part: u64,
+    /// The files that promises were made to, after a scan.
+    promising: Vec<NodeId>,
+}
+
+impl FileSystem {
+    /// Mounts: takes the maps from the store's saved state if the last unmount was clean, and by a scan if not.
+    /// `space` is fresh; whoever calls has checked that device and store belong together.
+    pub fn mount(
+        device: Arc<dyn HostManaged>,
+        store: Arc<dyn MetadataStore>,
+        mut space: Box<dyn Space>,
+        options: Options,
+    ) -> FsResult<FileSystem> {
+        let shape = *device.shape();
+        let saved = store.load_state(STATE)?.and_then(|bytes| saved::decode(&bytes, &shape));
+        let found = match &saved {
+            Some(saved) => take_saved(saved, &mut *space)?,
+            None => scan(&*store, &mut *space, options.read_only)?,
+        };
+        let report = match shape.model {
+            Model::StrictAppend => device.report(0, shape.bands.count)?,
+            Model::Caveat => Vec::new(),
+        };
+        space.start(&report);
+        if !options.read_only {
+            // From here on the saved state would lie.
+            store.remove_state(STATE)?;
+            discard_dead(&*device, &*space, &shape);
+        }
+        let rooms = Rooms { usable: space.usable(), mapped: found.mapped, promised: found.promised };
+        let mounted = FileSystem::new(device, store, space, options, rooms, found.next_part);
+        if !mounted.options.read_only {
+            mounted.drop_promises(&found.promising)?;
+        }
+        Ok(mounted)
+    }
+
+    /// A crash may bring data back whose room had been promised to others since. What can't be kept is dropped.
+    fn drop_promises(&self, promising: &[NodeId]) -> FsResult {
+        for &id in promising {
+            if lock(&self.rooms).is_kept() {
+                break;
+            }
+            let file = self.file(id)?;
+            let mut state = file.lock();
+            self.rearrange(&mut state, 0..BEHIND_ALL, &mut 0, |_| Vec::new());
+            self.touch(&file, &mut state);
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable, saves the free map, and says so. Nothing can be changed afterwards.
+    pub fn unmount(&self) -> FsResult {
+        if self.options.read_only || self.unmounted.load(Relaxed) {
+            return Ok(());
+        }
+        if self.flush_failed.load(Relaxed) {
+            return Err(Errno::EIO.into());
+        }
+        self.sync_all()?;
+        self.unmounted.store(true, Relaxed);
+        let promised = lock(&self.rooms).promised;
+        let mut saved = Saved { next_part: self.next_part.load(Relaxed), mapped: 0, promised, extents: self.live() };
+        let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().unlinked);
+        saved.extents.retain(|&(_, owner)| !unlinked(owner));
+        saved.mapped = saved.extents.iter().map(|(span, _)| span.count).sum();
+        self.store.store_state(STATE, &saved::encode(&saved, self.device.shape()))
+    }
+
+    /// Whether the data is of no interest (in simulation).
+    pub(super) fn is_blank(&self) -> bool {
+        self.blank.load(Relaxed)
+    }
+}
+
+fn take_saved(saved: &Saved, space: &mut dyn Space) -> FsResult<Found> {
+    for &(span, owner) in &saved.extents {
+        adopt(space, span, owner)?;
+    }
+    Ok(Found { mapped: saved.mapped, promised: saved.promised, next_part: saved.next_part, ..Found::default() })
+}
+
+/// Reads every map. Parts that none names are removed.
+fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> FsResult<Found> {
+    let mut parts: BTreeSet<u64> = store.spills()?.into_iter().collect();
+    let mut found = Found { next_part: parts.last().map_or(1, |last| last + 1), ..Found::default() };
+    store.scan(&mut |id, record| {
+        let Some(record) = record else { return Ok(()) };
+        let decoded = map::decode(&record, |number| store.load_spill(number)).map_err(|error| in_file(id, error))?;
+        for piece in decoded.map.extents_from(0) {
+            let Some(span) = piece.span() else { continue };
+            adopt(space, span, Owner { file: id, granule: piece.first })?;
+        }
+        found.mapped += decoded.map.granules();
+        let promised = decoded.summary.head.promised;
+        found.promised = found.promised.saturating_add(promised);
+        if promised > 0 {
+            found.promising.push(id);
+        }
+        decoded.stored.numbers().for_each(|number| {
+            parts.remove(&number);
+        });
+        Ok(())
+    })?;
+    if !read_only {
+        for number in parts {
+            store.remove_spill(number)?;
+        }
+    }
+    Ok(found)
+}
+
+fn adopt(space: &mut dyn Space, span: Span, owner: Owner) -> FsResult {
+    if space.adopt(span, owner) {
+        return Ok(());
+    }
+    let file = owner.file;
+    Err(FsError::Corrupt(format!(
+        "the map of file {file} names {span}, which is another's or not there: run smrkit fsck"
+    )))
+}
+
+fn in_file(id: NodeId, error: FsError) -> FsError {
+    match error {
+        FsError::Corrupt(why) => FsError::Corrupt(format!("file {id}: {why}")),
+        other => other,
+    }
+}
+
+/// Tells the disk what is not live: nobody knows what a crash left there, and nobody will read it.
+fn discard_dead(device: &dyn HostManaged, space: &dyn Space, shape: &Shape) {
+    let mut at = Granule(0);
+    let mut dead = |until: Granule, behind: Granule| {
+        if until > at {
+            device.discard(Span { at, count: until - at });
+        }
+        at = behind;
+    };
+    for (span, _) in space.live().from(Granule(0)) {
+        dead(span.at, span.end());
+    }
+    dead(Granule(shape.granules), Granule(shape.granules));
+}

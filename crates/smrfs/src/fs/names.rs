@@ -1,0 +1,284 @@
+//! Names: the store's business, but for what becomes of the data of files that lose their last one.
+//!
+//! Their blocks wait until the change of names is durable, and while the file is open.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::FileSystem;
+use super::allocate::{BEHIND_ALL, alive};
+use super::file::{File, FileState};
+use super::locks::lock;
+use crate::error::{Errno, FsError, FsResult};
+use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode};
+use crate::units::{NodeId, Span};
+
+/// What a file left behind whose last name is gone, until that is durable.
+pub(super) struct Gone {
+    pub spans: Vec<Span>,
+    /// The parts of its map in the store.
+    pub parts: Vec<u64>,
+}
+
+impl FileSystem {
+    /// The root directory.
+    pub fn root(&self) -> NodeId {
+        self.store.root()
+    }
+
+    /// The node of that name; owes a `forget`, as do all that make a node.
+    pub fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
+        let attr = self.store.lookup(parent, name)?;
+        let id = attr.id;
+        self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
+    }
+
+    /// `count` answers are given back.
+    pub fn forget(&self, id: NodeId, count: u64) {
+        self.store.forget(id, count);
+    }
+
+    /// Makes a node that is no link.
+    pub fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
+        self.changeable()?;
+        let attr = self.store.make(parent, name, new)?;
+        self.named(attr.id, parent);
+        if attr.kind == Kind::File {
+            self.files.forget_head(attr.id);
+            return Ok(Attr { size: 0, blocks: 0, ..attr });
+        }
+        Ok(attr)
+    }
+
+    /// Makes a symbolic link.
+    pub fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
+        self.changeable()?;
+        let attr = self.store.make_link(parent, name, target, uid, gid)?;
+        self.named(attr.id, parent);
+        Ok(attr)
+    }
+
+    /// The target of a symbolic link.
+    pub fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>> {
+        self.store.read_link(id)
+    }
+
+    /// Gives a node another name.
+    pub fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
+        self.changeable()?;
+        let _names = lock(&self.names);
+        if self.files.get(id).is_some_and(|file| file.look().unlinked) {
+            return Err(Errno::ENOENT.into());
+        }
+        let attr = self.store.link(id, parent, name)?;
+        self.named(id, parent);
+        self.status_changed(id, attr.kind);
+        self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
+    }
+
+    /// Takes a name away.
+    pub fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
+        self.changeable()?;
+        let _names = lock(&self.names);
+        let victim = self.victim(parent, name)?;
+        let result = self.store.unlink(parent, name);
+        if result.is_ok() {
+            self.name_gone(&victim, parent);
+        }
+        self.store.forget(victim.attr.id, 1);
+        result
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult {
+        self.changeable()?;
+        self.store.remove_dir(parent, name)?;
+        self.store_changed();
+        Ok(())
+    }
+
+    /// Moves a name; a file with data not yet durable is committed first.
+    pub fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
+        self.changeable()?;
+        let unsaved = self.store.lookup(from.0, from.1)?.id;
+        let saved = match self.files.get(unsaved).filter(|file| file.look().is_unsaved()) {
+            Some(file) => self.save(&file),
+            None => Ok(()),
+        };
+        self.store.forget(unsaved, 1);
+        saved?;
+        let _names = lock(&self.names);
+        // Another thread may have given the name to another file.
+        let moved = self.store.lookup(from.0, from.1)?;
+        let result = self.rename_node(&moved, from, to, mode);
+        self.store.forget(moved.id, 1);
+        result
+    }
+
+    /// The caller holds the lock of names.
+    fn rename_node(&self, moved: &Attr, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
+        let victim = match self.victim(to.0, to.1) {
+            Ok(victim) => Some(victim),
+            Err(error) if error.errno() == Errno::ENOENT => None,
+            Err(error) => return Err(error),
+        };
+        let result = self.store.rename(from, to, mode);
+        if result.is_ok() {
+            self.named(moved.id, from.0);
+            self.named(moved.id, to.0);
+            self.status_changed(moved.id, moved.kind);
+        }
+        let Some(victim) = victim else { return result };
+        if result.is_ok() && mode == RenameMode::Exchange {
+            self.named(victim.attr.id, from.0);
+            self.named(victim.attr.id, to.0);
+            self.status_changed(victim.attr.id, victim.attr.kind);
+        }
+        if result.is_ok() && mode == RenameMode::Replace && victim.attr.id != moved.id {
+            self.name_gone(&victim, to.0);
+        }
+        self.store.forget(victim.attr.id, 1);
+        result
+    }
+
+    /// Some entries of a directory from the place `from` on, without `.` and `..`; empty at its end.
+    pub fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {
+        self.store.list(id, from)
+    }
+
+    /// A user's attribute.
+    pub fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
+        self.store.attribute(id, name)
+    }
+
+    /// The names of the user's attributes.
+    pub fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>> {
+        self.store.attribute_names(id)
+    }
+
+    /// Sets a user's attribute.
+    pub fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
+        self.changeable()?;
+        self.store.set_attribute(id, name, value, create, replace)?;
+        self.attribute_changed(id)
+    }
+
+    /// Removes a user's attribute.
+    pub fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult {
+        self.changeable()?;
+        self.store.remove_attribute(id, name)?;
+        self.attribute_changed(id)
+    }
+
+    fn attribute_changed(&self, id: NodeId) -> FsResult {
+        self.store_changed();
+        self.status_changed(id, self.store.attributes(id)?.kind);
+        Ok(())
+    }
+
+    /// A file is opened once more; `truncate` empties it. While it is open its data stays, whatever happens to its names.
+    pub fn open(&self, id: NodeId, writing: bool, truncate: bool) -> FsResult {
+        if writing || truncate {
+            self.changeable()?;
+        }
+        let file = self.file(id)?;
+        let mut state = alive(&file)?;
+        state.opens += 1;
+        state.writers += u32::from(writing);
+        drop(state);
+        if truncate && let Err(error) = self.truncate(id, 0) {
+            self.release(id, writing)?;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// One `open` ends.
+    pub fn release(&self, id: NodeId, writing: bool) -> FsResult {
+        let file = self.files.get(id).ok_or(Errno::EBADF)?;
+        let mut state = file.lock();
+        if state.opens == 0 || (writing && state.writers == 0) {
+            return Err(Errno::EBADF.into());
+        }
+        state.opens -= 1;
+        state.writers -= u32::from(writing);
+        if writing && state.writers == 0 && state.buffer.is_empty() {
+            lock(&self.space).closed(id);
+        }
+        if state.opens == 0 && state.unlinked {
+            self.drop_data(&file, &mut state);
+        }
+        Ok(())
+    }
+
+    /// The node that is about to lose a name, its map in memory: it could not be read later.
+    fn victim(&self, parent: NodeId, name: &[u8]) -> FsResult<Victim> {
+        let attr = self.store.lookup(parent, name)?;
+        let file = match attr.kind {
+            Kind::File => self.file(attr.id).map(Some),
+            _ => Ok(None),
+        };
+        match file {
+            Ok(file) => Ok(Victim { attr, file }),
+            // What makes no sense can be removed; its space comes back with the next scan.
+            Err(FsError::Corrupt(_)) => Ok(Victim { attr, file: None }),
+            Err(error) => {
+                self.store.forget(attr.id, 1);
+                Err(error)
+            }
+        }
+    }
+
+    /// A node has lost a name, perhaps its last.
+    fn name_gone(&self, victim: &Victim, parent: NodeId) {
+        self.store_changed();
+        let Some(file) = &victim.file else { return };
+        let id = victim.attr.id;
+        if victim.attr.links <= 1 || self.store.attributes(id).map_or(true, |attr| attr.links == 0) {
+            self.last_name_gone(file);
+        } else {
+            self.named(id, parent);
+            self.status_changed(id, Kind::File);
+        }
+    }
+
+    fn last_name_gone(&self, file: &Arc<File>) {
+        let mut state = file.lock();
+        state.unlinked = true;
+        if state.opens == 0 {
+            self.drop_data(file, &mut state);
+        } else if let Some(times) = &mut state.times {
+            times.ctime = self.store.now();
+        }
+    }
+
+    /// The data of a file that is neither named nor open waits in limbo for a commit.
+    fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
+        state.gone = true;
+        self.rearrange(state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
+        let gone = Gone { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
+        if !gone.spans.is_empty() || !gone.parts.is_empty() {
+            lock(&self.limbo).push(gone);
+        }
+        lock(&self.dirty).remove(&file.id);
+        lock(&self.space).closed(file.id);
+        self.files.remove(file);
+    }
+
+    /// The store has something that is not durable.
+    pub(super) fn store_changed(&self) {
+        self.unsynced_store.store(true, Relaxed);
+    }
+
+    /// A node has a new name, in that directory, or none there any more.
+    fn named(&self, id: NodeId, parent: NodeId) {
+        self.store_changed();
+        lock(&self.unsynced).add(id, parent);
+    }
+}
+
+/// A node that is about to lose a name. Its `lookup` is to be given back.
+struct Victim {
+    attr: Attr,
+    file: Option<Arc<File>>,
+}

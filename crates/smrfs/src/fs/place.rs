@@ -1,0 +1,248 @@
+//! Putting data on the disk: a place from the space, the write, and the file's map in memory, in this order.
+//!
+//! The space stays locked from the placing to the end of the write, so that the order of writes is the order of placing.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use smrkit::tally::Cause;
+
+use super::FileSystem;
+use super::file::{File, FileState};
+use super::locks::lock;
+use super::room::Use;
+use crate::data::Data;
+use crate::error::FsResult;
+use crate::space::Want;
+use crate::units::{Owner, Span};
+
+/// A piece is small if it is less than this part of a block, and a file in pieces after more than so many of them.
+/// (Assumption: reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
+pub(super) const SMALL: u64 = 8;
+
+/// Blocks of a buffer that are written in one go, so that the space knows what follows. (Assumption.)
+const GATHERED: u64 = 4;
+
+/// Data for the disk, whole granules of one file.
+pub(super) struct Load<'a> {
+    /// Which granules of the file, in ascending order; they share a place.
+    pub runs: &'a [Range<u64>],
+    /// One behind the other.
+    pub data: Data<'a>,
+    /// Whether it comes from elsewhere on the disk: neither newer than what is buffered nor promised.
+    pub moving: bool,
+    /// Whether it may use the cleaner's reserve.
+    pub reserve: bool,
+    pub cause: Cause,
+}
+
+impl<'a> Load<'a> {
+    /// What a host wrote.
+    pub(super) fn host(runs: &'a [Range<u64>], data: Data<'a>) -> Load<'a> {
+        Load { runs, data, moving: false, reserve: false, cause: Cause::Host }
+    }
+
+    /// What was on the disk already.
+    pub(super) fn moved(runs: &'a [Range<u64>], data: Data<'a>, reserve: bool) -> Load<'a> {
+        Load { runs, data, moving: true, reserve, cause: Cause::Clean }
+    }
+}
+
+/// Granules promised to a call under way; what changes in a file is taken from them.
+pub(super) type Held = u64;
+
+impl FileSystem {
+    /// Writes the first block of `load`, as much as finds room in one place; tells how many granules. None: no room.
+    /// Runs share a place and a write: a file written at random goes to the disk block by block.
+    pub(super) fn lay(
+        &self,
+        file: &Arc<File>,
+        state: &mut FileState,
+        load: &Load<'_>,
+        held: &mut Held,
+    ) -> FsResult<Option<u64>> {
+        let granules = load.data.bytes() / self.granule_bytes;
+        let count = granules.min(self.options.block_granules);
+        let want = Want {
+            owner: FileState::owner(file, load.runs[0].start),
+            after: state.end_before(load.runs[0].start),
+            count,
+            more: granules - count,
+            moving: load.reserve,
+        };
+        let Some(pieces) = self.write_somewhere(&want, load)? else { return Ok(None) };
+        let count = pieces.iter().map(|(span, _)| span.count).sum();
+        let mut places = pieces.iter().map(|&(span, _)| span);
+        let mut insert = |state: &mut FileState, run: Range<u64>| {
+            places.next().map_or(Vec::new(), |span| state.map.insert(run.start, span))
+        };
+        let runs: Vec<Range<u64>> =
+            pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
+        if load.moving {
+            let old = runs.into_iter().flat_map(|run| insert(state, run)).collect();
+            self.retire(state, old);
+        } else {
+            self.rearrange_all(state, &runs, held, insert);
+            state.written = state.changes + 1;
+        }
+        self.touch(file, state);
+        Ok(Some(count))
+    }
+
+    /// Places and writes; after a failed write once more, elsewhere. Tells what lies where.
+    fn write_somewhere(&self, want: &Want, load: &Load<'_>) -> FsResult<Option<Vec<(Span, Owner)>>> {
+        let mut failure = None;
+        for _ in 0..2 {
+            let mut space = lock(&self.space);
+            let Some(span) = space.place(want) else { return Ok(None) };
+            let bytes = span.count * self.granule_bytes;
+            match self.device.write(span.at, load.data.part(0, bytes), load.cause) {
+                Ok(()) => {
+                    let pieces = pieces(span, want.owner, load.runs);
+                    space.written_in_pieces(&pieces);
+                    let counter = if load.moving { &self.counters.moved } else { &self.counters.written };
+                    counter.add(bytes);
+                    return Ok(Some(pieces));
+                }
+                Err(error) => {
+                    space.failed(span);
+                    failure = Some(error);
+                }
+            }
+        }
+        failure.map_or(Ok(None), |error| Err(error.into()))
+    }
+
+    /// Forgets what is buffered or promised in `range`, and changes its map: `change` tells what that replaced.
+    pub(super) fn rearrange(
+        &self,
+        state: &mut FileState,
+        range: Range<u64>,
+        held: &mut Held,
+        change: impl FnOnce(&mut FileState) -> Vec<Span>,
+    ) {
+        let mut change = Some(change);
+        self.rearrange_all(state, &[range], held, |state, _| change.take().map_or(Vec::new(), |change| change(state)));
+    }
+
+    /// The same for several ranges: `change` is called for each.
+    fn rearrange_all(
+        &self,
+        state: &mut FileState,
+        ranges: &[Range<u64>],
+        held: &mut Held,
+        mut change: impl FnMut(&mut FileState, Range<u64>) -> Vec<Span>,
+    ) {
+        let (mut before, mut after, mut old) = (Use::default(), Use::default(), Vec::new());
+        for range in ranges {
+            before = before + state.uses(range.clone());
+            self.unbuffer(state, range.clone());
+            state.promised.remove(range.clone());
+            old.extend(change(state, range.clone()));
+            after = after + state.uses(range.clone());
+        }
+        self.account(state, before, after, held);
+        self.retire(state, old);
+    }
+
+    /// Forgets what is buffered in `range`.
+    fn unbuffer(&self, state: &mut FileState, range: Range<u64>) {
+        let granules = state.buffer.remove(range);
+        self.counters.buffered.take(granules * self.granule_bytes);
+        if state.buffer.is_empty()
+            && let Some(turn) = state.waiting.take()
+        {
+            lock(&self.waiting).leave(turn);
+        }
+    }
+
+    /// A range of a file used `before` and uses `after`; what is more comes out of `held`.
+    pub(super) fn account(&self, state: &mut FileState, before: Use, after: Use, held: &mut Held) {
+        state.owed = state.owed + after.owed - before.owed;
+        let more = (after.mapped + after.owed).saturating_sub(before.mapped + before.owed).min(*held);
+        *held -= more;
+        let mut rooms = lock(&self.rooms);
+        rooms.change(before, after);
+        rooms.take_back(more);
+    }
+
+    /// No map in memory names these any more.
+    pub(super) fn retire(&self, state: &mut FileState, old: Vec<Span>) {
+        if old.is_empty() {
+            return;
+        }
+        let mut space = lock(&self.space);
+        for span in old {
+            space.retire(span);
+            state.note_retired(span);
+        }
+    }
+
+    /// The file's record changes: it has to be committed.
+    pub(super) fn touch(&self, file: &Arc<File>, state: &mut FileState) {
+        state.changes += 1;
+        if state.changes == state.durable + 1 {
+            lock(&self.dirty).insert(file.id, file.clone());
+        }
+    }
+
+    /// Writes out what is buffered of a file, in the order of the file. `false`: no room for the rest.
+    pub(super) fn write_out(&self, file: &Arc<File>, state: &mut FileState) -> FsResult<bool> {
+        let small_granules = self.options.block_granules / SMALL;
+        let (mut small, mut any) = (0, false);
+        while !state.buffer.is_empty() {
+            any = true;
+            let mut runs = state.buffer.runs(GATHERED * self.options.block_granules);
+            small += runs.iter().filter(|run| run.end - run.start < small_granules).count() as u64;
+            let granules: u64 = runs.iter().map(|run| run.end - run.start).sum();
+            let bytes = state.buffer.gather(granules, self.granule_bytes);
+            let mut done = 0;
+            while done < granules {
+                let data = match &bytes {
+                    Some(bytes) => Data::Bytes(&bytes[(done * self.granule_bytes) as usize..]),
+                    None => Data::Blank((granules - done) * self.granule_bytes),
+                };
+                let Some(count) = self.lay(file, state, &Load::host(&runs, data), &mut 0)? else { return Ok(false) };
+                done += count;
+                leave_out(&mut runs, count);
+            }
+        }
+        state.settled_size = state.size;
+        if state.writers == 0 && any {
+            lock(&self.space).closed(file.id);
+        }
+        if small > SMALL {
+            lock(&self.fragmented).insert(file.id);
+        }
+        Ok(true)
+    }
+}
+
+/// What `span` holds where the runs of a file share it, beginning with the first.
+fn pieces(span: Span, first: Owner, runs: &[Range<u64>]) -> Vec<(Span, Owner)> {
+    let (mut at, mut pieces) = (span.at, Vec::new());
+    for run in runs {
+        let count = (run.end - run.start).min(span.end() - at);
+        if count == 0 {
+            break;
+        }
+        pieces.push((Span { at, count }, Owner { granule: run.start, ..first }));
+        at = at + count;
+    }
+    pieces
+}
+
+/// Leaves out the first `count` granules of the runs.
+fn leave_out(runs: &mut Vec<Range<u64>>, mut count: u64) {
+    let whole = runs.iter().take_while(|run| {
+        let granules = run.end - run.start;
+        let is_whole = granules <= count;
+        count -= if is_whole { granules } else { 0 };
+        is_whole
+    });
+    let whole = whole.count();
+    runs.drain(..whole);
+    if let Some(run) = runs.first_mut() {
+        run.start += count;
+    }
+}

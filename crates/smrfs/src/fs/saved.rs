@@ -1,0 +1,106 @@
+//! The saved state of a clean unmount: what is live and whose it is, so that the next mount need not read every map.
+//!
+//! Integers of seven bits a byte, the lowest first, each extent by its distance from the one before; then a checksum.
+
+use crate::device::Shape;
+use crate::map::checksum;
+use crate::units::{NodeId, Owner, Span};
+
+const VERSION: u64 = 1;
+
+/// What a clean unmount saves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Saved {
+    /// The number of the next part of a map.
+    pub next_part: u64,
+    /// Granules in maps.
+    pub mapped: u64,
+    /// Granules promised.
+    pub promised: u64,
+    /// What is live, in ascending order.
+    pub extents: Vec<(Span, Owner)>,
+}
+
+pub(super) fn encode(saved: &Saved, shape: &Shape) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 + saved.extents.len() * 8);
+    let head = [VERSION, shape.granules, shape.granule_bytes, saved.next_part, saved.mapped, saved.promised];
+    head.into_iter().for_each(|value| put(&mut out, value));
+    put(&mut out, saved.extents.len() as u64);
+    let mut end = 0;
+    for (span, owner) in &saved.extents {
+        for value in [span.at.0 - end, span.count, owner.file.0, owner.granule] {
+            put(&mut out, value);
+        }
+        end = span.end().0;
+    }
+    let sum = checksum(&out);
+    out.extend(sum.to_le_bytes());
+    out
+}
+
+/// None if anything about it is doubtful.
+pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<Saved> {
+    let (mut body, sum) = bytes.split_last_chunk::<4>()?;
+    if checksum(body) != u32::from_le_bytes(*sum) {
+        return None;
+    }
+    let mut next = || take(&mut body);
+    if [next()?, next()?, next()?] != [VERSION, shape.granules, shape.granule_bytes] {
+        return None;
+    }
+    let (next_part, mapped, promised, count) = (next()?, next()?, next()?, next()?);
+    let mut extents = Vec::with_capacity(count.min(1 << 20) as usize);
+    let (mut end, mut granules) = (0u64, 0u64);
+    for _ in 0..count {
+        let at = end.checked_add(next()?)?;
+        let span = Span::new(at, next()?);
+        end = at.checked_add(span.count).filter(|&end| end <= shape.granules)?;
+        granules += span.count;
+        extents.push((span, Owner { file: NodeId(next()?), granule: next()? }));
+    }
+    (body.is_empty() && granules == mapped).then_some(Saved { next_part, mapped, promised, extents })
+}
+
+fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Bands, Model};
+
+    #[test]
+    fn what_was_saved_comes_back_and_a_flipped_bit_does_not() {
+        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 1000, did: 1, dpid: 1, bands };
+        let owner = |file, granule| Owner { file: NodeId(file), granule };
+        let extents = vec![(Span::new(0, 5), owner(7, 0)), (Span::new(300, 200), owner(1 << 40, 9))];
+        let saved = Saved { next_part: 3, mapped: 205, promised: 2, extents };
+        let bytes = encode(&saved, &shape);
+        assert_eq!(decode(&bytes, &shape), Some(saved));
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode(&bytes, &shape), None, "bit {bit}");
+        }
+        assert_eq!(decode(&bytes, &Shape { granules: 999, ..shape }), None);
+    }
+}

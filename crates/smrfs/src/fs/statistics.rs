@@ -1,0 +1,59 @@
+//! What a mounted file system tells of itself.
+
+use serde::Serialize;
+
+use crate::space::Counts;
+
+/// Room and what is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// Bytes of a granule.
+    pub granule_bytes: u64,
+    /// Granules that files can fill in all.
+    pub usable: u64,
+    /// Granules free for files: usable less live less promised.
+    pub free: u64,
+    /// Granules in maps.
+    pub live: u64,
+    /// Granules promised to data not yet written, and by fallocate.
+    pub promised: u64,
+    /// Granules of the disk by what may be done with them.
+    pub counts: Counts,
+    /// Files the store has room for, in all.
+    pub nodes: u64,
+    /// Of them free.
+    pub free_nodes: u64,
+    /// Longest name in bytes.
+    pub name_bytes: u32,
+}
+
+/// Counters since the mount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Statistics {
+    /// Bytes that hosts wrote.
+    pub host_written_bytes: u64,
+    /// Bytes that hosts read.
+    pub host_read_bytes: u64,
+    /// Bytes written to the disk for hosts.
+    pub written_bytes: u64,
+    /// Bytes written to the disk by the cleaner and the defragmenter.
+    pub moved_bytes: u64,
+    /// Bytes read from the disk, for whatever reason.
+    pub read_bytes: u64,
+    /// Pieces that the cleaner moved.
+    pub moves: u64,
+    /// Bands that were reset.
+    pub resets: u64,
+    /// Commits, and fsyncs.
+    pub commits: u64,
+    /// Host writes that had to wait for cleaning.
+    pub stalls: u64,
+    /// The longest such wait, by the disk's clock.
+    pub longest_stall_ns: u64,
+    /// The most bytes that cleaning moved while one write waited.
+    pub most_moved_for_one_write_bytes: u64,
+    /// Unwritten bytes in memory.
+    pub buffered_bytes: u64,
+    /// Files whose map in memory is newer than the durable one.
+    pub dirty_files: u64,
+}

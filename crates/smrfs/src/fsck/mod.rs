@@ -1,0 +1,153 @@
+//! The check of a file system that is not mounted: maps against the disk and each other, and what can be mended.
+//!
+//! It trusts the disk's report and the maps, in this order, and nothing else. Maps are read one at a time; of each extent 40
+//! bytes are kept, and of each part 8. Left out: the tree of names (the conventional file system has a check of its own),
+//! and whether shingling has damaged data, which only reading it tells.
+
+mod overlap;
+mod repair;
+pub mod report;
+mod scan;
+mod surface;
+
+use crate::device::HostManaged;
+use crate::error::FsResult;
+use crate::fs::mount::STATE;
+use crate::fs::saved;
+use crate::meta::MetadataStore;
+use report::{Finding, Problem, Report, Verdict};
+use scan::{Extent, Scan};
+use surface::Surface;
+
+/// What to check.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Mend what can be mended; otherwise nothing is changed.
+    pub repair: bool,
+    /// Read all data.
+    pub read_all: bool,
+    /// How many problems are listed; all are counted.
+    pub listed: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { repair: false, read_all: false, listed: 1000 }
+    }
+}
+
+/// The problems so far.
+struct Findings {
+    list: Vec<Finding>,
+    listed: usize,
+    found: u64,
+    repaired: u64,
+    repair: bool,
+}
+
+impl Findings {
+    /// Notes a problem that a repair mends.
+    fn add(&mut self, problem: Problem) {
+        self.note(problem, self.repair);
+    }
+
+    /// Notes a problem that nothing here can mend.
+    fn add_left(&mut self, problem: Problem) {
+        self.note(problem, false);
+    }
+
+    fn note(&mut self, problem: Problem, repaired: bool) {
+        self.found += 1;
+        self.repaired += u64::from(repaired);
+        if self.list.len() < self.listed {
+            self.list.push(Finding { problem, repaired });
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        match self.found - self.repaired {
+            0 if self.found == 0 => Verdict::Clean,
+            0 => Verdict::Repaired,
+            _ => Verdict::ErrorsLeft,
+        }
+    }
+}
+
+/// Checks the file system on `device` with its names and maps in `store`, and repairs it if `options` say so. Nobody else
+/// may use either meanwhile. Errors: those of device and store that tell nothing of the file system, such as a full disk.
+pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Options) -> FsResult<Report> {
+    let mut findings =
+        Findings { list: Vec::new(), listed: options.listed, found: 0, repaired: 0, repair: options.repair };
+    let mut surface = Surface::of(device)?;
+    let mut scan = Scan::default();
+    scan.run(device, store, &surface, options.read_all, &mut findings)?;
+    overlap::resolve(&mut scan, store, &mut findings)?;
+    surface.fill(&scan.extents);
+    check_saved(device, store, &scan, &mut findings)?;
+    let leaked = scan.leaked(store)?;
+    for &part in &leaked {
+        findings.add(Problem::LeakedPart { part });
+    }
+    if options.repair && findings.found > 0 {
+        repair::run(store, device.shape().granule_bytes, &scan, &leaked)?;
+    }
+    Ok(Report {
+        verdict: findings.verdict(),
+        found: findings.found,
+        repaired: findings.repaired,
+        findings: findings.list,
+        files: scan.files,
+        extents: scan.extents.len() as u64,
+        granules: scan.extents.iter().map(|extent| extent.span.count).sum(),
+        behind_end: scan.behind_end,
+        parts: scan.parts.len() as u64,
+        read: scan.read,
+        counts: surface.counts(),
+        bands: surface.bands_by_fill(),
+    })
+}
+
+/// Compares the saved free map with the maps; `scan` is in the order of the disk by now.
+fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan, findings: &mut Findings) -> FsResult {
+    let Some(bytes) = store.load_state(STATE)? else { return Ok(()) };
+    let reason = match saved::decode(&bytes, device.shape()) {
+        None => Some("it makes no sense".to_string()),
+        Some(saved) => {
+            let said =
+                saved.extents.into_iter().map(|(span, owner)| Extent { span, file: owner.file, first: owner.granule });
+            difference(joined(said), joined(scan.extents.iter().copied()))
+        }
+    };
+    if let Some(reason) = reason {
+        findings.add(Problem::StaleState { name: STATE.to_string(), reason });
+    }
+    Ok(())
+}
+
+/// The first place where the saved free map and the maps differ.
+fn difference(mut said: impl Iterator<Item = Extent>, mut found: impl Iterator<Item = Extent>) -> Option<String> {
+    loop {
+        match (said.next(), found.next()) {
+            (None, None) => return None,
+            (said, found) if said == found => {}
+            (Some(extra), None) => {
+                return Some(format!("it has {} of file {}, the maps do not", extra.span, extra.file));
+            }
+            (_, Some(found)) => {
+                return Some(format!("the maps have {} of file {}, it does not", found.span, found.file));
+            }
+        }
+    }
+}
+
+/// Extents in the order of the disk; those that go on in the same file are one.
+fn joined(extents: impl Iterator<Item = Extent>) -> impl Iterator<Item = Extent> {
+    let mut extents = extents.filter(|extent| !extent.span.is_empty()).peekable();
+    std::iter::from_fn(move || {
+        let mut first = extents.next()?;
+        while let Some(next) = extents.next_if(|next| first.continues(next)) {
+            first.span.count += next.span.count;
+        }
+        Some(first)
+    })
+}

@@ -1,0 +1,89 @@
+//! The last pass: maps without what was wrong in them, and no parts that nobody names.
+//!
+//! Every step leaves the file system no worse than before, so that a repair that was cut short can be run again: the saved
+//! free map goes first, a file's new record replaces its old one, and only then parts are removed.
+
+use std::collections::BTreeSet;
+
+use super::scan::{Fix, Scan};
+use crate::error::{FsError, FsResult};
+use crate::fs::mount::STATE;
+use crate::map::{self, Decoded, FileMap, Head, Stored};
+use crate::meta::MetadataStore;
+use crate::units::NodeId;
+
+pub(super) fn run(store: &dyn MetadataStore, granule_bytes: u64, scan: &Scan, leaked: &[u64]) -> FsResult {
+    store.remove_state(STATE)?;
+    // Nobody takes a number twice, so that a part is never overwritten.
+    let mut next = store.spills()?.into_iter().chain(scan.parts.iter().copied()).max().map_or(1, |last| last + 1);
+    let mut obsolete: Vec<u64> = leaked.to_vec();
+    for (&file, fix) in &scan.fixes {
+        obsolete.extend(mend(store, granule_bytes, file, fix, &mut next)?);
+    }
+    store.sync_all()?;
+    for number in still_leaked(store, obsolete)? {
+        store.remove_spill(number)?;
+    }
+    store.sync_all()
+}
+
+/// Gives a file a map without what was wrong; tells what parts it no longer needs.
+fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, next: &mut u64) -> FsResult<Vec<u64>> {
+    let Some(record) = store.load_map(file)? else { return Ok(Vec::new()) };
+    let (mut head, mut map, mut stored) = match fix.empty {
+        false => {
+            let Decoded { summary, map, stored } = map::decode(&record, |number| store.load_spill(number))?;
+            (summary.head, map, stored)
+        }
+        true => {
+            store.store_state(&format!("damaged-map.{file}"), &record)?;
+            (
+                map::summary(&record).map_or_else(|_| Head::default(), |summary| summary.head),
+                FileMap::new(),
+                Stored::new(),
+            )
+        }
+    };
+    for &(first, count) in &fix.holes {
+        map.remove(first..first + count);
+    }
+    if fix.head || fix.empty {
+        head.promised = 0;
+    }
+    if i64::try_from(head.size).is_err() {
+        head.size = map.end().saturating_mul(granule_bytes).min(i64::MAX as u64);
+    }
+    let mut number = || {
+        *next += 1;
+        *next - 1
+    };
+    let plan = stored.plan(&mut map, &head, store.map_bytes_max(), &mut number);
+    for (number, part) in &plan.parts {
+        store.store_spill(*number, part)?;
+        store.sync_spill(*number)?;
+    }
+    store.store_map(file, &plan.record)?;
+    store.sync(file)?;
+    Ok(stored.done(plan))
+}
+
+/// Of `parts` those that no map names now; none if there is a map that does not tell.
+fn still_leaked(store: &dyn MetadataStore, mut parts: Vec<u64>) -> FsResult<Vec<u64>> {
+    if parts.is_empty() {
+        return Ok(parts);
+    }
+    let (mut named, mut blind) = (BTreeSet::new(), false);
+    store.scan(&mut |_, record| {
+        let Some(record) = record else { return Ok(()) };
+        match map::part_numbers(&record, |number| store.load_spill(number)) {
+            Ok(numbers) => named.extend(numbers),
+            Err(FsError::Corrupt(_)) => blind = true,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    })?;
+    parts.sort_unstable();
+    parts.dedup();
+    parts.retain(|part| !blind && !named.contains(part));
+    Ok(parts)
+}

@@ -1,0 +1,212 @@
+//! What a check found: problems one by one, and the disk in numbers.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::space::Counts;
+use crate::units::{NodeId, Span};
+
+/// Granules of one file, and where its map has them on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The file.
+    pub file: u64,
+    /// The first granule, in the file.
+    pub first: u64,
+    /// The first granule, on the disk.
+    pub at: u64,
+    /// How many.
+    pub granules: u64,
+}
+
+impl Place {
+    pub(super) fn new(file: NodeId, first: u64, span: Span) -> Place {
+        Place { file: file.0, first, at: span.at.0, granules: span.count }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { file, first, at, granules } = self;
+        write!(f, "file {file}: granules {first}..{} at {at}..{}", first + granules, at + granules)
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "problem", rename_all = "kebab-case")]
+pub enum Problem {
+    /// A map that makes no sense. Its file loses its data; the record is kept as a state of the store.
+    BadMap {
+        /// The file.
+        file: u64,
+        /// Why.
+        reason: String,
+    },
+    /// A map of a version that this program does not know; it is left alone.
+    NewerMap {
+        /// The file.
+        file: u64,
+        /// What the codec says.
+        reason: String,
+    },
+    /// A part that a map names and that is not there. Its file loses its data.
+    MissingPart {
+        /// The file.
+        file: u64,
+        /// The part's number.
+        part: u64,
+    },
+    /// A size that no file can have; it is cut to the end of the data.
+    BadSize {
+        /// The file.
+        file: u64,
+        /// What the map says, in bytes.
+        bytes: u64,
+    },
+    /// A promise of more granules than the disk has; it is dropped.
+    BadPromise {
+        /// The file.
+        file: u64,
+        /// Granules promised.
+        granules: u64,
+    },
+    /// Behind the end of the disk; becomes a hole.
+    OutOfRange {
+        /// What.
+        place: Place,
+    },
+    /// In the gap between two bands; becomes a hole.
+    InGap {
+        /// What.
+        place: Place,
+    },
+    /// Not written since its band was reset; becomes a hole.
+    BehindCursor {
+        /// What.
+        place: Place,
+    },
+    /// In a band that the disk can't read any more; becomes a hole.
+    Offline {
+        /// What.
+        place: Place,
+    },
+    /// Also in the map of a file that changed later, or elsewhere in the same file; becomes a hole.
+    Overlap {
+        /// What.
+        place: Place,
+        /// The file that keeps it.
+        kept_by: u64,
+    },
+    /// The disk does not read it; becomes a hole.
+    Unreadable {
+        /// What.
+        place: Place,
+        /// What the disk says.
+        reason: String,
+    },
+    /// A part that no map names; it is removed.
+    LeakedPart {
+        /// Its number.
+        part: u64,
+    },
+    /// A saved free map that is not what the maps say; it is removed.
+    StaleState {
+        /// Its name.
+        name: String,
+        /// What does not match.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::BadMap { file, reason } => write!(f, "file {file}: its map is damaged: {reason}"),
+            Problem::NewerMap { file, reason } => write!(f, "file {file}: its map is not understood: {reason}"),
+            Problem::MissingPart { file, part } => write!(f, "file {file}: part {part} of its map is missing"),
+            Problem::BadSize { file, bytes } => write!(f, "file {file}: {bytes} bytes is no size"),
+            Problem::BadPromise { file, granules } => {
+                write!(f, "file {file}: {granules} granules are promised, more than the disk has")
+            }
+            Problem::OutOfRange { place } => write!(f, "{place}: behind the end of the disk"),
+            Problem::InGap { place } => write!(f, "{place}: in a gap between bands"),
+            Problem::BehindCursor { place } => write!(f, "{place}: not written since its band was reset"),
+            Problem::Offline { place } => write!(f, "{place}: in a band that the disk can't read any more"),
+            Problem::Overlap { place, kept_by } if *kept_by == place.file => {
+                write!(f, "{place}: also elsewhere in the same file")
+            }
+            Problem::Overlap { place, kept_by } => write!(f, "{place}: also in the map of file {kept_by}"),
+            Problem::Unreadable { place, reason } => write!(f, "{place}: can't be read: {reason}"),
+            Problem::LeakedPart { part } => write!(f, "part {part} of a map belongs to no file"),
+            Problem::StaleState { name, reason } => write!(f, "the saved state {name} is out of date: {reason}"),
+        }
+    }
+}
+
+/// A problem, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What is wrong.
+    #[serde(flatten)]
+    pub problem: Problem,
+    /// Whether it was repaired.
+    pub repaired: bool,
+}
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Nothing is wrong.
+    Clean,
+    /// All that was wrong is repaired.
+    Repaired,
+    /// Something wrong is left.
+    ErrorsLeft,
+}
+
+/// The bands of a strict-append disk by what is in them: each is empty, dead, in a tenth, or lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Fill {
+    /// Not written since the last reset.
+    pub empty: u64,
+    /// Written, and nothing of it is in a map.
+    pub dead: u64,
+    /// Those with data by the share of it: up to a tenth, up to two tenths, and so on.
+    pub by_tenth_live: [u64; 10],
+    /// That can't be written any more.
+    pub lost: u64,
+    /// Of all those begun and not full.
+    pub open: u64,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// How it ended.
+    pub verdict: Verdict,
+    /// Problems found.
+    pub found: u64,
+    /// Of them repaired.
+    pub repaired: u64,
+    /// The problems, as many as were asked for.
+    pub findings: Vec<Finding>,
+    /// Regular files.
+    pub files: u64,
+    /// Extents of their maps.
+    pub extents: u64,
+    /// Granules in maps.
+    pub granules: u64,
+    /// Of them behind the end of their file: written before a crash that lost what lies before them. Harmless.
+    pub behind_end: u64,
+    /// Parts of maps too large for one record.
+    pub parts: u64,
+    /// Granules read, if data was read.
+    pub read: u64,
+    /// Granules by what may be done with them, as a mount would find them (after the repair, if there was one).
+    pub counts: Counts,
+    /// The bands, on strict-append.
+    pub bands: Option<Fill>,
+}

@@ -1,0 +1,214 @@
+//! Variable-length integers, pieces and the checksum: what records and parts are made of.
+//!
+//! Integers are LEB128 (seven bits a byte, the lowest first); signed ones are folded (0, -1, 1, -2, ...) before.
+
+use super::record::MapError;
+use super::{FileMap, Piece};
+use crate::units::{Granule, Span};
+
+/// Addresses and places in a file lie below this, so that no sum of two overflows.
+pub(super) const LIMIT: u64 = 1 << 56;
+
+/// Appends `value`.
+pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a signed `value`.
+pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
+    put(out, (value << 1 ^ value >> 63) as u64);
+}
+
+/// What remains to be read.
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes` up to their checksum, the last four, which is verified first.
+    pub(super) fn checked(bytes: &'a [u8]) -> Result<Reader<'a>, MapError> {
+        let (body, sum) = bytes.split_last_chunk::<4>().ok_or(MapError::Short)?;
+        if checksum(body) != u32::from_le_bytes(*sum) {
+            return Err(MapError::Checksum);
+        }
+        Ok(Reader { bytes: body })
+    }
+
+    /// One byte.
+    pub(super) fn byte(&mut self) -> Result<u8, MapError> {
+        let (&byte, rest) = self.bytes.split_first().ok_or(MapError::Short)?;
+        self.bytes = rest;
+        Ok(byte)
+    }
+
+    /// An integer.
+    pub(super) fn integer(&mut self) -> Result<u64, MapError> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                return Err(MapError::Range);
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(MapError::Range)
+    }
+
+    /// A signed integer.
+    pub(super) fn signed(&mut self) -> Result<i64, MapError> {
+        let folded = self.integer()?;
+        Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
+    }
+
+    /// An integer below the limit of places and addresses.
+    pub(super) fn place(&mut self) -> Result<u64, MapError> {
+        Some(self.integer()?).filter(|&value| value < LIMIT).ok_or(MapError::Range)
+    }
+
+    /// Nothing may be left.
+    pub(super) fn end(&self) -> Result<(), MapError> {
+        if self.bytes.is_empty() { Ok(()) } else { Err(MapError::Long) }
+    }
+}
+
+/// Codes pieces, each by its distance from the one before: in the file, its length, and on the disk.
+#[derive(Default)]
+pub(super) struct PieceWriter {
+    pub(super) bytes: Vec<u8>,
+    pub(super) count: u64,
+    end: u64,
+    disk_end: u64,
+}
+
+impl PieceWriter {
+    /// Appends a piece; they come in ascending order.
+    pub(super) fn push(&mut self, piece: &Piece) {
+        put(&mut self.bytes, piece.first - self.end);
+        put(&mut self.bytes, piece.count << 1 | u64::from(piece.at.is_none()));
+        if let Some(at) = piece.at {
+            put_signed(&mut self.bytes, at.0 as i64 - self.disk_end as i64);
+            self.disk_end = at.0 + piece.count;
+        }
+        self.end = piece.end();
+        self.count += 1;
+    }
+}
+
+/// Reads `count` pieces.
+pub(super) fn pieces(
+    reader: &mut Reader<'_>,
+    count: u64,
+    mut visit: impl FnMut(Piece) -> Result<(), MapError>,
+) -> Result<(), MapError> {
+    let (mut end, mut disk_end) = (0, 0u64);
+    for _ in 0..count {
+        let first = end + reader.place()?;
+        let length = reader.integer()?;
+        let (count, hole) = (length >> 1, length & 1 == 1);
+        if count == 0 || count >= LIMIT || first + count >= LIMIT {
+            return Err(MapError::Range);
+        }
+        let mut at = None;
+        if !hole {
+            let place = disk_end.checked_add_signed(reader.signed()?).ok_or(MapError::Range)?;
+            if place >= LIMIT || place + count >= LIMIT {
+                return Err(MapError::Range);
+            }
+            (at, disk_end) = (Some(Granule(place)), place + count);
+        }
+        end = first + count;
+        visit(Piece { first, count, at })?;
+    }
+    Ok(())
+}
+
+/// Applies a piece that was read to the map.
+pub(super) fn apply(map: &mut FileMap, piece: Piece) {
+    map.cut_out(piece.first..piece.end());
+    if let Some(Span { at, count }) = piece.span() {
+        map.put(piece.first, count, at);
+    }
+}
+
+/// CRC-32C (Castagnoli) of `bytes`, the checksum of everything that SMRfs stores.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    let mut crc = !0u32;
+    let mut words = bytes.chunks_exact(8);
+    for word in &mut words {
+        let low = crc ^ u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        let [a, b, c, d] = low.to_le_bytes().map(usize::from);
+        let [e, f, g, h] = [word[4], word[5], word[6], word[7]].map(usize::from);
+        crc = TABLES[7][a] ^ TABLES[6][b] ^ TABLES[5][c] ^ TABLES[4][d];
+        crc ^= TABLES[3][e] ^ TABLES[2][f] ^ TABLES[1][g] ^ TABLES[0][h];
+    }
+    for &byte in words.remainder() {
+        crc = crc >> 8 ^ TABLES[0][usize::from(crc as u8 ^ byte)];
+    }
+    !crc
+}
+
+/// `TABLES[n][b]`: what byte `b` does to the sum `n` bytes later.
+static TABLES: [[u32; 256]; 8] = tables();
+
+const fn tables() -> [[u32; 256]; 8] {
+    let mut tables = [[0u32; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+            bit += 1;
+        }
+        tables[0][byte] = crc;
+        byte += 1;
+    }
+    let mut later = 1;
+    while later < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let before = tables[later - 1][byte];
+            tables[later][byte] = before >> 8 ^ tables[0][(before & 0xff) as usize];
+            byte += 1;
+        }
+        later += 1;
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_crc32c() {
+        // RFC 3720, B.4, and the usual check value.
+        assert_eq!(checksum(b"123456789"), 0xe306_9283);
+        assert_eq!(checksum(&[0; 32]), 0x8a91_36aa);
+        let ascending: Vec<u8> = (0..32).collect();
+        assert_eq!(checksum(&ascending), 0x46dd_794e);
+    }
+
+    #[test]
+    fn integers_come_back() {
+        for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            put_signed(&mut out, value as i64);
+            let mut reader = Reader { bytes: &out };
+            assert_eq!(reader.integer(), Ok(value));
+            assert_eq!(reader.signed(), Ok(value as i64));
+            assert_eq!(reader.end(), Ok(()));
+        }
+        let mut too_long = Reader { bytes: &[0xff; 11] };
+        assert_eq!(too_long.integer(), Err(MapError::Range));
+    }
+}

@@ -1,0 +1,214 @@
+//! Where a file's data lies: extents in memory, and their code in the metadata store.
+//!
+//! A [`FileMap`] maps granules of a file to granules of the shingled partition; what it does not map is a hole. [`Stored`]
+//! knows what of it is durable and plans what to write at a commit; `decode` reads it back.
+
+mod code;
+mod overlay;
+mod ranges;
+mod record;
+mod stored;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::units::{Granule, Span};
+
+pub use code::checksum;
+pub use ranges::Ranges;
+pub use record::{Head, MapError, Summary, summary};
+pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, Plan, Stored, decode, part_numbers};
+
+/// Granules of a file that lie together on the disk, or that are a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The first, in the file.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// Where they lie; none for a hole.
+    pub at: Option<Granule>,
+}
+
+impl Piece {
+    /// The first granule of the file behind it.
+    pub fn end(&self) -> u64 {
+        self.first + self.count
+    }
+
+    /// Where it lies on the disk; none for a hole.
+    pub fn span(&self) -> Option<Span> {
+        self.at.map(|at| Span { at, count: self.count })
+    }
+}
+
+/// The extents of a file, by their place in it. Neighbours in the file that are neighbours on the disk are one.
+#[derive(Clone, Debug, Default)]
+pub struct FileMap {
+    extents: BTreeMap<u64, (u64, Granule)>,
+    granules: u64,
+    changes: Ranges,
+}
+
+impl PartialEq for FileMap {
+    /// Whether both map the same.
+    fn eq(&self, other: &FileMap) -> bool {
+        self.extents == other.extents
+    }
+}
+
+impl Eq for FileMap {}
+
+impl FileMap {
+    /// A file without data.
+    pub fn new() -> FileMap {
+        FileMap::default()
+    }
+
+    /// The granules of data.
+    pub fn granules(&self) -> u64 {
+        self.granules
+    }
+
+    /// The extents.
+    pub fn extents(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Whether there is no data.
+    pub fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+
+    /// The first granule behind all data.
+    pub fn end(&self) -> u64 {
+        self.extents.last_key_value().map_or(0, |(&first, &(count, _))| first + count)
+    }
+
+    /// The extents from the one on that holds `from` or else follows it, whole, in ascending order.
+    pub fn extents_from(&self, from: u64) -> impl Iterator<Item = Piece> + '_ {
+        let first = match self.extents.range(..=from).next_back() {
+            Some((&first, &(count, _))) if first + count > from => first,
+            _ => from,
+        };
+        self.extents.range(first..).map(|(&first, &(count, at))| Piece { first, count, at: Some(at) })
+    }
+
+    /// What `range` is made of, in ascending order, data and holes, cut to it.
+    pub fn lookup(&self, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
+        let mut at = range.start;
+        let mut extents = self.extents_from(at).peekable();
+        std::iter::from_fn(move || {
+            if at >= range.end {
+                return None;
+            }
+            let piece = match extents.peek() {
+                Some(extent) if extent.first <= at => {
+                    let extent = cut(*extent, at..range.end);
+                    extents.next();
+                    extent
+                }
+                Some(extent) => Piece { first: at, count: extent.first.min(range.end) - at, at: None },
+                None => Piece { first: at, count: range.end - at, at: None },
+            };
+            at = piece.end();
+            Some(piece)
+        })
+    }
+
+    /// Where granule `granule` of the file lies; none in a hole.
+    pub fn at(&self, granule: u64) -> Option<Granule> {
+        let (&first, &(count, at)) = self.extents.range(..=granule).next_back()?;
+        (granule < first + count).then(|| at + (granule - first))
+    }
+
+    /// The granules from `first` of the file on lie at `span` from now on; tells what they were before.
+    pub fn insert(&mut self, first: u64, span: Span) -> Vec<Span> {
+        if span.is_empty() {
+            return Vec::new();
+        }
+        let replaced = self.cut_out(first..first + span.count);
+        self.changes.insert(first..first + span.count);
+        self.put(first, span.count, span.at);
+        replaced
+    }
+
+    /// Makes a hole of `range`; tells what was there.
+    pub fn remove(&mut self, range: Range<u64>) -> Vec<Span> {
+        // A hole stays a hole: only what is mapped changes.
+        let end = range.end.min(self.end());
+        self.changes.insert(self.next_data(range.start).unwrap_or(end)..end);
+        self.cut_out(range)
+    }
+
+    /// The same, without a note of the change.
+    fn cut_out(&mut self, range: Range<u64>) -> Vec<Span> {
+        let found: Vec<Piece> = self.extents_from(range.start).take_while(|piece| piece.first < range.end).collect();
+        let mut removed = Vec::with_capacity(found.len());
+        for whole in found {
+            let gone = cut(whole, range.clone());
+            self.extents.remove(&whole.first);
+            for rest in [cut(whole, whole.first..gone.first), cut(whole, gone.end()..whole.end())] {
+                if let Some(at) = rest.at.filter(|_| rest.count > 0) {
+                    self.extents.insert(rest.first, (rest.count, at));
+                }
+            }
+            self.granules -= gone.count;
+            removed.extend(gone.span());
+        }
+        removed
+    }
+
+    /// The first granule with data from `from` on.
+    pub fn next_data(&self, from: u64) -> Option<u64> {
+        self.extents_from(from).next().map(|extent| extent.first.max(from))
+    }
+
+    /// The first granule without data from `from` on.
+    pub fn next_hole(&self, from: u64) -> u64 {
+        let mut hole = from;
+        for extent in self.extents_from(from) {
+            if extent.first > hole {
+                break;
+            }
+            hole = extent.end();
+        }
+        hole
+    }
+
+    /// What was changed since the last commit was planned.
+    pub fn changes(&self) -> &Ranges {
+        &self.changes
+    }
+
+    fn take_changes(&mut self) -> Ranges {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Adds what is a hole so far, and joins it with its neighbours.
+    fn put(&mut self, mut first: u64, mut count: u64, mut at: Granule) {
+        self.granules += count;
+        if let Some((&before, extent)) = self.extents.range_mut(..first).next_back()
+            && before + extent.0 == first
+            && extent.1 + extent.0 == at
+        {
+            (first, count, at) = (before, extent.0 + count, extent.1);
+        }
+        if let Some(&(more, behind)) = self.extents.get(&(first + count))
+            && at + count == behind
+        {
+            self.extents.remove(&(first + count));
+            count += more;
+        }
+        self.extents.insert(first, (count, at));
+    }
+}
+
+/// The part of `piece` inside `range`; of no length if there is none.
+fn cut(piece: Piece, range: Range<u64>) -> Piece {
+    let first = piece.first.max(range.start);
+    let end = piece.end().min(range.end).max(first);
+    Piece { first, count: end - first, at: piece.at.map(|at| at + (first - piece.first)) }
+}

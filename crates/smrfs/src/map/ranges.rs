@@ -1,0 +1,91 @@
+//! A set of granules of a file, as ranges.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A set of numbers, as ranges that neither overlap nor touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges {
+    ends: BTreeMap<u64, u64>,
+}
+
+impl Ranges {
+    /// Adds `range`.
+    pub fn insert(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        let (mut start, mut end) = (range.start, range.end);
+        while let Some((&from, &to)) = self.ends.range(..=end).next_back()
+            && to >= start
+        {
+            self.ends.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.ends.insert(start, end);
+    }
+
+    /// Takes out `range`.
+    pub fn remove(&mut self, range: Range<u64>) {
+        while let Some((&from, &to)) = self.ends.range(..range.end).next_back()
+            && to > range.start
+            && !range.is_empty()
+        {
+            self.ends.remove(&from);
+            if to > range.end {
+                self.ends.insert(range.end, to);
+            }
+            if from < range.start {
+                self.ends.insert(from, range.start);
+            }
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn extend(&mut self, other: Ranges) {
+        for range in other.iter() {
+            self.insert(range);
+        }
+    }
+
+    /// Whether `number` is in it.
+    pub fn contains(&self, number: u64) -> bool {
+        self.ends.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// How many ranges there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The ranges, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ends.iter().map(|(&start, &end)| start..end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ranges_are_a_set(changes in prop::collection::vec((0u64..50, 0u64..12, any::<bool>()), 0..40)) {
+            let (mut ranges, mut set) = (Ranges::default(), [false; 70]);
+            for (start, count, add) in changes {
+                if add { ranges.insert(start..start + count) } else { ranges.remove(start..start + count) }
+                set[start as usize..(start + count) as usize].fill(add);
+                for (number, &there) in set.iter().enumerate() {
+                    prop_assert_eq!(ranges.contains(number as u64), there);
+                }
+                prop_assert!(ranges.iter().zip(ranges.iter().skip(1)).all(|(a, b)| a.end < b.start));
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What of a map is durable, and what a commit has to write.
+//!
+//! A small map is all in its record. A larger one is cut by place in the file into parts, written once each, and the record
+//! holds what changed since: a small write with fsync rewrites only the record. When the changes outgrow it, the parts
+//! that they touch are written anew under new numbers.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::code::{LIMIT, PieceWriter, Reader, apply, pieces};
+use super::overlay::{Overlay, data_in};
+use super::record::{
+    Base, EXTENTS, Head, INDEX, MapError, PartRef, Summary, read_part, read_parts, read_record, write_part,
+    write_parts, write_record,
+};
+use super::{FileMap, Piece};
+use crate::error::FsResult;
+
+/// Records are kept to this even where a store takes longer ones: a record is rewritten at each commit. (Assumption: a page.)
+pub const PAGE_BYTES: usize = 4096;
+
+/// Extents of a part at most: some 24 KiB. (Assumption.)
+const PART_EXTENTS: usize = 4096;
+
+/// The longest record that holds no piece and names one part or none: keep so much room for it beside users' attributes.
+pub const POINTER_BYTES: usize = 128;
+
+/// What is durable of a file's map: its parts, and where the record overrides them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    generation: u64,
+    parts: Vec<PartRef>,
+    /// The part with the list of parts, where that is not in the record.
+    index: Option<u64>,
+    /// Where parts are out of date. Without parts the record has everything, and this is empty.
+    overlay: Overlay,
+}
+
+/// What a commit writes: first the parts, then, when they are durable, the record. When that is durable, [`Stored::done`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// New parts by number. After a failure remove those that were stored.
+    pub parts: Vec<(u64, Vec<u8>)>,
+    /// The record.
+    pub record: Vec<u8>,
+    generation: u64,
+    /// None: only the record changes.
+    after: Option<Stored>,
+}
+
+/// What [`decode`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// Generation, size, times, promise, granules.
+    pub summary: Summary,
+    /// Where the data lies.
+    pub map: FileMap,
+    /// What of it is durable: all.
+    pub stored: Stored,
+}
+
+impl Stored {
+    /// Of a file that has no record yet.
+    pub fn new() -> Stored {
+        Stored::default()
+    }
+
+    /// The numbers of the parts that the durable record needs.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.parts.iter().map(|part| part.number).chain(self.index)
+    }
+
+    /// Plans a commit of `map` as it is now. The record takes at most `bytes_max` bytes (but 128 if that is less).
+    /// `number` gives numbers for new parts, each once. A plan that failed is thrown away; the next covers its changes.
+    pub fn plan(&mut self, map: &mut FileMap, head: &Head, bytes_max: usize, number: &mut dyn FnMut() -> u64) -> Plan {
+        let changes = map.take_changes();
+        if !self.parts.is_empty() {
+            self.overlay.take(&changes, map);
+        }
+        let generation = self.generation + 1;
+        let summary = Summary { generation, head: *head, granules: map.granules() };
+        let bytes_max = bytes_max.min(PAGE_BYTES);
+        let small = !self.parts.is_empty() && map.extents() <= self.overlay.len();
+        if !small && let Some(record) = self.record(&summary, map, bytes_max) {
+            return Plan { parts: Vec::new(), record, generation, after: None };
+        }
+        // A map that has shrunk to half a record needs no parts any more.
+        let whole = Stored::new();
+        if let Some(record) = whole.record(&summary, map, bytes_max / 2) {
+            return Plan { parts: Vec::new(), record, generation, after: Some(whole) };
+        }
+        for (changes_left, list_bytes_max) in [(bytes_max / 24, bytes_max / 2), (0, 0)] {
+            let (mut after, mut parts) = (self.clone(), Vec::new());
+            after.spill(map, changes_left as u64, number, &mut parts);
+            after.list(list_bytes_max, number, &mut parts);
+            if let Some(record) = after.record(&summary, map, bytes_max.max(POINTER_BYTES)) {
+                return Plan { parts, record, generation, after: Some(after) };
+            }
+        }
+        unreachable!("a record that names one part has at most {POINTER_BYTES} bytes")
+    }
+
+    /// The plan has been carried out: its record is durable. Tells the parts that are no longer needed.
+    pub fn done(&mut self, plan: Plan) -> Vec<u64> {
+        self.generation = plan.generation;
+        let Some(after) = plan.after else { return Vec::new() };
+        let needed: BTreeSet<u64> = after.numbers().collect();
+        let obsolete = self.numbers().filter(|number| !needed.contains(number)).collect();
+        *self = Stored { generation: plan.generation, ..after };
+        obsolete
+    }
+
+    /// The record, if it is not longer than `bytes_max`.
+    fn record(&self, summary: &Summary, map: &FileMap, bytes_max: usize) -> Option<Vec<u8>> {
+        let mut writer = PieceWriter::default();
+        let mut fits = |piece: Piece| {
+            writer.push(&piece);
+            writer.bytes.len() <= bytes_max
+        };
+        let all = match self.parts.is_empty() {
+            true => map.extents_from(0).all(&mut fits),
+            false => self.overlay.pieces().all(&mut fits),
+        };
+        let record = all.then(|| write_record(summary, &self.parts, self.index, &writer))?;
+        (record.len() <= bytes_max).then_some(record)
+    }
+
+    /// Writes anew the parts with most of the changes, or makes the first ones.
+    fn spill(
+        &mut self,
+        map: &FileMap,
+        changes_left: u64,
+        number: &mut dyn FnMut() -> u64,
+        out: &mut Vec<(u64, Vec<u8>)>,
+    ) {
+        if self.parts.is_empty() {
+            self.parts = cut_up(map, 0..LIMIT, number, out);
+            return;
+        }
+        let chosen = self.touched_most(changes_left);
+        let old = std::mem::take(&mut self.parts);
+        let mut at = 0;
+        while at < old.len() {
+            if !chosen[at] {
+                self.parts.push(old[at]);
+                at += 1;
+                continue;
+            }
+            let behind = (at..old.len()).find(|&part| !chosen[part]).unwrap_or(old.len());
+            let covered = old[at].first..old.get(behind).map_or(LIMIT, |part| part.first);
+            self.parts.extend(cut_up(map, covered.clone(), number, out));
+            self.overlay.remove(covered);
+            at = behind;
+        }
+        if let Some(first) = self.parts.first_mut() {
+            first.first = 0;
+        }
+    }
+
+    /// The parts that leave at most `changes_left`, and a quarter of the changes, when they are written anew.
+    fn touched_most(&self, changes_left: u64) -> Vec<bool> {
+        let mut touches = vec![0u64; self.parts.len()];
+        for piece in self.overlay.pieces() {
+            let first = self.parts.partition_point(|part| part.first <= piece.first) - 1;
+            for (part, count) in self.parts.iter().zip(&mut touches).skip(first) {
+                if part.first >= piece.end() {
+                    break;
+                }
+                *count += 1;
+            }
+        }
+        let mut order: Vec<usize> = (0..touches.len()).filter(|&part| touches[part] > 0).collect();
+        order.sort_by_key(|&part| std::cmp::Reverse(touches[part]));
+        let mut left: u64 = touches.iter().sum();
+        let enough = changes_left.min(left / 4);
+        let mut chosen = vec![false; touches.len()];
+        for part in order {
+            if left <= enough {
+                break;
+            }
+            chosen[part] = true;
+            left -= touches[part];
+        }
+        chosen
+    }
+
+    /// Puts the list of parts into a part of its own where it is longer than `bytes_max`.
+    fn list(&mut self, bytes_max: usize, number: &mut dyn FnMut() -> u64, out: &mut Vec<(u64, Vec<u8>)>) {
+        let mut list = Vec::new();
+        write_parts(&mut list, &self.parts);
+        self.index = None;
+        if list.len() > bytes_max && !self.parts.is_empty() {
+            let number = number();
+            out.push((number, write_part(INDEX, number, None, &list)));
+            self.index = Some(number);
+        }
+    }
+}
+
+/// Writes what `map` has in `covered` as parts of about the same number of extents.
+fn cut_up(
+    map: &FileMap,
+    covered: Range<u64>,
+    number: &mut dyn FnMut() -> u64,
+    out: &mut Vec<(u64, Vec<u8>)>,
+) -> Vec<PartRef> {
+    let extents = || data_in(map, covered.clone());
+    let count = extents().count();
+    let each = count.div_ceil(count.div_ceil(PART_EXTENTS).max(1)).max(1);
+    let (mut parts, mut extents) = (Vec::new(), extents().peekable());
+    while let Some(piece) = extents.peek() {
+        let first = if parts.is_empty() { covered.start } else { piece.first };
+        let mut writer = PieceWriter::default();
+        extents.by_ref().take(each).for_each(|piece| writer.push(&piece));
+        let number = number();
+        out.push((number, write_part(EXTENTS, number, Some(writer.count), &writer.bytes)));
+        parts.push(PartRef { first, number });
+    }
+    parts
+}
+
+/// Reads a map back: its record, and by `load` the parts that it names. Bytes that make no sense are an error that says why.
+pub fn decode(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<Decoded> {
+    let (summary, base, mut reader) = read_record(record)?;
+    let (parts, index) = parts_of(base, &mut load)?;
+    let mut map = FileMap::new();
+    for (at, part) in parts.iter().enumerate() {
+        let bytes = load(part.number)?;
+        let end = parts.get(at + 1).map_or(LIMIT, |next| next.first);
+        let mut reader = read_part(EXTENTS, part.number, &bytes)?;
+        all_pieces(&mut reader, |piece| match piece.at {
+            Some(at) if part.first <= piece.first && piece.end() <= end => {
+                map.put(piece.first, piece.count, at);
+                Ok(())
+            }
+            _ => Err(MapError::Range),
+        })?;
+    }
+    let mut overlay = Overlay::default();
+    all_pieces(&mut reader, |piece| {
+        if !parts.is_empty() {
+            overlay.put(piece);
+        }
+        apply(&mut map, piece);
+        Ok(())
+    })?;
+    map.take_changes();
+    if map.granules() != summary.granules {
+        return Err(MapError::Granules { said: summary.granules, found: map.granules() }.into());
+    }
+    let stored = Stored { generation: summary.generation, parts, index, overlay };
+    Ok(Decoded { summary, map, stored })
+}
+
+/// The numbers of the parts that a record needs; of them `load` reads only the list of the others, if that is in a part.
+pub fn part_numbers(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<Vec<u64>> {
+    let (_, base, _) = read_record(record)?;
+    let (parts, index) = parts_of(base, &mut load)?;
+    Ok(parts.iter().map(|part| part.number).chain(index).collect())
+}
+
+fn parts_of(base: Base, load: &mut impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<(Vec<PartRef>, Option<u64>)> {
+    match base {
+        Base::Nothing => Ok((Vec::new(), None)),
+        Base::Parts(parts) => Ok((parts, None)),
+        Base::Index(number) => {
+            let bytes = load(number)?;
+            let mut reader = read_part(INDEX, number, &bytes)?;
+            let parts = read_parts(&mut reader)?;
+            reader.end()?;
+            Ok((parts, Some(number)))
+        }
+    }
+}
+
+/// The pieces up to the end of what is read.
+fn all_pieces(reader: &mut Reader<'_>, visit: impl FnMut(Piece) -> Result<(), MapError>) -> Result<(), MapError> {
+    let count = reader.integer()?;
+    pieces(reader, count, visit)?;
+    reader.end()
+}

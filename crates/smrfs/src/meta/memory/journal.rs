@@ -1,0 +1,264 @@
+//! What a power cut leaves of a store in memory: the synced updates, and of the others what a mode of loss allows.
+//!
+//! Each update belongs to some objects: what is saved of a node, a name in a directory, the set of a node's names, a part.
+//! Updates of one object never overtake each other; beyond that only syncs promise anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rand::{Rng, RngExt};
+
+use super::tree::{Name, Saved};
+use crate::units::NodeId;
+
+/// What a power cut may lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Loss {
+    /// The latest updates, from any point behind the last synced one on: as a journal that is written in order.
+    Latest,
+    /// Any updates that were not synced, so long as those of one object stay in order.
+    Any,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Effect {
+    Node(NodeId, Arc<Saved>),
+    Name(NodeId, Name, Option<NodeId>),
+    Part(u64, Option<Arc<[u8]>>),
+    State(String, Option<Arc<[u8]>>),
+}
+
+/// What happens as one.
+#[derive(Clone, Debug)]
+pub(super) struct Update {
+    pub(super) effects: Vec<Effect>,
+    /// Nodes whose names it changes.
+    pub(super) renamed: Vec<NodeId>,
+    /// A directory that must be empty for it.
+    pub(super) emptied: Option<NodeId>,
+    /// The number of its operation.
+    number: u64,
+    /// The operation that made it durable; `NEVER` if none did.
+    durable: u64,
+}
+
+const NEVER: u64 = u64::MAX;
+
+/// One thing whose updates stay in order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Object {
+    Saved(NodeId),
+    Name(NodeId, Name),
+    NamesOf(NodeId),
+    NamesIn(NodeId),
+    Part(u64),
+    State(String),
+}
+
+impl Update {
+    pub(super) fn new(effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>) -> Update {
+        Update { effects, renamed, emptied, number: 0, durable: NEVER }
+    }
+
+    /// Whose updates it must not overtake.
+    fn needs(&self) -> impl Iterator<Item = Object> + '_ {
+        let effects = self.effects.iter().map(|effect| match effect {
+            Effect::Node(id, _) => Object::Saved(*id),
+            Effect::Name(parent, name, _) => Object::Name(*parent, name.clone()),
+            Effect::Part(number, _) => Object::Part(*number),
+            Effect::State(name, _) => Object::State(name.clone()),
+        });
+        let renamed = self.renamed.iter().map(|id| Object::NamesOf(*id));
+        effects.chain(renamed).chain(self.emptied.map(Object::NamesIn))
+    }
+
+    /// What must not overtake it: the same, and whatever needs all names in a directory.
+    fn changes(&self) -> impl Iterator<Item = Object> + '_ {
+        let directories = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Name(parent, ..) => Some(Object::NamesIn(*parent)),
+            _ => None,
+        });
+        self.needs().filter(|object| !matches!(object, Object::NamesIn(_))).chain(directories)
+    }
+
+    fn saves(&self, id: NodeId) -> bool {
+        self.effects.iter().any(|effect| matches!(effect, Effect::Node(saved, _) if *saved == id))
+    }
+}
+
+/// What is on the platters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Image {
+    pub(super) nodes: BTreeMap<u64, Arc<Saved>>,
+    pub(super) names: BTreeMap<(u64, Name), NodeId>,
+    pub(super) parts: BTreeMap<u64, Arc<[u8]>>,
+    pub(super) states: BTreeMap<String, Arc<[u8]>>,
+}
+
+impl Image {
+    fn apply(&mut self, update: &Update) {
+        for effect in &update.effects {
+            match effect {
+                Effect::Node(id, saved) => drop(self.nodes.insert(id.0, saved.clone())),
+                Effect::Name(parent, name, id) => put(&mut self.names, (parent.0, name.clone()), id),
+                Effect::Part(number, part) => put(&mut self.parts, *number, part),
+                Effect::State(name, bytes) => put(&mut self.states, name.clone(), bytes),
+            }
+        }
+    }
+
+    /// Whether every node that the update gives a name exists.
+    fn has_nodes_of(&self, update: &Update) -> bool {
+        update.effects.iter().all(|effect| match effect {
+            Effect::Name(_, _, Some(id)) => self.nodes.contains_key(&id.0),
+            _ => true,
+        })
+    }
+}
+
+fn put<K: Ord, V: Clone>(map: &mut BTreeMap<K, V>, key: K, value: &Option<V>) {
+    match value {
+        Some(value) => drop(map.insert(key, value.clone())),
+        None => drop(map.remove(&key)),
+    }
+}
+
+/// Every update in order, in epochs that each begin with everything durable.
+#[derive(Clone, Debug)]
+pub(super) struct Journal {
+    epochs: Vec<Epoch>,
+}
+
+#[derive(Clone, Debug)]
+struct Epoch {
+    /// The operation that made everything durable.
+    number: u64,
+    image: Image,
+    updates: Vec<Update>,
+}
+
+impl Journal {
+    /// All that is in `image` is durable.
+    pub(super) fn new(number: u64, image: Image) -> Journal {
+        Journal { epochs: vec![Epoch { number, image, updates: Vec::new() }] }
+    }
+
+    /// Operation `number` makes a change.
+    pub(super) fn push(&mut self, number: u64, update: Update) {
+        self.last().updates.push(Update { number, ..update });
+    }
+
+    /// The same, durable as soon as it is done.
+    pub(super) fn push_durable(&mut self, number: u64, update: Update) {
+        self.last().updates.push(Update { number, durable: number, ..update });
+    }
+
+    /// Operation `number` makes durable what is saved of a node, not its names.
+    pub(super) fn sync(&mut self, number: u64, id: NodeId) {
+        self.last().settle(number, |update| update.saves(id));
+    }
+
+    /// Operation `number` makes a part durable.
+    pub(super) fn sync_part(&mut self, number: u64, part: u64) {
+        let is = |effect: &Effect| matches!(effect, Effect::Part(synced, _) if *synced == part);
+        self.last().settle(number, |update| update.effects.iter().any(is));
+    }
+
+    /// Operation `number` makes the names in a directory durable, with all that they need.
+    pub(super) fn sync_dir(&mut self, number: u64, id: NodeId) {
+        self.last().settle(number, |update| {
+            update.saves(id)
+                || update.effects.iter().any(|effect| matches!(effect, Effect::Name(parent, ..) if *parent == id))
+        });
+    }
+
+    /// Operation `number` makes everything durable.
+    pub(super) fn sync_all(&mut self, number: u64) {
+        let last = self.last();
+        let mut image = last.image.clone();
+        last.updates.iter().for_each(|update| image.apply(update));
+        self.epochs.push(Epoch { number, image, updates: Vec::new() });
+    }
+
+    fn last(&mut self) -> &mut Epoch {
+        self.epochs.last_mut().expect("there is always one")
+    }
+
+    /// What is left if the power is cut at operation `cut`: that one may have been done.
+    pub(super) fn cut(&self, cut: u64, loss: Loss, random: &mut impl Rng) -> Image {
+        let last = self.epochs.partition_point(|epoch| epoch.number < cut).max(1) - 1;
+        match loss {
+            Loss::Latest => self.epochs[last].cut_latest(cut, random),
+            Loss::Any => self.epochs[last].cut_any(cut, random),
+        }
+    }
+}
+
+impl Epoch {
+    fn settle(&mut self, number: u64, wanted: impl Fn(&Update) -> bool) {
+        let mut needed: BTreeSet<Object> = BTreeSet::new();
+        let mut shown: BTreeSet<NodeId> = BTreeSet::new();
+        for update in self.updates.iter_mut().rev().filter(|update| update.durable == NEVER) {
+            if wanted(update) || update.changes().any(|object| needed.contains(&object)) {
+                update.durable = number;
+                needed.extend(update.needs());
+                shown.extend(update.effects.iter().filter_map(|effect| match effect {
+                    Effect::Name(_, _, id) => *id,
+                    _ => None,
+                }));
+            }
+        }
+        // A name that is durable shows a node: at least as it was made.
+        for id in shown.into_iter().filter(|id| !self.image.nodes.contains_key(&id.0)) {
+            if let Some(made) = self.updates.iter_mut().find(|update| update.saves(id)) {
+                made.durable = made.durable.min(number);
+            }
+        }
+    }
+
+    /// The updates that were begun by then.
+    fn begun(&self, cut: u64) -> &[Update] {
+        &self.updates[..self.updates.partition_point(|update| update.number <= cut)]
+    }
+
+    fn cut_latest(&self, cut: u64, random: &mut impl Rng) -> Image {
+        let (mut image, begun) = (self.image.clone(), self.begun(cut));
+        let synced = begun.iter().rposition(|update| update.durable < cut).map_or(0, |last| last + 1);
+        let kept = random.random_range(synced..=begun.len());
+        begun[..kept].iter().for_each(|update| image.apply(update));
+        image
+    }
+
+    fn cut_any(&self, cut: u64, random: &mut impl Rng) -> Image {
+        let mut image = self.image.clone();
+        // Sometimes nearly all is lost, sometimes nearly nothing.
+        let share = [0.0, 0.1, 0.5, 0.9, 1.0][random.random_range(0..5)];
+        let mut overtaken: BTreeSet<Object> = BTreeSet::new();
+        for update in self.begun(cut) {
+            let durable = update.durable < cut;
+            let lost = !durable
+                && (random.random_bool(share)
+                    || update.needs().any(|object| overtaken.contains(&object))
+                    || !image.has_nodes_of(update));
+            if lost {
+                overtaken.extend(update.changes());
+                continue;
+            }
+            image.apply(update);
+            if !durable {
+                tear_parts(&mut image, update, random);
+            }
+        }
+        image
+    }
+}
+
+/// A part that was not synced may be there with a part of its bytes.
+fn tear_parts(image: &mut Image, update: &Update, random: &mut impl Rng) {
+    for effect in &update.effects {
+        if let Effect::Part(number, Some(part)) = effect {
+            let kept = random.random_range(0..=part.len());
+            image.parts.insert(*number, part[..kept].into());
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The tree in memory: nodes, directories with stable places, link counts, and the rules of rename.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{Errno, FsResult};
+use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
+use crate::units::NodeId;
+
+/// Longest name in bytes, as everywhere on Linux.
+pub(super) const NAME_BYTES: usize = 255;
+
+/// Most names of one node, as on ext4.
+const LINKS_MAX: u32 = 65_000;
+
+/// Most entries that one call of `list` tells.
+const LISTED: usize = 256;
+
+pub(super) type Name = Arc<[u8]>;
+
+/// What a store saves of a node.
+#[derive(Clone, Debug)]
+pub(super) struct Saved {
+    pub(super) kind: Kind,
+    pub(super) mode: u32,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) rdev: u32,
+    pub(super) atime: Time,
+    pub(super) mtime: Time,
+    pub(super) ctime: Time,
+    pub(super) target: Option<Arc<[u8]>>,
+    pub(super) attributes: Arc<BTreeMap<Vec<u8>, Vec<u8>>>,
+    pub(super) map: Option<Arc<[u8]>>,
+}
+
+impl Saved {
+    pub(super) fn new(new: &NewNode, now: Time) -> Saved {
+        Saved {
+            kind: new.kind,
+            mode: new.mode & 0o7777,
+            uid: new.uid,
+            gid: new.gid,
+            rdev: new.rdev,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            target: None,
+            attributes: Arc::default(),
+            map: None,
+        }
+    }
+
+    /// What it takes of the room for attributes, without the map.
+    pub(super) fn attribute_bytes(&self) -> usize {
+        self.attributes.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+}
+
+/// A directory's names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    pub(super) parent: u64,
+    by_name: BTreeMap<Name, (NodeId, u64)>,
+    by_place: BTreeMap<u64, Name>,
+    last_place: u64,
+    directories: u32,
+}
+
+impl Names {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Name, NodeId)> + '_ {
+        self.by_name.iter().map(|(name, &(id, _))| (name.clone(), id))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) saved: Saved,
+    pub(super) names: Option<Box<Names>>,
+    pub(super) links: u32,
+    answers: u64,
+}
+
+/// All nodes.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub(super) nodes: BTreeMap<u64, Node>,
+    pub(super) next: u64,
+}
+
+pub(super) const ROOT: NodeId = NodeId(1);
+
+impl Tree {
+    pub(super) fn new(root: Saved) -> Tree {
+        let mut tree = Tree { nodes: BTreeMap::new(), next: ROOT.0 };
+        tree.add(root);
+        tree.nodes.get_mut(&ROOT.0).expect("the root").links = 1;
+        tree
+    }
+
+    pub(super) fn node(&self, id: NodeId) -> FsResult<&Node> {
+        self.nodes.get(&id.0).ok_or(Errno::ENOENT.into())
+    }
+
+    pub(super) fn node_mut(&mut self, id: NodeId) -> FsResult<&mut Node> {
+        self.nodes.get_mut(&id.0).ok_or(Errno::ENOENT.into())
+    }
+
+    /// The names in a directory that still has a name itself.
+    pub(super) fn names(&self, id: NodeId) -> FsResult<&Names> {
+        self.node(id)?.names.as_deref().ok_or(Errno::ENOTDIR.into())
+    }
+
+    fn names_mut(&mut self, id: NodeId) -> FsResult<&mut Names> {
+        self.node_mut(id)?.names.as_deref_mut().ok_or(Errno::ENOTDIR.into())
+    }
+
+    pub(super) fn attr(&self, id: NodeId) -> FsResult<Attr> {
+        let Node { saved, names, links, .. } = self.node(id)?;
+        let (size, blocks) = match (names, &saved.target) {
+            (Some(_), _) => (4096, 8),
+            (_, Some(target)) => (target.len() as u64, 0),
+            _ => (0, 0),
+        };
+        let links = match names {
+            Some(names) if *links > 0 => 2 + names.directories,
+            _ => *links,
+        };
+        let &Saved { kind, mode, uid, gid, rdev, atime, mtime, ctime, .. } = saved;
+        Ok(Attr { id, kind, mode, links, uid, gid, rdev, size, blocks, atime, mtime, ctime })
+    }
+
+    /// An answer that the caller will give back.
+    pub(super) fn answer(&mut self, id: NodeId) -> FsResult<Attr> {
+        self.node_mut(id)?.answers += 1;
+        self.attr(id)
+    }
+
+    pub(super) fn forget(&mut self, id: NodeId, count: u64) {
+        if let Some(node) = self.nodes.get_mut(&id.0) {
+            node.answers = node.answers.saturating_sub(count);
+            self.drop_unused(id);
+        }
+    }
+
+    fn drop_unused(&mut self, id: NodeId) {
+        if self.nodes.get(&id.0).is_some_and(|node| node.links == 0 && node.answers == 0) {
+            self.nodes.remove(&id.0);
+        }
+    }
+
+    pub(super) fn find(&self, parent: NodeId, name: &[u8]) -> FsResult<NodeId> {
+        let names = self.names(parent)?;
+        if name.len() > NAME_BYTES {
+            return Err(Errno::ENAMETOOLONG.into());
+        }
+        names.by_name.get(name).map(|found| found.0).ok_or(Errno::ENOENT.into())
+    }
+
+    /// The place of a new name: the directory must still have one itself, and the name be free and sound.
+    pub(super) fn vacant(&self, parent: NodeId, name: &[u8]) -> FsResult {
+        sound(name)?;
+        match self.find(parent, name) {
+            Ok(_) => Err(Errno::EEXIST.into()),
+            Err(error) if error.errno() == Errno::ENOENT && self.node(parent)?.links > 0 => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A node without a name.
+    pub(super) fn add(&mut self, saved: Saved) -> NodeId {
+        let id = NodeId(self.next);
+        self.next += 1;
+        self.add_as(id, saved);
+        id
+    }
+
+    pub(super) fn add_as(&mut self, id: NodeId, saved: Saved) {
+        let names = (saved.kind == Kind::Directory).then(Box::default);
+        self.nodes.insert(id.0, Node { saved, names, links: 0, answers: 0 });
+    }
+
+    /// Gives a node a free name.
+    pub(super) fn attach(&mut self, parent: NodeId, name: &Name, id: NodeId) -> FsResult {
+        let node = self.node_mut(id)?;
+        if node.names.is_none() && node.links >= LINKS_MAX {
+            return Err(Errno::EMLINK.into());
+        }
+        node.links += 1;
+        let directory = node.names.as_deref_mut().map(|names| names.parent = parent.0).is_some();
+        let names = self.names_mut(parent)?;
+        names.directories += u32::from(directory);
+        names.last_place += 1;
+        let place = names.last_place;
+        names.by_name.insert(name.clone(), (id, place));
+        names.by_place.insert(place, name.clone());
+        Ok(())
+    }
+
+    /// Takes a name away; the node stays while somebody holds an answer.
+    pub(super) fn detach(&mut self, parent: NodeId, name: &[u8]) -> FsResult<NodeId> {
+        let id = self.find(parent, name)?;
+        let node = self.node_mut(id)?;
+        node.links -= 1;
+        let directory = node.names.is_some();
+        let names = self.names_mut(parent)?;
+        names.directories -= u32::from(directory);
+        if let Some((_, place)) = names.by_name.remove(name) {
+            names.by_place.remove(&place);
+        }
+        Ok(id)
+    }
+
+    /// Notes a change of a node (and of a directory's names).
+    pub(super) fn touch(&mut self, id: NodeId, now: Time, data: bool) {
+        if let Some(node) = self.nodes.get_mut(&id.0) {
+            node.saved.ctime = now;
+            if data {
+                node.saved.mtime = now;
+            }
+        }
+    }
+
+    /// After a name is gone: the time of the change, and the end of a node that nobody holds.
+    pub(super) fn parted(&mut self, id: NodeId, now: Time) {
+        self.touch(id, now, false);
+        self.drop_unused(id);
+    }
+
+    pub(super) fn set(&mut self, id: NodeId, set: &SetAttr, now: Time) -> FsResult {
+        let saved = &mut self.node_mut(id)?.saved;
+        if (set.uid.is_some() || set.gid.is_some()) && set.mode.is_none() && saved.kind != Kind::Directory {
+            // As chown(2): set-user-id goes, and set-group-id where the group may execute.
+            let set_gid = if saved.mode & 0o010 != 0 { 0o2000 } else { 0 };
+            saved.mode &= !(0o4000 | set_gid);
+        }
+        saved.mode = set.mode.map_or(saved.mode, |mode| mode & 0o7777);
+        saved.uid = set.uid.unwrap_or(saved.uid);
+        saved.gid = set.gid.unwrap_or(saved.gid);
+        let time = |set: Option<SetTime>, old| match set {
+            Some(SetTime::Now) => now,
+            Some(SetTime::To(time)) => time,
+            None => old,
+        };
+        saved.atime = time(set.atime, saved.atime);
+        saved.mtime = time(set.mtime, saved.mtime);
+        if *set != (SetAttr { size: set.size, ..SetAttr::default() }) {
+            saved.ctime = now;
+        }
+        Ok(())
+    }
+
+    pub(super) fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {
+        let names = self.names(id)?;
+        let places = names.by_place.range(from.saturating_add(1)..).take(LISTED);
+        places
+            .map(|(&next, name)| {
+                let id = names.by_name[name].0;
+                Ok(Entry { id, kind: self.node(id)?.saved.kind, name: name.to_vec(), next })
+            })
+            .collect()
+    }
+
+    pub(super) fn is_empty(&self, id: NodeId) -> FsResult<bool> {
+        Ok(self.names(id)?.by_name.is_empty())
+    }
+
+    /// Whether `id` is `above` or lies below it.
+    fn lies_in(&self, mut id: NodeId, above: NodeId) -> bool {
+        while id != above {
+            if id == ROOT {
+                return false;
+            }
+            match self.names(id) {
+                Ok(names) => id = NodeId(names.parent),
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// What a rename would do: the node and what it replaces or is swapped with; none if both names are one node's.
+    pub(super) fn renamed(
+        &self,
+        from: (NodeId, &[u8]),
+        to: (NodeId, &[u8]),
+        mode: RenameMode,
+    ) -> FsResult<Option<(NodeId, Option<NodeId>)>> {
+        sound(to.1)?;
+        let id = self.find(from.0, from.1)?;
+        let victim = match self.find(to.0, to.1) {
+            Ok(victim) => Some(victim),
+            Err(error) if error.errno() == Errno::ENOENT && self.names(to.0).is_ok() => None,
+            Err(error) => return Err(error),
+        };
+        match (mode, victim) {
+            (RenameMode::NoReplace, Some(_)) => return Err(Errno::EEXIST.into()),
+            (RenameMode::Exchange, None) => return Err(Errno::ENOENT.into()),
+            _ if self.node(to.0)?.links == 0 => return Err(Errno::ENOENT.into()),
+            _ => {}
+        }
+        let is_directory = |id: NodeId| self.names(id).is_ok();
+        if is_directory(id) && self.lies_in(to.0, id) {
+            return Err(Errno::EINVAL.into());
+        }
+        let Some(victim) = victim else { return Ok(Some((id, None))) };
+        if is_directory(victim) && self.lies_in(from.0, victim) {
+            let exchange = mode == RenameMode::Exchange;
+            return Err(if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY }.into());
+        }
+        if victim == id {
+            return Ok(None);
+        }
+        match (is_directory(id), is_directory(victim)) {
+            _ if mode == RenameMode::Exchange => {}
+            (true, false) => return Err(Errno::ENOTDIR.into()),
+            (false, true) => return Err(Errno::EISDIR.into()),
+            (true, true) if !self.is_empty(victim)? => return Err(Errno::ENOTEMPTY.into()),
+            _ => {}
+        }
+        Ok(Some((id, Some(victim))))
+    }
+}
+
+fn sound(name: &[u8]) -> FsResult {
+    match name {
+        b"" => Err(Errno::ENOENT.into()),
+        b"." | b".." => Err(Errno::EEXIST.into()),
+        _ if name.len() > NAME_BYTES => Err(Errno::ENAMETOOLONG.into()),
+        _ if name.iter().any(|byte| matches!(byte, b'/' | 0)) => Err(Errno::EINVAL.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,229 @@
+//! The unshingled partition: a store of names, attributes and maps.
+//!
+//! The tree, permissions, owners, times, links and attributes live here; the file system's core adds size, blocks and the
+//! times of files that it changed. Back ends: a directory on a conventional file system (in `smrkit-live`), and one in
+//! memory that loses what was not synced when the power goes, and that charges the partition's time in simulation.
+
+pub mod memory;
+pub mod model;
+
+use crate::error::FsResult;
+use crate::units::NodeId;
+
+/// What kind of node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A character device.
+    CharDevice,
+    /// A block device.
+    BlockDevice,
+}
+
+/// A moment, since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time {
+    /// Seconds, negative before.
+    pub seconds: i64,
+    /// Nanoseconds of the second.
+    pub nanoseconds: u32,
+}
+
+/// What `stat` tells. Of a regular file the store knows all but the size and the blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attr {
+    /// Which node.
+    pub id: NodeId,
+    /// What kind.
+    pub kind: Kind,
+    /// Permission bits, with set-id and sticky bits: the lower 12.
+    pub mode: u32,
+    /// Names that it has.
+    pub links: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Device number of a device.
+    pub rdev: u32,
+    /// Bytes: of a link's target, of a directory as the store likes, of a file as the core says.
+    pub size: u64,
+    /// Units of 512 bytes.
+    pub blocks: u64,
+    /// Last read.
+    pub atime: Time,
+    /// Last change of the data.
+    pub mtime: Time,
+    /// Last change of anything.
+    pub ctime: Time,
+}
+
+/// A time to be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetTime {
+    /// To now.
+    Now,
+    /// To this.
+    To(Time),
+}
+
+/// What is to change; `None` stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetAttr {
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Size in bytes; the core's business, a store ignores it.
+    pub size: Option<u64>,
+    /// Last read.
+    pub atime: Option<SetTime>,
+    /// Last change of the data.
+    pub mtime: Option<SetTime>,
+}
+
+/// What `create`, `mkdir` and the others make.
+#[derive(Clone, Copy, Debug)]
+pub struct NewNode {
+    /// What kind; not a link.
+    pub kind: Kind,
+    /// Permission bits, the caller's mask applied.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group; a directory with the set-group-id bit gives its own instead.
+    pub gid: u32,
+    /// Device number of a device.
+    pub rdev: u32,
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The node.
+    pub id: NodeId,
+    /// What kind.
+    pub kind: Kind,
+    /// The name's bytes.
+    pub name: Vec<u8>,
+    /// Where to go on after this entry.
+    pub next: u64,
+}
+
+/// How `rename` treats a name that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameMode {
+    /// Replaces it.
+    Replace,
+    /// Fails with EEXIST.
+    NoReplace,
+    /// Swaps the two.
+    Exchange,
+}
+
+/// The room of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Nodes in all.
+    pub nodes: u64,
+    /// Nodes still free.
+    pub free_nodes: u64,
+    /// Bytes still free.
+    pub free_bytes: u64,
+    /// Longest name in bytes.
+    pub name_bytes: u32,
+}
+
+/// A store of names, attributes and maps. Calls may come from several threads. Errors of name operations are those of the
+/// system call of that name.
+///
+/// Nothing is durable before a sync. A map is stored atomically: a crash leaves the old one or the new one. `sync` of a
+/// file makes its map, its attributes and its data here durable, but not its name; `sync_dir` makes names durable.
+pub trait MetadataStore: Send + Sync {
+    /// The root directory.
+    fn root(&self) -> NodeId;
+
+    /// The node of that name. The caller owes a `forget` for each answer of this and of the calls that make a node.
+    fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
+    /// The caller gives back `count` answers of `lookup` and its like; the store may forget where the node was.
+    fn forget(&self, id: NodeId, count: u64);
+    /// What `stat` tells.
+    fn attributes(&self, id: NodeId) -> FsResult<Attr>;
+    /// Changes attributes (but never the size), and tells the new ones.
+    fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr>;
+
+    /// Makes a node that is no link.
+    fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr>;
+    /// Makes a symbolic link.
+    fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr>;
+    /// The target of a symbolic link.
+    fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>>;
+    /// Gives a node another name.
+    fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
+    /// Takes a name from a node that is no directory. Whoever holds an answer of `lookup` can still use the node.
+    fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult;
+    /// Removes an empty directory.
+    fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult;
+    /// Moves a name.
+    fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult;
+    /// Some entries of a directory, from the place `from` on (0: its beginning), without `.` and `..`; empty at its end.
+    fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>>;
+
+    /// A user's attribute.
+    fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>>;
+    /// The names of the user's attributes, not of the store's own.
+    fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>>;
+    /// Sets a user's attribute; `create` and `replace` as setxattr(2) has them.
+    fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult;
+    /// Removes a user's attribute.
+    fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
+
+    /// The map of a file, as `store_map` left it; none for a file that never had one.
+    fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
+    /// Stores a file's map, atomically. ENOSPC if it is longer than fits beside the user's attributes.
+    fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult;
+    /// The longest map that always fits, in bytes.
+    fn map_bytes_max(&self) -> usize;
+    /// A part of a map that is too long, under a number of the core's choosing; never overwritten. Durable with `sync_spill`.
+    fn store_spill(&self, number: u64, part: &[u8]) -> FsResult;
+    /// What `store_spill` stored.
+    fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
+    /// Makes a spilled part and its name durable.
+    fn sync_spill(&self, number: u64) -> FsResult;
+    /// Removes a spilled part.
+    fn remove_spill(&self, number: u64) -> FsResult;
+    /// The numbers of all spilled parts.
+    fn spills(&self) -> FsResult<Vec<u64>>;
+
+    /// A file of the store's own, such as the saved free map; none if it was never stored.
+    fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>>;
+    /// Stores it, atomically and durably.
+    fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult;
+    /// Removes it, durably.
+    fn remove_state(&self, name: &str) -> FsResult;
+
+    /// Makes a file's map and attributes durable.
+    fn sync(&self, id: NodeId) -> FsResult;
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, id: NodeId) -> FsResult;
+    /// Makes everything durable.
+    fn sync_all(&self) -> FsResult;
+
+    /// Tells every regular file and its map; a node with several names once.
+    fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult;
+    /// How much room there is.
+    fn room(&self) -> FsResult<Room>;
+    /// The store's time now, as it would put it into a node.
+    fn now(&self) -> Time;
+}

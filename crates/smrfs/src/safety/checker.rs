@@ -1,0 +1,199 @@
+//! A disk that is watched: every write, reset and discard is held against the safety rule, before it reaches the disk.
+//!
+//! What has been written and not discarded may be read. The checker keeps its own books and asks neither the allocator nor
+//! the disk, save for the cursors at a mount.
+
+use std::sync::Mutex;
+
+use smrkit::tally::Cause;
+use smrkit::units::Nanos;
+
+use super::Counts;
+use super::bands::BandLedger;
+use super::ledger::Ledger;
+use crate::data::{Data, Room};
+use crate::device::{BandReport, HostManaged, Model, Shape, lock};
+use crate::error::{DeviceError, DeviceResult, Violation};
+use crate::units::{Granule, Span};
+
+/// What is known of the order of past writes after a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All of it, as the platters have it: the truth.
+    Kept,
+    /// Nothing, as a host has it: any granule may have been written after all those upstream.
+    Forgotten,
+}
+
+/// A disk and a checker in front of it.
+pub struct Watched<D> {
+    disk: D,
+    watch: Mutex<Watch>,
+}
+
+struct Watch {
+    books: Books,
+    first: Option<Violation>,
+    violations: u64,
+}
+
+enum Books {
+    Anywhere(Ledger),
+    Bands(BandLedger),
+}
+
+impl<D: HostManaged> Watched<D> {
+    /// Watches `disk`, which is empty; one that is not needs a [`Watched::restart`].
+    pub fn new(disk: D) -> Watched<D> {
+        let shape = disk.shape();
+        let books = match shape.model {
+            Model::Caveat => Books::Anywhere(Ledger::new(shape.granules, shape.did, shape.dpid)),
+            Model::StrictAppend => Books::Bands(BandLedger::new(shape.granules, shape.bands)),
+        };
+        Watched { disk, watch: Mutex::new(Watch { books, first: None, violations: 0 }) }
+    }
+
+    /// A mount: only `live` may be read. Cursors are taken from the disk's report.
+    pub fn restart(&self, live: &[Span], order: Order) -> DeviceResult {
+        let report = self.disk.report(0, self.disk.shape().bands.count)?;
+        match &mut lock(&self.watch).books {
+            Books::Anywhere(ledger) => ledger.restart(live, order == Order::Kept),
+            Books::Bands(ledger) => ledger.restart(live, &report),
+        }
+        Ok(())
+    }
+
+    /// The disk beneath.
+    pub fn disk(&self) -> &D {
+        &self.disk
+    }
+
+    /// R, NW, WO and W now, granule by granule.
+    pub fn counts(&self) -> Counts {
+        match &lock(&self.watch).books {
+            Books::Anywhere(ledger) => ledger.counts(),
+            Books::Bands(ledger) => ledger.counts(),
+        }
+    }
+
+    /// The same by the paper's regions (no other on strict-append).
+    pub fn region_counts(&self) -> Counts {
+        match &lock(&self.watch).books {
+            Books::Anywhere(ledger) => ledger.region_counts(),
+            Books::Bands(ledger) => ledger.counts(),
+        }
+    }
+
+    /// The first violation, if there was any.
+    pub fn violation(&self) -> Option<Violation> {
+        lock(&self.watch).first
+    }
+
+    /// How many there were.
+    pub fn violations(&self) -> u64 {
+        lock(&self.watch).violations
+    }
+
+    /// Remembers a violation that the disk has refused by itself.
+    fn noted<T>(&self, result: DeviceResult<T>) -> DeviceResult<T> {
+        if let Err(DeviceError::Violation(violation)) = &result {
+            lock(&self.watch).note(*violation);
+        }
+        result
+    }
+}
+
+impl Watch {
+    fn note(&mut self, violation: Violation) {
+        self.first.get_or_insert(violation);
+        self.violations += 1;
+    }
+
+    /// What the rule says, remembered if it says no.
+    fn judge(&mut self, verdict: Result<(), Violation>) -> DeviceResult {
+        if let Err(violation) = verdict {
+            self.note(violation);
+        }
+        Ok(verdict?)
+    }
+
+    fn begin_write(&mut self, span: Span) -> DeviceResult {
+        let verdict = match &self.books {
+            Books::Anywhere(ledger) => ledger.may_write(span),
+            Books::Bands(ledger) => ledger.may_write(span),
+        };
+        self.judge(verdict)?;
+        match &mut self.books {
+            Books::Anywhere(ledger) => ledger.write(span),
+            Books::Bands(ledger) => ledger.write(span),
+        }
+        Ok(())
+    }
+
+    fn write_failed(&mut self, span: Span) {
+        match &mut self.books {
+            // What may have been written and is not read is a scar.
+            Books::Anywhere(ledger) => ledger.discard(span),
+            Books::Bands(ledger) => ledger.failed(span),
+        }
+    }
+}
+
+impl<D: HostManaged> HostManaged for Watched<D> {
+    fn shape(&self) -> &Shape {
+        self.disk.shape()
+    }
+
+    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+        self.noted(self.disk.read(at, room, cause))
+    }
+
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+        let span = self.noted(self.disk.shape().span(at, data.bytes()))?;
+        lock(&self.watch).begin_write(span)?;
+        let result = self.noted(self.disk.write(at, data, cause));
+        if result.is_err() {
+            lock(&self.watch).write_failed(span);
+        }
+        result
+    }
+
+    fn reset(&self, band: u64) -> DeviceResult {
+        {
+            let mut watch = lock(&self.watch);
+            if let Books::Bands(ledger) = &watch.books {
+                let verdict = ledger.may_reset(band);
+                watch.judge(verdict)?;
+            }
+        }
+        self.noted(self.disk.reset(band))?;
+        if let Books::Bands(ledger) = &mut lock(&self.watch).books {
+            ledger.reset(band);
+        }
+        Ok(())
+    }
+
+    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
+        self.disk.report(first, count)
+    }
+
+    fn discard(&self, span: Span) {
+        match &mut lock(&self.watch).books {
+            Books::Anywhere(ledger) => ledger.discard(span),
+            Books::Bands(ledger) => ledger.discard(span),
+        }
+        self.disk.discard(span);
+    }
+
+    fn flush(&self) -> DeviceResult {
+        self.disk.flush()
+    }
+
+    fn now(&self) -> Nanos {
+        self.disk.now()
+    }
+
+    fn wait_until(&self, time: Nanos) {
+        self.disk.wait_until(time);
+    }
+}

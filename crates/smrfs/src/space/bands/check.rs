@@ -1,0 +1,51 @@
+//! A recount of everything that the allocator keeps step by step.
+
+use super::BandSpace;
+use crate::space::Space;
+use crate::space::live::Live;
+use crate::units::{Granule, Span};
+
+impl BandSpace {
+    pub(super) fn recount(&self) -> Result<(), String> {
+        self.table.check()?;
+        self.streams.check(&self.table)?;
+        for (number, band) in self.table.all() {
+            let span = self.shape.bands.span(number);
+            let (live, retired) = (within(&self.live, span), within(&self.retired, span));
+            if (band.live, band.retired) != (live, retired) {
+                return Err(format!("band {number} has {live} live and {retired} retired granules, kept is {band:?}"));
+            }
+            let behind = Span { at: span.at + band.cursor, count: span.count - band.cursor };
+            if within(&self.live, behind) + within(&self.retired, behind) > 0 {
+                return Err(format!("band {number} has data behind its cursor: {band:?}"));
+            }
+        }
+        let both = self.retired.from(Granule(0)).find(|&(span, _)| within(&self.live, span) > 0);
+        if let Some((span, _)) = both {
+            return Err(format!("{span} is retired, and some of it live"));
+        }
+        self.sum_up()
+    }
+
+    fn sum_up(&self) -> Result<(), String> {
+        let sums = self.table.sums();
+        if (sums.live, sums.retired) != (self.live.granules(), self.retired.granules()) {
+            return Err(format!(
+                "the sums are {sums:?}, live are {}, retired {}",
+                self.live.granules(),
+                self.retired.granules()
+            ));
+        }
+        let counts = self.counts();
+        let all = counts.readable + counts.not_writable + counts.write_once + counts.writable;
+        if all != self.shape.granules || counts.garbage > counts.not_writable || counts.retired > counts.readable {
+            return Err(format!("{counts:?} do not make {} granules", self.shape.granules));
+        }
+        Ok(())
+    }
+}
+
+/// Granules of `span` that are in `live`.
+fn within(live: &Live, span: Span) -> u64 {
+    live.overlapping(span).filter_map(|(extent, _)| extent.overlap(span)).map(|common| common.count).sum()
+}

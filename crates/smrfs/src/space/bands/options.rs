@@ -1,0 +1,180 @@
+//! How the allocator and the cleaner of strict-append behave, and what they refuse to begin with.
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::{Model, Shape};
+
+/// When a band with nothing readable in it is reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reset {
+    /// By a cleaning event only, where it counts as one of the bands that the event examines (the paper's figure).
+    Lazy,
+    /// As soon as its last data is released.
+    Eager,
+}
+
+/// How much is cleaned at a time while space is short and the host goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// A whole event at once, as in the paper.
+    Event,
+    /// A share with each write of the host, as much as keeps the free bands where they are.
+    Steady,
+}
+
+/// What becomes of a block that is larger than the rest of its band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Blocks {
+    /// It is split: nothing is wasted.
+    Split,
+    /// It goes whole to another band as long as one more may be opened; a smaller one may fill the rest.
+    Whole,
+}
+
+/// How the allocator and the cleaner of strict-append behave; nothing of it is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BandsOptions {
+    /// When dead bands are reset.
+    pub reset: Reset,
+    /// How much is cleaned at a time while space is short.
+    pub pace: Pace,
+    /// Blocks at the end of a band.
+    pub blocks: Blocks,
+    /// Most files that have an open band of their own while they are written.
+    pub writers: u64,
+    /// The largest piece that the cleaner moves at once, in granules.
+    pub block_granules: u64,
+    /// Granules of bands that one cleaning event examines; at least one band.
+    pub event_granules: u64,
+    /// Cleaning is due at once when less than this share of the bands is empty.
+    pub low_percent: u64,
+    /// Cleaning is done in idle time when less than this share of the bands is empty.
+    pub idle_percent: u64,
+    /// Idle time is spent only on bands of which at least this share is dead.
+    pub idle_dead_percent: u64,
+    /// Room for so many bands only the cleaner may use. A power cut in the midst of cleaning may cost one until cleaning has
+    /// made it good again: at least 2 where the power can fail.
+    pub reserve_bands: u64,
+    /// Share of the bands that files cannot fill; more where the reserve asks for it.
+    pub spare_percent: u64,
+}
+
+impl Default for BandsOptions {
+    fn default() -> BandsOptions {
+        BandsOptions {
+            reset: Reset::Eager,
+            pace: Pace::Steady,
+            blocks: Blocks::Split,
+            writers: 4,               // assumption
+            block_granules: 256,      // 1 MiB, the paper's section 4
+            event_granules: 4 * 8192, // 128 MiB, section 4.1
+            low_percent: 5,           // section 4.1
+            idle_percent: 35,         // section 4.1
+            idle_dead_percent: 25,    // assumption: at most three granules moved for one gained
+            reserve_bands: 3,         // two power cuts in the midst of cleaning may cost one each
+            spare_percent: 8,         // assumption: between room for files and amplification
+        }
+    }
+}
+
+impl BandsOptions {
+    /// As in the paper's section 4.1 and its figure 4: whole events, bands reset by events only, one log.
+    pub fn paper() -> BandsOptions {
+        BandsOptions {
+            reset: Reset::Lazy,
+            pace: Pace::Event,
+            blocks: Blocks::Whole,
+            writers: 1,
+            idle_dead_percent: 0,
+            ..BandsOptions::default()
+        }
+    }
+
+    /// Bands that an event examines on a disk of that shape: no more than a 32nd of all (assumption; small disks).
+    pub fn event_bands(&self, shape: &Shape) -> usize {
+        let most = (shape.bands.count / 32).max(1);
+        (self.event_granules / shape.bands.granules.max(1)).clamp(1, most) as usize
+    }
+
+    /// Bands that are kept from files at least: the reserve, the cleaner's open band, and one that cleaning gains.
+    pub fn least_spare_bands(&self) -> u64 {
+        self.reserve_bands + 2
+    }
+
+    pub(super) fn fit(&self, shape: &Shape) -> Result<(), BandsError> {
+        if shape.model != Model::StrictAppend {
+            return Err(BandsError::WrongModel);
+        }
+        if shape.bands.max_open == 0 || shape.bands.granules == 0 {
+            return Err(BandsError::NoBands);
+        }
+        let end = shape.bands.count.checked_sub(1).map_or(0, |last| shape.bands.span(last).end().0);
+        if end > shape.granules {
+            return Err(BandsError::BandsBeyondDisk { end, granules: shape.granules });
+        }
+        let wrong = |name| Err(BandsError::Parameter { name });
+        match self {
+            _ if self.writers == 0 => return wrong("writers"),
+            _ if self.block_granules == 0 => return wrong("block_granules"),
+            _ if self.reserve_bands == 0 => return wrong("reserve_bands"),
+            _ if self.low_percent > 50 || self.idle_percent > 100 || self.idle_dead_percent > 100 => {
+                return Err(BandsError::Percent { name: "low_percent, idle_percent or idle_dead_percent", most: 50 });
+            }
+            _ if self.spare_percent > 90 => return Err(BandsError::Percent { name: "spare_percent", most: 90 }),
+            _ => {}
+        }
+        let least = self.least_spare_bands() + 1;
+        if shape.bands.count < least {
+            return Err(BandsError::TooFewBands { bands: shape.bands.count, least });
+        }
+        Ok(())
+    }
+}
+
+/// Why strict-append cannot run on a disk with these options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BandsError {
+    /// The disk is of the other model.
+    #[error(
+        "the disk is no strict-append disk: use the allocator of caveat, or make it anew with --model strict-append"
+    )]
+    WrongModel,
+    /// Bands of no size, or none may be open.
+    #[error("the disk has no bands that can be written: give bands of at least one granule, and let one be open")]
+    NoBands,
+    /// The bands do not fit on the disk.
+    #[error("the bands end at {end}, the disk at {granules}: lower the number of bands")]
+    BandsBeyondDisk {
+        /// Where the last band ends.
+        end: u64,
+        /// The size of the disk.
+        granules: u64,
+    },
+    /// Not enough of them for cleaning and data.
+    #[error(
+        "{bands} bands are too few: cleaning and one band of data need {least}; make the disk larger or its bands smaller"
+    )]
+    TooFewBands {
+        /// How many there are.
+        bands: u64,
+        /// How many it takes.
+        least: u64,
+    },
+    /// A parameter that must not be 0.
+    #[error("{name} must be at least 1")]
+    Parameter {
+        /// Which.
+        name: &'static str,
+    },
+    /// A share that is too large.
+    #[error("{name} is too large: at most {most}")]
+    Percent {
+        /// Which.
+        name: &'static str,
+        /// The most it can be.
+        most: u64,
+    },
+}

@@ -1,0 +1,226 @@
+//! The state of each band, and sums over all of them that are kept step by step.
+//!
+//! A band's cursor counts from its start. All changes go through `change`, so that no sum can be forgotten.
+
+use std::collections::BTreeSet;
+
+use crate::device::Bands;
+use crate::units::{Granule, Span};
+
+/// One band.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Band {
+    /// Granules written, or given up, from its start on.
+    pub cursor: u64,
+    /// Granules in maps.
+    pub live: u64,
+    /// Granules that a durable map may still name.
+    pub retired: u64,
+    /// Granules placed, of which it is not known yet whether they have been written.
+    pub pending: u64,
+    /// When its youngest data was written, in granules written by hosts until then; copies keep their age.
+    pub youngest: u64,
+    /// Given up in the midst, after a failed write or to be cleaned: for the disk it is open until it is reset.
+    pub held: bool,
+    /// Granules before `cursor` that were never written: the disk's own cursor is before them, since the band was given up
+    /// to be cleaned.
+    pub unused: u64,
+    /// The disk can't write it any more.
+    pub lost: bool,
+    /// A reset was asked for and has not come.
+    pub asked: bool,
+}
+
+impl Band {
+    /// Granules that must not be lost.
+    pub fn readable(&self) -> u64 {
+        self.live + self.retired + self.pending
+    }
+
+    /// Granules that are dead, or will be once all maps are durable.
+    pub fn dead(&self) -> u64 {
+        self.cursor - self.live - self.pending
+    }
+}
+
+/// Sums over bands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// Granules in maps.
+    pub live: u64,
+    /// Granules that a durable map may still name.
+    pub retired: u64,
+    /// Granules placed and neither written nor failed.
+    pub pending: u64,
+    /// Granules behind the cursors of bands that can be written.
+    pub rest: u64,
+    /// Of them in bands begun.
+    pub open_rest: u64,
+    /// Dead granules that were written, of bands that can be written.
+    pub garbage: u64,
+    /// Granules that were left unwritten where bands were given up to be cleaned.
+    pub unused: u64,
+    /// Granules of full bands that cleaning would win, retired ones included.
+    pub to_win: u64,
+    /// Bands given up in the midst.
+    pub held: u64,
+    /// Bands that the disk can't write.
+    pub lost: u64,
+}
+
+/// All bands.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub layout: Bands,
+    bands: Vec<Band>,
+    /// Bands to be opened.
+    pub empty: BTreeSet<u64>,
+    /// Bands begun and not full.
+    pub open: BTreeSet<u64>,
+    /// Full bands with nothing readable, whose reset has not been asked for.
+    pub dead: BTreeSet<u64>,
+    sums: Sums,
+}
+
+impl Table {
+    pub fn new(layout: Bands) -> Table {
+        let bands = vec![Band::default(); layout.count as usize];
+        let mut table = Table {
+            layout,
+            bands: Vec::new(),
+            empty: BTreeSet::new(),
+            open: BTreeSet::new(),
+            dead: BTreeSet::new(),
+            sums: Sums::default(),
+        };
+        for (number, band) in (0..).zip(bands) {
+            table.bands.push(band);
+            table.enter(number, &band);
+        }
+        table
+    }
+
+    pub fn get(&self, number: u64) -> &Band {
+        &self.bands[number as usize]
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (u64, &Band)> {
+        (0..).zip(&self.bands)
+    }
+
+    pub fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Granules that can still be written in a band.
+    pub fn rest(&self, number: u64) -> u64 {
+        let band = self.get(number);
+        if band.lost { 0 } else { self.layout.granules - band.cursor }
+    }
+
+    /// The address of a band's cursor.
+    pub fn cursor(&self, number: u64) -> Granule {
+        self.layout.span(number).at + self.get(number).cursor
+    }
+
+    /// Bands that are open for the disk.
+    pub fn open_for_disk(&self) -> u64 {
+        self.open.len() as u64 + self.sums.held
+    }
+
+    /// Changes a band, and every sum with it.
+    pub fn change(&mut self, number: u64, how: impl FnOnce(&mut Band)) {
+        let mut band = self.bands[number as usize];
+        self.leave(number, &band);
+        how(&mut band);
+        self.bands[number as usize] = band;
+        self.enter(number, &band);
+    }
+
+    /// The pieces of a span by band, with the band's number; none at all if some of it lies outside the bands.
+    pub fn pieces(&self, span: Span) -> Option<Vec<(u64, Span)>> {
+        let mut pieces = Vec::with_capacity(1);
+        let mut left = span;
+        while !left.is_empty() {
+            let band = self.layout.of(left.at)?;
+            let piece = self.layout.span(band).overlap(left)?;
+            pieces.push((band, piece));
+            left = Span { at: piece.end(), count: left.count - piece.count };
+        }
+        Some(pieces)
+    }
+
+    fn enter(&mut self, number: u64, band: &Band) {
+        let size = self.layout.granules;
+        let used = band.readable() + band.unused;
+        assert!(used <= band.cursor && band.cursor <= size, "band {number} of {size} granules: {band:?}");
+        let sums = &mut self.sums;
+        sums.live += band.live;
+        sums.retired += band.retired;
+        sums.pending += band.pending;
+        if band.lost {
+            sums.lost += 1;
+            return;
+        }
+        sums.rest += size - band.cursor;
+        sums.garbage += band.cursor - band.readable() - band.unused;
+        sums.unused += band.unused;
+        sums.held += u64::from(band.held);
+        if band.cursor == 0 {
+            self.empty.insert(number);
+        } else if band.cursor < size {
+            sums.open_rest += size - band.cursor;
+            self.open.insert(number);
+        } else {
+            sums.to_win += band.dead();
+            if band.readable() == 0 && !band.asked {
+                self.dead.insert(number);
+            }
+        }
+    }
+
+    fn leave(&mut self, number: u64, band: &Band) {
+        let size = self.layout.granules;
+        let sums = &mut self.sums;
+        sums.live -= band.live;
+        sums.retired -= band.retired;
+        sums.pending -= band.pending;
+        if band.lost {
+            sums.lost -= 1;
+            return;
+        }
+        sums.rest -= size - band.cursor;
+        sums.garbage -= band.cursor - band.readable() - band.unused;
+        sums.unused -= band.unused;
+        sums.held -= u64::from(band.held);
+        if band.cursor == 0 {
+            self.empty.remove(&number);
+        } else if band.cursor < size {
+            sums.open_rest -= size - band.cursor;
+            self.open.remove(&number);
+        } else {
+            sums.to_win -= band.dead();
+            self.dead.remove(&number);
+        }
+    }
+
+    /// Compares the sums and sets with a recount.
+    pub fn check(&self) -> Result<(), String> {
+        let mut fresh = Table::new(Bands { count: 0, ..self.layout });
+        for (number, band) in self.all() {
+            fresh.bands.push(*band);
+            fresh.enter(number, band);
+        }
+        for (name, kept, counted) in
+            [("empty", &self.empty, &fresh.empty), ("open", &self.open, &fresh.open), ("dead", &self.dead, &fresh.dead)]
+        {
+            if kept != counted {
+                return Err(format!("the {name} bands are {counted:?}, kept are {kept:?}"));
+            }
+        }
+        if self.sums != fresh.sums {
+            return Err(format!("the sums are {:?}, kept are {:?}", fresh.sums, self.sums));
+        }
+        Ok(())
+    }
+}

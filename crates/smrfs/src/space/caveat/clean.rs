@@ -1,0 +1,223 @@
+//! The defragmenter: it empties windows of the disk, a little at a time, where that wins more than it takes.
+//!
+//! Kadekodi et al. 2015 leave it open. Of some sampled windows the one is emptied that wins the most room for each granule
+//! moved. Nothing keeps a host out of the window: if it writes there, the window is given up.
+
+use rand::RngExt;
+
+use super::Caveat;
+use crate::space::{Step, Trigger, Want};
+use crate::units::{Granule, Span};
+
+/// Cleaning while idle wins at least one granule for so many that it moves (assumption).
+const IDLE_MOVES_FOR_ONE: u64 = 4;
+/// A write that waits is given up after this many moves of the whole disk: far more than any way to room takes (assumption).
+const MOST_ROUNDS: u64 = 4;
+
+/// After so many extents no more windows are sampled, unless they are fewer than [`FEWEST_SAMPLES`]: on a disk of small
+/// pieces a window holds thousands, and hosts wait for the search. (Assumption; docs/caveat-allocation.md has the cost.)
+const MOST_LOOKED: u64 = 16_384;
+/// At least so many windows are sampled (assumption).
+const FEWEST_SAMPLES: u32 = 16;
+
+/// A stretch of the disk, and what emptying it does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    span: (u64, u64),
+    moved: u64,
+    won: u64,
+}
+
+impl Window {
+    /// Which of the two wins more for each granule moved.
+    fn better(best: Option<Window>, other: Option<Window>) -> Option<Window> {
+        let (Some(a), Some(b)) = (best, other) else { return best.or(other) };
+        let wins = u128::from(b.won) * u128::from(a.moved) > u128::from(a.won) * u128::from(b.moved);
+        Some(if wins { b } else { a })
+    }
+}
+
+impl Caveat {
+    /// Whether cleaning is due.
+    pub(super) fn due(&self, idle: bool) -> Option<Trigger> {
+        if !self.options.defragment {
+            return None;
+        }
+        if self.budget > 0 && self.shortage() > 0 {
+            return Some(Trigger::Low);
+        }
+        let dead = self.ledger.granules - self.ledger.readable.granules();
+        let fragmented = self.ledger.runs.roomy_granules() < dead / 2;
+        (idle && fragmented && !self.idle_is_useless).then_some(Trigger::Idle)
+    }
+
+    /// The next step.
+    pub(super) fn next_step(&mut self, why: Trigger) -> Option<Step> {
+        if !self.options.defragment {
+            return (why == Trigger::Stuck).then(|| self.settle()).flatten();
+        }
+        match why {
+            Trigger::Low if self.budget == 0 || self.shortage() == 0 => None,
+            Trigger::Low if self.retired.granules() >= self.slack() => self.settle(),
+            Trigger::Stuck if !self.settled => self.settle().or_else(|| self.move_on(why)),
+            Trigger::Stuck if self.moved_while_stuck > MOST_ROUNDS * self.ledger.granules => None,
+            _ => self.move_on(why),
+        }
+    }
+
+    /// A host has written: it pays for some cleaning.
+    pub(super) fn pay(&mut self, count: u64) {
+        self.moved_while_stuck = 0;
+        self.settled = false;
+        self.idle_is_useless = false;
+        let (short, slack) = (self.shortage().min(self.slack()), self.slack().max(1));
+        // Little where little is missing: so hosts wait rarely, and pay evenly.
+        let moved = self.options.moved_per_block * count * short / slack * short / slack;
+        self.budget = if short == 0 { 0 } else { self.budget.min(self.options.block_granules) + moved };
+    }
+
+    /// How much room is missing until hosts can write without cleaning.
+    fn shortage(&self) -> u64 {
+        (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules() + self.moved_out)
+    }
+
+    /// The reserve beside what is readable now.
+    fn needed(&self) -> u64 {
+        self.reserve.beside(self.live.granules().min(self.usable)).unwrap_or(self.ledger.granules)
+    }
+
+    fn slack(&self) -> u64 {
+        self.options.slack_blocks * self.unit
+    }
+
+    fn settle(&mut self) -> Option<Step> {
+        self.settled = true;
+        self.moved_out = 0;
+        (self.retired.granules() > 0).then_some(Step::Settle)
+    }
+
+    /// Goes on emptying a window; where one is empty, has its granules released and looks for the next.
+    fn move_on(&mut self, why: Trigger) -> Option<Step> {
+        for _ in 0..2 {
+            let Some(window) = self.window.or_else(|| self.begin(why)) else { break };
+            if let Some(step) = self.move_out_of(window) {
+                return Some(step);
+            }
+            self.give_up();
+            if let Some(step) = self.settle() {
+                return Some(step);
+            }
+        }
+        match why {
+            Trigger::Low => self.budget = 0,
+            Trigger::Idle => self.idle_is_useless = true,
+            Trigger::Stuck if !self.failed.is_empty() => self.failed.clear(),
+            Trigger::Stuck => {}
+        }
+        self.settle()
+    }
+
+    /// The next piece of the window; `None` if it is empty or there is no room outside.
+    fn move_out_of(&mut self, window: (u64, u64)) -> Option<Step> {
+        let whole = Span::new(window.0, window.1 - window.0);
+        let (span, owner) = self.live.overlapping(whole).next()?;
+        let piece = span.overlap(whole)?;
+        let owner = owner.further(piece.at - span.at);
+        let want = Want { owner, after: None, count: piece.count, more: 0, moving: true };
+        let room = self.place_moved(&want)?;
+        self.budget = self.budget.saturating_sub(room.count);
+        self.moved_while_stuck += room.count;
+        self.moved_out += room.count;
+        self.to_move = self.to_move.saturating_sub(room.count);
+        Some(Step::Move(Span { at: piece.at, count: room.count }, owner))
+    }
+
+    /// The window is empty, or is left as it is.
+    pub(super) fn give_up(&mut self) {
+        self.window = None;
+        self.to_move = 0;
+    }
+
+    fn begin(&mut self, why: Trigger) -> Option<(u64, u64)> {
+        let window = self.find_window(why)?;
+        self.window = Some(window.span);
+        self.to_move = window.moved;
+        self.window
+    }
+
+    fn find_window(&mut self, why: Trigger) -> Option<Window> {
+        // Windows as large as the reserve are sure to win something; hosts would wait for larger ones.
+        let (best, _) = self.sample(self.needed() + self.slack() / 4);
+        match (best, why) {
+            (Some(best), Trigger::Idle) if best.won * IDLE_MOVES_FOR_ONE < best.moved => None,
+            (Some(best), _) => Some(best),
+            (None, Trigger::Stuck) => self.any_window(),
+            (None, _) => None,
+        }
+    }
+
+    /// The best of some windows of at most `most` granules each; and how many extents were looked at.
+    pub(super) fn sample(&mut self, most: u64) -> (Option<Window>, u64) {
+        let (mut best, mut looked) = (None, 0);
+        for sample in 0..self.options.samples {
+            if sample >= FEWEST_SAMPLES && looked >= MOST_LOOKED {
+                break;
+            }
+            let at = self.random.random_range(0..self.ledger.granules);
+            best = Window::better(best, self.window_from(at, most, &mut looked));
+        }
+        (best, looked)
+    }
+
+    /// Where sampling finds nothing: windows as large as the room there is, from everywhere on the disk if need be.
+    fn any_window(&mut self) -> Option<Window> {
+        let from = self.random.random_range(0..self.ledger.granules);
+        let everywhere = self.live.from(Granule(from)).chain(self.live.from(Granule(0))).take(self.live.extents());
+        let mut best = None;
+        for (looked, (span, _)) in everywhere.enumerate() {
+            if best.is_some() && looked >= self.options.samples as usize {
+                break;
+            }
+            best = Window::better(best, self.window_from(span.at.0, u64::MAX, &mut 0));
+        }
+        best
+    }
+
+    /// The best window that begins at the first run at or behind `at` and holds at most `most` granules; `looked` counts the
+    /// extents on the way.
+    fn window_from(&self, at: u64, most: u64, looked: &mut u64) -> Option<Window> {
+        let ledger = &self.ledger;
+        let mut above = self.live.before(Granule(at)).map(|(span, _)| span.end().0);
+        let mut extents = self.live.from(Granule(at)).map(|(span, _)| span).peekable();
+        // In the middle of a run: on to its end.
+        while let Some(span) = extents.next_if(|span| Some(span.at.0) == above) {
+            above = Some(span.end().0);
+        }
+        let from = above.unwrap_or(0);
+        let upper = from + above.map_or(0, |_| ledger.dpid);
+        let mut now = ledger.runs.worth_within(from, extents.peek()?.at.0);
+        let room = ledger.runs.roomy_granules();
+        let (mut moved, mut best) = (0, None);
+        while let Some(span) = extents.next() {
+            *looked += 1;
+            moved += span.count;
+            // What is moved goes elsewhere: the room in the window does not count.
+            if moved > most || moved + now > room {
+                break;
+            }
+            let next = extents.peek().map(|next| next.at.0);
+            if next == Some(span.end().0) {
+                continue;
+            }
+            let to = next.unwrap_or(ledger.granules);
+            now += ledger.runs.worth_within(span.end().0, to);
+            let lower = next.map_or(to, |next| next.saturating_sub(ledger.did));
+            // Where it goes may become a new run, with its own DPID behind it.
+            let won = ledger.runs.worth(lower.saturating_sub(upper)).saturating_sub(now + moved + ledger.dpid);
+            if won > 0 && moved + now <= room {
+                best = Window::better(best, Some(Window { span: (from, to), moved, won }));
+            }
+        }
+        best
+    }
+}

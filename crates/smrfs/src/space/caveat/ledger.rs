@@ -1,0 +1,258 @@
+//! What may be written where, kept step by step: readable extents and scars, each with its place in the order of writes.
+//!
+//! The safety policy of Kadekodi et al. 2015, section 4.2, per granule or for whole regions. A scar is a dead extent that was
+//! written after a readable one within DPID above it; once no such is left, it is forgotten. Nothing else of the past matters.
+
+use super::options::Rule;
+use super::ordered::{Ordered, Piece};
+use super::runs::Runs;
+use crate::device::Shape;
+use crate::units::Span;
+
+/// What may be done with a granule that is not readable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Label {
+    /// Must not be written: readable data follows within DID.
+    Before,
+    /// Must not be written: it has been written since readable data within DPID above it was.
+    Scar,
+    /// May be written once.
+    Once,
+    /// May be written.
+    Free,
+}
+
+/// Granules by what may be done with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub before: u64,
+    pub scar: u64,
+    pub once: u64,
+    pub free: u64,
+}
+
+impl Tally {
+    fn of(&mut self, label: Label) -> &mut u64 {
+        match label {
+            Label::Before => &mut self.before,
+            Label::Scar => &mut self.scar,
+            Label::Once => &mut self.once,
+            Label::Free => &mut self.free,
+        }
+    }
+}
+
+/// The state of the disk as far as the safety rule needs it.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger {
+    pub granules: u64,
+    pub did: u64,
+    pub dpid: u64,
+    pub rule: Rule,
+    pub readable: Ordered,
+    pub scars: Ordered,
+    pub runs: Runs,
+    pub tally: Tally,
+    order: u64,
+}
+
+impl Ledger {
+    /// A disk of which nothing is readable and nothing has been written.
+    pub fn new(shape: &Shape, rule: Rule, unit: u64) -> Ledger {
+        let mut runs = Runs::new(unit);
+        runs.insert(0, shape.granules, 0);
+        Ledger {
+            granules: shape.granules,
+            did: shape.did,
+            dpid: shape.dpid,
+            rule,
+            readable: Ordered::default(),
+            scars: Ordered::default(),
+            runs,
+            tally: Tally { free: shape.granules, ..Tally::default() },
+            order: 1,
+        }
+    }
+
+    /// At mount: this is readable; nobody knows since when.
+    pub fn adopt(&mut self, span: Span) {
+        self.readable.insert((span.at.0, span.end().0, self.order));
+    }
+
+    /// At mount, after the last `adopt`: what is not readable may have been written after all that is.
+    pub fn start(&mut self) {
+        let mut end = 0;
+        let extents: Vec<Piece> = self.readable.from(0).collect();
+        for (index, &(_, to, order)) in extents.iter().enumerate() {
+            end = end.max(to);
+            let next = extents.get(index + 1).map_or(self.granules, |&(from, _, _)| from);
+            self.scars.insert((end, next.min(end + self.memory()).max(end), order));
+        }
+        self.tally = Tally::default();
+        self.runs.cut(0, self.granules);
+        self.add(0, self.granules);
+    }
+
+    /// This has been written, and is readable.
+    pub fn write(&mut self, span: Span) {
+        self.order += 1;
+        let order = self.order;
+        let (at, end) = (span.at.0, span.end().0);
+        self.change(at, end, |ledger| {
+            ledger.scars.cut(at, end);
+            ledger.readable.cut(at, end);
+            ledger.readable.insert((at, end, order));
+        });
+    }
+
+    /// A write of this failed: it counts as written, and holds nothing.
+    pub fn fail(&mut self, span: Span) {
+        self.order += 1;
+        let order = self.order;
+        let (at, end) = (span.at.0, span.end().0);
+        self.change(at, end, |ledger| {
+            ledger.scars.cut(at, end);
+            ledger.scars.insert((at, end, order));
+            ledger.forget(at, end);
+        });
+    }
+
+    /// This will not be read again.
+    pub fn release(&mut self, span: Span) {
+        let (at, end) = (span.at.0, span.end().0);
+        self.change(at, end, |ledger| {
+            for piece in ledger.readable.cut(at, end) {
+                ledger.scars.insert(piece);
+            }
+            ledger.forget(at, (end + ledger.memory()).min(ledger.granules));
+        });
+    }
+
+    /// Calls `emit` with each stretch of `lo..hi` that is not readable and its label.
+    pub fn labels(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, Label)) {
+        let mut above = self.readable.before(lo + 1).map(|(_, to, _)| to);
+        let mut at = above.unwrap_or(lo).max(lo);
+        for (from, to, _) in self.readable.from(at) {
+            if at >= hi {
+                return;
+            }
+            self.gap(above, Some(from), (at, from.min(hi)), emit);
+            at = to;
+            above = Some(to);
+        }
+        if at < hi {
+            self.gap(above, None, (at, hi), emit);
+        }
+    }
+
+    /// The labels of a part of the gap between what is readable up to `above` and from `next` on.
+    fn gap(&self, above: Option<u64>, next: Option<u64>, part: (u64, u64), emit: &mut impl FnMut(u64, u64, Label)) {
+        let (lo, hi) = part;
+        let before = next.map_or(hi, |next| next.saturating_sub(self.did)).clamp(lo, hi);
+        let below = above.map_or(lo, |end| end + self.dpid).clamp(lo, before);
+        if lo < below {
+            match self.rule {
+                Rule::Lba => self.below(lo, below, emit),
+                Rule::Region => self.below_regions(above.unwrap_or(lo), lo, below, emit),
+            }
+        }
+        emit(below, before, Label::Free);
+        emit(before, hi, Label::Before);
+    }
+
+    /// The first DPID granules behind a run: not writable where scarred. A scar that does not matter has been forgotten.
+    fn below(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, Label)) {
+        let mut at = lo;
+        for (from, to, _) in self.scars.overlapping(lo, hi) {
+            emit(at, from.max(lo), Label::Once);
+            at = to.min(hi);
+            emit(from.max(lo), at, Label::Scar);
+        }
+        emit(at, hi, Label::Once);
+    }
+
+    /// The same by the paper's rule: the region behind each run that ends within DPID above is not writable as a whole if any
+    /// of it was written after any of the run's last DPID granules.
+    fn below_regions(&self, above: u64, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, Label)) {
+        let mut end = above;
+        let mut until = lo;
+        while end + self.dpid > until {
+            let (oldest, start) = self.tail(end);
+            let newest = self.scars.overlapping(end, end + self.dpid).map(|(_, _, order)| order).max();
+            if newest.is_some_and(|newest| newest >= oldest) {
+                until = until.max(end + self.dpid);
+            }
+            match self.readable.before(start) {
+                Some((_, to, _)) => end = to,
+                None => break,
+            }
+        }
+        let until = until.clamp(lo, hi);
+        emit(lo, until, Label::Scar);
+        emit(until, hi, Label::Once);
+    }
+
+    /// The oldest write among the last DPID granules of the run that ends at `end`, and where that run, or that part, begins.
+    fn tail(&self, end: u64) -> (u64, u64) {
+        let from = end.saturating_sub(self.dpid);
+        let (mut oldest, mut start) = (u64::MAX, end);
+        for (at, to, order) in self.readable.upstream(end) {
+            if to < start || to <= from {
+                break;
+            }
+            oldest = oldest.min(order);
+            start = at;
+        }
+        (oldest, start)
+    }
+
+    /// How far above a scar an older readable granule must lie for the scar to matter.
+    fn memory(&self) -> u64 {
+        match self.rule {
+            Rule::Lba => self.dpid,
+            // The scar lies up to DPID behind the run's end, the older granule up to DPID before it.
+            Rule::Region => 2 * self.dpid,
+        }
+    }
+
+    /// Forgets those scars in `lo..hi`, or those parts, above which no older readable granule lies near enough.
+    fn forget(&mut self, lo: u64, hi: u64) {
+        for (from, to, order) in self.scars.cut(lo, hi) {
+            let reach = self.memory();
+            let above = self.readable.upstream(from).take_while(|&(_, end, _)| end + reach > from);
+            let until =
+                above.into_iter().find(|&(_, _, written)| written <= order).map_or(from, |(_, end, _)| end + reach);
+            self.scars.insert((from, to.min(until), order));
+        }
+    }
+
+    /// Does `apply`, which changes only what is in `at..end` (and scars), and keeps count of what may be written.
+    fn change(&mut self, at: u64, end: u64, apply: impl FnOnce(&mut Ledger)) {
+        let (above, below) = match self.rule {
+            Rule::Lba => (self.did, self.dpid),
+            Rule::Region => (self.did.max(self.dpid), 2 * self.dpid),
+        };
+        let (lo, hi) = (at.saturating_sub(above), (end + below).min(self.granules));
+        let mut tally = self.tally;
+        self.labels(lo, hi, &mut |from, to, label| *tally.of(label) -= to - from);
+        self.tally = tally;
+        apply(self);
+        self.runs.cut(lo, hi);
+        self.add(lo, hi);
+    }
+
+    fn add(&mut self, lo: u64, hi: u64) {
+        let mut tally = self.tally;
+        let mut runs = std::mem::take(&mut self.runs);
+        self.labels(lo, hi, &mut |from, to, label| {
+            *tally.of(label) += to - from;
+            match label {
+                Label::Once => runs.insert(from, to, to),
+                Label::Free => runs.insert(from, to, from),
+                Label::Before | Label::Scar => {}
+            }
+        });
+        self.tally = tally;
+        self.runs = runs;
+    }
+}

@@ -1,0 +1,73 @@
+//! How much room the defragmenter needs so that it never runs out of ways to make more, and so how much files may fill.
+//!
+//! Emptying a window of the disk wins its dead granules but DID + DPID; where the data goes, up to DPID can no longer be
+//! counted on; and what is won counts if a unit of it is left. So at most `loss` = DID + 2 DPID + unit is lost. Cut the disk
+//! into windows that hold `room` readable granules each. If the dead granules outside the room exceed `loss` a window, some
+//! window gains; and the room takes what it holds. So room is enough where `dead - room > loss * (readable / room + 1)`; the
+//! smallest such room is the reserve. Right at that bound the defragmenter would level the disk until no window gains. So a
+//! twentieth more is reckoned as lost; and files may fill only so much that there would still be a reserve if a quarter more
+//! were lost (both are assumptions, tried in tests). Data that moves fills the room to the last granule: pieces are cut.
+
+/// The numbers that the reserve follows from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reserve {
+    pub granules: u64,
+    pub loss: u64,
+}
+
+impl Reserve {
+    /// For a disk of `granules` on which a window of which nothing is left loses `loss`.
+    pub fn new(granules: u64, loss: u64) -> Reserve {
+        Reserve { granules, loss }
+    }
+
+    /// The room that must be left beside so much readable data; `None` if there is too much of it.
+    pub fn beside(self, readable: u64) -> Option<u64> {
+        self.room(readable, self.loss + self.loss.div_ceil(20))
+    }
+
+    /// The most granules that files may fill: where both ends of the range of rooms that are enough meet.
+    pub fn usable(self) -> u64 {
+        let (mut fitting, mut failing) = (0, self.granules);
+        while fitting + 1 < failing {
+            let middle = fitting.midpoint(failing);
+            let fits = self.room(middle, self.loss + self.loss.div_ceil(4)).is_some();
+            if fits { fitting = middle } else { failing = middle }
+        }
+        fitting
+    }
+
+    fn room(self, readable: u64, loss: u64) -> Option<u64> {
+        let spare = self.granules.checked_sub(readable)?.checked_sub(loss)?;
+        let square = u128::from(spare).pow(2).checked_sub(4 * u128::from(loss) * u128::from(readable))?;
+        Some((spare - square.isqrt() as u64).div_ceil(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_fill_95_percent_of_8_gib_and_less_of_little_disks() {
+        let share = |mib: u64, loss_mib: u64| {
+            let reserve = Reserve::new(mib * 256, loss_mib * 256);
+            reserve.usable() as f64 / reserve.granules as f64
+        };
+        assert!(share(8192, 4) >= 0.95, "{}", share(8192, 4));
+        assert!(share(8192, 6) >= 0.93);
+        assert!(share(2048, 4) >= 0.88, "{}", share(2048, 4));
+        assert!(share(64, 4) > 0.3 && share(64, 4) < 0.6, "{}", share(64, 4));
+    }
+
+    #[test]
+    fn the_reserve_grows_with_what_is_readable_and_is_defined_up_to_usable() {
+        for (granules, loss) in [(2_000_000, 1024), (500_000, 1024), (16_384, 1024), (700, 5)] {
+            let reserve = Reserve::new(granules, loss);
+            let usable = reserve.usable();
+            let rooms: Vec<u64> = (0..=20).map(|part| reserve.beside(usable * part / 20).expect("fits")).collect();
+            assert!(rooms.is_sorted(), "{rooms:?}");
+            assert!(rooms[20] + loss < granules - usable, "{rooms:?}");
+        }
+    }
+}

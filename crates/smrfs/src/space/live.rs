@@ -1,0 +1,129 @@
+//! What lies where and whose it is: the readable extents of a disk, by address.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Range;
+
+use crate::units::{Granule, Owner, Span};
+
+/// The readable extents of a disk and their owners. Neighbours that go on in the same file are one.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    extents: BTreeMap<u64, (u64, Owner)>,
+    granules: u64,
+}
+
+impl Live {
+    /// Nothing yet.
+    pub fn new() -> Live {
+        Live::default()
+    }
+
+    /// The granules in it.
+    pub fn granules(&self) -> u64 {
+        self.granules
+    }
+
+    /// The extents in it.
+    pub fn extents(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Adds an extent; `false` (and nothing done) if some of it is there already.
+    pub fn insert(&mut self, span: Span, owner: Owner) -> bool {
+        if span.is_empty() {
+            return true;
+        }
+        if self.overlapping(span).next().is_some() {
+            return false;
+        }
+        self.granules += span.count;
+        let (mut at, mut count, mut owner) = (span.at.0, span.count, owner);
+        if let Some((&before, &(length, whose))) = self.extents.range(..at).next_back()
+            && before + length == at
+            && whose.further(length) == owner
+        {
+            (at, count, owner) = (before, length + count, whose);
+        }
+        if let Some(&(length, whose)) = self.extents.get(&(at + count))
+            && owner.further(count) == whose
+        {
+            self.extents.remove(&(at + count));
+            count += length;
+        }
+        self.extents.insert(at, (count, owner));
+        true
+    }
+
+    /// Takes out what is there of `span`; tells how many granules that were.
+    pub fn remove(&mut self, span: Span) -> u64 {
+        let found: Vec<(Span, Owner)> = self.overlapping(span).collect();
+        let mut removed = 0;
+        for (whole, owner) in found {
+            self.extents.remove(&whole.at.0);
+            let Some(gone) = whole.overlap(span) else { continue };
+            if whole.at < gone.at {
+                self.extents.insert(whole.at.0, (gone.at - whole.at, owner));
+            }
+            if gone.end() < whole.end() {
+                let rest = owner.further(gone.end() - whole.at);
+                self.extents.insert(gone.end().0, (whole.end() - gone.end(), rest));
+            }
+            removed += gone.count;
+        }
+        self.granules -= removed;
+        removed
+    }
+
+    /// The extents that have something in common with `span`, whole, in ascending order.
+    pub fn overlapping(&self, span: Span) -> impl Iterator<Item = (Span, Owner)> + '_ {
+        let first = match self.extents.range(..=span.at.0).next_back() {
+            Some((&at, &(count, _))) if at + count > span.at.0 => at,
+            _ => span.at.0,
+        };
+        let end = if span.is_empty() { first } else { span.end().0 };
+        in_order(self.extents.range(first..end))
+    }
+
+    /// The last extent that begins before `at`.
+    pub fn before(&self, at: Granule) -> Option<(Span, Owner)> {
+        in_order(self.extents.range(..at.0)).next_back()
+    }
+
+    /// The extents that begin at `at` or behind it, in ascending order.
+    pub fn from(&self, at: Granule) -> impl Iterator<Item = (Span, Owner)> + '_ {
+        in_order(self.extents.range(at.0..))
+    }
+}
+
+fn in_order(range: Range<'_, u64, (u64, Owner)>) -> impl DoubleEndedIterator<Item = (Span, Owner)> + '_ {
+    range.map(|(&at, &(count, owner))| (Span::new(at, count), owner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::NodeId;
+
+    fn owner(file: u64, granule: u64) -> Owner {
+        Owner { file: NodeId(file), granule }
+    }
+
+    #[test]
+    fn neighbours_of_one_file_are_joined_and_split_again() {
+        let mut live = Live::new();
+        assert!(live.insert(Span::new(10, 5), owner(1, 0)));
+        assert!(live.insert(Span::new(20, 5), owner(1, 10)));
+        assert!(live.insert(Span::new(15, 5), owner(1, 5)));
+        assert_eq!(live.extents(), 1);
+        assert!(!live.insert(Span::new(24, 3), owner(2, 0)), "24 is taken");
+        assert!(live.insert(Span::new(25, 3), owner(2, 15)), "another file goes on");
+        assert_eq!(live.extents(), 2);
+        assert_eq!(live.remove(Span::new(12, 14)), 14);
+        let left: Vec<_> = live.from(Granule(0)).collect();
+        assert_eq!(left, [(Span::new(10, 2), owner(1, 0)), (Span::new(26, 2), owner(2, 16))]);
+        assert_eq!(live.granules(), 4);
+        assert_eq!(live.before(Granule(26)), Some((Span::new(10, 2), owner(1, 0))));
+        assert_eq!(live.overlapping(Span::new(11, 16)).count(), 2);
+        assert_eq!(live.overlapping(Span::new(12, 14)).count(), 0);
+    }
+}

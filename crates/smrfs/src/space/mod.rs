@@ -1,0 +1,102 @@
+//! Where data goes and how room is made: one allocator and cleaner a model.
+//!
+//! A granule is free, live (in a map), retired (no longer in a map, but the old map may still be the durable one) and free
+//! again once released. Live and retired granules may be read; nothing may damage them. The core holds the lock of the
+//! space from `place` to `written` or `failed`, so that the order of writes is the order of placing.
+
+pub mod bands;
+pub mod caveat;
+pub mod live;
+
+use serde::Serialize;
+
+use crate::device::BandReport;
+pub use crate::safety::Counts;
+use crate::units::{Granule, NodeId, Owner, Span};
+use live::Live;
+
+/// What room is wanted for.
+#[derive(Clone, Copy, Debug)]
+pub struct Want {
+    /// Whose data it is; also tells where in the file.
+    pub owner: Owner,
+    /// Where the file's data before it ends on the disk, if there is any.
+    pub after: Option<Granule>,
+    /// Granules of this write: at most this many are placed. At least 1.
+    pub count: u64,
+    /// Granules that are known to follow in the same file at once, behind these.
+    pub more: u64,
+    /// Whether the cleaner moves it; it may use the reserve.
+    pub moving: bool,
+}
+
+/// Why cleaning is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trigger {
+    /// Nothing else is to do.
+    Idle,
+    /// Space is short: a bounded amount of work beside the host's.
+    Low,
+    /// A block cannot be placed: the host waits.
+    Stuck,
+}
+
+/// One step of cleaning, for the core to carry out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Move this live piece elsewhere (read, `place` with `moving`, write, `written`, map, `retire`). At most a block.
+    Move(Span, Owner),
+    /// Make maps durable and release what is retired.
+    Settle,
+    /// Reset this band, then call [`Space::was_reset`].
+    Reset(u64),
+}
+
+/// All of what lies side by side in ascending order.
+fn whole(pieces: &[(Span, Owner)]) -> Span {
+    let neighbours = pieces.iter().zip(&pieces[1..]).all(|((span, _), (next, _))| span.end() == next.at);
+    assert!(neighbours, "pieces of one write do not lie side by side: {pieces:?}");
+    Span { at: pieces[0].0.at, count: pieces.iter().map(|(span, _)| span.count).sum() }
+}
+
+/// The allocator and cleaner of one model.
+pub trait Space: Send {
+    /// At mount: this is live. `false` if some of it is live already or it is out of range.
+    fn adopt(&mut self, span: Span, owner: Owner) -> bool;
+    /// At mount, after the last `adopt`: what the disk reports of its bands. Of the order of past writes nothing is known.
+    fn start(&mut self, report: &[BandReport]);
+
+    /// Room for at most `want.count` granules (fewer if a smaller gap is all there is, or is better); `None`: clean first.
+    fn place(&mut self, want: &Want) -> Option<Span>;
+    /// What was placed has been written, once.
+    fn written(&mut self, span: Span, owner: Owner) {
+        self.written_in_pieces(&[(span, owner)]);
+    }
+    /// The same for a place that is shared: the pieces lie side by side in ascending order, and are all of it. At least one.
+    fn written_in_pieces(&mut self, pieces: &[(Span, Owner)]);
+    /// The write of what was placed failed: any part of it may have reached the disk. It is not retried in place.
+    fn failed(&mut self, span: Span);
+    /// No map in memory names it any more, but a durable one may.
+    fn retire(&mut self, span: Span);
+    /// No durable map names what was retired.
+    fn release(&mut self, span: Span);
+    /// Nobody writes to that file any more: what was kept beside it for more is for all again.
+    fn closed(&mut self, file: NodeId);
+
+    /// Whether cleaning is due: `idle` if nothing else is to do.
+    fn wants_cleaning(&self, idle: bool) -> Option<Trigger>;
+    /// The next step of cleaning; `None` if nothing would help (for [`Trigger::Stuck`]) or enough has been done.
+    fn clean(&mut self, why: Trigger) -> Option<Step>;
+    /// The core has reset that band.
+    fn was_reset(&mut self, band: u64);
+
+    /// The granules that files can fill, all in all: what statfs tells. It does not change while mounted.
+    fn usable(&self) -> u64;
+    /// The granules of the disk by what may be done with them.
+    fn counts(&self) -> Counts;
+    /// What is live, and whose it is.
+    fn live(&self) -> &Live;
+    /// Compares everything kept step by step with a recount; says what is wrong.
+    fn check(&self) -> Result<(), String>;
+}

@@ -1,0 +1,193 @@
+//! Where the superblock lies: two places at the disk's beginning, of which the older one is rewritten.
+//!
+//! Caveat-Scriptor: two granules more than max(DID, DPID) apart and as far from the data, so that neither law forbids to
+//! rewrite them. Strict-append: the first two bands; one is appended to until it is full, then the other begins anew.
+
+use std::sync::Arc;
+
+use smrkit::tally::Cause;
+
+use super::{Superblock, SuperblockError};
+use crate::data::{Data, Room};
+use crate::device::part::Part;
+use crate::device::{BandReport, HostManaged, Model, Shape};
+use crate::error::{DeviceError, DeviceResult};
+use crate::units::Granule;
+
+/// The bands that superblocks take on a strict-append disk.
+const BANDS: u64 = 2;
+
+/// Why a superblock could not be found or written.
+#[derive(Debug, thiserror::Error)]
+pub enum AreaError {
+    /// What is there is no superblock.
+    #[error(transparent)]
+    Superblock(#[from] SuperblockError),
+    /// The disk failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// The granules at a disk's beginning that superblocks take.
+pub fn granules(shape: &Shape) -> u64 {
+    match shape.model {
+        Model::Caveat => 2 * (shape.did.max(shape.dpid) + 1),
+        Model::StrictAppend => BANDS * (shape.bands.granules + shape.bands.gap_granules),
+    }
+}
+
+/// The least granules that a disk needs for its superblocks and some data.
+pub fn granules_min(shape: &Shape) -> u64 {
+    match shape.model {
+        Model::Caveat => granules(shape) + 1,
+        Model::StrictAppend => granules(shape) + shape.bands.granules,
+    }
+}
+
+/// The rest of the disk, for data.
+pub fn data_part(device: &Arc<dyn HostManaged>) -> Part {
+    let shape = device.shape();
+    Part::new(Arc::clone(device), granules(shape), bands(shape))
+}
+
+/// The shape of the rest of the disk.
+pub fn data_shape(shape: &Shape) -> Shape {
+    Part::shape_of(shape, granules(shape), bands(shape))
+}
+
+fn bands(shape: &Shape) -> u64 {
+    if shape.model == Model::StrictAppend { BANDS } else { 0 }
+}
+
+/// The superblocks of a disk.
+pub struct Area {
+    device: Arc<dyn HostManaged>,
+    newest: Superblock,
+    /// The place of the newest: the granule, or the band.
+    place: u64,
+}
+
+impl Area {
+    /// Finds the newest superblock.
+    pub fn load(device: Arc<dyn HostManaged>) -> Result<Area, AreaError> {
+        let mut best: Result<(Superblock, u64), AreaError> = Err(SuperblockError::Foreign.into());
+        for place in 0..2 {
+            let found = match device.shape().model {
+                Model::Caveat => read(&device, copy(device.shape(), place)),
+                Model::StrictAppend => last_in_band(&device, place),
+            };
+            best = match (best, found) {
+                (Ok(best), Ok(found)) if found.sequence > best.0.sequence => Ok((found, place)),
+                (Ok(best), _) => Ok(best),
+                (Err(_), Ok(found)) => Ok((found, place)),
+                (Err(AreaError::Superblock(SuperblockError::Foreign)), Err(error)) => Err(error),
+                (Err(error), Err(_)) => Err(error),
+            };
+        }
+        let (newest, place) = best?;
+        if newest.shape != *device.shape() {
+            return Err(SuperblockError::Malformed("it is that of another disk").into());
+        }
+        Ok(Area { device, newest, place })
+    }
+
+    /// Writes the first superblock of a disk. Old ones are made unreadable.
+    pub fn format(device: Arc<dyn HostManaged>, first: Superblock) -> Result<Area, AreaError> {
+        let shape = *device.shape();
+        match shape.model {
+            Model::Caveat => {
+                let zeros = vec![0; shape.granule_bytes as usize];
+                device.write(copy(&shape, 1), Data::Bytes(&zeros), Cause::Map)?;
+            }
+            Model::StrictAppend => {
+                for band in device.report(0, shape.bands.count)?.iter().enumerate().filter(|(_, b)| b.cursor > b.start)
+                {
+                    device.reset(band.0 as u64)?;
+                }
+            }
+        }
+        // The first one goes into copy 0, or to the beginning of band 0.
+        let place = if shape.model == Model::Caveat { 1 } else { 0 };
+        let mut area = Area { device, newest: first.clone(), place };
+        area.store(first)?;
+        Ok(area)
+    }
+
+    /// The newest superblock.
+    pub fn newest(&self) -> &Superblock {
+        &self.newest
+    }
+
+    /// The disk that it is on.
+    pub fn device(&self) -> &Arc<dyn HostManaged> {
+        &self.device
+    }
+
+    /// Writes a newer superblock, durably; the one before stays readable.
+    pub fn store(&mut self, mut next: Superblock) -> Result<(), AreaError> {
+        next.sequence = self.newest.sequence + 1;
+        let bytes = next.encode()?;
+        // Whatever fails from here on, the place of the newest is not touched.
+        match self.device.shape().model {
+            Model::Caveat => {
+                let place = 1 - self.place;
+                self.device.write(copy(self.device.shape(), place), Data::Bytes(&bytes), Cause::Map)?;
+                self.device.flush()?;
+                self.place = place;
+            }
+            Model::StrictAppend => {
+                let band = self.append(&bytes)?;
+                self.device.flush()?;
+                self.place = band;
+            }
+        }
+        self.newest = next;
+        Ok(())
+    }
+
+    /// Appends to the band of the newest, or to the other one, begun anew, if that is full.
+    fn append(&self, bytes: &[u8]) -> DeviceResult<u64> {
+        let bands = self.device.shape().bands;
+        let cursor = |band: u64| -> DeviceResult<Granule> {
+            Ok(self.device.report(band, 1)?.first().map_or(bands.span(band).end(), |report| report.cursor))
+        };
+        let at = cursor(self.place)?;
+        if at < bands.span(self.place).end() {
+            self.device.write(at, Data::Bytes(bytes), Cause::Map)?;
+            return Ok(self.place);
+        }
+        let other = 1 - self.place;
+        if cursor(other)? > bands.span(other).at {
+            self.device.reset(other)?;
+        }
+        self.device.write(bands.span(other).at, Data::Bytes(bytes), Cause::Map)?;
+        Ok(other)
+    }
+}
+
+/// Where a copy lies on a Caveat-Scriptor disk.
+fn copy(shape: &Shape, place: u64) -> Granule {
+    Granule(place * (shape.did.max(shape.dpid) + 1))
+}
+
+fn read(device: &Arc<dyn HostManaged>, at: Granule) -> Result<Superblock, AreaError> {
+    let mut bytes = vec![0; device.shape().granule_bytes as usize];
+    device.read(at, Room::Bytes(&mut bytes), Cause::Map)?;
+    Ok(Superblock::decode(&bytes)?)
+}
+
+/// The last superblock of a band that can be read: behind it lies at most what a power cut tore.
+fn last_in_band(device: &Arc<dyn HostManaged>, band: u64) -> Result<Superblock, AreaError> {
+    let reports = device.report(band, 1)?;
+    let Some(&BandReport { start, cursor, .. }) = reports.first() else { return Err(SuperblockError::Foreign.into()) };
+    let mut worst = AreaError::Superblock(SuperblockError::Foreign);
+    for at in (start.0..cursor.0).rev() {
+        match read(device, Granule(at)) {
+            Ok(found) => return Ok(found),
+            Err(error @ AreaError::Device(DeviceError::PowerCut)) => return Err(error),
+            Err(error) if matches!(worst, AreaError::Superblock(SuperblockError::Foreign)) => worst = error,
+            Err(_) => {}
+        }
+    }
+    Err(worst)
+}

@@ -1,0 +1,183 @@
+//! The superblock: whose disk it is, what it is like, and where its metadata is.
+//!
+//! The format is in docs/smrfs-format.md. It is one granule; where its copies lie is in `area.rs`.
+
+pub mod area;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::device::{Bands, Model, Shape};
+use crate::map::checksum;
+
+/// What every superblock begins with.
+const MAGIC: &[u8; 8] = b"SMRfs\r\n\0";
+/// The version of the format.
+const VERSION: u32 = 1;
+/// The fields before the path, with magic and version.
+const HEAD_BYTES: usize = 146;
+
+/// A universally unique identifier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uuid(pub [u8; 16]);
+
+impl Uuid {
+    /// A random one (version 4) from random bytes.
+    pub fn random(mut bytes: [u8; 16]) -> Uuid {
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Uuid(bytes)
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            let dash = if matches!(i, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(f, "{dash}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Uuid {
+    type Err = SuperblockError;
+
+    fn from_str(text: &str) -> Result<Uuid, SuperblockError> {
+        let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
+        let mut bytes = [0; 16];
+        if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return Err(SuperblockError::Malformed("a UUID"));
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| SuperblockError::Malformed("a UUID"))?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| SuperblockError::Malformed("a UUID"))?;
+        }
+        Ok(Uuid(bytes))
+    }
+}
+
+/// Why bytes are no superblock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SuperblockError {
+    /// They are something else.
+    #[error("no SMRfs file system is on it: make one with smrkit mkfs, or check the path")]
+    Foreign,
+    /// A version that this program does not know.
+    #[error("its format is version {0}, and this smrkit knows version {VERSION}: use a newer smrkit")]
+    Version(u32),
+    /// They are damaged.
+    #[error("its superblock is damaged: restore the image from a copy")]
+    Checksum,
+    /// The checksum is right, but the fields make no sense.
+    #[error("its superblock makes no sense ({0}): restore the image from a copy, or use the smrkit that made it")]
+    Malformed(&'static str),
+}
+
+/// The superblock of a file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// The file system.
+    pub uuid: Uuid,
+    /// Its metadata root.
+    pub metadata: Uuid,
+    /// The whole disk.
+    pub shape: Shape,
+    /// Counts the superblocks written; the highest counts.
+    pub sequence: u64,
+    /// Counts the mounts that could write.
+    pub mounts: u64,
+    /// Whether the last mount ended in good order.
+    pub is_clean: bool,
+    /// Where the metadata is: the path of a directory.
+    pub path: Vec<u8>,
+}
+
+impl Superblock {
+    /// Its bytes, a whole granule. A path that is too long is an error.
+    pub fn encode(&self) -> Result<Vec<u8>, SuperblockError> {
+        if self.path.len() > self.path_bytes_max() {
+            return Err(SuperblockError::Malformed("the path of the metadata directory is too long"));
+        }
+        let (shape, bands) = (&self.shape, &self.shape.bands);
+        let mut out = Vec::with_capacity(shape.granule_bytes as usize);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&self.uuid.0);
+        out.extend_from_slice(&self.metadata.0);
+        out.push(u8::from(shape.model == Model::Caveat));
+        out.push(u8::from(self.is_clean));
+        let counts = [self.sequence, self.mounts, shape.granule_bytes, shape.granules, shape.did, shape.dpid];
+        let bands = [bands.count, bands.granules, bands.gap_granules, bands.max_open];
+        counts.iter().chain(&bands).for_each(|count| out.extend_from_slice(&count.to_le_bytes()));
+        out.extend_from_slice(&(self.path.len() as u32).to_le_bytes());
+        debug_assert_eq!(out.len(), HEAD_BYTES - 16);
+        out.extend_from_slice(&[0; 16]);
+        out.extend_from_slice(&self.path);
+        out.resize(shape.granule_bytes as usize - 4, 0);
+        let sum = checksum(&out);
+        out.extend_from_slice(&sum.to_le_bytes());
+        Ok(out)
+    }
+
+    fn path_bytes_max(&self) -> usize {
+        (self.shape.granule_bytes as usize).saturating_sub(HEAD_BYTES + 4)
+    }
+
+    /// The superblock in a granule. Errors: what else the bytes are.
+    pub fn decode(granule: &[u8]) -> Result<Superblock, SuperblockError> {
+        let mut reader = Reader(granule);
+        if reader.take::<8>().ok() != Some(*MAGIC) {
+            return Err(SuperblockError::Foreign);
+        }
+        let version = u32::from_le_bytes(reader.take()?);
+        if version != VERSION {
+            return Err(SuperblockError::Version(version));
+        }
+        let (body, sum) = granule.split_last_chunk::<4>().ok_or(SuperblockError::Checksum)?;
+        if checksum(body) != u32::from_le_bytes(*sum) {
+            return Err(SuperblockError::Checksum);
+        }
+        let (uuid, metadata) = (Uuid(reader.take()?), Uuid(reader.take()?));
+        let model = match reader.take::<1>()? {
+            [0] => Model::StrictAppend,
+            [1] => Model::Caveat,
+            _ => return Err(SuperblockError::Malformed("its model")),
+        };
+        let is_clean = reader.take::<1>()? == [1];
+        let (sequence, mounts) = (reader.count()?, reader.count()?);
+        let (granule_bytes, granules) = (reader.count()?, reader.count()?);
+        let (did, dpid) = (reader.count()?, reader.count()?);
+        let (count, band_granules) = (reader.count()?, reader.count()?);
+        let (gap_granules, max_open) = (reader.count()?, reader.count()?);
+        let bands = Bands { count, granules: band_granules, gap_granules, max_open };
+        let shape = Shape { model, granule_bytes, granules, did, dpid, bands };
+        let path_bytes = u32::from_le_bytes(reader.take()?) as usize;
+        reader.take::<16>()?;
+        let path = reader.0.get(..path_bytes).ok_or(SuperblockError::Malformed("its path"))?.to_vec();
+        if granule_bytes != granule.len() as u64 || shape.check().is_err() {
+            return Err(SuperblockError::Malformed("its shape"));
+        }
+        let superblock = Superblock { uuid, metadata, shape, sequence, mounts, is_clean, path };
+        match superblock.path.len() <= superblock.path_bytes_max() {
+            true => Ok(superblock),
+            false => Err(SuperblockError::Malformed("its path")),
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], SuperblockError> {
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(SuperblockError::Checksum)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn count(&mut self) -> Result<u64, SuperblockError> {
+        self.take().map(u64::from_le_bytes)
+    }
+}

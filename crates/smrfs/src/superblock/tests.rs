@@ -1,0 +1,160 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::area::{Area, data_part, granules};
+use super::*;
+use crate::data::{Data, Room};
+use crate::device::caveat::{CaveatScriptor, Past};
+use crate::device::memory::{Loss, Memory};
+use crate::device::platters::Platters;
+use crate::device::strict::StrictAppend;
+use crate::device::{HostManaged, Model};
+use crate::power::Power;
+use crate::units::{Granule, Span};
+use smrkit::tally::Cause;
+
+fn shape(model: Model, did: u64, dpid: u64) -> Shape {
+    let bands = match model {
+        Model::StrictAppend => Bands { count: 6, granules: 3, gap_granules: did.max(dpid), max_open: 3 },
+        Model::Caveat => Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 },
+    };
+    Shape { model, granule_bytes: 512, granules: 200, did, dpid, bands }
+}
+
+fn superblock(shape: &Shape) -> Superblock {
+    Superblock {
+        uuid: Uuid::random([7; 16]),
+        metadata: Uuid::random([9; 16]),
+        shape: *shape,
+        sequence: 0,
+        mounts: 0,
+        is_clean: true,
+        path: b"/srv/meta".to_vec(),
+    }
+}
+
+fn disk(memory: Arc<Memory>, shape: &Shape, past: Past) -> Arc<dyn HostManaged> {
+    match shape.model {
+        Model::Caveat => Arc::new(CaveatScriptor::new(memory, *shape, past).expect("a shape")),
+        Model::StrictAppend => {
+            let cursors = memory.cursors();
+            Arc::new(StrictAppend::new(memory, *shape, &cursors).expect("a shape"))
+        }
+    }
+}
+
+/// A power cut at any moment leaves the superblock that was stored last, or the one that was being stored.
+#[test]
+fn a_power_cut_while_it_is_stored_leaves_the_old_one_or_the_new_one() {
+    for (model, did, dpid) in [(Model::Caveat, 3, 1), (Model::Caveat, 0, 4), (Model::StrictAppend, 2, 1)] {
+        let shape = shape(model, did, dpid);
+        let power = Arc::new(Power::new());
+        let memory = Arc::new(Memory::recording(&shape, Arc::clone(&power)));
+        let mut area = Area::format(disk(Arc::clone(&memory), &shape, Past::Blank), superblock(&shape)).unwrap();
+        let mut stored = vec![(power.operations(), 0)];
+        for mounts in 1..12 {
+            let next = Superblock { mounts, is_clean: mounts % 2 == 0, ..area.newest().clone() };
+            area.store(next).unwrap();
+            stored.push((power.operations(), mounts));
+        }
+        for cut in stored[0].0 + 1..=power.operations() {
+            let kept = stored.iter().rev().find(|(at, _)| *at < cut).unwrap().1;
+            for (seed, loss) in Loss::ALL.into_iter().enumerate() {
+                let after = Arc::new(memory.survivor(cut, loss, seed as u64, Arc::new(Power::new()), false));
+                let area = Area::load(disk(after, &shape, Past::Unknown)).unwrap();
+                let found = area.newest().mounts;
+                assert!(found == kept || found == kept + 1, "{model:?} cut {cut}: {found} instead of {kept}");
+            }
+        }
+    }
+}
+
+/// The data next to the superblocks is not touched by any number of new ones, and theirs not by data.
+#[test]
+fn superblocks_and_data_do_not_damage_each_other() {
+    for (did, dpid) in [(0, 0), (1, 0), (0, 1), (5, 2), (2, 5), (8, 8)] {
+        let shape = shape(Model::Caveat, did, dpid);
+        let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
+        let mut area = Area::format(disk(memory, &shape, Past::Blank), superblock(&shape)).unwrap();
+        let data = data_part(area.device());
+        assert_eq!(data.shape().granules, shape.granules - granules(&shape));
+        let bytes = [1; 512];
+        for round in 0..6 {
+            area.store(area.newest().clone()).unwrap();
+            // The first granule of the data, twice: as near as data comes.
+            data.write(Granule(0), Data::Bytes(&bytes), Cause::Host).unwrap();
+            area.store(area.newest().clone()).unwrap();
+            data.read(Granule(0), Room::Bytes(&mut [0; 512]), Cause::Host).unwrap();
+            let reopened = Area::load(Arc::clone(area.device())).unwrap();
+            assert_eq!(reopened.newest().sequence, 2 * round + 3, "DID {did} DPID {dpid}");
+            for copy in [0, did.max(dpid) + 1] {
+                area.device().read(Granule(copy), Room::Bytes(&mut [0; 512]), Cause::Map).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_superblock_is_said_to_be_none() {
+    let shape = shape(Model::Caveat, 1, 1);
+    let bytes = superblock(&shape).encode().unwrap();
+    assert_eq!(Superblock::decode(&[]), Err(SuperblockError::Foreign));
+    assert_eq!(Superblock::decode(&[0; 512]), Err(SuperblockError::Foreign));
+    let mut newer = bytes.clone();
+    newer[8] = 2;
+    assert_eq!(Superblock::decode(&newer), Err(SuperblockError::Version(2)));
+    assert_eq!(Superblock::decode(&bytes[..511]), Err(SuperblockError::Checksum));
+    let too_long = Superblock { path: vec![b'x'; 400], ..superblock(&shape) };
+    assert!(matches!(too_long.encode(), Err(SuperblockError::Malformed(_))));
+    // A right checksum over fields that make no sense.
+    for at in 44..46 {
+        let mut odd = bytes.clone();
+        odd[at] = 9;
+        let sum = checksum(&odd[..508]).to_le_bytes();
+        odd[508..].copy_from_slice(&sum);
+        assert_eq!(Superblock::decode(&odd).is_ok(), at == 45, "byte {at}");
+    }
+}
+
+/// On strict-append: the last granule of the newest band can't be read.
+#[test]
+fn a_superblock_that_the_disk_does_not_read_gives_way_to_the_one_before() {
+    let shape = shape(Model::StrictAppend, 2, 1);
+    let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
+    let mut area = Area::format(disk(Arc::clone(&memory), &shape, Past::Blank), superblock(&shape)).unwrap();
+    area.store(area.newest().clone()).unwrap();
+    memory.write(Granule(1), Data::Blank(512), Cause::Map).unwrap();
+    memory.destroy(Span::new(1, 1), Granule(0)).unwrap();
+    let reopened = Area::load(Arc::clone(area.device())).unwrap();
+    assert_eq!(reopened.newest().sequence, 1);
+}
+
+#[test]
+fn a_superblock_with_bands_farther_apart_than_the_disk_is_long_is_refused() {
+    let mut odd = superblock(&shape(Model::StrictAppend, 2, 3));
+    odd.shape.bands.count = 1;
+    odd.shape.bands.gap_granules = u64::MAX - odd.shape.bands.granules;
+    assert_eq!(Superblock::decode(&odd.encode().unwrap()), Err(SuperblockError::Malformed("its shape")));
+}
+
+proptest! {
+    #[test]
+    fn any_damage_is_noticed_and_nothing_panics(at in 0_usize..512, bit in 0_u8..8, cut in 0_usize..512) {
+        let shape = shape(Model::StrictAppend, 2, 3);
+        let whole = superblock(&shape);
+        let bytes = whole.encode().unwrap();
+        prop_assert_eq!(Superblock::decode(&bytes).unwrap(), whole);
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << bit;
+        prop_assert!(Superblock::decode(&damaged).is_err());
+        prop_assert!(Superblock::decode(&bytes[..cut]).is_err());
+    }
+
+    #[test]
+    fn a_uuid_is_read_as_it_was_written(bytes: [u8; 16], text in "\\PC{0,40}") {
+        let uuid = Uuid::random(bytes);
+        prop_assert_eq!(uuid.to_string().parse::<Uuid>().unwrap(), uuid);
+        let _ = text.parse::<Uuid>();
+    }
+}

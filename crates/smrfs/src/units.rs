@@ -1,0 +1,105 @@
+//! Addresses on the shingled partition.
+//!
+//! They count granules, the unit of allocation and of the safety rule: 4 KiB on a mounted disk, whatever a test likes
+//! elsewhere. Files count in granules as well, from 0, but those are plain numbers.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+
+/// Bytes of a granule on a mounted disk.
+pub const GRANULE_BYTES: u64 = 4096;
+
+/// An address on the shingled partition, in granules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Granule(pub u64);
+
+impl Add<u64> for Granule {
+    type Output = Granule;
+    fn add(self, granules: u64) -> Granule {
+        Granule(self.0 + granules)
+    }
+}
+
+impl Sub<Granule> for Granule {
+    type Output = u64;
+    fn sub(self, other: Granule) -> u64 {
+        self.0 - other.0
+    }
+}
+
+impl fmt::Display for Granule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A run of granules on the shingled partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// Its first granule.
+    pub at: Granule,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Span {
+    /// `count` granules from `at` on.
+    pub fn new(at: u64, count: u64) -> Span {
+        Span { at: Granule(at), count }
+    }
+
+    /// The first granule behind it.
+    pub fn end(self) -> Granule {
+        self.at + self.count
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(self) -> bool {
+        self.count == 0
+    }
+
+    /// What both have in common, if anything.
+    pub fn overlap(self, other: Span) -> Option<Span> {
+        let at = self.at.max(other.at);
+        let end = self.end().min(other.end());
+        (at < end).then(|| Span { at, count: end - at })
+    }
+
+    /// Whether all of `other` lies in it.
+    pub fn contains(self, other: Span) -> bool {
+        self.at <= other.at && other.end() <= self.end()
+    }
+}
+
+impl fmt::Display for Span {
+    /// `12..20`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.at, self.end())
+    }
+}
+
+/// A node of the tree: file, directory, link. The metadata store numbers them; a number is never reused while in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u64);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Whose data a granule holds: granule `granule` of file `file`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// The file.
+    pub file: NodeId,
+    /// The place in the file, in granules.
+    pub granule: u64,
+}
+
+impl Owner {
+    /// The owner of what lies `granules` further on, in a run that is contiguous in the file.
+    pub fn further(self, granules: u64) -> Owner {
+        Owner { granule: self.granule + granules, ..self }
+    }
+}

@@ -1,0 +1,185 @@
+//! Runs scripts on a target: one alone, or two that take turns; measures events and tells a watcher.
+//!
+//! Turns are counted in bytes, so that what runs beside what does not depend on how fast the target is.
+
+use serde::Serialize;
+use smrkit::units::Nanos;
+
+use super::latency::Latencies;
+use super::{Events, Script, Step, Target};
+use crate::error::{Errno, FsResult};
+
+/// Bytes of a block, by which turns are counted (Kadekodi et al. 2015, section 4: at most 1 MB).
+pub const BLOCK_BYTES: u64 = 1 << 20;
+/// Bytes of an act where turns don't bound it.
+const ACT_BYTES: u64 = 64 << 20;
+
+/// How finely concurrent streams interleave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interleave {
+    /// A turn is so many blocks.
+    Blocks(u64),
+    /// A turn lasts until its file is whole.
+    WholeFile,
+}
+
+impl Interleave {
+    fn turn_bytes(self) -> u64 {
+        match self {
+            Interleave::Blocks(blocks) => blocks.max(1).saturating_mul(BLOCK_BYTES),
+            Interleave::WholeFile => ACT_BYTES,
+        }
+    }
+
+    /// As people say it.
+    pub fn name(self) -> String {
+        match self {
+            Interleave::Blocks(1) => "1 block".into(),
+            Interleave::Blocks(blocks) => format!("{blocks} blocks"),
+            Interleave::WholeFile => "whole file".into(),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// All that was to do was done.
+    Done,
+    /// The target had no room for a block.
+    Full,
+    /// The watcher had enough.
+    Stopped,
+}
+
+/// Watches a run.
+pub trait Watch {
+    /// So many bytes have been written in all; tells whether to go on.
+    fn stepped(&mut self, target: &mut dyn Target, written_bytes: u64) -> FsResult<bool>;
+}
+
+/// Runs scripts on one target and counts.
+pub struct Driver<'a> {
+    target: &'a mut dyn Target,
+    watch: &'a mut dyn Watch,
+    interleave: Interleave,
+    written_bytes: u64,
+}
+
+/// What a stream did while it ran.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The counted events.
+    pub latencies: Latencies,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// When it began and ended, by the target's clock.
+    pub span: (Nanos, Nanos),
+    began: Nanos,
+}
+
+impl<'a> Driver<'a> {
+    /// A driver on `target`.
+    pub fn new(target: &'a mut dyn Target, watch: &'a mut dyn Watch, interleave: Interleave) -> Driver<'a> {
+        Driver { target, watch, interleave, written_bytes: 0 }
+    }
+
+    /// Bytes written by all streams so far.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// The target.
+    pub fn target(&self) -> &dyn Target {
+        self.target
+    }
+
+    /// Runs one script alone until it ends, or until so many bytes have been written by this driver in all.
+    pub fn alone<E: Events>(&mut self, script: &mut Script<E>, until_bytes: u64) -> FsResult<End> {
+        let mut record = Record::default();
+        while self.written_bytes < until_bytes {
+            let most = self.interleave.turn_bytes().min(until_bytes - self.written_bytes);
+            let Some(step) = script.next(most) else { break };
+            if let Some(end) = self.step(&step, &mut record)? {
+                return Ok(end);
+            }
+        }
+        Ok(End::Done)
+    }
+
+    /// Runs `main` to its end, and beside it `other`, which moves `share` bytes for each byte that `main` moves.
+    pub fn beside<M: Events, O: Events>(
+        &mut self,
+        main: &mut Script<M>,
+        other: &mut Script<O>,
+        share: f64,
+    ) -> FsResult<(Record, End)> {
+        let turn = self.interleave.turn_bytes();
+        let whole = self.interleave == Interleave::WholeFile;
+        let mut record = Record { span: (self.target.now(), Nanos::ZERO), ..Record::default() };
+        let mut aside = Record::default();
+        let mut owed = 0.0;
+        let end = loop {
+            let Some(step) = main.next(turn) else { break End::Done };
+            if let Some(end) = self.step(&step, &mut record)? {
+                break end;
+            }
+            owed += share * moved(&step);
+            let ended = self.catch_up(other, &mut aside, &mut owed, whole, !whole || step.ends)?;
+            if let Some(end) = ended {
+                break end;
+            }
+        };
+        record.span.1 = self.target.now();
+        Ok((record, end))
+    }
+
+    /// The other stream's turns, until it has moved what it owes.
+    fn catch_up<O: Events>(
+        &mut self,
+        other: &mut Script<O>,
+        aside: &mut Record,
+        owed: &mut f64,
+        whole: bool,
+        may: bool,
+    ) -> FsResult<Option<End>> {
+        while may && (*owed > 0.0 || whole && other.is_within_event()) {
+            let Some(step) = other.next(self.interleave.turn_bytes()) else { break };
+            if let Some(end) = self.step(&step, aside)? {
+                return Ok(Some(end));
+            }
+            *owed -= moved(&step);
+        }
+        Ok(None)
+    }
+
+    fn step(&mut self, step: &Step, record: &mut Record) -> FsResult<Option<End>> {
+        if step.begins {
+            record.began = self.target.now();
+        }
+        match self.target.perform(step.act) {
+            Err(error) if error.errno() == Errno::ENOSPC => return Ok(Some(End::Full)),
+            other => other?,
+        }
+        record.written_bytes += step.act.written_bytes();
+        record.read_bytes += step.act.read_bytes();
+        self.written_bytes += step.act.written_bytes();
+        if step.ends && step.event.counted {
+            record.latencies.record(step.event.kind, self.target.now().since(record.began));
+        }
+        self.target.background()?;
+        let go_on = self.watch.stepped(self.target, self.written_bytes)?;
+        Ok((!go_on).then_some(End::Stopped))
+    }
+}
+
+fn moved(step: &Step) -> f64 {
+    (step.act.written_bytes() + step.act.read_bytes()) as f64
+}
+
+#[cfg(test)]
+mod tests;

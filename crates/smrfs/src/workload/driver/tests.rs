@@ -1,0 +1,92 @@
+//! Turns, measures and ends, on a target that only keeps books.
+
+use super::*;
+use crate::workload::books::Books;
+use crate::workload::{Act, Event, EventKind, FileKey};
+
+struct Until(u64);
+impl Watch for Until {
+    fn stepped(&mut self, _: &mut dyn Target, written_bytes: u64) -> FsResult<bool> {
+        Ok(written_bytes < self.0)
+    }
+}
+
+/// Files of so many bytes, so many of them.
+struct Files(u32, u64, u64);
+impl Events for Files {
+    fn next(&mut self) -> Option<Event> {
+        self.2 = self.2.checked_sub(1)?;
+        let file = FileKey { folder: self.0, number: self.2 };
+        Some(Event { kind: EventKind::Create, file, bytes: self.1, counted: true })
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+}
+
+fn folders_of_appends(acts: &[Act]) -> Vec<u32> {
+    acts.iter().filter_map(|act| if let Act::Append { file, .. } = act { Some(file.folder) } else { None }).collect()
+}
+
+#[test]
+fn two_streams_take_turns_of_the_blocks_that_were_asked_for() {
+    for (interleave, expected) in [
+        (Interleave::Blocks(1), vec![1, 2, 1, 2, 1, 2, 1, 2]),
+        (Interleave::Blocks(2), vec![1, 2, 1, 2]),
+        (Interleave::WholeFile, vec![1, 2]),
+    ] {
+        let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
+        let mut driver = Driver::new(&mut books, &mut until, interleave);
+        let (mut main, mut other) =
+            (Script::new(Files(1, 4 * BLOCK_BYTES, 1)), Script::new(Files(2, 4 * BLOCK_BYTES, 9)));
+        let (record, end) = driver.beside(&mut main, &mut other, 1.0).unwrap();
+        assert_eq!((end, record.written_bytes, driver.written_bytes()), (End::Done, 4 * BLOCK_BYTES, 8 * BLOCK_BYTES));
+        let beside = if interleave == Interleave::WholeFile { 0 } else { record.written_bytes - BLOCK_BYTES };
+        assert!(record.latencies.all().max_ns >= record.written_bytes + beside, "what runs beside it counts");
+        assert_eq!(folders_of_appends(&books.acts), expected, "{interleave:?}");
+    }
+}
+
+#[test]
+fn a_share_of_a_half_gives_the_other_stream_half_of_the_bytes() {
+    let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
+    let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(1));
+    let (mut main, mut other) =
+        (Script::new(Files(1, 5 * BLOCK_BYTES, 20)), Script::new(Files(2, 3 * BLOCK_BYTES, 99)));
+    driver.beside(&mut main, &mut other, 0.5).unwrap();
+    assert_eq!(driver.written_bytes(), 150 * BLOCK_BYTES);
+}
+
+#[test]
+fn a_full_target_and_a_watcher_end_a_run_and_say_so() {
+    let run = |room, until| {
+        let (mut books, mut until) = (Books::new(room), Until(until));
+        let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(8));
+        let end = driver.alone(&mut Script::new(Files(1, 3 * BLOCK_BYTES, 10)), 20 * BLOCK_BYTES).unwrap();
+        (end, driver.written_bytes() / BLOCK_BYTES)
+    };
+    assert_eq!(run(u64::MAX, u64::MAX), (End::Done, 20));
+    assert_eq!(run(10 * BLOCK_BYTES, u64::MAX), (End::Full, 9));
+    assert_eq!(run(u64::MAX, 5 * BLOCK_BYTES), (End::Stopped, 6));
+}
+
+#[test]
+fn the_ager_and_the_benchmarks_do_only_what_makes_sense() {
+    use crate::age::ager::{Ager, AgerOptions};
+    use crate::bench::fileserver::{Fileserver, FileserverOptions};
+    use crate::bench::postmark::{Postmark, PostmarkOptions};
+    let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
+    let mut ager = Script::new(Ager::new(AgerOptions::new(7_000_000_000, 1), 0));
+    let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(8));
+    driver.alone(&mut ager, 20_000_000_000).unwrap();
+    let mut postmark = Script::new(Postmark::new(PostmarkOptions::new(1), 1));
+    let (record, _) = driver.beside(&mut postmark, &mut ager, 1.0).unwrap();
+    assert_eq!(record.latencies.all().count, 10_000);
+    let mut server = Script::new(Fileserver::new(FileserverOptions::new(1), 2));
+    let (record, _) = driver.beside(&mut server, &mut ager, 1.0).unwrap();
+    assert_eq!(EventKind::ALL.map(|kind| record.latencies.of(kind).count), [3000; 5]);
+    let of = |folder| books.files.iter().filter(move |file| file.0.folder == folder);
+    assert_eq!((of(1).count(), of(2).count()), (0, 250));
+    assert_eq!(of(2).map(|file| file.1).sum::<u64>(), server.events().kept_bytes());
+}

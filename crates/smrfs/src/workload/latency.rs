@@ -1,0 +1,67 @@
+//! How long events took, by kind.
+
+use serde::Serialize;
+use smrkit::units::Nanos;
+
+use super::EventKind;
+
+/// The events of one kind, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// How many there were.
+    pub count: u64,
+    /// Their mean.
+    pub mean_ns: u64,
+    /// The median, by nearest rank.
+    pub p50_ns: u64,
+    /// Of a hundred 99 took no longer.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// Every event's latency, by kind.
+#[derive(Clone, Debug, Default)]
+pub struct Latencies {
+    by_kind: [Vec<u64>; EventKind::ALL.len()],
+}
+
+impl Latencies {
+    /// One event took so long.
+    pub fn record(&mut self, kind: EventKind, latency: Nanos) {
+        self.by_kind[kind as usize].push(latency.0);
+    }
+
+    /// The events of one kind.
+    pub fn of(&self, kind: EventKind) -> Summary {
+        summary(self.by_kind[kind as usize].clone())
+    }
+
+    /// All events.
+    pub fn all(&self) -> Summary {
+        summary(self.by_kind.concat())
+    }
+}
+
+fn summary(mut ns: Vec<u64>) -> Summary {
+    ns.sort_unstable();
+    let count = ns.len() as u64;
+    let Some(&max_ns) = ns.last() else { return Summary::default() };
+    let sum: u128 = ns.iter().map(|&n| u128::from(n)).sum();
+    let rank = |percent: usize| ns[(ns.len() * percent).div_ceil(100).max(1) - 1];
+    Summary { count, mean_ns: (sum / u128::from(count)) as u64, p50_ns: rank(50), p99_ns: rank(99), max_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_the_nearest() {
+        let mut latencies = Latencies::default();
+        (1..=200).rev().for_each(|n| latencies.record(EventKind::Read, Nanos(n)));
+        let all = Summary { count: 200, mean_ns: 100, p50_ns: 100, p99_ns: 198, max_ns: 200 };
+        assert_eq!((latencies.of(EventKind::Read), latencies.all()), (all, all));
+        assert_eq!(latencies.of(EventKind::Stat), Summary::default());
+    }
+}

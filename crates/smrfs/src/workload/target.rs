@@ -1,0 +1,107 @@
+//! Where a workload runs: a file system on the model's clock, or a directory of a mounted one.
+
+use serde::Serialize;
+use smrkit::units::Nanos;
+
+use super::FileKey;
+use crate::error::FsResult;
+use crate::space::Counts;
+
+/// What a target does in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Makes a file and opens it for writing.
+    Create(FileKey),
+    /// Opens a file.
+    Open {
+        /// Which.
+        file: FileKey,
+        /// For writing, or for reading.
+        writing: bool,
+    },
+    /// Writes so many bytes at the end of an open file.
+    Append {
+        /// Which.
+        file: FileKey,
+        /// How many.
+        bytes: u64,
+    },
+    /// Reads bytes of an open file.
+    Read {
+        /// Which.
+        file: FileKey,
+        /// From where.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+    },
+    /// Closes a file.
+    Close {
+        /// Which.
+        file: FileKey,
+        /// Whether it was open for writing.
+        writing: bool,
+    },
+    /// Removes a file.
+    Delete(FileKey),
+    /// Looks a file up and reads its attributes.
+    Stat(FileKey),
+}
+
+impl Act {
+    /// Bytes that it writes.
+    pub fn written_bytes(self) -> u64 {
+        if let Act::Append { bytes, .. } = self { bytes } else { 0 }
+    }
+
+    /// Bytes that it reads.
+    pub fn read_bytes(self) -> u64 {
+        if let Act::Read { bytes, .. } = self { bytes } else { 0 }
+    }
+}
+
+/// Room on a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that files can fill in all.
+    pub usable_bytes: u64,
+    /// Bytes of files.
+    pub live_bytes: u64,
+    /// Bytes still free for files.
+    pub free_bytes: u64,
+    /// The disk by what may be done with it, where the target knows: counts in granules, and bytes of a granule.
+    pub counts: Option<(Counts, u64)>,
+}
+
+/// What a target's cleaner has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cleaned {
+    /// Bytes that it has moved.
+    pub moved_bytes: u64,
+    /// Bands that it has reset.
+    pub resets: u64,
+    /// Writes that had to wait for it.
+    pub stalls: u64,
+}
+
+/// A place where files are made, written, read and removed.
+pub trait Target {
+    /// Does one thing. Room that is used up is ENOSPC.
+    fn perform(&mut self, act: Act) -> FsResult;
+
+    /// The target's time.
+    fn now(&self) -> Nanos;
+
+    /// Lets the target do what is due in the background, before the next act.
+    fn background(&mut self) -> FsResult {
+        Ok(())
+    }
+
+    /// How much room there is.
+    fn room(&self) -> FsResult<Room>;
+
+    /// What its cleaner has done, where the target knows.
+    fn cleaned(&self) -> Cleaned {
+        Cleaned::default()
+    }
+}

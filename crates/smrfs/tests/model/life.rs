@@ -1,0 +1,356 @@
+//! Random operations on a file system and on the reference at once, and their comparison.
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use smrfs::data::{Data, Room};
+use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::fs::{Allocate, Seek};
+use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
+
+use crate::reference::{At, Tree, put};
+use crate::rig::{GRANULE, Rig};
+
+/// One operation. Files are named by their place among those that exist, directories likewise.
+#[derive(Clone, Debug)]
+pub enum Op {
+    Make(usize, u8, bool),
+    Link(usize, usize, u8),
+    Unlink(usize, u8),
+    RemoveDir(usize, u8),
+    Rename(usize, u8, usize, u8),
+    Write(usize, u64, usize, u8),
+    Read(usize, u64, usize),
+    Truncate(usize, u64),
+    Allocate(usize, Allocate, u64, u64),
+    Seek(usize, u64, Seek),
+    Open(usize),
+    Close(usize),
+    Sync(usize),
+    SyncDir(usize),
+    SyncAll,
+    Background(bool),
+    Defragment(usize),
+    FailWrite(u64),
+    Remount(bool),
+}
+
+/// Files are at most so long.
+const LONGEST: u64 = 60 * GRANULE;
+
+impl Op {
+    /// One that is likely to meet others.
+    pub fn random(random: &mut impl Rng) -> Op {
+        let (file, directory, other) =
+            (random.random_range(0..16), random.random_range(0..4), random.random_range(0..4));
+        let (name, name2) = (random.random_range(0..5), random.random_range(0..5));
+        let place = |random: &mut dyn FnMut(u64) -> u64| match random(3) {
+            0 => random(LONGEST),
+            1 => random(LONGEST / GRANULE) * GRANULE,
+            _ => random(8 * GRANULE),
+        };
+        let mut below = |n: u64| random.random_range(0..n);
+        let (offset, length) = (place(&mut below), place(&mut below));
+        match below(100) {
+            0..10 => Op::Make(directory, name, true),
+            10..12 => Op::Make(directory, name, false),
+            12..14 => Op::Link(file, directory, name),
+            14..18 => Op::Unlink(directory, name),
+            18..19 => Op::RemoveDir(directory, name),
+            19..24 => Op::Rename(directory, name, other, name2),
+            24..50 => Op::Write(file, offset, length as usize, below(255) as u8 + 1),
+            50..60 => Op::Read(file, offset, length as usize),
+            60..66 => Op::Truncate(file, offset),
+            66..68 => Op::Allocate(file, Allocate::Extend, offset, length),
+            68..70 => Op::Allocate(file, Allocate::KeepSize, offset, length),
+            70..73 => Op::Allocate(file, Allocate::Punch, offset, length),
+            73..75 => Op::Allocate(file, Allocate::Zero(name > 2), offset, length),
+            75..77 => Op::Seek(file, offset, if name > 2 { Seek::Data } else { Seek::Hole }),
+            77..80 => Op::Open(file),
+            80..83 => Op::Close(name as usize),
+            83..87 => Op::Sync(file),
+            87..88 => Op::SyncDir(directory),
+            88..91 => Op::SyncAll,
+            91..96 => Op::Background(name > 1),
+            96..98 => Op::Defragment(file),
+            98..99 => Op::FailWrite(below(4)),
+            _ => Op::Remount(name > 2),
+        }
+    }
+}
+
+/// A file system and what it should be.
+pub struct Life {
+    pub rig: Rig,
+    tree: Tree,
+    open: Vec<At>,
+    /// A write that was made to fail may yet fail a call.
+    failing: bool,
+}
+
+impl Life {
+    pub fn new(rig: Rig) -> Life {
+        let tree = Tree::new(rig.fs.root());
+        Life { rig, tree, open: Vec::new(), failing: false }
+    }
+
+    fn file(&self, number: usize) -> Option<At> {
+        let files = self.tree.files();
+        (!files.is_empty()).then(|| files[number % files.len()])
+    }
+
+    fn directory(&self, number: usize) -> At {
+        let directories = self.tree.directories();
+        directories[number % directories.len()]
+    }
+
+    /// Does one operation on both, and compares what they say.
+    pub fn step(&mut self, op: &Op) {
+        match *op {
+            Op::Make(directory, name, is_file) => self.make(directory, &[b'a' + name], is_file),
+            Op::Link(file, directory, name) => self.link(file, directory, &[b'a' + name]),
+            Op::Unlink(directory, name) => {
+                let (at, name) = (self.directory(directory), [b'a' + name]);
+                let says = self.rig.fs.unlink(self.tree.id(at), &name);
+                if same(op, says, self.tree.may_unlink(at, &name)) {
+                    self.tree.remove(at, &name);
+                }
+            }
+            Op::RemoveDir(directory, name) => {
+                let (at, name) = (self.directory(directory), [b'a' + name]);
+                let says = self.rig.fs.remove_dir(self.tree.id(at), &name);
+                if same(op, says, self.tree.may_remove_dir(at, &name)) {
+                    self.tree.remove(at, &name);
+                }
+            }
+            Op::Rename(from, name, to, name2) => {
+                let (from, name) = (self.directory(from), [b'a' + name]);
+                let (to, name2) = (self.directory(to), [b'a' + name2]);
+                let ids = (self.tree.id(from), self.tree.id(to));
+                let says = self.rig.fs.rename((ids.0, &name), (ids.1, &name2), RenameMode::Replace);
+                if same(op, says, self.tree.may_rename((from, &name), (to, &name2))) {
+                    self.tree.rename((from, &name), (to, &name2));
+                }
+            }
+            Op::SyncDir(directory) => {
+                self.rig.fs.sync_dir(self.tree.id(self.directory(directory))).unwrap();
+            }
+            Op::SyncAll => self.settled(|rig| rig.fs.sync_all()),
+            Op::Background(idle) => self.settled(|rig| rig.fs.background(idle).map(|_| ())),
+            Op::FailWrite(granules) => {
+                self.failing = true;
+                self.rig.memory.fail_next_write(granules);
+            }
+            Op::Remount(clean) => self.remount(clean),
+            Op::Close(number) => self.close(number),
+            _ => self.on_file(op),
+        }
+        self.rig.check();
+    }
+
+    /// What must succeed, unless a write was made to fail twice in a row.
+    fn settled(&mut self, work: impl Fn(&Rig) -> FsResult) {
+        work(&self.rig).unwrap();
+    }
+
+    fn on_file(&mut self, op: &Op) {
+        let file = match *op {
+            Op::Write(file, ..) | Op::Read(file, ..) | Op::Truncate(file, _) | Op::Allocate(file, ..) => file,
+            Op::Seek(file, ..) | Op::Open(file) | Op::Sync(file) | Op::Defragment(file) => file,
+            _ => return,
+        };
+        let Some(at) = self.file(file) else { return };
+        let id = self.tree.id(at);
+        let fs = self.rig.fs.clone();
+        match *op {
+            Op::Write(_, offset, length, fill) => {
+                let data: Vec<u8> = (0..length).map(|i| fill ^ (i / 7 % 256) as u8).collect();
+                let free = fs.usage().unwrap().free;
+                match fs.write(id, offset, Data::Bytes(&data), false) {
+                    Ok(()) if length > 0 => put(self.tree.bytes_mut(at), offset as usize, &data),
+                    Ok(()) => {}
+                    Err(error) => full(op, &error, free, length as u64),
+                }
+            }
+            Op::Read(_, offset, length) => {
+                let bytes = self.tree.bytes(at).unwrap();
+                let expected = &bytes[(offset as usize).min(bytes.len())..(offset as usize + length).min(bytes.len())];
+                let mut back = vec![0xaa; length];
+                let count = fs.read(id, offset, Room::Bytes(&mut back)).unwrap() as usize;
+                assert_eq!(count, expected.len(), "{op:?}");
+                assert_same(&back[..count], expected, op);
+                assert!(back[count..].iter().all(|&byte| byte == 0xaa), "{op:?} wrote behind the end");
+            }
+            Op::Truncate(_, size) => {
+                fs.set_attributes(id, &SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
+                self.tree.bytes_mut(at).resize(size as usize, 0);
+            }
+            Op::Allocate(_, how, offset, bytes) => self.allocate(op, at, how, offset, bytes),
+            Op::Seek(_, offset, what) => self.seek(op, at, offset, what),
+            Op::Open(_) if self.open.len() < 5 => {
+                fs.open(id, true, false).unwrap();
+                *self.tree.uses(at).1 += 1;
+                self.open.push(at);
+            }
+            Op::Sync(_) => fs.sync(id).unwrap(),
+            Op::Defragment(_) => {
+                fs.defragment(id).unwrap();
+            }
+            _ => {}
+        }
+    }
+
+    fn make(&mut self, directory: usize, name: &[u8], is_file: bool) {
+        let at = self.directory(directory);
+        let kind = if is_file { Kind::File } else { Kind::Directory };
+        let new = NewNode { kind, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
+        match (self.rig.fs.make(self.tree.id(at), name, &new), self.tree.may_make(at, name)) {
+            (Ok(attr), Ok(())) => self.tree.make(at, name, attr.id, is_file),
+            (Err(error), Err(errno)) => assert_eq!(error.errno(), errno),
+            (says, expected) => panic!("make: {says:?}, expected {expected:?}"),
+        }
+    }
+
+    fn link(&mut self, file: usize, directory: usize, name: &[u8]) {
+        let (Some(file), at) = (self.file(file), self.directory(directory)) else { return };
+        let expected = match *self.tree.uses(file).0 {
+            0 => Err(Errno::ENOENT),
+            _ => self.tree.may_make(at, name),
+        };
+        match (self.rig.fs.link(self.tree.id(file), self.tree.id(at), name), expected) {
+            (Ok(_), Ok(())) => self.tree.link(file, at, name),
+            (Err(error), Err(errno)) => assert_eq!(error.errno(), errno),
+            (says, expected) => panic!("link: {says:?}, expected {expected:?}"),
+        }
+    }
+
+    fn close(&mut self, number: usize) {
+        if number < self.open.len() {
+            let at = self.open.swap_remove(number);
+            self.rig.fs.release(self.tree.id(at), true).unwrap();
+            *self.tree.uses(at).1 -= 1;
+        }
+    }
+
+    fn allocate(&mut self, op: &Op, at: At, how: Allocate, offset: u64, bytes: u64) {
+        let free = self.rig.fs.usage().unwrap().free;
+        match self.rig.fs.allocate(self.tree.id(at), how, offset, bytes) {
+            Ok(()) => {}
+            Err(error) if bytes == 0 => return assert_eq!(error.errno(), Errno::EINVAL),
+            Err(error) => return full(op, &error, free, bytes),
+        }
+        let content = self.tree.bytes_mut(at);
+        let end = (offset + bytes) as usize;
+        if matches!(how, Allocate::Extend | Allocate::Zero(true)) && content.len() < end {
+            content.resize(end, 0);
+        }
+        if matches!(how, Allocate::Punch | Allocate::Zero(_)) {
+            let end = end.min(content.len());
+            content[(offset as usize).min(end)..end].fill(0);
+        }
+    }
+
+    fn seek(&self, op: &Op, at: At, offset: u64, what: Seek) {
+        let bytes = self.tree.bytes(at).unwrap();
+        let found = self.rig.fs.seek(self.tree.id(at), offset, what);
+        let rest = bytes.get(offset as usize..).unwrap_or(&[]);
+        match (found, what) {
+            (Ok(found), Seek::Data) => {
+                let skipped = &rest[..(found - offset) as usize];
+                assert!(found < bytes.len() as u64 && skipped.iter().all(|&byte| byte == 0), "{op:?}: {found}");
+            }
+            (Ok(found), Seek::Hole) => {
+                assert!(found <= bytes.len() as u64 && !rest.is_empty(), "{op:?}: {found}");
+                assert!(bytes.get(found as usize).is_none_or(|&byte| byte == 0), "{op:?}: {found} is no hole");
+            }
+            (Err(error), Seek::Data) => {
+                assert_eq!(error.errno(), Errno::ENXIO);
+                assert!(rest.iter().all(|&byte| byte == 0), "{op:?} found no data");
+            }
+            (Err(error), Seek::Hole) => assert!(error.errno() == Errno::ENXIO && rest.is_empty(), "{op:?}: {error}"),
+        }
+    }
+
+    fn remount(&mut self, clean: bool) {
+        while !self.open.is_empty() {
+            self.close(0);
+        }
+        self.rig.remount(clean);
+        self.compare();
+    }
+
+    /// Compares everything: names, sizes, contents, the room in use.
+    pub fn compare(&mut self) {
+        let fs = &self.rig.fs;
+        for at in self.tree.directories() {
+            let mut names: Vec<_> = Vec::new();
+            let mut from = 0;
+            while let Some(last) = fs.list(self.tree.id(at), from).unwrap().last() {
+                names.extend(fs.list(self.tree.id(at), from).unwrap().into_iter().map(|entry| (entry.name, entry.id)));
+                from = last.next;
+            }
+            names.sort();
+            let expected = self.tree.names(at).unwrap().iter();
+            let expected: Vec<_> = expected.map(|(name, &at)| (name.clone(), self.tree.id(at))).collect();
+            assert_eq!(names, expected);
+        }
+        let mut granules = 0;
+        for at in self.tree.files() {
+            let (id, bytes) = (self.tree.id(at), self.tree.bytes(at).unwrap());
+            let attr = fs.attributes(id).unwrap();
+            assert_eq!(attr.size, bytes.len() as u64, "the size of file {id}");
+            granules += attr.blocks * 512 / GRANULE;
+            let mut back = vec![0; bytes.len()];
+            assert_eq!(fs.read(id, 0, Room::Bytes(&mut back)).unwrap(), attr.size);
+            assert_same(&back, bytes, &format!("file {id}"));
+        }
+        let usage = fs.usage().unwrap();
+        assert_eq!(usage.live + usage.promised, granules, "what files use and what they say that they use");
+        fs.check().unwrap();
+        self.rig.check();
+    }
+}
+
+fn assert_same(back: &[u8], expected: &[u8], what: &impl std::fmt::Debug) {
+    if let Some(at) = (0..expected.len()).find(|&at| back[at] != expected[at]) {
+        panic!("{what:?}: byte {at} of {} is {}, not {}", expected.len(), back[at], expected[at]);
+    }
+}
+
+/// Whether both did it. They must agree.
+fn same<T: std::fmt::Debug>(op: &Op, says: FsResult, expected: Result<T, Errno>) -> bool {
+    match (says, expected) {
+        (Ok(()), Ok(_)) => true,
+        (Err(error), Err(errno)) => {
+            assert_eq!(error.errno(), errno, "{op:?}");
+            false
+        }
+        (says, expected) => panic!("{op:?}: {says:?}, expected {expected:?}"),
+    }
+}
+
+/// An error is right only where there was not enough room.
+fn full(op: &Op, error: &FsError, free: u64, bytes: u64) {
+    assert_eq!(error.errno(), Errno::ENOSPC, "{op:?}: {error:?}");
+    assert!(free < bytes / GRANULE + 2, "{op:?} says no space with {free} granules free");
+}
+
+/// Lives through `operations` random operations, and compares now and then.
+pub fn live(rig: Rig, seed: u64, operations: usize) {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let every = std::env::var("SMRFS_MODEL_EVERY").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
+    let mut life = Life::new(rig);
+    for number in 0..operations {
+        let op = Op::random(&mut random);
+        if std::env::var_os("SMRFS_MODEL_TRACE").is_some() {
+            eprintln!("{seed}/{number}: {op:?}");
+        }
+        life.step(&op);
+        if std::env::var_os("SMRFS_MODEL_REMOUNT").is_some_and(|value| value == "1") {
+            life.step(&Op::Remount(true));
+        }
+        if number % every == every - 1 {
+            life.compare();
+        }
+    }
+    life.step(&Op::Remount(true));
+}

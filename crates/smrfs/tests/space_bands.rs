@@ -1,0 +1,254 @@
+//! Whole lives of strict-append disks: a small file system over a disk that checks every order, without the core.
+//!
+//! Filling, deleting, overwriting; commits late and of single files; writes that fail; power cuts with a mount after them.
+
+mod space_bands_host;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use smrfs::device::{BandReport, BandState, Bands, Model, Shape};
+use smrfs::space::bands::BandSpace;
+use smrfs::space::bands::options::{BandsError, BandsOptions, Blocks, Pace, Reset};
+use smrfs::space::{Space, Want};
+use smrfs::units::{NodeId, Owner, Span};
+use space_bands_host::Host;
+
+/// Bands of `band` granules, with gaps of a granule.
+fn shape(count: u64, band: u64, max_open: u64) -> Shape {
+    let bands = Bands { count, granules: band, gap_granules: 1, max_open };
+    Shape { model: Model::StrictAppend, granule_bytes: 4096, granules: count * (band + 1) + 3, did: 1, dpid: 1, bands }
+}
+
+/// Lets `work` go on for `seeds` seeds, or for as many as the environment asks for.
+fn seeds(seeds: u64, work: impl Fn(u64, Pcg64Mcg)) {
+    let seeds = std::env::var("SMRFS_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(seeds);
+    for seed in 0..seeds {
+        work(seed, Pcg64Mcg::seed_from_u64(seed));
+    }
+}
+
+fn options(random: &mut Pcg64Mcg) -> BandsOptions {
+    BandsOptions {
+        reset: if random.random() { Reset::Eager } else { Reset::Lazy },
+        pace: if random.random() { Pace::Steady } else { Pace::Event },
+        blocks: if random.random() { Blocks::Split } else { Blocks::Whole },
+        writers: random.random_range(1..5),
+        block_granules: random.random_range(1..7),
+        event_granules: random.random_range(1..80),
+        // One alone is lost to the first power cut in the midst of cleaning.
+        reserve_bands: random.random_range(2..4),
+        ..BandsOptions::default()
+    }
+}
+
+#[test]
+fn any_life_of_a_small_disk_keeps_its_data_and_its_room() {
+    seeds(60, |seed, mut random| {
+        let shape = shape(random.random_range(8..40), random.random_range(4..24), random.random_range(1..9));
+        let options = options(&mut random);
+        let mut host = Host::new(&shape, options, seed).checked();
+        let usable = host.usable();
+        for _ in 0..1500 {
+            let file = random.random_range(1..9);
+            let at = random.random_range(0..usable / 4 + 1);
+            let count = random.random_range(1..9).min(usable);
+            match random.random_range(0..100) {
+                0..60 => host.write_if_room(file, at, count),
+                60..75 => host.punch(file, at, random.random_range(1..2 * count + 1)),
+                75..78 => host.punch(file, 0, usable),
+                78..88 => host.commit(file),
+                88..90 => host.commit_all(),
+                90..95 => host.close(file),
+                95..99 => host.idle(random.random_range(1..40)),
+                _ => host.cut_power(),
+            }
+        }
+        host.read_all();
+    });
+}
+
+#[test]
+fn failed_writes_and_repeated_power_cuts_lose_neither_data_nor_room() {
+    seeds(60, |seed, mut random| {
+        let shape = shape(random.random_range(12..40), random.random_range(4..24), random.random_range(3..10));
+        let options = BandsOptions { reserve_bands: 3, ..options(&mut random) };
+        let mut host = Host::new(&shape, options, seed).checked().failing(300);
+        let usable = host.usable();
+        for at in 0..usable {
+            host.write(1, at, 1);
+        }
+        for _ in 0..800 {
+            let (at, count) = (random.random_range(0..usable), random.random_range(1..6));
+            host.write(1, at, count.min(usable - at));
+            match random.random_range(0..60) {
+                0 => host.cut_power(),
+                1..4 => host.commit(1),
+                4 => host.cut_power_in_cleaning(),
+                _ => {}
+            }
+        }
+        host.read_all();
+    });
+}
+
+#[test]
+fn a_full_disk_is_deleted_refilled_and_overwritten_without_a_false_no_space() {
+    seeds(2, |seed, mut random| {
+        for pace in [Pace::Steady, Pace::Event] {
+            let shape = shape(48, 32, 4);
+            let mut host = Host::new(&shape, BandsOptions { pace, block_granules: 8, ..BandsOptions::default() }, seed);
+            let usable = host.usable();
+            for round in 0..3 {
+                for at in 0..usable {
+                    host.write(1 + at % 3, at, 1);
+                }
+                host.idle(1000);
+                for at in 0..usable {
+                    host.write(1 + at % 3, at, 1);
+                }
+                for file in (1..4).filter(|_| round < 2) {
+                    host.punch(file, 0, usable);
+                }
+            }
+            for _ in 0..5 * usable {
+                let at = random.random_range(0..usable);
+                host.write(1 + at % 3, at, 1);
+            }
+            host.read_all();
+        }
+    });
+}
+
+/// Overwrites blocks at random, 5 times the capacity, at `share` percent of the granules that files can fill.
+fn overwritten(options: BandsOptions, bands: u64, share: u64) -> (f64, u64) {
+    // Granules of 1 MiB: a block each, 32 in a band.
+    let shape = shape(bands, 32, 16);
+    let options = BandsOptions { block_granules: 1, event_granules: 4 * 32, ..options };
+    let mut host = Host::new(&shape, options, 7);
+    let granules = host.usable() * share / 100;
+    let mut random = Pcg64Mcg::seed_from_u64(share);
+    for at in 0..granules {
+        host.write(1, at, 1);
+    }
+    for _ in 0..bands * 32 {
+        host.write(1, random.random_range(0..granules), 1);
+    }
+    host.work = Default::default();
+    for _ in 0..4 * bands * 32 {
+        host.write(1, random.random_range(0..granules), 1);
+    }
+    let work = host.work;
+    let amplification = 1.0 + work.moved as f64 / work.host as f64;
+    (amplification, work.most_for_one_write)
+}
+
+#[test]
+fn random_overwrites_cost_little_more_than_the_space_left_asks_for() {
+    for (share, amplification, most) in [(85, 4.5, 16), (90, 5.5, 24), (95, 8.5, 40), (100, 17.0, 96)] {
+        let (measured, work) = overwritten(BandsOptions::default(), 96, share);
+        assert!(measured <= amplification, "{share} %: {measured}");
+        assert!(work <= most, "{share} %: {work} MB for one write");
+    }
+}
+
+#[test]
+fn whole_events_as_in_the_paper_charge_up_to_an_event_to_one_write() {
+    let options = BandsOptions { blocks: Blocks::Split, ..BandsOptions::paper() };
+    let (amplification, most) = overwritten(options, 96, 90);
+    assert!(amplification <= 6.0, "{amplification}");
+    assert!((64..=3 * 32).contains(&most), "{most} MB for one write: an event examines three bands of 96");
+}
+
+#[test]
+fn files_fill_nine_tenths_of_a_disk_and_every_granule_is_accounted_for() {
+    for (bands, band, least_percent) in [(256, 8192, 90), (3200, 8192, 90), (64, 256, 90), (12, 16, 50)] {
+        let shape = shape(bands, band, 16);
+        let space = BandSpace::new(&shape, BandsOptions::default()).unwrap();
+        assert!(space.usable() * 100 >= bands * band * least_percent, "{bands} bands: {}", space.usable());
+        let counts = space.counts();
+        assert_eq!((counts.writable, counts.not_writable), (bands * band, bands + 3), "gaps and what is left over");
+    }
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_a_remedy() {
+    let refused = |shape: &Shape, options| BandSpace::new(shape, options).unwrap_err();
+    let good = shape(16, 16, 4);
+    let bands = |bands| Shape { bands, ..good };
+    assert_eq!(
+        refused(&bands(Bands { count: 5, ..good.bands }), BandsOptions::default()),
+        BandsError::TooFewBands { bands: 5, least: 6 }
+    );
+    assert_eq!(refused(&bands(Bands { max_open: 0, ..good.bands }), BandsOptions::default()), BandsError::NoBands);
+    assert_eq!(refused(&Shape { model: Model::Caveat, ..good }, BandsOptions::default()), BandsError::WrongModel);
+    let beyond = Shape { granules: 100, ..good };
+    assert_eq!(refused(&beyond, BandsOptions::default()), BandsError::BandsBeyondDisk { end: 271, granules: 100 });
+    let error = refused(&good, BandsOptions { reserve_bands: 0, ..BandsOptions::default() });
+    assert_eq!(error.to_string(), "reserve_bands must be at least 1");
+}
+
+fn owner(granule: u64) -> Owner {
+    Owner { file: NodeId(1), granule }
+}
+
+#[test]
+fn damaged_maps_are_refused_and_what_lies_behind_a_cursor_is_not_written_over() {
+    let shape = shape(16, 16, 4);
+    let mut space = BandSpace::new(&shape, BandsOptions::default()).unwrap();
+    assert!(space.adopt(Span::new(0, 4), owner(0)));
+    assert!(!space.adopt(Span::new(3, 4), owner(10)), "in use already");
+    assert!(!space.adopt(Span::new(14, 4), owner(10)), "in a gap");
+    assert!(!space.adopt(Span::new(u64::MAX - 1, 4), owner(10)), "behind the end");
+    let state = |cursor| if cursor == 0 { BandState::Empty } else { BandState::Open };
+    let report: Vec<BandReport> = (0..16)
+        .map(|band| (shape.bands.span(band).at, if band < 2 { 2 } else { 0 }))
+        .map(|(start, cursor)| BandReport { start, cursor: start + cursor, state: state(cursor) })
+        .collect();
+    space.start(&report);
+    space.check().unwrap();
+    let want = Want { owner: owner(50), after: None, count: 16, more: 0, moving: false };
+    let placed = space.place(&want).unwrap();
+    assert_eq!(placed, Span::new(17 + 2, 14), "the other band begun, at its cursor");
+}
+
+#[test]
+fn bands_that_the_disk_lost_are_neither_written_nor_counted_as_room() {
+    let shape = shape(32, 16, 4);
+    let mut space = BandSpace::new(&shape, BandsOptions::default()).unwrap();
+    assert!(space.adopt(Span::new(0, 4), owner(0)));
+    let all = space.usable();
+    let state = |band| match band {
+        0 => BandState::ReadOnly,
+        1 => BandState::Offline,
+        _ => BandState::Empty,
+    };
+    let starts = (0..32).map(|band| (band, shape.bands.span(band).at));
+    let report: Vec<BandReport> =
+        starts.map(|(band, start)| BandReport { start, cursor: start, state: state(band) }).collect();
+    space.start(&report);
+    space.check().unwrap();
+    assert_eq!(space.usable(), all - 32);
+    assert_eq!(space.counts().writable, 30 * 16);
+    assert_eq!(space.counts().garbage, 0);
+    while let Some(span) = space.place(&Want { owner: owner(9), after: None, count: 16, more: 0, moving: true }) {
+        assert!(span.at.0 >= 2 * 17, "{span}");
+        space.failed(span);
+    }
+}
+
+#[test]
+fn two_writers_have_a_band_each_and_a_closed_file_gives_its_band_back() {
+    let mut space = BandSpace::new(&shape(64, 16, 8), BandsOptions::default()).unwrap();
+    let place = |space: &mut BandSpace, file| {
+        let owner = Owner { file: NodeId(file), granule: 0 };
+        let want = Want { owner, after: None, count: 2, more: 0, moving: false };
+        let span = space.place(&want).unwrap();
+        space.written(span, Owner { file: NodeId(file), granule: span.at.0 });
+        span.at.0 / 17
+    };
+    let bands = [1, 2, 1, 2, 1].map(|file| place(&mut space, file));
+    assert_eq!(bands, [0, 1, 0, 1, 0]);
+    space.closed(NodeId(1));
+    assert_eq!(place(&mut space, 3), 0);
+    assert_eq!(place(&mut space, 2), 1);
+}

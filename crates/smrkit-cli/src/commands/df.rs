@@ -1,0 +1,116 @@
+//! `smrkit df`: what is on a shingled disk, as a table, a picture of its surface and a figure.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use smrkit::error::Error;
+use smrkit_live::mount::control::{Client, Command};
+use smrkit_live::mount::{self, MountError};
+use smrkit_live::survey::{Survey, survey};
+use smrkit_live::volume::{Open, Volume};
+
+use crate::exit::Done;
+use crate::output::{print, print_json};
+use crate::report::figures;
+use crate::report::surface;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit df disk.img
+  smrkit df disk.img --json
+  smrkit df disk.img --figure surface.svg
+
+R may be read; NW must not be written; WO may be written once; W may be written. On an image, what was written when is not
+known: dead space within DPID below live data counts as NW.";
+
+/// Cells of the surface: 16 lines of 64 on a terminal.
+const CELLS: usize = 1024;
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Df {
+    /// The image or block device, or where it is mounted.
+    #[arg(value_name = "IMAGE|MOUNTPOINT")]
+    image: PathBuf,
+    /// The metadata directory, if it is not where the image says.
+    #[arg(long, value_name = "DIR")]
+    meta: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Draw the surface into this file: PNG if it ends so, else SVG.
+    #[arg(long, value_name = "FILE.svg|png")]
+    figure: Option<PathBuf>,
+}
+
+impl Df {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let (about, survey) = if self.image.is_dir() { self.of_mount()? } else { self.of_image()? };
+        if let Some(path) = &self.figure {
+            figures::write(&surface::figure(&survey), path)?;
+        }
+        match self.json {
+            true => print_json(&record(about, &survey))?,
+            false => print(surface::text(&self.image.display().to_string(), &survey))?,
+        }
+        Ok(Done::All)
+    }
+
+    fn of_image(&self) -> anyhow::Result<(Value, Survey)> {
+        let how = Open { meta: self.meta.clone(), read_only: true, ..Open::default() };
+        let volume = Volume::open(&self.image, &how)?;
+        let survey = survey(&volume, CELLS)?;
+        let about = json!({
+            "image": self.image,
+            "meta": volume.meta(),
+            "uuid": volume.superblock().uuid.to_string(),
+            "was_clean": volume.was_clean(),
+        });
+        Ok((about, survey))
+    }
+
+    /// Asks the process behind a mount.
+    fn of_mount(&self) -> anyhow::Result<(Value, Survey)> {
+        let mut client = Client::connect(&mount::canonical(&self.image)?).map_err(|error| match error {
+            MountError::NotMounted(path) => {
+                Error::input(path, "a directory, and no SMRfs of this user is mounted there: name the image").into()
+            }
+            error => anyhow::Error::from(error),
+        })?;
+        let mut answer = client.ask(Command::Survey { cells: CELLS })?;
+        let survey = serde_json::from_value(answer["survey"].take())?;
+        let about = json!({"image": answer["image"], "meta": answer["meta"], "mount_point": self.image});
+        Ok((about, survey))
+    }
+}
+
+/// What is the same for images and mounts, behind what is their own.
+fn record(mut about: Value, survey: &Survey) -> Value {
+    let bytes = |granules: u64| granules * survey.shape.granule_bytes;
+    let counts = &survey.counts;
+    let rest = json!({
+        "model": survey.shape.model,
+        "granule_bytes": survey.shape.granule_bytes,
+        "raw_bytes": bytes(survey.shape.granules),
+        "usable_bytes": bytes(survey.usable),
+        "free_bytes": bytes(surface::free(survey)),
+        "live_bytes": bytes(survey.live),
+        "promised_bytes": bytes(survey.promised),
+        "readable_bytes": bytes(counts.readable),
+        "not_writable_bytes": bytes(counts.not_writable),
+        "write_once_bytes": bytes(counts.write_once),
+        "writable_bytes": bytes(counts.writable),
+        "garbage_bytes": bytes(counts.garbage),
+        "files": survey.files,
+        "extents": survey.extents,
+        "nodes": survey.nodes,
+        "free_nodes": survey.free_nodes,
+        "bands": survey.bands,
+        "surface": survey.surface,
+    });
+    if let (Value::Object(about), Value::Object(rest)) = (&mut about, rest) {
+        about.extend(rest);
+    }
+    about
+}

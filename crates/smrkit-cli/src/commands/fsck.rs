@@ -1,0 +1,125 @@
+//! `smrkit fsck`: checks a file system that is not mounted, and repairs it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use smrfs::fsck::report::{Report, Verdict};
+use smrfs::fsck::{Options, check};
+use smrkit_live::error::LiveError;
+use smrkit_live::volume::{Open, Volume};
+
+use crate::exit::Done;
+use crate::output::{print, print_json};
+use crate::report::format;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit fsck -n disk.img
+  smrkit fsck disk.img --json
+
+Exit code: 0 nothing is wrong, 1 all of it is repaired, 4 something is left.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Fsck {
+    /// The image or block device; it must not be mounted.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Look only, change nothing.
+    #[arg(short = 'n', long)]
+    no_changes: bool,
+    /// Read all data, too.
+    #[arg(long)]
+    read_all: bool,
+    /// The metadata directory, if it is not where the image says.
+    #[arg(long, value_name = "DIR")]
+    meta: Option<PathBuf>,
+    /// Problems to list at most; all are counted.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    list: usize,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Fsck {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let how = Open { meta: self.meta.clone(), read_only: self.no_changes, out_of_step: true, ..Open::default() };
+        let mut volume = Volume::open(&self.image, &how)?;
+        let options = Options { repair: !self.no_changes, read_all: self.read_all, listed: self.list };
+        let report = check(&*volume.device(), &*volume.store(), &options)
+            .map_err(|error| LiveError::file_system(volume.meta(), error))?;
+        let code = self.code(&volume, report.verdict);
+        // What is still wrong keeps the next mount from trusting anything saved.
+        if report.verdict != Verdict::ErrorsLeft {
+            volume.close()?;
+        }
+        match self.json {
+            true => print_json(&self.record(&volume, &report, code)?)?,
+            false => print(self.text(&volume, &report))?,
+        }
+        Ok(Done::Code(code))
+    }
+
+    /// The exit code, as that of fsck(8). An image and a directory that were not last used together count as an error.
+    fn code(&self, volume: &Volume, verdict: Verdict) -> u8 {
+        match verdict {
+            Verdict::ErrorsLeft => 4,
+            _ if !volume.is_in_step() && self.no_changes => 4,
+            Verdict::Clean if volume.is_in_step() => 0,
+            Verdict::Clean | Verdict::Repaired => 1,
+        }
+    }
+
+    fn record(&self, volume: &Volume, report: &Report, code: u8) -> anyhow::Result<Value> {
+        let mut record = json!({
+            "image": self.image,
+            "meta": volume.meta(),
+            "uuid": volume.superblock().uuid.to_string(),
+            "was_clean": volume.was_clean(),
+            "in_step": volume.is_in_step(),
+            "exit_code": code,
+        });
+        if let (Value::Object(record), Value::Object(report)) = (&mut record, serde_json::to_value(report)?) {
+            record.extend(report);
+        }
+        Ok(record)
+    }
+
+    fn text(&self, volume: &Volume, report: &Report) -> String {
+        let mut text = String::new();
+        if !volume.is_in_step() {
+            text += &format!(
+                "{} and {} were not last used together: one is an older copy, and files may hold the data of others{}\n",
+                self.image.display(),
+                volume.meta().display(),
+                if self.no_changes { "" } else { "; taken for a pair from now on" }
+            );
+        }
+        for finding in &report.findings {
+            text += &format!("{}{}\n", finding.problem, if finding.repaired { " (repaired)" } else { "" });
+        }
+        let unlisted = report.found.saturating_sub(report.findings.len() as u64);
+        if unlisted > 0 {
+            text += &format!("and {} more: --list tells them\n", format::count(unlisted));
+        }
+        let state = if volume.was_clean() { "" } else { ", not unmounted in good order" };
+        text += &format!(
+            "{}: {} files in {} extents{state}: ",
+            self.image.display(),
+            format::count(report.files),
+            format::count(report.extents)
+        );
+        text + &match report.verdict {
+            Verdict::Clean if volume.is_in_step() => "nothing is wrong\n".to_string(),
+            Verdict::Clean => "the maps make sense\n".to_string(),
+            Verdict::Repaired => format!("{} problems, all repaired\n", format::count(report.found)),
+            Verdict::ErrorsLeft => {
+                let left = format::count(report.found - report.repaired);
+                let remedy = if self.no_changes { "run it without -n to repair what can be" } else { "see above" };
+                format!("{left} problems left: {remedy}\n")
+            }
+        }
+    }
+}

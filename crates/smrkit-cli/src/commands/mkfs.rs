@@ -1,0 +1,123 @@
+//! `smrkit mkfs`: makes a file system, an image and its metadata directory.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use smrfs::device::Model;
+use smrkit::quantity::Bytes;
+use smrkit_live::volume::{Layout, Made, Mkfs as Wanted, mkfs};
+
+use crate::exit::Done;
+use crate::output::{print, print_json};
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit mkfs --model strict-append --size 2GiB disk.img --meta disk.meta
+  smrkit mkfs --model caveat --size 2GiB --did 3MiB --dpid 1MiB disk.img --meta disk.meta --force
+
+The metadata directory must be on a file system with extended attributes of users, such as ext4, xfs or btrfs. It is made
+if it does not exist. What exists is left alone without --force.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Mkfs {
+    /// The image file to make, or a block device.
+    #[arg(value_name = "IMAGE|DEVICE")]
+    image: PathBuf,
+    /// The metadata directory: a new or an empty one, on a conventional file system.
+    #[arg(long, value_name = "DIR")]
+    meta: PathBuf,
+    /// The model of the host-managed disk.
+    #[arg(long, value_enum)]
+    model: ModelName,
+    /// Size of the image [default: that of the device, or of the file that is there].
+    #[arg(long, value_parser = Bytes::from_str)]
+    size: Option<Bytes>,
+    /// Drive isolation distance: what a write destroys downstream [default: 1MiB; 1/1024 of an image under 1 GiB].
+    #[arg(long, value_name = "SIZE", value_parser = Bytes::from_str)]
+    did: Option<Bytes>,
+    /// Drive prefix isolation distance: what a second write destroys upstream [default: as --did].
+    #[arg(long, value_name = "SIZE", value_parser = Bytes::from_str)]
+    dpid: Option<Bytes>,
+    /// Size of a band of a strict-append disk, without the gap behind it [default: 32MiB; less on a small image].
+    #[arg(long, value_name = "SIZE", value_parser = Bytes::from_str)]
+    band: Option<Bytes>,
+    /// Overwrite what is there.
+    #[arg(long)]
+    force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModelName {
+    /// Bands, each written from its start on.
+    StrictAppend,
+    /// Caveat-Scriptor: write anywhere, at the host's own risk.
+    Caveat,
+}
+
+impl Mkfs {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let model = match self.model {
+            ModelName::StrictAppend => Model::StrictAppend,
+            ModelName::Caveat => Model::Caveat,
+        };
+        let bytes = |size: Option<Bytes>| size.map(|size| size.0);
+        let layout = Layout {
+            model,
+            size_bytes: self.size.map_or(0, |size| size.0),
+            did_bytes: bytes(self.did),
+            dpid_bytes: bytes(self.dpid),
+            band_bytes: bytes(self.band),
+        };
+        let made = mkfs(&Wanted { image: self.image.clone(), meta: self.meta.clone(), layout, force: self.force })?;
+        match self.json {
+            true => print_json(&self.record(&made))?,
+            false => print(self.text(&made))?,
+        }
+        Ok(Done::All)
+    }
+
+    fn record(&self, made: &Made) -> Value {
+        let (shape, probe) = (&made.superblock.shape, &made.probe);
+        let granule = shape.granule_bytes;
+        json!({
+            "image": self.image,
+            "meta": made.meta,
+            "uuid": made.superblock.uuid.to_string(),
+            "model": shape.model,
+            "granule_bytes": granule,
+            "raw_bytes": shape.granules * granule,
+            "usable_bytes": made.usable * granule,
+            "did_bytes": shape.did * granule,
+            "dpid_bytes": shape.dpid * granule,
+            "bands": shape.bands.count,
+            "band_bytes": shape.bands.granules * granule,
+            "attribute_bytes": probe.attribute_bytes,
+            "free_nodes": probe.free_nodes,
+        })
+    }
+
+    fn text(&self, made: &Made) -> String {
+        let shape = &made.superblock.shape;
+        let size = |granules: u64| Bytes(granules * shape.granule_bytes);
+        let mut text = format!("{}: {} for files of {}", self.image.display(), size(made.usable), size(shape.granules));
+        text += &match shape.model {
+            Model::StrictAppend => {
+                format!(", strict-append, {} bands of {}", shape.bands.count, size(shape.bands.granules))
+            }
+            Model::Caveat => ", caveat".to_string(),
+        };
+        let (did, dpid) = (size(shape.did), size(shape.dpid));
+        text += &format!(", DID {did}, DPID {dpid}\nUUID {}\n", made.superblock.uuid);
+        let (nodes, attributes) = (made.probe.free_nodes, made.probe.attribute_bytes);
+        text + &format!(
+            "{}: room for {nodes} files; {attributes} bytes for the attributes of each\n",
+            made.meta.display()
+        )
+    }
+}

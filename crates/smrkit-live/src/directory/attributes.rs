@@ -1,0 +1,124 @@
+//! Extended attributes: the users' own, and the one that holds a map.
+
+use std::os::fd::OwnedFd;
+
+use rustix::buffer::spare_capacity;
+use rustix::fs::XattrFlags;
+use rustix::io::Errno as Os;
+use smrfs::error::{Errno, FsResult};
+
+use super::{DirectoryStore, failed, stat};
+
+/// What our own attributes begin with; users neither see nor set them.
+pub const OWN: &[u8] = b"user.smrfs.";
+/// Whose attributes are kept for users. Not `system.`: access control lists would need to be obeyed, not just kept.
+const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
+/// The longest value, and the longest list of names, that Linux passes on (XATTR_SIZE_MAX, XATTR_LIST_MAX).
+const MOST_BYTES: usize = 65536;
+/// What an attribute takes besides its name and its value: the head of an entry and padding on ext4, which is the tightest.
+const HEAD_BYTES: usize = 24;
+
+/// The value of an attribute.
+pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {
+    let mut short = [0; 1024];
+    match rustix::fs::fgetxattr(fd, name, &mut short) {
+        Ok(bytes) => return Ok(short[..bytes].to_vec()),
+        Err(Os::RANGE | Os::BADF) => {}
+        Err(error) => return Err(error),
+    }
+    let mut value = Vec::with_capacity(MOST_BYTES);
+    match rustix::fs::fgetxattr(fd, name, spare_capacity(&mut value)) {
+        // A descriptor that is a mere place.
+        Err(Os::BADF) => rustix::fs::getxattr(stat::path_of(fd), name, spare_capacity(&mut value))?,
+        got => got?,
+    };
+    Ok(value)
+}
+
+/// Sets an attribute.
+pub fn set(fd: &OwnedFd, name: &[u8], value: &[u8], flags: XattrFlags) -> Result<(), Os> {
+    match rustix::fs::fsetxattr(fd, name, value, flags) {
+        Err(Os::BADF) => rustix::fs::setxattr(stat::path_of(fd), name, value, flags),
+        done => done,
+    }
+}
+
+/// The names of all attributes.
+fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
+    let mut names = Vec::with_capacity(MOST_BYTES);
+    match rustix::fs::flistxattr(fd, spare_capacity(&mut names)) {
+        Err(Os::BADF) => rustix::fs::listxattr(stat::path_of(fd), spare_capacity(&mut names))?,
+        got => got?,
+    };
+    Ok(names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+}
+
+fn is_hidden(name: &[u8]) -> bool {
+    name.starts_with(OWN) || !SPACES.iter().any(|space| name.starts_with(space))
+}
+
+/// Refuses names that users have no attributes under; `of_ours` is the answer for our own.
+fn checked(name: &[u8], of_ours: Errno) -> FsResult {
+    match name {
+        _ if name.starts_with(OWN) => Err(of_ours.into()),
+        _ if is_hidden(name) => Err(Errno::EOPNOTSUPP.into()),
+        _ => Ok(()),
+    }
+}
+
+impl DirectoryStore {
+    pub(super) fn user_attribute(&self, id: u64, name: &[u8]) -> FsResult<Vec<u8>> {
+        checked(name, Errno::ENODATA)?;
+        let _names = self.names_stay();
+        get(&*self.fd(id)?, name).map_err(failed)
+    }
+
+    pub(super) fn user_attributes(&self, id: u64) -> FsResult<Vec<Vec<u8>>> {
+        let _names = self.names_stay();
+        let mut names = list(&*self.fd(id)?).map_err(failed)?;
+        names.retain(|name| !is_hidden(name));
+        Ok(names)
+    }
+
+    pub(super) fn set_user_attribute(
+        &self,
+        id: u64,
+        name: &[u8],
+        value: &[u8],
+        (create, replace): (bool, bool),
+    ) -> FsResult {
+        checked(name, Errno::EPERM)?;
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        self.leave_room(&fd, name, value)?;
+        let mut flags = XattrFlags::empty();
+        flags.set(XattrFlags::CREATE, create);
+        flags.set(XattrFlags::REPLACE, replace);
+        set(&fd, name, value, flags).map_err(failed)?;
+        self.has_changed(id);
+        Ok(())
+    }
+
+    /// Refuses an attribute that would take the room that is kept for the map.
+    fn leave_room(&self, fd: &OwnedFd, name: &[u8], value: &[u8]) -> FsResult {
+        let Some(most) = self.home.users_bytes() else { return Ok(()) };
+        let mut taken = name.len() + value.len() + HEAD_BYTES;
+        for other in list(fd).map_err(failed)?.iter().filter(|other| !is_hidden(other) && **other != name) {
+            taken += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
+        }
+        if taken > most { Err(Errno::ENOSPC.into()) } else { Ok(()) }
+    }
+
+    pub(super) fn remove_user_attribute(&self, id: u64, name: &[u8]) -> FsResult {
+        checked(name, Errno::ENODATA)?;
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        let removed = match rustix::fs::fremovexattr(&fd, name) {
+            Err(Os::BADF) => rustix::fs::removexattr(stat::path_of(&fd), name),
+            done => done,
+        };
+        removed.map_err(failed)?;
+        self.has_changed(id);
+        Ok(())
+    }
+}

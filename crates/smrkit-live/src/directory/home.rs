@@ -1,0 +1,289 @@
+//! The directory that a store lives in: its folders, whose it is, and the lock that keeps others out.
+//!
+//! An attribute of the directory holds its own UUID and that of the image, so that a wrong directory is noticed, and one
+//! that lost its attributes in a copy as well.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
+use rustix::io::Errno as Os;
+use smrfs::error::{DeviceError, Errno, FsError, FsResult};
+use smrfs::meta::Room;
+use smrfs::superblock::Uuid;
+
+use super::attributes::{get, set};
+use super::probe::{Probe, probe};
+use super::{failed, maps, walk, way};
+use crate::error::LiveError;
+use crate::exclusive;
+
+/// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether they share.
+const VOLUME: &[u8] = b"user.smrfs.volume";
+/// The attribute of the directory that counts the mounts it has seen.
+const MOUNTS: &[u8] = b"user.smrfs.mounts";
+/// The version of the directory's layout.
+const VERSION: u32 = 1;
+const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
+
+/// The directory of a metadata store, locked against a second user.
+#[derive(Debug)]
+pub struct Home {
+    path: PathBuf,
+    fd: OwnedFd,
+    volume: Volume,
+}
+
+/// What the directory's attribute says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Volume {
+    own: Uuid,
+    image: Uuid,
+    attribute_bytes: usize,
+    is_shared: bool,
+}
+
+impl Volume {
+    fn text(&self) -> String {
+        let Volume { own, image, attribute_bytes, is_shared } = self;
+        format!("{VERSION} {own} {image} {attribute_bytes} {}", u8::from(*is_shared))
+    }
+
+    fn parse(text: &[u8]) -> Option<Volume> {
+        let words: Vec<&str> = std::str::from_utf8(text).ok()?.split(' ').collect();
+        let [version, own, image, bytes, shared] = words[..] else { return None };
+        if version != VERSION.to_string() {
+            return None;
+        }
+        let (own, image) = (own.parse().ok()?, image.parse().ok()?);
+        Some(Volume { own, image, attribute_bytes: bytes.parse().ok()?, is_shared: shared == "1" })
+    }
+}
+
+/// What a directory is before `mkfs` makes it a metadata directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// It does not exist.
+    Missing,
+    /// It is empty.
+    Empty,
+    /// It is the metadata directory of that image.
+    Ours(Uuid),
+}
+
+/// Looks at a directory that `mkfs` is to use; nothing is changed. Refuses what is not empty and not ours.
+pub fn inspect(path: &Path) -> Result<Before, LiveError> {
+    let fd = match open_directory(path) {
+        Err(Os::NOENT) => return Ok(Before::Missing),
+        Err(Os::NOTDIR) => return Err(LiveError::NotADirectory(path.into())),
+        fd => fd.map_err(|error| LiveError::os(path, error))?,
+    };
+    if let Some(volume) = read_volume(&fd) {
+        return Ok(Before::Ours(volume.image));
+    }
+    let mut entries = 0;
+    // What an empty file system has in its root is no obstacle.
+    walk::each_entry(&fd, |entry| entries += usize::from(entry.file_name().to_bytes() != b"lost+found"))
+        .map_err(|error| LiveError::file_system(path, error))?;
+    if entries > 0 { Err(LiveError::NotEmpty(path.into())) } else { Ok(Before::Empty) }
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, Os> {
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn read_volume(fd: &OwnedFd) -> Option<Volume> {
+    Volume::parse(&get(fd, VOLUME).ok()?)
+}
+
+fn lock(path: &Path, fd: &OwnedFd) -> Result<(), LiveError> {
+    match exclusive::lock(fd) {
+        Err(Os::WOULDBLOCK) => Err(LiveError::InUse(path.into())),
+        done => done.map_err(|error| LiveError::os(path, error)),
+    }
+}
+
+/// A directory that can become a metadata directory, locked; nothing in it has been changed yet.
+#[derive(Debug)]
+pub struct Site {
+    path: PathBuf,
+    fd: OwnedFd,
+    /// What the file system offers.
+    pub probe: Probe,
+    /// Whether it was made for this, and is to go if nothing comes of it.
+    is_new: bool,
+}
+
+impl Site {
+    /// Tries whether a directory can become a metadata directory. One that is ours already is taken only with `force`; one
+    /// that does not exist is made.
+    pub fn choose(path: &Path, force: bool) -> Result<Site, LiveError> {
+        let before = inspect(path)?;
+        if matches!(before, Before::Ours(_)) && !force {
+            return Err(LiveError::Exists(path.into()));
+        }
+        let is_new = before == Before::Missing;
+        if is_new {
+            std::fs::create_dir(path).map_err(|error| LiveError::io(path, error))?;
+        }
+        Site::open(path, is_new).inspect_err(|_| {
+            if is_new {
+                let _ = std::fs::remove_dir(path);
+            }
+        })
+    }
+
+    fn open(path: &Path, is_new: bool) -> Result<Site, LiveError> {
+        let fd = open_directory(path).map_err(|error| LiveError::os(path, error))?;
+        lock(path, &fd)?;
+        let probe = probe(path, &fd)?;
+        Ok(Site { path: absolute(path)?, fd, probe, is_new })
+    }
+
+    /// The directory, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it the metadata directory of `image`, with the UUID `own`. What an older one held is erased.
+    pub fn furnish(self, own: Uuid, image: Uuid) -> Result<Home, LiveError> {
+        let Site { path, fd, probe, .. } = self;
+        for folder in FOLDERS {
+            match std::fs::remove_dir_all(path.join(folder)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(LiveError::io(&path, error)),
+                _ => {}
+            }
+        }
+        let volume = Volume { own, image, attribute_bytes: probe.attribute_bytes, is_shared: probe.is_shared };
+        let home = Home { path, fd, volume };
+        home.furnish().map_err(|error| LiveError::file_system(&home.path, error))?;
+        Ok(home)
+    }
+
+    /// Nothing comes of it: a directory that was made for it goes.
+    pub fn leave(self) {
+        if self.is_new {
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
+}
+
+impl Home {
+    fn furnish(&self) -> FsResult {
+        // The mark comes first: a directory that was left half furnished is ours, and can be taken with force.
+        set(&self.fd, VOLUME, self.volume.text().as_bytes(), XattrFlags::empty()).map_err(failed)?;
+        for folder in FOLDERS {
+            rustix::fs::mkdirat(&self.fd, folder, Mode::from_raw_mode(0o700)).map_err(failed)?;
+        }
+        // The root that users see is like that of a new file system.
+        rustix::fs::fchmod(self.folder("tree")?, Mode::from_raw_mode(0o755)).map_err(failed)?;
+        self.set_mounts(0)?;
+        self.sync_all()
+    }
+
+    /// Opens the metadata directory of `image`.
+    pub fn open(path: &Path, own: Uuid, image: Uuid) -> Result<Home, LiveError> {
+        let fd = match open_directory(path) {
+            Err(Os::NOENT) => return Err(LiveError::NoMetadata(path.into())),
+            Err(Os::NOTDIR) => return Err(LiveError::NotADirectory(path.into())),
+            fd => fd.map_err(|error| LiveError::os(path, error))?,
+        };
+        let volume = read_volume(&fd).ok_or_else(|| LiveError::NotMetadata(path.into()))?;
+        if volume.image != image || volume.own != own {
+            return Err(LiveError::OtherImage { path: path.into(), belongs: volume.image, image });
+        }
+        lock(path, &fd)?;
+        let home = Home { path: absolute(path)?, fd, volume };
+        for folder in FOLDERS {
+            home.folder(folder).map_err(|_| LiveError::NotMetadata(path.into()))?;
+        }
+        Ok(home)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many mounts it has seen.
+    pub fn mounts(&self) -> u64 {
+        let text = get(&self.fd, MOUNTS).unwrap_or_default();
+        std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// Notes how many mounts it has seen, durably.
+    pub fn set_mounts(&self, mounts: u64) -> FsResult {
+        set(&self.fd, MOUNTS, mounts.to_string().as_bytes(), XattrFlags::empty()).map_err(failed)?;
+        rustix::fs::fsync(&self.fd).map_err(failed)
+    }
+
+    /// Removes all saved states but damaged maps that a check has put aside: they are not to be trusted after a crash.
+    pub fn forget_states(&self) -> FsResult {
+        let folder = self.folder("state")?;
+        let mut names = Vec::new();
+        walk::each_entry(&folder, |entry| names.push(entry.file_name().to_owned()))?;
+        names.retain(|name| !name.to_bytes().starts_with(b"damaged-map."));
+        names.iter().try_for_each(|name| rustix::fs::unlinkat(&folder, name, AtFlags::empty())).map_err(failed)?;
+        rustix::fs::fsync(folder).map_err(failed)
+    }
+
+    /// Bytes that users' attributes of one file may take all in all, if they share the room with the map.
+    pub(super) fn users_bytes(&self) -> Option<usize> {
+        let Volume { attribute_bytes, is_shared, .. } = self.volume;
+        is_shared.then(|| attribute_bytes.saturating_sub(maps::reserved(attribute_bytes, true)))
+    }
+
+    /// The longest map that always fits beside users' attributes.
+    pub(super) fn map_bytes(&self) -> usize {
+        maps::reserved(self.volume.attribute_bytes, self.volume.is_shared)
+    }
+
+    /// One of the folders in it.
+    pub(super) fn folder(&self, name: &str) -> FsResult<OwnedFd> {
+        way::open_directory(&self.fd, name.as_bytes()).map_err(failed)
+    }
+
+    /// Removes the files that were in use without a name when the store was last used.
+    pub(super) fn empty_orphans(&self) -> FsResult {
+        let orphans = self.folder("orphans")?;
+        let mut names = Vec::new();
+        walk::each_entry(&orphans, |entry| names.push(entry.file_name().to_owned()))?;
+        names.iter().try_for_each(|name| rustix::fs::unlinkat(&orphans, name, AtFlags::empty())).map_err(failed)
+    }
+
+    pub(super) fn sync_all(&self) -> FsResult {
+        rustix::fs::syncfs(&self.fd).map_err(failed)
+    }
+
+    pub(super) fn room(&self) -> FsResult<Room> {
+        let stat = rustix::fs::fstatvfs(&self.fd).map_err(failed)?;
+        let is_root = rustix::process::geteuid().is_root();
+        let (free_nodes, free_blocks) =
+            if is_root { (stat.f_ffree, stat.f_bfree) } else { (stat.f_favail, stat.f_bavail) };
+        // File systems without a table of nodes, such as btrfs, tell none: nodes end with the bytes, 4 KiB each (assumption).
+        let by_bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize) / 4096;
+        let (nodes, free_nodes) = match stat.f_files {
+            0 => (by_bytes(stat.f_blocks), by_bytes(free_blocks)),
+            files => (files, free_nodes),
+        };
+        let name_bytes = stat.f_namemax.min(255) as u32;
+        Ok(Room { nodes, free_nodes, free_bytes: free_blocks.saturating_mul(stat.f_frsize), name_bytes })
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, LiveError> {
+    std::fs::canonicalize(path).map_err(|error| LiveError::io(path, error))
+}
+
+/// What an error of the store means for the one who set it up.
+impl LiveError {
+    /// The file system that holds `path` does not do what it is told.
+    pub fn file_system(path: &Path, error: FsError) -> LiveError {
+        match error {
+            FsError::Errno(Errno::ENOSPC) => LiveError::Full(path.into()),
+            FsError::Errno(errno) => LiveError::io(path, std::io::Error::from_raw_os_error(errno.0)),
+            FsError::Device(DeviceError::Io(error)) => LiveError::io(path, error),
+            error => LiveError::Corrupt(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Where every node of the tree has a name: needed for nodes that nobody has looked up, such as a file whose data the
+//! cleaner moves. Made by one walk when first needed, about 50 bytes a node.
+
+use std::collections::HashMap;
+
+use super::nodes::Place;
+
+/// One name of each node.
+#[derive(Debug, Default)]
+pub struct Index {
+    places: HashMap<u64, Entry>,
+    names: Vec<u8>,
+    /// Bytes of `names` that entries still use.
+    used: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    parent: u64,
+    /// Where the name begins, and in the lowest byte its length (at most 255).
+    name: u64,
+}
+
+impl Index {
+    /// Empty.
+    pub fn new() -> Index {
+        Index::default()
+    }
+
+    /// Where a node has a name.
+    pub fn place(&self, id: u64) -> Option<Place> {
+        let entry = self.places.get(&id)?;
+        Some(Place::new(entry.parent, self.name(entry)))
+    }
+
+    /// Whether the node is in it.
+    pub fn contains(&self, id: u64) -> bool {
+        self.places.contains_key(&id)
+    }
+
+    fn name(&self, entry: &Entry) -> &[u8] {
+        let begin = (entry.name >> 8) as usize;
+        &self.names[begin..begin + (entry.name & 255) as usize]
+    }
+
+    /// The node has this name. Names are at most 255 bytes long; a longer one is not taken.
+    pub fn insert(&mut self, id: u64, parent: u64, name: &[u8]) {
+        let Ok(length) = u8::try_from(name.len()) else { return };
+        let entry = Entry { parent, name: (self.names.len() as u64) << 8 | u64::from(length) };
+        self.names.extend_from_slice(name);
+        self.used += name.len();
+        if let Some(old) = self.places.insert(id, entry) {
+            self.used -= (old.name & 255) as usize;
+        }
+        // Names that are not used any more take half of the room at most.
+        if self.names.len() > 2 * self.used + (1 << 16) {
+            self.pack();
+        }
+    }
+
+    /// The node has lost this name.
+    pub fn remove(&mut self, id: u64, parent: u64, name: &[u8]) {
+        if self.places.get(&id).is_some_and(|entry| entry.parent == parent && self.name(entry) == name) {
+            self.places.remove(&id);
+            self.used -= name.len();
+        }
+    }
+
+    fn pack(&mut self) {
+        let old = std::mem::take(&mut self.names);
+        for entry in self.places.values_mut() {
+            let (begin, length) = ((entry.name >> 8) as usize, entry.name & 255);
+            entry.name = (self.names.len() as u64) << 8 | length;
+            self.names.extend_from_slice(&old[begin..begin + length as usize]);
+        }
+    }
+}

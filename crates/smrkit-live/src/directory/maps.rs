@@ -1,0 +1,176 @@
+//! Maps: in an attribute of the file, or spilled to files of their own; saved states; and what makes them durable.
+//!
+//! A file's attribute is made durable by fsync: on ext4, fdatasync does not save it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
+use rustix::io::Errno as Os;
+use smrfs::error::{DeviceError, Errno, FsError, FsResult};
+
+use super::attributes::{get, set};
+use super::way::give_way;
+use super::{DirectoryStore, Home, failed};
+
+/// The attribute that holds a file's map.
+pub const MAP: &[u8] = b"user.smrfs.map";
+
+fn failed_io(error: std::io::Error) -> FsError {
+    error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
+}
+
+/// A file's map, as the file at hand has it.
+pub fn map_of(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
+    match give_way(fd, || get(fd, MAP)) {
+        Ok(map) => Ok(Some(map)),
+        Err(Os::NODATA) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Bytes of attributes that are kept for a map: half of the room where users' attributes share it.
+pub fn reserved(attribute_bytes: usize, is_shared: bool) -> usize {
+    if is_shared { attribute_bytes / 2 } else { attribute_bytes }
+}
+
+impl DirectoryStore {
+    pub(super) fn read_map(&self, id: u64) -> FsResult<Option<Vec<u8>>> {
+        let _names = self.names_stay();
+        map_of(&*self.fd(id)?)
+    }
+
+    pub(super) fn write_map(&self, id: u64, map: &[u8]) -> FsResult {
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        match give_way(&fd, || set(&fd, MAP, map, XattrFlags::empty())) {
+            // Too long for its place: a matter of room, whatever the file system calls it.
+            Err(Os::TOOBIG | Os::RANGE) => Err(Errno::ENOSPC.into()),
+            done => done.map_err(failed),
+        }
+    }
+
+    pub(super) fn sync_node(&self, id: u64) -> FsResult {
+        let fd = {
+            let _names = self.names_stay();
+            self.fd(id)?
+        };
+        match rustix::fs::fsync(&*fd) {
+            // A mere place can't be synced: everything is.
+            Err(Os::BADF) => self.home.sync_all(),
+            done => done.map_err(failed),
+        }
+    }
+}
+
+/// The folder and the name of a spilled part: 256 folders, so that none grows large.
+fn spill_name(number: u64) -> (String, String) {
+    (format!("{:02x}", number & 255), format!("{number:016x}"))
+}
+
+impl Home {
+    fn spill_folder(&self, number: u64) -> FsResult<OwnedFd> {
+        self.folder(&format!("maps/{}", spill_name(number).0))
+    }
+
+    /// Stores a part of a map under a new number.
+    pub(super) fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
+        let folder = match self.spill_folder(number) {
+            Err(FsError::Errno(Errno::ENOENT)) => {
+                let maps = self.folder("maps")?;
+                match rustix::fs::mkdirat(&maps, spill_name(number).0, Mode::from_raw_mode(0o700)) {
+                    Ok(()) | Err(Os::EXIST) => rustix::fs::fsync(&maps).map_err(failed)?,
+                    Err(error) => return Err(failed(error)),
+                }
+                self.spill_folder(number)?
+            }
+            folder => folder?,
+        };
+        let name = spill_name(number).1;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&folder, &*name, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+        File::from(file).write_all(part).map_err(|error| {
+            let _ = rustix::fs::unlinkat(&folder, &*name, AtFlags::empty());
+            failed_io(error)
+        })
+    }
+
+    pub(super) fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
+        let file = read_only(&self.spill_folder(number)?, &spill_name(number).1)?;
+        let mut part = Vec::new();
+        File::from(file).read_to_end(&mut part).map_err(failed_io)?;
+        Ok(part)
+    }
+
+    pub(super) fn sync_spill(&self, number: u64) -> FsResult {
+        let folder = self.spill_folder(number)?;
+        let file = read_only(&folder, &spill_name(number).1)?;
+        rustix::fs::fsync(file).map_err(failed)?;
+        rustix::fs::fsync(folder).map_err(failed)
+    }
+
+    pub(super) fn remove_spill(&self, number: u64) -> FsResult {
+        let folder = self.spill_folder(number)?;
+        rustix::fs::unlinkat(folder, spill_name(number).1, AtFlags::empty()).map_err(failed)
+    }
+
+    /// The numbers of all spilled parts, in order; what is named otherwise is not ours.
+    pub(super) fn spills(&self) -> FsResult<Vec<u64>> {
+        let mut numbers = Vec::new();
+        for folder in 0..256 {
+            let folder = match self.spill_folder(folder) {
+                Err(FsError::Errno(Errno::ENOENT)) => continue,
+                folder => folder?,
+            };
+            super::walk::each_entry(&folder, |entry| {
+                let name = std::str::from_utf8(entry.file_name().to_bytes()).unwrap_or_default();
+                numbers.extend(u64::from_str_radix(name, 16).ok().filter(|&number| spill_name(number).1 == name));
+            })?;
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    pub(super) fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
+        super::checked(name.as_bytes())?;
+        let file = match read_only(&self.folder("state")?, name) {
+            Err(FsError::Errno(Errno::ENOENT)) => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        File::from(file).read_to_end(&mut bytes).map_err(failed_io)?;
+        Ok(Some(bytes))
+    }
+
+    pub(super) fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
+        super::checked(name.as_bytes())?;
+        let folder = self.folder("state")?;
+        let new = format!("{name}.new");
+        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(&folder, &*new, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+        let mut file = File::from(file);
+        let written = file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed_io);
+        written.and_then(|()| rustix::fs::renameat(&folder, &*new, &folder, name).map_err(failed)).inspect_err(
+            |_| {
+                // An unfinished state must not keep room that is short.
+                let _ = rustix::fs::unlinkat(&folder, &*new, AtFlags::empty());
+            },
+        )?;
+        rustix::fs::fsync(folder).map_err(failed)
+    }
+
+    pub(super) fn remove_state(&self, name: &str) -> FsResult {
+        super::checked(name.as_bytes())?;
+        let folder = self.folder("state")?;
+        match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
+            Ok(()) => rustix::fs::fsync(folder).map_err(failed),
+            Err(Os::NOENT) => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+fn read_only(folder: &OwnedFd, name: &str) -> FsResult<OwnedFd> {
+    rustix::fs::openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)
+}

@@ -1,0 +1,259 @@
+//! Names: making, finding, moving and taking them away.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
+use smrfs::error::{Errno, FsResult};
+use smrfs::meta::{Attr, Kind, NewNode, RenameMode};
+
+use super::nodes::{Hold, Place};
+use super::{DirectoryStore, checked, failed, open_at, stat};
+
+impl DirectoryStore {
+    pub(super) fn look_up(&self, parent: u64, name: &[u8]) -> FsResult<Attr> {
+        checked(name)?;
+        let _names = self.names_stay();
+        let directory = self.fd(parent)?;
+        let found = stat::at(&directory, name)?;
+        if found.st_dev != self.device {
+            return Err(Errno::EXDEV.into());
+        }
+        self.answer(&found, parent, name)
+    }
+
+    /// Notes that an answer about a node goes out.
+    fn answer(&self, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Attr> {
+        if self.nodes().answered(found.st_ino, stat::kind(found), parent, name) {
+            self.drop_orphan(found.st_ino)?;
+            return Ok(self.told(&stat::at(&*self.fd(parent)?, name)?));
+        }
+        Ok(self.told(found))
+    }
+
+    pub(super) fn forget_answers(&self, id: u64, count: u64) {
+        let gone = self.nodes().forget(id, count);
+        if gone.is_some_and(|node| node.is_orphan) {
+            // It goes at the next mount if it can't go now.
+            let _ = self.drop_orphan(id);
+        }
+    }
+
+    fn drop_orphan(&self, id: u64) -> FsResult {
+        let orphans = self.fd(self.orphans)?;
+        rustix::fs::unlinkat(&orphans, id.to_string(), AtFlags::empty()).map_err(failed)
+    }
+
+    pub(super) fn make_node(&self, parent: u64, name: &[u8], new: &NewNode) -> FsResult<Attr> {
+        checked(name)?;
+        let _names = self.names_stay();
+        let directory = self.fd(parent)?;
+        let mode = Mode::from_raw_mode(new.mode & 0o7777);
+        let fd = match new.kind {
+            Kind::File => {
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                rustix::fs::openat(&directory, name, flags, mode).map_err(failed)?
+            }
+            Kind::Directory => {
+                rustix::fs::mkdirat(&directory, name, mode).map_err(failed)?;
+                open_at(&directory, name, Kind::Directory)?
+            }
+            Kind::Link => return Err(Errno::EINVAL.into()),
+            kind => {
+                let device = u64::from(new.rdev);
+                rustix::fs::mknodat(&directory, name, stat::type_of(kind), mode, device).map_err(failed)?;
+                open_at(&directory, name, kind)?
+            }
+        };
+        let made = match self.give_to(&directory, &fd, new) {
+            Ok(made) => made,
+            Err(error) => {
+                let flags = if new.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+                let _ = rustix::fs::unlinkat(&directory, name, flags);
+                return Err(error);
+            }
+        };
+        self.enter(&made, fd, parent, name)
+    }
+
+    /// A new node is there: notes its descriptor, and answers.
+    fn enter(&self, made: &Stat, fd: OwnedFd, parent: u64, name: &[u8]) -> FsResult<Attr> {
+        {
+            let now = DirectoryStore::clock();
+            let (id, kind) = (made.st_ino, stat::kind(made));
+            let mut nodes = self.nodes();
+            nodes.answered(id, kind, parent, name);
+            nodes.keep(id, kind, &Arc::new(fd));
+            if let Some(node) = nodes.get(parent) {
+                (node.modified, node.changed) = (Some(now), Some(now));
+            }
+        }
+        Ok(self.told(made))
+    }
+
+    /// Gives a new node its owners and all of its permission bits.
+    fn give_to(&self, directory: &OwnedFd, fd: &OwnedFd, new: &NewNode) -> FsResult<Stat> {
+        let mut made = rustix::fs::fstat(fd).map_err(failed)?;
+        // A directory with the set-group-id bit has given its group, and to a directory that bit as well.
+        let is_inherited = (made.st_gid != new.gid || new.kind == Kind::Directory)
+            && rustix::fs::fstat(directory).map_err(failed)?.st_mode & 0o2000 != 0;
+        let uid = (made.st_uid != new.uid).then_some(new.uid);
+        let gid = (made.st_gid != new.gid && !is_inherited).then_some(new.gid);
+        if uid.is_some() || gid.is_some() {
+            stat::change_owner(fd, uid, gid)?;
+            made = rustix::fs::fstat(fd).map_err(failed)?;
+        }
+        let inherited = if is_inherited && new.kind == Kind::Directory { 0o2000 } else { 0 };
+        let mode = (new.mode & 0o7777) | inherited;
+        if made.st_mode & 0o7777 != mode {
+            stat::change_mode(fd, new.kind, mode)?;
+            made = rustix::fs::fstat(fd).map_err(failed)?;
+        }
+        Ok(made)
+    }
+
+    pub(super) fn make_symlink(&self, parent: u64, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
+        checked(name)?;
+        let _names = self.names_stay();
+        let directory = self.fd(parent)?;
+        rustix::fs::symlinkat(target, &directory, name).map_err(failed)?;
+        let owned = || -> FsResult<(Stat, OwnedFd)> {
+            let fd = open_at(&directory, name, Kind::Link)?;
+            let made = rustix::fs::fstat(&fd).map_err(failed)?;
+            let new = NewNode { kind: Kind::Link, mode: made.st_mode & 0o7777, uid, gid, rdev: 0 };
+            Ok((self.give_to(&directory, &fd, &new)?, fd))
+        };
+        match owned() {
+            Ok((made, fd)) => self.enter(&made, fd, parent, name),
+            Err(error) => {
+                let _ = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn add_name(&self, id: u64, parent: u64, name: &[u8]) -> FsResult<Attr> {
+        checked(name)?;
+        let _names = self.names_stay();
+        let to = self.fd(parent)?;
+        let place = self.nodes().place(id);
+        match place {
+            Some(place) => {
+                let from = self.fd(place.parent)?;
+                rustix::fs::linkat(&from, &*place.name, &to, name, AtFlags::empty()).map_err(failed)?;
+            }
+            None => {
+                let path = stat::path_of(&*self.fd(id)?);
+                rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(failed)?;
+            }
+        }
+        let found = stat::at(&to, name)?;
+        if found.st_ino != id {
+            let _ = rustix::fs::unlinkat(&to, name, AtFlags::empty());
+            return Err(Errno::ENOENT.into());
+        }
+        self.has_modified(parent);
+        self.has_changed(id);
+        self.answer(&found, parent, name)
+    }
+
+    pub(super) fn remove_name(&self, parent: u64, name: &[u8], is_directory: bool) -> FsResult {
+        checked(name)?;
+        let _names = self.names_change();
+        let directory = self.fd(parent)?;
+        let found = stat::at(&directory, name)?;
+        match (is_directory, stat::kind(&found) == Kind::Directory) {
+            (true, false) => return Err(Errno::ENOTDIR.into()),
+            (false, true) => return Err(Errno::EISDIR.into()),
+            _ => {}
+        }
+        let orphan = self.hold(&directory, &found, parent, name)?;
+        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        if let Err(error) = rustix::fs::unlinkat(&directory, name, flags) {
+            if orphan.is_some() {
+                self.drop_orphan(found.st_ino)?;
+            }
+            return Err(failed(error));
+        }
+        self.nodes().lost(found.st_ino, parent, name, orphan);
+        self.has_modified(parent);
+        self.has_changed(found.st_ino);
+        Ok(())
+    }
+
+    /// Sees to it that a node can still be used when that name of it is gone. Tells the name that it got for that.
+    fn hold(&self, directory: &OwnedFd, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Option<Place>> {
+        let (id, kind) = (found.st_ino, stat::kind(found));
+        let hold = self.nodes().hold(id, parent, name);
+        match hold {
+            Hold::No | Hold::Open => Ok(None),
+            Hold::Need => {
+                let fd = Arc::new(open_at(directory, name, kind)?);
+                self.nodes().keep(id, kind, &fd);
+                Ok(None)
+            }
+            Hold::Rename => {
+                let orphans = self.fd(self.orphans)?;
+                let own = id.to_string();
+                rustix::fs::linkat(directory, name, &orphans, &own, AtFlags::empty()).map_err(failed)?;
+                Ok(Some(Place::new(self.orphans, own.as_bytes())))
+            }
+        }
+    }
+
+    pub(super) fn move_name(&self, from: (u64, &[u8]), to: (u64, &[u8]), mode: RenameMode) -> FsResult {
+        checked(from.1)?;
+        checked(to.1)?;
+        let _names = self.names_change();
+        let (source, target) = (self.fd(from.0)?, self.fd(to.0)?);
+        let moving = stat::at(&source, from.1)?;
+        let there = match stat::at(&target, to.1) {
+            Ok(there) => Some(there),
+            Err(error) if error.errno() == Errno::ENOENT => None,
+            Err(error) => return Err(error),
+        };
+        let (flags, replaced) = match mode {
+            RenameMode::Replace => (RenameFlags::empty(), there),
+            RenameMode::NoReplace => (RenameFlags::NOREPLACE, None),
+            RenameMode::Exchange => (RenameFlags::EXCHANGE, None),
+        };
+        // Two names of one file: the kernel leaves both.
+        let replaced = replaced.filter(|there| there.st_ino != moving.st_ino);
+        let orphan = replaced.map_or(Ok(None), |there| self.hold(&target, &there, to.0, to.1))?;
+        if let Err(error) = rustix::fs::renameat_with(&source, from.1, &target, to.1, flags) {
+            if let (Some(_), Some(there)) = (&orphan, replaced) {
+                self.drop_orphan(there.st_ino)?;
+            }
+            // xfs says so of a directory that is not empty.
+            let is_full = mode == RenameMode::Replace && error == rustix::io::Errno::EXIST;
+            return Err(if is_full { Errno::ENOTEMPTY.into() } else { failed(error) });
+        }
+        self.note_move((&moving, from), (there.as_ref(), to), mode, orphan);
+        Ok(())
+    }
+
+    fn note_move(
+        &self,
+        (moving, from): (&Stat, (u64, &[u8])),
+        (there, to): (Option<&Stat>, (u64, &[u8])),
+        mode: RenameMode,
+        orphan: Option<Place>,
+    ) {
+        if there.is_some_and(|there| there.st_ino == moving.st_ino) {
+            return;
+        }
+        {
+            let mut nodes = self.nodes();
+            match (mode, there) {
+                (RenameMode::Replace, Some(there)) => nodes.lost(there.st_ino, to.0, to.1, orphan),
+                (RenameMode::Exchange, Some(there)) => nodes.moved(there.st_ino, to, from),
+                _ => {}
+            }
+            nodes.moved(moving.st_ino, from, to);
+        }
+        self.has_modified(from.0);
+        self.has_modified(to.0);
+        self.has_changed(moving.st_ino);
+        there.into_iter().for_each(|there| self.has_changed(there.st_ino));
+    }
+}

@@ -1,0 +1,349 @@
+//! The nodes that are in use: where each has a name, and which have a descriptor open.
+//!
+//! A node is known while the kernel or the core holds answers about it, or while a known node lies in it. Descriptors are
+//! a cache of bounded size; only nodes that have lost their last known name keep theirs.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use smrfs::meta::{Kind, Time};
+
+use super::index::Index;
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The directory.
+    pub parent: u64,
+    /// The name.
+    pub name: Box<[u8]>,
+}
+
+impl Place {
+    /// The name `name` in `parent`.
+    pub fn new(parent: u64, name: &[u8]) -> Place {
+        Place { parent, name: name.into() }
+    }
+
+    fn is(&self, parent: u64, name: &[u8]) -> bool {
+        self.parent == parent && *self.name == *name
+    }
+}
+
+/// A known node.
+#[derive(Debug)]
+pub struct Node {
+    /// What kind it is.
+    pub kind: Kind,
+    /// A name of it; none once that has been taken away.
+    pub place: Option<Place>,
+    /// Answers that have not been given back.
+    pub lookups: u64,
+    /// Known nodes that have their place in it.
+    pub children: u64,
+    /// An open descriptor.
+    pub fd: Option<Arc<OwnedFd>>,
+    /// Whether the descriptor has been used since the last sweep.
+    recent: bool,
+    /// Whether the descriptor must stay: there is no name to open it by.
+    pinned: bool,
+    /// Whether its place is in the directory of orphans: a name that users don't see.
+    pub is_orphan: bool,
+    /// The clock when its data (of a directory: its names) were last changed, finer than the kernel's.
+    pub modified: Option<Time>,
+    /// The clock when anything of it was last changed.
+    pub changed: Option<Time>,
+}
+
+impl Node {
+    fn new(kind: Kind) -> Node {
+        Node {
+            kind,
+            place: None,
+            lookups: 0,
+            children: 0,
+            fd: None,
+            recent: false,
+            pinned: false,
+            is_orphan: false,
+            modified: None,
+            changed: None,
+        }
+    }
+
+    fn is_needed(&self) -> bool {
+        self.lookups > 0 || self.children > 0 || self.fd.is_some()
+    }
+}
+
+/// What is to be done before the last known name of a node goes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Nothing: nobody uses it, or it has another name.
+    No,
+    /// It has a descriptor, which stays.
+    Open,
+    /// It needs a descriptor.
+    Need,
+    /// Too many descriptors are held: it needs another name.
+    Rename,
+}
+
+/// All known nodes.
+#[derive(Debug)]
+pub struct Nodes {
+    known: HashMap<u64, Node>,
+    /// Nodes with a descriptor in the order of opening, and some that have none any more.
+    order: VecDeque<u64>,
+    open: usize,
+    pinned: usize,
+    most_open: usize,
+    /// Where every node of the tree has a name, once that was needed.
+    pub index: Option<Index>,
+}
+
+impl Nodes {
+    /// None known yet; at most `most_open` descriptors are cached.
+    pub fn new(most_open: usize) -> Nodes {
+        Nodes { known: HashMap::new(), order: VecDeque::new(), open: 0, pinned: 0, most_open, index: None }
+    }
+
+    /// A node that is known for good, with its descriptor.
+    pub fn anchor(&mut self, id: u64, fd: Arc<OwnedFd>) {
+        let mut node = Node::new(Kind::Directory);
+        (node.lookups, node.fd, node.pinned) = (u64::MAX / 2, Some(fd), true);
+        self.known.insert(id, node);
+    }
+
+    /// The node, if it is known.
+    pub fn get(&mut self, id: u64) -> Option<&mut Node> {
+        self.known.get_mut(&id)
+    }
+
+    /// Descriptors that are open.
+    #[cfg(test)]
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Nodes that are known.
+    #[cfg(test)]
+    pub fn known(&self) -> usize {
+        self.known.len()
+    }
+
+    /// The cached descriptor of a node.
+    pub fn fd(&mut self, id: u64) -> Option<Arc<OwnedFd>> {
+        let node = self.known.get_mut(&id)?;
+        node.recent = true;
+        node.fd.clone()
+    }
+
+    /// Where a node has a name, known or from the index.
+    pub fn place(&self, id: u64) -> Option<Place> {
+        match self.known.get(&id) {
+            Some(node) => node.place.clone(),
+            None => self.index.as_ref()?.place(id),
+        }
+    }
+
+    /// An answer about a node goes out: it has (also) the name `name` in `parent`. Tells whether it was an orphan, whose
+    /// other name can go.
+    pub fn answered(&mut self, id: u64, kind: Kind, parent: u64, name: &[u8]) -> bool {
+        let node = self.known.entry(id).or_insert_with(|| Node::new(kind));
+        node.lookups += 1;
+        let was_orphan = std::mem::take(&mut node.is_orphan);
+        if node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
+            self.set_place(id, Some(Place::new(parent, name)));
+        }
+        self.unpin(id);
+        if let Some(index) = &mut self.index
+            && !index.contains(id)
+        {
+            index.insert(id, parent, name);
+        }
+        was_orphan
+    }
+
+    /// `count` answers are given back. Gives the node if it is not used any more: closing its descriptor may take a while,
+    /// and is not to be done while others wait.
+    pub fn forget(&mut self, id: u64, count: u64) -> Option<Node> {
+        let node = self.known.get_mut(&id)?;
+        node.lookups = node.lookups.saturating_sub(count);
+        if node.lookups > 0 || node.children > 0 {
+            return None;
+        }
+        self.remove(id)
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Node> {
+        let mut node = self.known.remove(&id)?;
+        if node.fd.is_some() {
+            self.open -= usize::from(!node.pinned);
+            self.pinned -= usize::from(node.pinned);
+        }
+        if let Some(place) = node.place.take() {
+            self.lost_child(place.parent);
+        }
+        Some(node)
+    }
+
+    /// One known node more lies in `parent`, which becomes known, and so on upward.
+    fn new_child(&mut self, parent: u64) {
+        let mut at = parent;
+        loop {
+            if let Some(node) = self.known.get_mut(&at) {
+                node.children += 1;
+                return;
+            }
+            let place = self.place(at);
+            let mut node = Node::new(Kind::Directory);
+            (node.children, node.place) = (1, place.clone());
+            self.known.insert(at, node);
+            let Some(place) = place else { return };
+            at = place.parent;
+        }
+    }
+
+    /// One known node less lies in `parent`; it goes if nothing else holds it, and so on upward.
+    fn lost_child(&mut self, parent: u64) {
+        let mut at = parent;
+        while let Some(node) = self.known.get_mut(&at) {
+            node.children -= 1;
+            if node.is_needed() {
+                return;
+            }
+            let place = node.place.take();
+            self.known.remove(&at);
+            let Some(place) = place else { return };
+            at = place.parent;
+        }
+    }
+
+    fn set_place(&mut self, id: u64, place: Option<Place>) {
+        if let Some(place) = &place {
+            self.new_child(place.parent);
+        }
+        let Some(node) = self.known.get_mut(&id) else { return };
+        let old = std::mem::replace(&mut node.place, place);
+        if let Some(old) = old {
+            self.lost_child(old.parent);
+        }
+    }
+
+    /// Keeps a descriptor for a node, and closes others where there are too many.
+    pub fn keep(&mut self, id: u64, kind: Kind, fd: &Arc<OwnedFd>) {
+        if !self.known.contains_key(&id) {
+            let place = self.place(id);
+            self.known.insert(id, Node::new(kind));
+            self.set_place(id, place);
+        }
+        let Some(node) = self.known.get_mut(&id) else { return };
+        node.recent = true;
+        if node.fd.is_none() {
+            node.fd = Some(Arc::clone(fd));
+            self.open += 1;
+            self.order.push_back(id);
+        }
+        while self.open > self.most_open {
+            if !self.close_one() {
+                break;
+            }
+        }
+        if self.order.len() > 4 * self.most_open + 64 {
+            let (known, order) = (&self.known, &mut self.order);
+            let mut seen = std::collections::HashSet::new();
+            order.retain(|id| known.get(id).is_some_and(|node| node.fd.is_some() && !node.pinned) && seen.insert(*id));
+        }
+    }
+
+    /// Closes the first descriptor that has not been used for a round.
+    fn close_one(&mut self) -> bool {
+        for _ in 0..=2 * self.order.len() {
+            let Some(id) = self.order.pop_front() else { return false };
+            let Some(node) = self.known.get_mut(&id) else { continue };
+            if node.fd.is_none() || node.pinned {
+                continue;
+            }
+            if std::mem::take(&mut node.recent) {
+                self.order.push_back(id);
+                continue;
+            }
+            node.fd = None;
+            self.open -= 1;
+            if !node.is_needed() {
+                self.remove(id);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// What must be done before that name of the node goes.
+    pub fn hold(&self, id: u64, parent: u64, name: &[u8]) -> Hold {
+        let Some(node) = self.known.get(&id) else { return Hold::No };
+        if node.lookups == 0 || node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
+            return Hold::No;
+        }
+        match (&node.fd, self.pinned < self.most_open) {
+            (Some(_), true) => Hold::Open,
+            (None, true) => Hold::Need,
+            // A directory can't have a second name; only empty ones go, and few are in use then.
+            (fd, false) if node.kind == Kind::Directory => {
+                if fd.is_some() {
+                    Hold::Open
+                } else {
+                    Hold::Need
+                }
+            }
+            (_, false) => Hold::Rename,
+        }
+    }
+
+    /// That name of the node is gone. `orphan` is its name among the orphans, if it was given one.
+    pub fn lost(&mut self, id: u64, parent: u64, name: &[u8], orphan: Option<Place>) {
+        if let Some(index) = &mut self.index {
+            index.remove(id, parent, name);
+        }
+        let Some(node) = self.known.get_mut(&id) else { return };
+        if node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
+            return;
+        }
+        node.is_orphan = orphan.is_some();
+        if node.lookups == 0 && node.children == 0 {
+            self.remove(id);
+            return;
+        }
+        if orphan.is_none() && node.fd.is_some() && !node.pinned {
+            node.pinned = true;
+            self.open -= 1;
+            self.pinned += 1;
+        }
+        self.set_place(id, orphan);
+    }
+
+    /// A name of the node has moved.
+    pub fn moved(&mut self, id: u64, from: (u64, &[u8]), to: (u64, &[u8])) {
+        if let Some(index) = &mut self.index {
+            index.remove(id, from.0, from.1);
+            index.insert(id, to.0, to.1);
+        }
+        let moves = self.known.get(&id).is_some_and(|node| node.place.as_ref().is_some_and(|p| p.is(from.0, from.1)));
+        if moves {
+            self.set_place(id, Some(Place::new(to.0, to.1)));
+        }
+    }
+
+    fn unpin(&mut self, id: u64) {
+        if let Some(node) = self.known.get_mut(&id)
+            && node.pinned
+            && node.fd.is_some()
+        {
+            node.pinned = false;
+            self.pinned -= 1;
+            self.open += 1;
+            self.order.push_back(id);
+        }
+    }
+}

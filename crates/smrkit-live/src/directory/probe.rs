@@ -1,0 +1,75 @@
+//! What a file system offers to a metadata directory: attributes and how large, nodes and bytes.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
+use rustix::io::Errno as Os;
+use serde::Serialize;
+
+use super::attributes::{OWN, set};
+use crate::error::LiveError;
+
+/// The least room for attributes that will do: a pointer to a spilled map, and as much for users.
+pub const LEAST_BYTES: usize = 512;
+/// The longest value that Linux passes on (XATTR_SIZE_MAX).
+const MOST_BYTES: usize = 65536;
+/// Bytes of the file system that must be free for the directory itself (assumption).
+const LEAST_FREE_BYTES: u64 = 1 << 20;
+
+/// What a file system offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    /// The longest attribute of a file, in bytes.
+    pub attribute_bytes: usize,
+    /// Whether all attributes of a file share that room.
+    pub is_shared: bool,
+    /// Files that it has room for, besides those that are there; a guess where the file system doesn't say.
+    pub free_nodes: u64,
+    /// Bytes that are free.
+    pub free_bytes: u64,
+}
+
+/// Tries what the file system of a directory offers, on a file that has no name for long. Nothing is left behind.
+pub fn probe(path: &Path, directory: &OwnedFd) -> Result<Probe, LiveError> {
+    let stat = rustix::fs::fstatvfs(directory).map_err(|error| LiveError::os(path, error))?;
+    // Some, such as ramfs, tell nothing: they end with the memory.
+    let free_bytes = if stat.f_blocks == 0 { u64::MAX >> 1 } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
+    if free_bytes < LEAST_FREE_BYTES || (stat.f_files > 0 && stat.f_favail == 0) {
+        return Err(LiveError::Full(path.into()));
+    }
+    let free_nodes = if stat.f_files > 0 { stat.f_favail } else { free_bytes / 4096 };
+    let (attribute_bytes, is_shared) = attributes(path, directory)?;
+    if attribute_bytes < LEAST_BYTES {
+        return Err(LiveError::ShortAttributes { path: path.into(), bytes: attribute_bytes });
+    }
+    Ok(Probe { attribute_bytes, is_shared, free_nodes, free_bytes })
+}
+
+fn attributes(path: &Path, directory: &OwnedFd) -> Result<(usize, bool), LiveError> {
+    let name = ".smrfs-probe";
+    let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(0o600))
+        .map_err(|error| LiveError::os(path, error))?;
+    rustix::fs::unlinkat(directory, name, AtFlags::empty()).map_err(|error| LiveError::os(path, error))?;
+    let own = [OWN, b"map"].concat();
+    let fits = |name: &[u8], bytes: usize| match set(&file, name, &vec![b'x'; bytes], XattrFlags::empty()) {
+        Ok(()) => Ok(true),
+        Err(Os::NOSPC | Os::TOOBIG | Os::RANGE | Os::DQUOT) => Ok(false),
+        Err(Os::OPNOTSUPP | Os::PERM | Os::ACCESS) => Err(LiveError::NoAttributes(path.into())),
+        Err(error) => Err(LiveError::os(path, error)),
+    };
+    if !fits(&own, 16)? {
+        return Err(LiveError::Full(path.into()));
+    }
+    // The longest that fits lies between `low`, which does, and `high`, which doesn't.
+    let (mut low, mut high) = (16, MOST_BYTES + 1);
+    while low + 1 < high {
+        let middle = (low + high) / 2;
+        if fits(&own, middle)? { low = middle } else { high = middle }
+    }
+    fits(&own, low)?;
+    // Attributes share their room if a second one of a quarter of it does not fit beside the first.
+    let is_shared = !fits(b"user.other", low / 4)?;
+    Ok((low, is_shared))
+}

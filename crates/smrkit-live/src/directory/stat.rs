@@ -1,0 +1,194 @@
+//! What the kernel tells of a node, in the core's words, and changes to it.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
+use smrfs::error::{Errno, FsResult};
+use smrfs::meta::{Attr, Kind, SetAttr, SetTime, Time};
+use smrfs::units::NodeId;
+
+use super::{DirectoryStore, failed, way};
+
+/// What kind of node that is.
+pub fn kind(stat: &Stat) -> Kind {
+    kind_of(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// The kind of a node of that type.
+pub fn kind_of(file_type: FileType) -> Kind {
+    match file_type {
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Link,
+        FileType::Fifo => Kind::Pipe,
+        FileType::Socket => Kind::Socket,
+        FileType::CharacterDevice => Kind::CharDevice,
+        FileType::BlockDevice => Kind::BlockDevice,
+        _ => Kind::File,
+    }
+}
+
+/// The type of a node of that kind.
+pub fn type_of(kind: Kind) -> FileType {
+    match kind {
+        Kind::File => FileType::RegularFile,
+        Kind::Directory => FileType::Directory,
+        Kind::Link => FileType::Symlink,
+        Kind::Pipe => FileType::Fifo,
+        Kind::Socket => FileType::Socket,
+        Kind::CharDevice => FileType::CharacterDevice,
+        Kind::BlockDevice => FileType::BlockDevice,
+    }
+}
+
+/// What the kernel tells of that name; links are not followed.
+pub fn at(parent: &OwnedFd, name: &[u8]) -> FsResult<Stat> {
+    let look = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    match way::steady(look) {
+        Err(rustix::io::Errno::ACCESS) => way::give_way(parent, look).map_err(failed),
+        stat => stat.map_err(failed),
+    }
+}
+
+/// What the kernel tells of an open node.
+pub fn of(fd: &OwnedFd) -> FsResult<Stat> {
+    way::steady(|| rustix::fs::fstat(fd)).map_err(failed)
+}
+
+/// A moment as the kernel writes it.
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+fn time(seconds: i64, nanoseconds: u64) -> Time {
+    Time { seconds, nanoseconds: nanoseconds as u32 }
+}
+
+/// What `stat` tells.
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+pub fn attr(stat: &Stat) -> Attr {
+    let kind = kind(stat);
+    let is_file = kind == Kind::File;
+    Attr {
+        id: NodeId(stat.st_ino),
+        kind,
+        mode: stat.st_mode & 0o7777,
+        links: stat.st_nlink as u32,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        rdev: stat.st_rdev as u32,
+        size: if is_file { 0 } else { stat.st_size as u64 },
+        blocks: if is_file { 0 } else { stat.st_blocks as u64 },
+        atime: time(stat.st_atime as i64, stat.st_atime_nsec as u64),
+        mtime: time(stat.st_mtime as i64, stat.st_mtime_nsec as u64),
+        ctime: time(stat.st_ctime as i64, stat.st_ctime_nsec as u64),
+    }
+}
+
+/// A path that leads to what a descriptor is open on.
+pub fn path_of(fd: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(fd))
+}
+
+/// Sets the permission bits.
+pub fn change_mode(fd: &OwnedFd, kind: Kind, mode: u32) -> FsResult {
+    let mode = Mode::from_raw_mode(mode & 0o7777);
+    match kind {
+        Kind::Link => Err(Errno::EOPNOTSUPP.into()),
+        Kind::File | Kind::Directory => match rustix::fs::fchmod(fd, mode) {
+            Err(rustix::io::Errno::BADF) => rustix::fs::chmod(path_of(fd), mode).map_err(failed),
+            done => done.map_err(failed),
+        },
+        _ => rustix::fs::chmod(path_of(fd), mode).map_err(failed),
+    }
+}
+
+/// Sets the owners.
+pub fn change_owner(fd: &OwnedFd, uid: Option<u32>, gid: Option<u32>) -> FsResult {
+    let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
+    rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH).map_err(failed)
+}
+
+fn change_times(fd: &OwnedFd, set: &SetAttr, now: Time) -> FsResult {
+    let spec = |time: Option<SetTime>| match time {
+        None => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        Some(SetTime::Now) => Timespec { tv_sec: now.seconds, tv_nsec: i64::from(now.nanoseconds) },
+        Some(SetTime::To(time)) => Timespec { tv_sec: time.seconds, tv_nsec: i64::from(time.nanoseconds) },
+    };
+    let times = Timestamps { last_access: spec(set.atime), last_modification: spec(set.mtime) };
+    match rustix::fs::utimensat(fd, c"", &times, AtFlags::EMPTY_PATH) {
+        // Kernels before 5.8 don't take an empty path here.
+        Err(rustix::io::Errno::INVAL) => {
+            rustix::fs::utimensat(rustix::fs::CWD, path_of(fd), &times, AtFlags::empty()).map_err(failed)
+        }
+        done => done.map_err(failed),
+    }
+}
+
+impl DirectoryStore {
+    /// What `stat` tells of a node.
+    pub(super) fn stat(&self, id: u64) -> FsResult<Attr> {
+        let _names = self.names_stay();
+        let (fd, place) = {
+            let mut nodes = self.nodes();
+            (nodes.fd(id), nodes.place(id))
+        };
+        // A descriptor that is not at hand need not be opened for this: the name will do.
+        let stat = match (fd, place) {
+            (Some(fd), _) => of(&fd)?,
+            (None, Some(place)) => match at(&*self.fd(place.parent)?, &place.name)? {
+                stat if stat.st_ino == id => stat,
+                _ => return Err(Errno::ENOENT.into()),
+            },
+            (None, None) => of(&*self.fd(id)?)?,
+        };
+        Ok(self.told(&stat))
+    }
+
+    /// What is told of a node: what the kernel says, with times of the fine clock where they are known.
+    pub(super) fn told(&self, stat: &Stat) -> Attr {
+        let mut attr = attr(stat);
+        let mut nodes = self.nodes();
+        if let Some(node) = nodes.get(stat.st_ino) {
+            attr.links -= u32::from(node.is_orphan && attr.links > 0);
+            attr.mtime = node.modified.map_or(attr.mtime, |time| time.max(attr.mtime));
+            attr.ctime = node.changed.map_or(attr.ctime, |time| time.max(attr.ctime));
+        }
+        attr
+    }
+
+    /// Notes that something of a node was changed just now.
+    pub(super) fn has_changed(&self, id: u64) {
+        let now = DirectoryStore::clock();
+        if let Some(node) = self.nodes().get(id) {
+            node.changed = Some(now);
+        }
+    }
+
+    /// Notes that the names in a directory were changed just now.
+    pub(super) fn has_modified(&self, directory: u64) {
+        let now = DirectoryStore::clock();
+        if let Some(node) = self.nodes().get(directory) {
+            (node.modified, node.changed) = (Some(now), Some(now));
+        }
+    }
+
+    pub(super) fn set_stat(&self, id: u64, set: &SetAttr) -> FsResult<Attr> {
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        let kind = kind(&of(&fd)?);
+        if set.uid.is_some() || set.gid.is_some() {
+            change_owner(&fd, set.uid, set.gid)?;
+        }
+        if let Some(mode) = set.mode {
+            way::steady(|| change_mode(&fd, kind, mode))?;
+        }
+        let now = DirectoryStore::clock();
+        if set.atime.is_some() || set.mtime.is_some() {
+            change_times(&fd, set, now)?;
+        }
+        if let Some(node) = self.nodes().get(id) {
+            node.changed = Some(now);
+            if set.mtime.is_some() {
+                node.modified = None;
+            }
+        }
+        Ok(self.told(&of(&fd)?))
+    }
+}

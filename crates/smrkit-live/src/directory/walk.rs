@@ -1,0 +1,158 @@
+//! Listing directories, and walks over the whole tree: for the index of names, and for all maps.
+
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, RawDir, RawDirEntry, SeekFrom};
+use smrfs::error::FsResult;
+use smrfs::meta::{Entry, Kind};
+use smrfs::units::NodeId;
+
+use super::index::Index;
+use super::{DirectoryStore, failed, maps, stat, way};
+
+/// Bytes of entries that are asked for at a time.
+const LIST_BYTES: usize = 32 << 10;
+
+/// Opens a directory anew, with a reading place of its own.
+fn reopened(directory: &OwnedFd) -> FsResult<OwnedFd> {
+    way::open_directory(directory, b".").map_err(failed)
+}
+
+fn is_dots(entry: &RawDirEntry<'_>) -> bool {
+    matches!(entry.file_name().to_bytes(), b"." | b"..")
+}
+
+/// Shows every entry of a directory, without `.` and `..`.
+pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -> FsResult {
+    let directory = reopened(directory)?;
+    let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
+    let mut entries = RawDir::new(&directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(failed)?;
+        if !is_dots(&entry) {
+            show(&entry);
+        }
+    }
+    Ok(())
+}
+
+/// An entry found on a walk.
+struct Found {
+    id: u64,
+    file_type: FileType,
+    name: Vec<u8>,
+}
+
+/// The entries of a directory, in the order of their nodes, which is about where they lie on the disk.
+fn entries_of(directory: &OwnedFd) -> FsResult<Vec<Found>> {
+    let mut found = Vec::new();
+    each_entry(directory, |entry| {
+        found.push(Found { id: entry.ino(), file_type: entry.file_type(), name: entry.file_name().to_bytes().into() });
+    })?;
+    for entry in found.iter_mut().filter(|entry| entry.file_type == FileType::Unknown) {
+        entry.file_type = FileType::from_raw_mode(stat::at(directory, &entry.name)?.st_mode);
+    }
+    found.sort_unstable_by_key(|entry| entry.id);
+    Ok(found)
+}
+
+impl DirectoryStore {
+    pub(super) fn entries(&self, id: u64, from: u64) -> FsResult<Vec<Entry>> {
+        let directory = {
+            let _names = self.names_stay();
+            reopened(&*self.fd(id)?)?
+        };
+        if from > 0 {
+            rustix::fs::seek(&directory, SeekFrom::Start(from)).map_err(failed)?;
+        }
+        let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
+        let mut raw = RawDir::new(&directory, &mut buffer);
+        let mut entries = Vec::new();
+        // One buffer's worth, but more than `.` and `..` where there is more.
+        while !raw.is_buffer_empty() || entries.is_empty() {
+            let entry = match raw.next() {
+                // The end; or a directory that has been removed while it is in use.
+                None | Some(Err(rustix::io::Errno::NOENT)) => break,
+                Some(entry) => entry.map_err(failed)?,
+            };
+            if is_dots(&entry) {
+                continue;
+            }
+            let name = entry.file_name().to_bytes().to_vec();
+            let kind = match entry.file_type() {
+                FileType::Unknown => stat::kind(&stat::at(&directory, &name)?),
+                known => stat::kind_of(known),
+            };
+            entries.push(Entry { id: NodeId(entry.ino()), kind, name, next: entry.next_entry_cookie() });
+        }
+        Ok(entries)
+    }
+
+    /// Makes the index of names by a walk over the tree.
+    pub(super) fn make_index(&self) -> FsResult {
+        let index = self.walk(&mut |_, _| Ok(()))?;
+        self.nodes().index = Some(index);
+        Ok(())
+    }
+
+    pub(super) fn visit_files(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
+        let index = self.walk(&mut |directory, found| {
+            let file = super::open_at(directory, &found.name, Kind::File)?;
+            visit(NodeId(found.id), maps::map_of(&file)?)
+        })?;
+        self.nodes().index = Some(index);
+        Ok(())
+    }
+
+    /// Walks over the tree with one directory open at a time, however deep it is; shows each regular file once.
+    fn walk(&self, show: &mut dyn FnMut(&OwnedFd, &Found) -> FsResult) -> FsResult<Index> {
+        let mut index = Index::new();
+        let root = self.home.folder("tree")?;
+        let mut at = (self.root, reopened(&root)?);
+        let mut above: Vec<(u64, Vec<Found>)> = Vec::new();
+        let mut ahead = self.enter_directory(&at, &mut index, show)?;
+        loop {
+            if let Some(next) = ahead.pop() {
+                let below = match way::open_directory(&at.1, &next.name) {
+                    // Removed in the meantime.
+                    Err(rustix::io::Errno::NOENT) => continue,
+                    below => below.map_err(failed)?,
+                };
+                if rustix::fs::fstat(&below).map_err(failed)?.st_dev != self.device {
+                    continue;
+                }
+                above.push((at.0, ahead));
+                at = (next.id, below);
+                ahead = self.enter_directory(&at, &mut index, show)?;
+            } else if let Some((parent, rest)) = above.pop() {
+                at = (parent, way::open_directory(&at.1, b"..").map_err(failed)?);
+                ahead = rest;
+            } else {
+                return Ok(index);
+            }
+        }
+    }
+
+    /// Notes what lies in a directory, shows its files, and gives the directories in it.
+    fn enter_directory(
+        &self,
+        (id, directory): &(u64, OwnedFd),
+        index: &mut Index,
+        show: &mut dyn FnMut(&OwnedFd, &Found) -> FsResult,
+    ) -> FsResult<Vec<Found>> {
+        let mut below = Vec::new();
+        for found in entries_of(directory)? {
+            if index.contains(found.id) {
+                continue;
+            }
+            index.insert(found.id, *id, &found.name);
+            match found.file_type {
+                FileType::Directory => below.push(found),
+                FileType::RegularFile => show(directory, &found)?,
+                _ => {}
+            }
+        }
+        Ok(below)
+    }
+}

@@ -1,0 +1,139 @@
+//! Making and opening images as host-managed disks.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::strict::StrictAppend;
+use smrfs::device::{HostManaged, Model, Shape};
+
+use super::head::{self, Head, NoHead};
+use super::{Image, Target, bytes_for, head_bytes, open_alone};
+use crate::error::LiveError;
+
+/// An image about to be made: its file is locked, and nothing in it has been changed yet.
+pub struct Blank {
+    path: PathBuf,
+    file: File,
+    head: Head,
+    bytes: u64,
+    /// Whether the file was made for this, and is to go if nothing comes of it.
+    is_new: bool,
+}
+
+impl Blank {
+    /// Tries whether `path` can become the image of a blank disk: a new file, an empty one, a device that is blank, or
+    /// anything with `force`. The image is `bytes` long; a rest that no granule fits into is left.
+    pub fn choose(path: &Path, shape: &Shape, bytes: u64, force: bool) -> Result<Blank, LiveError> {
+        let bytes = bytes.max(bytes_for(shape).unwrap_or(u64::MAX));
+        let target = Target::of(path)?;
+        if let Target::Device(size) = target
+            && size < bytes
+        {
+            let what = format!("{} has {size} bytes, fewer than {bytes}: lower --size", path.display());
+            return Err(LiveError::Impossible(what));
+        }
+        let is_new = target == Target::Missing;
+        if is_new {
+            File::create_new(path).map_err(|error| LiveError::io(path, error))?;
+        }
+        let file = open_alone(path, true).inspect_err(|_| {
+            if is_new {
+                let _ = std::fs::remove_file(path);
+            }
+        })?;
+        if !force && !is_blank(&file).map_err(|error| LiveError::io(path, error))? {
+            return Err(LiveError::Exists(path.into()));
+        }
+        Ok(Blank { path: path.into(), file, head: Head { shape: *shape }, bytes, is_new })
+    }
+
+    /// Makes it the blank disk.
+    pub fn fill(self) -> Result<Arc<dyn HostManaged>, LiveError> {
+        let filled = self.write().map_err(|error| LiveError::io(&self.path, error));
+        if let Err(error) = filled {
+            self.leave();
+            return Err(error);
+        }
+        disk(Image::new(&self.path, self.file, &self.head), &[], Past::Untracked)
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let is_file = self.file.metadata()?.is_file();
+        if is_file {
+            // An old image's bytes go, and the new one's are made when they are written.
+            self.file.set_len(0)?;
+            self.file.set_len(self.bytes)?;
+        }
+        let mut first = self.head.encode();
+        first.resize(head_bytes(&self.head.shape) as usize, 0);
+        self.file.write_all_at(&first, 0)?;
+        self.file.sync_all()?;
+        if is_file { sync_parent(&self.path) } else { Ok(()) }
+    }
+
+    /// Nothing comes of it: a file that was made for it goes.
+    pub fn leave(self) {
+        if self.is_new {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether the first bytes are zeros, where every file system and table of partitions has something.
+fn is_blank(file: &File) -> io::Result<bool> {
+    let mut bytes = vec![0; 1 << 20];
+    let mut filled = 0;
+    loop {
+        match file.read_at(&mut bytes[filled..], filled as u64)? {
+            0 => return Ok(bytes[..filled].iter().all(|&byte| byte == 0)),
+            read => filled += read,
+        }
+    }
+}
+
+/// Makes the name of a new file durable.
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}
+
+/// Opens an image as the disk that it is; `writable` or only to be looked at. `destroys`: neighbours of what is written on
+/// a Caveat-Scriptor disk are really destroyed, as its law says, which costs writes; else the host is trusted.
+pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
+    let file = open_alone(path, writable)?;
+    let failed = |error| LiveError::io(path, error);
+    let head = head::read(&file).map_err(failed)?.map_err(|no| {
+        LiveError::image(
+            path,
+            match no {
+                NoHead::Foreign => "this is no SMRfs image: check the path, or make one with smrkit mkfs".into(),
+                NoHead::Version(version) => format!("an image of format {version}: use a newer smrkit"),
+                NoHead::Damaged => "the image's head is damaged: restore the image from a copy".to_string(),
+            },
+        )
+    })?;
+    let (Target::File(bytes) | Target::Device(bytes)) = Target::of(path)? else {
+        return Err(LiveError::image(path, "the image has just been removed: make it again"));
+    };
+    let expected = bytes_for(&head.shape).unwrap_or(u64::MAX);
+    if bytes < expected {
+        let what = format!("the image is cut short ({bytes} bytes of {expected}): restore it from a copy");
+        return Err(LiveError::image(path, what));
+    }
+    let cursors = head::read_cursors(&file, &head.shape).map_err(failed)?;
+    let past = if destroys { Past::Unknown } else { Past::Untracked };
+    disk(Image::new(path, file, &head), &cursors, past)
+}
+
+fn disk(image: Image, cursors: &[smrfs::units::Granule], past: Past) -> Result<Arc<dyn HostManaged>, LiveError> {
+    let shape = image.shape;
+    let impossible = |error: smrkit::error::Error| LiveError::Impossible(error.to_string());
+    Ok(match shape.model {
+        Model::StrictAppend => Arc::new(StrictAppend::new(image, shape, cursors).map_err(impossible)?),
+        Model::Caveat => Arc::new(CaveatScriptor::new(image, shape, past).map_err(impossible)?),
+    })
+}

@@ -1,0 +1,185 @@
+//! A host-managed disk in an image file or on a block device: its bytes, and before them what the disk itself remembers.
+//!
+//! The head of an image holds the disk's shape and, on strict-append, each band's cursor: as the electronics of a real disk
+//! would. The file system's own superblock lies behind it, on the disk.
+
+mod drive;
+mod head;
+
+use std::fs::File;
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use rustix::fs::{Advice, OFlags};
+use smrfs::data::{Data, Room};
+use smrfs::device::Shape;
+use smrfs::device::platters::{DESTROYED_BYTE, Platters};
+use smrfs::error::{DeviceError, DeviceResult};
+use smrfs::units::{Granule, Span};
+use smrkit::tally::Cause;
+use smrkit::units::Nanos;
+
+pub use drive::{Blank, open};
+use head::Head;
+pub use head::{bytes_for, head_bytes};
+
+use crate::error::LiveError;
+use crate::exclusive;
+
+/// Bytes of zeros that are written at a time where only their number is known.
+const ZEROS: usize = 1 << 20;
+
+/// An image file or a block device, locked against a second user.
+pub struct Image {
+    path: PathBuf,
+    file: File,
+    shape: Shape,
+    /// Where the disk's first granule lies in the file.
+    first_byte: u64,
+    opened: Instant,
+    /// Cursors that have moved since the last flush, in granules of their band.
+    moved: Mutex<std::collections::BTreeMap<u64, u64>>,
+}
+
+/// What a path that is to become an image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Nothing is there.
+    Missing,
+    /// A file of that many bytes.
+    File(u64),
+    /// A block device of that many bytes.
+    Device(u64),
+}
+
+impl Target {
+    /// What `path` is.
+    pub fn of(path: &Path) -> Result<Target, LiveError> {
+        let kind = match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Target::Missing),
+            meta => meta.map_err(|error| LiveError::io(path, error))?,
+        };
+        if kind.is_file() {
+            return Ok(Target::File(kind.len()));
+        }
+        if !kind.file_type().is_block_device() {
+            return Err(LiveError::image(path, "neither a file nor a block device: name one for the image"));
+        }
+        let mut device = File::open(path).map_err(|error| LiveError::io(path, error))?;
+        let end = std::io::Seek::seek(&mut device, std::io::SeekFrom::End(0));
+        end.map(Target::Device).map_err(|error| LiveError::io(path, error))
+    }
+}
+
+/// Opens a file or a device for itself alone.
+fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
+    let is_device = matches!(Target::of(path)?, Target::Device(_));
+    let mut options = File::options();
+    options.read(true).write(writable);
+    if is_device {
+        // On a block device this asks whether it is mounted or otherwise in use.
+        options.custom_flags(OFlags::EXCL.bits() as i32);
+    }
+    let file = match options.open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => return Err(LiveError::InUse(path.into())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(LiveError::image(path, "there is no such image: check the path, or make one with smrkit mkfs"));
+        }
+        file => file.map_err(|error| LiveError::io(path, error))?,
+    };
+    match exclusive::lock(&file) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(LiveError::InUse(path.into())),
+        Err(error) => Err(LiveError::os(path, error)),
+        Ok(()) => Ok(file),
+    }
+}
+
+impl Image {
+    fn new(path: &Path, file: File, head: &Head) -> Image {
+        Image {
+            path: path.into(),
+            file,
+            shape: head.shape,
+            first_byte: head_bytes(&head.shape),
+            opened: Instant::now(),
+            moved: Mutex::default(),
+        }
+    }
+
+    /// The path that it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn byte(&self, at: Granule) -> u64 {
+        self.first_byte + at.0 * self.shape.granule_bytes
+    }
+
+    fn write_zeros(&self, at: u64, bytes: u64) -> DeviceResult {
+        let zeros = vec![0; ZEROS.min(bytes as usize)];
+        let mut done = 0;
+        while done < bytes {
+            let part = zeros.len().min((bytes - done) as usize);
+            self.file.write_all_at(&zeros[..part], at + done)?;
+            done += part as u64;
+        }
+        Ok(())
+    }
+}
+
+impl Platters for Image {
+    fn read(&self, at: Granule, room: Room<'_>, _cause: Cause) -> DeviceResult {
+        match room {
+            Room::Bytes(bytes) => self.file.read_exact_at(bytes, self.byte(at)).map_err(DeviceError::Io),
+            Room::Blank(_) => Ok(()),
+        }
+    }
+
+    fn expect(&self, span: Span) {
+        // Only a hint: where it is refused, reading takes longer.
+        let length = NonZeroU64::new(span.count * self.shape.granule_bytes);
+        let _ = rustix::fs::fadvise(&self.file, self.byte(span.at), length, Advice::WillNeed);
+    }
+
+    fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {
+        match data {
+            Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)).map_err(DeviceError::Io),
+            Data::Blank(bytes) => self.write_zeros(self.byte(at), bytes),
+        }
+    }
+
+    fn destroy(&self, span: Span, _by: Granule) -> DeviceResult {
+        let bytes = vec![DESTROYED_BYTE; self.shape.granule_bytes as usize];
+        (0..span.count)
+            .try_for_each(|i| self.file.write_all_at(&bytes, self.byte(span.at + i)).map_err(DeviceError::Io))
+    }
+
+    fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
+        let filled = cursor - self.shape.bands.span(band).at;
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner).insert(band, filled);
+        Ok(())
+    }
+
+    /// As the trait says. Cursors are written now and not before: after a crash a cursor is where it was at the last flush,
+    /// or further.
+    fn flush(&self) -> DeviceResult {
+        let moved = std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner));
+        let write = |(&band, &filled): (&u64, &u64)| head::write_cursor(&self.file, band, filled);
+        let done = moved.iter().try_for_each(write).and_then(|()| self.file.sync_data());
+        if done.is_err() {
+            // They are still to be written; what moved in the meantime is newer.
+            let mut waiting = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+            moved.into_iter().for_each(|(band, filled)| {
+                waiting.entry(band).or_insert(filled);
+            });
+        }
+        done.map_err(DeviceError::Io)
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.opened.elapsed().as_nanos() as u64)
+    }
+}

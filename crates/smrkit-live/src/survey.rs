@@ -1,0 +1,267 @@
+//! What lies where on a volume: counts, bands by fill, and the disk's surface in cells.
+//!
+//! Of past writes nothing is known where it is not mounted: on Caveat-Scriptor whatever is dead within DPID below live data
+//! counts as NW. A mount counts what it knows; its surface is drawn as if it knew nothing.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape};
+use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::fs::FileSystem;
+use smrfs::map;
+use smrfs::meta::{MetadataStore, Room};
+use smrfs::space::Counts;
+use smrfs::units::{Granule, Owner, Span};
+
+use crate::error::LiveError;
+use crate::volume::Volume;
+
+/// A part of the surface: its granules by what may be done with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// R: in maps.
+    pub readable: u64,
+    /// NW: must not be written.
+    pub not_writable: u64,
+    /// WO: may be written once.
+    pub write_once: u64,
+    /// W: may be written.
+    pub writable: u64,
+}
+
+impl Cell {
+    /// All of its granules.
+    pub fn granules(&self) -> u64 {
+        self.readable + self.not_writable + self.write_once + self.writable
+    }
+}
+
+/// Bands by what is in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bands {
+    /// Not written since the last reset.
+    pub empty: u64,
+    /// Written, with nothing in maps.
+    pub dead: u64,
+    /// Those with data by the share of it: up to a tenth, up to two tenths, and so on.
+    pub by_tenth_live: [u64; 10],
+    /// Begun and not full.
+    pub open: u64,
+    /// That the disk can't write any more.
+    pub lost: u64,
+}
+
+/// A volume in numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Survey {
+    /// The disk for data.
+    pub shape: Shape,
+    /// Granules that files can fill in all.
+    pub usable: u64,
+    /// Granules in maps.
+    pub live: u64,
+    /// Granules promised by fallocate.
+    pub promised: u64,
+    /// Granules of the disk by what may be done with them.
+    pub counts: Counts,
+    /// The bands, on strict-append.
+    pub bands: Option<Bands>,
+    /// Regular files.
+    pub files: u64,
+    /// Extents of their maps.
+    pub extents: u64,
+    /// Nodes in all, and free.
+    pub nodes: u64,
+    /// Nodes that are free.
+    pub free_nodes: u64,
+    /// The surface, from its beginning on.
+    pub surface: Vec<Cell>,
+}
+
+/// Looks at a volume; the surface in about `cells` parts. Maps that make no sense are an error: check it first.
+pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
+    let mut space = volume.space()?;
+    let device = volume.device();
+    let shape = *device.shape();
+    let store = volume.store();
+    let (mut live, mut promised, mut files) = (0, 0, 0);
+    let mut spans = Vec::new();
+    let scanned = store.scan(&mut |id, record| -> FsResult {
+        files += 1;
+        let Some(record) = record else { return Ok(()) };
+        let decoded = map::decode(&record, |number| store.load_spill(number))?;
+        live += decoded.map.granules();
+        promised += decoded.summary.head.promised;
+        for piece in decoded.map.extents_from(0) {
+            let Some(span) = piece.span() else { continue };
+            if !space.adopt(span, Owner { file: id, granule: piece.first }) {
+                return Err(FsError::Corrupt(format!("file {id}: {span} lies elsewhere or in two maps")));
+            }
+            spans.push(span);
+        }
+        Ok(())
+    });
+    scanned.map_err(|error| explained(volume, error))?;
+    let reports = match shape.model {
+        Model::StrictAppend => device.report(0, shape.bands.count).map_err(|error| explained(volume, error.into()))?,
+        Model::Caveat => Vec::new(),
+    };
+    space.start(&reports);
+    spans.sort_unstable();
+    let Room { nodes, free_nodes, .. } = store.room().map_err(|error| explained(volume, error))?;
+    let (bands, surface) = drawn(&shape, &reports, &spans, cells);
+    Ok(Survey {
+        usable: space.usable(),
+        live,
+        promised,
+        counts: space.counts(),
+        bands,
+        files,
+        extents: spans.len() as u64,
+        nodes,
+        free_nodes,
+        surface,
+        shape,
+    })
+}
+
+/// Looks at a mounted file system on `device`; the surface in about `cells` parts. Files without data are not counted.
+pub fn survey_of_mount(core: &FileSystem, device: &dyn HostManaged, cells: usize) -> FsResult<Survey> {
+    let shape = *device.shape();
+    let reports = match shape.model {
+        Model::StrictAppend => device.report(0, shape.bands.count)?,
+        Model::Caveat => Vec::new(),
+    };
+    let (usage, live) = (core.usage()?, core.live());
+    let files: HashSet<u64> = live.iter().map(|(_, owner)| owner.file.0).collect();
+    let spans: Vec<Span> = live.iter().map(|(span, _)| *span).collect();
+    let (bands, surface) = drawn(&shape, &reports, &spans, cells);
+    Ok(Survey {
+        usable: usage.usable,
+        live: usage.live,
+        promised: usage.promised,
+        counts: usage.counts,
+        bands,
+        files: files.len() as u64,
+        extents: spans.len() as u64,
+        nodes: usage.nodes,
+        free_nodes: usage.free_nodes,
+        surface,
+        shape,
+    })
+}
+
+/// Bands by fill, and the surface.
+fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) -> (Option<Bands>, Vec<Cell>) {
+    let marks = match shape.model {
+        Model::StrictAppend => marks_of_bands(shape, reports, spans),
+        Model::Caveat => marks_of_gaps(shape, spans),
+    };
+    let bands = (shape.model == Model::StrictAppend).then(|| bands(shape, reports, spans));
+    (bands, surface(shape, &marks, cells))
+}
+
+fn explained(volume: &Volume, error: FsError) -> LiveError {
+    match error {
+        FsError::Errno(Errno::ENOSPC) => LiveError::Full(volume.meta().into()),
+        error => LiveError::image(volume.image(), format!("{error}: smrkit fsck tells more, and repairs")),
+    }
+}
+
+/// What may be done with granules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Readable,
+    NotWritable,
+    Writable,
+}
+
+fn marks_of_gaps(shape: &Shape, spans: &[Span]) -> Vec<(Span, Mark)> {
+    let mut marks = Vec::new();
+    let mut mark = |from: u64, to: u64, mark: Mark| {
+        if from < to {
+            marks.push((Span::new(from, to - from), mark));
+        }
+    };
+    let (mut done, mut dead) = (0, 0);
+    for span in spans {
+        let gap_end = span.at.0;
+        let behind = (done + dead).min(gap_end);
+        let before = gap_end.saturating_sub(shape.did).max(behind);
+        mark(done, behind, Mark::NotWritable);
+        mark(behind, before, Mark::Writable);
+        mark(before, gap_end, Mark::NotWritable);
+        mark(span.at.0, span.end().0, Mark::Readable);
+        (done, dead) = (span.end().0, shape.dpid);
+    }
+    let behind = (done + dead).min(shape.granules);
+    mark(done, behind, Mark::NotWritable);
+    mark(behind, shape.granules, Mark::Writable);
+    marks
+}
+
+fn marks_of_bands(shape: &Shape, reports: &[BandReport], spans: &[Span]) -> Vec<(Span, Mark)> {
+    let mut marks: Vec<(Span, Mark)> = spans.iter().map(|&span| (span, Mark::Readable)).collect();
+    for (number, report) in (0..).zip(reports) {
+        let band = shape.bands.span(number);
+        if !is_lost(report) && report.cursor < band.end() {
+            marks.push((Span { at: report.cursor, count: band.end() - report.cursor }, Mark::Writable));
+        }
+    }
+    marks
+}
+
+fn is_lost(report: &BandReport) -> bool {
+    matches!(report.state, BandState::ReadOnly | BandState::Offline)
+}
+
+fn bands(shape: &Shape, reports: &[BandReport], spans: &[Span]) -> Bands {
+    let mut live = vec![0_u64; reports.len()];
+    for span in spans {
+        let mut left = *span;
+        while let Some(number) = shape.bands.of(left.at).filter(|_| !left.is_empty()) {
+            let count = left.count.min(shape.bands.span(number).end() - left.at);
+            if let Some(live) = live.get_mut(number as usize) {
+                *live += count;
+            }
+            left = Span { at: left.at + count, count: left.count - count };
+        }
+    }
+    let mut bands = Bands::default();
+    for (report, live) in reports.iter().zip(live) {
+        let written = report.cursor - report.start;
+        bands.open += u64::from(report.state == BandState::Open);
+        match (written, live) {
+            _ if is_lost(report) => bands.lost += 1,
+            (0, _) => bands.empty += 1,
+            (_, 0) => bands.dead += 1,
+            _ => bands.by_tenth_live[((live - 1) * 10 / shape.bands.granules).min(9) as usize] += 1,
+        }
+    }
+    bands
+}
+
+/// Counts the marks cell by cell; what has no mark must not be written.
+fn surface(shape: &Shape, marks: &[(Span, Mark)], cells: usize) -> Vec<Cell> {
+    let granules = shape.granules.div_ceil(cells.max(1) as u64).max(1);
+    let mut surface: Vec<Cell> = (0..shape.granules.div_ceil(granules))
+        .map(|i| Cell { not_writable: granules.min(shape.granules - i * granules), ..Cell::default() })
+        .collect();
+    for &(span, mark) in marks.iter().filter(|(_, mark)| *mark != Mark::NotWritable) {
+        let mut left = span;
+        while !left.is_empty() {
+            let number = left.at.0 / granules;
+            let count = left.count.min((number + 1) * granules - left.at.0);
+            if let Some(cell) = surface.get_mut(number as usize) {
+                cell.not_writable = cell.not_writable.saturating_sub(count);
+                match mark {
+                    Mark::Readable => cell.readable += count,
+                    _ => cell.writable += count,
+                }
+            }
+            left = Span { at: Granule(left.at.0 + count), count: left.count - count };
+        }
+    }
+    surface
+}

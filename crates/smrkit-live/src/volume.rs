@@ -1,0 +1,172 @@
+//! A volume: an image and its metadata directory, made together and opened together.
+//!
+//! What is refused is left as it was. A volume that is opened to be changed is marked as in use, durably, before anything
+//! else is written, and as clean again at the end: after a crash the marks say that nothing saved may be trusted.
+
+mod layout;
+mod make;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod mounted_tests;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use smrfs::device::{HostManaged, Model, Shape};
+use smrfs::space::Space;
+use smrfs::space::bands::BandSpace;
+use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::caveat::{Caveat, CaveatOptions};
+use smrfs::superblock::Superblock;
+use smrfs::superblock::area::{Area, AreaError, data_part};
+
+pub use layout::Layout;
+pub use make::{Made, Mkfs, mkfs};
+
+use crate::directory::{DirectoryStore, Home};
+use crate::error::LiveError;
+use crate::image;
+
+/// How to open a volume.
+#[derive(Clone, Debug, Default)]
+pub struct Open {
+    /// The metadata directory, if it is not where the image says.
+    pub meta: Option<PathBuf>,
+    /// Whether nothing is to be changed.
+    pub read_only: bool,
+    /// Whether a Caveat-Scriptor disk is to destroy what its law says: for tests, it costs writes.
+    pub destroys: bool,
+    /// Whether an image and a directory that were not last used together will do: for checks.
+    pub out_of_step: bool,
+}
+
+/// An open volume, locked against a second user.
+pub struct Volume {
+    area: Area,
+    device: Arc<dyn HostManaged>,
+    store: Arc<DirectoryStore>,
+    image: PathBuf,
+    was_clean: bool,
+    is_in_step: bool,
+    read_only: bool,
+}
+
+/// An error of the place of the superblocks, as one of the image.
+fn of_area(path: &Path, error: AreaError) -> LiveError {
+    match error {
+        AreaError::Superblock(error) => LiveError::superblock(path, error),
+        AreaError::Device(smrfs::error::DeviceError::Io(error)) => LiveError::io(path, error),
+        AreaError::Device(error) => LiveError::image(path, error.to_string()),
+    }
+}
+
+impl Volume {
+    /// Opens the volume in `image`. Unless it is opened to be looked at only, it counts as in use from now on.
+    pub fn open(image: &Path, how: &Open) -> Result<Volume, LiveError> {
+        let whole = image::open(image, !how.read_only, how.destroys)?;
+        let area = Area::load(whole).map_err(|error| of_area(image, error))?;
+        let superblock = area.newest();
+        let meta = match &how.meta {
+            Some(meta) => meta.clone(),
+            None => PathBuf::from(OsStr::from_bytes(&superblock.path)),
+        };
+        let home = Home::open(&meta, superblock.metadata, superblock.uuid)?;
+        // A crash between the two marks leaves the directory's one ahead.
+        let is_in_step = home.mounts().wrapping_sub(superblock.mounts) <= 1;
+        if !is_in_step && !how.out_of_step {
+            return Err(LiveError::OutOfStep { image: image.into(), meta });
+        }
+        let was_clean = superblock.is_clean && is_in_step && home.mounts() == superblock.mounts;
+        let failed = |error| LiveError::file_system(&meta, error);
+        let store = Arc::new(DirectoryStore::open(home, !how.read_only).map_err(failed)?);
+        let device: Arc<dyn HostManaged> = Arc::new(data_part(area.device()));
+        let read_only = how.read_only;
+        let mut volume = Volume { area, device, store, image: image.into(), was_clean, is_in_step, read_only };
+        if !read_only {
+            volume.begin()?;
+        }
+        Ok(volume)
+    }
+
+    /// Marks the volume as in use.
+    fn begin(&mut self) -> Result<(), LiveError> {
+        let home = self.store.home();
+        let failed = |error| LiveError::file_system(home.path(), error);
+        if !self.was_clean {
+            home.forget_states().map_err(failed)?;
+        }
+        let mut next = self.area.newest().clone();
+        // In step, a number that the directory has ahead is used again: however often the image's mark can't be set, the
+        // directory stays at most one ahead.
+        next.mounts = 1 + if self.is_in_step { next.mounts } else { next.mounts.max(home.mounts()) };
+        next.is_clean = false;
+        next.path = home.path().as_os_str().as_bytes().to_vec();
+        home.set_mounts(next.mounts).map_err(failed)?;
+        self.area.store(next).map_err(|error| of_area(&self.image, error))
+    }
+
+    /// Marks the volume as left in good order: everything in it is durable.
+    pub fn close(&mut self) -> Result<(), LiveError> {
+        if self.read_only {
+            return Ok(());
+        }
+        let next = Superblock { is_clean: true, ..self.area.newest().clone() };
+        self.area.store(next).map_err(|error| of_area(&self.image, error))
+    }
+
+    /// The disk for data.
+    pub fn device(&self) -> Arc<dyn HostManaged> {
+        Arc::clone(&self.device)
+    }
+
+    /// The metadata store.
+    pub fn store(&self) -> Arc<DirectoryStore> {
+        Arc::clone(&self.store)
+    }
+
+    /// A fresh allocator for the disk.
+    pub fn space(&self) -> Result<Box<dyn Space>, LiveError> {
+        space(self.device.shape())
+    }
+
+    /// The superblock.
+    pub fn superblock(&self) -> &Superblock {
+        self.area.newest()
+    }
+
+    /// The path of the image.
+    pub fn image(&self) -> &Path {
+        &self.image
+    }
+
+    /// The metadata directory.
+    pub fn meta(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// Whether the last use ended in good order.
+    pub fn was_clean(&self) -> bool {
+        self.was_clean
+    }
+
+    /// Whether image and directory were last used together.
+    pub fn is_in_step(&self) -> bool {
+        self.is_in_step
+    }
+}
+
+/// A fresh allocator for a disk, of its model and with the default settings.
+pub fn space(shape: &Shape) -> Result<Box<dyn Space>, LiveError> {
+    let impossible = |error: String| LiveError::Impossible(format!("the disk is too small: {error}; raise --size"));
+    Ok(match shape.model {
+        Model::StrictAppend => {
+            Box::new(BandSpace::new(shape, BandsOptions::default()).map_err(|error| impossible(error.to_string()))?)
+        }
+        Model::Caveat => {
+            Box::new(Caveat::new(shape, CaveatOptions::default()).map_err(|error| impossible(error.to_string()))?)
+        }
+    })
+}

@@ -1,0 +1,125 @@
+//! `mkfs`: an image and its metadata directory. Everything that can be refused is refused before anything is changed.
+
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use smrfs::device::Shape;
+use smrfs::superblock::area::{Area, AreaError, data_shape};
+use smrfs::superblock::{Superblock, Uuid};
+
+use super::{Layout, of_area, space};
+use crate::directory::Site;
+use crate::directory::probe::Probe;
+use crate::error::LiveError;
+use crate::image::{Blank, Target};
+
+/// What is to be made.
+#[derive(Clone, Debug)]
+pub struct Mkfs {
+    /// The image file, or the block device.
+    pub image: PathBuf,
+    /// The metadata directory: new, empty, or with `force` an old one.
+    pub meta: PathBuf,
+    /// What the disk is like; a size of 0 takes that of the file or the device that is there.
+    pub layout: Layout,
+    /// Whether what is there is overwritten.
+    pub force: bool,
+}
+
+/// What was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The superblock.
+    pub superblock: Superblock,
+    /// The metadata directory, absolute.
+    pub meta: PathBuf,
+    /// What its file system offers.
+    pub probe: Probe,
+    /// The disk for data.
+    pub data: Shape,
+    /// Granules of it that files can fill.
+    pub usable: u64,
+}
+
+/// Makes a file system.
+pub fn mkfs(wanted: &Mkfs) -> Result<Made, LiveError> {
+    let mut layout = wanted.layout;
+    if layout.size_bytes == 0 {
+        layout.size_bytes = match Target::of(&wanted.image)? {
+            Target::File(bytes) | Target::Device(bytes) if bytes > 0 => bytes,
+            _ => return Err(LiveError::Impossible("a new image needs a size: give --size".into())),
+        };
+    }
+    let shape = layout.shape()?;
+    space(&data_shape(&shape))?;
+    refuse_nesting(&wanted.image, &wanted.meta)?;
+    let blank = Blank::choose(&wanted.image, &shape, layout.size_bytes, wanted.force)?;
+    let site = match Site::choose(&wanted.meta, wanted.force) {
+        Ok(site) => site,
+        Err(error) => {
+            blank.leave();
+            return Err(error);
+        }
+    };
+    let made = assemble(shape, blank, site);
+    made.map_err(|error| match error {
+        Failed::Live(error) => error,
+        Failed::Area(error) => of_area(&wanted.image, error),
+    })
+}
+
+enum Failed {
+    Live(LiveError),
+    Area(AreaError),
+}
+
+impl From<LiveError> for Failed {
+    fn from(error: LiveError) -> Failed {
+        Failed::Live(error)
+    }
+}
+
+impl From<AreaError> for Failed {
+    fn from(error: AreaError) -> Failed {
+        Failed::Area(error)
+    }
+}
+
+/// Makes both, the image first: it is what fails where the host's disk is full.
+fn assemble(shape: Shape, blank: Blank, site: Site) -> Result<Made, Failed> {
+    let data = data_shape(&shape);
+    let usable = space(&data)?.usable();
+    let (uuid, own) = (random_uuid()?, random_uuid()?);
+    let path = site.path().as_os_str().as_bytes().to_vec();
+    let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, path };
+    first.encode().map_err(AreaError::Superblock)?;
+    let whole = match blank.fill() {
+        Ok(whole) => whole,
+        Err(error) => {
+            site.leave();
+            return Err(error.into());
+        }
+    };
+    let probe = site.probe;
+    let home = site.furnish(own, uuid)?;
+    let area = Area::format(whole, first)?;
+    Ok(Made { superblock: area.newest().clone(), meta: home.path().into(), probe, data, usable })
+}
+
+/// An image inside its own metadata directory would be erased with it.
+fn refuse_nesting(image: &Path, meta: &Path) -> Result<(), LiveError> {
+    let absolute = |path: &Path| std::path::absolute(path).map_err(|error| LiveError::io(path, error));
+    match absolute(image)?.starts_with(absolute(meta)?) {
+        true => Err(LiveError::Impossible("the image lies in the metadata directory: keep them apart".into())),
+        false => Ok(()),
+    }
+}
+
+fn random_uuid() -> Result<Uuid, LiveError> {
+    let source = Path::new("/dev/urandom");
+    let mut bytes = [0; 16];
+    let read = std::fs::File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| LiveError::io(source, error))?;
+    Ok(Uuid::random(bytes))
+}

@@ -1,0 +1,315 @@
+//! Power cuts on real file systems: the metadata directory lies on ext4, xfs and btrfs, on a loop device whose writes and
+//! flushes are recorded together with those of the image. Each cut is replayed, mounted and compared with what was promised.
+//!
+//! Needs root, FUSE and loop devices; skips without. SMRKIT_REAL_CUTS cuts (60) are tried a file system.
+
+mod history;
+mod host;
+mod recorder;
+mod replay;
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use smrfs::data::{Data, Room};
+use smrfs::device::Model;
+use smrfs::fs::{FileSystem, Options};
+use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
+use smrfs::units::NodeId;
+use smrkit_live::volume::{Layout, Mkfs, Open, Volume, mkfs};
+
+use history::{Content, History};
+use host::{HOSTS, Host, Mounted};
+use recorder::{Event, NAMES, Recorder};
+use replay::{Loss, cut, settle};
+
+const IMAGE_BYTES: u64 = 48 << 20;
+const SLOTS: usize = 8;
+const STEPS: usize = 400;
+
+#[test]
+fn on_ext4_what_was_synced_outlives_a_power_cut() {
+    on_host(&HOSTS[0]);
+}
+
+#[test]
+fn on_xfs_what_was_synced_outlives_a_power_cut() {
+    on_host(&HOSTS[1]);
+}
+
+#[test]
+fn on_btrfs_what_was_synced_outlives_a_power_cut() {
+    on_host(&HOSTS[2]);
+}
+
+fn on_host(host: &Host) {
+    if let Some(reason) = host::missing(host) {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cuts = std::env::var("SMRKIT_REAL_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    for (seed, model) in [Model::Caveat, Model::StrictAppend].into_iter().enumerate() {
+        let place = Place::new();
+        let recorded = record(host, model, &place, seed as u64);
+        let tried = replayed(host, &place, &recorded, cuts / 2, seed as u64);
+        println!("{} {model:?}: {tried} cuts of {} events", host.name, recorded.events.len());
+        assert!(tried >= cuts / 2);
+    }
+}
+
+/// Where everything lies.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = ["/dev/shm", "/tmp"].into_iter().find_map(|at| tempfile::tempdir_in(at).ok());
+        let place = Place { folder: folder.expect("a place for temporary files") };
+        for name in ["store", "recorded", "meta", "base", "scratch"] {
+            std::fs::create_dir(place.of(name)).unwrap();
+        }
+        place
+    }
+
+    fn of(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Copies the two files from one folder to another; holes stay holes.
+    fn copy(&self, from: &str, to: &str) {
+        for name in NAMES {
+            let (from, to) = (self.of(from).join(name), self.of(to).join(name));
+            let done = Command::new("cp").arg("--sparse=always").args([&from, &to]).status().unwrap();
+            assert!(done.success(), "cp to {}", to.display());
+        }
+    }
+
+    fn open(&self, folder: &str) -> [File; 2] {
+        NAMES.map(|name| OpenOptions::new().write(true).open(self.of(folder).join(name)).unwrap())
+    }
+}
+
+/// A run, and what it promised.
+struct Recorded {
+    events: Vec<Event>,
+    names: BTreeMap<String, History>,
+}
+
+fn open(image: &Path, meta: &Path) -> (Volume, FileSystem) {
+    let how = Open { meta: Some(meta.join("smrfs")), ..Open::default() };
+    let volume = Volume::open(image, &how).unwrap();
+    let store: Arc<dyn smrfs::meta::MetadataStore> = volume.store();
+    let fs = FileSystem::mount(volume.device(), store, volume.space().unwrap(), Options::default()).unwrap();
+    (volume, fs)
+}
+
+fn record(host: &Host, model: Model, place: &Place, seed: u64) -> Recorded {
+    let (at, meta) = (place.of("recorded"), place.of("meta"));
+    let recorder = Recorder::mount(&place.of("store"), &at, [host.bytes, IMAGE_BYTES]).unwrap();
+    let image = at.join("image");
+    let made = Mounted::new(host, &at.join("disk"), &meta, true).unwrap();
+    let layout = Layout { model, size_bytes: IMAGE_BYTES, did_bytes: None, dpid_bytes: None, band_bytes: None };
+    mkfs(&Mkfs { image: image.clone(), meta: meta.join("smrfs"), layout, force: true }).unwrap();
+    drop(made);
+    place.copy("store", "base");
+
+    recorder.start();
+    let mounted = Mounted::new(host, &at.join("disk"), &meta, false).unwrap();
+    let (volume, fs) = open(&image, &meta);
+    let mut writer =
+        Writer { fs, recorder: &recorder, names: BTreeMap::new(), rng: Pcg64::seed_from_u64(seed), whole: 0 };
+    for _ in 0..STEPS {
+        writer.step();
+    }
+    let names = std::mem::take(&mut writer.names);
+    drop((writer, volume));
+    let events = recorder.stop();
+    drop(mounted);
+    recorder.finish().unwrap();
+    Recorded { events, names }
+}
+
+/// Changes files, and keeps account of what may be found after a cut.
+struct Writer<'a> {
+    fs: FileSystem,
+    recorder: &'a Recorder,
+    names: BTreeMap<String, History>,
+    rng: Pcg64,
+    /// Counts the files that were written to replace another.
+    whole: usize,
+}
+
+impl Writer<'_> {
+    fn step(&mut self) {
+        let name = format!("f{}", self.rng.random_range(0..SLOTS));
+        let exists = self.names.get(&name).is_some_and(|history| history.now().is_some());
+        match self.rng.random_range(0..20) {
+            _ if !exists => self.make(&name),
+            0..8 => self.write(&name),
+            8 | 9 => self.truncate(&name),
+            10..15 => self.sync(&name),
+            15..17 => self.replace(&name),
+            17 => self.remove(&name),
+            18 => self.sync_names(),
+            _ => self.commit(),
+        }
+    }
+
+    fn begin(&mut self, name: &str, content: Content) {
+        let position = self.recorder.position();
+        self.names.entry(name.into()).or_default().change(position, content);
+    }
+
+    fn id(&self, name: &str) -> NodeId {
+        self.fs.lookup(self.fs.root(), name.as_bytes()).unwrap().id
+    }
+
+    fn make(&mut self, name: &str) {
+        self.begin(name, Some(Vec::new()));
+        let new = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
+        self.fs.make(self.fs.root(), name.as_bytes(), &new).unwrap();
+        self.write(name);
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        let count = match self.rng.random_range(0..3) {
+            0 => self.rng.random_range(1..5000),
+            1 => 4096 * self.rng.random_range(1..8),
+            _ => self.rng.random_range(60_000..300_000),
+        };
+        let mut bytes = vec![0; count];
+        self.rng.fill_bytes(&mut bytes);
+        bytes
+    }
+
+    fn write(&mut self, name: &str) {
+        let mut content = self.names[name].now().unwrap_or_default();
+        let at = self.rng.random_range(0..=content.len());
+        let bytes = self.bytes();
+        content.resize(content.len().max(at + bytes.len()), 0);
+        content[at..at + bytes.len()].copy_from_slice(&bytes);
+        self.begin(name, Some(content));
+        self.fs.write(self.id(name), at as u64, Data::Bytes(&bytes), false).unwrap();
+    }
+
+    fn truncate(&mut self, name: &str) {
+        let mut content = self.names[name].now().unwrap_or_default();
+        content.resize(self.rng.random_range(0..=content.len() * 5 / 4), 0);
+        let set = SetAttr { size: Some(content.len() as u64), ..SetAttr::default() };
+        self.begin(name, Some(content));
+        self.fs.set_attributes(self.id(name), &set).unwrap();
+    }
+
+    fn sync(&mut self, name: &str) {
+        self.fs.sync(self.id(name)).unwrap();
+        self.promise(name);
+    }
+
+    fn promise(&mut self, name: &str) {
+        let position = self.recorder.position();
+        self.names.entry(name.into()).or_default().promise(position);
+    }
+
+    /// As editors save: a new file, synced, takes the name over.
+    fn replace(&mut self, name: &str) {
+        let (bytes, other) = (self.bytes(), format!("new{}", self.whole));
+        self.whole += 1;
+        let (root, new) = (self.fs.root(), NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 });
+        let id = self.fs.make(root, other.as_bytes(), &new).unwrap().id;
+        self.fs.write(id, 0, Data::Bytes(&bytes), false).unwrap();
+        self.fs.sync(id).unwrap();
+        self.begin(name, Some(bytes));
+        self.fs.rename((root, other.as_bytes()), (root, name.as_bytes()), RenameMode::Replace).unwrap();
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.begin(name, None);
+        self.fs.unlink(self.fs.root(), name.as_bytes()).unwrap();
+    }
+
+    /// Names last, whatever becomes of the data: what is unsaved in a file may go.
+    fn sync_names(&mut self) {
+        self.fs.sync_dir(self.fs.root()).unwrap();
+        let gone: Vec<String> =
+            self.names.iter().filter(|(_, history)| history.now().is_none()).map(|(name, _)| name.clone()).collect();
+        gone.iter().for_each(|name| self.promise(name));
+    }
+
+    fn commit(&mut self) {
+        self.fs.sync_all().unwrap();
+        let names: Vec<String> = self.names.keys().cloned().collect();
+        names.iter().for_each(|name| self.promise(name));
+    }
+}
+
+/// Replays cuts spread over the recording; tells how many.
+fn replayed(host: &Host, place: &Place, recorded: &Recorded, cuts: usize, seed: u64) -> usize {
+    let events = &recorded.events;
+    let mut rng = Pcg64::seed_from_u64(seed + 1000);
+    let mut at: Vec<usize> = (0..cuts).map(|_| rng.random_range(0..=events.len())).collect();
+    at.sort_unstable();
+    let base = place.open("base");
+    let (mut pending, mut settled) = (Vec::new(), 0);
+    for (number, &to) in at.iter().enumerate() {
+        for index in settled..to {
+            settle(events, &mut pending, index, &base).unwrap();
+        }
+        settled = to;
+        place.copy("base", "scratch");
+        let loss = [Loss::Some, Loss::Lost, Loss::Some, Loss::Kept][number % 4];
+        cut(events, &pending, to, loss, &mut rng, &place.open("scratch")).unwrap();
+        if let Err(what) = verify(host, place, recorded, to) {
+            panic!("{} after a cut at {to} of {}, unflushed writes {loss:?}: {what}", host.name, events.len());
+        }
+    }
+    at.len()
+}
+
+/// Mounts what a cut left and compares it with what was promised; then works on with it.
+fn verify(host: &Host, place: &Place, recorded: &Recorded, cut: usize) -> Result<(), String> {
+    let (scratch, meta) = (place.of("scratch"), place.of("meta"));
+    let text = |error: io::Error| error.to_string();
+    let _mounted = Mounted::new(host, &scratch.join("disk"), &meta, false).map_err(text)?;
+    let (mut volume, fs) = open(&scratch.join("image"), &meta);
+    let mut live = 0;
+    for (name, history) in &recorded.names {
+        let content = read(&fs, name)?;
+        history.allows(cut, &content).map_err(|what| format!("{name}: {what}"))?;
+    }
+    let mut from = 0;
+    loop {
+        let entries = fs.list(fs.root(), from).map_err(|error| error.to_string())?;
+        let Some(last) = entries.last() else { break };
+        from = last.next;
+        for entry in &entries {
+            live += fs.attributes(entry.id).map_err(|error| error.to_string())?.blocks / 8;
+        }
+    }
+    let usage = fs.usage().map_err(|error| error.to_string())?;
+    if usage.live != live {
+        return Err(format!("{} granules are taken, and the files have {live}", usage.live));
+    }
+    let id = fs.make(fs.root(), b"after", &NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 });
+    let id = id.map_err(|error| error.to_string())?.id;
+    fs.write(id, 0, Data::Bytes(&[7; 100_000]), false).map_err(|error| error.to_string())?;
+    fs.unmount().map_err(|error| error.to_string())?;
+    volume.close().map_err(|error| error.to_string())
+}
+
+fn read(fs: &FileSystem, name: &str) -> Result<Content, String> {
+    let Ok(attr) = fs.lookup(fs.root(), name.as_bytes()) else { return Ok(None) };
+    let mut bytes = vec![0; attr.size as usize];
+    let count = fs.read(attr.id, 0, Room::Bytes(&mut bytes)).map_err(|error| format!("{name}: {error}"))?;
+    fs.forget(attr.id, 1);
+    match count == attr.size {
+        true => Ok(Some(bytes)),
+        false => Err(format!("{name}: {count} of {} bytes can be read", attr.size)),
+    }
+}
