@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn rates_and_amplification_are_those_since_the_last_report() {
         let page = page(&report(12.0, 30, 25), Some(&report(10.0, 10, 5)));
-        assert!(page.contains("written by the host        10.0 MB/s        30.0 MB\n"), "{page}");
+        assert!(page.contains("written by the host         10 MB/s          30 MB\n"), "{page}");
         assert!(page.contains("write amplification            2.00           1.83\n"), "{page}");
     }
 

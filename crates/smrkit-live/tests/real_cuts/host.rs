@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// A conventional file system for the metadata.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +53,14 @@ impl Drop for Mounted {
         // What is not mounted or attached any more needs nothing.
         let _ = run("umount", &[text(&self.at)]);
         let _ = run("losetup", &["--detach", &self.device]);
+        // The kernel lets go of the file a moment later.
+        let attached = || run("losetup", &[&self.device]).is_ok();
+        for _ in 0..100 {
+            if !attached() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

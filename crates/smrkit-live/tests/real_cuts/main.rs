@@ -13,7 +13,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -32,6 +32,7 @@ use replay::{Loss, cut, settle};
 const IMAGE_BYTES: u64 = 48 << 20;
 const SLOTS: usize = 8;
 const STEPS: usize = 400;
+static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
 fn on_ext4_what_was_synced_outlives_a_power_cut() {
@@ -53,6 +54,8 @@ fn on_host(host: &Host) {
         println!("skipped: {reason}");
         return;
     }
+    // One after another: a loop device given back by one test is not at once as new for the next.
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let cuts = std::env::var("SMRKIT_REAL_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
     for (seed, model) in [Model::Caveat, Model::StrictAppend].into_iter().enumerate() {
         let place = Place::new();
