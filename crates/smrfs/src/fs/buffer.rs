@@ -63,13 +63,10 @@ impl Buffer {
 
     /// Forgets what lies in `range`; tells how many granules that were.
     pub(super) fn remove(&mut self, range: Range<u64>) -> u64 {
-        if self.pages.is_empty() || range.is_empty() {
-            return 0;
-        }
-        let mut behind = self.pages.split_off(&range.start);
-        let mut rest = behind.split_off(&range.end);
-        self.pages.append(&mut rest);
-        behind.len() as u64
+        // One by one: splitting the tree would walk all of it.
+        let found: Vec<u64> = self.within(range).collect();
+        found.iter().for_each(|granule| drop(self.pages.remove(granule)));
+        found.len() as u64
     }
 
     /// The granules in `range`, in ascending order.
