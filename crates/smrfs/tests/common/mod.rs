@@ -127,6 +127,11 @@ impl Rig {
         }
     }
 
+    /// The disk and the store alone.
+    pub fn without_fs(self) -> Parts {
+        Parts { device: self.device, store: self.store, options: self.options }
+    }
+
     /// What is counted agrees with a recount, and the checker has seen nothing that the law forbids.
     pub fn check(&self) {
         self.fs.check().unwrap();
@@ -136,6 +141,22 @@ impl Rig {
     /// The bytes that files can fill.
     pub fn usable_bytes(&self) -> u64 {
         self.fs.usage().unwrap().usable * GRANULE_BYTES
+    }
+}
+
+/// A disk and a store that nobody has mounted.
+pub struct Parts {
+    device: Arc<dyn HostManaged>,
+    store: Arc<dyn MetadataStore>,
+    options: Options,
+}
+
+impl Parts {
+    /// Mounts them, unwatched.
+    pub fn mounted(self) -> Rig {
+        let Parts { device, store, options } = self;
+        let fs = mounted(&device, &store, &options);
+        Rig { fs, shape: *device.shape(), store, device, watch: None, options }
     }
 }
 
