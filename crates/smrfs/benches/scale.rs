@@ -111,10 +111,14 @@ fn directory() {
     for count in [1000, 10_000, 100_000, 1_000_000] {
         let rig = Rig::plain(shape(Model::Caveat, 8 * GIB, MIB, MIB, 0), false);
         let root = rig.fs.root();
-        let create = each_us(count, |number| drop(make(&rig, root, &number.to_string(), &FILE)));
+        let create = each_us(count, |number| {
+            make(&rig, root, &number.to_string(), &FILE);
+        });
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let mut pick = || random.random_range(0..count).to_string();
-        let lookup = each_us(50_000, |_| drop(rig.fs.lookup(root, pick().as_bytes()).expect("found")));
+        let lookup = each_us(50_000, |_| {
+            rig.fs.lookup(root, pick().as_bytes()).expect("found");
+        });
         let mut listed = 0;
         let list = seconds(|| {
             let mut from = 0;
@@ -160,10 +164,14 @@ fn sparse() {
             rig.fs.sync(id).expect("durable");
         });
         let read = |rig: &Rig, number| rig.fs.read(id, at(number), Room::Blank(GRANULE_BYTES)).expect("read");
-        let reading = each_us(20_000, |_| drop(read(&rig, random.random_range(0..count))));
+        let reading = each_us(20_000, |_| {
+            read(&rig, random.random_range(0..count));
+        });
         let scan = seconds(|| rig.remount(false));
         let clean = seconds(|| rig.remount(true));
-        let first = seconds(|| drop(read(&rig, 0)));
+        let first = seconds(|| {
+            read(&rig, 0);
+        });
         let memory = memory_mb() - before;
         table.line(&count.to_string(), vec![write, commit, overwrite, reading, scan, clean, first, memory]);
     }

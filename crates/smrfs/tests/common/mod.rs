@@ -1,6 +1,8 @@
 //! A file system over a disk without data: only where something lies is known. For tests and benchmarks of room and scale.
 #![allow(dead_code)]
 
+pub mod counted;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
