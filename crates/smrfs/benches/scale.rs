@@ -51,7 +51,7 @@ fn seconds(work: impl FnOnce()) -> f64 {
     begin.elapsed().as_secs_f64()
 }
 
-/// What this process holds now, in MB.
+/// What this process holds now, the store in memory and what smaller sizes left behind included, in MB.
 fn memory_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -64,6 +64,13 @@ fn make(rig: &Rig, parent: NodeId, name: &str, new: &smrfs::meta::NewNode) -> No
     id
 }
 
+/// Milliseconds that the slowest of `count` times `work` took, and the microseconds for each.
+fn slowest_ms(count: u64, mut work: impl FnMut(u64)) -> (f64, f64) {
+    let mut slowest = 0f64;
+    let each = each_us(count, |number| slowest = slowest.max(seconds(|| work(number))));
+    (slowest * 1e3, each)
+}
+
 /// Microseconds for each of `count` times `work`.
 fn each_us(count: u64, mut work: impl FnMut(u64)) -> f64 {
     seconds(|| (0..count).for_each(&mut work)) * 1e6 / count as f64
@@ -72,7 +79,7 @@ fn each_us(count: u64, mut work: impl FnMut(u64)) -> f64 {
 /// Files of 4 KiB, a thousand in a directory.
 fn files() {
     for model in [Model::Caveat, Model::StrictAppend] {
-        let columns = ["create us", "commit s", "unmount s", "clean mount s", "mount by scan s", "fs MB", "lookup us"];
+        let columns = ["create us", "commit s", "unmount s", "clean mount s", "mount by scan s", "MB", "lookup us"];
         let mut table = Table::new(&format!("files, {model:?}"), &columns);
         for count in [10_000, 100_000, 1_000_000] {
             let mut rig = Rig::plain(shape(model, 64 * GIB, MIB, MIB, 32 * MIB), false);
@@ -88,11 +95,10 @@ fn files() {
             let scan = seconds(|| rig.remount(false));
             let unmount = seconds(|| rig.fs.unmount().expect("unmounted"));
             let rig = rig.without_fs();
-            let before = memory_mb();
             let mut mounted = None;
             let clean = seconds(|| mounted = Some(rig.mounted()));
             let rig = mounted.expect("mounted");
-            let memory = memory_mb() - before;
+            let memory = memory_mb();
             let mut random = Pcg64Mcg::seed_from_u64(1);
             let lookup = each_us(20_000, |_| {
                 let number = random.random_range(0..count);
@@ -150,7 +156,6 @@ fn sparse() {
     ];
     let mut table = Table::new("pieces of a file", &columns);
     for count in [10_000u64, 100_000, 1_000_000] {
-        let before = memory_mb();
         let mut rig = Rig::plain(shape(Model::Caveat, 64 * GIB, MIB, MIB, 0), false);
         let id = make(&rig, rig.fs.root(), "sparse", &FILE);
         let at = |number: u64| number * 13 * GRANULE_BYTES;
@@ -172,19 +177,26 @@ fn sparse() {
         let first = seconds(|| {
             read(&rig, 0);
         });
-        let memory = memory_mb() - before;
+        let memory = memory_mb();
         table.line(&count.to_string(), vec![write, commit, overwrite, reading, scan, clean, first, memory]);
     }
 }
 
 /// A file in one piece, as large as the disk allows; then overwritten at random.
 fn long() {
-    let columns =
-        ["write us a MiB", "commit s", "overwrite us a MiB", "4 KiB us", "+fsync us", "mount by scan s", "MB"];
+    let columns = [
+        "write us a MiB",
+        "commit s",
+        "overwrite us a MiB",
+        "4 KiB us",
+        "slowest ms",
+        "+fsync us",
+        "mount by scan s",
+        "MB",
+    ];
     for model in [Model::Caveat, Model::StrictAppend] {
         let mut table = Table::new(&format!("GB of a file, {model:?}"), &columns);
         for size in [GIB / 2, 5 * GIB, 50 * GIB] {
-            let before = memory_mb();
             let mut rig = Rig::plain(shape(model, size / 8 * 10, MIB, MIB, 32 * MIB), false);
             let id = make(&rig, rig.fs.root(), "long", &FILE);
             let put = |rig: &Rig, at, bytes| rig.fs.write(id, at, Data::Blank(bytes), false).expect("written");
@@ -194,16 +206,16 @@ fn long() {
             let mut random = Pcg64Mcg::seed_from_u64(1);
             let overwrite = each_us(2 * size / MIB, |_| put(&rig, random.random_range(0..size / MIB) * MIB, MIB));
             let small = |rig: &Rig, at| put(rig, at * GRANULE_BYTES, GRANULE_BYTES);
-            let piece = each_us(100_000, |_| small(&rig, random.random_range(0..size / GRANULE_BYTES)));
+            let (slowest, piece) = slowest_ms(100_000, |_| small(&rig, random.random_range(0..size / GRANULE_BYTES)));
             let synced = each_us(2000, |_| {
                 small(&rig, random.random_range(0..size / GRANULE_BYTES));
                 rig.fs.sync(id).expect("durable");
             });
             let scan = seconds(|| rig.remount(false));
-            let memory = memory_mb() - before;
+            let memory = memory_mb();
             table.line(
                 &format!("{:.1}", size as f64 / 1e9),
-                vec![write, commit, overwrite, piece, synced, scan, memory],
+                vec![write, commit, overwrite, piece, slowest, synced, scan, memory],
             );
         }
     }
