@@ -2,6 +2,8 @@
 
 use std::io;
 
+use smrkit::error::{Error, Fault};
+
 use crate::units::{Granule, Span};
 
 /// What a system call answers, as Linux numbers it.
@@ -190,6 +192,16 @@ impl FsError {
             FsError::Device(DeviceError::Io(error)) => error.raw_os_error().map_or(Errno::EIO, Errno),
             FsError::Device(_) | FsError::Corrupt(_) | FsError::PowerCut => Errno::EIO,
         }
+    }
+}
+
+impl From<FsError> for Error {
+    /// For commands: what the operating system says stays that; broken rules of a disk are faults.
+    fn from(error: FsError) -> Error {
+        Error::Fault(Box::new(match error {
+            FsError::Device(DeviceError::Io(error)) => Fault::Io(error),
+            error => Fault::FileSystem(error.to_string()),
+        }))
     }
 }
 

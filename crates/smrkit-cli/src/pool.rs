@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use smrkit::engine::Observer;
 use smrkit::error::Error;
 use smrkit::request::Progress;
-use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rows::RequestRow;
 
 use crate::interrupt::Interrupt;
@@ -20,15 +19,15 @@ const SAY_EVERY: Duration = Duration::from_millis(200);
 pub type RequestSink = Box<dyn FnMut(&RequestRow) + Send>;
 
 /// Makes all of `jobs` by `make`, which is given a job's number too; what was not begun is `None`.
-pub fn make_all<Job: Sync>(
+pub fn make_all<Job: Sync, Made: Send>(
     jobs: &[Job],
     interrupt: &Interrupt,
     what: &str,
-    make: impl Fn(usize, &Job, Watch) -> Result<Outcome, Error> + Sync,
-) -> Vec<Result<Option<Outcome>, Error>> {
+    make: impl Fn(usize, &Job, Watch) -> Result<Made, Error> + Sync,
+) -> Vec<Result<Option<Made>, Error>> {
     let bar = Bar::new(jobs.len(), what);
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Result<Made, Error>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let failed = Interrupt::default();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(jobs.len());
     std::thread::scope(|scope| {
@@ -49,6 +48,19 @@ pub fn make_all<Job: Sync>(
     bar.clear();
     let take = |result: Mutex<Option<_>>| result.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     results.into_iter().map(|result| take(result).transpose()).collect()
+}
+
+/// Makes one thing, watched.
+pub fn make_one<Made>(
+    interrupt: &Interrupt,
+    what: &str,
+    make: impl FnOnce(&mut Watch) -> Result<Made, Error>,
+) -> Result<Made, Error> {
+    let bar = Bar::new(1, what);
+    let failed = Interrupt::default();
+    let made = make(&mut Watch::new(&bar, interrupt, &failed));
+    bar.clear();
+    made
 }
 
 /// The content, also after a thread died with it.
@@ -76,6 +88,17 @@ impl<'a> Watch<'a> {
     /// Hands the answered requests to `sink`, where there is one.
     pub fn recording(self, sink: Option<RequestSink>) -> Watch<'a> {
         Watch { requests: sink, ..self }
+    }
+
+    /// A run that counts no requests has come so far, from 0 to 1; tells whether it shall go on.
+    pub fn is_at(&mut self, share: f64) -> bool {
+        const STEPS: u64 = 1_000_000;
+        if self.said.elapsed() > SAY_EVERY {
+            self.said = Instant::now();
+            let done = (share.clamp(0.0, 1.0) * STEPS as f64) as u64;
+            self.part.show(Progress { done, total: Some(STEPS) });
+        }
+        !self.interrupt.is_set() && !self.failed.is_set()
     }
 
     /// The run begins anew: the rate is that of now on.

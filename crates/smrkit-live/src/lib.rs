@@ -1,7 +1,12 @@
 //! What touches the operating system: disk images and block devices, metadata directories, FUSE.
 
+pub mod daemon;
 pub mod directory;
 pub mod error;
+pub mod fuse;
 pub mod image;
+pub mod log;
+pub mod mount;
 pub mod volume;
 pub mod survey;
+pub mod workplace;

@@ -1,11 +1,14 @@
-//! What lies where on a volume that is not mounted: counts, bands by fill, and the disk's surface in cells.
+//! What lies where on a volume: counts, bands by fill, and the disk's surface in cells.
 //!
-//! Of past writes nothing is known, as at a mount: on Caveat-Scriptor whatever is dead within DPID below live data counts
-//! as NW.
+//! Of past writes nothing is known where it is not mounted: on Caveat-Scriptor whatever is dead within DPID below live data
+//! counts as NW. A mount counts what it knows; its surface is drawn as if it knew nothing.
 
-use serde::Serialize;
-use smrfs::device::{BandReport, BandState, Model, Shape};
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape};
 use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::fs::FileSystem;
 use smrfs::map;
 use smrfs::meta::{MetadataStore, Room};
 use smrfs::space::Counts;
@@ -15,7 +18,7 @@ use crate::error::LiveError;
 use crate::volume::Volume;
 
 /// A part of the surface: its granules by what may be done with them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// R: in maps.
     pub readable: u64,
@@ -35,7 +38,7 @@ impl Cell {
 }
 
 /// Bands by what is in them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bands {
     /// Not written since the last reset.
     pub empty: u64,
@@ -50,7 +53,7 @@ pub struct Bands {
 }
 
 /// A volume in numbers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Survey {
     /// The disk for data.
     pub shape: Shape,
@@ -80,7 +83,7 @@ pub struct Survey {
 pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     let mut space = volume.space()?;
     let device = volume.device();
-    let shape = device.shape().clone();
+    let shape = *device.shape();
     let store = volume.store();
     let (mut live, mut promised, mut files) = (0, 0, 0);
     let mut spans = Vec::new();
@@ -107,23 +110,56 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     space.start(&reports);
     spans.sort_unstable();
     let Room { nodes, free_nodes, .. } = store.room().map_err(|error| explained(volume, error))?;
-    let marks = match shape.model {
-        Model::StrictAppend => marks_of_bands(&shape, &reports, &spans),
-        Model::Caveat => marks_of_gaps(&shape, &spans),
-    };
+    let (bands, surface) = drawn(&shape, &reports, &spans, cells);
     Ok(Survey {
         usable: space.usable(),
         live,
         promised,
         counts: space.counts(),
-        bands: (shape.model == Model::StrictAppend).then(|| bands(&shape, &reports, &spans)),
+        bands,
         files,
         extents: spans.len() as u64,
         nodes,
         free_nodes,
-        surface: surface(&shape, &marks, cells),
+        surface,
         shape,
     })
+}
+
+/// Looks at a mounted file system on `device`; the surface in about `cells` parts. Files without data are not counted.
+pub fn survey_of_mount(core: &FileSystem, device: &dyn HostManaged, cells: usize) -> FsResult<Survey> {
+    let shape = *device.shape();
+    let reports = match shape.model {
+        Model::StrictAppend => device.report(0, shape.bands.count)?,
+        Model::Caveat => Vec::new(),
+    };
+    let (usage, live) = (core.usage()?, core.live());
+    let files: HashSet<u64> = live.iter().map(|(_, owner)| owner.file.0).collect();
+    let spans: Vec<Span> = live.iter().map(|(span, _)| *span).collect();
+    let (bands, surface) = drawn(&shape, &reports, &spans, cells);
+    Ok(Survey {
+        usable: usage.usable,
+        live: usage.live,
+        promised: usage.promised,
+        counts: usage.counts,
+        bands,
+        files: files.len() as u64,
+        extents: spans.len() as u64,
+        nodes: usage.nodes,
+        free_nodes: usage.free_nodes,
+        surface,
+        shape,
+    })
+}
+
+/// Bands by fill, and the surface.
+fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) -> (Option<Bands>, Vec<Cell>) {
+    let marks = match shape.model {
+        Model::StrictAppend => marks_of_bands(shape, reports, spans),
+        Model::Caveat => marks_of_gaps(shape, spans),
+    };
+    let bands = (shape.model == Model::StrictAppend).then(|| bands(shape, reports, spans));
+    (bands, surface(shape, &marks, cells))
 }
 
 fn explained(volume: &Volume, error: FsError) -> LiveError {

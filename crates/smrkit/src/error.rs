@@ -142,6 +142,9 @@ pub enum Fault {
         /// How many sectors are lost.
         sectors: u64,
     },
+    /// A file system broke a rule of its disk, or found nonsense on it.
+    #[error("the file system: {0}")]
+    FileSystem(String),
     /// A live disk failed.
     #[error("the disk failed: {0}")]
     Io(#[from] std::io::Error),

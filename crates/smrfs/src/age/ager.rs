@@ -145,6 +145,10 @@ impl Events for Ager {
         self.done.kept_bytes -= bytes;
         Some(self.event(EventKind::Delete, number, 0))
     }
+
+    fn kept_bytes(&self) -> u64 {
+        self.done.kept_bytes
+    }
 }
 
 #[cfg(test)]

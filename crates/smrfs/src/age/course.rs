@@ -2,6 +2,7 @@
 //! at half speed, B, and ageing on until the disk is full (C) or enough has been written.
 
 use serde::Serialize;
+use smrkit::units::Nanos;
 
 use super::ager::{Aged, Ager, AgerOptions};
 use crate::bench::fileserver::{Fileserver, FileserverOptions};
@@ -10,6 +11,8 @@ use crate::error::FsResult;
 use crate::workload::driver::{Driver, End, Interleave, Record, Watch};
 use crate::workload::{Cleaned, Events, Room, Script, Target};
 
+/// The paper's partition (section 5).
+const PAPER_DISK_BYTES: u128 = 100_000_000_000;
 /// The folder of the ager's files; the benchmarks' follow.
 const AGER_FOLDER: u32 = 0;
 
@@ -28,6 +31,10 @@ pub struct CourseOptions {
     pub interleave: Interleave,
     /// The end, by bytes written in all.
     pub until_bytes: u64,
+    /// The end, by the target's clock from the beginning.
+    pub until_time: Option<Nanos>,
+    /// Whether it ends with the benchmarks.
+    pub stop_at_b: bool,
     /// A sample is taken each time so many bytes have been written.
     pub sample_bytes: u64,
 }
@@ -51,11 +58,16 @@ impl Benchmark {
     }
 }
 
-/// The benchmarks of figure 4: twice each.
-pub fn paper_benchmarks(seed: u64) -> Vec<Benchmark> {
-    let postmark = Benchmark::Postmark(PostmarkOptions::new(seed));
-    let fileserver = Benchmark::Fileserver(FileserverOptions::new(seed));
-    vec![postmark, postmark, fileserver, fileserver]
+/// The benchmarks of figure 4, twice each: on a disk of 100 GB what they are, on others as much of each as the disk has of it.
+pub fn paper_benchmarks(disk_bytes: u64, seed: u64) -> Vec<Benchmark> {
+    let part = |count: u64| ((u128::from(count) * u128::from(disk_bytes)).div_ceil(PAPER_DISK_BYTES)) as u64;
+    let postmark = PostmarkOptions::new(seed);
+    let (files, transactions) = (part(postmark.files), part(postmark.transactions));
+    let postmark = Benchmark::Postmark(PostmarkOptions { files, transactions, ..postmark });
+    let server = FileserverOptions::new(seed);
+    let (files, rounds) = (part(server.files), part(server.rounds));
+    let server = Benchmark::Fileserver(FileserverOptions { files, rounds, ..server });
+    vec![postmark, postmark, server, server]
 }
 
 impl CourseOptions {
@@ -64,10 +76,12 @@ impl CourseOptions {
         CourseOptions {
             ager: AgerOptions::new(disk_bytes / 10 * 7, seed),
             before_bytes: disk_bytes * 8,
-            benchmarks: paper_benchmarks(seed),
+            benchmarks: paper_benchmarks(disk_bytes, seed),
             ager_share: 1.0,
             interleave: Interleave::Blocks(8),
             until_bytes: disk_bytes * 14,
+            until_time: None,
+            stop_at_b: false,
             sample_bytes: (disk_bytes / 100).max(1),
         }
     }
@@ -123,6 +137,8 @@ pub struct Measured {
     pub record: Record,
     /// Bytes that the cleaner moved meanwhile.
     pub moved_bytes: u64,
+    /// Bytes of the files that it leaves.
+    pub kept_bytes: u64,
 }
 
 impl Measured {
@@ -166,13 +182,17 @@ impl Course {
             every_bytes: options.sample_bytes.max(1),
             first_cleaning: None,
             until_bytes: options.until_bytes.max(1),
+            until_time: options.until_time.map_or(Nanos::MAX, |time| target.now() + time),
+            timed_out: false,
             go_on,
         };
         let mut ager = Script::new(Ager::new(options.ager.clone(), AGER_FOLDER));
         let mut stages = Stages { a: None, b: None, benchmarks: Vec::new() };
         let mut driver = Driver::new(target, &mut sampler, options.interleave);
         let end = stages.run(options, &mut driver, &mut ager)?;
-        let last = Sample::take(driver.target(), driver.written_bytes())?;
+        let written_bytes = driver.written_bytes();
+        let end = if sampler.timed_out { End::Done } else { end };
+        let last = Sample::take(target, written_bytes)?;
         let Stages { a, b, benchmarks } = stages;
         let Sampler { samples, first_cleaning, .. } = sampler;
         Ok(Course { samples, a, b, first_cleaning, benchmarks, end, last, aged: ager.events().done() })
@@ -206,7 +226,7 @@ impl Stages {
             }
         }
         self.b = Some(Sample::take(driver.target(), driver.written_bytes())?);
-        driver.alone(ager, options.until_bytes)
+        if options.stop_at_b { Ok(End::Done) } else { driver.alone(ager, options.until_bytes) }
     }
 
     fn measure<E: Events>(
@@ -218,9 +238,11 @@ impl Stages {
         ager: &mut Script<Ager>,
     ) -> FsResult<End> {
         let before = driver.target().cleaned().moved_bytes;
-        let (record, end) = driver.beside(&mut Script::new(events), ager, options.ager_share)?;
+        let mut script = Script::new(events);
+        let (record, end) = driver.beside(&mut script, ager, options.ager_share)?;
+        let kept_bytes = script.events().kept_bytes();
         let moved_bytes = driver.target().cleaned().moved_bytes - before;
-        self.benchmarks.push(Measured { benchmark, record, moved_bytes });
+        self.benchmarks.push(Measured { benchmark, record, moved_bytes, kept_bytes });
         Ok(end)
     }
 }
@@ -231,6 +253,8 @@ struct Sampler<'a> {
     every_bytes: u64,
     first_cleaning: Option<Sample>,
     until_bytes: u64,
+    until_time: Nanos,
+    timed_out: bool,
     go_on: &'a mut dyn FnMut(f64) -> bool,
 }
 
@@ -243,7 +267,8 @@ impl Watch for Sampler<'_> {
         if written_bytes / self.every_bytes >= self.samples.len() as u64 {
             self.samples.push(Sample::take(target, written_bytes)?);
         }
-        Ok((self.go_on)(written_bytes as f64 / self.until_bytes as f64))
+        self.timed_out = target.now() >= self.until_time;
+        Ok((self.go_on)(written_bytes as f64 / self.until_bytes as f64) && !self.timed_out)
     }
 }
 
@@ -255,10 +280,7 @@ mod tests {
     const DISK: u64 = 2_000_000_000;
 
     fn small() -> CourseOptions {
-        let postmark = PostmarkOptions { files: 20, transactions: 60, ..PostmarkOptions::new(1) };
-        let server = FileserverOptions { files: 10, rounds: 20, ..FileserverOptions::new(1) };
-        let benchmarks = vec![Benchmark::Postmark(postmark), Benchmark::Fileserver(server)];
-        CourseOptions { benchmarks, ..CourseOptions::paper(DISK, 1) }
+        CourseOptions::paper(DISK, 1)
     }
 
     #[test]

@@ -3,3 +3,5 @@
 pub mod ager;
 pub mod course;
 pub mod distribution;
+pub mod simulated;
+pub mod world;

@@ -47,11 +47,6 @@ impl Fileserver {
         Fileserver { options, folder, dice, files: Vec::new(), made: 0, done: 0 }
     }
 
-    /// Bytes of the files that are there.
-    pub fn kept_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.1).sum()
-    }
-
     /// Gamma-distributed, shape 2 (assumption): the sum of two exponentials of half the mean.
     fn size(&mut self) -> u64 {
         let halves = self.dice.exponential() + self.dice.exponential();
@@ -98,6 +93,10 @@ impl Events for Fileserver {
             EventKind::Create | EventKind::Read => self.event(kind, number, size, true),
             EventKind::Stat => self.event(kind, number, 0, true),
         }
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.1).sum()
     }
 
     fn progress(&self) -> Option<f64> {

@@ -98,6 +98,10 @@ impl Events for Postmark {
         if self.files.is_empty() { None } else { self.delete(false) }
     }
 
+    fn kept_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.1).sum()
+    }
+
     fn progress(&self) -> Option<f64> {
         Some(self.begun as f64 / self.options.transactions.max(1) as f64)
     }

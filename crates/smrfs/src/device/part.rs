@@ -29,7 +29,7 @@ impl Part {
 
     /// The shape of such a part.
     pub fn shape_of(whole: &Shape, granules: u64, bands: u64) -> Shape {
-        let mut shape = whole.clone();
+        let mut shape = *whole;
         shape.granules = shape.granules.saturating_sub(granules);
         shape.bands.count = shape.bands.count.saturating_sub(bands);
         if bands > 0 {

@@ -55,7 +55,11 @@ impl FileSystem {
     fn sync_names(&self, id: NodeId) -> FsResult {
         let changes = lock(&self.unsynced).directories(id);
         for (directory, _) in &changes {
-            self.store.sync_dir(*directory)?;
+            match self.store.sync_dir(*directory) {
+                // It is gone, and with it the name.
+                Err(error) if error.errno() == Errno::ENOENT => {}
+                result => result?,
+            }
         }
         lock(&self.unsynced).synced(id, &changes);
         Ok(())

@@ -179,6 +179,9 @@ impl FileSystem {
             }
         }
         state.settled_size = state.size;
+        if state.writers == 0 && at > 0 {
+            lock(&self.space).closed(file.id);
+        }
         if small > SMALL {
             lock(&self.fragmented).insert(file.id);
         }

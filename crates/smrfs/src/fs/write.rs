@@ -229,9 +229,6 @@ impl FileSystem {
             let seen = self.progress.load(Relaxed);
             let mut state = file.lock();
             if self.write_out(file, &mut state)? {
-                if state.writers == 0 {
-                    lock(&self.space).closed(file.id);
-                }
                 return Ok(());
             }
             drop(state);

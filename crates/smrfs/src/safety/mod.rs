@@ -10,10 +10,10 @@ mod ledger;
 pub mod region;
 mod runs;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The granules of a disk by what may be done with them; their sum is the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// R: may be read (live and retired).
     pub readable: u64,

@@ -93,7 +93,7 @@ impl Area {
 
     /// Writes the first superblock of a disk. Old ones are made unreadable.
     pub fn format(device: Arc<dyn HostManaged>, first: Superblock) -> Result<Area, AreaError> {
-        let shape = device.shape().clone();
+        let shape = *device.shape();
         match shape.model {
             Model::Caveat => {
                 let zeros = vec![0; shape.granule_bytes as usize];

@@ -25,7 +25,7 @@ fn superblock(shape: &Shape) -> Superblock {
     Superblock {
         uuid: Uuid::random([7; 16]),
         metadata: Uuid::random([9; 16]),
-        shape: shape.clone(),
+        shape: *shape,
         sequence: 0,
         mounts: 0,
         is_clean: true,

@@ -67,6 +67,9 @@ pub trait Events {
     /// The next event; none at the end.
     fn next(&mut self) -> Option<Event>;
 
+    /// Bytes of the files that are there after the last event.
+    fn kept_bytes(&self) -> u64;
+
     /// How far it is, from 0 to 1; `None` for a sequence without an end.
     fn progress(&self) -> Option<f64> {
         None
@@ -156,6 +159,10 @@ mod tests {
     impl Events for Few {
         fn next(&mut self) -> Option<Event> {
             self.0.pop()
+        }
+
+        fn kept_bytes(&self) -> u64 {
+            0
         }
     }
 

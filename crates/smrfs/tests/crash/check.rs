@@ -134,7 +134,8 @@ fn check_room(mounted: &Mounted) {
     let usage = mounted.fs.usage().expect("usage");
     assert_eq!((usage.live, usage.promised, usage.counts.retired), (mounted.mapped, mounted.promised, 0));
     assert_eq!(usage.counts.readable, mounted.mapped);
-    assert_eq!(usage.free, usage.usable - mounted.mapped - mounted.promised);
+    // A promise that survived may have counted on room that came from a change that did not.
+    assert_eq!(usage.free, usage.usable.saturating_sub(mounted.mapped + mounted.promised));
 }
 
 /// The file system is as good as new: it can be emptied, filled and mounted again.

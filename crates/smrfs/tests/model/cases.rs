@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
 use smrfs::device::Model;
 use smrfs::error::Errno;
-use smrfs::fs::{Allocate, FileSystem, Options};
+use smrfs::fs::{Allocate, FileSystem, Options, Seek};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
 use smrfs::units::NodeId;
 
@@ -185,6 +185,24 @@ fn space_of_a_file_without_a_name_comes_back_when_it_is_closed() {
 }
 
 #[test]
+fn a_file_can_be_synced_whose_directory_is_gone() {
+    let rig = rig();
+    let fs = &rig.fs;
+    let new = NewNode { kind: Kind::Directory, mode: 0o700, uid: 0, gid: 0, rdev: 0 };
+    let folder = fs.make(fs.root(), b"folder", &new).unwrap().id;
+    let file = fs.make(folder, b"file", &NewNode { kind: Kind::File, ..new }).unwrap().id;
+    fs.open(file, true, false).unwrap();
+    fs.write(file, 0, Data::Bytes(&[1; 100]), false).unwrap();
+    fs.unlink(folder, b"file").unwrap();
+    fs.remove_dir(fs.root(), b"folder").unwrap();
+    fs.forget(folder, 1);
+    fs.sync(file).unwrap();
+    fs.write(file, 100, Data::Bytes(&[2; 100]), false).unwrap();
+    fs.sync(file).unwrap();
+    fs.release(file, true).unwrap();
+}
+
+#[test]
 fn joining_leaves_one_extent_a_block_where_there_is_room() {
     let rig = Rig::new(Model::Caveat, options());
     let fs = &rig.fs;
@@ -233,4 +251,30 @@ fn data_without_bytes_takes_the_same_way() {
         assert!(statistics.moved_bytes > 0);
         assert_eq!((live, statistics), run(false));
     }
+}
+
+#[test]
+fn a_sparse_file_of_50_gb_costs_what_is_in_it() {
+    let mut rig = rig();
+    let fs = rig.fs.clone();
+    let id = make(&fs, "a");
+    let size = 50_000_000_000;
+    fs.set_attributes(id, &SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
+    for at in [0, size / 2, size - 5] {
+        fs.write(id, at, Data::Bytes(b"12345"), false).unwrap();
+    }
+    drop(fs);
+    rig.remount(false);
+    let fs = &rig.fs;
+    let attr = fs.attributes(id).unwrap();
+    assert_eq!((attr.size, attr.blocks), (size, 3));
+    assert_eq!(fs.seek(id, 512, Seek::Data).unwrap(), size / 2 / GRANULE * GRANULE);
+    let mut back = [0; 5];
+    fs.read(id, size - 5, Room::Bytes(&mut back)).unwrap();
+    assert_eq!(&back, b"12345");
+    fs.allocate(id, Allocate::Punch, 0, size).unwrap();
+    assert_eq!(fs.seek(id, 0, Seek::Data).unwrap_err().errno(), Errno::ENXIO);
+    assert_eq!(fs.allocate(id, Allocate::Extend, 0, size).unwrap_err().errno(), Errno::ENOSPC);
+    fs.set_attributes(id, &SetAttr { size: Some(0), ..SetAttr::default() }).unwrap();
+    fs.check().unwrap();
 }

@@ -51,7 +51,7 @@ fn a_caveat_disk_holds_what_a_directory_holds() {
 #[test]
 fn threads_do_not_disturb_each_other() {
     for model in [Model::StrictAppend, Model::Caveat] {
-        threads::together(Rig::new(model, options()), 400);
+        threads::together(Rig::new(model, options()), operations() as u64 / 100);
     }
 }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use smrkit::error::Error;
+use smrkit_live::mount::control::{Client, Command};
+use smrkit_live::mount::{self, MountError};
 use smrkit_live::survey::{Survey, survey};
 use smrkit_live::volume::{Open, Volume};
 
@@ -28,8 +30,8 @@ const CELLS: usize = 1024;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Df {
-    /// The image or block device; it must not be mounted.
-    #[arg(value_name = "IMAGE")]
+    /// The image or block device, or where it is mounted.
+    #[arg(value_name = "IMAGE|MOUNTPOINT")]
     image: PathBuf,
     /// The metadata directory, if it is not where the image says.
     #[arg(long, value_name = "DIR")]
@@ -44,49 +46,71 @@ pub struct Df {
 
 impl Df {
     pub fn execute(self) -> anyhow::Result<Done> {
-        if self.image.is_dir() {
-            let message = format!("{} is a directory: name the image, unmounted", self.image.display());
-            return Err(Error::input(&self.image, message).into());
-        }
-        let how = Open { meta: self.meta.clone(), read_only: true, ..Open::default() };
-        let volume = Volume::open(&self.image, &how)?;
-        let survey = survey(&volume, CELLS)?;
+        let (about, survey) = if self.image.is_dir() { self.of_mount()? } else { self.of_image()? };
         if let Some(path) = &self.figure {
             figures::write(&surface::figure(&survey), path)?;
         }
         match self.json {
-            true => print_json(&self.record(&volume, &survey))?,
+            true => print_json(&record(about, &survey))?,
             false => print(surface::text(&self.image.display().to_string(), &survey))?,
         }
         Ok(Done::All)
     }
 
-    fn record(&self, volume: &Volume, survey: &Survey) -> Value {
-        let bytes = |granules: u64| granules * survey.shape.granule_bytes;
-        let counts = &survey.counts;
-        json!({
+    fn of_image(&self) -> anyhow::Result<(Value, Survey)> {
+        let how = Open { meta: self.meta.clone(), read_only: true, ..Open::default() };
+        let volume = Volume::open(&self.image, &how)?;
+        let survey = survey(&volume, CELLS)?;
+        let about = json!({
             "image": self.image,
             "meta": volume.meta(),
             "uuid": volume.superblock().uuid.to_string(),
-            "model": survey.shape.model,
             "was_clean": volume.was_clean(),
-            "granule_bytes": survey.shape.granule_bytes,
-            "raw_bytes": bytes(survey.shape.granules),
-            "usable_bytes": bytes(survey.usable),
-            "free_bytes": bytes(surface::free(survey)),
-            "live_bytes": bytes(survey.live),
-            "promised_bytes": bytes(survey.promised),
-            "readable_bytes": bytes(counts.readable),
-            "not_writable_bytes": bytes(counts.not_writable),
-            "write_once_bytes": bytes(counts.write_once),
-            "writable_bytes": bytes(counts.writable),
-            "garbage_bytes": bytes(counts.garbage),
-            "files": survey.files,
-            "extents": survey.extents,
-            "nodes": survey.nodes,
-            "free_nodes": survey.free_nodes,
-            "bands": survey.bands,
-            "surface": survey.surface,
-        })
+        });
+        Ok((about, survey))
     }
+
+    /// Asks the process behind a mount.
+    fn of_mount(&self) -> anyhow::Result<(Value, Survey)> {
+        let mut client = Client::connect(&mount::canonical(&self.image)?).map_err(|error| match error {
+            MountError::NotMounted(path) => {
+                Error::input(path, "a directory, and no SMRfs of this user is mounted there: name the image").into()
+            }
+            error => anyhow::Error::from(error),
+        })?;
+        let mut answer = client.ask(Command::Survey { cells: CELLS })?;
+        let survey = serde_json::from_value(answer["survey"].take())?;
+        let about = json!({"image": answer["image"], "meta": answer["meta"], "mount_point": self.image});
+        Ok((about, survey))
+    }
+}
+
+/// What is the same for images and mounts, behind what is their own.
+fn record(mut about: Value, survey: &Survey) -> Value {
+    let bytes = |granules: u64| granules * survey.shape.granule_bytes;
+    let counts = &survey.counts;
+    let rest = json!({
+        "model": survey.shape.model,
+        "granule_bytes": survey.shape.granule_bytes,
+        "raw_bytes": bytes(survey.shape.granules),
+        "usable_bytes": bytes(survey.usable),
+        "free_bytes": bytes(surface::free(survey)),
+        "live_bytes": bytes(survey.live),
+        "promised_bytes": bytes(survey.promised),
+        "readable_bytes": bytes(counts.readable),
+        "not_writable_bytes": bytes(counts.not_writable),
+        "write_once_bytes": bytes(counts.write_once),
+        "writable_bytes": bytes(counts.writable),
+        "garbage_bytes": bytes(counts.garbage),
+        "files": survey.files,
+        "extents": survey.extents,
+        "nodes": survey.nodes,
+        "free_nodes": survey.free_nodes,
+        "bands": survey.bands,
+        "surface": survey.surface,
+    });
+    if let (Value::Object(about), Value::Object(rest)) = (&mut about, rest) {
+        about.extend(rest);
+    }
+    about
 }

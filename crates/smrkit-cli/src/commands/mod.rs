@@ -1,13 +1,18 @@
 //! The subcommands.
 
+mod age;
+mod defragment;
 mod df;
 mod drives;
 mod fsck;
 mod layers;
 mod mkfs;
+mod mount;
 mod reproduce;
 mod run;
+mod top;
 mod trace;
+mod umount;
 
 use clap::Subcommand;
 
@@ -26,12 +31,22 @@ pub enum Command {
     Layers(layers::Layers),
     /// List the drives, or show one.
     Drives(drives::Drives),
+    /// Age a file system, on a mount or in simulation.
+    Age(age::Age),
     /// Make a file system: an image of a shingled disk, and its metadata directory.
     Mkfs(mkfs::Mkfs),
     /// Check a file system that is not mounted, and repair it.
     Fsck(fsck::Fsck),
     /// What is on a shingled disk: space, bands, a picture of its surface.
     Df(df::Df),
+    /// Mount an SMRfs image.
+    Mount(mount::Mount),
+    /// Unmount it, and wait until all is durable.
+    Umount(umount::Umount),
+    /// Watch a mount: host, cleaner, stalls, amplification.
+    Top(top::Top),
+    /// Move the data of files on a mount into as few extents as possible.
+    Defragment(defragment::Defragment),
 }
 
 impl Command {
@@ -42,9 +57,14 @@ impl Command {
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),
             Command::Drives(command) => command.execute(),
+            Command::Age(command) => command.execute(),
             Command::Mkfs(command) => command.execute(),
             Command::Fsck(command) => command.execute(),
             Command::Df(command) => command.execute(),
+            Command::Mount(command) => command.execute(),
+            Command::Umount(command) => command.execute(),
+            Command::Top(command) => command.execute(),
+            Command::Defragment(command) => command.execute(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! `series.rs` turns outcomes into figures and knows no drawing; `interactive.rs` and `figures.rs` draw figures.
 
+pub mod activity;
 mod canvas;
 pub mod figure;
 pub mod figures;

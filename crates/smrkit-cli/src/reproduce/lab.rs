@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smrfs::age::course::Course;
+use smrfs::workload::driver::End;
 use smrkit::drive::Drive;
 use smrkit::engine::Observer;
 use smrkit::engine::run::Run;
@@ -14,6 +16,7 @@ use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
+use super::caveat::plan::CoursePlan;
 use crate::input::TraceInput;
 use crate::interrupt::Interrupt;
 use crate::pool;
@@ -118,9 +121,43 @@ impl Plan {
     }
 }
 
-/// Makes the runs; what an interrupt left undone is `None`.
-pub fn make(plans: &[&Plan], interrupt: &Interrupt, what: &str) -> Result<Vec<Option<Outcome>>, Error> {
-    let results = pool::make_all(plans, interrupt, what, |_, plan, mut watch| plan.execute(&mut watch));
-    let whole = |outcome: &Outcome| !outcome.interrupted;
-    results.into_iter().map(|result| result.map(|outcome| outcome.filter(whole))).collect()
+/// Something to be run: requests on a layer, or work on a file system.
+pub enum Job {
+    /// On a layer.
+    Layer(Box<Plan>),
+    /// On a file system.
+    FileSystem(Box<CoursePlan>),
+}
+
+/// What came of a job.
+pub enum Made {
+    /// Of a layer's.
+    Layer(Box<Outcome>),
+    /// Of a file system's.
+    FileSystem(Box<Course>),
+}
+
+impl Job {
+    fn execute(&self, watch: &mut pool::Watch) -> Result<Made, Error> {
+        match self {
+            Job::Layer(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
+            Job::FileSystem(plan) => plan.execute(watch).map(|course| Made::FileSystem(Box::new(course))),
+        }
+    }
+}
+
+impl Made {
+    /// Whether it came to its end.
+    fn is_whole(&self) -> bool {
+        match self {
+            Made::Layer(outcome) => !outcome.interrupted,
+            Made::FileSystem(course) => course.end != End::Stopped,
+        }
+    }
+}
+
+/// Does the jobs; what an interrupt left undone is `None`.
+pub fn make(jobs: &[&Job], interrupt: &Interrupt, what: &str) -> Result<Vec<Option<Made>>, Error> {
+    let results = pool::make_all(jobs, interrupt, what, |_, job, mut watch| job.execute(&mut watch));
+    results.into_iter().map(|result| result.map(|made| made.filter(Made::is_whole))).collect()
 }

@@ -4,6 +4,7 @@
 
 mod cassuto_cache;
 mod cassuto_sblocks;
+mod caveat;
 mod filled_reads;
 mod he_du;
 pub mod lab;
@@ -12,11 +13,13 @@ pub mod study;
 pub mod traces;
 mod vguard;
 
+use smrfs::age::course::Course;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
 use crate::report::figure::Figure;
-use lab::Plan;
+use caveat::plan::CoursePlan;
+use lab::{Job, Made, Plan};
 use row::Row;
 use traces::Traces;
 
@@ -35,8 +38,13 @@ pub struct Reproduction {
 }
 
 /// Every reproduction.
-pub const REPRODUCTIONS: &[Reproduction] =
-    &[cassuto_cache::REPRODUCTION, cassuto_sblocks::REPRODUCTION, vguard::REPRODUCTION, he_du::REPRODUCTION];
+pub const REPRODUCTIONS: &[Reproduction] = &[
+    cassuto_cache::REPRODUCTION,
+    cassuto_sblocks::REPRODUCTION,
+    vguard::REPRODUCTION,
+    he_du::REPRODUCTION,
+    caveat::REPRODUCTION,
+];
 
 /// How much is run.
 #[derive(Clone, Debug)]
@@ -62,23 +70,44 @@ impl Scale {
     }
 }
 
-/// Turns the outcomes of an item's runs into what is shown.
-pub type Show = dyn FnOnce(&[Outcome]) -> Shown;
+/// Turns what came of an item's runs into what is shown, each under a heading.
+pub type Show = dyn FnOnce(Vec<Made>) -> Vec<(&'static str, Shown)>;
 
 /// A figure or table: what must be run, and what is shown of it.
 pub struct Item {
     /// Its heading.
     pub heading: &'static str,
     /// The runs.
-    pub plans: Vec<Plan>,
-    /// What is shown of their outcomes, which come in the order of the runs.
+    pub jobs: Vec<Job>,
+    /// What is shown of what came of them, in the order of the runs.
     pub show: Box<Show>,
 }
 
 impl Item {
-    /// An item of these runs.
+    /// An item of these runs on layers.
     pub fn new(heading: &'static str, plans: Vec<Plan>, show: impl FnOnce(&[Outcome]) -> Shown + 'static) -> Item {
-        Item { heading, plans, show: Box::new(show) }
+        let jobs = plans.into_iter().map(|plan| Job::Layer(Box::new(plan))).collect();
+        let outcome = |made| if let Made::Layer(outcome) = made { Some(*outcome) } else { None };
+        let show = move |made: Vec<Made>| {
+            let outcomes: Vec<Outcome> = made.into_iter().filter_map(outcome).collect();
+            vec![(heading, show(&outcomes))]
+        };
+        Item { heading, jobs, show: Box::new(show) }
+    }
+
+    /// An item of these runs on file systems, shown under several headings.
+    pub fn of_courses(
+        heading: &'static str,
+        plans: Vec<CoursePlan>,
+        show: impl FnOnce(&[Course]) -> Vec<(&'static str, Shown)> + 'static,
+    ) -> Item {
+        let jobs = plans.into_iter().map(|plan| Job::FileSystem(Box::new(plan))).collect();
+        let course = |made| if let Made::FileSystem(course) = made { Some(*course) } else { None };
+        let show = move |made: Vec<Made>| {
+            let courses: Vec<Course> = made.into_iter().filter_map(course).collect();
+            show(&courses)
+        };
+        Item { heading, jobs, show: Box::new(show) }
     }
 }
 

@@ -57,23 +57,23 @@ impl Study {
     /// Makes every run of `chosen`, and compares.
     pub fn make(chosen: &[&'static Reproduction], scale: Scale, interrupt: &Interrupt) -> Result<Study, Error> {
         let items: Vec<Vec<Item>> = chosen.iter().map(|of| (of.items)(&scale)).collect::<Result<_, _>>()?;
-        let plans: Vec<&lab::Plan> = items.iter().flatten().flat_map(|item| &item.plans).collect();
-        let mut outcomes = lab::make(&plans, interrupt, "reproducing")?.into_iter();
+        let jobs: Vec<&lab::Job> = items.iter().flatten().flat_map(|item| &item.jobs).collect();
+        let mut made = lab::make(&jobs, interrupt, "reproducing")?.into_iter();
         let mut interrupted = false;
         let mut show = |item: Item| {
-            let runs = item.plans.len();
-            let done: Vec<_> = outcomes.by_ref().take(runs).flatten().collect();
+            let runs = item.jobs.len();
+            let done: Vec<_> = made.by_ref().take(runs).flatten().collect();
             if done.len() == runs {
-                return (item.heading, (item.show)(&done));
+                return (item.show)(done);
             }
             interrupted = true;
             let text =
                 vec![format!("Interrupted: {} of {runs} runs were made, so nothing is compared here.", done.len())];
-            (item.heading, Shown { text, ..Shown::default() })
+            vec![(item.heading, Shown { text, ..Shown::default() })]
         };
         let mut parts = Vec::new();
         for (of, items) in chosen.iter().zip(items) {
-            parts.push(Part { of, items: items.into_iter().map(&mut show).collect(), open: (of.open)()? });
+            parts.push(Part { of, items: items.into_iter().flat_map(&mut show).collect(), open: (of.open)()? });
         }
         Ok(Study { scale, parts, interrupted })
     }

@@ -137,7 +137,9 @@ fn every_layer_has_a_page_with_its_parameters_and_a_line_in_the_index() {
 #[test]
 fn the_command_line_page_names_every_option() {
     let page = std::fs::read_to_string(root().join("docs/cli.md")).unwrap();
-    for command in ["run", "reproduce", "trace info", "trace convert", "trace head", "drives show", "layers show"] {
+    for command in
+        ["run", "reproduce", "trace info", "trace convert", "trace head", "drives show", "layers show", "age"]
+    {
         let help = super::smrkit(&format!("{command} --help")).done();
         let options = help.lines().filter_map(|line| {
             let word = line.trim_start().split([' ', ',']).find(|word| word.starts_with("--"))?;

@@ -44,9 +44,6 @@ pub struct DirectoryStore {
 
 /// What the operating system says, as the core says it.
 fn failed(errno: rustix::io::Errno) -> FsError {
-    use rustix::io::Errno as Os;
-    // A value too long for its place is a matter of room, whatever the file system calls it.
-    let errno = if errno == Os::TOOBIG { Os::NOSPC } else { errno };
     FsError::Errno(Errno(errno.raw_os_error()))
 }
 

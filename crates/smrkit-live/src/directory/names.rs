@@ -223,7 +223,9 @@ impl DirectoryStore {
             if let (Some(_), Some(there)) = (&orphan, replaced) {
                 self.drop_orphan(there.st_ino)?;
             }
-            return Err(failed(error));
+            // xfs says so of a directory that is not empty.
+            let is_full = mode == RenameMode::Replace && error == rustix::io::Errno::EXIST;
+            return Err(if is_full { Errno::ENOTEMPTY.into() } else { failed(error) });
         }
         self.note_move((&moving, from), (there.as_ref(), to), mode, orphan);
         Ok(())

@@ -48,7 +48,7 @@ impl Blank {
         if !force && !is_blank(&file).map_err(|error| LiveError::io(path, error))? {
             return Err(LiveError::Exists(path.into()));
         }
-        Ok(Blank { path: path.into(), file, head: Head { shape: shape.clone() }, bytes, is_new })
+        Ok(Blank { path: path.into(), file, head: Head { shape: *shape }, bytes, is_new })
     }
 
     /// Makes it the blank disk.
@@ -130,7 +130,7 @@ pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostM
 }
 
 fn disk(image: Image, cursors: &[smrfs::units::Granule], past: Past) -> Result<Arc<dyn HostManaged>, LiveError> {
-    let shape = image.shape.clone();
+    let shape = image.shape;
     let impossible = |error: smrkit::error::Error| LiveError::Impossible(error.to_string());
     Ok(match shape.model {
         Model::StrictAppend => Arc::new(StrictAppend::new(image, shape, cursors).map_err(impossible)?),

@@ -100,7 +100,7 @@ impl Image {
         Image {
             path: path.into(),
             file,
-            shape: head.shape.clone(),
+            shape: head.shape,
             first_byte: head_bytes(&head.shape),
             opened: Instant::now(),
             moved: Mutex::default(),

@@ -61,7 +61,7 @@ pub fn missing(host: &Host) -> Option<String> {
         return Some("only root can mount".into());
     }
     if !Path::new("/dev/fuse").exists() || !Path::new("/dev/loop-control").exists() {
-        return Some("/dev/fuse or /dev/loop-control is missing".into());
+        return Some("can't mount here: /dev/fuse or /dev/loop-control is missing".into());
     }
     let tool = Command::new(host.mkfs[0]).arg("-V").output();
     tool.err().map(|_| format!("{} is not installed", host.mkfs[0]))

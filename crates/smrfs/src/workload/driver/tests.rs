@@ -19,6 +19,10 @@ impl Events for Files {
         let file = FileKey { folder: self.0, number: self.2 };
         Some(Event { kind: EventKind::Create, file, bytes: self.1, counted: true })
     }
+
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
 }
 
 fn folders_of_appends(acts: &[Act]) -> Vec<u32> {

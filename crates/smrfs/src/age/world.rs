@@ -1,0 +1,153 @@
+//! A simulated disk and the file system on it: which model, how large, which distances and allocator.
+//!
+//! The disk holds nothing and has the clock of a drive; the metadata store is in memory and charges the unshingled
+//! partition's time to the same clock. Defaults are those of Kadekodi et al. 2015.
+
+use std::sync::Arc;
+
+use smrkit::drive::Drive;
+use smrkit::error::Error;
+use smrkit::units::Nanos;
+
+use super::simulated::Simulated;
+use crate::device::caveat::{CaveatScriptor, Past};
+use crate::device::modelled::{Contents, Modelled};
+use crate::device::strict::StrictAppend;
+use crate::device::{Bands, HostManaged, Model, Shape};
+use crate::fs::{FileSystem, Options};
+use crate::meta::Time;
+use crate::meta::memory::{Limits, MemoryStore};
+use crate::meta::model::{Costs, ModelStore};
+use crate::safety::checker::Watched;
+use crate::space::Space;
+use crate::space::bands::BandSpace;
+use crate::space::bands::options::BandsOptions;
+use crate::space::caveat::{Caveat, CaveatOptions, Placement};
+use crate::units::GRANULE_BYTES;
+use crate::workload::driver::BLOCK_BYTES;
+
+const MIB: u64 = 1 << 20;
+/// Open bands that the disk allows (assumption: more than one log needs).
+const MAX_OPEN: u64 = 8;
+/// The work of a cleaning event (Kadekodi et al. 2015, section 4.1).
+const EVENT_BYTES: u64 = 128 * MIB;
+/// How often ext4 commits, and so a file system on it (assumption).
+const COMMIT_EVERY: Nanos = Nanos(5_000_000_000);
+/// The unshingled partition, beside the shingled one on the paper's disk: a short seek, half a rotation at 7200 rpm, 4 KiB
+/// at 138 MB/s (assumptions).
+const COSTS: Costs = Costs { seek_ns: 3_000_000, half_rotation_ns: 4_166_667, block_ns: 29_681 };
+
+/// A simulated disk and the file system on it.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Which model of a disk.
+    pub model: Model,
+    /// The drive whose clock it has; the disk is its first part.
+    pub drive: Drive,
+    /// The shingled partition.
+    pub disk_bytes: u64,
+    /// Bytes of a granule. 4 KiB on a mounted disk; coarser ones are faster to simulate.
+    pub granule_bytes: u64,
+    /// DID.
+    pub did_bytes: u64,
+    /// DPID.
+    pub dpid_bytes: u64,
+    /// A band of strict-append.
+    pub band_bytes: u64,
+    /// The allocator of Caveat-Scriptor.
+    pub caveat: CaveatOptions,
+    /// The allocator of strict-append.
+    pub bands: BandsOptions,
+    /// Whether the checker watches every write.
+    pub checked: bool,
+    /// How often everything is made durable, by the model's clock.
+    pub commit_every: Nanos,
+}
+
+impl World {
+    /// The paper's world of one model (Kadekodi et al. 2015, sections 4 and 5): 100 GB of its disk, bands of 32 MB, next-fit,
+    /// no defragmenter.
+    pub fn paper(model: Model, drive: Drive) -> World {
+        World {
+            model,
+            drive,
+            disk_bytes: 100_000_000_000,
+            granule_bytes: GRANULE_BYTES,
+            did_bytes: MIB,
+            dpid_bytes: MIB,
+            band_bytes: 32 * MIB,
+            caveat: CaveatOptions {
+                placement: Placement::NextFit,
+                split: false,
+                defragment: false,
+                ..CaveatOptions::default()
+            },
+            bands: BandsOptions::paper(),
+            checked: true,
+            commit_every: COMMIT_EVERY,
+        }
+    }
+
+    /// What a host must know of its disk.
+    pub fn shape(&self) -> Shape {
+        let granules = |bytes: u64| bytes.div_ceil(self.granule_bytes);
+        let (did, dpid) = (granules(self.did_bytes), granules(self.dpid_bytes));
+        let (size, band, gap) = (self.disk_bytes / self.granule_bytes, granules(self.band_bytes), did.max(dpid));
+        let bands = match self.model {
+            Model::Caveat => Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 },
+            Model::StrictAppend => Bands {
+                count: (size + gap) / (band + gap).max(1),
+                granules: band,
+                gap_granules: gap,
+                max_open: MAX_OPEN,
+            },
+        };
+        Shape { model: self.model, granule_bytes: self.granule_bytes, granules: size, did, dpid, bands }
+    }
+
+    /// A new file system on it.
+    pub fn mount(&self) -> Result<Simulated, Error> {
+        let shape = self.shape();
+        let device = self.device(&shape)?;
+        let on = Arc::clone(&device);
+        let clock = move || {
+            let now = on.now().0;
+            Time { seconds: (now / 1_000_000_000) as i64, nanoseconds: (now % 1_000_000_000) as u32 }
+        };
+        let store = ModelStore::new(MemoryStore::new(Limits::EXT4, Arc::new(clock)), Arc::clone(&device), COSTS);
+        let options = Options { block_granules: self.block_granules(), ..Options::default() };
+        let fs = FileSystem::mount(Arc::clone(&device), Arc::new(store), self.space(&shape)?, options)?;
+        Ok(Simulated::new(fs, device, self.commit_every))
+    }
+
+    fn device(&self, shape: &Shape) -> Result<Arc<dyn HostManaged>, Error> {
+        let platters = Modelled::new(self.drive.clone(), Contents::Nothing, shape)?;
+        // What is written holds nothing, so that nothing can be destroyed in it: the checker finds what would be.
+        Ok(match (self.model, self.checked) {
+            (Model::Caveat, true) => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape, Past::Untracked)?)),
+            (Model::Caveat, false) => Arc::new(CaveatScriptor::new(platters, *shape, Past::Untracked)?),
+            (Model::StrictAppend, true) => Arc::new(Watched::new(StrictAppend::new(platters, *shape, &[])?)),
+            (Model::StrictAppend, false) => Arc::new(StrictAppend::new(platters, *shape, &[])?),
+        })
+    }
+
+    fn space(&self, shape: &Shape) -> Result<Box<dyn Space>, Error> {
+        let block_granules = self.block_granules();
+        let impossible = |error: String| Error::Impossible(error);
+        Ok(match self.model {
+            Model::Caveat => {
+                let options = CaveatOptions { block_granules, ..self.caveat.clone() };
+                Box::new(Caveat::new(shape, options).map_err(|error| impossible(error.to_string()))?)
+            }
+            Model::StrictAppend => {
+                let event_granules = EVENT_BYTES / self.granule_bytes;
+                let options = BandsOptions { block_granules, event_granules, ..self.bands };
+                Box::new(BandSpace::new(shape, options).map_err(|error| impossible(error.to_string()))?)
+            }
+        })
+    }
+
+    fn block_granules(&self) -> u64 {
+        (BLOCK_BYTES / self.granule_bytes).max(1)
+    }
+}

@@ -1,0 +1,69 @@
+//! `smrkit age`: fills a file system and lets it grow old, on a mount or in simulation; benchmarks beside it if asked for.
+
+mod options;
+mod result;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use smrfs::age::course::Course;
+use smrfs::workload::Target;
+use smrkit::error::Error;
+use smrkit_live::workplace::Workplace;
+
+use crate::exit::Done;
+use crate::interrupt::Interrupt;
+use crate::output::OutputOptions;
+use crate::pool;
+use options::{Ageing, Simulation};
+use result::Aged;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit age /mnt/smrfs --bytes 10GB                      on a mounted file system, in a folder of its own there
+  smrkit age --simulate caveat                            the paper's 100 GB disk, 800 GB written, in seconds
+  smrkit age --simulate strict-append --size 10GB --benchmarks --figures out
+  smrkit age --simulate caveat --sizes sizes.csv --did 3MiB --placement beside
+
+Sizes and ages are read from lines of value,cumulative_percent; values in MB and days. An interrupt keeps what there is.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Age {
+    /// A directory of the file system to age.
+    #[arg(conflicts_with = "simulate")]
+    directory: Option<PathBuf>,
+    #[command(flatten)]
+    simulation: Simulation,
+    #[command(flatten)]
+    ageing: Ageing,
+    #[command(flatten)]
+    outputs: OutputOptions,
+}
+
+impl Age {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let world = self.simulation.world()?;
+        let disk_bytes = match (&world, &self.directory) {
+            (Some(world), _) => world.disk_bytes,
+            (None, Some(directory)) => Workplace::room_of(directory)?.0,
+            (None, None) => return Err(Error::Usage("name a directory, or --simulate a model".into()).into()),
+        };
+        let course = self.ageing.course(disk_bytes)?;
+        let outputs = self.outputs.open()?;
+        let mut target: Box<dyn Target> = match (&world, &self.directory) {
+            (Some(world), _) => Box::new(world.mount()?),
+            (None, directory) => {
+                Box::new(Workplace::new(directory.as_deref().unwrap_or(".".as_ref()), course.ager.seed)?)
+            }
+        };
+        let interrupt = Interrupt::watch();
+        let made = pool::make_one(&interrupt, "ageing", |watch| {
+            Course::run(&course, &mut *target, &mut |share| watch.is_at(share)).map_err(Error::from)
+        })?;
+        let name = self.directory.as_ref().map(|directory| directory.display().to_string());
+        let aged = Aged::new(name, world.as_ref(), disk_bytes, &course, made, interrupt.is_set());
+        outputs.write(|| aged.text(), &aged.record(), || aged.page(), || aged.figures())?;
+        Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
+    }
+}

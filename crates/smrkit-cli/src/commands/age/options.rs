@@ -1,0 +1,176 @@
+//! What `smrkit age` can be told: how to age, and which disk to simulate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use smrfs::age::ager::AgerOptions;
+use smrfs::age::course::{CourseOptions, paper_benchmarks};
+use smrfs::age::distribution::Distribution;
+use smrfs::age::world::World;
+use smrfs::device::Model;
+use smrfs::space::caveat::{CaveatOptions, Placement};
+use smrfs::workload::driver::Interleave;
+use smrkit::drive::Drive;
+use smrkit::error::Error;
+use smrkit::quantity::{parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_share};
+use smrkit::units::Nanos;
+
+/// How to age.
+#[derive(Args)]
+#[command(next_help_heading = "Ageing")]
+pub struct Ageing {
+    /// How full to keep the file system.
+    #[arg(long, value_parser = parse_percent, default_value = "70", value_name = "PERCENT")]
+    fill: f64,
+    /// How much to write [default: 8 times the size of the file system].
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    bytes: Option<u64>,
+    /// End after so long, by the model's clock in simulation.
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    duration: Option<Nanos>,
+    /// File sizes: lines of MB,cumulative_percent [default: the reconstruction of the paper's].
+    #[arg(long, value_name = "CSV")]
+    sizes: Option<PathBuf>,
+    /// File ages: lines of days,cumulative_percent [default: the reconstruction of the paper's].
+    #[arg(long, value_name = "CSV")]
+    ages: Option<PathBuf>,
+    /// What file sizes are multiplied by; no file is larger than a sixteenth of the fill.
+    #[arg(long, value_parser = parse_number, default_value = "1", value_name = "X")]
+    size_factor: f64,
+    /// The probability that a create follows a create, and a delete a delete.
+    #[arg(long, value_parser = parse_share, default_value = "0.9", value_name = "SHARE")]
+    run_probability: f64,
+    /// Hours of a file's age that pass in a second.
+    #[arg(long, value_parser = parse_number, default_value = "6.08", value_name = "HOURS")]
+    acceleration: f64,
+    /// Bytes written that make a second, as ages are told.
+    #[arg(long, value_parser = parse_bytes, default_value = "71MB", value_name = "SIZE")]
+    rate: u64,
+    /// How far the fill may swing, in percent of it.
+    #[arg(long, value_parser = parse_percent, default_value = "2", value_name = "PERCENT")]
+    swing: f64,
+    /// Run Postmark twice and the Filebench file server twice, beside the ager, when all has been written.
+    #[arg(long)]
+    benchmarks: bool,
+    /// How finely ager and benchmark interleave: a number of blocks of 1 MiB, or file.
+    #[arg(long, value_parser = parse_interleave, default_value = "8", value_name = "N|file")]
+    interleave: Interleave,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Ageing {
+    /// The course on a file system of so many bytes.
+    pub fn course(&self, disk_bytes: u64) -> Result<CourseOptions, Error> {
+        let target_bytes = (disk_bytes as f64 * self.fill / 100.0) as u64;
+        if target_bytes == 0 {
+            return Err(Error::Usage("a fill of nothing: raise --fill, or name a larger file system".into()));
+        }
+        if self.rate == 0 || self.acceleration <= 0.0 {
+            return Err(Error::Usage("--rate and --acceleration must be above 0: files would never age".into()));
+        }
+        let paper = AgerOptions::new(target_bytes, self.seed);
+        let ager = AgerOptions {
+            swing_percent: self.swing,
+            run_probability: self.run_probability,
+            hours_per_s: self.acceleration,
+            bytes_per_s: self.rate as f64,
+            sizes_mb: curve(self.sizes.as_deref())?.unwrap_or(paper.sizes_mb),
+            size_factor: self.size_factor,
+            ages_days: curve(self.ages.as_deref())?.unwrap_or(paper.ages_days),
+            ..paper
+        };
+        let bytes = self.bytes.unwrap_or(disk_bytes.saturating_mul(8));
+        Ok(CourseOptions {
+            ager,
+            before_bytes: bytes,
+            benchmarks: if self.benchmarks { paper_benchmarks(disk_bytes, self.seed) } else { Vec::new() },
+            interleave: self.interleave,
+            until_bytes: if self.benchmarks { u64::MAX } else { bytes },
+            until_time: self.duration,
+            stop_at_b: true,
+            sample_bytes: (bytes / 500).max(1),
+            ..CourseOptions::paper(disk_bytes, self.seed)
+        })
+    }
+}
+
+fn curve(path: Option<&Path>) -> Result<Option<Distribution>, Error> {
+    let Some(path) = path else { return Ok(None) };
+    let text = fs::read_to_string(path).map_err(|error| Error::reading(path, error))?;
+    Distribution::parse(path, &text).map(Some)
+}
+
+fn parse_interleave(text: &str) -> Result<Interleave, Error> {
+    match text {
+        "file" => Ok(Interleave::WholeFile),
+        blocks => match parse_count(blocks)? {
+            0 => Err(Error::Usage("turns of 0 blocks: give 1 or more, or file".into())),
+            blocks => Ok(Interleave::Blocks(blocks)),
+        },
+    }
+}
+
+/// A model's name on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum ModelName {
+    /// Bands, each written from its start on.
+    StrictAppend,
+    /// Write anywhere.
+    Caveat,
+}
+
+/// Which disk to simulate.
+#[derive(Args)]
+#[command(next_help_heading = "Simulation")]
+pub struct Simulation {
+    /// Simulate a disk of this model and age the file system on it.
+    #[arg(long, value_enum, value_name = "MODEL")]
+    simulate: Option<ModelName>,
+    /// The drive whose clock it has, or a drive file.
+    #[arg(long, default_value = "wdc-2tb", requires = "simulate")]
+    drive: String,
+    /// The size of the shingled partition.
+    #[arg(long, value_parser = parse_bytes, default_value = "100GB", value_name = "SIZE", requires = "simulate")]
+    size: u64,
+    /// Drive isolation distance.
+    #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE", requires = "simulate")]
+    did: u64,
+    /// Drive prefix isolation distance.
+    #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE", requires = "simulate")]
+    dpid: u64,
+    /// A granule of allocation: coarser ones are faster to simulate.
+    #[arg(long, value_parser = parse_bytes, default_value = "64KiB", value_name = "SIZE", requires = "simulate")]
+    granule: u64,
+    /// Where data goes on Caveat-Scriptor.
+    #[arg(long, value_parser = Placement::from_str, default_value = "next-fit", requires = "simulate")]
+    placement: Placement,
+    /// Let Caveat-Scriptor's defragmenter work (the paper's disk has none).
+    #[arg(long, requires = "simulate")]
+    defragment: bool,
+}
+
+impl Simulation {
+    /// The disk to simulate, if one is.
+    pub fn world(&self) -> Result<Option<World>, Error> {
+        let Some(model) = self.simulate else { return Ok(None) };
+        if self.granule == 0 || self.granule > 1 << 20 || !(1u64 << 20).is_multiple_of(self.granule) {
+            return Err(Error::Usage(format!("--granule {}: give a divisor of 1MiB, such as 64KiB", self.granule)));
+        }
+        let model = match model {
+            ModelName::StrictAppend => Model::StrictAppend,
+            ModelName::Caveat => Model::Caveat,
+        };
+        let paper = World::paper(model, Drive::load(&self.drive)?);
+        Ok(Some(World {
+            disk_bytes: self.size,
+            granule_bytes: self.granule,
+            did_bytes: self.did,
+            dpid_bytes: self.dpid,
+            caveat: CaveatOptions { placement: self.placement, defragment: self.defragment, ..paper.caveat },
+            ..paper
+        }))
+    }
+}

@@ -1,0 +1,284 @@
+//! What came of ageing: for people, for scripts, as a page, as figures.
+
+use serde::Serialize;
+use smrfs::age::ager::Aged as Totals;
+use smrfs::age::course::{Course, CourseOptions, Measured, Sample};
+use smrfs::age::world::World;
+use smrfs::device::Model;
+use smrfs::workload::EventKind;
+use smrfs::workload::driver::{End, Interleave};
+use smrfs::workload::latency::Summary;
+
+use crate::exit::{COMMIT, VERSION};
+use crate::report::figure::{Axis, Figure, Series, Style};
+use crate::report::format;
+use crate::report::html::{self, Section};
+use crate::report::table::Grid;
+
+/// The result of `smrkit age`.
+pub struct Aged {
+    setting: Setting,
+    course: Course,
+    interrupted: bool,
+}
+
+/// What was run.
+#[derive(Clone, Serialize)]
+struct Setting {
+    directory: Option<String>,
+    model: Option<Model>,
+    drive: Option<String>,
+    did_bytes: Option<u64>,
+    dpid_bytes: Option<u64>,
+    granule_bytes: Option<u64>,
+    placement: Option<&'static str>,
+    disk_bytes: u64,
+    target_bytes: u64,
+    run_probability: f64,
+    hours_per_s: f64,
+    bytes_per_s: f64,
+    swing_percent: f64,
+    sizes: String,
+    size_factor: f64,
+    size_max_bytes: u64,
+    ages: String,
+    interleave: Interleave,
+    seed: u64,
+}
+
+/// `--json`
+#[derive(Serialize)]
+pub struct Record<'a> {
+    schema: u32,
+    version: &'a str,
+    commit: Option<&'a str>,
+    interrupted: bool,
+    setting: &'a Setting,
+    end: End,
+    first_cleaning: Option<Sample>,
+    benchmarks_begin: Option<Sample>,
+    benchmarks_end: Option<Sample>,
+    last: Sample,
+    ager: Totals,
+    benchmarks: Vec<BenchmarkRecord>,
+    samples: &'a [Sample],
+}
+
+#[derive(Serialize)]
+struct BenchmarkRecord {
+    name: &'static str,
+    elapsed_ns: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    moved_bytes: u64,
+    latency_ns: Latency,
+}
+
+#[derive(Serialize)]
+struct Latency {
+    all: Summary,
+    create: Summary,
+    append: Summary,
+    read: Summary,
+    delete: Summary,
+    stat: Summary,
+}
+
+impl BenchmarkRecord {
+    fn of(measured: &Measured) -> BenchmarkRecord {
+        let record = &measured.record;
+        let of = |kind| record.latencies.of(kind);
+        BenchmarkRecord {
+            name: measured.benchmark.name(),
+            elapsed_ns: record.span.1.since(record.span.0).0,
+            read_bytes: record.read_bytes,
+            written_bytes: record.written_bytes,
+            moved_bytes: measured.moved_bytes,
+            latency_ns: Latency {
+                all: record.latencies.all(),
+                create: of(EventKind::Create),
+                append: of(EventKind::Append),
+                read: of(EventKind::Read),
+                delete: of(EventKind::Delete),
+                stat: of(EventKind::Stat),
+            },
+        }
+    }
+}
+
+impl Aged {
+    /// Of a course, in a directory or a simulated world.
+    pub fn new(
+        directory: Option<String>,
+        world: Option<&World>,
+        disk_bytes: u64,
+        options: &CourseOptions,
+        course: Course,
+        interrupted: bool,
+    ) -> Aged {
+        let ager = &options.ager;
+        let setting = Setting {
+            directory,
+            model: world.map(|world| world.model),
+            drive: world.map(|world| world.drive.name.clone()),
+            did_bytes: world.map(|world| world.did_bytes),
+            dpid_bytes: world.map(|world| world.dpid_bytes),
+            granule_bytes: world.map(|world| world.granule_bytes),
+            placement: world.filter(|world| world.model == Model::Caveat).map(|world| world.caveat.placement.name()),
+            disk_bytes,
+            target_bytes: ager.target_bytes,
+            run_probability: ager.run_probability,
+            hours_per_s: ager.hours_per_s,
+            bytes_per_s: ager.bytes_per_s,
+            swing_percent: ager.swing_percent,
+            sizes: ager.sizes_mb.source().into(),
+            size_factor: ager.size_factor,
+            size_max_bytes: ager.size_max_bytes,
+            ages: ager.ages_days.source().into(),
+            interleave: options.interleave,
+            seed: ager.seed,
+        };
+        Aged { setting, course, interrupted }
+    }
+
+    /// For scripts.
+    pub fn record(&self) -> Record<'_> {
+        let course = &self.course;
+        Record {
+            schema: 1,
+            version: VERSION,
+            commit: COMMIT,
+            interrupted: self.interrupted,
+            setting: &self.setting,
+            end: course.end,
+            first_cleaning: course.first_cleaning,
+            benchmarks_begin: course.a,
+            benchmarks_end: course.b,
+            last: course.last,
+            ager: course.aged,
+            benchmarks: course.benchmarks.iter().map(BenchmarkRecord::of).collect(),
+            samples: &course.samples,
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = self.summary().join("\n") + "\n";
+        if !self.course.benchmarks.is_empty() {
+            text += &format!("\n{}\n", self.benchmarks().text());
+        }
+        text
+    }
+
+    /// As a page that opens offline.
+    pub fn page(&self) -> String {
+        let mut sections = vec![Section { heading: "In short".into(), text: self.summary(), ..Section::default() }];
+        if !self.course.benchmarks.is_empty() {
+            sections.push(Section::of_table("Benchmarks", self.benchmarks()));
+        }
+        sections.extend(self.figures().into_iter().map(Section::of_figure));
+        html::page("smrkit age", &sections)
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let (setting, course) = (&self.setting, &self.course);
+        let bytes = |bytes: u64| format::bytes(bytes as f64);
+        let seconds = |ns: u64| format::seconds(ns as f64 / 1e9);
+        let ager = &course.aged;
+        let place = match (&setting.directory, setting.model) {
+            (Some(directory), _) => directory.clone(),
+            (None, Some(Model::Caveat)) => "Caveat-Scriptor, simulated".into(),
+            (None, _) => "Strict-append, simulated".into(),
+        };
+        let mut lines = vec![
+            format!(
+                "{place}: {} of {} written as {} files, {} of them deleted, in {}.",
+                bytes(course.last.written_bytes),
+                bytes(setting.disk_bytes),
+                format::count(ager.created),
+                format::count(ager.deleted),
+                seconds(course.last.time_ns.saturating_sub(course.samples.first().map_or(0, |first| first.time_ns)))
+            ),
+            format!(
+                "{} of files now, {} aimed at by the ager.",
+                bytes(course.last.live_bytes),
+                bytes(setting.target_bytes)
+            ),
+        ];
+        if course.last.readable_bytes > 0 {
+            let last = &course.last;
+            lines.push(format!(
+                "R {}, NW {}, WO {}, W {}; {} moved by the cleaner, {} bands reset.",
+                bytes(last.readable_bytes),
+                bytes(last.not_writable_bytes),
+                bytes(last.write_once_bytes),
+                bytes(last.writable_bytes),
+                bytes(last.cleaned.moved_bytes),
+                format::count(last.cleaned.resets)
+            ));
+        }
+        lines.push(match course.first_cleaning {
+            Some(first) => {
+                format!("Cleaned first after {} and {} written.", seconds(first.time_ns), bytes(first.written_bytes))
+            }
+            None if setting.model.is_some() => "Nothing was cleaned.".into(),
+            None => "What the file system cleaned, `smrkit top` and `smrkit df` show.".into(),
+        });
+        match course.end {
+            End::Full => lines.push("It ended with no room for a block.".into()),
+            End::Stopped => lines.push("Interrupted: this is what there was.".into()),
+            End::Done => {}
+        }
+        lines
+    }
+
+    fn benchmarks(&self) -> Grid {
+        let heads =
+            ["benchmark", "read MB/s", "written MB/s", "events", "mean", "p99", "longest", "longest of", "moved"];
+        let mut grid = Grid::new(heads);
+        grid.rows = self.course.benchmarks.iter().map(benchmark_row).collect();
+        grid
+    }
+
+    /// Space over time.
+    pub fn figures(&self) -> Vec<Figure> {
+        let samples = &self.course.samples;
+        let line = |n, name: &str, of: &dyn Fn(&Sample) -> u64| {
+            let points = samples.iter().map(|s| (s.written_bytes as f64 / 1e9, of(s) as f64 / 1e9)).collect();
+            Series::nth(n, name, Style::Line, points)
+        };
+        let known = samples.iter().any(|sample| sample.readable_bytes > 0);
+        let series = match known {
+            true => vec![
+                line(1, "R: readable", &|s| s.readable_bytes),
+                line(4, "R + NW", &|s| s.readable_bytes + s.not_writable_bytes),
+                line(6, "R + NW + WO", &|s| s.readable_bytes + s.not_writable_bytes + s.write_once_bytes),
+            ],
+            false => vec![
+                line(1, "files", &|s| s.live_bytes),
+                line(0, "not free", &|s| self.setting.disk_bytes.saturating_sub(s.free_bytes)),
+            ],
+        };
+        let (x, y) = (Axis::linear("written (GB)"), Axis::linear("space (GB)"));
+        let mut figure = Figure::lines("age-space", "Space while ageing", x, y, series);
+        figure.note = format!("Of {}; seed {}.", format::bytes(self.setting.disk_bytes as f64), self.setting.seed);
+        vec![figure]
+    }
+}
+
+fn benchmark_row(measured: &Measured) -> Vec<String> {
+    let all = measured.record.latencies.all();
+    let (read, written) = measured.bytes_per_s();
+    let worst = EventKind::ALL.into_iter().max_by_key(|&kind| measured.record.latencies.of(kind).max_ns);
+    vec![
+        measured.benchmark.name().into(),
+        format::short(read / 1e6),
+        format::short(written / 1e6),
+        format::count(all.count),
+        format::nanos(all.mean_ns),
+        format::nanos(all.p99_ns),
+        format::nanos(all.max_ns),
+        worst.map_or(format::NONE.into(), |kind| kind.name().into()),
+        format::bytes(measured.moved_bytes as f64),
+    ]
+}

@@ -1,0 +1,197 @@
+//! `smrkit mount`: an image becomes a file system, served in the background until it is unmounted.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use smrfs::device::Model;
+use smrfs::fs::{self, FileSystem};
+use smrfs::space::Space;
+use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
+use smrkit::error::Error;
+use smrkit::quantity;
+use smrkit_live::daemon::{self, Started};
+use smrkit_live::mount::{self, Handle, Options, Session, run_directory};
+use smrkit_live::volume::{Open, Volume};
+
+use crate::exit::{self, Done};
+use crate::output::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit mount disk.img /mnt/smr
+  smrkit mount --foreground --commit-interval 1s disk.img /mnt/smr";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Mount {
+    /// The image or the block device.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// An empty directory, where it is to appear.
+    #[arg(value_name = "MOUNTPOINT")]
+    mount_point: PathBuf,
+    /// Stay in the foreground, and log to standard error.
+    #[arg(long)]
+    foreground: bool,
+    /// The metadata directory, if it is not where the image says.
+    #[arg(long, value_name = "DIR")]
+    meta: Option<PathBuf>,
+    /// Allow no changes.
+    #[arg(long)]
+    read_only: bool,
+    /// Let other users in (always so for root; others need user_allow_other in /etc/fuse.conf).
+    #[arg(long)]
+    allow_other: bool,
+    /// Where the log goes, in the background [default: beside the control socket].
+    #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
+    log: Option<PathBuf>,
+    /// Where data goes on a Caveat-Scriptor disk: beside, next-fit, first-fit, best-fit, reservation [default: beside].
+    #[arg(long, value_name = "POLICY", value_parser = Placement::from_str)]
+    placement: Option<Placement>,
+    /// How long data that nobody syncs may stay volatile.
+    #[arg(long, value_name = "DURATION", default_value = "5s")]
+    commit_interval: String,
+    /// Serve, as the process in the background.
+    #[arg(long, hide = true, conflicts_with = "foreground")]
+    daemon: bool,
+}
+
+impl Mount {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let interval = self.commit_interval()?;
+        if self.foreground {
+            let (mounted, said) = self.start(interval)?;
+            print(said)?;
+            return serve(mounted);
+        }
+        if !self.daemon {
+            return self.start_daemon();
+        }
+        match daemon::detach().map_err(anyhow::Error::from).and_then(|()| self.start(interval)) {
+            Ok((mounted, _)) => {
+                daemon::tell(&Started::Ready)?;
+                serve(mounted)
+            }
+            Err(error) => {
+                daemon::tell(&Started::Failed { error: format!("{error:#}"), code: exit::number(&error) })?;
+                Err(error)
+            }
+        }
+    }
+
+    fn commit_interval(&self) -> Result<Duration, Error> {
+        let interval = Duration::from_nanos(quantity::parse_duration(&self.commit_interval)?.0);
+        match interval.is_zero() {
+            true => Err(Error::Usage("--commit-interval 0 would never rest: 10ms is short enough".to_string())),
+            false => Ok(interval),
+        }
+    }
+
+    /// Opens the image and mounts it.
+    fn start(&self, commit_interval: Duration) -> anyhow::Result<(Mounted, String)> {
+        let mount_point = mount::canonical(&self.mount_point)?;
+        mount::check(&mount_point)?;
+        let image = absolute(&self.image)?;
+        let how = Open { meta: self.meta.clone(), read_only: self.read_only, ..Open::default() };
+        let volume = Volume::open(&image, &how)?;
+        let core = self.core(&volume)?;
+        let said = format!("{} is mounted on {}\n", image.display(), mount_point.display());
+        let options = Options {
+            image,
+            meta: volume.meta().to_path_buf(),
+            mount_point,
+            read_only: self.read_only,
+            allow_other: self.allow_other,
+            commit_interval,
+        };
+        let handle = Arc::new(OnceLock::new());
+        watch_signals(handle.clone())?;
+        let session = Session::start(core, &volume.device(), options)?;
+        handle.get_or_init(|| session.handle());
+        Ok((Mounted { session, volume }, said))
+    }
+
+    fn core(&self, volume: &Volume) -> anyhow::Result<FileSystem> {
+        let space = self.space(volume)?;
+        let options = fs::Options { read_only: self.read_only, ..fs::Options::default() };
+        let image = volume.image().display();
+        FileSystem::mount(volume.device(), volume.store(), space, options)
+            .with_context(|| format!("{image}: smrkit fsck {image} may help"))
+    }
+
+    fn space(&self, volume: &Volume) -> anyhow::Result<Box<dyn Space>> {
+        let device = volume.device();
+        match (self.placement, device.shape().model) {
+            (None, _) => Ok(volume.space()?),
+            (Some(placement), Model::Caveat) => {
+                Ok(Box::new(Caveat::new(device.shape(), CaveatOptions { placement, ..CaveatOptions::default() })?))
+            }
+            (Some(_), Model::StrictAppend) => {
+                let image = volume.image().display();
+                Err(Error::Usage(format!("{image} is a strict-append disk: leave --placement away")).into())
+            }
+        }
+    }
+
+    /// Starts this program anew in the background.
+    fn start_daemon(&self) -> anyhow::Result<Done> {
+        let mount_point = mount::canonical(&self.mount_point)?;
+        mount::check(&mount_point)?;
+        let image = absolute(&self.image)?;
+        let log = match &self.log {
+            Some(log) => absolute(log)?,
+            None => run_directory::log(&mount_point)?,
+        };
+        let mut arguments: Vec<OsString> = vec!["mount".into(), "--daemon".into()];
+        arguments.extend(["--commit-interval".into(), OsString::from(&self.commit_interval)]);
+        if let Some(meta) = &self.meta {
+            arguments.extend(["--meta".into(), absolute(meta)?.into()]);
+        }
+        if let Some(placement) = self.placement {
+            arguments.extend(["--placement".into(), placement.name().into()]);
+        }
+        arguments.extend(self.read_only.then(|| "--read-only".into()));
+        arguments.extend(self.allow_other.then(|| "--allow-other".into()));
+        arguments.extend(["--".into(), OsString::from(&image), OsString::from(&mount_point)]);
+        let started = daemon::start(&arguments, &log).with_context(|| format!("the log is {}", log.display()))?;
+        match started {
+            Started::Ready => {
+                let (image, point) = (image.display(), mount_point.display());
+                print(format!("{image} is mounted on {point}; the log is {}\n", log.display()))?;
+                Ok(Done::All)
+            }
+            Started::Failed { error, code } => Err(exit::Told { error, code }.into()),
+        }
+    }
+}
+
+/// A mount, and the volume that stays locked as long as it lives.
+struct Mounted {
+    session: Session,
+    volume: Volume,
+}
+
+/// Until it is unmounted, or a signal comes.
+fn serve(mounted: Mounted) -> anyhow::Result<Done> {
+    let Mounted { session, mut volume } = mounted;
+    session.wait(move || Ok(volume.close()?))?;
+    Ok(Done::All)
+}
+
+/// Leads signals to the mount that will be in `handle`; before, they end the process.
+fn watch_signals(handle: Arc<OnceLock<Handle>>) -> anyhow::Result<()> {
+    let handler = move || match handle.get() {
+        Some(handle) => handle.signal(),
+        None => std::process::exit(130),
+    };
+    ctrlc::set_handler(handler).context("signals")
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(|error| Error::reading(path, error))
+}

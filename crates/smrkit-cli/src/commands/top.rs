@@ -1,0 +1,74 @@
+//! `smrkit top`: what a mount is doing: host, cleaner, stalls, amplification.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+use smrkit::quantity;
+use smrkit_live::mount::control::{Client, Command};
+use smrkit_live::mount::{self, MountError};
+
+use crate::exit::Done;
+use crate::output::{print, print_json};
+use crate::report::activity;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit top /mnt/smr
+  smrkit top /mnt/smr --once
+  smrkit top /mnt/smr --json";
+
+/// Back to the upper left corner, and the screen empty.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Top {
+    /// The mount point.
+    #[arg(value_name = "MOUNTPOINT")]
+    mount_point: PathBuf,
+    /// Print it once.
+    #[arg(long)]
+    once: bool,
+    /// Print it once, as JSON.
+    #[arg(long, conflicts_with = "once")]
+    json: bool,
+    /// How often.
+    #[arg(long, value_name = "DURATION", default_value = "1s")]
+    interval: String,
+}
+
+impl Top {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let interval = Duration::from_nanos(quantity::parse_duration(&self.interval)?.0);
+        let interval = interval.max(Duration::from_millis(100));
+        let mut client = Client::connect(&mount::canonical(&self.mount_point)?)?;
+        let mut report = client.ask(Command::Report)?;
+        if self.json {
+            print_json(&report)?;
+            return Ok(Done::All);
+        }
+        print(activity::page(&report, None))?;
+        if self.once {
+            return Ok(Done::All);
+        }
+        loop {
+            thread::sleep(interval);
+            let last = std::mem::replace(&mut report, Value::Null);
+            report = match client.ask(Command::Report) {
+                Err(MountError::Control { .. }) => return ended(),
+                report => report?,
+            };
+            let clear = if io::stdout().is_terminal() { CLEAR } else { "\n" };
+            print(clear.to_string() + &activity::page(&report, Some(&last)))?;
+        }
+    }
+}
+
+fn ended() -> anyhow::Result<Done> {
+    print("the mount has ended\n")?;
+    Ok(Done::All)
+}

@@ -1,0 +1,27 @@
+//! `smrkit umount`: ends a mount, and waits until all is durable.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use smrkit_live::mount;
+
+use crate::exit::Done;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit umount /mnt/smr";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Umount {
+    /// The mount point.
+    #[arg(value_name = "MOUNTPOINT")]
+    mount_point: PathBuf,
+}
+
+impl Umount {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        mount::end(&mount::canonical(&self.mount_point)?)?;
+        Ok(Done::All)
+    }
+}

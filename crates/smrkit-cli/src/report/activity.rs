@@ -1,0 +1,155 @@
+//! A mount's activity as text: what `smrkit top` shows.
+//!
+//! Rates are those between two reports; without a first one, since the mount.
+
+use serde_json::Value;
+
+use super::format::{bytes, count, nanos, seconds as duration};
+
+/// Width of the bar that shows the disk.
+const BAR: usize = 60;
+
+/// The page of `report`, with rates since `last`.
+pub fn page(report: &Value, last: Option<&Value>) -> String {
+    let now = Reading::of(report);
+    let before = last.map(Reading::of).unwrap_or_default();
+    let seconds = (now.seconds - before.seconds).max(1e-3);
+    let rate = |now: f64, before: f64| format!("{}/s", bytes((now - before).max(0.0) / seconds));
+    let mut text = format!("{} on {}\n", text_of(report, "image"), text_of(report, "mount_point"));
+    text += &format!("mounted for {}, {} requests\n\n", duration(now.seconds), count(number(report, "requests")));
+    text += &format!("{}\n{}\n\n", space(report), surface(report));
+    text += &format!("{:<22} {:>12} {:>14}\n", "", "per second", "since mount");
+    let rows = [
+        ("written by the host", now.host_written, before.host_written),
+        ("read by the host", now.host_read, before.host_read),
+        ("written to the disk", now.written, before.written),
+        ("moved by the cleaner", now.moved, before.moved),
+        ("read from the disk", now.read, before.read),
+    ];
+    for (name, now, before) in rows {
+        text += &format!("{name:<22} {:>12} {:>14}\n", rate(now, before), bytes(now));
+    }
+    let share = |written: f64, host: f64| if host > 0.0 { format!("{:.2}", written / host) } else { "-".to_string() };
+    let lately = share(now.all_written() - before.all_written(), now.host_written - before.host_written);
+    let whole = share(now.all_written(), now.host_written);
+    text += &format!("{:<22} {lately:>12} {whole:>14}\n\n", "write amplification");
+    text + &counters(report)
+}
+
+fn counters(report: &Value) -> String {
+    let get = |key: &str| number(&report["statistics"], key);
+    let mut text = format!("cleaner: {} pieces moved, {} bands reset\n", get("moves"), get("resets"));
+    text += &format!(
+        "stalls: {} writes waited, {} at most, {} moved at most for one write\n",
+        get("stalls"),
+        nanos(get("longest_stall_ns")),
+        bytes(get("most_moved_for_one_write_bytes") as f64),
+    );
+    text + &format!(
+        "commits: {}; {} in memory, {} files not yet durable\n",
+        get("commits"),
+        bytes(get("buffered_bytes") as f64),
+        get("dirty_files"),
+    )
+}
+
+/// How full it is, in words.
+fn space(report: &Value) -> String {
+    let usage = &report["usage"];
+    let granule = number(usage, "granule_bytes") as f64;
+    let of = |key: &str| bytes(number(usage, key) as f64 * granule);
+    let counts = &usage["counts"];
+    let part = |key: &str| bytes(number(counts, key) as f64 * granule);
+    format!(
+        "space: {} of {} used, {} free; garbage {}, not yet released {}",
+        of("live"),
+        of("usable"),
+        of("free"),
+        part("garbage"),
+        part("retired"),
+    )
+}
+
+/// The disk by what may be done with it, as a bar.
+fn surface(report: &Value) -> String {
+    let counts = &report["usage"]["counts"];
+    let parts = [("readable", 'R'), ("not_writable", 'x'), ("write_once", 'o'), ("writable", '.')];
+    let all: u64 = parts.iter().map(|(key, _)| number(counts, key)).sum();
+    let mut bar = String::new();
+    let mut sum = 0;
+    for (key, letter) in parts {
+        sum += number(counts, key);
+        let until = if all == 0 { 0 } else { (sum as u128 * BAR as u128 / all as u128) as usize };
+        while bar.len() < until {
+            bar.push(letter);
+        }
+    }
+    format!("[{bar:<BAR$}]  R readable, x not writable (NW), o write once (WO), . writable (W)")
+}
+
+/// What rates are made of.
+#[derive(Default)]
+struct Reading {
+    seconds: f64,
+    host_written: f64,
+    host_read: f64,
+    written: f64,
+    moved: f64,
+    read: f64,
+}
+
+impl Reading {
+    fn of(report: &Value) -> Reading {
+        let get = |key: &str| number(&report["statistics"], key) as f64;
+        Reading {
+            seconds: report["mounted_s"].as_f64().unwrap_or(0.0),
+            host_written: get("host_written_bytes"),
+            host_read: get("host_read_bytes"),
+            written: get("written_bytes"),
+            moved: get("moved_bytes"),
+            read: get("read_bytes"),
+        }
+    }
+
+    fn all_written(&self) -> f64 {
+        self.written + self.moved
+    }
+}
+
+fn number(of: &Value, key: &str) -> u64 {
+    of[key].as_u64().unwrap_or(0)
+}
+
+fn text_of<'a>(of: &'a Value, key: &str) -> &'a str {
+    of[key].as_str().unwrap_or("?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn report(seconds: f64, host_mb: u64, moved_mb: u64) -> Value {
+        json!({
+            "image": "a.img", "mount_point": "/mnt", "mounted_s": seconds, "requests": 7,
+            "usage": {"granule_bytes": 4096, "usable": 1000, "live": 250, "free": 750,
+                      "counts": {"readable": 250, "not_writable": 250, "write_once": 0, "writable": 500}},
+            "statistics": {"host_written_bytes": host_mb * 1_000_000, "written_bytes": host_mb * 1_000_000,
+                           "moved_bytes": moved_mb * 1_000_000},
+        })
+    }
+
+    #[test]
+    fn rates_and_amplification_are_those_since_the_last_report() {
+        let page = page(&report(12.0, 30, 25), Some(&report(10.0, 10, 5)));
+        assert!(page.contains("written by the host        10.0 MB/s        30.0 MB\n"), "{page}");
+        assert!(page.contains("write amplification            2.00           1.83\n"), "{page}");
+    }
+
+    #[test]
+    fn the_bar_shows_each_state_by_its_share() {
+        let bar = surface(&report(1.0, 0, 0));
+        let count = |letter: char| bar[..BAR + 1].matches(letter).count();
+        assert_eq!((count('R'), count('x'), count('o'), count('.')), (15, 15, 0, 30));
+    }
+}

@@ -1,0 +1,119 @@
+//! Figure 5: Filebench's longest event and Postmark's throughput, for each of the two runs and both models.
+
+use smrfs::age::course::{Course, Measured};
+use smrfs::workload::EventKind;
+
+use super::super::Shown;
+use super::super::row::Row;
+use super::Pair;
+use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use crate::report::format;
+
+/// Caveat-Scriptor's longest event is at most so much of strict-append's (assumption: "more evident", in numbers).
+const AT_MOST: f64 = 0.5;
+const MODELS: [&str; 2] = ["Strict-append", "Caveat-Scriptor"];
+
+pub fn shown(pairs: &[Pair]) -> Shown {
+    let text = vec![
+        "The same runs between A and B. An event's latency is the time from its first request to its last answer: with the \
+         ager's turns meanwhile, and cleaning for either. Reads go to the disk."
+            .into(),
+        "The paper's bars have no numbers in its text, so that their order is compared.".into(),
+    ];
+    let rows = pairs.iter().flat_map(|pair| latency_rows(pair).into_iter().chain(throughput_rows(pair))).collect();
+    Shown { text, rows, figure: pairs.first().map(figure) }
+}
+
+/// The runs of a benchmark, on both models.
+fn runs<'a>(pair: &Pair<'a>, name: &str) -> Vec<[&'a Measured; 2]> {
+    let of =
+        |course: &'a Course| course.benchmarks.iter().filter(|run| run.benchmark.name() == name).collect::<Vec<_>>();
+    of(pair.strict).into_iter().zip(of(pair.caveat)).map(|(strict, caveat)| [strict, caveat]).collect()
+}
+
+fn longest_s(run: &Measured) -> f64 {
+    run.record.latencies.all().max_ns as f64 / 1e9
+}
+
+fn latency_rows(pair: &Pair) -> Vec<Row> {
+    let of_run = |(i, [strict, caveat]): (usize, [&Measured; 2])| {
+        let [before, after] = [strict, caveat].map(longest_s);
+        let ratio = after / before;
+        let reason = format!(
+            "{} against {}, at most {AT_MOST}; the cleaner moved {} meanwhile, and {}",
+            format::seconds(after),
+            format::seconds(before),
+            format::bytes(strict.moved_bytes as f64),
+            format::bytes(caveat.moved_bytes as f64)
+        );
+        let item =
+            format!("seed {}: Filebench run {}: longest event, Caveat-Scriptor to strict-append", pair.seed, i + 1);
+        Row::holds(item, "far below 1", ratio, "", ratio <= AT_MOST, reason)
+    };
+    runs(pair, "filebench").into_iter().enumerate().map(of_run).collect()
+}
+
+fn throughput_rows(pair: &Pair) -> Vec<Row> {
+    let of_run = |(i, both): (usize, [&Measured; 2])| {
+        let [strict, caveat] = both.map(Measured::bytes_per_s);
+        let kinds = [("read", strict.0, caveat.0), ("write", strict.1, caveat.1)];
+        kinds.map(|(kind, before, after)| {
+            let item = format!("seed {}: Postmark run {}: {kind}, Caveat-Scriptor to strict-append", pair.seed, i + 1);
+            let reason = format!("{}/s against {}/s", format::bytes(after), format::bytes(before));
+            Row::holds(item, "a small advantage", after / before, "", after > before, reason)
+        })
+    };
+    runs(pair, "postmark").into_iter().enumerate().flat_map(of_run).collect()
+}
+
+fn figure(pair: &Pair) -> Figure {
+    let filebench = runs(pair, "filebench");
+    let postmark = runs(pair, "postmark");
+    let mb = |bytes: f64| bytes / 1e6;
+    let of_kinds = |kind: EventKind| {
+        let longest = |run: &Measured| run.record.latencies.of(kind).max_ns as f64 / 1e9;
+        let longest_of_both = |model: usize| filebench.iter().map(|run| longest(run[model])).fold(0.0, f64::max);
+        (format!("{}, either run", kind.name()), [0, 1].map(longest_of_both))
+    };
+    let latency =
+        filebench.iter().enumerate().map(|(i, run)| (format!("any event, run {}", i + 1), run.map(longest_s)));
+    let latency = latency.chain(EventKind::ALL.map(of_kinds));
+    let rate = |(i, run): (usize, &[&Measured; 2])| {
+        let rates = run.map(Measured::bytes_per_s);
+        [
+            (format!("read, run {}", i + 1), rates.map(|rate| mb(rate.0))),
+            (format!("write, run {}", i + 1), rates.map(|rate| mb(rate.1))),
+        ]
+    };
+    let rates = postmark.iter().enumerate().flat_map(rate);
+    Figure {
+        name: "caveat-figure-5".into(),
+        title: "Filebench's longest events, and Postmark's throughput, beside the ager (figure 5)".into(),
+        note: "Filebench is an interactive benchmark: its longest event is what a user waits for.".into(),
+        panels: vec![
+            bars("Filebench: longest event", "latency (s)", "s", latency.collect()),
+            bars("Postmark: throughput", "throughput (MB/s)", "MB/s", rates.collect()),
+        ],
+    }
+}
+
+/// Two bars a row: one of each model.
+fn bars(title: &str, x: &str, unit: &str, values: Vec<(String, [f64; 2])>) -> Panel {
+    let (mut rows, mut totals) = (Vec::new(), Vec::new());
+    let mut parts = [0, 1].map(|model| Part {
+        name: MODELS[model].into(),
+        colour: [Colour::nth(0), Colour::nth(4)][model],
+        values: Vec::new(),
+    });
+    for (name, values) in values {
+        for (model, value) in values.into_iter().enumerate() {
+            rows.push(if model == 0 { name.clone() } else { String::new() });
+            totals.push(format!("{} {unit}", format::short(value)));
+            for (other, part) in parts.iter_mut().enumerate() {
+                part.values.push(if other == model { value } else { 0.0 });
+            }
+        }
+    }
+    let body = Body::Bars { rows, totals, parts: parts.into() };
+    Panel { title: Some(title.into()), x: Axis::linear(x), y: Axis::default(), guides: Vec::new(), body }
+}

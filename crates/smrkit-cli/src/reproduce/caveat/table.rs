@@ -1,0 +1,127 @@
+//! When Caveat-Scriptor runs out of room for a block: by interleaving, distances, sizes and placement.
+
+use smrfs::age::ager::AgerOptions;
+use smrfs::age::course::{Course, CourseOptions};
+use smrfs::age::world::World;
+use smrfs::device::Model;
+use smrfs::space::caveat::{CaveatOptions, Placement};
+use smrfs::workload::driver::{End, Interleave};
+use smrkit::drive::Drive;
+
+use super::super::row::{Row, Value, Verdict};
+use super::super::{Item, Scale, Shown};
+use super::figure4::ran_out;
+use super::plan::CoursePlan;
+use super::{DISK_BYTES, GB, world};
+
+const HEADING: &str = "When Caveat-Scriptor runs out of space";
+const MIB: u64 = 1 << 20;
+const INTERLEAVES: [Interleave; 4] =
+    [Interleave::Blocks(1), Interleave::Blocks(8), Interleave::Blocks(64), Interleave::WholeFile];
+/// DID and DPID, in MiB.
+const DISTANCES: [(u64, u64); 2] = [(1, 1), (3, 1)];
+/// What sizes are multiplied by.
+const SIZES: [f64; 3] = [1.0, 0.15, 0.06];
+
+/// A line of the table.
+#[derive(Clone, Copy)]
+struct Case {
+    placement: Placement,
+    distances: (u64, u64),
+    sizes: f64,
+    interleave: Interleave,
+}
+
+impl Case {
+    fn all() -> Vec<Case> {
+        let next_fit = Placement::NextFit;
+        let mut cases = Vec::new();
+        for sizes in SIZES {
+            for distances in DISTANCES {
+                let of = |interleave| Case { placement: next_fit, distances, sizes, interleave };
+                cases.extend(INTERLEAVES.map(of));
+            }
+        }
+        let others = Placement::ALL.iter().filter(|&&placement| placement != next_fit);
+        let of = |&placement| Case { placement, distances: (3, 1), sizes: 0.15, interleave: Interleave::Blocks(8) };
+        cases.extend(others.map(of));
+        cases
+    }
+
+    fn plan(&self, scale: &Scale, drive: &Drive) -> CoursePlan {
+        let world = world(drive, Model::Caveat);
+        let caveat = CaveatOptions { placement: self.placement, ..world.caveat.clone() };
+        let (did_bytes, dpid_bytes) = (self.distances.0 * MIB, self.distances.1 * MIB);
+        let paper = CourseOptions::paper(DISK_BYTES, scale.seed);
+        let ager = AgerOptions { size_factor: self.sizes, ..paper.ager.clone() };
+        CoursePlan {
+            world: World { did_bytes, dpid_bytes, caveat, ..world },
+            course: CourseOptions { ager, interleave: self.interleave, ..paper },
+        }
+    }
+
+    fn name(&self) -> String {
+        let (did, dpid) = self.distances;
+        format!("{}, {did}/{dpid} MiB, sizes × {}, {}", self.placement, self.sizes, self.interleave.name())
+    }
+
+    fn row(&self, course: &Course) -> Row {
+        let (out, reason) = ran_out(course);
+        let nw = course
+            .b
+            .map_or("B was not reached".into(), |b| format!("NW {:.1} GB at B", b.not_writable_bytes as f64 / GB));
+        let row = Row::holds(self.name(), Value::None, out, "", false, format!("{reason}; {nw}"));
+        Row { verdict: Verdict::NotComparable, ..row }
+    }
+}
+
+pub fn item(scale: &Scale, drive: &Drive) -> Item {
+    let cases = if scale.quick { Vec::new() } else { Case::all() };
+    let plans = cases.iter().map(|case| case.plan(scale, drive)).collect();
+    Item::of_courses(HEADING, plans, move |courses| {
+        if cases.is_empty() {
+            let text = vec!["28 more courses, which --quick leaves out.".into()];
+            return vec![(HEADING, Shown { text, ..Shown::default() })];
+        }
+        let text = vec![
+            "The same course without a defragmenter until no run is left that a block fits into: by placement, DID/DPID, \
+             factor of the ager's sizes (1 has a mean of 168 MB), and how finely benchmark and ager interleave. The paper's \
+             one run ends at 5.5 h; which of these it was, it does not say."
+                .into(),
+        ];
+        let mut rows: Vec<Row> = cases.iter().zip(courses).map(|(case, course)| case.row(course)).collect();
+        rows.extend(orders(&cases, courses));
+        vec![(HEADING, Shown { text, rows, figure: None })]
+    })
+}
+
+/// Bytes written until there was no room; more than any where there always was.
+fn lasted(course: &Course) -> u64 {
+    if course.end == End::Full { course.last.written_bytes } else { u64::MAX }
+}
+
+/// What the paper says of it: large files keep the disk whole, gaps eat it up.
+fn orders(cases: &[Case], courses: &[Course]) -> Vec<Row> {
+    let find = |wanted: &dyn Fn(&Case) -> bool| {
+        let found = cases.iter().zip(courses).filter(|(case, _)| wanted(case));
+        found.map(|(_, course)| lasted(course)).min()
+    };
+    let mut rows = Vec::new();
+    let whole = find(&|case| case.placement == Placement::NextFit && case.interleave == Interleave::WholeFile);
+    let single = find(&|case| case.placement == Placement::NextFit && case.interleave == Interleave::Blocks(1));
+    if let (Some(whole), Some(single)) = (whole, single) {
+        rows.push(Row::holds(
+            "whole files last at least as long as single blocks interleaved",
+            "large files are freed whole",
+            tb(whole),
+            "TB",
+            whole >= single,
+            format!("the worst case of each; {} TB with single blocks", tb(single).text()),
+        ));
+    }
+    rows
+}
+
+fn tb(bytes: u64) -> Value {
+    if bytes == u64::MAX { "no end".into() } else { (bytes as f64 / 1e12).into() }
+}

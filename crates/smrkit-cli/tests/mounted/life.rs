@@ -1,0 +1,169 @@
+//! From mkfs to umount, and what is left.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::{Bench, MODELS, is_mounted, signal};
+
+/// Waits for something, but not for ever.
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(30), "{what} takes too long");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_was_written_is_there_after_the_next_mount() {
+    for model in MODELS {
+        let Some(bench) = Bench::new(model, "64MiB") else { return };
+        bench.mount().done();
+        let content: Vec<u8> = (0..3_000_000u32).map(|at| (at / 7) as u8).collect();
+        fs::create_dir(bench.file("folder")).unwrap();
+        fs::write(bench.file("folder/large"), &content).unwrap();
+        fs::write(bench.file("small"), "small").unwrap();
+        bench.umount().done();
+        assert!(!is_mounted(&bench.point()));
+        bench.is_in_order();
+        bench.mount().done();
+        assert!(fs::read(bench.file("folder/large")).unwrap() == content);
+        assert_eq!(fs::read_to_string(bench.file("small")).unwrap(), "small");
+        bench.umount().done();
+    }
+}
+
+#[test]
+fn a_signal_ends_a_mount_cleanly() {
+    for name in ["TERM", "INT"] {
+        let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+        let (image, point) = (bench.path("disk.img"), bench.path("mnt"));
+        let mut command = bench.command(&["mount", "--foreground", &image, &point]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("is mounted on"), "{line}");
+        fs::write(bench.file("f"), "unsynced").unwrap();
+        signal(child.id(), name);
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert!(!is_mounted(&bench.point()));
+        bench.is_in_order();
+        bench.mount().done();
+        assert_eq!(fs::read_to_string(bench.file("f")).unwrap(), "unsynced");
+        bench.umount().done();
+    }
+}
+
+#[test]
+fn a_signal_does_not_wait_for_ever_for_open_files() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    bench.mount().done();
+    fs::write(bench.file("f"), "kept").unwrap();
+    let open = File::open(bench.file("f")).unwrap();
+    let process = bench.process();
+    signal(process, "TERM");
+    wait_until("the end", || !std::path::Path::new(&format!("/proc/{process}")).exists());
+    drop(open);
+    bench.is_in_order();
+    bench.mount().done();
+    assert_eq!(fs::read_to_string(bench.file("f")).unwrap(), "kept");
+    bench.umount().done();
+}
+
+#[test]
+fn an_ordinary_umount_is_clean_as_well() {
+    let Some(bench) = Bench::new("strict-append", "64MiB") else { return };
+    bench.mount().done();
+    let process = bench.process();
+    fs::write(bench.file("f"), "kept").unwrap();
+    let program = if std::env::var_os("USER").is_some_and(|user| user == "root") { "umount" } else { "fusermount3" };
+    wait_until("umount", || {
+        let mut command = std::process::Command::new(program);
+        command.args((program == "fusermount3").then_some("-u")).arg(bench.point());
+        command.stderr(Stdio::null()).status().unwrap().success()
+    });
+    wait_until("the end", || !std::path::Path::new(&format!("/proc/{process}")).exists());
+    bench.is_in_order();
+}
+
+#[test]
+fn data_that_nobody_syncs_is_committed_after_the_interval() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    let (image, point) = (bench.path("disk.img"), bench.path("mnt"));
+    bench.smrkit(&["mount", "--commit-interval", "100ms", &image, &point]).done();
+    fs::write(bench.file("f"), "committed").unwrap();
+    wait_until("the commit", || bench.report()["statistics"]["dirty_files"] == 0);
+    signal(bench.process(), "KILL");
+    bench.umount().done();
+    bench.mount().done();
+    assert_eq!(fs::read_to_string(bench.file("f")).unwrap(), "committed");
+    bench.umount().done();
+}
+
+#[test]
+fn a_mount_that_is_only_read_changes_nothing() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    bench.mount().done();
+    fs::write(bench.file("f"), "as it was").unwrap();
+    bench.umount().done();
+    let before = fs::read(bench.path("disk.img")).unwrap();
+    let (image, point) = (bench.path("disk.img"), bench.path("mnt"));
+    bench.smrkit(&["mount", "--read-only", &image, &point]).done();
+    assert_eq!(fs::read_to_string(bench.file("f")).unwrap(), "as it was");
+    let refused = fs::write(bench.file("f"), "changed").unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    bench.umount().done();
+    assert!(fs::read(bench.path("disk.img")).unwrap() == before);
+}
+
+#[test]
+fn top_shows_what_was_written() {
+    let Some(bench) = Bench::new("strict-append", "64MiB") else { return };
+    bench.mount().done();
+    let mut file = File::create(bench.file("f")).unwrap();
+    std::io::Write::write_all(&mut file, &vec![1; 4 << 20]).unwrap();
+    file.sync_all().unwrap();
+    let report = bench.report();
+    assert_eq!(report["statistics"]["host_written_bytes"], 4 << 20);
+    assert!(report["statistics"]["written_bytes"].as_u64().unwrap() >= 4 << 20);
+    assert_eq!(report["usage"]["live"].as_u64().unwrap() * 4096, 4 << 20);
+    let page = bench.smrkit(&["top", "--once", &bench.path("mnt")]).done();
+    assert!(page.contains("write amplification") && page.contains("4.19 MB"), "{page}");
+    drop(file);
+    bench.umount().done();
+}
+
+#[test]
+fn defragmenting_joins_a_scattered_file() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    bench.mount().done();
+    let path = bench.file("f");
+    fs::write(&path, vec![1; 1 << 20]).unwrap();
+    bench.smrkit(&["defragment", path.to_str().unwrap()]).done();
+    assert!(fs::read(&path).unwrap() == vec![1; 1 << 20]);
+    bench.umount().done();
+    bench.smrkit(&["defragment", path.to_str().unwrap()]).says(3, &["check the path"]);
+}
+
+#[test]
+fn df_of_a_mount_and_of_its_image_tell_the_same() {
+    for model in MODELS {
+        let Some(bench) = Bench::new(model, "64MiB") else { return };
+        bench.mount().done();
+        fs::write(bench.file("f"), vec![1; 5 << 20]).unwrap();
+        File::open(bench.file("f")).unwrap().sync_all().unwrap();
+        let df = |what: &str| -> serde_json::Value {
+            serde_json::from_str(&bench.smrkit(&["df", "--json", &bench.path(what)]).done()).unwrap()
+        };
+        let mounted = df("mnt");
+        bench.umount().done();
+        let image = df("disk.img");
+        for key in ["raw_bytes", "usable_bytes", "live_bytes", "files", "extents", "nodes", "bands", "surface"] {
+            assert_eq!(mounted[key], image[key], "{model}: {key}");
+        }
+        assert_eq!(mounted["live_bytes"], 5 << 20);
+    }
+}

@@ -1,0 +1,128 @@
+//! The mount as its users meet it: images, metadata directories, the process in the background, signals, kills.
+//!
+//! What programs see inside is tested in `crates/smrkit-live/tests/mounted`.
+
+mod kill;
+mod life;
+mod refusals;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Both models, as `mkfs` calls them.
+const MODELS: [&str; 2] = ["caveat", "strict-append"];
+
+/// A folder with an image, its metadata, a mount point, and a run directory of its own.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    /// With a fresh file system; none, with a word for the skip list, where there is no FUSE.
+    fn new(model: &str, size: &str) -> Option<Bench> {
+        if let Err(error) = smrkit_live::mount::check_system() {
+            println!("skipped: can't mount here: {error}");
+            return None;
+        }
+        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        let bench = Bench { folder };
+        fs::create_dir(bench.point()).expect("a mount point");
+        let (image, meta) = (bench.path("disk.img"), bench.path("meta"));
+        bench.smrkit(&["mkfs", "--model", model, "--size", size, &image, "--meta", &meta]).done();
+        Some(bench)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().expect("a path of text").to_string()
+    }
+
+    fn point(&self) -> PathBuf {
+        self.folder.path().join("mnt")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.point().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
+        command.args(arguments).env("SMRKIT_RUN_DIR", self.path("run"));
+        command
+    }
+
+    fn smrkit(&self, arguments: &[&str]) -> Ran {
+        Ran(self.command(arguments).output().expect("smrkit starts"))
+    }
+
+    fn mount(&self) -> Ran {
+        self.smrkit(&["mount", "--log", &self.path("log"), &self.path("disk.img"), &self.path("mnt")])
+    }
+
+    fn umount(&self) -> Ran {
+        self.smrkit(&["umount", &self.path("mnt")])
+    }
+
+    /// What the process in the background tells.
+    fn report(&self) -> Value {
+        serde_json::from_str(&self.smrkit(&["top", "--json", &self.path("mnt")]).done()).expect("JSON")
+    }
+
+    fn process(&self) -> u32 {
+        self.report()["process"].as_u64().expect("a number") as u32
+    }
+
+    /// The check finds nothing to repair.
+    #[track_caller]
+    fn is_in_order(&self) {
+        self.smrkit(&["fsck", "-n", &self.path("disk.img")]).done();
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // Whatever went wrong, nothing stays mounted.
+        if is_mounted(&self.point()) {
+            self.umount();
+        }
+        if is_mounted(&self.point()) {
+            let _ = Command::new("umount").arg("--lazy").arg(self.point()).status();
+        }
+    }
+}
+
+fn is_mounted(point: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    point.to_str().is_some_and(|point| mounts.lines().any(|line| line.split(' ').nth(1) == Some(point)))
+}
+
+/// What a command left.
+struct Ran(Output);
+
+impl Ran {
+    /// The output of a command that ended well.
+    #[track_caller]
+    fn done(self) -> String {
+        let (out, err) = (String::from_utf8_lossy(&self.0.stdout), String::from_utf8_lossy(&self.0.stderr));
+        assert_eq!(self.0.status.code(), Some(0), "{out}{err}");
+        out.into_owned()
+    }
+
+    /// A command that ended with `code` and words among which these are.
+    #[track_caller]
+    fn says(self, code: i32, words: &[&str]) {
+        let err = String::from_utf8_lossy(&self.0.stderr);
+        assert_eq!(self.0.status.code(), Some(code), "{err}");
+        for word in words {
+            assert!(err.contains(word), "{word:?} is missing in: {err}");
+        }
+    }
+}
+
+fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+    assert!(sent.expect("kill").success());
+}

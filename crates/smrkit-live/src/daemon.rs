@@ -1,0 +1,62 @@
+//! A command that goes on in the background: it starts itself anew, and hears over a pipe how that went.
+//!
+//! Nothing forks here: a process with threads must not. The pipe is the child's standard output.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+/// What a daemon tells whoever started it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Started {
+    /// It is at work.
+    Ready,
+    /// It has failed.
+    Failed {
+        /// What went wrong.
+        error: String,
+        /// The exit code that belongs to it.
+        code: u8,
+    },
+}
+
+/// Starts this program anew with `arguments` in the background, its standard error led into `log`; waits until it is ready.
+pub fn start(arguments: &[OsString], log: &Path) -> io::Result<Started> {
+    let log = File::options().append(true).create(true).mode(0o600).open(log)?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line)?;
+    }
+    if line.is_empty() {
+        let status = child.wait()?;
+        return Err(io::Error::other(format!("the process in the background ended without a word ({status})")));
+    }
+    Ok(serde_json::from_str(&line)?)
+}
+
+/// In the child: leaves the terminal and the directory of whoever started it.
+pub fn detach() -> io::Result<()> {
+    rustix::process::setsid()?;
+    std::env::set_current_dir("/")
+}
+
+/// In the child: tells whoever started it, once, and closes the pipe.
+pub fn tell(started: &Started) -> io::Result<()> {
+    let line = serde_json::to_string(started)? + "\n";
+    // Whoever started it may have been interrupted: it goes on.
+    let _ = io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush());
+    let nowhere = File::options().write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdout(nowhere)?)
+}

@@ -1,0 +1,468 @@
+//! One method a request: translate, ask the core through the gate, reply.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use rustix::fs::{OFlags, XattrFlags};
+use smrfs::data::{Data, Room};
+use smrfs::error::{FsError, FsResult};
+use smrfs::fs::{FileSystem, Seek};
+use smrfs::meta::{Attr, Kind, NewNode, SetAttr};
+use smrfs::units::NodeId;
+
+use super::convert::{self, Numbers};
+use super::gate::Gate;
+use super::listing;
+
+/// How long the kernel may keep names and attributes: nobody else changes them, so that a day is as good as for ever.
+pub(super) const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// The largest write of one request, and the largest block.
+const WRITE_BYTES_MAX: u32 = 1 << 20;
+/// What lseek(2) calls the search for data and for a hole (Linux).
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
+
+thread_local! {
+    /// What a read fills before it is sent: one a thread, as long as the longest read so far.
+    static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A mounted file system, as the kernel sees it.
+pub struct Adapter {
+    gate: Arc<Gate>,
+    numbers: Numbers,
+}
+
+impl Adapter {
+    /// The kernel's view of the core behind `gate`, whose root is `root`.
+    pub fn new(gate: Arc<Gate>, root: NodeId) -> Adapter {
+        Adapter { gate, numbers: Numbers::new(root) }
+    }
+
+    fn ask<T>(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult<T>) -> Result<T, Errno> {
+        self.gate.ask(what, work).map_err(|error| convert::errno(&error))
+    }
+
+    fn entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
+        match self.ask(what, work) {
+            Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), Generation(0)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn attr(&self, what: &str, reply: ReplyAttr, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
+        match self.ask(what, work) {
+            Ok(attr) => reply.attr(&KEPT, &self.numbers.attributes(&attr)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn empty(&self, what: &str, reply: ReplyEmpty, work: impl FnOnce(&FileSystem) -> FsResult) {
+        match self.ask(what, work) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+}
+
+/// Answers with bytes, or with their number where the caller only asks for that.
+fn bytes(reply: ReplyXattr, answer: Result<Vec<u8>, Errno>, room: u32) {
+    match answer {
+        Ok(value) if room == 0 => reply.size(value.len() as u32),
+        Ok(value) if value.len() <= room as usize => reply.data(&value),
+        Ok(_) => reply.error(Errno::ERANGE),
+        Err(error) => reply.error(error),
+    }
+}
+
+fn new_node(req: &Request, kind: Kind, mode: u32, umask: u32, rdev: u32) -> NewNode {
+    NewNode { kind, mode: mode & !umask & 0o7777, uid: req.uid(), gid: req.gid(), rdev }
+}
+
+fn writing(flags: OpenFlags) -> bool {
+    flags.acc_mode() != OpenAccMode::O_RDONLY
+}
+
+/// Whether each write is to be durable before it is answered.
+fn synchronous(flags: OpenFlags) -> bool {
+    OFlags::from_bits_retain(flags.0 as u32).intersects(OFlags::SYNC | OFlags::DSYNC)
+}
+
+/// Access lists are refused: the kernel checks mode bits alone, and a list that nobody obeys would be a lie.
+fn is_access_list(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"system.posix_acl_")
+}
+
+/// Clears set-id bits, as a change of contents by an ordinary user does.
+fn clear_set_id(core: &FileSystem, id: NodeId) -> FsResult {
+    match convert::without_set_id(&core.attributes(id)?) {
+        Some(mode) => core.set_attributes(id, &SetAttr { mode: Some(mode), ..SetAttr::default() }).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// What `set` must also change: a new owner always costs a file its set-id bits, a new size only if an ordinary user sets it.
+fn with_set_id_cleared(core: &FileSystem, id: NodeId, mut set: SetAttr, privileged: bool) -> FsResult<SetAttr> {
+    let owner = set.uid.is_some() || set.gid.is_some();
+    if set.mode.is_none() && (owner || set.size.is_some() && !privileged) {
+        set.mode = convert::without_set_id(&core.attributes(id)?);
+    }
+    Ok(set)
+}
+
+impl fuser::Filesystem for Adapter {
+    /// Never FUSE_ATOMIC_O_TRUNC: a running program would be truncated before ETXTBSY is found. No write-back cache: it
+    /// gained nothing. KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities
+    /// before each write.
+    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let wanted = [
+            InitFlags::FUSE_DO_READDIRPLUS,
+            InitFlags::FUSE_READDIRPLUS_AUTO,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_CACHE_SYMLINKS,
+            InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+        ];
+        for flag in wanted {
+            // An older kernel goes without.
+            let _ = config.add_capabilities(flag);
+        }
+        let _ = config.set_max_write(WRITE_BYTES_MAX);
+        Ok(())
+    }
+
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.ask("lookup", |core| core.lookup(self.numbers.node(parent), name.as_bytes())) {
+            Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), Generation(0)),
+            Err(error) if error.code() == Errno::ENOENT.code() => {
+                reply.entry(&KEPT, &self.numbers.nothing(), Generation(0));
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
+        let id = self.numbers.node(ino);
+        // Nobody waits for an answer.
+        let _ = self.ask("forget", |core| {
+            core.forget(id, nlookup);
+            Ok(())
+        });
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        self.attr("getattr", reply, |core| core.attributes(self.numbers.node(ino)));
+    }
+
+    fn setattr(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let id = self.numbers.node(ino);
+        let (atime, mtime) = (atime.map(convert::time_to_set), mtime.map(convert::time_to_set));
+        let set = SetAttr { mode: mode.map(|mode| mode & 0o7777), uid, gid, size, atime, mtime };
+        self.attr("setattr", reply, |core| {
+            let set = with_set_id_cleared(core, id, set, req.uid() == 0)?;
+            core.set_attributes(id, &set)
+        });
+    }
+
+    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.ask("readlink", |core| core.read_link(self.numbers.node(ino))) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
+        let Some(kind) = convert::kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
+        let new = new_node(req, kind, mode, umask, rdev);
+        self.entry("mknod", reply, |core| core.make(self.numbers.node(parent), name.as_bytes(), &new));
+    }
+
+    fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        let new = new_node(req, Kind::Directory, mode, umask, 0);
+        self.entry("mkdir", reply, |core| core.make(self.numbers.node(parent), name.as_bytes(), &new));
+    }
+
+    fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty("unlink", reply, |core| core.unlink(self.numbers.node(parent), name.as_bytes()));
+    }
+
+    fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty("rmdir", reply, |core| core.remove_dir(self.numbers.node(parent), name.as_bytes()));
+    }
+
+    fn symlink(&self, req: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let (parent, target) = (self.numbers.node(parent), target.as_os_str().as_bytes());
+        self.entry("symlink", reply, |core| core.make_link(parent, name.as_bytes(), target, req.uid(), req.gid()));
+    }
+
+    fn rename(
+        &self,
+        _req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        newparent: INodeNo,
+        newname: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let Some(mode) = convert::rename_mode(flags) else { return reply.error(Errno::EINVAL) };
+        let from = (self.numbers.node(parent), name.as_bytes());
+        let to = (self.numbers.node(newparent), newname.as_bytes());
+        self.empty("rename", reply, |core| core.rename(from, to, mode));
+    }
+
+    fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
+        let (id, parent) = (self.numbers.node(ino), self.numbers.node(newparent));
+        self.entry("link", reply, |core| core.link(id, parent, newname.as_bytes()));
+    }
+
+    /// Always cached, never past the kernel's cache: the two kinds of open don't see each other's writes.
+    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.ask("open", |core| core.open(self.numbers.node(ino), writing(flags), false)) {
+            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn create(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let new = new_node(req, Kind::File, mode, umask, 0);
+        let made = self.ask("create", |core| {
+            let attr = core.make(self.numbers.node(parent), name.as_bytes(), &new)?;
+            core.open(attr.id, writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
+            Ok(attr)
+        });
+        let created = |attr: &FileAttr, reply: ReplyCreate| {
+            reply.created(&KEPT, attr, Generation(0), FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+        };
+        match made {
+            Ok(attr) => created(&self.numbers.attributes(&attr), reply),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        READ_BUFFER.with_borrow_mut(|buffer| {
+            let size = size as usize;
+            if buffer.len() < size {
+                buffer.resize(size, 0);
+            }
+            let room = &mut buffer[..size];
+            match self.ask("read", |core| core.read(self.numbers.node(ino), offset, Room::Bytes(room))) {
+                Ok(count) => reply.data(&buffer[..(count as usize).min(size)]),
+                Err(error) => reply.error(error),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let id = self.numbers.node(ino);
+        let clear = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let written = self.ask("write", |core| {
+            core.write(id, offset, Data::Bytes(data), clear)?;
+            if synchronous(flags) { core.sync(id) } else { Ok(()) }
+        });
+        match written {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    /// Room is promised when a write is answered, so that closing has nothing to tell: the kernel need not ask again.
+    fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _lock_owner: LockOwner, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn release(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.empty("release", reply, |core| core.release(self.numbers.node(ino), writing(flags)));
+    }
+
+    fn fsync(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        self.empty("fsync", reply, |core| core.sync(self.numbers.node(ino)));
+    }
+
+    /// Nothing is kept for an open directory: the kernel need not open it.
+    fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::empty());
+    }
+
+    fn readdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let id = self.numbers.node(ino);
+        match self.ask("readdir", |core| listing::names(core, self.numbers, id, offset, &mut reply)) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn readdirplus(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
+        let id = self.numbers.node(ino);
+        match self.ask("readdir", |core| listing::names_and_attributes(core, self.numbers, id, offset, &mut reply)) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn fsyncdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        self.empty("fsyncdir", reply, |core| core.sync_dir(self.numbers.node(ino)));
+    }
+
+    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        match self.ask("statfs", |core| core.usage()) {
+            Ok(usage) => {
+                let granule = usage.granule_bytes as u32;
+                let (nodes, free_nodes) = (usage.nodes, usage.free_nodes);
+                reply.statfs(
+                    usage.usable,
+                    usage.free,
+                    usage.free,
+                    nodes,
+                    free_nodes,
+                    granule,
+                    usage.name_bytes,
+                    granule,
+                );
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        if is_access_list(name) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let flags = XattrFlags::from_bits_retain(flags as u32);
+        let (create, replace) = (flags.contains(XattrFlags::CREATE), flags.contains(XattrFlags::REPLACE));
+        self.empty("setxattr", reply, |core| {
+            core.set_attribute(self.numbers.node(ino), name.as_bytes(), value, create, replace)
+        });
+    }
+
+    fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        if is_access_list(name) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        bytes(reply, self.ask("getxattr", |core| core.attribute(self.numbers.node(ino), name.as_bytes())), size);
+    }
+
+    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let names = self.ask("listxattr", |core| core.attribute_names(self.numbers.node(ino)));
+        let joined = names.map(|names| names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect());
+        bytes(reply, joined, size);
+    }
+
+    fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        if is_access_list(name) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        self.empty("removexattr", reply, |core| core.remove_attribute(self.numbers.node(ino), name.as_bytes()));
+    }
+
+    fn fallocate(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let Some(how) = convert::allocation(mode) else { return reply.error(Errno::EOPNOTSUPP) };
+        let id = self.numbers.node(ino);
+        self.empty("fallocate", reply, |core| {
+            core.allocate(id, how, offset, length)?;
+            if req.uid() == 0 { Ok(()) } else { clear_set_id(core, id) }
+        });
+    }
+
+    fn lseek(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        let what = match whence {
+            SEEK_DATA => Seek::Data,
+            SEEK_HOLE => Seek::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let found = self.ask("lseek", |core| {
+            let offset = u64::try_from(offset).map_err(|_| FsError::Errno(smrfs::error::Errno::ENXIO))?;
+            core.seek(self.numbers.node(ino), offset, what)
+        });
+        match found {
+            Ok(at) => reply.offset(at as i64),
+            Err(error) => reply.error(error),
+        }
+    }
+}

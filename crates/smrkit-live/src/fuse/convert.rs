@@ -1,0 +1,249 @@
+//! Between the kernel's numbers and the core's types: nodes, attributes, times, errors, flags.
+//!
+//! Nothing here asks the file system anything.
+
+use std::time::{Duration, SystemTime};
+
+use fuser::{Errno, FileAttr, FileType, INodeNo, RenameFlags, TimeOrNow};
+use rustix::fs::FallocateFlags;
+use smrfs::error::FsError;
+use smrfs::fs::Allocate;
+use smrfs::meta::{Attr, Kind, RenameMode, SetTime, Time};
+use smrfs::units::{GRANULE_BYTES, NodeId};
+
+/// The bits of a mode that tell the kind.
+const KIND_BITS: u32 = 0o170000;
+
+/// The kernel calls the root 1, the store calls it what it likes: the two numbers change places.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    root: u64,
+}
+
+impl Numbers {
+    pub(super) fn new(root: NodeId) -> Numbers {
+        Numbers { root: root.0 }
+    }
+
+    pub(super) fn node(self, number: INodeNo) -> NodeId {
+        NodeId(self.swap(number.0))
+    }
+
+    pub(super) fn inode(self, id: NodeId) -> INodeNo {
+        INodeNo(self.swap(id.0))
+    }
+
+    fn swap(self, number: u64) -> u64 {
+        match number {
+            1 => self.root,
+            number if number == self.root => 1,
+            number => number,
+        }
+    }
+
+    pub(super) fn attributes(self, attr: &Attr) -> FileAttr {
+        FileAttr {
+            ino: self.inode(attr.id),
+            size: attr.size,
+            blocks: attr.blocks,
+            atime: system_time(attr.atime),
+            mtime: system_time(attr.mtime),
+            ctime: system_time(attr.ctime),
+            crtime: SystemTime::UNIX_EPOCH,
+            kind: file_type(attr.kind),
+            perm: (attr.mode & 0o7777) as u16,
+            nlink: attr.links,
+            uid: attr.uid,
+            gid: attr.gid,
+            rdev: attr.rdev,
+            blksize: GRANULE_BYTES as u32,
+            flags: 0,
+        }
+    }
+
+    /// What the kernel takes for "there is no such name", to be remembered.
+    pub(super) fn nothing(self) -> FileAttr {
+        let attr = Attr {
+            id: NodeId(0),
+            kind: Kind::File,
+            mode: 0,
+            links: 0,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 0,
+            blocks: 0,
+            atime: Time::default(),
+            mtime: Time::default(),
+            ctime: Time::default(),
+        };
+        FileAttr { ino: INodeNo(0), ..self.attributes(&attr) }
+    }
+}
+
+pub(super) fn errno(error: &FsError) -> Errno {
+    Errno::from_i32(error.errno().0)
+}
+
+pub(super) fn file_type(kind: Kind) -> FileType {
+    match kind {
+        Kind::File => FileType::RegularFile,
+        Kind::Directory => FileType::Directory,
+        Kind::Link => FileType::Symlink,
+        Kind::Pipe => FileType::NamedPipe,
+        Kind::Socket => FileType::Socket,
+        Kind::CharDevice => FileType::CharDevice,
+        Kind::BlockDevice => FileType::BlockDevice,
+    }
+}
+
+/// What mknod(2) is to make; none for what it can't.
+pub(super) fn kind_of_mode(mode: u32) -> Option<Kind> {
+    match mode & KIND_BITS {
+        0 | 0o100000 => Some(Kind::File),
+        0o010000 => Some(Kind::Pipe),
+        0o140000 => Some(Kind::Socket),
+        0o020000 => Some(Kind::CharDevice),
+        0o060000 => Some(Kind::BlockDevice),
+        _ => None,
+    }
+}
+
+fn system_time(time: Time) -> SystemTime {
+    let whole = Duration::from_secs(time.seconds.unsigned_abs());
+    let at = match time.seconds < 0 {
+        true => SystemTime::UNIX_EPOCH.checked_sub(whole),
+        false => SystemTime::UNIX_EPOCH.checked_add(whole),
+    };
+    let exact = at.and_then(|at| at.checked_add(Duration::from_nanos(time.nanoseconds.into())));
+    exact.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// A time that the kernel sent. Before 1970, `fuser` takes the nanoseconds from the seconds instead of adding them: the
+/// distance to 1970 is then the pair of numbers that the kernel sent.
+pub(super) fn time_to_set(time: TimeOrNow) -> SetTime {
+    let sent = match time {
+        TimeOrNow::Now => return SetTime::Now,
+        TimeOrNow::SpecificTime(sent) => sent,
+    };
+    SetTime::To(match sent.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => Time { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() },
+        Err(before) => {
+            let before = before.duration();
+            Time { seconds: (before.as_secs() as i64).wrapping_neg(), nanoseconds: before.subsec_nanos() }
+        }
+    })
+}
+
+/// What rename(2) is to do with a name that exists; none for flags that are not supported.
+pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
+    if flags.is_empty() {
+        Some(RenameMode::Replace)
+    } else if flags == RenameFlags::RENAME_NOREPLACE {
+        Some(RenameMode::NoReplace)
+    } else if flags == RenameFlags::RENAME_EXCHANGE {
+        Some(RenameMode::Exchange)
+    } else {
+        None
+    }
+}
+
+/// What fallocate(2) is to do; none for modes that are not supported.
+pub(super) fn allocation(mode: i32) -> Option<Allocate> {
+    let mode = FallocateFlags::from_bits_retain(mode as u32);
+    let keep = mode.contains(FallocateFlags::KEEP_SIZE);
+    match mode.difference(FallocateFlags::KEEP_SIZE) {
+        rest if rest.is_empty() && keep => Some(Allocate::KeepSize),
+        rest if rest.is_empty() => Some(Allocate::Extend),
+        FallocateFlags::PUNCH_HOLE if keep => Some(Allocate::Punch),
+        FallocateFlags::ZERO_RANGE => Some(Allocate::Zero(!keep)),
+        _ => None,
+    }
+}
+
+/// A mode without its set-id bits, as a write or a change of owner by an ordinary user leaves it: set-group-id on a file
+/// that its group can't run stays. None if nothing changes.
+pub(super) fn without_set_id(attr: &Attr) -> Option<u32> {
+    if attr.kind != Kind::File {
+        return None;
+    }
+    let group = if attr.mode & 0o010 != 0 { 0o2000 } else { 0 };
+    let cleared = attr.mode & !(0o4000 | group);
+    (cleared != attr.mode).then_some(cleared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `fuser` builds it from what the kernel sent.
+    fn sent(seconds: i64, nanoseconds: u32) -> TimeOrNow {
+        let whole = Duration::new(seconds.unsigned_abs(), nanoseconds);
+        TimeOrNow::SpecificTime(match seconds < 0 {
+            true => SystemTime::UNIX_EPOCH - whole,
+            false => SystemTime::UNIX_EPOCH + whole,
+        })
+    }
+
+    #[test]
+    fn times_before_1970_keep_their_nanoseconds() {
+        for (seconds, nanoseconds) in [(0, 0), (1, 999_999_999), (-1, 0), (-1, 1), (-2, 800_000_000)] {
+            let time = Time { seconds, nanoseconds };
+            assert_eq!(time_to_set(sent(seconds, nanoseconds)), SetTime::To(time));
+            let back = system_time(time);
+            let whole = SystemTime::UNIX_EPOCH - Duration::from_secs(10);
+            let since = back.duration_since(whole).expect("later than 1969");
+            assert_eq!((since.as_secs() as i64 - 10, since.subsec_nanos()), (seconds, nanoseconds));
+        }
+    }
+
+    #[test]
+    fn the_root_is_1_and_no_two_nodes_share_a_number() {
+        for root in [1, 2, 77] {
+            let numbers = Numbers::new(NodeId(root));
+            assert_eq!(numbers.inode(NodeId(root)), INodeNo::ROOT);
+            let mut seen: Vec<u64> = (1..100).map(|id| numbers.inode(NodeId(id)).0).collect();
+            assert!((1..100).all(|id| numbers.node(numbers.inode(NodeId(id))) == NodeId(id)));
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(1..100));
+        }
+    }
+
+    #[test]
+    fn fallocate_refuses_what_it_does_not_know() {
+        assert_eq!(allocation(0), Some(Allocate::Extend));
+        assert_eq!(allocation(1), Some(Allocate::KeepSize));
+        assert_eq!(allocation(3), Some(Allocate::Punch));
+        assert_eq!(allocation(0x10), Some(Allocate::Zero(true)));
+        assert_eq!(allocation(0x11), Some(Allocate::Zero(false)));
+        for mode in [2, 4, 8, 0x12, 0x20, 0x40, 0x13] {
+            assert_eq!(allocation(mode), None, "mode {mode:#x}");
+        }
+    }
+
+    #[test]
+    fn set_group_id_stays_on_what_the_group_cannot_run() {
+        let attr = |mode| Attr { mode, ..attr_of_a_file() };
+        assert_eq!(without_set_id(&attr(0o4755)), Some(0o755));
+        assert_eq!(without_set_id(&attr(0o2755)), Some(0o755));
+        assert_eq!(without_set_id(&attr(0o2745)), None);
+        assert_eq!(without_set_id(&attr(0o755)), None);
+    }
+
+    fn attr_of_a_file() -> Attr {
+        Attr {
+            id: NodeId(2),
+            kind: Kind::File,
+            mode: 0,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 0,
+            blocks: 0,
+            atime: Time::default(),
+            mtime: Time::default(),
+            ctime: Time::default(),
+        }
+    }
+}

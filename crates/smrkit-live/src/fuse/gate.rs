@@ -1,0 +1,63 @@
+//! What every request passes: it counts them, turns a panic into EIO, and lets none in once the file system is shut.
+//!
+//! Nothing else in this crate catches panics.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::fs::FileSystem;
+
+use crate::log::log;
+
+/// The way to the core.
+pub struct Gate {
+    core: RwLock<Option<FileSystem>>,
+    requests: AtomicU64,
+}
+
+impl Gate {
+    /// The way to `core`.
+    pub fn new(core: FileSystem) -> Gate {
+        Gate { core: RwLock::new(Some(core)), requests: AtomicU64::new(0) }
+    }
+
+    /// Lets a request of the kernel through, and counts it.
+    pub fn ask<T>(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult<T>) -> FsResult<T> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.quietly(what, work)
+    }
+
+    /// Lets work of our own through: it does not count as a request.
+    pub fn quietly<T>(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult<T>) -> FsResult<T> {
+        let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
+        let core = core.as_ref().ok_or(FsError::Errno(Errno::ENODEV))?;
+        let answer = catch_unwind(AssertUnwindSafe(|| work(core))).unwrap_or_else(|_| {
+            log(&format!("{what}: a bug; the panic above is answered as EIO"));
+            Err(FsError::Errno(Errno::EIO))
+        });
+        if let Err(error @ (FsError::Device(_) | FsError::Corrupt(_))) = &answer {
+            log(&format!("{what}: {error}"));
+        }
+        answer
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the requests under way, makes everything durable and lets no more in.
+    pub fn shut(&self) -> FsResult {
+        let ended = {
+            let mut core = self.core.write().unwrap_or_else(PoisonError::into_inner);
+            core.take()
+        };
+        let Some(core) = ended else { return Ok(()) };
+        catch_unwind(AssertUnwindSafe(|| core.unmount())).unwrap_or_else(|_| {
+            log("unmount: a bug; what was not yet durable may be lost");
+            Err(FsError::Errno(Errno::EIO))
+        })
+    }
+}

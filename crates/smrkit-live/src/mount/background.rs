@@ -1,0 +1,94 @@
+//! The thread that works while nobody waits: commits at intervals, cleaning when it is due or the host is idle.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::fuse::Gate;
+use crate::log::log;
+
+/// How often the thread looks whether something is due. No request in that time: the host is idle (assumption).
+const TICK: Duration = Duration::from_millis(200);
+
+/// The thread, until it is stopped.
+pub(super) struct Background {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Background {
+    /// Starts it.
+    pub(super) fn start(gate: Arc<Gate>, commit_interval: Duration) -> std::io::Result<Background> {
+        let (stop, stopped) = mpsc::channel();
+        let mut work =
+            Work { gate, commit_interval, committed: Instant::now(), requests: 0, dirty: false, error: None };
+        let tick = TICK.min(commit_interval);
+        let thread = thread::Builder::new().name("background".to_string()).spawn(move || {
+            while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
+                work.tick();
+            }
+        })?;
+        Ok(Background { stop, thread })
+    }
+
+    /// Stops it, and waits for the step under way.
+    pub(super) fn stop(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            log("the thread in the background had ended with a bug");
+        }
+    }
+}
+
+struct Work {
+    gate: Arc<Gate>,
+    commit_interval: Duration,
+    committed: Instant,
+    /// Requests of the kernel at the last tick.
+    requests: u64,
+    /// Whether something may have changed since the last commit.
+    dirty: bool,
+    /// The last error, so that it is logged once.
+    error: Option<String>,
+}
+
+impl Work {
+    fn tick(&mut self) {
+        let requests = self.gate.requests();
+        let idle = requests == self.requests;
+        self.dirty |= !idle;
+        self.requests = requests;
+        let until = Instant::now() + TICK;
+        while self.step("background", |core| core.background(idle)) {
+            self.dirty = true;
+            let host_is_back = idle && self.gate.requests() != requests;
+            if host_is_back || Instant::now() >= until {
+                break;
+            }
+        }
+        if self.dirty && self.committed.elapsed() >= self.commit_interval {
+            self.dirty = false;
+            self.step("commit", |core| core.sync_all().map(|()| false));
+            self.committed = Instant::now();
+        }
+    }
+
+    /// Does a piece of work; an error ends it, and is logged if it is news.
+    fn step(&mut self, what: &str, work: impl FnOnce(&smrfs::fs::FileSystem) -> smrfs::error::FsResult<bool>) -> bool {
+        match self.gate.quietly(what, work) {
+            Ok(more) => {
+                self.error = None;
+                more
+            }
+            Err(error) => {
+                let error = format!("{what}: {error}");
+                if self.error.as_ref() != Some(&error) {
+                    log(&error);
+                    self.error = Some(error);
+                }
+                false
+            }
+        }
+    }
+}

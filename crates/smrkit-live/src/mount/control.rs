@@ -1,0 +1,158 @@
+//! The control socket: one line of JSON in, one line out, as often as the caller likes.
+//!
+//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync` and
+//! `defragment` (with an `inode`) do something. An answer has `"ok": true` or an `"error"`.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::thread;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::MountError;
+use super::run_directory;
+
+/// What a client may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Command {
+    /// What is mounted, how full it is, what has been done.
+    Report,
+    /// What lies where on the disk ([`crate::survey`]).
+    Survey {
+        /// About so many parts of the surface.
+        cells: usize,
+    },
+    /// Unmounts, and answers when all is durable and the image is free.
+    Unmount,
+    /// Makes everything durable.
+    Sync,
+    /// Moves a file's data into as few extents as possible.
+    Defragment {
+        /// Its inode number, as `stat` shows it.
+        inode: u64,
+    },
+}
+
+/// Longest line that a client may send.
+const LINE_BYTES_MAX: u64 = 4096;
+
+/// A connection to the daemon of a mount.
+pub struct Client {
+    path: PathBuf,
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the daemon that serves `mount_point` ([`super::canonical`]).
+    pub fn connect(mount_point: &Path) -> Result<Client, MountError> {
+        let path = run_directory::socket(mount_point)?;
+        match UnixStream::connect(&path) {
+            Ok(stream) => Ok(Client { path, stream: BufReader::new(stream) }),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+                Err(MountError::NotMounted(mount_point.to_path_buf()))
+            }
+            Err(error) => Err(MountError::Control { path, error }),
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    pub fn ask(&mut self, command: Command) -> Result<Value, MountError> {
+        let answer = self.exchange(command).map_err(|error| MountError::Control { path: self.path.clone(), error })?;
+        match answer.get("error").and_then(Value::as_str) {
+            Some(error) => Err(MountError::Daemon(error.to_string())),
+            None => Ok(answer),
+        }
+    }
+
+    fn exchange(&mut self, command: Command) -> io::Result<Value> {
+        send(self.stream.get_mut(), &serde_json::to_value(command)?)?;
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the daemon ended without an answer; see its log",
+            ));
+        }
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+/// Whether a daemon serves that mount point.
+pub fn is_alive(mount_point: &Path) -> bool {
+    Client::connect(mount_point).is_ok()
+}
+
+/// An answer, and what is dropped once it has been sent.
+pub(super) type Answer = (Value, Option<Sender<()>>);
+
+/// The daemon's end of the socket.
+pub(super) struct Server {
+    path: PathBuf,
+}
+
+impl Server {
+    /// Listens for clients of `mount_point`; `answer` is called on a thread a client.
+    pub(super) fn start(
+        mount_point: &Path,
+        answer: impl Fn(Command) -> Answer + Clone + Send + 'static,
+    ) -> Result<Server, MountError> {
+        let path = run_directory::socket(mount_point)?;
+        let failed = |error| MountError::Control { path: path.clone(), error };
+        // Left by a daemon that was killed: whoever called has found that none is alive.
+        let _ = fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).map_err(failed)?;
+        thread::Builder::new()
+            .name("control".to_string())
+            .spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    let answer = answer.clone();
+                    // Without a thread the client sees its connection close.
+                    let _ = thread::Builder::new().name("client".to_string()).spawn(move || serve(stream, answer));
+                }
+            })
+            .map_err(failed)?;
+        Ok(Server { path })
+    }
+
+    /// Makes the socket unreachable; clients that are connected stay so.
+    pub(super) fn hide(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn serve(stream: UnixStream, answer: impl Fn(Command) -> Answer) {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        match io::Read::take(&mut reader, LINE_BYTES_MAX).read_line(&mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let (reply, _until_sent) = match serde_json::from_str(&line) {
+            Ok(command) => answer(command),
+            Err(error) => (failure(format!("not understood: {error}")), None),
+        };
+        if send(reader.get_mut(), &reply).is_err() {
+            return;
+        }
+    }
+}
+
+fn send(stream: &mut UnixStream, value: &Value) -> io::Result<()> {
+    stream.write_all((value.to_string() + "\n").as_bytes())
+}
+
+/// The answer that says what went wrong.
+pub(super) fn failure(what: impl ToString) -> Value {
+    json!({"error": what.to_string()})
+}
+
+/// The answer that says that it is done.
+pub(super) fn done() -> Value {
+    json!({"ok": true})
+}

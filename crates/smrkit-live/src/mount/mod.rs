@@ -1,0 +1,120 @@
+//! A mount's life: checks, the session with the kernel, work in the background, the control socket, a clean end.
+//!
+//! Whoever calls has opened the volume; the command line makes a daemon of it.
+
+mod background;
+pub mod control;
+mod point;
+pub mod run_directory;
+mod session;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use smrfs::error::FsError;
+
+use crate::error::LiveError;
+
+pub use point::{Unmount, canonical, check, check_system, end, unmount};
+pub use session::{Handle, Session};
+
+/// How to mount.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is mounted: shown by `mount` and `smrkit top`.
+    pub image: PathBuf,
+    /// Where its metadata lies.
+    pub meta: PathBuf,
+    /// Where it is to appear; [`canonical`].
+    pub mount_point: PathBuf,
+    /// Whether nothing may be changed.
+    pub read_only: bool,
+    /// Whether other users than the caller may look in; always so for root.
+    pub allow_other: bool,
+    /// How long data that nobody syncs may stay volatile.
+    pub commit_interval: Duration,
+}
+
+/// Why a mount did not come about, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The kernel has no FUSE, or a container hides it.
+    #[error("/dev/fuse is missing: load it with modprobe fuse, or give the container --device /dev/fuse")]
+    NoDevice,
+    /// It may not be opened.
+    #[error("/dev/fuse can't be opened ({0}): check its permissions, or mount as root")]
+    Device(io::Error),
+    /// Unprivileged, and the helper is not installed.
+    #[error("only root mounts without fusermount3: install it (on Debian: apt-get install fuse3), or mount as root")]
+    NoHelper,
+    /// There is nothing at the mount point.
+    #[error("{0} does not exist: make the directory first")]
+    PointMissing(PathBuf),
+    /// It is a file.
+    #[error("{0} is not a directory: choose an empty directory as the mount point")]
+    PointNotDirectory(PathBuf),
+    /// A mount would hide files.
+    #[error("{0} is not empty, and a mount would hide what is in it: choose an empty directory")]
+    PointNotEmpty(PathBuf),
+    /// A daemon died and left its mount behind.
+    #[error("{0} is a dead mount, left by a process that was killed: run smrkit umount {0}")]
+    PointDead(PathBuf),
+    /// A file system of ours is there.
+    #[error("{0} has an SMRfs mounted already: choose another mount point, or run smrkit umount {0}")]
+    PointTaken(PathBuf),
+    /// Another error at the mount point.
+    #[error("{path}: {error}")]
+    Point {
+        /// Where.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Nothing of ours is mounted there.
+    #[error("{0} has no SMRfs mounted (by this user)")]
+    NotMounted(PathBuf),
+    /// Somebody works in it.
+    #[error(
+        "{0} is in use: end the programs that have files or their working directory there (fuser -vm {0} names them)"
+    )]
+    Busy(PathBuf),
+    /// The kernel or fusermount3 refuses.
+    #[error("the mount is refused: {0}")]
+    Refused(io::Error),
+    /// The unmounting failed.
+    #[error("{path} can't be unmounted: {error}")]
+    Unmount {
+        /// Where.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The directory for control sockets is not ours alone.
+    #[error(
+        "{path} can't hold the control socket ({reason}): remove it, or set SMRKIT_RUN_DIR to a directory of yours"
+    )]
+    RunDirectory {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The control socket failed.
+    #[error("the control socket {path}: {error}")]
+    Control {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The daemon says so.
+    #[error("{0}")]
+    Daemon(String),
+    /// The file system fails.
+    #[error(transparent)]
+    FileSystem(#[from] FsError),
+    /// The volume can't be closed.
+    #[error(transparent)]
+    Volume(#[from] LiveError),
+}

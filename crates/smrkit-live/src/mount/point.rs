@@ -1,0 +1,141 @@
+//! The mount point: what may become one, and how it ends.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+use rustix::process::geteuid;
+
+use super::MountError;
+use super::control::{self, Client};
+
+/// The helper that mounts for those who are not root.
+const HELPER: &str = "fusermount3";
+
+/// How often, and after what pauses, a mount in use is tried again (assumption).
+const TRIES: u32 = 8;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// How to unmount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmount {
+    /// Only if nobody uses it.
+    Clean,
+    /// Out of sight at once; it ends when the last file is closed.
+    Detach,
+}
+
+/// The mount point's absolute path, also when the mount on it is dead and can't be looked at.
+pub fn canonical(path: &Path) -> Result<PathBuf, MountError> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => MountError::PointMissing(path.to_path_buf()),
+        _ => MountError::Point { path: path.to_path_buf(), error },
+    };
+    match path.canonicalize() {
+        Ok(path) => Ok(path),
+        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(failed(error)) };
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            Ok(parent.canonicalize().map_err(failed)?.join(name))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Whether the system can mount, and something can be mounted at `path` ([`canonical`]).
+pub fn check(path: &Path) -> Result<(), MountError> {
+    check_system()?;
+    if control::is_alive(path) {
+        return Err(MountError::PointTaken(path.to_path_buf()));
+    }
+    let metadata = fs::symlink_metadata(path).map_err(|error| point_error(path, error))?;
+    if !metadata.is_dir() {
+        return Err(MountError::PointNotDirectory(path.to_path_buf()));
+    }
+    let mut entries = fs::read_dir(path).map_err(|error| point_error(path, error))?;
+    match entries.next() {
+        Some(_) => Err(MountError::PointNotEmpty(path.to_path_buf())),
+        None => Ok(()),
+    }
+}
+
+/// Whether this system lets this user mount.
+pub fn check_system() -> Result<(), MountError> {
+    if let Err(error) = File::options().read(true).write(true).open("/dev/fuse") {
+        return Err(match error.kind() {
+            io::ErrorKind::NotFound => MountError::NoDevice,
+            _ => MountError::Device(error),
+        });
+    }
+    let helper = process::Command::new(HELPER).arg("--version").output();
+    match helper {
+        Err(_) if !geteuid().is_root() => Err(MountError::NoHelper),
+        _ => Ok(()),
+    }
+}
+
+fn point_error(path: &Path, error: io::Error) -> MountError {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOTCONN) => MountError::PointDead(path.to_path_buf()),
+        Some(Errno::NOENT) => MountError::PointMissing(path.to_path_buf()),
+        _ => MountError::Point { path: path.to_path_buf(), error },
+    }
+}
+
+/// Ends the mount at `path` ([`canonical`]) cleanly, and waits until its image is free; what a killed process left is removed.
+pub fn end(path: &Path) -> Result<(), MountError> {
+    match Client::connect(path) {
+        Ok(mut client) => client.ask(control::Command::Unmount).map(drop),
+        Err(MountError::NotMounted(_)) if is_dead(path) => unmount(path, Unmount::Detach),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the mount at `path` has lost its process.
+fn is_dead(path: &Path) -> bool {
+    let error = fs::symlink_metadata(path).err().and_then(|error| error.raw_os_error());
+    error.map(Errno::from_raw_os_error) == Some(Errno::NOTCONN)
+}
+
+/// Unmounts as soon as nobody uses it: a program that ends may hold its files for a moment longer.
+pub(super) fn unmount_patiently(path: &Path) -> Result<(), MountError> {
+    for _ in 0..TRIES {
+        match unmount(path, Unmount::Clean) {
+            Err(MountError::Busy(_)) => thread::sleep(BETWEEN_TRIES),
+            done => return done,
+        }
+    }
+    unmount(path, Unmount::Clean)
+}
+
+/// Unmounts; those who are not root need the helper.
+pub fn unmount(path: &Path, how: Unmount) -> Result<(), MountError> {
+    let detach = if how == Unmount::Detach { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    match rustix::mount::unmount(path, detach | UnmountFlags::NOFOLLOW) {
+        Ok(()) => Ok(()),
+        Err(Errno::BUSY) => Err(MountError::Busy(path.to_path_buf())),
+        Err(Errno::PERM) => unmount_with_helper(path, how),
+        Err(error) => Err(MountError::Unmount { path: path.to_path_buf(), error: error.into() }),
+    }
+}
+
+fn unmount_with_helper(path: &Path, how: Unmount) -> Result<(), MountError> {
+    let mut command = process::Command::new(HELPER);
+    command.arg("-u").args((how == Unmount::Detach).then_some("-z")).arg("--").arg(path);
+    let failed = |error| MountError::Unmount { path: path.to_path_buf(), error };
+    let output = command.env("LC_ALL", "C").output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => MountError::NoHelper,
+        _ => failed(error),
+    })?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.success() {
+        true => Ok(()),
+        false if said.contains("busy") => Err(MountError::Busy(path.to_path_buf())),
+        false => Err(failed(io::Error::other(said.trim().to_string()))),
+    }
+}

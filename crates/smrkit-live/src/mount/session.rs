@@ -1,0 +1,252 @@
+//! A mount under way: the kernel's session, the thread in the background, the control socket, and how they end together.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fuser::{Config, MountOption, SessionACL};
+use rustix::process::geteuid;
+use serde_json::{Value, json};
+use smrfs::device::HostManaged;
+use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::fs::FileSystem;
+use smrfs::units::NodeId;
+
+use super::background::Background;
+use super::control::{self, Answer, Command, Server};
+use super::point::{self, Unmount};
+use super::{MountError, Options};
+use crate::fuse::{Adapter, Gate};
+use crate::log::log;
+use crate::survey::survey_of_mount;
+
+/// Threads that take requests: more gained nothing on two cores.
+const THREADS: usize = 2;
+/// How long a signal leaves programs that still use the mount (assumption).
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The most parts of the surface that a client gets (assumption).
+const CELLS_MAX: usize = 1 << 20;
+
+/// What ends a mount.
+enum Event {
+    /// The kernel's session has ended: somebody has unmounted.
+    Ended(io::Result<()>),
+    /// The process was asked to end.
+    Signal,
+    /// A client asks, and waits for the outcome.
+    Unmount(Client),
+}
+
+/// A client that waits until the mount has ended.
+struct Client {
+    /// Where the outcome goes.
+    outcome: Sender<Result<(), String>>,
+    /// Ends when the client has been told.
+    told: Receiver<()>,
+}
+
+/// Tells a mount that its process shall end.
+#[derive(Clone)]
+pub struct Handle(Sender<Event>);
+
+impl Handle {
+    /// As a signal does: the first unmounts, the second does not wait for programs that still use the mount.
+    pub fn signal(&self) {
+        // A mount that has ended needs no telling.
+        let _ = self.0.send(Event::Signal);
+    }
+}
+
+/// A mounted file system.
+pub struct Session {
+    options: Options,
+    gate: Arc<Gate>,
+    background: Background,
+    server: Server,
+    events: Receiver<Event>,
+    handle: Handle,
+}
+
+impl Session {
+    /// Mounts `core`, which works on `device`: when this returns, the mount point shows it.
+    pub fn start(core: FileSystem, device: &Arc<dyn HostManaged>, options: Options) -> Result<Session, MountError> {
+        point::check(&options.mount_point)?;
+        let root = core.root();
+        let gate = Arc::new(Gate::new(core));
+        let adapter = Adapter::new(gate.clone(), root);
+        let kernel =
+            fuser::Session::new(adapter, &options.mount_point, &config(&options)).map_err(MountError::Refused)?;
+        let (sender, events) = mpsc::channel();
+        let ended = sender.clone();
+        let spawned = thread::Builder::new().name("kernel".to_string()).spawn(move || {
+            // Nobody listens any more once the process ends.
+            let _ = ended.send(Event::Ended(kernel.run()));
+        });
+        spawned.map_err(MountError::Refused)?;
+        let background = Background::start(gate.clone(), options.commit_interval).map_err(MountError::Refused)?;
+        let started = Instant::now();
+        let device = Arc::downgrade(device);
+        let clients = Clients { options: options.clone(), gate: gate.clone(), device, started, events: sender.clone() };
+        let server = Server::start(&options.mount_point, move |command| clients.answer(command));
+        let server = server.inspect_err(|_| {
+            let _ = point::unmount(&options.mount_point, Unmount::Detach);
+        })?;
+        Ok(Session { options, gate, background, server, events, handle: Handle(sender) })
+    }
+
+    /// What a signal handler needs.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Serves until the end: makes everything durable, lets `close` mark the volume as clean, and tells whoever asked.
+    pub fn wait(self, close: impl FnOnce() -> Result<(), MountError>) -> Result<(), MountError> {
+        let waiting = self.serve();
+        self.background.stop();
+        let ended = self.gate.shut().map_err(MountError::from).and_then(|()| close());
+        self.server.hide();
+        drop(self.gate);
+        let told = ended.as_ref().map_err(ToString::to_string).copied();
+        for client in waiting {
+            // A client that has gone does not matter; one that does not listen is not waited for.
+            let _ = client.outcome.send(told.clone());
+            let _ = client.told.recv_timeout(GRACE);
+        }
+        ended
+    }
+
+    /// Until the mount is gone, or is to be left behind; gives back those who wait for the outcome.
+    fn serve(&self) -> Vec<Client> {
+        let mut waiting = Vec::new();
+        let mut until: Option<Instant> = None;
+        loop {
+            let patience = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+            match self.events.recv_timeout(patience) {
+                Ok(Event::Ended(result)) => {
+                    log(&result
+                        .map_or_else(|error| format!("the session ended: {error}"), |()| "unmounted".to_string()));
+                    return waiting;
+                }
+                Ok(Event::Signal) if until.is_some() => return waiting,
+                Ok(Event::Signal) => {
+                    self.end_at_a_signal();
+                    until = Some(Instant::now() + GRACE);
+                }
+                Ok(Event::Unmount(client)) => match point::unmount_patiently(&self.options.mount_point) {
+                    Ok(()) => waiting.push(client),
+                    Err(error) => drop(client.outcome.send(Err(error.to_string()))),
+                },
+                Err(RecvTimeoutError::Timeout) => {
+                    log("programs still use the mount; they will see errors");
+                    return waiting;
+                }
+                Err(RecvTimeoutError::Disconnected) => return waiting,
+            }
+        }
+    }
+
+    fn end_at_a_signal(&self) {
+        log("a signal: unmounting");
+        if let Err(error) = self.gate.quietly("sync", FileSystem::sync_all) {
+            log(&format!("sync: {error}"));
+        }
+        let path = &self.options.mount_point;
+        let unmounted = point::unmount_patiently(path).or_else(|error| match error {
+            MountError::Busy(_) => point::unmount(path, Unmount::Detach),
+            error => Err(error),
+        });
+        if let Err(error) = unmounted {
+            log(&error.to_string());
+        }
+    }
+}
+
+fn config(options: &Options) -> Config {
+    let mut config = Config::default();
+    // A comma would end the name and begin an option.
+    let name = options.image.display().to_string().replace([',', '\n', '\\'], "_");
+    config.mount_options = vec![
+        MountOption::FSName(name),
+        MountOption::Subtype("smrfs".to_string()),
+        MountOption::DefaultPermissions,
+        if options.read_only { MountOption::RO } else { MountOption::RW },
+    ];
+    let everyone = options.allow_other || geteuid().is_root();
+    config.acl = if everyone { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(THREADS);
+    config.clone_fd = true;
+    config
+}
+
+/// Answers clients of the control socket.
+#[derive(Clone)]
+struct Clients {
+    options: Options,
+    gate: Arc<Gate>,
+    /// Weak: at the end the image is to be free before the last client is.
+    device: Weak<dyn HostManaged>,
+    started: Instant,
+    events: Sender<Event>,
+}
+
+impl Clients {
+    fn answer(&self, command: Command) -> Answer {
+        let value = match command {
+            Command::Report => match self.gate.quietly("report", |core| Ok((core.usage()?, core.statistics()))) {
+                Ok((usage, statistics)) => json!({
+                    "ok": true,
+                    "image": self.options.image,
+                    "meta": self.options.meta,
+                    "mount_point": self.options.mount_point,
+                    "read_only": self.options.read_only,
+                    "process": std::process::id(),
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "mounted_s": self.started.elapsed().as_secs_f64(),
+                    "requests": self.gate.requests(),
+                    "usage": usage,
+                    "statistics": statistics,
+                }),
+                Err(error) => control::failure(error),
+            },
+            Command::Survey { cells } => self.survey(cells.min(CELLS_MAX)),
+            Command::Sync => self.outcome("sync", FileSystem::sync_all),
+            Command::Defragment { inode } => self.outcome("defragment", |core| {
+                let id = if inode == 1 { core.root() } else { NodeId(inode) };
+                while core.defragment(id)? {}
+                Ok(())
+            }),
+            Command::Unmount => return self.unmount(),
+        };
+        (value, None)
+    }
+
+    fn survey(&self, cells: usize) -> Value {
+        let surveyed = self.gate.quietly("survey", |core| {
+            let device = self.device.upgrade().ok_or(FsError::Errno(Errno::ENODEV))?;
+            survey_of_mount(core, &*device, cells)
+        });
+        match surveyed {
+            Ok(survey) => json!({"ok": true, "image": self.options.image, "meta": self.options.meta, "survey": survey}),
+            Err(error) => control::failure(error),
+        }
+    }
+
+    fn outcome(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult) -> Value {
+        self.gate.quietly(what, work).map_or_else(control::failure, |()| control::done())
+    }
+
+    fn unmount(&self) -> Answer {
+        let (outcome, result) = mpsc::channel();
+        let (until_sent, told) = mpsc::channel();
+        let client = Client { outcome, told };
+        let value = match self.events.send(Event::Unmount(client)).map(|()| result.recv()) {
+            Ok(Ok(Ok(()))) => control::done(),
+            Ok(Ok(Err(error))) => control::failure(error),
+            _ => control::failure("the mount is ending already"),
+        };
+        (value, Some(until_sent))
+    }
+}

@@ -1,0 +1,168 @@
+//! A directory of a mounted file system as a target of workloads: the same events as in simulation, as system calls.
+//!
+//! Bytes written are random, so that nothing below can compress them. No fsync; reads are the kernel's business.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use smrfs::error::{DeviceError, FsError, FsResult};
+use smrfs::workload::{Act, FileKey, Room, Target};
+use smrkit::error::Error;
+use smrkit::units::Nanos;
+use smrkit::workload::dice::Dice;
+
+/// The directory that is made for the work.
+const FOLDER: &str = "smrkit-age";
+/// Bytes of one system call.
+const CALL_BYTES: usize = 1 << 20;
+
+/// A directory in which a workload runs.
+pub struct Workplace {
+    root: PathBuf,
+    open: HashMap<FileKey, File>,
+    sizes: HashMap<FileKey, u64>,
+    live_bytes: u64,
+    buffer: Vec<u8>,
+    began: Instant,
+}
+
+impl Workplace {
+    /// Makes a folder for the work in `directory`. Errors: it is there already, or can't be made.
+    pub fn new(directory: &Path, seed: u64) -> Result<Workplace, Error> {
+        let root = directory.join(FOLDER);
+        if root.exists() {
+            let message = "is there already: remove it, or name another directory";
+            return Err(Error::Usage(format!("{} {message}", root.display())));
+        }
+        fs::create_dir(&root).map_err(|error| Error::writing(&root, error))?;
+        let mut dice = Dice::new(seed, u64::MAX);
+        let buffer = (0..CALL_BYTES / 8).flat_map(|_| dice.next().to_le_bytes()).collect();
+        let (open, sizes) = (HashMap::new(), HashMap::new());
+        Ok(Workplace { root, open, sizes, live_bytes: 0, buffer, began: Instant::now() })
+    }
+
+    /// Bytes that files can fill in all on the file system of `directory`, and those still free.
+    pub fn room_of(directory: &Path) -> Result<(u64, u64), Error> {
+        let told = rustix::fs::statvfs(directory).map_err(|error| Error::reading(directory, error.into()))?;
+        Ok((told.f_blocks.saturating_mul(told.f_frsize), told.f_bavail.saturating_mul(told.f_frsize)))
+    }
+
+    fn path(&self, file: FileKey) -> PathBuf {
+        self.root.join(file.folder.to_string()).join(file.number.to_string())
+    }
+
+    fn opened(&self, file: FileKey) -> io::Result<&File> {
+        self.open.get(&file).ok_or_else(|| io::Error::other("a file that is not open"))
+    }
+
+    fn create(&mut self, file: FileKey) -> io::Result<()> {
+        fs::create_dir_all(self.root.join(file.folder.to_string()))?;
+        self.open.insert(file, File::create_new(self.path(file))?);
+        self.sizes.insert(file, 0);
+        Ok(())
+    }
+
+    fn append(&mut self, file: FileKey, bytes: u64) -> io::Result<()> {
+        let mut to = self.opened(file)?;
+        let mut left = bytes;
+        while left > 0 {
+            let count = left.min(self.buffer.len() as u64);
+            to.write_all(&self.buffer[..count as usize])?;
+            left -= count;
+        }
+        *self.sizes.entry(file).or_default() += bytes;
+        self.live_bytes += bytes;
+        Ok(())
+    }
+
+    fn read(&mut self, file: FileKey, offset: u64, bytes: u64) -> io::Result<()> {
+        let mut scratch = vec![0; (bytes as usize).min(CALL_BYTES)];
+        let from = self.opened(file)?;
+        let mut done = 0;
+        while done < bytes {
+            let count = (bytes - done).min(scratch.len() as u64);
+            from.read_exact_at(&mut scratch[..count as usize], offset + done)?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, file: FileKey) -> io::Result<()> {
+        fs::remove_file(self.path(file))?;
+        self.live_bytes -= self.sizes.remove(&file).unwrap_or(0);
+        Ok(())
+    }
+
+    fn act(&mut self, act: Act) -> io::Result<()> {
+        match act {
+            Act::Create(file) => self.create(file),
+            Act::Open { file, writing: true } => {
+                let opened = OpenOptions::new().append(true).open(self.path(file))?;
+                self.open.insert(file, opened);
+                Ok(())
+            }
+            Act::Open { file, writing: false } => {
+                self.open.insert(file, File::open(self.path(file))?);
+                Ok(())
+            }
+            Act::Append { file, bytes } => self.append(file, bytes),
+            Act::Read { file, offset, bytes } => self.read(file, offset, bytes),
+            Act::Close { file, .. } => {
+                self.open.remove(&file);
+                Ok(())
+            }
+            Act::Delete(file) => self.delete(file),
+            Act::Stat(file) => fs::metadata(self.path(file)).map(|_| ()),
+        }
+    }
+}
+
+impl Target for Workplace {
+    fn perform(&mut self, act: Act) -> FsResult {
+        self.act(act).map_err(|error| FsError::Device(DeviceError::Io(error)))
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.began.elapsed().as_nanos().min(u128::from(u64::MAX)) as u64)
+    }
+
+    fn room(&self) -> FsResult<Room> {
+        let (usable_bytes, free_bytes) = Workplace::room_of(&self.root)
+            .map_err(|error| FsError::Device(DeviceError::Io(io::Error::other(error.to_string()))))?;
+        Ok(Room { usable_bytes, live_bytes: self.live_bytes, free_bytes, counts: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrfs::age::course::{Benchmark, Course, CourseOptions};
+    use smrfs::bench::fileserver::FileserverOptions;
+    use smrfs::bench::postmark::PostmarkOptions;
+    use smrfs::workload::driver::End;
+
+    #[test]
+    fn a_course_in_a_directory_leaves_the_files_that_its_books_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut place = Workplace::new(folder.path(), 1).unwrap();
+        let postmark = PostmarkOptions { files: 5, transactions: 20, size_bytes: (3000, 70_000), seed: 1 };
+        let server = FileserverOptions { files: 5, rounds: 10, mean_bytes: 9e4, append_bytes: 16 << 10, seed: 1 };
+        let benchmarks = vec![Benchmark::Postmark(postmark), Benchmark::Fileserver(server)];
+        let options = CourseOptions { benchmarks, ..CourseOptions::paper(2_000_000, 1) };
+        let course = Course::run(&options, &mut place, &mut |_| true).unwrap();
+        assert_eq!(course.end, End::Done);
+        let mut bytes = 0;
+        for entry in fs::read_dir(folder.path().join(FOLDER)).unwrap() {
+            for file in fs::read_dir(entry.unwrap().path()).unwrap() {
+                bytes += file.unwrap().metadata().unwrap().len();
+            }
+        }
+        assert_eq!((bytes, course.last.live_bytes), (place.live_bytes, place.live_bytes));
+        let again = Workplace::new(folder.path(), 1).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(again.contains("remove it"), "{again}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Mounted, with everything in memory: what programs see through the kernel.
+//!
+//! Images, metadata directories and the daemon are tested with the command (`crates/smrkit-cli/tests/mounted`).
+
+mod memory;
+mod operations;
+mod semantics;
+
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use smrfs::device::Model;
+use smrkit_live::mount::{self, MountError, Options, Session};
+use tempfile::TempDir;
+
+/// Both models.
+const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];
+
+/// A mount, until it is dropped.
+struct Mounted {
+    folder: TempDir,
+    serving: Option<JoinHandle<Result<(), MountError>>>,
+}
+
+impl Mounted {
+    /// Mounts a fresh disk in memory; none, with a word for the skip list, where there is no FUSE.
+    fn new(model: Model) -> Option<Mounted> {
+        if let Err(error) = mount::check_system() {
+            println!("skipped: can't mount here: {error}");
+            return None;
+        }
+        let folder = TempDir::new().expect("a folder");
+        let (core, device) = memory::file_system(model);
+        let options = Options {
+            image: PathBuf::from("memory"),
+            meta: PathBuf::from("memory"),
+            mount_point: folder.path().canonicalize().expect("the folder's path"),
+            read_only: false,
+            allow_other: false,
+            commit_interval: Duration::from_millis(300),
+        };
+        let session = Session::start(core, &device, options).expect("a mount");
+        let serving = Some(std::thread::spawn(move || session.wait(|| Ok(()))));
+        Some(Mounted { folder, serving })
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let path = self.folder.path().canonicalize().expect("the folder's path");
+        let ended = mount::end(&path);
+        if ended.is_err() {
+            // Whatever went wrong, nothing stays mounted.
+            let _ = mount::unmount(&path, mount::Unmount::Detach);
+        }
+        if std::thread::panicking() {
+            return;
+        }
+        ended.expect("a clean unmount");
+        let served = self.serving.take().expect("a thread").join().expect("no panic");
+        served.expect("a clean end");
+    }
+}

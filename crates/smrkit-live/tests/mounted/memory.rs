@@ -1,0 +1,58 @@
+//! A file system on a disk in memory, with its metadata in memory.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::memory::Memory;
+use smrfs::device::strict::StrictAppend;
+use smrfs::device::{Bands, HostManaged, Model, Shape};
+use smrfs::fs::{FileSystem, Options};
+use smrfs::meta::Time;
+use smrfs::meta::memory::{Limits, MemoryStore};
+use smrfs::power::Power;
+use smrfs::space::Space;
+use smrfs::space::bands::BandSpace;
+use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::caveat::{Caveat, CaveatOptions};
+use smrfs::units::GRANULE_BYTES;
+
+/// Size of the disk, in granules: 256 MiB.
+const GRANULES: u64 = 65_536;
+/// DID and DPID, in granules: 64 KiB, so that gaps do not fill a disk of this size.
+const DISTANCE: u64 = 16;
+
+/// A fresh file system, and the disk that it is on.
+pub fn file_system(model: Model) -> (FileSystem, Arc<dyn HostManaged>) {
+    let shape = shape(model);
+    let memory = Memory::new(&shape, Arc::new(Power::new()));
+    let (device, space): (Arc<dyn HostManaged>, Box<dyn Space>) = match model {
+        Model::StrictAppend => (
+            Arc::new(StrictAppend::new(memory, shape, &[]).expect("a disk")),
+            Box::new(BandSpace::new(&shape, BandsOptions::default()).expect("a space")),
+        ),
+        Model::Caveat => (
+            Arc::new(CaveatScriptor::new(memory, shape, Past::Blank).expect("a disk")),
+            Box::new(Caveat::new(&shape, CaveatOptions::default()).expect("a space")),
+        ),
+    };
+    let store = Arc::new(MemoryStore::new(Limits::LARGE, Arc::new(now)));
+    let core = FileSystem::mount(device.clone(), store, space, Options::default()).expect("a fresh file system");
+    (core, device)
+}
+
+fn shape(model: Model) -> Shape {
+    let band = 1024;
+    let bands = match model {
+        Model::StrictAppend => {
+            Bands { count: GRANULES / (band + DISTANCE), granules: band, gap_granules: DISTANCE, max_open: 16 }
+        }
+        Model::Caveat => Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 },
+    };
+    Shape { model, granule_bytes: GRANULE_BYTES, granules: GRANULES, did: DISTANCE, dpid: DISTANCE, bands }
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    Time { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() }
+}

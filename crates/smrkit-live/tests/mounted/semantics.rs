@@ -1,0 +1,186 @@
+//! What programs rely on, one behaviour a test.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{OFlags, XattrFlags};
+use rustix::io::Errno;
+use smrfs::error::{Errno as Number, FsError};
+use smrfs::fs::FileSystem;
+use smrkit_live::fuse::Gate;
+use smrkit_live::mount::control::{self, Client};
+
+use super::memory::file_system;
+use super::{MODELS, Mounted};
+
+/// Runs `check` on a mount of each model.
+fn on_each_model(check: impl Fn(&Path)) {
+    for model in MODELS {
+        let Some(mount) = Mounted::new(model) else { return };
+        check(mount.path());
+    }
+}
+
+#[test]
+fn an_unlinked_file_lives_until_it_is_closed() {
+    on_each_model(|root| {
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(root.join("f")).unwrap();
+        file.write_all(b"first").unwrap();
+        fs::remove_file(root.join("f")).unwrap();
+        fs::write(root.join("f"), b"another").unwrap();
+        file.write_all(b" second").unwrap();
+        file.sync_all().unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), file.metadata().unwrap().nlink()), ("first second", 0));
+        assert_eq!(fs::read(root.join("f")).unwrap(), b"another");
+    });
+}
+
+#[test]
+fn a_running_program_is_not_truncated() {
+    on_each_model(|root| {
+        let program = root.join("sleep");
+        fs::copy("/bin/sleep", &program).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let size = fs::metadata(&program).unwrap().len();
+        let mut running = Command::new(&program).arg("30").spawn().unwrap();
+        let refused = OpenOptions::new().write(true).truncate(true).open(&program);
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert_eq!(refused.unwrap_err().raw_os_error(), Some(Errno::TXTBSY.raw_os_error()));
+        assert_eq!(fs::metadata(&program).unwrap().len(), size);
+    });
+}
+
+#[test]
+fn times_keep_their_nanoseconds_before_1970_as_well() {
+    on_each_model(|root| {
+        let file = File::create(root.join("f")).unwrap();
+        for (seconds, nanoseconds) in [(0, 0), (1_700_000_000, 123_456_789), (-5, 999_999_999), (-1, 1)] {
+            let whole = Duration::from_secs(i64::unsigned_abs(seconds));
+            let base = if seconds < 0 { SystemTime::UNIX_EPOCH - whole } else { SystemTime::UNIX_EPOCH + whole };
+            file.set_modified(base + Duration::from_nanos(nanoseconds)).unwrap();
+            let metadata = fs::metadata(root.join("f")).unwrap();
+            assert_eq!((metadata.mtime(), metadata.mtime_nsec() as u64), (seconds, nanoseconds));
+        }
+    });
+}
+
+#[test]
+fn attributes_are_kept_and_access_lists_refused() {
+    on_each_model(|root| {
+        let path = root.join("f");
+        File::create(&path).unwrap();
+        let set = |name: &str, value: &[u8], flags| rustix::fs::setxattr(&path, name, value, flags);
+        let get = |name: &str| {
+            let mut room = [0u8; 100];
+            rustix::fs::getxattr(&path, name, &mut room[..]).map(|bytes| room[..bytes].to_vec())
+        };
+        assert_eq!(get("user.a"), Err(Errno::NODATA));
+        set("user.a", b"one", XattrFlags::CREATE).unwrap();
+        assert_eq!(set("user.a", b"two", XattrFlags::CREATE), Err(Errno::EXIST));
+        set("user.a", b"two", XattrFlags::REPLACE).unwrap();
+        assert_eq!(get("user.a"), Ok(b"two".to_vec()));
+        let mut room = [0u8; 100];
+        let bytes = rustix::fs::listxattr(&path, &mut room[..]).unwrap();
+        assert_eq!(&room[..bytes], b"user.a\0");
+        let mut small = [0u8; 2];
+        assert_eq!(rustix::fs::getxattr(&path, "user.a", &mut small[..]), Err(Errno::RANGE));
+        rustix::fs::removexattr(&path, "user.a").unwrap();
+        assert_eq!(get("user.a"), Err(Errno::NODATA));
+        assert_eq!(set("system.posix_acl_access", b"\x02\0\0\0", XattrFlags::empty()), Err(Errno::OPNOTSUPP));
+    });
+}
+
+#[test]
+fn a_large_directory_is_listed_whole_while_it_is_emptied() {
+    on_each_model(|root| {
+        let names: BTreeSet<String> = (0..3000).map(|number| format!("file-with-a-longer-name-{number}")).collect();
+        for name in &names {
+            File::create(root.join(name)).unwrap();
+        }
+        let list = || fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(list().collect::<BTreeSet<_>>(), names);
+        let mut seen = 0;
+        for name in list() {
+            fs::remove_file(root.join(name)).unwrap();
+            seen += 1;
+        }
+        assert_eq!((seen, list().count()), (3000, 0));
+    });
+}
+
+#[test]
+fn holes_are_found_and_read_as_zeros() {
+    on_each_model(|root| {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(root.join("f")).unwrap();
+        file.write_all_at(&[1; 4096], 1 << 20).unwrap();
+        file.set_len(2 << 20).unwrap();
+        let seek = |from| rustix::fs::seek(&file, from);
+        assert_eq!(seek(rustix::fs::SeekFrom::Data(0)), Ok(1 << 20));
+        assert_eq!(seek(rustix::fs::SeekFrom::Hole(1 << 20)), Ok((1 << 20) + 4096));
+        assert_eq!(seek(rustix::fs::SeekFrom::Data((1 << 20) + 4096)), Err(Errno::NXIO));
+        let mut room = vec![9; 8192];
+        file.read_exact_at(&mut room, (1 << 20) - 4096).unwrap();
+        assert!(room[..4096].iter().all(|&byte| byte == 0) && room[4096..].iter().all(|&byte| byte == 1));
+    });
+}
+
+#[test]
+fn a_write_with_o_sync_is_committed_when_it_returns() {
+    on_each_model(|root| {
+        let dirty = || {
+            let mut client = Client::connect(root).unwrap();
+            client.ask(control::Command::Report).unwrap()["statistics"]["dirty_files"].as_u64().unwrap()
+        };
+        for flag in [OFlags::SYNC, OFlags::DSYNC] {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(true).custom_flags(flag.bits() as i32);
+            let file = options.open(root.join("f")).unwrap();
+            file.write_all_at(&[1; 5000], 100).unwrap();
+            assert_eq!(dirty(), 0);
+        }
+    });
+}
+
+#[test]
+fn statfs_counts_what_is_written() {
+    on_each_model(|root| {
+        let before = rustix::fs::statvfs(root).unwrap();
+        fs::write(root.join("f"), vec![1; 8 << 20]).unwrap();
+        let after = rustix::fs::statvfs(root).unwrap();
+        assert_eq!(before.f_blocks, after.f_blocks);
+        assert_eq!((before.f_bfree - after.f_bfree) * after.f_bsize, 8 << 20);
+        fs::remove_file(root.join("f")).unwrap();
+        rustix::fs::sync();
+        assert_eq!(rustix::fs::statvfs(root).unwrap().f_bfree, before.f_bfree);
+    });
+}
+
+#[test]
+fn a_mount_in_use_is_not_unmounted() {
+    on_each_model(|root| {
+        let file = File::create(root.join("f")).unwrap();
+        let refused = Client::connect(root).unwrap().ask(control::Command::Unmount).unwrap_err();
+        assert!(refused.to_string().contains("in use"), "{refused}");
+        drop(file);
+    });
+}
+
+#[test]
+fn a_panic_in_the_core_is_an_error_and_the_next_request_works() {
+    let gate = Gate::new(file_system(MODELS[0]).0);
+    let answer = gate.ask("test", |_: &FileSystem| -> Result<(), FsError> { panic!("planted") });
+    assert!(matches!(answer, Err(FsError::Errno(Number::EIO))));
+    assert!(gate.ask("test", |core| core.usage()).is_ok());
+    gate.shut().unwrap();
+    assert!(matches!(gate.ask("test", |core| core.usage()), Err(FsError::Errno(Number::ENODEV))));
+}
