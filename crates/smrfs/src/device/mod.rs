@@ -104,6 +104,10 @@ impl Shape {
         if end.is_none_or(|end| end > self.granules) {
             return impossible(format!("{} bands do not fit in {} granules: give fewer", bands.count, self.granules));
         }
+        if bands.gap_granules > self.granules {
+            let gap = bands.gap_granules;
+            return impossible(format!("bands {gap} granules apart on a disk of {}: narrow the gap", self.granules));
+        }
         if bands.gap_granules < self.did.max(self.dpid) {
             return impossible(format!(
                 "bands {} granules apart, less than DID {} or DPID {}: widen the gap",

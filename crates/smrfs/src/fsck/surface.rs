@@ -112,21 +112,18 @@ impl Surface {
         let (did, dpid) = (self.shape.did, self.shape.dpid);
         let mut counts = Counts::default();
         // Up to here everything is accounted for; before the first extent nothing lies upstream.
-        let (mut done, mut first) = (Granule(0), true);
-        for span in extents.iter().map(|extent| extent.span) {
-            let gap = span.at - done;
-            let garbage = if first { 0 } else { gap.min(dpid) };
+        let (mut done, mut upstream) = (0, 0);
+        let end = (Span::new(self.shape.granules, 0), 0);
+        for (span, downstream) in extents.iter().map(|extent| (extent.span, did)).chain([end]) {
+            let gap = span.at.0 - done;
+            let before = gap.min(downstream);
+            let garbage = (gap - before).min(upstream);
             counts.garbage += garbage;
-            counts.not_writable += gap.min(did + garbage);
-            counts.writable += gap - gap.min(did + garbage);
+            counts.not_writable += before + garbage;
+            counts.writable += gap - before - garbage;
             counts.readable += span.count;
-            (done, first) = (span.end(), false);
+            (done, upstream) = (span.end().0, dpid);
         }
-        let rest = Granule(self.shape.granules) - done;
-        let garbage = if first { 0 } else { rest.min(dpid) };
-        counts.garbage += garbage;
-        counts.not_writable += garbage;
-        counts.writable += rest - garbage;
         counts
     }
 

@@ -180,12 +180,14 @@ fn read(device: &Arc<dyn HostManaged>, at: Granule) -> Result<Superblock, AreaEr
 fn last_in_band(device: &Arc<dyn HostManaged>, band: u64) -> Result<Superblock, AreaError> {
     let reports = device.report(band, 1)?;
     let Some(&BandReport { start, cursor, .. }) = reports.first() else { return Err(SuperblockError::Foreign.into()) };
-    let mut worst = SuperblockError::Foreign;
+    let mut worst = AreaError::Superblock(SuperblockError::Foreign);
     for at in (start.0..cursor.0).rev() {
         match read(device, Granule(at)) {
-            Err(AreaError::Superblock(error)) => worst = if worst == SuperblockError::Foreign { error } else { worst },
-            found => return found,
+            Ok(found) => return Ok(found),
+            Err(error @ AreaError::Device(DeviceError::PowerCut)) => return Err(error),
+            Err(error) if matches!(worst, AreaError::Superblock(SuperblockError::Foreign)) => worst = error,
+            Err(_) => {}
         }
     }
-    Err(worst.into())
+    Err(worst)
 }

@@ -7,10 +7,11 @@ use super::*;
 use crate::data::{Data, Room};
 use crate::device::caveat::{CaveatScriptor, Past};
 use crate::device::memory::{Loss, Memory};
+use crate::device::platters::Platters;
 use crate::device::strict::StrictAppend;
 use crate::device::{HostManaged, Model};
 use crate::power::Power;
-use crate::units::Granule;
+use crate::units::{Granule, Span};
 use smrkit::tally::Cause;
 
 fn shape(model: Model, did: u64, dpid: u64) -> Shape {
@@ -35,10 +36,10 @@ fn superblock(shape: &Shape) -> Superblock {
 
 fn disk(memory: Arc<Memory>, shape: &Shape, past: Past) -> Arc<dyn HostManaged> {
     match shape.model {
-        Model::Caveat => Arc::new(CaveatScriptor::new(memory, shape.clone(), past).expect("a shape")),
+        Model::Caveat => Arc::new(CaveatScriptor::new(memory, *shape, past).expect("a shape")),
         Model::StrictAppend => {
             let cursors = memory.cursors();
-            Arc::new(StrictAppend::new(memory, shape.clone(), &cursors).expect("a shape"))
+            Arc::new(StrictAppend::new(memory, *shape, &cursors).expect("a shape"))
         }
     }
 }
@@ -114,6 +115,27 @@ fn what_is_no_superblock_is_said_to_be_none() {
         odd[508..].copy_from_slice(&sum);
         assert_eq!(Superblock::decode(&odd).is_ok(), at == 45, "byte {at}");
     }
+}
+
+/// On strict-append: the last granule of the newest band can't be read.
+#[test]
+fn a_superblock_that_the_disk_does_not_read_gives_way_to_the_one_before() {
+    let shape = shape(Model::StrictAppend, 2, 1);
+    let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
+    let mut area = Area::format(disk(Arc::clone(&memory), &shape, Past::Blank), superblock(&shape)).unwrap();
+    area.store(area.newest().clone()).unwrap();
+    memory.write(Granule(1), Data::Blank(512), Cause::Map).unwrap();
+    memory.destroy(Span::new(1, 1), Granule(0)).unwrap();
+    let reopened = Area::load(Arc::clone(area.device())).unwrap();
+    assert_eq!(reopened.newest().sequence, 1);
+}
+
+#[test]
+fn a_superblock_with_bands_farther_apart_than_the_disk_is_long_is_refused() {
+    let mut odd = superblock(&shape(Model::StrictAppend, 2, 3));
+    odd.shape.bands.count = 1;
+    odd.shape.bands.gap_granules = u64::MAX - odd.shape.bands.granules;
+    assert_eq!(Superblock::decode(&odd.encode().unwrap()), Err(SuperblockError::Malformed("its shape")));
 }
 
 proptest! {

@@ -129,6 +129,7 @@ impl BandSpace {
         let size = self.table.layout.granules;
         self.table.change(number, |band| {
             band.held |= band.cursor < size;
+            band.unused += size - band.cursor;
             band.cursor = size;
         });
         self.streams.forget(number);

@@ -197,11 +197,13 @@ impl Space for BandSpace {
     fn counts(&self) -> Counts {
         let sums = self.table.sums();
         let readable = sums.live + sums.retired + sums.pending;
+        // What was given up is left alone by choice; the disk would take it.
+        let writable = sums.rest + sums.unused;
         Counts {
             readable,
-            not_writable: self.shape.granules - readable - sums.rest,
+            not_writable: self.shape.granules - readable - writable,
             write_once: 0,
-            writable: sums.rest,
+            writable,
             retired: sums.retired,
             garbage: sums.garbage,
         }

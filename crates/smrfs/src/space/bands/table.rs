@@ -22,6 +22,9 @@ pub(super) struct Band {
     pub youngest: u64,
     /// Given up in the midst, after a failed write or to be cleaned: for the disk it is open until it is reset.
     pub held: bool,
+    /// Granules before `cursor` that were never written: the disk's own cursor is before them, since the band was given up
+    /// to be cleaned.
+    pub unused: u64,
     /// The disk can't write it any more.
     pub lost: bool,
     /// A reset was asked for and has not come.
@@ -53,8 +56,10 @@ pub(super) struct Sums {
     pub rest: u64,
     /// Of them in bands begun.
     pub open_rest: u64,
-    /// Dead granules before the cursors of bands that can be written.
+    /// Dead granules that were written, of bands that can be written.
     pub garbage: u64,
+    /// Granules that were left unwritten where bands were given up to be cleaned.
+    pub unused: u64,
     /// Granules of full bands that cleaning would win, retired ones included.
     pub to_win: u64,
     /// Bands given up in the midst.
@@ -147,7 +152,8 @@ impl Table {
 
     fn enter(&mut self, number: u64, band: &Band) {
         let size = self.layout.granules;
-        assert!(band.readable() <= band.cursor && band.cursor <= size, "band {number} of {size} granules: {band:?}");
+        let used = band.readable() + band.unused;
+        assert!(used <= band.cursor && band.cursor <= size, "band {number} of {size} granules: {band:?}");
         let sums = &mut self.sums;
         sums.live += band.live;
         sums.retired += band.retired;
@@ -157,7 +163,8 @@ impl Table {
             return;
         }
         sums.rest += size - band.cursor;
-        sums.garbage += band.cursor - band.readable();
+        sums.garbage += band.cursor - band.readable() - band.unused;
+        sums.unused += band.unused;
         sums.held += u64::from(band.held);
         if band.cursor == 0 {
             self.empty.insert(number);
@@ -183,7 +190,8 @@ impl Table {
             return;
         }
         sums.rest -= size - band.cursor;
-        sums.garbage -= band.cursor - band.readable();
+        sums.garbage -= band.cursor - band.readable() - band.unused;
+        sums.unused -= band.unused;
         sums.held -= u64::from(band.held);
         if band.cursor == 0 {
             self.empty.remove(&number);

@@ -14,9 +14,15 @@ const IDLE_MOVES_FOR_ONE: u64 = 4;
 /// A write that waits is given up after this many moves of the whole disk: far more than any way to room takes (assumption).
 const MOST_ROUNDS: u64 = 4;
 
+/// After so many extents no more windows are sampled, unless they are fewer than [`FEWEST_SAMPLES`]: on a disk of small
+/// pieces a window holds thousands, and hosts wait for the search. (Assumption; docs/caveat-allocation.md has the cost.)
+const MOST_LOOKED: u64 = 16_384;
+/// At least so many windows are sampled (assumption).
+const FEWEST_SAMPLES: u32 = 16;
+
 /// A stretch of the disk, and what emptying it does.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+pub(super) struct Window {
     span: (u64, u64),
     moved: u64,
     won: u64,
@@ -141,18 +147,26 @@ impl Caveat {
 
     fn find_window(&mut self, why: Trigger) -> Option<Window> {
         // Windows as large as the reserve are sure to win something; hosts would wait for larger ones.
-        let most = self.needed() + self.slack() / 4;
-        let mut best: Option<Window> = None;
-        for _ in 0..self.options.samples {
-            let at = self.random.random_range(0..self.ledger.granules);
-            best = Window::better(best, self.window_from(at, most));
-        }
+        let (best, _) = self.sample(self.needed() + self.slack() / 4);
         match (best, why) {
             (Some(best), Trigger::Idle) if best.won * IDLE_MOVES_FOR_ONE < best.moved => None,
             (Some(best), _) => Some(best),
             (None, Trigger::Stuck) => self.any_window(),
             (None, _) => None,
         }
+    }
+
+    /// The best of some windows of at most `most` granules each; and how many extents were looked at.
+    pub(super) fn sample(&mut self, most: u64) -> (Option<Window>, u64) {
+        let (mut best, mut looked) = (None, 0);
+        for sample in 0..self.options.samples {
+            if sample >= FEWEST_SAMPLES && looked >= MOST_LOOKED {
+                break;
+            }
+            let at = self.random.random_range(0..self.ledger.granules);
+            best = Window::better(best, self.window_from(at, most, &mut looked));
+        }
+        (best, looked)
     }
 
     /// Where sampling finds nothing: windows as large as the room there is, from everywhere on the disk if need be.
@@ -164,13 +178,14 @@ impl Caveat {
             if best.is_some() && looked >= self.options.samples as usize {
                 break;
             }
-            best = Window::better(best, self.window_from(span.at.0, u64::MAX));
+            best = Window::better(best, self.window_from(span.at.0, u64::MAX, &mut 0));
         }
         best
     }
 
-    /// The best window that begins at the first run at or behind `at` and holds at most `most` granules.
-    fn window_from(&self, at: u64, most: u64) -> Option<Window> {
+    /// The best window that begins at the first run at or behind `at` and holds at most `most` granules; `looked` counts the
+    /// extents on the way.
+    fn window_from(&self, at: u64, most: u64, looked: &mut u64) -> Option<Window> {
         let ledger = &self.ledger;
         let mut above = self.live.before(Granule(at)).map(|(span, _)| span.end().0);
         let mut extents = self.live.from(Granule(at)).map(|(span, _)| span).peekable();
@@ -184,6 +199,7 @@ impl Caveat {
         let room = ledger.runs.roomy_granules();
         let (mut moved, mut best) = (0, None);
         while let Some(span) = extents.next() {
+            *looked += 1;
             moved += span.count;
             // What is moved goes elsewhere: the room in the window does not count.
             if moved > most || moved + now > room {

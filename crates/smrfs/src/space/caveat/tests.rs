@@ -218,3 +218,14 @@ fn any_order_of_operations_leaves_what_the_whole_history_says() {
         }
     }
 }
+
+#[test]
+fn the_search_for_a_window_is_bounded_however_small_the_pieces() {
+    let mut space = space(200_000, 8, 5, Rule::Lba);
+    for at in (0..190_000).step_by(2) {
+        assert!(space.adopt(Span::new(at, 1), owner(at, 0)));
+    }
+    space.start(&[]);
+    let (_, looked) = space.sample(4000);
+    assert!((16_000..=16 * 4001).contains(&looked), "{looked} extents");
+}
