@@ -105,10 +105,10 @@ fn small_images_never_lack_room() {
         {
             let mut life = Life::new(image(model, bytes), "4 KiB pieces", 4 * MIB..16 * MIB, 4 * KIB..4 * KIB + 1);
             life.commits = commits;
-            life.overwritten(&[85, 95, 100], either(5.0, 0.3));
+            life.overwritten(&[85, 95, 100], either(5.0, 0.1));
         }
         let mut life = Life::new(image(model, 64 * MIB), "files of 1 to 16 KB", KIB..16 * KIB, KIB..16 * KIB);
         life.replaces = true;
-        life.overwritten(&[85, 95, 100], either(5.0, 0.3));
+        life.overwritten(&[85, 95, 100], either(5.0, 0.1));
     }
 }
