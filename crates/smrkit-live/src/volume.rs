@@ -99,7 +99,9 @@ impl Volume {
             home.forget_states().map_err(failed)?;
         }
         let mut next = self.area.newest().clone();
-        next.mounts = next.mounts.max(home.mounts()) + 1;
+        // In step, a number that the directory has ahead is used again: however often the image's mark can't be set, the
+        // directory stays at most one ahead.
+        next.mounts = 1 + if self.is_in_step { next.mounts } else { next.mounts.max(home.mounts()) };
         next.is_clean = false;
         next.path = home.path().as_os_str().as_bytes().to_vec();
         home.set_mounts(next.mounts).map_err(failed)?;

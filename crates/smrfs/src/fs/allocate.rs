@@ -63,10 +63,10 @@ impl FileSystem {
         let all = offset / self.granule_bytes..end.div_ceil(self.granule_bytes);
         match how {
             Allocate::Extend => {
-                self.promise_range(&mut state, all, 0..0)?;
+                self.promise_range(&file, &mut state, all, 0..0)?;
                 self.grow(&file, &mut state, end)?;
             }
-            Allocate::KeepSize => self.promise_range(&mut state, all, 0..0)?,
+            Allocate::KeepSize => self.promise_range(&file, &mut state, all, 0..0)?,
             Allocate::Punch => {
                 self.clear_edges(&file, &mut state, offset..end)?;
                 if whole.start < whole.end {
@@ -74,7 +74,7 @@ impl FileSystem {
                 }
             }
             Allocate::Zero(extend) => {
-                self.promise_range(&mut state, all, whole)?;
+                self.promise_range(&file, &mut state, all, whole)?;
                 self.clear_edges(&file, &mut state, offset..end)?;
                 if extend {
                     self.grow(&file, &mut state, end)?;
@@ -86,7 +86,13 @@ impl FileSystem {
     }
 
     /// Promises room to what has none in `range`, all or nothing; of that, `emptied` becomes a hole first.
-    fn promise_range(&self, state: &mut FileState, range: Range<u64>, emptied: Range<u64>) -> FsResult {
+    fn promise_range(
+        &self,
+        file: &Arc<File>,
+        state: &mut FileState,
+        range: Range<u64>,
+        emptied: Range<u64>,
+    ) -> FsResult {
         let mut held = state.lacks(range.clone());
         lock(&self.rooms).promise(held)?;
         if emptied.start < emptied.end {
@@ -104,6 +110,7 @@ impl FileSystem {
         let after = state.uses(range);
         self.account(state, before, after, &mut held);
         lock(&self.rooms).take_back(held);
+        self.touch(file, state);
         Ok(())
     }
 

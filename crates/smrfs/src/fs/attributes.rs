@@ -35,7 +35,7 @@ impl FileSystem {
             Err(None) => (0, 0, None),
         };
         let times = times.unwrap_or(Times { mtime: attr.mtime, ctime: attr.ctime });
-        let blocks = granules * self.granule_bytes / 512;
+        let blocks = granules.saturating_mul(self.granule_bytes / 512);
         Ok(Attr { size, blocks, mtime: times.mtime, ctime: times.ctime, ..attr })
     }
 
@@ -76,13 +76,12 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Something else than the data of a node has changed.
-    pub(super) fn status_changed(&self, id: NodeId, kind: Kind) -> FsResult {
-        if kind != Kind::File {
-            return Ok(());
+    /// Something else than the data of a node has changed. That is done: a record that can't be read keeps its time.
+    pub(super) fn status_changed(&self, id: NodeId, kind: Kind) {
+        if kind == Kind::File {
+            let now = self.store.now();
+            let _ = self.recorded(id, |times| times.ctime = now);
         }
-        let now = self.store.now();
-        self.recorded(id, |times| times.ctime = now)
     }
 
     /// Data or size of a file have changed, now.

@@ -59,16 +59,9 @@ impl Files {
         lock(self.shard(id)).files.get(&id).cloned()
     }
 
-    /// Puts in a file that was just made and is empty, unless somebody has found and opened it meanwhile.
-    pub(super) fn put_new(&self, id: NodeId) {
-        let mut shard = lock(self.shard(id));
-        shard.heads.remove(&id);
-        let file = shard.files.entry(id).or_insert_with(|| Arc::new(File::new(id, FileState::empty()))).clone();
-        drop(shard);
-        self.used(&file);
-        if file.weight.load(Relaxed) == 0 {
-            self.weigh(&file, 0);
-        }
+    /// A node was just made: what is known of that number is of one that is gone.
+    pub(super) fn forget_head(&self, id: NodeId) {
+        lock(self.shard(id)).heads.remove(&id);
     }
 
     /// The file, perhaps not read from the store yet.
@@ -156,7 +149,9 @@ impl Files {
         let mut shard = lock(self.shard(id));
         let Some(file) = shard.files.get(&id) else { return };
         let Ok(state) = file.state.try_read() else { return };
-        if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.unlinked {
+        // A record does not tell which granules are promised: that is known only here.
+        let promises = !state.promised.is_empty();
+        if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.unlinked || promises {
             return;
         }
         drop(state);
@@ -184,8 +179,13 @@ impl FileSystem {
         let file = self.files.get_or_put(id);
         if !file.look().loaded {
             let mut state = file.lock();
-            if !state.loaded {
-                self.load(&file, &mut state)?;
+            if !state.loaded
+                && let Err(error) = self.load(&file, &mut state)
+            {
+                drop(state);
+                drop(file);
+                self.files.drop_if_idle(id);
+                return Err(error);
             }
             self.files.weigh(&file, state.map.extents());
         }

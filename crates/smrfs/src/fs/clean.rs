@@ -47,10 +47,9 @@ impl FileSystem {
 
     /// Commits, where that frees anything; ENOSPC if not.
     fn settle(&self) -> FsResult {
-        let retired = |fs: &FileSystem| lock(&fs.space).counts().retired;
-        let before = retired(self);
+        let before = self.progress.load(Relaxed);
         self.commit()?;
-        if before == 0 || retired(self) >= before { Err(Errno::ENOSPC.into()) } else { Ok(()) }
+        if self.progress.load(Relaxed) == before { Err(Errno::ENOSPC.into()) } else { Ok(()) }
     }
 
     /// The work due beside a write, as much as the space asks for.

@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard};
 use super::FileSystem;
 use super::allocate::BEHIND_ALL;
 use super::counters::Work;
-use super::file::{File, FileState};
+use super::file::{File, FileState, Times};
 use super::locks::lock;
 use super::names::Gone;
 use crate::error::{Errno, FsResult};
@@ -35,7 +35,7 @@ impl FileSystem {
             return Ok(());
         }
         match self.file(id) {
-            Ok(file) => self.save(&file, &mut Work::default())?,
+            Ok(file) => self.save(&file)?,
             Err(error) if error.errno() == Errno::EISDIR => return self.sync_dir(id),
             Err(error) if error.errno() == Errno::EINVAL => self.store.sync(id)?,
             Err(error) => return Err(error),
@@ -52,6 +52,17 @@ impl FileSystem {
         self.sync_names(id)
     }
 
+    /// Makes durable what is on the disk. Once that has failed, what was written may be lost although a later flush says
+    /// nothing of it: nothing more is made durable, and nothing changed, before the next mount.
+    fn flush(&self) -> FsResult {
+        let _one = lock(&self.flushing);
+        if self.flush_failed.load(Relaxed) {
+            return Err(Errno::EIO.into());
+        }
+        self.device.flush().inspect_err(|_| self.flush_failed.store(true, Relaxed))?;
+        Ok(())
+    }
+
     fn sync_names(&self, id: NodeId) -> FsResult {
         let changes = lock(&self.unsynced).directories(id);
         for (directory, _) in &changes {
@@ -66,7 +77,8 @@ impl FileSystem {
     }
 
     /// Makes data, map and attributes of a file durable.
-    pub(super) fn save(&self, file: &Arc<File>, work: &mut Work) -> FsResult {
+    pub(super) fn save(&self, file: &Arc<File>) -> FsResult {
+        let mut work = Work::default();
         loop {
             let seen = self.progress.load(Relaxed);
             let commit = lock(&file.commit);
@@ -77,12 +89,13 @@ impl FileSystem {
             if self.write_out(file, &mut state)? {
                 let snapshot = self.snapshot(file, &mut state);
                 drop(state);
+                self.count(&work);
                 return self.save_snapshot(file, snapshot);
             }
             // Whoever makes room may have to commit this file.
             drop(state);
             drop(commit);
-            self.make_room(seen, work)?;
+            self.make_room(seen, &mut work)?;
         }
     }
 
@@ -92,9 +105,9 @@ impl FileSystem {
         if snapshot.plan.is_none() {
             // Its old blocks are free only when it is durably without a name.
             self.restore(snapshot);
-            return Ok(self.device.flush()?);
+            return self.flush();
         }
-        let result = self.device.flush().map_err(Into::into).and_then(|()| self.store_snapshot(&snapshot));
+        let result = self.flush().and_then(|()| self.store_snapshot(&snapshot));
         match result.and_then(|()| self.store.sync(file.id)) {
             Ok(()) => {
                 self.finish(snapshot);
@@ -116,9 +129,11 @@ impl FileSystem {
         let mut failure = None;
         let waiting = lock(&self.waiting).all();
         for file in waiting {
-            if let Err(error) = self.write_out_all(&file, &mut Work::default()) {
+            let mut work = Work::default();
+            if let Err(error) = self.write_out_all(&file, &mut work) {
                 failure = Some(error);
             }
+            self.count(&work);
         }
         self.commit()?;
         failure.map_or(Ok(()), Err)
@@ -136,7 +151,15 @@ impl FileSystem {
         let commits: Vec<MutexGuard<'_, ()>> = files.iter().map(|file| lock(&file.commit)).collect();
         let limbo = std::mem::take(&mut *lock(&self.limbo));
         lock(&self.unsynced).begin();
-        let snapshots: Vec<Snapshot> = files.iter().filter_map(|file| self.snapshot(file, &mut file.lock())).collect();
+        let snapshots = files.iter().filter_map(|file| {
+            let mut state = file.lock();
+            if !state.unlinked {
+                // What finds no room or can't be written stays buffered.
+                let _ = self.write_out(file, &mut state);
+            }
+            self.snapshot(file, &mut state)
+        });
+        let snapshots: Vec<Snapshot> = snapshots.collect();
         let result = self.commit_snapshots(snapshots);
         drop(commits);
         lock(&self.unsynced).end(result.is_ok());
@@ -153,10 +176,10 @@ impl FileSystem {
     /// Flushes once, stores what can be stored, syncs once. A map that can't be stored stays as it is, and is an error.
     fn commit_snapshots(&self, snapshots: Vec<Snapshot>) -> FsResult {
         if !snapshots.is_empty()
-            && let Err(error) = self.device.flush()
+            && let Err(error) = self.flush()
         {
             snapshots.into_iter().for_each(|snapshot| self.restore(snapshot));
-            return Err(error.into());
+            return Err(error);
         }
         let (mut stored, mut failure) = (Vec::with_capacity(snapshots.len()), None);
         for snapshot in snapshots {
@@ -185,7 +208,11 @@ impl FileSystem {
             return None;
         }
         let size = state.size_to_commit(self.granule_bytes);
-        let times = state.times.unwrap_or_default();
+        // A change that failed half-way has set no time yet.
+        let times = *state.times.get_or_insert_with(|| {
+            let now = self.store.now();
+            Times { mtime: now, ctime: now }
+        });
         let promised = state.promised.count_within(0..BEHIND_ALL);
         let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised };
         let mut number = || self.next_part.fetch_add(1, Relaxed);
@@ -210,6 +237,11 @@ impl FileSystem {
                 self.remove_parts(plan.parts[..=done].iter().map(|(number, _)| *number));
                 return Err(error);
             }
+        }
+        // Without name and open the file's number may be another file's by now; while it is locked it can't lose them.
+        let state = snapshot.file.look();
+        if state.gone {
+            return Ok(());
         }
         self.store.store_map(snapshot.file.id, &plan.record).inspect_err(|_| {
             self.remove_parts(plan.parts.iter().map(|(number, _)| *number));

@@ -80,11 +80,6 @@ impl File {
 }
 
 impl FileState {
-    /// A new, empty file.
-    pub(super) fn empty() -> FileState {
-        FileState { loaded: true, ..FileState::default() }
-    }
-
     /// Whether the store's record is older than this.
     pub(super) fn is_dirty(&self) -> bool {
         self.changes != self.durable

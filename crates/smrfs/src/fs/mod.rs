@@ -114,6 +114,9 @@ pub struct FileSystem {
     names: Mutex<()>,
     cleaner: Mutex<()>,
     committing: Mutex<()>,
+    /// Held while the disk is flushed: a failure is told to one caller only, and counts for all.
+    flushing: Mutex<()>,
+    flush_failed: AtomicBool,
     /// Counts what may have made room.
     progress: AtomicU64,
     next_part: AtomicU64,
@@ -148,6 +151,8 @@ impl FileSystem {
             names: Mutex::default(),
             cleaner: Mutex::default(),
             committing: Mutex::default(),
+            flushing: Mutex::default(),
+            flush_failed: AtomicBool::new(false),
             progress: AtomicU64::new(0),
             next_part: AtomicU64::new(next_part),
             blank: AtomicBool::new(false),

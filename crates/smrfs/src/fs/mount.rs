@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::allocate::BEHIND_ALL;
 use super::locks::lock;
 use super::room::Rooms;
 use super::saved::{self, Saved};
 use super::{FileSystem, Options};
 use crate::device::{HostManaged, Model, Shape};
-use crate::error::{FsError, FsResult};
+use crate::error::{Errno, FsError, FsResult};
 use crate::map;
 use crate::meta::MetadataStore;
 use crate::space::Space;
@@ -24,6 +25,8 @@ struct Found {
     mapped: u64,
     promised: u64,
     next_part: u64,
+    /// The files that promises were made to, after a scan.
+    promising: Vec<NodeId>,
 }
 
 impl FileSystem {
@@ -52,13 +55,34 @@ impl FileSystem {
             discard_dead(&*device, &*space, &shape);
         }
         let rooms = Rooms { usable: space.usable(), mapped: found.mapped, promised: found.promised };
-        Ok(FileSystem::new(device, store, space, options, rooms, found.next_part))
+        let mounted = FileSystem::new(device, store, space, options, rooms, found.next_part);
+        if !mounted.options.read_only {
+            mounted.drop_promises(&found.promising)?;
+        }
+        Ok(mounted)
+    }
+
+    /// A crash may bring data back whose room had been promised to others since. What can't be kept is dropped.
+    fn drop_promises(&self, promising: &[NodeId]) -> FsResult {
+        for &id in promising {
+            if lock(&self.rooms).is_kept() {
+                break;
+            }
+            let file = self.file(id)?;
+            let mut state = file.lock();
+            self.rearrange(&mut state, 0..BEHIND_ALL, &mut 0, |_| Vec::new());
+            self.touch(&file, &mut state);
+        }
+        Ok(())
     }
 
     /// Makes everything durable, saves the free map, and says so. Nothing can be changed afterwards.
     pub fn unmount(&self) -> FsResult {
-        if self.changeable().is_err() {
+        if self.options.read_only || self.unmounted.load(Relaxed) {
             return Ok(());
+        }
+        if self.flush_failed.load(Relaxed) {
+            return Err(Errno::EIO.into());
         }
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
@@ -80,7 +104,7 @@ fn take_saved(saved: &Saved, space: &mut dyn Space) -> FsResult<Found> {
     for &(span, owner) in &saved.extents {
         adopt(space, span, owner)?;
     }
-    Ok(Found { mapped: saved.mapped, promised: saved.promised, next_part: saved.next_part })
+    Ok(Found { mapped: saved.mapped, promised: saved.promised, next_part: saved.next_part, ..Found::default() })
 }
 
 /// Reads every map. Parts that none names are removed.
@@ -95,7 +119,11 @@ fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> Fs
             adopt(space, span, Owner { file: id, granule: piece.first })?;
         }
         found.mapped += decoded.map.granules();
-        found.promised += decoded.summary.head.promised;
+        let promised = decoded.summary.head.promised;
+        found.promised = found.promised.saturating_add(promised);
+        if promised > 0 {
+            found.promising.push(id);
+        }
         decoded.stored.numbers().for_each(|number| {
             parts.remove(&number);
         });

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::FileSystem;
 use super::allocate::{BEHIND_ALL, alive};
-use super::counters::Work;
 use super::file::{File, FileState};
 use super::locks::lock;
 use crate::error::{Errno, FsError, FsResult};
@@ -45,8 +44,7 @@ impl FileSystem {
         let attr = self.store.make(parent, name, new)?;
         self.named(attr.id, parent);
         if attr.kind == Kind::File {
-            self.files.put_new(attr.id);
-            self.files.shrink(self.options.cached_extents);
+            self.files.forget_head(attr.id);
             return Ok(Attr { size: 0, blocks: 0, ..attr });
         }
         Ok(attr)
@@ -74,8 +72,8 @@ impl FileSystem {
         }
         let attr = self.store.link(id, parent, name)?;
         self.named(id, parent);
-        self.status_changed(id, attr.kind)?;
-        self.overlaid(attr)
+        self.status_changed(id, attr.kind);
+        self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
     }
 
     /// Takes a name away.
@@ -84,7 +82,11 @@ impl FileSystem {
         let _names = lock(&self.names);
         let victim = self.victim(parent, name)?;
         let result = self.store.unlink(parent, name);
-        self.name_gone(victim, result, parent)
+        if result.is_ok() {
+            self.name_gone(&victim, parent);
+        }
+        self.store.forget(victim.attr.id, 1);
+        result
     }
 
     /// Removes an empty directory.
@@ -98,19 +100,23 @@ impl FileSystem {
     /// Moves a name; a file with data not yet durable is committed first.
     pub fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
         self.changeable()?;
+        let unsaved = self.store.lookup(from.0, from.1)?.id;
+        let saved = match self.files.get(unsaved).filter(|file| file.look().is_unsaved()) {
+            Some(file) => self.save(&file),
+            None => Ok(()),
+        };
+        self.store.forget(unsaved, 1);
+        saved?;
+        let _names = lock(&self.names);
+        // Another thread may have given the name to another file.
         let moved = self.store.lookup(from.0, from.1)?;
         let result = self.rename_node(&moved, from, to, mode);
         self.store.forget(moved.id, 1);
         result
     }
 
+    /// The caller holds the lock of names.
     fn rename_node(&self, moved: &Attr, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
-        if let Some(file) = self.files.get(moved.id)
-            && file.look().is_unsaved()
-        {
-            self.save(&file, &mut Work::default())?;
-        }
-        let _names = lock(&self.names);
         let victim = match self.victim(to.0, to.1) {
             Ok(victim) => Some(victim),
             Err(error) if error.errno() == Errno::ENOENT => None,
@@ -120,16 +126,16 @@ impl FileSystem {
         if result.is_ok() {
             self.named(moved.id, from.0);
             self.named(moved.id, to.0);
-            self.status_changed(moved.id, moved.kind)?;
+            self.status_changed(moved.id, moved.kind);
         }
         let Some(victim) = victim else { return result };
-        if mode == RenameMode::Exchange && result.is_ok() {
+        if result.is_ok() && mode == RenameMode::Exchange {
             self.named(victim.attr.id, from.0);
             self.named(victim.attr.id, to.0);
-            self.status_changed(victim.attr.id, victim.attr.kind)?;
+            self.status_changed(victim.attr.id, victim.attr.kind);
         }
-        if mode == RenameMode::Replace && victim.attr.id != moved.id {
-            return self.name_gone(victim, result, to.0);
+        if result.is_ok() && mode == RenameMode::Replace && victim.attr.id != moved.id {
+            self.name_gone(&victim, to.0);
         }
         self.store.forget(victim.attr.id, 1);
         result
@@ -166,7 +172,8 @@ impl FileSystem {
 
     fn attribute_changed(&self, id: NodeId) -> FsResult {
         self.store_changed();
-        self.status_changed(id, self.store.attributes(id)?.kind)
+        self.status_changed(id, self.store.attributes(id)?.kind);
+        Ok(())
     }
 
     /// A file is opened once more; `truncate` empties it. While it is open its data stays, whatever happens to its names.
@@ -222,23 +229,17 @@ impl FileSystem {
         }
     }
 
-    /// A node has lost a name, if `result` says so: perhaps its last.
-    fn name_gone(&self, victim: Victim, result: FsResult, parent: NodeId) -> FsResult {
-        if result.is_ok() {
-            self.store_changed();
-            if let Some(file) = &victim.file {
-                let last = victim.attr.links <= 1
-                    || self.store.attributes(victim.attr.id).map_or(true, |attr| attr.links == 0);
-                if last {
-                    self.last_name_gone(file);
-                } else {
-                    self.named(victim.attr.id, parent);
-                    self.status_changed(victim.attr.id, Kind::File)?;
-                }
-            }
+    /// A node has lost a name, perhaps its last.
+    fn name_gone(&self, victim: &Victim, parent: NodeId) {
+        self.store_changed();
+        let Some(file) = &victim.file else { return };
+        let id = victim.attr.id;
+        if victim.attr.links <= 1 || self.store.attributes(id).map_or(true, |attr| attr.links == 0) {
+            self.last_name_gone(file);
+        } else {
+            self.named(id, parent);
+            self.status_changed(id, Kind::File);
         }
-        self.store.forget(victim.attr.id, 1);
-        result
     }
 
     fn last_name_gone(&self, file: &Arc<File>) {

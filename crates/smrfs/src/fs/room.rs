@@ -18,7 +18,12 @@ pub(super) struct Rooms {
 impl Rooms {
     /// What can still be promised.
     pub(super) fn free(&self) -> u64 {
-        self.usable.saturating_sub(self.mapped + self.promised)
+        self.usable.saturating_sub(self.mapped.saturating_add(self.promised))
+    }
+
+    /// Whether there is room for all that was promised.
+    pub(super) fn is_kept(&self) -> bool {
+        self.mapped.saturating_add(self.promised) <= self.usable
     }
 
     /// Promises `granules`, all or none.

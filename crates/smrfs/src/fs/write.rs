@@ -14,7 +14,7 @@ use super::file::{File, FileState};
 use super::locks::lock;
 use super::place::{Held, Load};
 use crate::data::Data;
-use crate::error::{Errno, FsError, FsResult};
+use crate::error::{Errno, FsResult};
 use crate::meta::SetAttr;
 use crate::units::NodeId;
 
@@ -97,7 +97,12 @@ impl FileSystem {
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
             let load = Load::host(at, rest);
             let seen = self.progress.load(Relaxed);
-            match self.lay(file, &mut state, &load, &mut promise.granules)? {
+            // What is buffered is older and goes first: a commit must not have a later write and not an earlier one.
+            let laid = match self.write_out(file, &mut state)? {
+                true => self.lay(file, &mut state, &load, &mut promise.granules)?,
+                false => None,
+            };
+            match laid {
                 Some(count) => {
                     at += count;
                     self.grown(&mut state, at * granule);
@@ -109,6 +114,8 @@ impl FileSystem {
                     if state.gone {
                         return Err(Errno::ENOENT.into());
                     }
+                    // It may have been cut off meanwhile.
+                    self.clear_tail(file, &mut state, end)?;
                 }
             }
         }
@@ -248,6 +255,7 @@ impl FileSystem {
 
     /// EROFS where nothing may be changed.
     pub(super) fn changeable(&self) -> FsResult {
-        if self.options.read_only || self.unmounted.load(Relaxed) { Err(FsError::Errno(Errno::EROFS)) } else { Ok(()) }
+        let refused = [&self.unmounted, &self.flush_failed].iter().any(|flag| flag.load(Relaxed));
+        if self.options.read_only || refused { Err(Errno::EROFS.into()) } else { Ok(()) }
     }
 }

@@ -44,6 +44,8 @@ fn every_cut_of_runs(model: Model) {
         "{model:?}: {done} cuts of {seed} runs, each with two kinds of loss; {moves} moves, {resets} resets, {spills} parts"
     );
     println!("{out_of_order} files with some of what was not synced, and not the first of it");
+    // Full disks are rare in these runs. (Without writing buffers out first it is one file in four cuts.)
+    assert!(10 * out_of_order as u64 <= done, "writes are made durable out of order");
     assert!(moves > 0 && spills > 0, "runs that do not clean and spill show nothing");
 }
 

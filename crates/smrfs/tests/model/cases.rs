@@ -1,6 +1,4 @@
-//! Single promises that random lives would not notice: times, errors of the disk, limits of memory, the saved free map.
-
-use std::sync::atomic::Ordering::Relaxed;
+//! Single promises that random lives would not notice: times, limits of memory, the saved free map.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -70,31 +68,6 @@ fn times_change_with_what_the_host_does_and_with_nothing_else() {
 }
 
 #[test]
-fn an_fsync_that_fails_keeps_the_data_and_can_be_repeated() {
-    for model in [Model::StrictAppend, Model::Caveat] {
-        let mut rig = Rig::new(model, options());
-        let fs = rig.fs.clone();
-        let id = make(&fs, "a");
-        for (fill, broken) in [(5, &rig.device.writes_fail), (6, &rig.device.flushes_fail)] {
-            fs.write(id, 0, Data::Bytes(&[fill; 1000]), false).unwrap();
-            broken.store(true, Relaxed);
-            assert_eq!(fs.sync(id).unwrap_err().errno(), Errno::EIO);
-            assert_eq!(fs.sync_all().unwrap_err().errno(), Errno::EIO);
-            let mut back = [0; 1000];
-            fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
-            assert_eq!(back, [fill; 1000]);
-            broken.store(false, Relaxed);
-            fs.sync(id).unwrap();
-        }
-        drop(fs);
-        rig.remount(false);
-        let mut back = [0; 1000];
-        rig.fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
-        assert_eq!(back, [6; 1000]);
-    }
-}
-
-#[test]
 fn promised_room_is_there_when_the_disk_is_full() {
     for model in [Model::StrictAppend, Model::Caveat] {
         let mut rig = Rig::new(model, options());
@@ -113,6 +86,36 @@ fn promised_room_is_there_when_the_disk_is_full() {
         rig.remount(true);
         assert_eq!(rig.fs.usage().unwrap().promised, 0);
     }
+}
+
+#[test]
+fn a_promise_is_for_the_granules_that_were_named_as_long_as_it_is_mounted() {
+    let rig = Rig::new(Model::Caveat, Options { cached_extents: 200, ..options() });
+    let (fs, at) = (&rig.fs, 100 * GRANULE);
+    let (kept, filler) = (make(fs, "kept"), make(fs, "filler"));
+    fs.allocate(kept, Allocate::KeepSize, at, 10 * GRANULE).unwrap();
+    fs.sync(kept).unwrap();
+    for number in 0..100 {
+        let id = make(fs, &format!("f{number}"));
+        fs.write(id, 0, Data::Bytes(&[1]), false).unwrap();
+        fs.sync(id).unwrap();
+    }
+    assert!(fs.files_in_memory() < 60);
+    let free = fs.usage().unwrap().free;
+    fs.write(filler, 0, Data::Bytes(&vec![1; (free * GRANULE) as usize]), false).unwrap();
+    fs.write(kept, at, Data::Bytes(&vec![2; 10 * GRANULE as usize]), false).unwrap();
+    assert_eq!(fs.usage().unwrap().promised, 0);
+}
+
+#[test]
+fn what_is_no_file_takes_no_place_among_the_files() {
+    let rig = rig();
+    let new = NewNode { kind: Kind::Directory, ..FILE };
+    for number in 0..50 {
+        let id = rig.fs.make(rig.fs.root(), format!("d{number}").as_bytes(), &new).unwrap().id;
+        rig.fs.sync(id).unwrap();
+    }
+    assert_eq!(rig.fs.files_in_memory(), 0);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The file system against a plain model of what a directory tree is, over whole lives of small disks of both models.
 
 mod cases;
+mod crowd;
+mod failures;
 mod faulty;
 mod full;
 mod life;
@@ -52,6 +54,20 @@ fn a_caveat_disk_holds_what_a_directory_holds() {
 fn threads_do_not_disturb_each_other() {
     for model in [Model::StrictAppend, Model::Caveat] {
         threads::together(Rig::new(model, options()), operations() as u64 / 100);
+    }
+}
+
+#[test]
+fn a_crowd_leaves_whole_files_and_nothing_else() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let mut rig = Rig::new(model, options());
+        let longest = 30 * GRANULE;
+        let found = crowd::crowd(&rig.fs, 6, operations() as u64 / 40, (0, 0), longest);
+        let live = rig.fs.usage().unwrap().live;
+        rig.check();
+        rig.remount(false);
+        assert!(crowd::contents(&rig.fs, longest) == found);
+        assert_eq!(rig.fs.usage().unwrap().live, live);
     }
 }
 

@@ -56,6 +56,11 @@ impl Rig {
         } else {
             self.fs.sync_all().unwrap();
         }
+        self.mount();
+    }
+
+    /// Mounts what is durable, whatever the last mount still had in mind.
+    pub fn mount(&mut self) {
         self.fs = Arc::new(mounted(&self.device, &self.store, &self.options));
         let live: Vec<Span> = self.fs.live().into_iter().map(|(span, _)| span).collect();
         self.watch.restart(&live);

@@ -169,13 +169,14 @@ impl Site {
 
 impl Home {
     fn furnish(&self) -> FsResult {
+        // The mark comes first: a directory that was left half furnished is ours, and can be taken with force.
+        set(&self.fd, VOLUME, self.volume.text().as_bytes(), XattrFlags::empty()).map_err(failed)?;
         for folder in FOLDERS {
             rustix::fs::mkdirat(&self.fd, folder, Mode::from_raw_mode(0o700)).map_err(failed)?;
         }
         // The root that users see is like that of a new file system.
         rustix::fs::fchmod(self.folder("tree")?, Mode::from_raw_mode(0o755)).map_err(failed)?;
         self.set_mounts(0)?;
-        set(&self.fd, VOLUME, self.volume.text().as_bytes(), XattrFlags::empty()).map_err(failed)?;
         self.sync_all()
     }
 

@@ -2,18 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
-use smrfs::device::Model;
+use smrfs::device::{BandReport, HostManaged, Model, Shape};
+use smrfs::error::DeviceResult;
 use smrfs::fs::{FileSystem, Options};
-use smrfs::meta::{Kind, NewNode};
-use smrfs::units::NodeId;
+use smrfs::meta::{Kind, MetadataStore, NewNode};
+use smrfs::units::{Granule, NodeId, Span};
+use smrkit::tally::Cause;
+use smrkit::units::Nanos;
 use tempfile::TempDir;
 
 use super::{Layout, Mkfs, Open, Volume, mkfs};
 use crate::survey::survey;
+
+#[path = "../../../smrfs/tests/model/crowd.rs"]
+mod crowd;
 
 fn open(folder: &Path) -> (Volume, FileSystem) {
     let volume = Volume::open(&folder.join("image"), &Open { destroys: true, ..Open::default() }).expect("a volume");
@@ -21,6 +28,16 @@ fn open(folder: &Path) -> (Volume, FileSystem) {
     let space = volume.space().expect("a space");
     let mounted = FileSystem::mount(device, store, space, Options::default()).expect("a mount");
     (volume, mounted)
+}
+
+fn made(folder: &Path, model: Model) {
+    let layout = Layout { model, size_bytes: 64 << 20, did_bytes: None, dpid_bytes: None, band_bytes: None };
+    let (image, meta) = (folder.join("image"), folder.join("meta"));
+    mkfs(&Mkfs { image, meta, layout, force: false }).expect("a new volume");
+}
+
+fn owner() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
 fn content(fs: &FileSystem, name: &str) -> Vec<u8> {
@@ -33,7 +50,7 @@ fn content(fs: &FileSystem, name: &str) -> Vec<u8> {
 
 /// Writes and removes files at random, and syncs each; tells what there is.
 fn work(fs: &FileSystem, files: &mut BTreeMap<String, Vec<u8>>, dice: &mut Pcg64Mcg) {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (uid, gid) = owner();
     let root: NodeId = fs.root();
     for _ in 0..40 {
         let name = format!("file-{}", dice.random_range(0..12));
@@ -58,9 +75,7 @@ fn work(fs: &FileSystem, files: &mut BTreeMap<String, Vec<u8>>, dice: &mut Pcg64
 fn what_was_synced_is_there_after_any_end() {
     for model in [Model::StrictAppend, Model::Caveat] {
         let folder = TempDir::new().unwrap();
-        let layout = Layout { model, size_bytes: 64 << 20, did_bytes: None, dpid_bytes: None, band_bytes: None };
-        let (image, meta) = (folder.path().join("image"), folder.path().join("meta"));
-        mkfs(&Mkfs { image: image.clone(), meta, layout, force: false }).unwrap();
+        made(folder.path(), model);
         let mut files: BTreeMap<String, Vec<u8>> = BTreeMap::new();
         let mut dice = Pcg64Mcg::seed_from_u64(5);
         for ends_well in [false, true, false, false, true] {
@@ -75,7 +90,7 @@ fn what_was_synced_is_there_after_any_end() {
                 volume.close().unwrap();
             }
         }
-        let look = Volume::open(&image, &Open { read_only: true, ..Open::default() }).unwrap();
+        let look = Volume::open(&folder.path().join("image"), &Open { read_only: true, ..Open::default() }).unwrap();
         assert!(look.was_clean());
         let found = survey(&look, 64).unwrap();
         let granules: u64 = files.values().map(|bytes| (bytes.len() as u64).div_ceil(4096)).sum();
@@ -83,5 +98,88 @@ fn what_was_synced_is_there_after_any_end() {
         assert_eq!(found.surface.iter().map(|cell| cell.readable).sum::<u64>(), granules);
         let report = smrfs::fsck::check(&*look.device(), &*look.store(), &smrfs::fsck::Options::default());
         assert_eq!(report.unwrap().found, 0);
+    }
+}
+
+#[test]
+fn a_crowd_on_a_directory_leaves_whole_files_and_nothing_else() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let folder = TempDir::new().unwrap();
+        made(folder.path(), model);
+        let longest = 200_000;
+        let (volume, fs) = open(folder.path());
+        let found = crowd::crowd(&fs, 4, 600, owner(), longest);
+        let live = fs.usage().unwrap().live;
+        drop((fs, volume));
+        let (volume, fs) = open(folder.path());
+        assert!(crowd::contents(&fs, longest) == found);
+        assert_eq!(fs.usage().unwrap().live, live);
+        let report = smrfs::fsck::check(&*volume.device(), &*volume.store(), &smrfs::fsck::Options::default());
+        assert_eq!(report.unwrap().found, 0);
+    }
+}
+
+/// A disk that does something of a test's choosing when it is flushed the next time.
+struct Hooked {
+    disk: Arc<dyn HostManaged>,
+    at_flush: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl HostManaged for Hooked {
+    fn shape(&self) -> &Shape {
+        self.disk.shape()
+    }
+    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+        self.disk.read(at, room, cause)
+    }
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+        self.disk.write(at, data, cause)
+    }
+    fn reset(&self, band: u64) -> DeviceResult {
+        self.disk.reset(band)
+    }
+    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
+        self.disk.report(first, count)
+    }
+    fn discard(&self, span: Span) {
+        self.disk.discard(span);
+    }
+    fn flush(&self) -> DeviceResult {
+        let hook = self.at_flush.lock().unwrap().take();
+        if let Some(hook) = hook {
+            hook();
+        }
+        self.disk.flush()
+    }
+    fn now(&self) -> Nanos {
+        self.disk.now()
+    }
+}
+
+/// File systems give the number of a file that is gone to the next one that is made.
+#[test]
+fn a_commit_under_way_gives_no_map_to_a_file_that_got_the_number_of_one_that_is_gone() {
+    let folder = TempDir::new().unwrap();
+    made(folder.path(), Model::Caveat);
+    let volume = Volume::open(&folder.path().join("image"), &Open::default()).unwrap();
+    let disk = Arc::new(Hooked { disk: volume.device(), at_flush: Mutex::default() });
+    let space = volume.space().unwrap();
+    let fs = Arc::new(FileSystem::mount(disk.clone(), volume.store(), space, Options::default()).unwrap());
+    let (uid, gid) = owner();
+    let new = NewNode { kind: Kind::File, mode: 0o600, uid, gid, rdev: 0 };
+    for _ in 0..20 {
+        let id = fs.make(fs.root(), b"old", &new).unwrap().id;
+        fs.write(id, 0, Data::Bytes(&[1; 5000]), false).unwrap();
+        let core = fs.clone();
+        *disk.at_flush.lock().unwrap() = Some(Box::new(move || {
+            core.unlink(core.root(), b"old").unwrap();
+            core.forget(id, 1);
+            core.make(core.root(), b"new", &new).unwrap();
+        }));
+        fs.sync_all().unwrap();
+        let id = fs.lookup(fs.root(), b"new").unwrap().id;
+        assert_eq!(volume.store().load_map(id).unwrap(), None);
+        fs.forget(id, 2);
+        fs.unlink(fs.root(), b"new").unwrap();
     }
 }

@@ -143,6 +143,42 @@ fn a_copy_from_another_time_is_noticed() {
     }
 }
 
+/// A path that no superblock holds stands for a disk that fails: the directory's mark is set, and the image's is not.
+#[test]
+fn marks_that_could_not_be_set_any_number_of_times_leave_image_and_directory_in_step() {
+    for model in MODELS {
+        let place = Place::made(model);
+        let deep = (0..16).fold(place.folder.path().to_path_buf(), |path, _| path.join("d".repeat(249)));
+        fs::create_dir_all(&deep).unwrap();
+        fs::rename(place.path("meta"), deep.join("m")).unwrap();
+        let how = Open { meta: Some(deep.join("m")), ..Open::default() };
+        for _ in 0..3 {
+            assert!(matches!(Volume::open(&place.path("image"), &how), Err(LiveError::BadImage { .. })));
+        }
+        fs::rename(deep.join("m"), place.path("meta")).unwrap();
+        let mut volume = place.open().unwrap();
+        assert!(!volume.was_clean());
+        volume.close().unwrap();
+        drop(volume);
+        assert!(place.open().unwrap().was_clean());
+    }
+}
+
+#[test]
+fn a_mkfs_that_was_interrupted_can_be_repeated() {
+    let place = Place::new(Model::Caveat);
+    mkfs(&place.wanted()).unwrap();
+    // The image's superblock was not written yet, and the directory has only its mark.
+    fs::OpenOptions::new().write(true).open(place.path("image")).unwrap().write_all_at(&[0; 4096], 65536).unwrap();
+    for folder in ["tree", "maps", "state", "orphans"] {
+        fs::remove_dir(place.path("meta").join(folder)).unwrap();
+    }
+    assert!(matches!(place.open(), Err(LiveError::BadImage { .. })));
+    fs::create_dir(place.path("meta").join("tree")).unwrap();
+    mkfs(&Mkfs { force: true, ..place.wanted() }).unwrap();
+    assert!(place.open().unwrap().was_clean());
+}
+
 /// Any cut and any flipped byte of the head and the superblocks is refused, or does not matter; nothing panics.
 #[test]
 fn damaged_and_truncated_images_are_refused() {
