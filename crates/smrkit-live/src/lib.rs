@@ -3,6 +3,7 @@
 pub mod daemon;
 pub mod directory;
 pub mod error;
+mod exclusive;
 pub mod fuse;
 pub mod image;
 pub mod log;

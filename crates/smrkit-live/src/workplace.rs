@@ -1,19 +1,29 @@
 //! A directory of a mounted file system as a target of workloads: the same events as in simulation, as system calls.
 //!
-//! Bytes written are random, so that nothing below can compress them. No fsync; reads are the kernel's business.
+//! Bytes written are random, so that nothing below can compress them. No fsync; reads are the kernel's business. What is on
+//! the disk of an SMRfs, its control socket tells.
+
+use std::cell::RefCell;
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use serde_json::Value;
+use smrfs::device::Shape;
 use smrfs::error::{DeviceError, FsError, FsResult};
-use smrfs::workload::{Act, FileKey, Room, Target};
+use smrfs::space::Counts;
+use smrfs::workload::{Act, Cleaned, FileKey, Room, Target};
 use smrkit::error::Error;
 use smrkit::units::Nanos;
 use smrkit::workload::dice::Dice;
+
+use crate::mount;
+use crate::mount::control::{Client, Command};
+use crate::survey::Survey;
 
 /// The directory that is made for the work.
 const FOLDER: &str = "smrkit-age";
@@ -28,6 +38,7 @@ pub struct Workplace {
     live_bytes: u64,
     buffer: Vec<u8>,
     began: Instant,
+    daemon: Option<RefCell<Client>>,
 }
 
 impl Workplace {
@@ -42,13 +53,33 @@ impl Workplace {
         let mut dice = Dice::new(seed, u64::MAX);
         let buffer = (0..CALL_BYTES / 8).flat_map(|_| dice.next().to_le_bytes()).collect();
         let (open, sizes) = (HashMap::new(), HashMap::new());
-        Ok(Workplace { root, open, sizes, live_bytes: 0, buffer, began: Instant::now() })
+        let daemon = daemon_of(&root).map(RefCell::new);
+        Ok(Workplace { root, open, sizes, live_bytes: 0, buffer, began: Instant::now(), daemon })
+    }
+
+    /// The disk, if it is an SMRfs of this user.
+    pub fn shape(&self) -> Option<Shape> {
+        let mut answer = self.ask(Command::Survey { cells: 1 })?;
+        serde_json::from_value::<Survey>(answer["survey"].take()).ok().map(|survey| survey.shape)
+    }
+
+    /// What the process behind the mount answers, if there is one.
+    fn ask(&self, command: Command) -> Option<Value> {
+        self.daemon.as_ref()?.borrow_mut().ask(command).ok()
     }
 
     /// Bytes that files can fill in all on the file system of `directory`, and those still free.
     pub fn room_of(directory: &Path) -> Result<(u64, u64), Error> {
         let told = rustix::fs::statvfs(directory).map_err(|error| Error::reading(directory, error.into()))?;
         Ok((told.f_blocks.saturating_mul(told.f_frsize), told.f_bavail.saturating_mul(told.f_frsize)))
+    }
+
+    /// The disk by what may be done with it.
+    fn counts(&self) -> Option<(Counts, u64)> {
+        let mut report = self.ask(Command::Report)?;
+        let usage = &mut report["usage"];
+        let granule_bytes = usage["granule_bytes"].as_u64()?;
+        serde_json::from_value(usage["counts"].take()).ok().map(|counts| (counts, granule_bytes))
     }
 
     fn path(&self, file: FileKey) -> PathBuf {
@@ -133,8 +164,23 @@ impl Target for Workplace {
     fn room(&self) -> FsResult<Room> {
         let (usable_bytes, free_bytes) = Workplace::room_of(&self.root)
             .map_err(|error| FsError::Device(DeviceError::Io(io::Error::other(error.to_string()))))?;
-        Ok(Room { usable_bytes, live_bytes: self.live_bytes, free_bytes, counts: None })
+        Ok(Room { usable_bytes, live_bytes: self.live_bytes, free_bytes, counts: self.counts() })
     }
+
+    fn cleaned(&self) -> Cleaned {
+        let report = self.ask(Command::Report);
+        let number = |key: &str| report.as_ref().and_then(|report| report["statistics"][key].as_u64()).unwrap_or(0);
+        Cleaned { moved_bytes: number("moved_bytes"), resets: number("resets"), stalls: number("stalls") }
+    }
+}
+
+/// A line to the process that serves the file system of `directory`, if it is an SMRfs of this user.
+fn daemon_of(directory: &Path) -> Option<Client> {
+    let directory = mount::canonical(directory).ok()?;
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    let here = device(&directory)?;
+    let point = directory.ancestors().take_while(|path| device(path) == Some(here)).last()?;
+    Client::connect(point).ok()
 }
 
 #[cfg(test)]

@@ -187,6 +187,15 @@ mod tests {
     }
 
     #[test]
+    fn files_that_live_equally_long_go_in_the_order_in_which_they_came() {
+        let ages_days = Distribution::parse("ages.csv".as_ref(), "100,100").unwrap();
+        let mut ager = Ager::new(AgerOptions { ages_days, ..AgerOptions::new(TARGET, 1) }, 0);
+        let events = (0..20_000).filter_map(|_| ager.next()).filter(|event| event.kind == EventKind::Delete);
+        let numbers: Vec<u64> = events.map(|event| event.file.number).collect();
+        assert!(numbers.len() > 5000 && numbers.iter().copied().eq(0..numbers.len() as u64));
+    }
+
+    #[test]
     fn runs_of_ten_and_deletes_in_the_order_of_due_times() {
         let options = AgerOptions { swing_percent: 1e6, ..AgerOptions::new(TARGET, 1) };
         let mut ager = Ager::new(options, 0);

@@ -147,6 +147,7 @@ mod tests {
         assert!((166.0..169.0).contains(&sizes.mean()), "{} MB", sizes.mean());
         assert!((228.0..230.0).contains(&ages.mean()), "{} days", ages.mean());
         assert_eq!([0.0, 0.1, 0.6, 1.0].map(|share| sizes.at(share)), [1.0, 1.0, 64.0, 4096.0]);
+        assert!((sizes.at(0.475) - 32.0).abs() < 1e-6, "half way from 16 to 64 by logarithms: {}", sizes.at(0.475));
     }
 
     #[test]

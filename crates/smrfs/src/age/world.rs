@@ -115,8 +115,7 @@ impl World {
             Time { seconds: (now / 1_000_000_000) as i64, nanoseconds: (now % 1_000_000_000) as u32 }
         };
         let store = ModelStore::new(MemoryStore::new(Limits::EXT4, Arc::new(clock)), Arc::clone(&device), COSTS);
-        let options = Options { block_granules: self.block_granules(), ..Options::default() };
-        let fs = FileSystem::mount(Arc::clone(&device), Arc::new(store), self.space(&shape)?, options)?;
+        let fs = FileSystem::mount(Arc::clone(&device), Arc::new(store), self.space(&shape)?, self.options())?;
         Ok(Simulated::new(fs, device, self.commit_every))
     }
 
@@ -131,7 +130,13 @@ impl World {
         })
     }
 
-    fn space(&self, shape: &Shape) -> Result<Box<dyn Space>, Error> {
+    /// The options of the file system.
+    pub fn options(&self) -> Options {
+        Options { block_granules: self.block_granules(), ..Options::default() }
+    }
+
+    /// The allocator for a disk of that shape.
+    pub fn space(&self, shape: &Shape) -> Result<Box<dyn Space>, Error> {
         let block_granules = self.block_granules();
         let impossible = |error: String| Error::Impossible(error);
         Ok(match self.model {

@@ -73,6 +73,10 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
         self.platters.read(at, room, cause)
     }
 
+    fn expect(&self, span: Span) {
+        self.platters.expect(span);
+    }
+
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
         let Some(history) = &self.history else { return self.platters.write(at, data, cause) };

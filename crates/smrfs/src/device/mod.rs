@@ -166,6 +166,9 @@ pub trait HostManaged: Send + Sync {
     /// Reads whole granules from `at` on; as many as `room` takes.
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult;
 
+    /// This will be read soon, in this order of addresses or any other: a hint.
+    fn expect(&self, _span: Span) {}
+
     /// Writes whole granules from `at` on: at the band's cursor on strict-append, anywhere on Caveat-Scriptor. After an
     /// error any part of it may be on the disk.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
@@ -196,6 +199,10 @@ impl<D: HostManaged + ?Sized> HostManaged for Arc<D> {
 
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
         (**self).read(at, room, cause)
+    }
+
+    fn expect(&self, span: Span) {
+        (**self).expect(span);
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {

@@ -56,6 +56,12 @@ impl HostManaged for Part {
         self.whole.read(self.checked(at, room.bytes())?, room, cause)
     }
 
+    fn expect(&self, span: Span) {
+        if let Ok(at) = self.checked(span.at, span.count * self.shape.granule_bytes) {
+            self.whole.expect(Span { at, ..span });
+        }
+    }
+
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         self.whole.write(self.checked(at, data.bytes())?, data, cause)
     }

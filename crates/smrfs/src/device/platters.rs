@@ -20,6 +20,9 @@ pub trait Platters: Send + Sync {
     /// Reads from `at` on; never written granules read as zeros. `DeviceError::Damaged` where the platters know it.
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult;
 
+    /// This will be read soon, in this order of addresses or any other: a hint.
+    fn expect(&self, _span: Span) {}
+
     /// Writes from `at` on. After an error any part of it may be there.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
 
@@ -44,6 +47,10 @@ pub trait Platters: Send + Sync {
 impl<P: Platters + ?Sized> Platters for Arc<P> {
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
         (**self).read(at, room, cause)
+    }
+
+    fn expect(&self, span: Span) {
+        (**self).expect(span);
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {

@@ -123,6 +123,10 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         self.platters.read(at, room, cause)
     }
 
+    fn expect(&self, span: Span) {
+        self.platters.expect(span);
+    }
+
     /// As the trait says. A write that fails takes up its room all the same: the cursor is behind it.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;

@@ -92,25 +92,30 @@ impl Buffer {
         gap
     }
 
-    /// The first contiguous run from `from` on, of at most `longest` granules.
-    pub(super) fn run(&self, from: u64, longest: u64) -> Option<Range<u64>> {
-        let first = self.next(from)?;
-        let count = self.pages.range(first..).zip(first..).take_while(|((granule, _), at)| **granule == *at);
-        Some(first..first + count.take(longest as usize).count() as u64)
+    /// The contiguous runs of the first `most` granules.
+    pub(super) fn runs(&self, most: u64) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for &granule in self.pages.keys().take(most as usize) {
+            match runs.last_mut() {
+                Some(run) if run.end == granule => run.end += 1,
+                _ => runs.push(granule..granule + 1),
+            }
+        }
+        runs
     }
 
-    /// The bytes of a contiguous run; none if no granule of it has any.
-    pub(super) fn gather(&self, run: Range<u64>, granule_bytes: u64) -> Option<Vec<u8>> {
-        if self.pages.range(run.clone()).all(|(_, page)| page.is_none()) {
+    /// The bytes of the first `count` granules, one behind the other; none if none of them has any.
+    pub(super) fn gather(&self, count: u64, granule_bytes: u64) -> Option<Vec<u8>> {
+        let pages = || self.pages.values().take(count as usize);
+        if pages().all(Option::is_none) {
             return None;
         }
-        let mut bytes = Vec::with_capacity(((run.end - run.start) * granule_bytes) as usize);
-        for (granule, (_, page)) in run.clone().zip(self.pages.range(run)) {
+        let mut bytes = Vec::with_capacity((count * granule_bytes) as usize);
+        for page in pages() {
             match page {
                 Some(page) => bytes.extend_from_slice(page),
                 None => bytes.resize(bytes.len() + granule_bytes as usize, 0),
             }
-            debug_assert!(self.has(granule), "granule {granule} is in no run");
         }
         Some(bytes)
     }

@@ -2,6 +2,7 @@
 //!
 //! One thread cleans at a time. Nobody waits for it while holding a lock on a file.
 
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -158,7 +159,8 @@ impl FileSystem {
                 Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
                 None => Data::Blank(bytes - done * self.granule_bytes),
             };
-            let load = Load::moved(piece.first + done, data, true);
+            let run = piece.first + done..piece.end();
+            let load = Load::moved(from_ref(&run), data, true);
             let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;

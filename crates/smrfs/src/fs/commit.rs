@@ -291,8 +291,9 @@ impl FileSystem {
     }
 
     /// No durable map names these any more.
-    fn free(&self, gone: Gone) {
+    fn free(&self, mut gone: Gone) {
         if !gone.spans.is_empty() {
+            join_neighbours(&mut gone.spans);
             let mut space = lock(&self.space);
             for span in gone.spans {
                 self.device.discard(span);
@@ -302,4 +303,14 @@ impl FileSystem {
         }
         self.remove_parts(gone.parts);
     }
+}
+
+/// Sorts spans that do not overlap, and makes one of those that touch: what was written side by side is freed at once.
+fn join_neighbours(spans: &mut Vec<Span>) {
+    spans.sort_unstable_by_key(|span| span.at);
+    spans.dedup_by(|span, before| {
+        let touch = before.end() == span.at;
+        before.count += if touch { span.count } else { 0 };
+        touch
+    });
 }

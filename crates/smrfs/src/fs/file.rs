@@ -15,6 +15,8 @@ pub(super) struct File {
     pub id: NodeId,
     /// When it was last used, in calls.
     pub used: AtomicU64,
+    /// The blocks before this one have been read, or the disk told that they will be.
+    pub ahead: AtomicU64,
     /// What it counts for in the cache, in extents.
     pub weight: AtomicUsize,
     /// Held while a map of it is on its way to the store.
@@ -72,6 +74,7 @@ impl File {
         File {
             id,
             used: AtomicU64::new(0),
+            ahead: AtomicU64::new(0),
             weight: AtomicUsize::new(0),
             commit: Mutex::new(()),
             state: RwLock::new(state),

@@ -3,6 +3,7 @@
 //! What the paper leaves open (Kadekodi et al. 2015): files written at random are read in order later.
 
 use std::ops::Range;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::FileSystem;
@@ -89,7 +90,8 @@ impl FileSystem {
                 Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
                 None => Data::Blank((granules - done) * self.granule_bytes),
             };
-            let load = Load::moved(first + done, data, false);
+            let run = first + done..first + granules;
+            let load = Load::moved(from_ref(&run), data, false);
             let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
             done += count;
         }

@@ -14,7 +14,7 @@ use super::room::Use;
 use crate::data::Data;
 use crate::error::FsResult;
 use crate::space::Want;
-use crate::units::Span;
+use crate::units::{Owner, Span};
 
 /// A piece is small if it is less than this part of a block, and a file in pieces after more than so many of them.
 /// (Assumption: reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
@@ -25,8 +25,9 @@ const GATHERED: u64 = 4;
 
 /// Data for the disk, whole granules of one file.
 pub(super) struct Load<'a> {
-    /// The first granule, in the file.
-    pub first: u64,
+    /// Which granules of the file, in ascending order; they share a place.
+    pub runs: &'a [Range<u64>],
+    /// One behind the other.
     pub data: Data<'a>,
     /// Whether it comes from elsewhere on the disk: neither newer than what is buffered nor promised.
     pub moving: bool,
@@ -37,13 +38,13 @@ pub(super) struct Load<'a> {
 
 impl<'a> Load<'a> {
     /// What a host wrote.
-    pub(super) fn host(first: u64, data: Data<'a>) -> Load<'a> {
-        Load { first, data, moving: false, reserve: false, cause: Cause::Host }
+    pub(super) fn host(runs: &'a [Range<u64>], data: Data<'a>) -> Load<'a> {
+        Load { runs, data, moving: false, reserve: false, cause: Cause::Host }
     }
 
     /// What was on the disk already.
-    pub(super) fn moved(first: u64, data: Data<'a>, reserve: bool) -> Load<'a> {
-        Load { first, data, moving: true, reserve, cause: Cause::Clean }
+    pub(super) fn moved(runs: &'a [Range<u64>], data: Data<'a>, reserve: bool) -> Load<'a> {
+        Load { runs, data, moving: true, reserve, cause: Cause::Clean }
     }
 }
 
@@ -52,6 +53,7 @@ pub(super) type Held = u64;
 
 impl FileSystem {
     /// Writes the first block of `load`, as much as finds room in one place; tells how many granules. None: no room.
+    /// Runs share a place and a write: a file written at random goes to the disk block by block.
     pub(super) fn lay(
         &self,
         file: &Arc<File>,
@@ -62,27 +64,33 @@ impl FileSystem {
         let granules = load.data.bytes() / self.granule_bytes;
         let count = granules.min(self.options.block_granules);
         let want = Want {
-            owner: FileState::owner(file, load.first),
-            after: state.end_before(load.first),
+            owner: FileState::owner(file, load.runs[0].start),
+            after: state.end_before(load.runs[0].start),
             count,
             more: granules - count,
             moving: load.reserve,
         };
-        let Some(span) = self.write_somewhere(&want, load)? else { return Ok(None) };
-        let range = load.first..load.first + span.count;
+        let Some(pieces) = self.write_somewhere(&want, load)? else { return Ok(None) };
+        let count = pieces.iter().map(|(span, _)| span.count).sum();
+        let mut places = pieces.iter().map(|&(span, _)| span);
+        let mut insert = |state: &mut FileState, run: Range<u64>| {
+            places.next().map_or(Vec::new(), |span| state.map.insert(run.start, span))
+        };
+        let runs: Vec<Range<u64>> =
+            pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
         if load.moving {
-            let old = state.map.insert(load.first, span);
+            let old = runs.into_iter().flat_map(|run| insert(state, run)).collect();
             self.retire(state, old);
         } else {
-            self.rearrange(state, range, held, |state| state.map.insert(load.first, span));
+            self.rearrange_all(state, &runs, held, insert);
             state.written = state.changes + 1;
         }
         self.touch(file, state);
-        Ok(Some(span.count))
+        Ok(Some(count))
     }
 
-    /// Places and writes; after a failed write once more, elsewhere.
-    fn write_somewhere(&self, want: &Want, load: &Load<'_>) -> FsResult<Option<Span>> {
+    /// Places and writes; after a failed write once more, elsewhere. Tells what lies where.
+    fn write_somewhere(&self, want: &Want, load: &Load<'_>) -> FsResult<Option<Vec<(Span, Owner)>>> {
         let mut failure = None;
         for _ in 0..2 {
             let mut space = lock(&self.space);
@@ -90,10 +98,11 @@ impl FileSystem {
             let bytes = span.count * self.granule_bytes;
             match self.device.write(span.at, load.data.part(0, bytes), load.cause) {
                 Ok(()) => {
-                    space.written(span, want.owner);
+                    let pieces = pieces(span, want.owner, load.runs);
+                    space.written_in_pieces(&pieces);
                     let counter = if load.moving { &self.counters.moved } else { &self.counters.written };
                     counter.add(bytes);
-                    return Ok(Some(span));
+                    return Ok(Some(pieces));
                 }
                 Err(error) => {
                     space.failed(span);
@@ -112,11 +121,26 @@ impl FileSystem {
         held: &mut Held,
         change: impl FnOnce(&mut FileState) -> Vec<Span>,
     ) {
-        let before = state.uses(range.clone());
-        self.unbuffer(state, range.clone());
-        state.promised.remove(range.clone());
-        let old = change(state);
-        let after = state.uses(range);
+        let mut change = Some(change);
+        self.rearrange_all(state, &[range], held, |state, _| change.take().map_or(Vec::new(), |change| change(state)));
+    }
+
+    /// The same for several ranges: `change` is called for each.
+    fn rearrange_all(
+        &self,
+        state: &mut FileState,
+        ranges: &[Range<u64>],
+        held: &mut Held,
+        mut change: impl FnMut(&mut FileState, Range<u64>) -> Vec<Span>,
+    ) {
+        let (mut before, mut after, mut old) = (Use::default(), Use::default(), Vec::new());
+        for range in ranges {
+            before = before + state.uses(range.clone());
+            self.unbuffer(state, range.clone());
+            state.promised.remove(range.clone());
+            old.extend(change(state, range.clone()));
+            after = after + state.uses(range.clone());
+        }
         self.account(state, before, after, held);
         self.retire(state, old);
     }
@@ -164,27 +188,61 @@ impl FileSystem {
 
     /// Writes out what is buffered of a file, in the order of the file. `false`: no room for the rest.
     pub(super) fn write_out(&self, file: &Arc<File>, state: &mut FileState) -> FsResult<bool> {
-        let (mut at, mut small) = (0, 0);
-        while let Some(run) = state.buffer.run(at, GATHERED * self.options.block_granules) {
-            let bytes = state.buffer.gather(run.clone(), self.granule_bytes);
-            at = run.start;
-            while at < run.end {
+        let small_granules = self.options.block_granules / SMALL;
+        let (mut small, mut any) = (0, false);
+        while !state.buffer.is_empty() {
+            any = true;
+            let mut runs = state.buffer.runs(GATHERED * self.options.block_granules);
+            small += runs.iter().filter(|run| run.end - run.start < small_granules).count() as u64;
+            let granules: u64 = runs.iter().map(|run| run.end - run.start).sum();
+            let bytes = state.buffer.gather(granules, self.granule_bytes);
+            let mut done = 0;
+            while done < granules {
                 let data = match &bytes {
-                    Some(bytes) => Data::Bytes(&bytes[((at - run.start) * self.granule_bytes) as usize..]),
-                    None => Data::Blank((run.end - at) * self.granule_bytes),
+                    Some(bytes) => Data::Bytes(&bytes[(done * self.granule_bytes) as usize..]),
+                    None => Data::Blank((granules - done) * self.granule_bytes),
                 };
-                let Some(count) = self.lay(file, state, &Load::host(at, data), &mut 0)? else { return Ok(false) };
-                at += count;
-                small += u64::from(count < self.options.block_granules / SMALL);
+                let Some(count) = self.lay(file, state, &Load::host(&runs, data), &mut 0)? else { return Ok(false) };
+                done += count;
+                leave_out(&mut runs, count);
             }
         }
         state.settled_size = state.size;
-        if state.writers == 0 && at > 0 {
+        if state.writers == 0 && any {
             lock(&self.space).closed(file.id);
         }
         if small > SMALL {
             lock(&self.fragmented).insert(file.id);
         }
         Ok(true)
+    }
+}
+
+/// What `span` holds where the runs of a file share it, beginning with the first.
+fn pieces(span: Span, first: Owner, runs: &[Range<u64>]) -> Vec<(Span, Owner)> {
+    let (mut at, mut pieces) = (span.at, Vec::new());
+    for run in runs {
+        let count = (run.end - run.start).min(span.end() - at);
+        if count == 0 {
+            break;
+        }
+        pieces.push((Span { at, count }, Owner { granule: run.start, ..first }));
+        at = at + count;
+    }
+    pieces
+}
+
+/// Leaves out the first `count` granules of the runs.
+fn leave_out(runs: &mut Vec<Range<u64>>, mut count: u64) {
+    let whole = runs.iter().take_while(|run| {
+        let granules = run.end - run.start;
+        let is_whole = granules <= count;
+        count -= if is_whole { granules } else { 0 };
+        is_whole
+    });
+    let whole = whole.count();
+    runs.drain(..whole);
+    if let Some(run) = runs.first_mut() {
+        run.start += count;
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! What is overwritten needs no new room for good: the old place comes back with the commit.
 
+use std::ops::Add;
+
 use crate::error::{Errno, FsResult};
 
 /// Granules in use and promised, over all files.
@@ -45,6 +47,14 @@ impl Rooms {
     pub(super) fn change(&mut self, before: Use, after: Use) {
         self.mapped = (self.mapped + after.mapped).saturating_sub(before.mapped);
         self.promised = (self.promised + after.owed).saturating_sub(before.owed);
+    }
+}
+
+impl Add for Use {
+    type Output = Use;
+
+    fn add(self, other: Use) -> Use {
+        Use { mapped: self.mapped + other.mapped, owed: self.owed + other.owed }
     }
 }
 

@@ -42,12 +42,13 @@ impl Unsynced {
         }
     }
 
-    /// These changes of names of `id` are durable.
+    /// These changes, of names of `id` and of the directories that they lie in, are durable.
     pub(super) fn synced(&mut self, id: NodeId, durable: &[Change]) {
-        if let Some(left) = self.now.get_mut(&id) {
+        for node in durable.iter().map(|(directory, _)| *directory).chain([id]) {
+            let Some(left) = self.now.get_mut(&node) else { continue };
             left.retain(|change| !durable.contains(change));
             if left.is_empty() {
-                self.now.remove(&id);
+                self.now.remove(&node);
             }
         }
     }
@@ -65,5 +66,31 @@ impl Unsynced {
                 changes.into_iter().for_each(|(directory, _)| self.add(id, directory));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_durable_once_also_for_the_files_below_it() {
+        let (root, folder, one, two) = (NodeId(1), NodeId(2), NodeId(3), NodeId(4));
+        let mut unsynced = Unsynced::default();
+        unsynced.add(folder, root);
+        unsynced.add(one, folder);
+        unsynced.add(two, folder);
+        let directories = |changes: &[Change]| changes.iter().map(|change| change.0).collect::<Vec<_>>();
+        let of_one = unsynced.directories(one);
+        assert_eq!(directories(&of_one), [folder, root]);
+        // Moved meanwhile: that is another change.
+        unsynced.add(folder, root);
+        unsynced.synced(one, &of_one);
+        assert!(unsynced.directories(one).is_empty());
+        let of_two = unsynced.directories(two);
+        assert_eq!(directories(&of_two), [folder, root]);
+        unsynced.synced(two, &of_two);
+        unsynced.add(one, folder);
+        assert_eq!(directories(&unsynced.directories(one)), [folder], "the folder's own name is durable");
     }
 }

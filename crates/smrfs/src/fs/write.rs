@@ -4,6 +4,7 @@
 //! A writer that finds no place lets go of the file, has room made, and goes on.
 
 use std::ops::Range;
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -95,7 +96,8 @@ impl FileSystem {
         while at < direct.end {
             promise.at_least(state.lacks(at..end.div_ceil(granule)))?;
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
-            let load = Load::host(at, rest);
+            let run = at..direct.end;
+            let load = Load::host(from_ref(&run), rest);
             let seen = self.progress.load(Relaxed);
             // What is buffered is older and goes first: a commit must not have a later write and not an earlier one.
             let laid = match self.write_out(file, &mut state)? {

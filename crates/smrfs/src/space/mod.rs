@@ -53,6 +53,13 @@ pub enum Step {
     Reset(u64),
 }
 
+/// All of what lies side by side in ascending order.
+fn whole(pieces: &[(Span, Owner)]) -> Span {
+    let neighbours = pieces.iter().zip(&pieces[1..]).all(|((span, _), (next, _))| span.end() == next.at);
+    assert!(neighbours, "pieces of one write do not lie side by side: {pieces:?}");
+    Span { at: pieces[0].0.at, count: pieces.iter().map(|(span, _)| span.count).sum() }
+}
+
 /// The allocator and cleaner of one model.
 pub trait Space: Send {
     /// At mount: this is live. `false` if some of it is live already or it is out of range.
@@ -63,7 +70,11 @@ pub trait Space: Send {
     /// Room for at most `want.count` granules (fewer if a smaller gap is all there is, or is better); `None`: clean first.
     fn place(&mut self, want: &Want) -> Option<Span>;
     /// What was placed has been written, once.
-    fn written(&mut self, span: Span, owner: Owner);
+    fn written(&mut self, span: Span, owner: Owner) {
+        self.written_in_pieces(&[(span, owner)]);
+    }
+    /// The same for a place that is shared: the pieces lie side by side in ascending order, and are all of it. At least one.
+    fn written_in_pieces(&mut self, pieces: &[(Span, Owner)]);
     /// The write of what was placed failed: any part of it may have reached the disk. It is not retried in place.
     fn failed(&mut self, span: Span);
     /// No map in memory names it any more, but a durable one may.

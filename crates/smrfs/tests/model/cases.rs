@@ -1,5 +1,7 @@
 //! Single promises that random lives would not notice: times, limits of memory, the saved free map.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
@@ -280,4 +282,55 @@ fn a_sparse_file_of_50_gb_costs_what_is_in_it() {
     assert_eq!(fs.allocate(id, Allocate::Extend, 0, size).unwrap_err().errno(), Errno::ENOSPC);
     fs.set_attributes(id, &SetAttr { size: Some(0), ..SetAttr::default() }).unwrap();
     fs.check().unwrap();
+}
+
+#[test]
+fn a_file_written_at_random_goes_to_the_disk_block_by_block() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let mut rig = Rig::new(model, Options { buffer_bytes: 64 * GRANULE, ..options() });
+        let id = make(&rig.fs, "a");
+        let mut expected = vec![0; 200 * GRANULE as usize];
+        // Every third granule, from behind; then two beside another, over the end of a block.
+        for granule in (0..40u64).rev().map(|number| 3 * number).chain([19, 20]) {
+            let at = granule * GRANULE;
+            let bytes = vec![granule as u8 + 1; GRANULE as usize];
+            expected[at as usize..(at + GRANULE) as usize].copy_from_slice(&bytes);
+            rig.fs.write(id, at, Data::Bytes(&bytes), false).unwrap();
+        }
+        expected.truncate(118 * GRANULE as usize);
+        rig.fs.sync(id).unwrap();
+        let writes = rig.device.writes.load(Relaxed);
+        assert!((6..=9).contains(&writes), "42 granules in blocks of 8, {model:?}: {writes} writes");
+        rig.fs.check().unwrap();
+        for _ in 0..2 {
+            let mut found = vec![0; expected.len() + 1];
+            assert_eq!(rig.fs.read(id, 0, Room::Bytes(&mut found)).unwrap(), expected.len() as u64);
+            assert!(found[..expected.len()] == expected, "{model:?}");
+            rig.remount(true);
+        }
+    }
+}
+
+#[test]
+fn a_file_in_pieces_that_is_read_in_order_is_read_ahead() {
+    let rig = rig();
+    let id = make(&rig.fs, "a");
+    let granules = 64;
+    for number in 0..granules {
+        let at = (number * 27 % granules) * GRANULE;
+        rig.fs.write(id, at, Data::Bytes(&[7; GRANULE as usize]), false).unwrap();
+        rig.fs.sync(id).unwrap();
+    }
+    let read = |granule: u64| rig.fs.read(id, granule * GRANULE, Room::Bytes(&mut [0; GRANULE as usize])).unwrap();
+    read(37);
+    assert!(rig.device.expected.lock().unwrap().is_empty(), "nobody reads in order yet");
+    for granule in 0..granules {
+        read(granule);
+    }
+    let expected = rig.device.expected.lock().unwrap();
+    for (span, owner) in rig.fs.live() {
+        let told = expected.iter().filter(|other| other.contains(span)).count();
+        assert!(told > 0, "granule {} of the file, {span}: {expected:?}", owner.granule);
+    }
+    assert!(expected.len() as u64 <= granules, "{} hints for {granules} pieces", expected.len());
 }

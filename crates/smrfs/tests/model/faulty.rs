@@ -1,8 +1,8 @@
-//! A disk that can be told to fail every write or every flush.
+//! A disk that can be told to fail every write or every flush, counts writes, and keeps what it was told to expect.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use smrfs::data::{Data, Room};
 use smrfs::device::{BandReport, HostManaged, Shape};
@@ -16,11 +16,19 @@ pub struct Faulty {
     pub disk: Arc<dyn HostManaged>,
     pub writes_fail: AtomicBool,
     pub flushes_fail: AtomicBool,
+    pub writes: AtomicU64,
+    pub expected: Mutex<Vec<Span>>,
 }
 
 impl Faulty {
     pub fn new(disk: Arc<dyn HostManaged>) -> Faulty {
-        Faulty { disk, writes_fail: AtomicBool::new(false), flushes_fail: AtomicBool::new(false) }
+        Faulty {
+            disk,
+            writes_fail: AtomicBool::new(false),
+            flushes_fail: AtomicBool::new(false),
+            writes: AtomicU64::new(0),
+            expected: Mutex::default(),
+        }
     }
 }
 
@@ -40,8 +48,14 @@ impl HostManaged for Faulty {
         self.disk.read(at, room, cause)
     }
 
+    fn expect(&self, span: Span) {
+        self.expected.lock().unwrap().push(span);
+        self.disk.expect(span);
+    }
+
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         refused(&self.writes_fail)?;
+        self.writes.fetch_add(1, Relaxed);
         self.disk.write(at, data, cause)
     }
 

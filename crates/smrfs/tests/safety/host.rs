@@ -344,8 +344,10 @@ impl<'a> Host<'a> {
         let data = if self.manner.bytes { Data::Bytes(&fill) } else { Data::Blank(bytes) };
         match self.disk.write(span.at, data, Cause::Host) {
             Ok(()) => {
-                self.space.written(span, owner);
-                self.live.push(Piece { span, owner, value, durable: false });
+                let pieces = self.shared(span, owner);
+                self.space.written_in_pieces(&pieces);
+                let live = pieces.into_iter().map(|(span, owner)| Piece { span, owner, value, durable: false });
+                self.live.extend(live);
             }
             Err(DeviceError::Io(_)) => {
                 self.space.failed(span);
@@ -356,6 +358,15 @@ impl<'a> Host<'a> {
         }
         self.agree("a write");
         true
+    }
+
+    /// Whose what is written is: now and then two places of the file share it.
+    fn shared(&mut self, span: Span, owner: Owner) -> Vec<(Span, Owner)> {
+        let first = if self.below(4) == 0 { 1 + self.below(span.count) } else { span.count };
+        let rest = Span { at: span.at + first, count: span.count - first };
+        let elsewhere = owner.further(first + 1_000_000);
+        let pieces = [(Span { count: first, ..span }, owner), (rest, elsewhere)];
+        pieces.into_iter().filter(|(span, _)| !span.is_empty()).collect()
     }
 
     fn retire(&mut self, span: Span) {

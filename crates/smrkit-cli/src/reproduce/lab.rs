@@ -16,7 +16,7 @@ use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
-use super::caveat::plan::CoursePlan;
+use super::caveat::plan::{CoursePlan, MountPlan};
 use crate::input::TraceInput;
 use crate::interrupt::Interrupt;
 use crate::pool;
@@ -127,6 +127,8 @@ pub enum Job {
     Layer(Box<Plan>),
     /// On a file system.
     FileSystem(Box<CoursePlan>),
+    /// On a mounted file system.
+    Mount(Box<MountPlan>),
 }
 
 /// What came of a job.
@@ -135,6 +137,8 @@ pub enum Made {
     Layer(Box<Outcome>),
     /// Of a file system's.
     FileSystem(Box<Course>),
+    /// Of a mount's, or why it could not be.
+    Mount(Box<Result<Course, String>>),
 }
 
 impl Job {
@@ -142,6 +146,7 @@ impl Job {
         match self {
             Job::Layer(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
             Job::FileSystem(plan) => plan.execute(watch).map(|course| Made::FileSystem(Box::new(course))),
+            Job::Mount(plan) => Ok(Made::Mount(Box::new(plan.execute(watch).map_err(|error| format!("{error:#}"))))),
         }
     }
 }
@@ -152,6 +157,7 @@ impl Made {
         match self {
             Made::Layer(outcome) => !outcome.interrupted,
             Made::FileSystem(course) => course.end != End::Stopped,
+            Made::Mount(course) => course.as_ref().as_ref().map_or(true, |course| course.end != End::Stopped),
         }
     }
 }

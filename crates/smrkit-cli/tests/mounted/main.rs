@@ -5,6 +5,7 @@
 mod kill;
 mod life;
 mod refusals;
+mod unprivileged;
 
 use std::fs;
 use std::path::{Path, PathBuf};

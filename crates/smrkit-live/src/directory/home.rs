@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, XattrFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
 use smrfs::error::{DeviceError, Errno, FsError, FsResult};
 use smrfs::meta::Room;
@@ -14,8 +14,9 @@ use smrfs::superblock::Uuid;
 
 use super::attributes::{get, set};
 use super::probe::{Probe, probe};
-use super::{failed, maps, walk};
+use super::{failed, maps, walk, way};
 use crate::error::LiveError;
+use crate::exclusive;
 
 /// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether they share.
 const VOLUME: &[u8] = b"user.smrfs.volume";
@@ -96,7 +97,7 @@ fn read_volume(fd: &OwnedFd) -> Option<Volume> {
 }
 
 fn lock(path: &Path, fd: &OwnedFd) -> Result<(), LiveError> {
-    match rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
+    match exclusive::lock(fd) {
         Err(Os::WOULDBLOCK) => Err(LiveError::InUse(path.into())),
         done => done.map_err(|error| LiveError::os(path, error)),
     }
@@ -239,8 +240,7 @@ impl Home {
 
     /// One of the folders in it.
     pub(super) fn folder(&self, name: &str) -> FsResult<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        rustix::fs::openat(&self.fd, name, flags, Mode::empty()).map_err(failed)
+        way::open_directory(&self.fd, name.as_bytes()).map_err(failed)
     }
 
     /// Removes the files that were in use without a name when the store was last used.

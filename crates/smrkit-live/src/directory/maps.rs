@@ -11,7 +11,8 @@ use rustix::io::Errno as Os;
 use smrfs::error::{DeviceError, Errno, FsError, FsResult};
 
 use super::attributes::{get, set};
-use super::{DirectoryStore, Home, failed, stat};
+use super::way::give_way;
+use super::{DirectoryStore, Home, failed};
 
 /// The attribute that holds a file's map.
 pub const MAP: &[u8] = b"user.smrfs.map";
@@ -20,24 +21,9 @@ fn failed_io(error: std::io::Error) -> FsError {
     error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
 }
 
-/// Does something with the map of a file that its owner, who runs this, may not touch: the file's permissions give way for
-/// the moment. (The kernel has checked the user's permissions; who opened a file first may write whatever they are now.)
-fn permitted<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Result<T, Os> {
-    let done = what();
-    if !matches!(done, Err(Os::ACCESS)) {
-        return done;
-    }
-    let mode = Mode::from_raw_mode(rustix::fs::fstat(fd)?.st_mode & 0o7777);
-    let path = stat::path_of(fd);
-    rustix::fs::chmod(&path, mode | Mode::RUSR | Mode::WUSR)?;
-    let done = what();
-    rustix::fs::chmod(&path, mode)?;
-    done
-}
-
 /// A file's map, as the file at hand has it.
 pub fn map_of(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
-    match permitted(fd, || get(fd, MAP)) {
+    match give_way(fd, || get(fd, MAP)) {
         Ok(map) => Ok(Some(map)),
         Err(Os::NODATA) => Ok(None),
         Err(error) => Err(failed(error)),
@@ -58,7 +44,7 @@ impl DirectoryStore {
     pub(super) fn write_map(&self, id: u64, map: &[u8]) -> FsResult {
         let _names = self.names_stay();
         let fd = self.fd(id)?;
-        match permitted(&fd, || set(&fd, MAP, map, XattrFlags::empty())) {
+        match give_way(&fd, || set(&fd, MAP, map, XattrFlags::empty())) {
             // Too long for its place: a matter of room, whatever the file system calls it.
             Err(Os::TOOBIG | Os::RANGE) => Err(Errno::ENOSPC.into()),
             done => done.map_err(failed),

@@ -15,6 +15,7 @@ mod stat;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod way;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -71,7 +72,7 @@ fn open_at(parent: &OwnedFd, name: &[u8], kind: Kind) -> FsResult<OwnedFd> {
     match rustix::fs::openat(parent, name, flags(kind), Mode::empty()) {
         Err(rustix::io::Errno::ACCESS) => {
             let place = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
-            rustix::fs::openat(parent, name, place, Mode::empty()).map_err(failed)
+            way::give_way(parent, || rustix::fs::openat(parent, name, place, Mode::empty())).map_err(failed)
         }
         opened => opened.map_err(failed),
     }

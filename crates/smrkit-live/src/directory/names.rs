@@ -32,7 +32,8 @@ impl DirectoryStore {
     }
 
     pub(super) fn forget_answers(&self, id: u64, count: u64) {
-        if self.nodes().forget(id, count) {
+        let gone = self.nodes().forget(id, count);
+        if gone.is_some_and(|node| node.is_orphan) {
             // It goes at the next mount if it can't go now.
             let _ = self.drop_orphan(id);
         }

@@ -166,27 +166,27 @@ impl Nodes {
         was_orphan
     }
 
-    /// `count` answers are given back. Tells whether the node was an orphan and is not used any more.
-    pub fn forget(&mut self, id: u64, count: u64) -> bool {
-        let Some(node) = self.known.get_mut(&id) else { return false };
+    /// `count` answers are given back. Gives the node if it is not used any more: closing its descriptor may take a while,
+    /// and is not to be done while others wait.
+    pub fn forget(&mut self, id: u64, count: u64) -> Option<Node> {
+        let node = self.known.get_mut(&id)?;
         node.lookups = node.lookups.saturating_sub(count);
         if node.lookups > 0 || node.children > 0 {
-            return false;
+            return None;
         }
-        let was_orphan = node.is_orphan;
-        self.remove(id);
-        was_orphan
+        self.remove(id)
     }
 
-    fn remove(&mut self, id: u64) {
-        let Some(node) = self.known.remove(&id) else { return };
+    fn remove(&mut self, id: u64) -> Option<Node> {
+        let mut node = self.known.remove(&id)?;
         if node.fd.is_some() {
             self.open -= usize::from(!node.pinned);
             self.pinned -= usize::from(node.pinned);
         }
-        if let Some(place) = node.place {
+        if let Some(place) = node.place.take() {
             self.lost_child(place.parent);
         }
+        Some(node)
     }
 
     /// One known node more lies in `parent`, which becomes known, and so on upward.

@@ -7,7 +7,7 @@ use smrfs::error::{Errno, FsResult};
 use smrfs::meta::{Attr, Kind, SetAttr, SetTime, Time};
 use smrfs::units::NodeId;
 
-use super::{DirectoryStore, failed};
+use super::{DirectoryStore, failed, way};
 
 /// What kind of node that is.
 pub fn kind(stat: &Stat) -> Kind {
@@ -42,7 +42,16 @@ pub fn type_of(kind: Kind) -> FileType {
 
 /// What the kernel tells of that name; links are not followed.
 pub fn at(parent: &OwnedFd, name: &[u8]) -> FsResult<Stat> {
-    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)
+    let look = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    match way::steady(look) {
+        Err(rustix::io::Errno::ACCESS) => way::give_way(parent, look).map_err(failed),
+        stat => stat.map_err(failed),
+    }
+}
+
+/// What the kernel tells of an open node.
+pub fn of(fd: &OwnedFd) -> FsResult<Stat> {
+    way::steady(|| rustix::fs::fstat(fd)).map_err(failed)
 }
 
 /// A moment as the kernel writes it.
@@ -122,12 +131,12 @@ impl DirectoryStore {
         };
         // A descriptor that is not at hand need not be opened for this: the name will do.
         let stat = match (fd, place) {
-            (Some(fd), _) => rustix::fs::fstat(&fd).map_err(failed)?,
+            (Some(fd), _) => of(&fd)?,
             (None, Some(place)) => match at(&*self.fd(place.parent)?, &place.name)? {
                 stat if stat.st_ino == id => stat,
                 _ => return Err(Errno::ENOENT.into()),
             },
-            (None, None) => rustix::fs::fstat(self.fd(id)?).map_err(failed)?,
+            (None, None) => of(&*self.fd(id)?)?,
         };
         Ok(self.told(&stat))
     }
@@ -163,12 +172,12 @@ impl DirectoryStore {
     pub(super) fn set_stat(&self, id: u64, set: &SetAttr) -> FsResult<Attr> {
         let _names = self.names_stay();
         let fd = self.fd(id)?;
-        let kind = kind(&rustix::fs::fstat(&fd).map_err(failed)?);
+        let kind = kind(&of(&fd)?);
         if set.uid.is_some() || set.gid.is_some() {
             change_owner(&fd, set.uid, set.gid)?;
         }
         if let Some(mode) = set.mode {
-            change_mode(&fd, kind, mode)?;
+            way::steady(|| change_mode(&fd, kind, mode))?;
         }
         let now = DirectoryStore::clock();
         if set.atime.is_some() || set.mtime.is_some() {
@@ -180,6 +189,6 @@ impl DirectoryStore {
                 node.modified = None;
             }
         }
-        Ok(self.told(&rustix::fs::fstat(&fd).map_err(failed)?))
+        Ok(self.told(&of(&fd)?))
     }
 }

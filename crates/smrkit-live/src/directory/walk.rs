@@ -3,20 +3,20 @@
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, RawDirEntry, SeekFrom};
+use rustix::fs::{FileType, RawDir, RawDirEntry, SeekFrom};
 use smrfs::error::FsResult;
 use smrfs::meta::{Entry, Kind};
 use smrfs::units::NodeId;
 
 use super::index::Index;
-use super::{DirectoryStore, failed, flags, maps, stat};
+use super::{DirectoryStore, failed, maps, stat, way};
 
 /// Bytes of entries that are asked for at a time.
 const LIST_BYTES: usize = 32 << 10;
 
 /// Opens a directory anew, with a reading place of its own.
 fn reopened(directory: &OwnedFd) -> FsResult<OwnedFd> {
-    rustix::fs::openat(directory, c".", flags(Kind::Directory), Mode::empty()).map_err(failed)
+    way::open_directory(directory, b".").map_err(failed)
 }
 
 fn is_dots(entry: &RawDirEntry<'_>) -> bool {
@@ -114,7 +114,7 @@ impl DirectoryStore {
         let mut ahead = self.enter_directory(&at, &mut index, show)?;
         loop {
             if let Some(next) = ahead.pop() {
-                let below = match rustix::fs::openat(&at.1, &*next.name, flags(Kind::Directory), Mode::empty()) {
+                let below = match way::open_directory(&at.1, &next.name) {
                     // Removed in the meantime.
                     Err(rustix::io::Errno::NOENT) => continue,
                     below => below.map_err(failed)?,
@@ -126,8 +126,7 @@ impl DirectoryStore {
                 at = (next.id, below);
                 ahead = self.enter_directory(&at, &mut index, show)?;
             } else if let Some((parent, rest)) = above.pop() {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                at = (parent, rustix::fs::openat(&at.1, c"..", flags, Mode::empty()).map_err(failed)?);
+                at = (parent, way::open_directory(&at.1, b"..").map_err(failed)?);
                 ahead = rest;
             } else {
                 return Ok(index);

@@ -7,12 +7,13 @@ mod drive;
 mod head;
 
 use std::fs::File;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{Advice, OFlags};
 use smrfs::data::{Data, Room};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
@@ -26,6 +27,7 @@ use head::Head;
 pub use head::{bytes_for, head_bytes};
 
 use crate::error::LiveError;
+use crate::exclusive;
 
 /// Bytes of zeros that are written at a time where only their number is known.
 const ZEROS: usize = 1 << 20;
@@ -88,7 +90,7 @@ fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
         }
         file => file.map_err(|error| LiveError::io(path, error))?,
     };
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match exclusive::lock(&file) {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(LiveError::InUse(path.into())),
         Err(error) => Err(LiveError::os(path, error)),
         Ok(()) => Ok(file),
@@ -134,6 +136,12 @@ impl Platters for Image {
             Room::Bytes(bytes) => self.file.read_exact_at(bytes, self.byte(at)).map_err(DeviceError::Io),
             Room::Blank(_) => Ok(()),
         }
+    }
+
+    fn expect(&self, span: Span) {
+        // Only a hint: where it is refused, reading takes longer.
+        let length = NonZeroU64::new(span.count * self.shape.granule_bytes);
+        let _ = rustix::fs::fadvise(&self.file, self.byte(span.at), length, Advice::WillNeed);
     }
 
     fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {

@@ -8,8 +8,12 @@ use std::time::{Duration, Instant};
 use crate::fuse::Gate;
 use crate::log::log;
 
-/// How often the thread looks whether something is due. No request in that time: the host is idle (assumption).
+/// How often the thread looks whether something is due.
 const TICK: Duration = Duration::from_millis(200);
+
+/// The host is idle after so many ticks in a row without a request: a busy machine lets programs wait that are in the midst
+/// of something (assumption).
+const IDLE_TICKS: u32 = 5;
 
 /// The thread, until it is stopped.
 pub(super) struct Background {
@@ -21,8 +25,15 @@ impl Background {
     /// Starts it.
     pub(super) fn start(gate: Arc<Gate>, commit_interval: Duration) -> std::io::Result<Background> {
         let (stop, stopped) = mpsc::channel();
-        let mut work =
-            Work { gate, commit_interval, committed: Instant::now(), requests: 0, dirty: false, error: None };
+        let mut work = Work {
+            gate,
+            commit_interval,
+            committed: Instant::now(),
+            requests: 0,
+            quiet_ticks: 0,
+            dirty: false,
+            error: None,
+        };
         let tick = TICK.min(commit_interval);
         let thread = thread::Builder::new().name("background".to_string()).spawn(move || {
             while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
@@ -47,6 +58,8 @@ struct Work {
     committed: Instant,
     /// Requests of the kernel at the last tick.
     requests: u64,
+    /// Ticks in a row without a request.
+    quiet_ticks: u32,
     /// Whether something may have changed since the last commit.
     dirty: bool,
     /// The last error, so that it is logged once.
@@ -56,8 +69,10 @@ struct Work {
 impl Work {
     fn tick(&mut self) {
         let requests = self.gate.requests();
-        let idle = requests == self.requests;
-        self.dirty |= !idle;
+        let is_quiet = requests == self.requests;
+        self.quiet_ticks = if is_quiet { self.quiet_ticks.saturating_add(1) } else { 0 };
+        let idle = self.quiet_ticks >= IDLE_TICKS;
+        self.dirty |= !is_quiet;
         self.requests = requests;
         let until = Instant::now() + TICK;
         while self.step("background", |core| core.background(idle)) {

@@ -4,6 +4,7 @@
 
 mod background;
 pub mod control;
+mod hosted;
 mod point;
 pub mod run_directory;
 mod session;
@@ -16,6 +17,7 @@ use smrfs::error::FsError;
 
 use crate::error::LiveError;
 
+pub use hosted::Hosted;
 pub use point::{Unmount, canonical, check, check_system, end, unmount};
 pub use session::{Handle, Session};
 

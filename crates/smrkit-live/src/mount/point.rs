@@ -89,17 +89,18 @@ fn point_error(path: &Path, error: io::Error) -> MountError {
 
 /// Ends the mount at `path` ([`canonical`]) cleanly, and waits until its image is free; what a killed process left is removed.
 pub fn end(path: &Path) -> Result<(), MountError> {
-    match Client::connect(path) {
-        Ok(mut client) => client.ask(control::Command::Unmount).map(drop),
-        Err(MountError::NotMounted(_)) if is_dead(path) => unmount(path, Unmount::Detach),
-        Err(error) => Err(error),
+    let asked = Client::connect(path).and_then(|mut client| client.ask(control::Command::Unmount).map(drop));
+    match asked {
+        // The process is gone, or about to go.
+        Err(MountError::NotMounted(_) | MountError::Control { .. }) if is_dead(path) => unmount(path, Unmount::Detach),
+        asked => asked,
     }
 }
 
-/// Whether the mount at `path` has lost its process.
+/// Whether the mount at `path` has lost its process. Attributes would come from the kernel's cache; the room is always asked for.
 fn is_dead(path: &Path) -> bool {
-    let error = fs::symlink_metadata(path).err().and_then(|error| error.raw_os_error());
-    error.map(Errno::from_raw_os_error) == Some(Errno::NOTCONN)
+    // Who asks while the process ends is told that the connection was aborted.
+    rustix::fs::statvfs(path).is_err_and(|error| matches!(error, Errno::NOTCONN | Errno::CONNABORTED))
 }
 
 /// Unmounts as soon as nobody uses it: a program that ends may hold its files for a moment longer.

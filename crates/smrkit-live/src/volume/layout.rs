@@ -62,6 +62,11 @@ impl Layout {
         Ok(shape)
     }
 
+    /// The shape of its part for data. Errors: what no disk can be.
+    pub fn data_shape(&self) -> Result<Shape, LiveError> {
+        self.shape().map(|shape| smrfs::superblock::area::data_shape(&shape))
+    }
+
     fn cut_into_bands(&self, shape: &mut Shape) -> Result<(), LiveError> {
         if self.band_bytes == Some(0) {
             return Err(LiveError::Impossible("--band 0: give at least 4KiB".into()));

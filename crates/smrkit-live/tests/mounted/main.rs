@@ -2,6 +2,7 @@
 //!
 //! Images, metadata directories and the daemon are tested with the command (`crates/smrkit-cli/tests/mounted`).
 
+mod ageing;
 mod memory;
 mod operations;
 mod semantics;

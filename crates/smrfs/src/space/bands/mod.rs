@@ -12,7 +12,7 @@ mod table;
 
 use crate::device::{BandReport, BandState, Shape};
 use crate::space::live::Live;
-use crate::space::{Counts, Space, Step, Trigger, Want};
+use crate::space::{Counts, Space, Step, Trigger, Want, whole};
 use crate::units::{NodeId, Owner, Span};
 use clean::Cleaner;
 use options::{BandsError, BandsOptions};
@@ -133,9 +133,11 @@ impl Space for BandSpace {
         Some(span)
     }
 
-    fn written(&mut self, span: Span, owner: Owner) {
-        assert!(self.live.insert(span, owner), "{span} was written and is live already");
-        self.each(span, |band, count| {
+    fn written_in_pieces(&mut self, pieces: &[(Span, Owner)]) {
+        for &(span, owner) in pieces {
+            assert!(self.live.insert(span, owner), "{span} was written and is live already");
+        }
+        self.each(whole(pieces), |band, count| {
             band.pending -= count;
             band.live += count;
         });

@@ -19,7 +19,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use super::live::Live;
-use super::{Counts, Space, Step, Trigger, Want};
+use super::{Counts, Space, Step, Trigger, Want, whole};
 use crate::device::{BandReport, Shape};
 use crate::units::{Granule, NodeId, Owner, Span};
 use ledger::Ledger;
@@ -134,9 +134,12 @@ impl Space for Caveat {
         if want.moving { self.place_moved(want) } else { self.place_host(want) }
     }
 
-    fn written(&mut self, span: Span, owner: Owner) {
+    fn written_in_pieces(&mut self, pieces: &[(Span, Owner)]) {
+        let span = whole(pieces);
         assert!(self.on_disk(span), "{span} is not on the disk");
-        assert!(self.live.insert(span, owner), "a write of {span}, of which some is live");
+        for &(span, owner) in pieces {
+            assert!(self.live.insert(span, owner), "a write of {span}, of which some is live");
+        }
         self.ledger.write(span);
         if !self.moving {
             if self.window.is_some_and(|(from, to)| span.at.0 < to && from < span.end().0) {

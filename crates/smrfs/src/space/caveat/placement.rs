@@ -8,6 +8,9 @@ use super::options::Placement;
 use crate::space::Want;
 use crate::units::Span;
 
+/// No more blocks than this are expected because so many came before. (Assumption: longer runs read no faster.)
+const STREAK_BLOCKS_MAX: u64 = 64;
+
 /// What a search keeps away from; the first search from most.
 #[derive(Clone, Copy)]
 struct Care {
@@ -65,7 +68,7 @@ impl Caveat {
                 Placement::FirstFit => self.ledger.runs.following(0, count).find_map(fits),
                 Placement::BestFit => self.ledger.runs.at_least(count).find_map(fits),
                 Placement::Reservation => {
-                    let own = self.reservations.of(want.owner.file).map(|(from, _)| from);
+                    let own = self.reservations.of(want.owner.file);
                     let own = own.and_then(|from| self.beside(from, count, want, care));
                     own.filter(|part| self.affordable(part.0, count)).or_else(|| self.next_fit(count).find_map(fits))
                 }
@@ -93,7 +96,7 @@ impl Caveat {
 
     /// The shortest run that holds all that is to come; if none does, the longest.
     fn smallest(&self, want: &Want, count: u64, care: Care) -> Option<(u64, u64)> {
-        let rest = count + want.more;
+        let rest = count + self.to_come(want);
         let runs = &self.ledger.runs;
         let holding = runs.at_least(rest).find_map(|run| self.part(run, rest, want, care));
         let longest = || {
@@ -180,10 +183,17 @@ impl Caveat {
     fn keep_room(&mut self, want: &Want, placed: (u64, u64), count: u64) {
         self.cursor = placed.0 + count;
         if matches!(self.options.placement, Placement::Beside | Placement::Reservation) {
-            let kept = want.more.max(self.options.reserved_blocks * self.options.block_granules);
+            let kept = self.to_come(want).max(self.options.reserved_blocks * self.options.block_granules);
             let until = placed.1.min(placed.0 + count + kept);
-            self.reservations.renew(want.owner.file, placed.0 + count, until);
+            let streak = self.reservations.streak(want.owner.file, want.after) + count;
+            self.reservations.renew(want.owner.file, placed.0 + count, until, streak);
         }
+    }
+
+    /// How much more of the file is to be expected: what is known to follow, or as much again as came one after another.
+    fn to_come(&self, want: &Want) -> u64 {
+        let streak = self.reservations.streak(want.owner.file, want.after);
+        want.more.max(streak.min(STREAK_BLOCKS_MAX * self.options.block_granules))
     }
 }
 

@@ -3,46 +3,59 @@
 
 use std::collections::BTreeMap;
 
-use crate::units::NodeId;
+use crate::units::{Granule, NodeId};
 
 /// More files than this are rarely written at once (assumption); the longest unused reservation gives way.
 const MOST: usize = 64;
 
+/// What is kept for a file.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    from: u64,
+    to: u64,
+    /// Granules that were written to the file one after another.
+    streak: u64,
+    renewed: u64,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reservations {
-    /// From, to, and when it was last renewed.
-    of: BTreeMap<NodeId, (u64, u64, u64)>,
+    of: BTreeMap<NodeId, Kept>,
     by_start: BTreeMap<u64, (u64, NodeId)>,
     renewed: u64,
 }
 
 impl Reservations {
-    /// Where the room of a file is, if it has some.
-    pub fn of(&self, file: NodeId) -> Option<(u64, u64)> {
-        self.of.get(&file).map(|&(from, to, _)| (from, to))
+    /// Where the room of a file begins, if it has some.
+    pub fn of(&self, file: NodeId) -> Option<u64> {
+        self.of.get(&file).filter(|kept| kept.from < kept.to).map(|kept| kept.from)
+    }
+
+    /// How much was written to the file one after another, if that ends at `after`.
+    pub fn streak(&self, file: NodeId, after: Option<Granule>) -> u64 {
+        self.of.get(&file).filter(|kept| after == Some(Granule(kept.from))).map_or(0, |kept| kept.streak)
     }
 
     /// Gives a file this room instead of what it had. What others have of it stays theirs.
-    pub fn renew(&mut self, file: NodeId, from: u64, to: u64) {
+    pub fn renew(&mut self, file: NodeId, from: u64, to: u64, streak: u64) {
         self.end(file);
-        let to = to.min(self.others(file, from, to).map_or(to, |(begin, _)| begin));
-        if from >= to {
-            return;
-        }
+        let to = to.min(self.others(file, from, to).map_or(to, |(begin, _)| begin)).max(from);
         if self.of.len() >= MOST
-            && let Some(oldest) = self.of.iter().min_by_key(|(_, (.., renewed))| *renewed).map(|(&file, _)| file)
+            && let Some(oldest) = self.of.iter().min_by_key(|(_, kept)| kept.renewed).map(|(&file, _)| file)
         {
             self.end(oldest);
         }
         self.renewed += 1;
-        self.of.insert(file, (from, to, self.renewed));
-        self.by_start.insert(from, (to, file));
+        self.of.insert(file, Kept { from, to, streak, renewed: self.renewed });
+        if from < to {
+            self.by_start.insert(from, (to, file));
+        }
     }
 
     /// Ends the reservation of a file.
     pub fn end(&mut self, file: NodeId) {
-        if let Some((from, ..)) = self.of.remove(&file) {
-            self.by_start.remove(&from);
+        if let Some(kept) = self.of.remove(&file).filter(|kept| kept.from < kept.to) {
+            self.by_start.remove(&kept.from);
         }
     }
 
@@ -63,15 +76,15 @@ mod tests {
     fn room_is_kept_from_others_until_the_file_is_closed() {
         let mut reservations = Reservations::default();
         let (a, b) = (NodeId(1), NodeId(2));
-        reservations.renew(a, 10, 20);
+        reservations.renew(a, 10, 20, 1);
         assert_eq!(reservations.others(b, 15, 30), Some((10, 20)));
         assert_eq!(reservations.others(a, 15, 30), None);
-        reservations.renew(b, 5, 30);
-        assert_eq!(reservations.of(b), Some((5, 10)), "up to where another's begins");
+        reservations.renew(b, 5, 30, 1);
+        assert_eq!(reservations.others(a, 0, 30), Some((5, 10)), "up to where another's begins");
         reservations.end(a);
         assert_eq!(reservations.others(b, 0, 100), None);
         for file in 0..100 {
-            reservations.renew(NodeId(file), 1000 + 10 * file, 1005 + 10 * file);
+            reservations.renew(NodeId(file), 1000 + 10 * file, 1005 + 10 * file, 1);
         }
         assert!(reservations.of.len() <= MOST && reservations.by_start.len() == reservations.of.len());
     }

@@ -51,10 +51,12 @@ impl Age {
         };
         let course = self.ageing.course(disk_bytes)?;
         let outputs = self.outputs.open()?;
-        let mut target: Box<dyn Target> = match (&world, &self.directory) {
-            (Some(world), _) => Box::new(world.mount()?),
+        let (mut target, shape): (Box<dyn Target>, _) = match (&world, &self.directory) {
+            (Some(world), _) => (Box::new(world.mount()?), Some(world.shape())),
             (None, directory) => {
-                Box::new(Workplace::new(directory.as_deref().unwrap_or(".".as_ref()), course.ager.seed)?)
+                let place = Workplace::new(directory.as_deref().unwrap_or(".".as_ref()), course.ager.seed)?;
+                let shape = place.shape();
+                (Box::new(place), shape)
             }
         };
         let interrupt = Interrupt::watch();
@@ -62,7 +64,7 @@ impl Age {
             Course::run(&course, &mut *target, &mut |share| watch.is_at(share)).map_err(Error::from)
         })?;
         let name = self.directory.as_ref().map(|directory| directory.display().to_string());
-        let aged = Aged::new(name, world.as_ref(), disk_bytes, &course, made, interrupt.is_set());
+        let aged = Aged::new(name, (world.as_ref(), shape.as_ref()), disk_bytes, &course, made, interrupt.is_set());
         outputs.write(|| aged.text(), &aged.record(), || aged.page(), || aged.figures())?;
         Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use smrfs::age::ager::Aged as Totals;
 use smrfs::age::course::{Course, CourseOptions, Measured, Sample};
 use smrfs::age::world::World;
-use smrfs::device::Model;
+use smrfs::device::{Model, Shape};
 use smrfs::workload::EventKind;
 use smrfs::workload::driver::{End, Interleave};
 use smrfs::workload::latency::Summary;
@@ -107,23 +107,24 @@ impl BenchmarkRecord {
 }
 
 impl Aged {
-    /// Of a course, in a directory or a simulated world.
+    /// Of a course, in a directory or a simulated world; on a disk of that shape, where it is known.
     pub fn new(
         directory: Option<String>,
-        world: Option<&World>,
+        (world, shape): (Option<&World>, Option<&Shape>),
         disk_bytes: u64,
         options: &CourseOptions,
         course: Course,
         interrupted: bool,
     ) -> Aged {
         let ager = &options.ager;
+        let bytes = |of: fn(&Shape) -> u64| shape.map(|shape| of(shape) * shape.granule_bytes);
         let setting = Setting {
             directory,
-            model: world.map(|world| world.model),
+            model: shape.map(|shape| shape.model),
             drive: world.map(|world| world.drive.name.clone()),
-            did_bytes: world.map(|world| world.did_bytes),
-            dpid_bytes: world.map(|world| world.dpid_bytes),
-            granule_bytes: world.map(|world| world.granule_bytes),
+            did_bytes: bytes(|shape| shape.did),
+            dpid_bytes: bytes(|shape| shape.dpid),
+            granule_bytes: bytes(|_| 1),
             placement: world.filter(|world| world.model == Model::Caveat).map(|world| world.caveat.placement.name()),
             disk_bytes,
             target_bytes: ager.target_bytes,
@@ -222,7 +223,7 @@ impl Aged {
                 format!("Cleaned first after {} and {} written.", seconds(first.time_ns), bytes(first.written_bytes))
             }
             None if setting.model.is_some() => "Nothing was cleaned.".into(),
-            None => "What the file system cleaned, `smrkit top` and `smrkit df` show.".into(),
+            None => "No SMRfs of this user: what it cleans is not known.".into(),
         });
         match course.end {
             End::Full => lines.push("It ended with no room for a block.".into()),

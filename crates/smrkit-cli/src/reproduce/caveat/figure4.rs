@@ -12,7 +12,12 @@ use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
 const INTERLEAVE: Interleave = Interleave::Blocks(8);
 
 pub fn course(seed: u64) -> CourseOptions {
-    CourseOptions { interleave: INTERLEAVE, ..CourseOptions::paper(DISK_BYTES, seed) }
+    scaled(DISK_BYTES, seed)
+}
+
+/// The course on a disk of another size.
+pub fn scaled(disk_bytes: u64, seed: u64) -> CourseOptions {
+    CourseOptions { interleave: INTERLEAVE, ..CourseOptions::paper(disk_bytes, seed) }
 }
 
 pub fn shown(pairs: &[Pair]) -> Shown {

@@ -4,6 +4,7 @@
 mod distributions;
 mod figure4;
 mod figure5;
+mod mounted;
 pub mod plan;
 mod replay;
 mod table;
@@ -37,7 +38,13 @@ const GB: f64 = 1e9;
 
 fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     let drive = Drive::load(DRIVE)?;
-    Ok(vec![replay::item()?, distributions::item(scale), courses(scale, &drive), table::item(scale, &drive)])
+    Ok(vec![
+        replay::item()?,
+        distributions::item(scale),
+        courses(scale, &drive),
+        mounted::item(scale, &drive)?,
+        table::item(scale, &drive),
+    ])
 }
 
 /// The world of one model.

@@ -22,6 +22,10 @@ const INTERLEAVES: [Interleave; 4] =
 const DISTANCES: [(u64, u64); 2] = [(1, 1), (3, 1)];
 /// What sizes are multiplied by.
 const SIZES: [f64; 3] = [1.0, 0.15, 0.06];
+/// Of them, those with which placements are compared.
+const SIZES_PLACED: [f64; 2] = [1.0, 0.15];
+/// How much is written to compare placements.
+const PLACED_BYTES: u64 = 3_000_000_000_000;
 
 /// A line of the table.
 #[derive(Clone, Copy)]
@@ -42,9 +46,15 @@ impl Case {
                 cases.extend(INTERLEAVES.map(of));
             }
         }
-        let others = Placement::ALL.iter().filter(|&&placement| placement != next_fit);
-        let of = |&placement| Case { placement, distances: (3, 1), sizes: 0.15, interleave: Interleave::Blocks(8) };
-        cases.extend(others.map(of));
+        for sizes in SIZES_PLACED {
+            let others = Placement::ALL.iter().filter(|&&placement| placement != next_fit);
+            cases.extend(others.map(|&placement| Case {
+                placement,
+                distances: (3, 1),
+                sizes,
+                interleave: Interleave::Blocks(8),
+            }));
+        }
         cases
     }
 
@@ -56,8 +66,12 @@ impl Case {
         let ager = AgerOptions { size_factor: self.sizes, ..paper.ager.clone() };
         CoursePlan {
             world: World { did_bytes, dpid_bytes, caveat, ..world },
-            course: CourseOptions { ager, interleave: self.interleave, ..paper },
+            course: CourseOptions { ager, interleave: self.interleave, until_bytes: self.until_bytes(&paper), ..paper },
         }
+    }
+
+    fn until_bytes(&self, paper: &CourseOptions) -> u64 {
+        if self.placement == Placement::NextFit { paper.until_bytes } else { PLACED_BYTES }
     }
 
     fn name(&self) -> String {
@@ -80,7 +94,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
     let plans = cases.iter().map(|case| case.plan(scale, drive)).collect();
     Item::of_courses(HEADING, plans, move |courses| {
         if cases.is_empty() {
-            let text = vec!["28 more courses, which --quick leaves out.".into()];
+            let text = vec!["32 more courses, which --quick leaves out.".into()];
             return vec![(HEADING, Shown { text, ..Shown::default() })];
         }
         let text = vec![
@@ -117,6 +131,18 @@ fn orders(cases: &[Case], courses: &[Course]) -> Vec<Row> {
             "TB",
             whole >= single,
             format!("the worst case of each; {} TB with single blocks", tb(single).text()),
+        ));
+    }
+    let placed = |placement| find(&|case| case.placement == placement && case.sizes == 1.0 && case.distances == (3, 1));
+    for placement in [Placement::Reservation, Placement::Beside] {
+        let Some(lasts) = placed(placement) else { continue };
+        rows.push(Row::holds(
+            format!("{placement} at the paper's sizes"),
+            Value::None,
+            tb(lasts),
+            "TB",
+            lasts == u64::MAX,
+            "never, up to 3 TB; next-fit, first-fit and best-fit run out at about 1 TB",
         ));
     }
     rows

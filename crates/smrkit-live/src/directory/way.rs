@@ -1,0 +1,55 @@
+//! Permissions that are in the way of whoever runs this: they give way for a moment.
+//!
+//! The kernel has checked what its user may do. What is done for the file system itself (storing a map, moving data, looking
+//! through the tree) must not depend on the bits that a user has taken from a file or a directory. Root never needs this.
+
+use std::os::fd::OwnedFd;
+use std::sync::{PoisonError, RwLock};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno as Os;
+
+use super::stat;
+
+/// Held alone while permissions are not as they should be, shared while somebody reads or sets them.
+static PERMISSIONS: RwLock<()> = RwLock::new(());
+
+/// Reads or sets permissions while all are as they should be.
+pub fn steady<T>(what: impl FnOnce() -> T) -> T {
+    let _shared = PERMISSIONS.read().unwrap_or_else(PoisonError::into_inner);
+    what()
+}
+
+/// Does something that may need more permissions on `fd` than its owner, who runs this, has.
+pub fn give_way<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Result<T, Os> {
+    let done = what();
+    if !matches!(done, Err(Os::ACCESS)) {
+        return done;
+    }
+    let _alone = PERMISSIONS.write().unwrap_or_else(PoisonError::into_inner);
+    let mode = rustix::fs::fstat(fd)?.st_mode;
+    let needed = match FileType::from_raw_mode(mode) {
+        FileType::Directory => Mode::RWXU,
+        _ => Mode::RUSR | Mode::WUSR,
+    };
+    let (mode, path) = (Mode::from_raw_mode(mode & 0o7777), stat::path_of(fd));
+    if mode.contains(needed) || rustix::fs::chmod(&path, mode | needed).is_err() {
+        return done;
+    }
+    let done = what();
+    rustix::fs::chmod(&path, mode)?;
+    done
+}
+
+/// Opens a directory for reading, whatever its permissions and those of `parent` are.
+pub fn open_directory(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Os> {
+    let common = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = |flags| give_way(parent, || rustix::fs::openat(parent, name, common | flags, Mode::empty()));
+    match open(OFlags::RDONLY) {
+        Err(Os::ACCESS) => {
+            let place = open(OFlags::PATH)?;
+            give_way(&place, || rustix::fs::openat(&place, c".", common | OFlags::RDONLY, Mode::empty()))
+        }
+        opened => opened,
+    }
+}

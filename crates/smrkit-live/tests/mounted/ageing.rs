@@ -1,0 +1,84 @@
+//! The ageing course on a mount made for it: what its control socket tells of the disk agrees with the simulation.
+
+use smrfs::age::course::{Benchmark, Course, CourseOptions, Sample};
+use smrfs::age::world::World;
+use smrfs::bench::fileserver::FileserverOptions;
+use smrfs::bench::postmark::PostmarkOptions;
+use smrfs::device::Model;
+use smrfs::workload::driver::End;
+use smrkit::drive::Drive;
+use smrkit_live::mount::{self, Hosted};
+use smrkit_live::volume::Layout;
+use smrkit_live::workplace::Workplace;
+use tempfile::TempDir;
+
+use super::MODELS;
+
+const IMAGE_BYTES: u64 = 128 << 20;
+
+#[test]
+fn a_mount_ages_as_in_simulation() {
+    if let Err(error) = mount::check_system() {
+        println!("skipped: can't mount here: {error}");
+        return;
+    }
+    for model in MODELS {
+        let (layout, world) = disk(model);
+        let options = CourseOptions { stop_at_b: true, ..CourseOptions::paper(IMAGE_BYTES, 1) };
+        let options = CourseOptions { benchmarks: small_benchmarks(), before_bytes: 2 * IMAGE_BYTES, ..options };
+        let simulated = Course::run(&options, &mut world.mount().unwrap(), &mut |_| true).unwrap();
+        let mounted = on_a_mount(layout, &world, &options);
+        assert_eq!((mounted.end, simulated.end), (End::Done, End::Done), "{model:?}");
+        assert_eq!(mounted.aged, simulated.aged, "{model:?}");
+        assert_eq!(mounted.first_cleaning.is_some(), simulated.first_cleaning.is_some(), "{model:?}");
+        for (real, model_of_it) in [(&mounted.a, &simulated.a), (&mounted.b, &simulated.b)] {
+            let (real, model_of_it) = (real.unwrap(), model_of_it.unwrap());
+            assert_eq!((real.written_bytes, sum(&real)), (model_of_it.written_bytes, sum(&model_of_it)), "{model:?}");
+            // In simulation a file's last granule counts as whole, and what is in the buffer not yet.
+            let apart = real.live_bytes.abs_diff(model_of_it.live_bytes);
+            assert!(apart < 1 << 20, "{model:?}: {real:?}, in simulation {model_of_it:?}");
+            // What waits for a commit may be read, and waits for real seconds on a mount.
+            let apart = real.readable_bytes.abs_diff(model_of_it.readable_bytes);
+            assert!(apart < IMAGE_BYTES / 4, "{model:?}: {real:?}, in simulation {model_of_it:?}");
+        }
+    }
+}
+
+/// The published ones have files too large for such a disk.
+fn small_benchmarks() -> Vec<Benchmark> {
+    let postmark = PostmarkOptions { files: 5, transactions: 20, size_bytes: (300_000, 700_000), seed: 1 };
+    let server = FileserverOptions { files: 5, rounds: 10, mean_bytes: 9e5, append_bytes: 16 << 10, seed: 1 };
+    vec![Benchmark::Postmark(postmark), Benchmark::Fileserver(server)]
+}
+
+fn disk(model: Model) -> (Layout, World) {
+    let (distance, band) = (64 << 10, 2 << 20);
+    let (did_bytes, band_bytes) = (Some(distance), Some(band));
+    let layout = Layout { model, size_bytes: IMAGE_BYTES, did_bytes, dpid_bytes: did_bytes, band_bytes };
+    let shape = layout.data_shape().expect("a shape");
+    let world = World {
+        disk_bytes: shape.granules * shape.granule_bytes,
+        did_bytes: distance,
+        dpid_bytes: distance,
+        band_bytes: band,
+        ..World::paper(model, Drive::load("wdc-2tb").expect("a drive"))
+    };
+    (layout, world)
+}
+
+fn on_a_mount(layout: Layout, world: &World, options: &CourseOptions) -> Course {
+    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let shape = layout.data_shape().expect("a shape");
+    let space = world.space(&shape).expect("a space");
+    let mount = Hosted::start(folder.path(), layout, space, world.options()).expect("a mount");
+    let mut place = Workplace::new(mount.point(), 1).expect("a workplace");
+    assert_eq!(place.shape(), Some(shape), "the mount is found below the directory");
+    let course = Course::run(options, &mut place, &mut |_| true).expect("a course");
+    drop(place);
+    mount.end().expect("an end in good order");
+    course
+}
+
+fn sum(sample: &Sample) -> u64 {
+    sample.readable_bytes + sample.not_writable_bytes + sample.write_once_bytes + sample.writable_bytes
+}
