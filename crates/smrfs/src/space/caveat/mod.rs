@@ -28,11 +28,8 @@ use ordered::Ordered;
 use reservations::Reservations;
 use reserve::Reserve;
 
-/// A disk has at least so many units: the runs that cleaning makes (assumption; a unit is a block on all but small disks).
-const UNITS: u64 = 512;
-/// What files may fill is reckoned as if it had only so many at least: where small pieces move from short run to short run,
-/// more than one run a window falls short of a unit (assumption, tried in tests).
-const UNITS_RECKONED: u64 = 64;
+/// A disk has at least so many units: the runs that cleaning makes (assumption; a unit is a block on all but tiny disks).
+const UNITS: u64 = 64;
 /// Failed stretches that are kept out of; the oldest is tried again when there are more (assumption).
 const MOST_FAILED: usize = 64;
 
@@ -77,14 +74,13 @@ impl Caveat {
             return Err(CaveatError::NoBlock);
         }
         let too_small = CaveatError::TooSmall { granules: shape.granules, did: shape.did, dpid: shape.dpid, block };
-        let part = |units| if options.split { block.min(shape.granules / units).max(1) } else { block };
-        let (unit, reckoned) = (part(UNITS), part(UNITS_RECKONED));
-        let reserve = Reserve::new(shape.granules, shape.did, shape.dpid, reckoned);
+        let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
+        let reserve = Reserve::new(shape.granules, shape.did, shape.dpid, unit);
         if reserve.loss > shape.granules {
             return Err(too_small);
         }
         let usable = if options.defragment { reserve.usable() } else { shape.granules };
-        if usable < reckoned {
+        if usable < unit {
             return Err(too_small);
         }
         Ok(Caveat {

@@ -103,7 +103,7 @@ impl Caveat {
             runs.longest().take_while(|(from, to)| to - from >= count).find_map(|run| self.part(run, count, want, care))
         };
         let found = holding.or_else(longest).filter(|part| self.affordable(part.0, count));
-        // What room there is may be kept for cleaning; runs too short for that are still for all.
+        // What room there is beside the reserve may be too little; runs too short to be room cost none.
         found.or_else(|| {
             let short = runs.at_least(count).take_while(|(from, to)| to - from < self.unit);
             short
@@ -143,7 +143,8 @@ impl Caveat {
         [window, others, failed].into_iter().flatten().min()
     }
 
-    /// Whether the defragmenter keeps the room that it needs.
+    /// Whether the defragmenter keeps the room that it needs. While it lacks any, hosts take nothing, not even what is too short
+    /// to be room: what falls short where data moves is for the next moves, or cleaning would lose room from window to window.
     fn affordable(&self, at: u64, count: u64) -> bool {
         if !self.options.defragment {
             return true;
@@ -157,8 +158,7 @@ impl Caveat {
         let live = (self.live.granules() + count).min(self.usable);
         let in_window = self.window.is_some_and(|window| at < window.1 && window.0 < at + count);
         let to_move = if in_window { 0 } else { self.to_move };
-        lost == 0 && !in_window
-            || self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
+        self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
     }
 
     /// What data in `at..end` of the run `own` costs other runs that lie within DID above it or within DPID below it, with
