@@ -177,7 +177,7 @@ fn what_cannot_work_is_refused_with_a_remedy() {
     let bands = |bands| Shape { bands, ..good };
     assert_eq!(
         refused(&bands(Bands { count: 5, ..good.bands }), BandsOptions::default()),
-        BandsError::TooFewBands { bands: 5, least: 6 }
+        BandsError::TooFewBands { bands: 5, least: 7 }
     );
     assert_eq!(refused(&bands(Bands { max_open: 0, ..good.bands }), BandsOptions::default()), BandsError::NoBands);
     assert_eq!(refused(&Shape { model: Model::Caveat, ..good }, BandsOptions::default()), BandsError::WrongModel);

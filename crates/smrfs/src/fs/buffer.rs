@@ -63,9 +63,10 @@ impl Buffer {
 
     /// Forgets what lies in `range`; tells how many granules that were.
     pub(super) fn remove(&mut self, range: Range<u64>) -> u64 {
-        let granules: Vec<u64> = self.within(range).collect();
-        granules.iter().for_each(|granule| drop(self.pages.remove(granule)));
-        granules.len() as u64
+        // One by one: splitting the tree would walk all of it.
+        let found: Vec<u64> = self.within(range).collect();
+        found.iter().for_each(|granule| drop(self.pages.remove(granule)));
+        found.len() as u64
     }
 
     /// The granules in `range`, in ascending order.

@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard};
 use super::FileSystem;
 use super::allocate::BEHIND_ALL;
 use super::counters::Work;
-use super::file::{File, FileState, Times, granules_within};
+use super::file::{File, FileState, Times};
 use super::locks::lock;
 use super::names::Gone;
 use crate::error::{Errno, FsResult};
@@ -213,7 +213,7 @@ impl FileSystem {
             let now = self.store.now();
             Times { mtime: now, ctime: now }
         });
-        let promised = granules_within(&state.promised, 0..BEHIND_ALL);
+        let promised = state.promised.count_within(0..BEHIND_ALL);
         let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised };
         let mut number = || self.next_part.fetch_add(1, Relaxed);
         let plan = (!state.unlinked)

@@ -114,7 +114,7 @@ impl FileState {
                 uses.mapped += piece.count;
             } else {
                 let hole = piece.first..piece.end();
-                uses.owed += granules_within(&self.promised, hole.clone());
+                uses.owed += self.promised.count_within(hole.clone());
                 uses.owed +=
                     self.buffer.within(hole).filter(|&granule| !self.promised.contains(granule)).count() as u64;
             }
@@ -155,12 +155,4 @@ impl FileState {
     pub(super) fn owner(file: &File, granule: u64) -> Owner {
         Owner { file: file.id, granule }
     }
-}
-
-/// How many numbers of `ranges` lie in `range`.
-pub(super) fn granules_within(ranges: &Ranges, range: Range<u64>) -> u64 {
-    if ranges.is_empty() {
-        return 0;
-    }
-    ranges.iter().map(|other| other.end.min(range.end).saturating_sub(other.start.max(range.start))).sum()
 }

@@ -53,6 +53,16 @@ impl Ranges {
         self.ends.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
     }
 
+    /// How many numbers of `range` are in it.
+    pub fn count_within(&self, range: Range<u64>) -> u64 {
+        let first = match self.ends.range(..=range.start).next_back() {
+            Some((&start, &end)) if end > range.start => start,
+            _ => range.start,
+        };
+        let found = self.ends.range(first..range.end.max(first));
+        found.map(|(&start, &end)| end.min(range.end).saturating_sub(start.max(range.start))).sum()
+    }
+
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -83,6 +93,8 @@ mod tests {
                 set[start as usize..(start + count) as usize].fill(add);
                 for (number, &there) in set.iter().enumerate() {
                     prop_assert_eq!(ranges.contains(number as u64), there);
+                    let inside = set[number..(number + 9).min(70)].iter().filter(|&&there| there).count() as u64;
+                    prop_assert_eq!(ranges.count_within(number as u64..number as u64 + 9), inside);
                 }
                 prop_assert!(ranges.iter().zip(ranges.iter().skip(1)).all(|(a, b)| a.end < b.start));
             }

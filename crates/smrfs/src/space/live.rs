@@ -33,6 +33,9 @@ impl Live {
         if span.is_empty() {
             return true;
         }
+        if self.insert_last(span, owner) {
+            return true;
+        }
         if self.overlapping(span).next().is_some() {
             return false;
         }
@@ -51,6 +54,24 @@ impl Live {
             count += length;
         }
         self.extents.insert(at, (count, owner));
+        true
+    }
+
+    /// Adds an extent behind all others, as a mount does a million times; `false` if some lie behind it.
+    fn insert_last(&mut self, span: Span, owner: Owner) -> bool {
+        if let Some(mut last) = self.extents.last_entry() {
+            let (at, (count, whose)) = (*last.key(), *last.get());
+            if at + count > span.at.0 {
+                return false;
+            }
+            if at + count == span.at.0 && whose.further(count) == owner {
+                last.get_mut().0 += span.count;
+                self.granules += span.count;
+                return true;
+            }
+        }
+        self.extents.insert(span.at.0, (span.count, owner));
+        self.granules += span.count;
         true
     }
 

@@ -42,7 +42,7 @@ impl BandSpace {
         let layout = &self.table.layout;
         let share = (layout.count * self.options.low_percent).div_ceil(100);
         let slack = layout.count.saturating_sub(self.table.sums().live.div_ceil(layout.granules));
-        share.min(slack / 2).max(self.options.reserve_bands + 2)
+        share.min(slack / 2).max(self.options.reserve_bands + 1)
     }
 
     /// Whether space is short, or bands given up in the midst take up the last of those that may be open.

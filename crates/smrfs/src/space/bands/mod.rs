@@ -41,7 +41,12 @@ impl BandSpace {
             shape: *shape,
             options,
             table: Table::new(shape.bands),
-            streams: Streams::new(options.writers, options.blocks, shape.bands.max_open, options.reserve_bands),
+            streams: Streams::new(
+                options.writers_of(shape),
+                options.blocks,
+                shape.bands.max_open,
+                options.reserve_bands,
+            ),
             cleaner: Cleaner::default(),
             live: Live::new(),
             retired: Live::new(),

@@ -43,7 +43,7 @@ pub struct BandsOptions {
     pub pace: Pace,
     /// Blocks at the end of a band.
     pub blocks: Blocks,
-    /// Most files that have an open band of their own while they are written.
+    /// Most files that have an open band of their own while they are written; on a small disk one for 32 bands.
     pub writers: u64,
     /// The largest piece that the cleaner moves at once, in granules.
     pub block_granules: u64,
@@ -99,9 +99,15 @@ impl BandsOptions {
         (self.event_granules / shape.bands.granules.max(1)).clamp(1, most) as usize
     }
 
-    /// Bands that are kept from files at least: the reserve, the cleaner's open band, and one that cleaning gains.
+    /// Files with an open band of their own on a disk of that shape: bands half written are room that nobody cleans.
+    pub(super) fn writers_of(&self, shape: &Shape) -> u64 {
+        self.writers.min(shape.bands.count / 32).max(1)
+    }
+
+    /// Bands that are kept from files at least: the reserve, the cleaner's open band, one that cleaning gains, and one of
+    /// garbage, without which cleaning a full disk costs a hundred times what it gains.
     pub fn least_spare_bands(&self) -> u64 {
-        self.reserve_bands + 2
+        self.reserve_bands + 3
     }
 
     pub(super) fn fit(&self, shape: &Shape) -> Result<(), BandsError> {

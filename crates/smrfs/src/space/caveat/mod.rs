@@ -75,11 +75,10 @@ impl Caveat {
         }
         let too_small = CaveatError::TooSmall { granules: shape.granules, did: shape.did, dpid: shape.dpid, block };
         let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
-        let loss = shape.did.saturating_add(shape.dpid.saturating_mul(2)).saturating_add(unit);
-        if loss > shape.granules {
+        let reserve = Reserve::new(shape.granules, shape.did, shape.dpid, unit);
+        if reserve.loss > shape.granules {
             return Err(too_small);
         }
-        let reserve = Reserve::new(shape.granules, loss);
         let usable = if options.defragment { reserve.usable() } else { shape.granules };
         if usable < unit {
             return Err(too_small);

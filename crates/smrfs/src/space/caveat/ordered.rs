@@ -24,6 +24,17 @@ impl Ordered {
             return;
         }
         self.granules += end - at;
+        // Behind all others, as at a mount.
+        if let Some(mut last) = self.extents.last_entry()
+            && last.get().0 <= at
+        {
+            if *last.get() == (at, order) {
+                last.get_mut().0 = end;
+            } else {
+                self.extents.insert(at, (end, order));
+            }
+            return;
+        }
         if let Some((before, to, same)) = self.before(at)
             && to == at
             && same == order

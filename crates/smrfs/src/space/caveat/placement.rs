@@ -103,10 +103,12 @@ impl Caveat {
             runs.longest().take_while(|(from, to)| to - from >= count).find_map(|run| self.part(run, count, want, care))
         };
         let found = holding.or_else(longest).filter(|part| self.affordable(part.0, count));
-        // What room there is may be kept for cleaning; runs too short for that are still for all.
+        // What room there is beside the reserve may be too little; runs too short to be room cost none.
         found.or_else(|| {
             let short = runs.at_least(count).take_while(|(from, to)| to - from < self.unit);
-            short.into_iter().find_map(|run| self.part(run, count, want, care))
+            short
+                .into_iter()
+                .find_map(|run| self.part(run, count, want, care).filter(|part| self.affordable(part.0, count)))
         })
     }
 
@@ -141,22 +143,40 @@ impl Caveat {
         [window, others, failed].into_iter().flatten().min()
     }
 
-    /// Whether the defragmenter keeps the room that it needs.
+    /// Whether the defragmenter keeps the room that it needs. While it lacks any, hosts take nothing, not even what is too short
+    /// to be room: what falls short where data moves is for the next moves, or cleaning would lose room from window to window.
     fn affordable(&self, at: u64, count: u64) -> bool {
         if !self.options.defragment {
             return true;
         }
         let runs = &self.ledger.runs;
-        let Some((_, to, solid)) = runs.around(at) else { return false };
+        let Some((from, to, solid)) = runs.around(at) else { return false };
         let left = runs.worth(at.saturating_sub(solid + self.ledger.did))
             + runs.worth(to.saturating_sub(at + count + self.ledger.dpid));
-        let lost = runs.worth(to - solid).saturating_sub(left);
+        let lost = runs.worth(to - solid).saturating_sub(left) + self.lost_beside((from, to), at, at + count);
         // What is retired is free at the next settling. An overwritten block is live twice for a moment.
         let live = (self.live.granules() + count).min(self.usable);
         let in_window = self.window.is_some_and(|window| at < window.1 && window.0 < at + count);
         let to_move = if in_window { 0 } else { self.to_move };
-        lost == 0 && !in_window
-            || self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
+        self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
+    }
+
+    /// What data in `at..end` of the run `own` costs other runs that lie within DID above it or within DPID below it, with
+    /// nothing but scars between.
+    fn lost_beside(&self, own: (u64, u64), at: u64, end: u64) -> u64 {
+        let (runs, did, dpid) = (&self.ledger.runs, self.ledger.did, self.ledger.dpid);
+        let cut = |from: u64, to: u64, solid: u64| {
+            let after = if from < own.0 {
+                at.saturating_sub(did).min(to).saturating_sub(solid)
+            } else {
+                to.saturating_sub(solid.max(end + dpid))
+            };
+            runs.worth(to - solid).saturating_sub(runs.worth(after))
+        };
+        let (lo, hi) = (at.saturating_sub(did), end + dpid);
+        let above = runs.around(lo).filter(|run| run.0 < own.0).into_iter();
+        let above = above.chain(runs.within(lo + 1, own.0));
+        above.chain(runs.within(own.1, hi.max(own.1))).map(|(from, to, solid)| cut(from, to, solid)).sum()
     }
 
     /// Keeps room behind what was placed for the rest of the file, where the policy does that.

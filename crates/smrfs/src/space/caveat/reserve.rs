@@ -13,17 +13,21 @@
 pub(super) struct Reserve {
     pub granules: u64,
     pub loss: u64,
+    /// What may be lost beyond that before a disk that is as full as files can make it has no reserve any more.
+    margin: u64,
 }
 
 impl Reserve {
-    /// For a disk of `granules` on which a window of which nothing is left loses `loss`.
-    pub fn new(granules: u64, loss: u64) -> Reserve {
-        Reserve { granules, loss }
+    /// For a disk of `granules` with these distances on which runs of `unit` are room.
+    pub fn new(granules: u64, did: u64, dpid: u64, unit: u64) -> Reserve {
+        let loss = did.saturating_add(dpid.saturating_mul(2)).saturating_add(unit);
+        let margin = loss.div_ceil(4).saturating_sub(dpid.saturating_sub(did)).max(loss.div_ceil(40));
+        Reserve { granules, loss, margin }
     }
 
     /// The room that must be left beside so much readable data; `None` if there is too much of it.
     pub fn beside(self, readable: u64) -> Option<u64> {
-        self.room(readable, self.loss + self.loss.div_ceil(20))
+        self.room(readable, self.loss + self.loss.div_ceil(20).min(self.margin))
     }
 
     /// The most granules that files may fill: where both ends of the range of rooms that are enough meet.
@@ -31,7 +35,7 @@ impl Reserve {
         let (mut fitting, mut failing) = (0, self.granules);
         while fitting + 1 < failing {
             let middle = fitting.midpoint(failing);
-            let fits = self.room(middle, self.loss + self.loss.div_ceil(4)).is_some();
+            let fits = self.room(middle, self.loss + self.margin).is_some();
             if fits { fitting = middle } else { failing = middle }
         }
         fitting
@@ -50,24 +54,26 @@ mod tests {
 
     #[test]
     fn files_fill_95_percent_of_8_gib_and_less_of_little_disks() {
-        let share = |mib: u64, loss_mib: u64| {
-            let reserve = Reserve::new(mib * 256, loss_mib * 256);
+        let share = |mib: u64, did_mib: u64, dpid_mib: u64| {
+            let reserve = Reserve::new(mib * 256, did_mib * 256, dpid_mib * 256, 256);
             reserve.usable() as f64 / reserve.granules as f64
         };
-        assert!(share(8192, 4) >= 0.95, "{}", share(8192, 4));
-        assert!(share(8192, 6) >= 0.93);
-        assert!(share(2048, 4) >= 0.88, "{}", share(2048, 4));
-        assert!(share(64, 4) > 0.3 && share(64, 4) < 0.6, "{}", share(64, 4));
+        for (did, dpid) in [(1, 1), (2, 0), (0, 2)] {
+            assert!(share(8190, did, dpid) >= 0.95, "{did}/{dpid}: {}", share(8190, did, dpid));
+        }
+        assert!(share(8192, 3, 1) >= 0.93);
+        assert!(share(2048, 1, 1) >= 0.88, "{}", share(2048, 1, 1));
+        assert!(share(64, 1, 1) > 0.3 && share(64, 1, 1) < 0.6, "{}", share(64, 1, 1));
     }
 
     #[test]
     fn the_reserve_grows_with_what_is_readable_and_is_defined_up_to_usable() {
-        for (granules, loss) in [(2_000_000, 1024), (500_000, 1024), (16_384, 1024), (700, 5)] {
-            let reserve = Reserve::new(granules, loss);
+        for (granules, gap) in [(2_000_000, 256), (500_000, 256), (16_384, 256), (700, 1)] {
+            let reserve = Reserve::new(granules, gap, gap, gap);
             let usable = reserve.usable();
             let rooms: Vec<u64> = (0..=20).map(|part| reserve.beside(usable * part / 20).expect("fits")).collect();
             assert!(rooms.is_sorted(), "{rooms:?}");
-            assert!(rooms[20] + loss < granules - usable, "{rooms:?}");
+            assert!(rooms[20] + reserve.loss < granules - usable, "{rooms:?}");
         }
     }
 }

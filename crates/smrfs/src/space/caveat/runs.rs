@@ -95,6 +95,11 @@ impl Runs {
         self.by_start.range(from..).map(|(&at, &(end, _))| (at, end)).filter(move |(at, end)| end - at >= length)
     }
 
+    /// The runs that begin in `from..to`.
+    pub fn within(&self, from: u64, to: u64) -> impl Iterator<Item = Run> + '_ {
+        self.by_start.range(from..to.max(from)).map(|(&at, &(end, solid))| (at, end, solid))
+    }
+
     /// All runs in ascending order.
     pub fn all(&self) -> impl Iterator<Item = Run> + '_ {
         self.by_start.iter().map(|(&at, &(end, solid))| (at, end, solid))
