@@ -186,8 +186,8 @@ impl FileSystem {
             match self.store_snapshot(&snapshot) {
                 Ok(()) => stored.push(snapshot),
                 Err(error) => {
-                    // A file that lost its last name meanwhile has no use for a map.
-                    if !snapshot.file.look().unlinked {
+                    // A file that lost its last name meanwhile, or loses it now, has no use for a map.
+                    if !snapshot.file.look().unlinked && error.errno() != Errno::ENOENT {
                         failure = Some(error);
                     }
                     self.restore(snapshot);
