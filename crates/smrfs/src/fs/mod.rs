@@ -23,7 +23,7 @@ mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 use crate::device::HostManaged;
 use crate::error::FsResult;
@@ -110,8 +110,8 @@ pub struct FileSystem {
     unsynced: Mutex<Unsynced>,
     /// Whether the store has something that is not durable, beside maps.
     unsynced_store: AtomicBool,
-    /// Held while names are taken away.
-    names: Mutex<()>,
+    /// Held shared while a name is made, alone while one is taken away: what a rename replaces is known before.
+    names: RwLock<()>,
     cleaner: Mutex<()>,
     committing: Mutex<()>,
     /// Held while the disk is flushed: a failure is told to one caller only, and counts for all.
@@ -148,7 +148,7 @@ impl FileSystem {
             limbo: Mutex::default(),
             unsynced: Mutex::default(),
             unsynced_store: AtomicBool::new(false),
-            names: Mutex::default(),
+            names: RwLock::default(),
             cleaner: Mutex::default(),
             committing: Mutex::default(),
             flushing: Mutex::default(),

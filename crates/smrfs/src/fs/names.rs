@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::FileSystem;
 use super::allocate::{BEHIND_ALL, alive};
 use super::file::{File, FileState};
-use super::locks::lock;
+use super::locks::{lock, read, write};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode};
 use crate::units::{NodeId, Span};
@@ -41,6 +41,7 @@ impl FileSystem {
     /// Makes a node that is no link.
     pub fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
         self.changeable()?;
+        let _names = read(&self.names);
         let attr = self.store.make(parent, name, new)?;
         self.named(attr.id, parent);
         if attr.kind == Kind::File {
@@ -53,6 +54,7 @@ impl FileSystem {
     /// Makes a symbolic link.
     pub fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
         self.changeable()?;
+        let _names = read(&self.names);
         let attr = self.store.make_link(parent, name, target, uid, gid)?;
         self.named(attr.id, parent);
         Ok(attr)
@@ -66,7 +68,7 @@ impl FileSystem {
     /// Gives a node another name.
     pub fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
         self.changeable()?;
-        let _names = lock(&self.names);
+        let _names = write(&self.names);
         if self.files.get(id).is_some_and(|file| file.look().unlinked) {
             return Err(Errno::ENOENT.into());
         }
@@ -79,7 +81,7 @@ impl FileSystem {
     /// Takes a name away.
     pub fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
         self.changeable()?;
-        let _names = lock(&self.names);
+        let _names = write(&self.names);
         let victim = self.victim(parent, name)?;
         let result = self.store.unlink(parent, name);
         if result.is_ok() {
@@ -107,7 +109,7 @@ impl FileSystem {
         };
         self.store.forget(unsaved, 1);
         saved?;
-        let _names = lock(&self.names);
+        let _names = write(&self.names);
         // Another thread may have given the name to another file.
         let moved = self.store.lookup(from.0, from.1)?;
         let result = self.rename_node(&moved, from, to, mode);

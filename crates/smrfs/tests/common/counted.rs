@@ -1,5 +1,6 @@
-//! A metadata store that counts what is asked of it.
+//! A metadata store that counts what is asked of it, and can be told to do something before the next rename.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use smrfs::error::FsResult;
@@ -16,6 +17,8 @@ pub struct Counts {
     pub read_bytes: AtomicU64,
     /// The same, written.
     pub written_bytes: AtomicU64,
+    /// What to do before the next rename.
+    pub before_rename: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Counts {
@@ -92,6 +95,10 @@ impl MetadataStore for Counted {
     }
     fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
         self.called(0, 0);
+        let before = self.counts.before_rename.lock().unwrap().take();
+        if let Some(before) = before {
+            before();
+        }
         self.store.rename(from, to, mode)
     }
     fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {

@@ -88,8 +88,12 @@ pub fn crowd(fs: &FileSystem, threads: u64, rounds: u64, owner: (u32, u32), long
     });
     fs.sync_all().unwrap();
     fs.check().unwrap();
-    assert_eq!(fs.usage().unwrap().counts.retired, 0);
-    contents(fs, longest)
+    let (usage, found) = (fs.usage().unwrap(), contents(fs, longest));
+    assert_eq!(usage.counts.retired, 0);
+    // What another thread's rename replaced has left nothing behind.
+    let named: u64 = found.iter().map(|(_, content)| (content.len() as u64).div_ceil(usage.granule_bytes)).sum();
+    assert_eq!(usage.live, named);
+    found
 }
 
 /// What each name holds.

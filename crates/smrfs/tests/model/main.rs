@@ -1,11 +1,14 @@
 //! The file system against a plain model of what a directory tree is, over whole lives of small disks of both models.
 
 mod cases;
+#[path = "../common/counted.rs"]
+mod counted;
 mod crowd;
 mod failures;
 mod faulty;
 mod full;
 mod life;
+mod races;
 mod reference;
 mod rig;
 mod threads;

@@ -37,14 +37,22 @@ pub struct Rig {
 impl Rig {
     /// A new disk of that model, of some hundred granules.
     pub fn new(model: Model, options: Options) -> Rig {
+        Rig::with_store(model, options, |store| Arc::new(store))
+    }
+
+    /// The same; `store` says what comes between the store in memory and the file system.
+    pub fn with_store(
+        model: Model,
+        options: Options,
+        store: impl FnOnce(MemoryStore) -> Arc<dyn MetadataStore>,
+    ) -> Rig {
         let shape = shape(model);
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let (device, watch) = watched(&shape, memory.clone());
         let device = Arc::new(Faulty::new(device));
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
-        let store: Arc<dyn MetadataStore> =
-            Arc::new(MemoryStore::new(Limits { map_bytes: 160, ..Limits::EXT4 }, clock));
+        let store = store(MemoryStore::new(Limits { map_bytes: 160, ..Limits::EXT4 }, clock));
         let fs = Arc::new(mounted(&device, &store, &options));
         Rig { device, store, memory, options, fs, watch }
     }
