@@ -19,6 +19,7 @@ pub mod layer;
 pub mod device;
 pub mod queue;
 pub mod shadow;
+pub mod array;
 pub mod trace;
 pub mod workload;
 pub mod stats;
