@@ -17,6 +17,7 @@ pub mod disk;
 pub mod extent_map;
 pub mod layer;
 pub mod device;
+pub mod array;
 pub mod trace;
 pub mod workload;
 pub mod stats;
