@@ -6,6 +6,7 @@ use super::address::{Layout, Role, Unit};
 use super::parity;
 use super::plan::Sub;
 use super::target::Words;
+use crate::error::{DiskResult, Fault};
 use crate::units::Lba;
 
 /// Words that a command has read, by member and sector.
@@ -78,7 +79,8 @@ fn parity_word(layout: &Layout, known: &Known, own: &Own, (stripe, offset): (u64
     if let Some(words) = whole {
         return parity_of(data, &words, wanted);
     }
-    let changes: Option<Vec<u64>> = (0..data).map(|unit| new(unit).map_or(Some(0), |word| Some(word ^ old(unit)?))).collect();
+    let changes: Option<Vec<u64>> =
+        (0..data).map(|unit| new(unit).map_or(Some(0), |word| Some(word ^ old(unit)?))).collect();
     match (changes, old(wanted)) {
         (Some(changes), Some(parity)) => parity ^ parity_of(data, &changes, wanted),
         _ => {
@@ -92,4 +94,36 @@ fn parity_word(layout: &Layout, known: &Known, own: &Own, (stripe, offset): (u64
 fn parity_of(data: usize, words: &[u64], wanted: usize) -> u64 {
     let units = words.iter().map(std::slice::from_ref);
     if wanted == data { parity::p(1, units)[0] } else { parity::q(1, units)[0] }
+}
+
+/// Compares copies with each other, and parity with data, in some sectors of all members that were read.
+pub(super) fn compare(layout: &Layout, known: &Known, at: Lba, sectors: u64) -> DiskResult {
+    let read = |disk: u32, at: Lba| known.get(&(disk, at.0)).copied();
+    for at in (0..sectors).map(|i| at + i) {
+        for disk in 0..layout.disks() as u32 {
+            let Some(found) = read(disk, at) else { continue };
+            let none = Own { lba: Lba(0), words: &[] };
+            let should = match layout.inverse(disk, at) {
+                Role::P { .. } | Role::Q { .. } if is_whole(layout, known, at) => {
+                    written_word(layout, known, &none, disk, at)
+                }
+                Role::Copy(lba, _) => {
+                    let (first, place) = layout.copy(lba, 0);
+                    read(first, place).unwrap_or(found)
+                }
+                _ => found,
+            };
+            if found != should {
+                let message = format!("sector {at} of member {disk} is not what the other members say");
+                return Err(Box::new(Fault::Inconsistent(message)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether all data of a row was read.
+fn is_whole(layout: &Layout, known: &Known, at: Lba) -> bool {
+    let (stripe, data) = (at.0 / layout.chunk_sectors(), layout.data_disks() as u32);
+    (0..data).all(|unit| known.contains_key(&(layout.member_of(stripe, unit), at.0)))
 }

@@ -12,6 +12,7 @@ pub mod level;
 mod locks;
 pub mod parity;
 mod plan;
+pub mod spec;
 mod station;
 mod target;
 mod work;
@@ -28,7 +29,7 @@ pub use station::{Longest, Queueing, Station};
 pub use target::{Answer, Command, Target, Words};
 use work::{Owner, Slab};
 
-use crate::error::{DiskResult, Fault};
+use crate::error::DiskResult;
 use crate::layer::Gauges;
 use crate::request::Op;
 use crate::units::{Lba, Nanos};
@@ -42,6 +43,11 @@ pub enum Member {
 }
 
 impl Member {
+    /// Sectors that it offers.
+    pub fn host_sectors(&self) -> u64 {
+        self.target().host_sectors()
+    }
+
     #[inline]
     fn target(&self) -> &dyn Target {
         match self {
@@ -83,6 +89,19 @@ impl Member {
     }
 }
 
+/// A part of an array's own work that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The member's first sector.
+    pub at: Lba,
+    /// How many.
+    pub sectors: u64,
+    /// When it was begun.
+    pub begin: Nanos,
+    /// When it was done.
+    pub end: Nanos,
+}
+
 /// An array.
 pub struct Array {
     layout: Layout,
@@ -94,6 +113,8 @@ pub struct Array {
     locks: Locks,
     /// Answered without a member's doing, and when.
     ready: VecDeque<Answer>,
+    /// Own work that is done, until somebody takes note.
+    done: VecDeque<Done>,
     /// Room for the answers of members.
     answers: Vec<Answer>,
     /// Work that may begin.
@@ -113,6 +134,7 @@ impl Array {
             works: Slab::default(),
             locks: Locks::default(),
             ready: VecDeque::new(),
+            done: VecDeque::new(),
             answers: Vec::new(),
             free: Vec::new(),
         }
@@ -136,6 +158,27 @@ impl Array {
     /// The state of each member.
     pub fn health(&self) -> &[Health] {
         &self.health
+    }
+
+    /// Where a source's sectors begin: on its own member, if each has one.
+    pub fn source_start(&self, source: u8) -> Lba {
+        match self.layout.level() {
+            Level::Dedicated => self.layout.member_start(u32::from(source)),
+            _ => Lba(0),
+        }
+    }
+
+    /// How many sectors a source has.
+    pub fn source_sectors(&self, source: u8) -> u64 {
+        match self.layout.level() {
+            Level::Dedicated => self.layout.member_sectors(u32::from(source)),
+            _ => self.layout.host_sectors(),
+        }
+    }
+
+    /// Own work that is done and that nobody has taken note of.
+    pub fn take_done(&mut self) -> Option<Done> {
+        self.done.pop_front()
     }
 
     fn planner(&self) -> Planner<'_> {
@@ -258,8 +301,18 @@ impl Array {
                     words,
                 });
             }
-            Owner::Rebuild { disk, at, sectors } => self.rebuilt(disk, at, sectors),
-            Owner::Scrub { .. } => {}
+            Owner::Rebuild { disk, at, sectors } => {
+                let begin = work.command.arrival;
+                self.rebuilt(disk, at, sectors);
+                self.done.push_back(Done { at, sectors, begin, end: now });
+            }
+            Owner::Scrub { at, sectors } => {
+                let begin = work.command.arrival;
+                if self.check {
+                    check::compare(&self.layout, &self.works.get(id).known, at, sectors)?;
+                }
+                self.done.push_back(Done { at, sectors, begin, end: now });
+            }
         }
         self.works.remove(id);
         let Some(first) = claim else { return Ok(()) };
@@ -295,6 +348,11 @@ impl Array {
     /// Begins to rebuild some sectors of a new member.
     pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
         self.own(Owner::Rebuild { disk, at, sectors }, (disk, at, sectors), now)
+    }
+
+    /// Begins to read some sectors of all members; in check mode copies and parity are compared.
+    pub fn scrub(&mut self, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
+        self.own(Owner::Scrub { at, sectors }, (0, at, sectors), now)
     }
 
     /// Begins work of the array's own.
@@ -430,9 +488,4 @@ impl Target for Array {
         let working = self.members.iter_mut().zip(&self.health).filter(|(_, health)| health.works());
         working.into_iter().try_for_each(|(member, _)| member.target_mut().finish())
     }
-}
-
-/// What check mode finds wrong with an array.
-fn mismatch(message: String) -> Box<Fault> {
-    Box::new(Fault::Inconsistent(message))
 }

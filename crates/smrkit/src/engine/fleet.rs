@@ -15,7 +15,7 @@ use crate::error::{DiskResult, Error};
 use crate::request::{Op, Progress, Request, Source};
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::rows::RequestRow;
-use crate::units::Nanos;
+use crate::units::{Lba, Nanos};
 
 /// Events between two looks at the observer where no requests come.
 const LOOK_EVERY: u64 = 1 << 16;
@@ -153,7 +153,9 @@ impl<'a> Fleet<'a> {
                 self.now = chore;
                 self.chore.act(&mut self.array, chore)?;
             } else if let Some(mut request) = batch.pop_front() {
-                self.intake.admit(&mut request, self.array.source_sectors(request.source), source)?;
+                let capacity = self.array.source_sectors(request.source);
+                self.intake.admit(&mut request, capacity, source)?;
+                request.lba += self.array.source_start(request.source).0;
                 let arrival = self.arrivals.next(request.time);
                 self.intake.check_arrival(arrival)?;
                 if self.settings.until.is_some_and(|until| arrival.since(self.counts.begin) >= until)
@@ -211,8 +213,7 @@ impl<'a> Fleet<'a> {
                 (self.sent.len() - 1) as u32
             }
         };
-        let Request { op, sectors, source, .. } = *request;
-        let lba = request.lba + self.array.source_start(source).0;
+        let Request { op, lba, sectors, source, .. } = *request;
         self.array.submit(Command { tag: u64::from(tag), op, lba, sectors, source, arrival, words })
     }
 
@@ -240,7 +241,8 @@ impl<'a> Fleet<'a> {
         self.unused.push(answer.tag as u32);
         self.arrivals.answered(answer.end);
         self.answered += 1;
-        let times = Times { arrival, turn: answer.turn.max(arrival), start: answer.start.max(arrival), end: answer.end };
+        let times =
+            Times { arrival, turn: answer.turn.max(arrival), start: answer.start.max(arrival), end: answer.end };
         if self.answered > self.settings.warmup {
             let array = &self.array;
             self.counts.count(&request, &times, answer.cleaning_end, || array.gauges());
@@ -278,12 +280,32 @@ impl<'a> Fleet<'a> {
             for (lba, sectors) in owned {
                 self.serve_alone(&Request::new(Op::Read, lba, sectors as u32))?;
             }
-            self.array.verify_parity()?;
+            self.scrub_all()?;
             self.array.finish()?;
         }
         Ok(())
     }
 }
+
+impl Fleet<'_> {
+    fn scrub_all(&mut self) -> DiskResult {
+        if self.array.layout().copies() == 1 && self.array.layout().parities() == 0 {
+            return Ok(());
+        }
+        let (sectors, mut answers) = (self.array.layout().member_sectors(0), Vec::new());
+        for at in (0..sectors).step_by(SCRUB_SECTORS as usize) {
+            self.array.scrub(Lba(at), SCRUB_SECTORS.min(sectors - at), self.now)?;
+            while self.array.take_done().is_none() && self.array.next() < Nanos::MAX {
+                self.now = self.array.next();
+                self.array.advance(&mut answers)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sectors that are compared at once.
+const SCRUB_SECTORS: u64 = 1024;
 
 impl prefill::Filled for Fleet<'_> {
     fn prefill(&self) -> (Prefill, u64) {

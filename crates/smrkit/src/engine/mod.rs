@@ -5,6 +5,7 @@
 //! arrives meanwhile.
 
 mod arrivals;
+mod expected;
 pub mod fleet;
 mod intake;
 mod outage;
@@ -25,7 +26,7 @@ use crate::shadow::Shadow;
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::PowerCut;
 use crate::stats::rows::RequestRow;
-use crate::units::{Lba, Nanos};
+use crate::units::Nanos;
 use arrivals::Arrivals;
 use intake::Intake;
 use settings::{Queue, Settings};
@@ -90,7 +91,7 @@ impl<'a, D: Device> Engine<'a, D> {
 
     /// Serves all requests of `source`. Returns `false` if the observer ended the run early.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
-        let mut go_on = self.prefill()?;
+        let mut go_on = prefill::fill(self)?;
         if self.settings.warmup == 0 {
             self.begin_counting();
         }
@@ -211,17 +212,7 @@ impl<'a, D: Device> Engine<'a, D> {
     }
 
     fn report(&mut self, request: &Request, times: &Times) {
-        let since = |time: Nanos| time.since(self.counts.begin).0;
-        let row = RequestRow {
-            index: self.counts.requests - 1,
-            source: request.source,
-            op: request.op,
-            lba: request.lba.0,
-            sectors: request.sectors,
-            arrival_ns: since(times.arrival),
-            start_ns: since(times.start),
-            end_ns: since(times.end),
-        };
+        let row = RequestRow::new(request, times, self.counts.begin, self.counts.requests - 1);
         self.observer.request(&row);
     }
 
