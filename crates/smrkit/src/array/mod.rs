@@ -25,7 +25,7 @@ use health::{Health, Rebuilt};
 use level::{Level, WritePolicy};
 use locks::{Claim, Locks};
 use plan::Planner;
-pub use station::{Longest, Queueing, Station};
+pub use station::{Queueing, Station};
 pub use target::{Answer, Command, Target, Words};
 use work::{Owner, Slab};
 

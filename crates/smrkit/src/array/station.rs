@@ -14,6 +14,8 @@ use crate::medium::Buf;
 use crate::queue::{Queue, Waiting};
 use crate::request::{Op, Request};
 use crate::shadow::Shadow;
+use crate::stats::counts::{HostCounts, Times};
+use crate::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use crate::units::{Lba, Nanos};
 
 /// How a member orders its commands.
@@ -24,33 +26,6 @@ pub struct Queueing {
     /// Commands that the drive sees at most; the others wait in order of arrival. Of no effect first come, first served.
     pub depth: u32,
 }
-
-/// Latencies of a member's commands, from arrival in its queue to answer, against common timeouts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Longest {
-    /// The longest.
-    pub ns: u64,
-    /// Commands that took longer than 7 s.
-    pub over_7s: u64,
-    /// Commands that took longer than 30 s.
-    pub over_30s: u64,
-}
-
-impl Longest {
-    #[inline]
-    fn note(&mut self, latency: Nanos) {
-        if latency.0 > self.ns {
-            self.ns = latency.0;
-        }
-        if latency > TIMEOUTS[0] {
-            self.over_7s += 1;
-            self.over_30s += u64::from(latency > TIMEOUTS[1]);
-        }
-    }
-}
-
-/// Timeouts after which drives are given up: of a common controller, and of Linux.
-const TIMEOUTS: [Nanos; 2] = [Nanos(7_000_000_000), Nanos(30_000_000_000)];
 
 /// What a drive is verified against in check mode.
 #[derive(Default)]
@@ -68,7 +43,7 @@ pub struct Station {
     waiting: Option<Waiting<Command>>,
     current: Option<Answer>,
     checked: Option<Box<Checked>>,
-    longest: Longest,
+    counts: HostCounts,
     /// Where the last command ended.
     at: Lba,
     buf: Buf,
@@ -84,7 +59,7 @@ impl Station {
             waiting: (queue != Queue::Fcfs).then(|| Waiting::new(queue, depth)),
             current: None,
             checked: check.then(Box::default),
-            longest: Longest::default(),
+            counts: counts(),
             at: Lba(0),
             buf: Buf::NoData,
         }
@@ -100,9 +75,14 @@ impl Station {
         &mut self.device
     }
 
-    /// The latencies of its commands.
-    pub fn longest(&self) -> &Longest {
-        &self.longest
+    /// What was counted of its commands, and nothing from now on.
+    pub fn take_counts(&mut self) -> HostCounts {
+        std::mem::replace(&mut self.counts, counts())
+    }
+
+    /// What was counted of its commands.
+    pub fn counts(&self) -> &HostCounts {
+        &self.counts
     }
 
     /// Lets it clean what helps, without a command; the time at which it found nothing more to do.
@@ -154,7 +134,9 @@ impl Station {
         };
         let end = self.device.now();
         self.at = command.end();
-        self.longest.note(end - command.arrival);
+        let times = Times { arrival: command.arrival, turn, start, end };
+        let device = &self.device;
+        self.counts.count(&request, &times, device.cleaning_end(), || device.gauges());
         self.current =
             Some(Answer { tag: command.tag, turn, start, end, cleaning_end: self.device.cleaning_end(), words });
         Ok(())
@@ -169,6 +151,10 @@ impl Station {
         }
         Ok(())
     }
+}
+
+fn counts() -> HostCounts {
+    HostCounts::new(TimelineBuilder::growing(WINDOW_FIRST))
 }
 
 impl Checked {
@@ -230,7 +216,8 @@ impl Target for Station {
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.idle_until(now)?;
         self.device.reset_counts();
-        self.longest = Longest::default();
+        self.counts = counts();
+        self.counts.begin(now);
         Ok(())
     }
 

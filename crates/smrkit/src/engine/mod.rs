@@ -4,6 +4,7 @@
 //! helps (`step(Spare)`) fills the gaps in which nothing waits. A step that has begun is finished, even if a request
 //! arrives meanwhile.
 
+pub mod array_run;
 mod arrivals;
 mod expected;
 pub mod fleet;
