@@ -163,3 +163,13 @@ fn mistakes_in_a_file_name_it() {
     let error = ArraySpec::from_toml(Path::new("a.toml"), "level = \"raid5\"\ndisks = 2").unwrap_err();
     assert!(matches!(error, Error::Impossible(_)));
 }
+
+#[test]
+fn the_descriptions_in_the_docs_can_be_read() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/arrays.md")).unwrap();
+    let section = page.split("## Descriptions").nth(1).unwrap().split("\n## ").next().unwrap();
+    let blocks: Vec<&str> = section.split("\n```").skip(1).step_by(2).collect();
+    let texts = blocks[0].trim().lines().map(parse).count();
+    let file = ArraySpec::from_toml(Path::new("docs"), blocks[1].trim_start_matches("toml")).unwrap();
+    assert_eq!((texts, blocks.len(), file.drives()), (3, 2, 5));
+}
