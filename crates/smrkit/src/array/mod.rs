@@ -107,6 +107,8 @@ pub struct Array {
     layout: Layout,
     members: Vec<Member>,
     health: Vec<Health>,
+    /// Replaced members that still have commands to answer.
+    leaving: Vec<Member>,
     write: WritePolicy,
     check: bool,
     works: Slab,
@@ -129,6 +131,7 @@ impl Array {
             layout,
             members,
             health,
+            leaving: Vec::new(),
             write,
             check,
             works: Slab::default(),
@@ -338,11 +341,15 @@ impl Array {
         self.health[disk as usize] = Health::Failed;
     }
 
-    /// A new member takes the place of a failed one, to be rebuilt in units of `unit_sectors`; gives the old one back.
-    pub fn replace(&mut self, disk: u32, member: Member, unit_sectors: u64) -> Member {
+    /// A new member takes the place of a failed one, to be rebuilt in units of `unit_sectors`. The old one still answers what
+    /// it was asked.
+    pub fn replace(&mut self, disk: u32, member: Member, unit_sectors: u64) {
         let sectors = self.layout.member_sectors(disk);
         self.health[disk as usize] = Health::New(Rebuilt::nothing(sectors, unit_sectors));
-        std::mem::replace(&mut self.members[disk as usize], member)
+        let old = std::mem::replace(&mut self.members[disk as usize], member);
+        if old.target().outstanding() > 0 {
+            self.leaving.push(old);
+        }
     }
 
     /// Begins to rebuild some sectors of a new member.
@@ -388,7 +395,7 @@ impl Array {
     #[inline]
     fn soonest(&self) -> (usize, Nanos) {
         let mut best = (0, Nanos::MAX);
-        for (number, member) in self.members.iter().enumerate() {
+        for (number, member) in self.members.iter().chain(&self.leaving).enumerate() {
             let next = member.next();
             if next < best.1 {
                 best = (number, next);
@@ -442,7 +449,13 @@ impl Target for Array {
                 return Ok(());
             }
             let mut own = std::mem::take(&mut self.answers);
-            self.members[number].advance(&mut own)?;
+            match number.checked_sub(self.members.len()) {
+                None => self.members[number].advance(&mut own)?,
+                Some(left) => {
+                    self.leaving[left].advance(&mut own)?;
+                    self.leaving.retain(|member| member.target().outstanding() > 0);
+                }
+            }
             let result = own.drain(..).try_for_each(|answer| self.answered(answer));
             self.answers = own;
             result?;
