@@ -19,5 +19,6 @@ pub mod layer;
 pub mod device;
 pub mod trace;
 pub mod workload;
+pub mod interleave;
 pub mod stats;
 pub mod engine;
