@@ -17,6 +17,8 @@ pub mod disk;
 pub mod extent_map;
 pub mod layer;
 pub mod device;
+pub mod queue;
+pub mod shadow;
 pub mod trace;
 pub mod workload;
 pub mod interleave;

@@ -7,10 +7,8 @@
 mod arrivals;
 mod outage;
 mod prefill;
-mod queue;
 pub mod run;
 pub mod settings;
-pub mod shadow;
 #[cfg(test)]
 mod tests;
 
@@ -19,15 +17,15 @@ use crate::error::{DiskResult, Error};
 use crate::layer::Need;
 use crate::medium::Buf;
 use crate::power::Power;
+use crate::queue::Waiting;
 use crate::request::{Op, Progress, Request, Source};
+use crate::shadow::Shadow;
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::PowerCut;
 use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};
 use arrivals::Arrivals;
-use queue::Waiting;
 use settings::{Arrival, Queue, Settings};
-use shadow::Shadow;
 
 /// Later arrivals are refused, well before time ends at `Nanos::MAX`.
 const LATEST: Nanos = Nanos(u64::MAX / 2);
@@ -122,7 +120,7 @@ impl<'a, D: Device> Engine<'a, D> {
         Ok(go_on)
     }
 
-    fn serve_waiting(&mut self, waiting: &mut Waiting) -> Result<(), Error> {
+    fn serve_waiting(&mut self, waiting: &mut Waiting<Request>) -> Result<(), Error> {
         while let Some((request, arrival)) = waiting.pick(&self.device) {
             self.serve(&request, arrival)?;
         }
@@ -196,7 +194,7 @@ impl<'a, D: Device> Engine<'a, D> {
 
     /// Serves a request, or has it wait. Returns `false` if it came after the time that the run was given.
     #[inline]
-    fn take(&mut self, request: &Request, waiting: &mut Waiting) -> Result<bool, Error> {
+    fn take(&mut self, request: &Request, waiting: &mut Waiting<Request>) -> Result<bool, Error> {
         let queued = self.settings.queue != Queue::Fcfs;
         if queued
             && waiting.is_full()
@@ -217,7 +215,7 @@ impl<'a, D: Device> Engine<'a, D> {
                 self.serve_waiting(waiting)?;
                 self.serve(request, arrival)?;
             }
-            true => waiting.push(*request, arrival, &self.device),
+            true => waiting.push(*request, request.lba, arrival, &self.device),
             false => self.serve(request, arrival)?,
         }
         Ok(true)

@@ -2,9 +2,9 @@
 //! request again.
 
 use super::Engine;
-use super::shadow::Loss;
 use crate::device::Device;
 use crate::error::{DiskResult, Error, Fault};
+use crate::shadow::Loss;
 use crate::stats::outcome::PowerCut;
 use crate::units::Lba;
 

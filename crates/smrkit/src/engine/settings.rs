@@ -1,6 +1,7 @@
 //! How requests arrive, how they are ordered, and what state they find.
 
 use crate::error::Error;
+pub use crate::queue::Queue;
 use crate::stats::outcome::EngineSettings;
 use crate::units::Nanos;
 
@@ -11,17 +12,6 @@ pub enum Arrival {
     FlatOut,
     /// At the trace's own times (open loop).
     Trace,
-}
-
-/// The order of waiting commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queue {
-    /// First come, first served.
-    Fcfs,
-    /// In the direction of the head's movement, then back (LOOK).
-    Elevator,
-    /// Shortest positioning time first.
-    Sptf,
 }
 
 /// The state of the disk before the first request.

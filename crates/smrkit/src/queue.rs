@@ -1,32 +1,41 @@
-//! Commands that wait at the drive, and which of them is next.
+//! Commands that wait at a drive, and which of them is next.
 //!
 //! The drive sees at most `depth` commands. Where each would take the head is worked out when it enters the queue. No
 //! command is favoured for its age: shortest positioning time first may starve one, as the literature warns.
 
-use super::settings::Queue;
 use crate::device::{Device, Position};
-use crate::request::Request;
-use crate::units::Nanos;
+use crate::units::{Lba, Nanos};
 
-struct Command {
-    request: Request,
+/// The order of waiting commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// First come, first served.
+    Fcfs,
+    /// In the direction of the head's movement, then back (LOOK).
+    Elevator,
+    /// Shortest positioning time first.
+    Sptf,
+}
+
+struct Entry<T> {
+    command: T,
     arrival: Nanos,
     position: Position,
 }
 
 /// The waiting commands.
-pub struct Waiting {
+pub struct Waiting<T> {
     policy: Queue,
     depth: usize,
-    commands: Vec<Command>,
+    commands: Vec<Entry<T>>,
     /// Elevator: the cylinder of the last command served, and whether the head moves outward.
     cylinder: u64,
     descending: bool,
 }
 
-impl Waiting {
+impl<T> Waiting<T> {
     /// An empty queue.
-    pub fn new(policy: Queue, depth: u32) -> Waiting {
+    pub fn new(policy: Queue, depth: u32) -> Waiting<T> {
         Waiting { policy, depth: depth as usize, commands: Vec::new(), cylinder: 0, descending: false }
     }
 
@@ -35,38 +44,38 @@ impl Waiting {
         self.commands.len() == self.depth
     }
 
-    /// Adds a command.
-    pub fn push(&mut self, request: Request, arrival: Nanos, device: &impl Device) {
-        let position = device.position(request.lba);
-        self.commands.push(Command { request, arrival, position });
+    /// Adds a command for `lba`.
+    pub fn push(&mut self, command: T, lba: Lba, arrival: Nanos, device: &impl Device) {
+        let position = device.position(lba);
+        self.commands.push(Entry { command, arrival, position });
     }
 
     /// Takes the next command out: the best of those that have arrived, else the one that arrives first.
-    pub fn pick(&mut self, device: &impl Device) -> Option<(Request, Nanos)> {
+    pub fn pick(&mut self, device: &impl Device) -> Option<(T, Nanos)> {
         let now = device.now();
-        let arrived = |command: &Command| command.arrival <= now;
+        let arrived = |command: &Entry<T>| command.arrival <= now;
         let best = match self.policy {
             _ if !self.commands.iter().any(arrived) => self.best(|_| true, |command| command.arrival.0),
             Queue::Fcfs => self.best(arrived, |command| command.arrival.0),
             Queue::Sptf => self.best(arrived, |command| device.positioning(&command.position).0),
             Queue::Elevator => self.ahead(arrived),
         }?;
-        let command = self.commands.swap_remove(best);
-        self.cylinder = u64::from(command.position.cylinder);
-        Some((command.request, command.arrival))
+        let entry = self.commands.swap_remove(best);
+        self.cylinder = u64::from(entry.position.cylinder);
+        Some((entry.command, entry.arrival))
     }
 
     /// The index of the command with the smallest `cost`; ties go to the one that arrived first.
-    fn best(&self, eligible: impl Fn(&Command) -> bool, cost: impl Fn(&Command) -> u64) -> Option<usize> {
+    fn best(&self, eligible: impl Fn(&Entry<T>) -> bool, cost: impl Fn(&Entry<T>) -> u64) -> Option<usize> {
         let candidates = self.commands.iter().enumerate().filter(|(_, command)| eligible(command));
         candidates.min_by_key(|(_, command)| (cost(command), command.arrival)).map(|(index, _)| index)
     }
 
     /// The nearest command in the direction of movement; at the end of the way the direction turns.
-    fn ahead(&mut self, eligible: impl Fn(&Command) -> bool + Copy) -> Option<usize> {
+    fn ahead(&mut self, eligible: impl Fn(&Entry<T>) -> bool + Copy) -> Option<usize> {
         for _ in 0..2 {
             let (cylinder, descending) = (self.cylinder, self.descending);
-            let way = |command: &Command| {
+            let way = |command: &Entry<T>| {
                 let at = u64::from(command.position.cylinder);
                 if descending { cylinder.checked_sub(at) } else { at.checked_sub(cylinder) }
             };
