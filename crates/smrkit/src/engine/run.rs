@@ -10,7 +10,7 @@ use crate::layer::{Layer, LayerSpec, Parameters};
 use crate::medium::{Medium, Stamp, Stamps};
 use crate::request::Source;
 use crate::stats::counts::HostCounts;
-use crate::stats::outcome::{ByCause, Cleaning, Commands, Outcome, Surface, Verdict};
+use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Outcome, Surface, Verdict};
 use crate::stats::timeline::TimelineBuilder;
 use crate::tally::{Cause, Counter, Tally};
 use crate::units::Nanos;
@@ -67,8 +67,12 @@ impl Run<'_> {
                     .into(),
             ));
         }
-        let device = self.device(medium)?.recorded(recorder);
-        let mut engine = Engine::new(device, self.settings, HostCounts::new(timeline), observer);
+        let mut device = self.device(medium)?.recorded(recorder);
+        if self.settings.movement {
+            device.disk.count_movement();
+        }
+        let counts = HostCounts::new(timeline).of_sources(source.sources());
+        let mut engine = Engine::new(device, self.settings, counts, observer);
         let finished = engine.run(source)?;
         let power_cut = engine.power_cuts.pop();
         let (mut device, counts, shadow) = engine.into_parts();
@@ -113,6 +117,8 @@ impl Run<'_> {
             cleaning: cleaning(tally),
             capacity: layer.capacity(),
             surface: surface(tally),
+            by_source: counts.by_source(),
+            movement: movement(&device.disk, layer.bands_moved()),
             layer_stats: layer.stats(),
             verdict: verdict(&counts, latency_ns.all.max),
             ..finish(counts, layer)
@@ -150,6 +156,13 @@ fn cleaning(tally: &Tally) -> Cleaning {
     let sum = |of: fn(&Counter) -> u64| counters.iter().flatten().map(|counter| of(counter)).sum();
     let (count, longest) = tally.stretches();
     Cleaning { count, sectors: sum(|c| c.sectors), ns: sum(|c| c.ns), max_ns: longest.0 }
+}
+
+/// The head's movements, where they were counted.
+pub fn movement(disk: &Disk, bands_moved: u64) -> Option<Movement> {
+    let counted = disk.tally().movement()?;
+    let (distance, count) = (by_cause(|cause| counted.distance(cause)), by_cause(|cause| counted.count(cause)));
+    Some(Movement::new(distance, count, disk.geometry().tracks(), bands_moved))
 }
 
 fn surface(tally: &Tally) -> Surface {
