@@ -124,6 +124,8 @@ struct Counts {
     requests: u64,
     collections: u64,
     bands_cleaned: u64,
+    /// Segments cleaned that had something left to move.
+    segments_moved: u64,
     moved_sectors: u64,
     first_cleaning_request: Option<u64>,
 }
@@ -314,7 +316,7 @@ impl Layer for Log {
     }
 
     fn bands_moved(&self) -> u64 {
-        self.counts.bands_cleaned
+        self.counts.segments_moved
     }
 
     fn reset_stats(&mut self) {
