@@ -142,6 +142,12 @@ pub enum Fault {
         /// How many sectors are lost.
         sectors: u64,
     },
+    /// An array has lost more members than it has copies or parity for.
+    #[error("LBA {lba} lies on members that have failed, and no copy or parity is left to rebuild it from")]
+    ArrayLost {
+        /// The first address lost.
+        lba: Lba,
+    },
     /// A file system broke a rule of its disk, or found nonsense on it.
     #[error("the file system: {0}")]
     FileSystem(String),

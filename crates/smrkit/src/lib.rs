@@ -23,4 +23,5 @@ pub mod trace;
 pub mod workload;
 pub mod interleave;
 pub mod stats;
+pub mod array;
 pub mod engine;

@@ -44,6 +44,16 @@ impl<T> Waiting<T> {
         self.commands.len() == self.depth
     }
 
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
     /// Adds a command for `lba`.
     pub fn push(&mut self, command: T, lba: Lba, arrival: Nanos, device: &impl Device) {
         let position = device.position(lba);

@@ -39,16 +39,29 @@ impl Arrivals {
     pub fn next(&mut self, time: Nanos) -> Nanos {
         match self {
             Arrivals::Closed { free, .. } => free.pop_front().expect("no more outstanding than the depth"),
-            Arrivals::Open { origin, scale } if *scale == 1.0 => *origin + time,
-            Arrivals::Open { origin, scale } => *origin + Nanos((time.0 as f64 * *scale).round() as u64),
+            Arrivals::Open { origin, scale } => by_clock(*origin, *scale, time),
         }
     }
 
-    /// A request was answered at `end`.
+    /// The same without taking it; [`Nanos::MAX`] where no further command may be outstanding.
+    #[inline]
+    pub fn peek(&self, time: Nanos) -> Nanos {
+        match self {
+            Arrivals::Closed { free, .. } => free.front().copied().unwrap_or(Nanos::MAX),
+            Arrivals::Open { origin, scale } => by_clock(*origin, *scale, time),
+        }
+    }
+
+    /// A request was answered at `end`; answers come in the order of time.
     #[inline]
     pub fn answered(&mut self, end: Nanos) {
         if let Arrivals::Closed { free, think } = self {
             free.push_back(end + *think);
         }
     }
+}
+
+#[inline]
+fn by_clock(origin: Nanos, scale: f64, time: Nanos) -> Nanos {
+    if scale == 1.0 { origin + time } else { origin + Nanos((time.0 as f64 * scale).round() as u64) }
 }

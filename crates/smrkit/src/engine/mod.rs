@@ -4,7 +4,11 @@
 //! helps (`step(Spare)`) fills the gaps in which nothing waits. A step that has begun is finished, even if a request
 //! arrives meanwhile.
 
+pub mod array_run;
 mod arrivals;
+mod expected;
+pub mod fleet;
+mod intake;
 mod outage;
 mod prefill;
 pub mod run;
@@ -23,12 +27,10 @@ use crate::shadow::Shadow;
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::PowerCut;
 use crate::stats::rows::RequestRow;
-use crate::units::{Lba, Nanos};
+use crate::units::Nanos;
 use arrivals::Arrivals;
-use settings::{Arrival, Queue, Settings};
-
-/// Later arrivals are refused, well before time ends at `Nanos::MAX`.
-const LATEST: Nanos = Nanos(u64::MAX / 2);
+use intake::Intake;
+use settings::{Queue, Settings};
 
 /// Watches a run.
 pub trait Observer {
@@ -65,11 +67,9 @@ pub struct Engine<'a, D> {
     observer: &'a mut dyn Observer,
     wants_requests: bool,
     buf: Buf,
-    /// Requests taken from the source.
-    taken: u64,
+    intake: Intake,
     /// Requests answered.
     answered: u64,
-    last_time: Nanos,
 }
 
 impl<'a, D: Device> Engine<'a, D> {
@@ -85,15 +85,14 @@ impl<'a, D: Device> Engine<'a, D> {
             wants_requests: observer.wants_requests(),
             observer,
             buf: Buf::NoData,
-            taken: 0,
+            intake: Intake::new(&settings),
             answered: 0,
-            last_time: Nanos::ZERO,
         }
     }
 
     /// Serves all requests of `source`. Returns `false` if the observer ended the run early.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
-        let mut go_on = self.prefill()?;
+        let mut go_on = prefill::fill(self)?;
         if self.settings.warmup == 0 {
             self.begin_counting();
         }
@@ -106,7 +105,7 @@ impl<'a, D: Device> Engine<'a, D> {
                 break;
             }
             for request in &mut batch {
-                self.admit(request, source)?;
+                self.intake.admit(request, self.device.host_sectors(), source)?;
                 if !self.take(request, &mut waiting)? {
                     break 'requests;
                 }
@@ -133,63 +132,6 @@ impl<'a, D: Device> Engine<'a, D> {
         if let Some(write) = self.settings.power_cut {
             self.device.cut_power(Power::new(vec![write], self.settings.seed));
         }
-    }
-
-    /// Refuses a request that lies outside the device, or (by the trace's clock) before the one before it.
-    #[inline]
-    fn admit(&mut self, request: &mut Request, source: &dyn Source) -> Result<(), Error> {
-        self.taken += 1;
-        let capacity = self.device.host_sectors();
-        if request.end().0 > capacity {
-            self.fold(request, capacity, source)?;
-        }
-        if self.settings.arrival == Arrival::Trace {
-            if request.time < self.last_time {
-                return Err(self.disorder(source));
-            }
-            self.last_time = request.time;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn fold(&self, request: &mut Request, capacity: u64, source: &dyn Source) -> Result<(), Error> {
-        let sectors = u64::from(request.sectors);
-        if self.settings.fold && sectors <= capacity {
-            request.lba = Lba((request.lba.0 % capacity).min(capacity - sectors));
-            return Ok(());
-        }
-        let (number, end) = (self.taken, request.end());
-        let message = match sectors > capacity {
-            true => format!(
-                "request {number} has {sectors} sectors, more than the capacity of {capacity}: take a larger drive, or give \
-                 a larger --capacity"
-            ),
-            false => format!(
-                "request {number} ends at sector {end}, past the capacity of {capacity} sectors: add --fold to take \
-                 addresses modulo the capacity, --capacity auto for a drive as large as the trace, or choose one --volume"
-            ),
-        };
-        Err(Error::input(source.name(), message))
-    }
-
-    #[cold]
-    fn disorder(&self, source: &dyn Source) -> Error {
-        let message = format!(
-            "request {} has a time before the one above it, so it can't be replayed by its times: use --arrival flat-out, \
-             or put the rows in order with smrkit trace convert --sort",
-            self.taken
-        );
-        Error::input(source.name(), message)
-    }
-
-    #[cold]
-    fn too_late(&self) -> Error {
-        let remedy = match self.settings.arrival {
-            Arrival::FlatOut => "give a shorter --think",
-            Arrival::Trace => "give a smaller --time-scale, or look for a wrong time in the trace",
-        };
-        Error::Usage(format!("request {} would arrive after more than 292 years: {remedy}", self.taken))
     }
 
     /// Serves a request, or has it wait. Returns `false` if it came after the time that the run was given.
@@ -223,9 +165,7 @@ impl<'a, D: Device> Engine<'a, D> {
 
     #[inline]
     fn serve(&mut self, request: &Request, arrival: Nanos) -> Result<(), Error> {
-        if arrival > LATEST {
-            return Err(self.too_late());
-        }
+        self.intake.check_arrival(arrival)?;
         if arrival > self.device.now() {
             self.through_outages(|engine| engine.idle_until(arrival))?;
         }
@@ -273,17 +213,7 @@ impl<'a, D: Device> Engine<'a, D> {
     }
 
     fn report(&mut self, request: &Request, times: &Times) {
-        let since = |time: Nanos| time.since(self.counts.begin).0;
-        let row = RequestRow {
-            index: self.counts.requests - 1,
-            source: request.source,
-            op: request.op,
-            lba: request.lba.0,
-            sectors: request.sectors,
-            arrival_ns: since(times.arrival),
-            start_ns: since(times.start),
-            end_ns: since(times.end),
-        };
+        let row = RequestRow::new(request, times, self.counts.begin, self.counts.requests - 1);
         self.observer.request(&row);
     }
 

@@ -2,11 +2,11 @@
 
 use super::settings::Settings;
 use super::{Engine, Observer};
-use crate::device::Single;
+use crate::device::{Device, Single};
 use crate::disk::{Disk, Recorder};
 use crate::drive::{Drive, DriveClock};
 use crate::error::Error;
-use crate::layer::{Layer, LayerSpec, Parameters};
+use crate::layer::{Gauges, LayerSpec, Parameters};
 use crate::medium::{Medium, Stamp, Stamps};
 use crate::request::Source;
 use crate::stats::counts::HostCounts;
@@ -49,12 +49,8 @@ impl Run<'_> {
         recorder: Option<Box<dyn Recorder>>,
         timeline: TimelineBuilder,
     ) -> Result<Outcome, Error> {
-        if self.settings.check && self.drive.geometry.sectors() > Stamp::LBA_MAX {
-            return Err(Error::Impossible(format!(
-                "--check holds stamps of up to {} sectors, and the drive has {}: give a smaller --capacity",
-                Stamp::LBA_MAX,
-                self.drive.geometry.sectors()
-            )));
+        if self.settings.check {
+            checkable(self.drive)?;
         }
         let medium = match self.settings.check {
             true => Medium::Stamps(Stamps::new()),
@@ -85,50 +81,89 @@ impl Run<'_> {
     }
 
     fn outcome(&self, device: &Single, counts: HostCounts) -> Outcome {
-        let tally = device.disk.tally();
-        let layer = device.layer.as_ref();
-        let latency_ns = counts.latencies();
-        let (commands, adjusted) = commands(&counts, tally);
-        let physical_written_sectors = by_cause(|cause| tally.writes(cause).sectors);
-        let excess = (adjusted.physical_write + adjusted.physical_read) as f64 - adjusted.host_read as f64;
-        Outcome {
+        let own = Outcome {
             layer: self.layer.name.into(),
             drive: self.drive.name.clone(),
             parameters: self.parameters.values().clone(),
             engine: self.settings.describe(),
             seed: self.settings.seed,
-            requests: counts.requests,
-            host_read_sectors: counts.read_sectors,
-            host_written_sectors: counts.written_sectors,
-            physical_read_sectors: by_cause(|cause| tally.reads(cause).sectors),
-            physical_written_sectors,
-            busy_by_cause_ns: by_cause(|cause| tally.reads(cause).ns + tally.writes(cause).ns),
-            commands,
-            adjusted,
-            write_overloading: ratio(excess, adjusted.host_write),
-            write_amplification: ratio(physical_written_sectors.total as f64, counts.written_sectors),
-            latency_ns,
-            wait_ns: counts.wait_ns,
-            service_ns: counts.service_ns,
-            busy_ns: tally.busy().0,
-            elapsed_ns: counts.elapsed().0,
-            arrivals_ns: counts.last_arrival.since(counts.begin).0,
-            map_bytes: layer.map_bytes(),
-            cleaning: cleaning(tally),
-            capacity: layer.capacity(),
-            surface: surface(tally),
-            by_source: counts.by_source(),
-            movement: movement(&device.disk, layer.bands_moved()),
-            layer_stats: layer.stats(),
-            verdict: verdict(&counts, latency_ns.all.max),
-            ..finish(counts, layer)
-        }
+            ..physical(device)
+        };
+        with_host(own, counts, &device.gauges())
     }
 }
 
-fn finish(counts: HostCounts, layer: &dyn Layer) -> Outcome {
-    let (latency_histogram, timeline) = counts.finish(&layer.gauges());
-    Outcome { latency_histogram, timeline, ..Outcome::default() }
+/// Refuses a drive with more sectors than stamps can name.
+pub(super) fn checkable(drive: &Drive) -> Result<(), Error> {
+    match drive.geometry.sectors() {
+        sectors if sectors > Stamp::LBA_MAX => Err(Error::Impossible(format!(
+            "--check holds stamps of up to {} sectors, and the drive has {sectors}: give a smaller --capacity",
+            Stamp::LBA_MAX
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What a drive shows after a run: the accesses to its platters, and its layer's books.
+pub(super) fn physical(device: &Single) -> Outcome {
+    let (tally, layer) = (device.disk.tally(), device.layer.as_ref());
+    let read = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.reads(cause))).total;
+    let write = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.writes(cause))).total;
+    Outcome {
+        physical_read_sectors: by_cause(|cause| tally.reads(cause).sectors),
+        physical_written_sectors: by_cause(|cause| tally.writes(cause).sectors),
+        busy_by_cause_ns: by_cause(|cause| tally.reads(cause).ns + tally.writes(cause).ns),
+        commands: Commands {
+            physical_read: read(|c| c.commands),
+            physical_write: write(|c| c.commands),
+            ..Commands::default()
+        },
+        adjusted: Commands {
+            physical_read: read(|c| c.adjusted),
+            physical_write: write(|c| c.adjusted),
+            ..Commands::default()
+        },
+        busy_ns: tally.busy().0,
+        map_bytes: layer.map_bytes(),
+        cleaning: cleaning(tally),
+        capacity: layer.capacity(),
+        surface: surface(tally),
+        movement: movement(&device.disk, layer.bands_moved()),
+        layer_stats: layer.stats(),
+        ..Outcome::default()
+    }
+}
+
+/// Completes what drives show by what the host saw; `gauges` are those of the end.
+pub(super) fn with_host(physical: Outcome, counts: HostCounts, gauges: &Gauges) -> Outcome {
+    let latency_ns = counts.latencies();
+    let host = |host: Commands, drives: Commands| Commands {
+        physical_read: drives.physical_read,
+        physical_write: drives.physical_write,
+        ..host
+    };
+    let (commands, adjusted) = (host(counts.commands, physical.commands), host(counts.adjusted, physical.adjusted));
+    let excess = (adjusted.physical_write + adjusted.physical_read) as f64 - adjusted.host_read as f64;
+    let written = physical.physical_written_sectors.total as f64;
+    let mut outcome = Outcome {
+        requests: counts.requests,
+        host_read_sectors: counts.read_sectors,
+        host_written_sectors: counts.written_sectors,
+        commands,
+        adjusted,
+        write_overloading: ratio(excess, adjusted.host_write),
+        write_amplification: ratio(written, counts.written_sectors),
+        latency_ns,
+        wait_ns: counts.wait_ns,
+        service_ns: counts.service_ns,
+        by_source: counts.by_source(),
+        elapsed_ns: counts.elapsed().0,
+        arrivals_ns: counts.last_arrival.since(counts.begin).0,
+        verdict: verdict(&counts, latency_ns.all.max),
+        ..physical
+    };
+    (outcome.latency_histogram, outcome.timeline) = counts.finish(gauges);
+    outcome
 }
 
 fn ratio(over: f64, under: u64) -> Option<f64> {
@@ -140,17 +175,6 @@ fn by_cause(of: impl Fn(Cause) -> u64) -> ByCause {
     ByCause { total: host + destage + clean + map, host, destage, clean, map }
 }
 
-/// Commands of any length, and by Cassuto's count.
-fn commands(counts: &HostCounts, tally: &Tally) -> (Commands, Commands) {
-    let read = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.reads(cause))).total;
-    let write = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.writes(cause))).total;
-    let commands =
-        Commands { physical_read: read(|c| c.commands), physical_write: write(|c| c.commands), ..counts.commands };
-    let adjusted =
-        Commands { physical_read: read(|c| c.adjusted), physical_write: write(|c| c.adjusted), ..counts.adjusted };
-    (commands, adjusted)
-}
-
 fn cleaning(tally: &Tally) -> Cleaning {
     let counters = [Cause::Destage, Cause::Clean].map(|cause| [tally.reads(cause), tally.writes(cause)]);
     let sum = |of: fn(&Counter) -> u64| counters.iter().flatten().map(|counter| of(counter)).sum();
@@ -159,7 +183,7 @@ fn cleaning(tally: &Tally) -> Cleaning {
 }
 
 /// The head's movements, where they were counted.
-pub fn movement(disk: &Disk, bands_moved: u64) -> Option<Movement> {
+fn movement(disk: &Disk, bands_moved: u64) -> Option<Movement> {
     let counted = disk.tally().movement()?;
     let (distance, count) = (by_cause(|cause| counted.distance(cause)), by_cause(|cause| counted.count(cause)));
     Some(Movement::new(distance, count, disk.geometry().tracks(), bands_moved))

@@ -1,12 +1,13 @@
 //! The loop against a device that serves every request in 10 ns and has a given amount of cleaning to do.
 
-use super::settings::Prefill;
+use super::settings::{Arrival, Prefill};
 use super::*;
 use crate::drive::Position;
 use crate::layer::Gauges;
 use crate::medium::{Damage, Stamp};
 use crate::request::{InMemory, Op};
 use crate::stats::timeline::TimelineBuilder;
+use crate::units::Lba;
 
 const SERVICE: u64 = 10;
 const STAGE: u64 = 4;

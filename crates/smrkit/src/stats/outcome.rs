@@ -119,6 +119,9 @@ pub struct Outcome {
     pub power_cut: Option<PowerCut>,
     /// The plain answer.
     pub verdict: Verdict,
+    /// Of an array: the same of each drive, as its array saw it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Outcome>,
 }
 
 /// One of several merged sources.

@@ -7,11 +7,13 @@ use std::path::Path;
 use bytes::Bytes;
 use parquet::data_type::ByteArray;
 
+use super::counts::Times;
 use crate::error::Error;
-use crate::request::Op;
+use crate::request::{Op, Request};
 use crate::tally::Access;
 use crate::trace::parquet::table::{Column, GROUP_ROWS, Packing, TableWriter, Values};
 use crate::trace::parquet::{KEY_FORMAT, KEY_ROWS, KEY_VERSION, VERSION};
+use crate::units::Nanos;
 
 /// One request, as it was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,23 @@ pub struct RequestRow {
     pub start_ns: u64,
     /// When it was answered.
     pub end_ns: u64,
+}
+
+impl RequestRow {
+    /// The row of the request number `index`, with times from `begin` on.
+    pub fn new(request: &Request, times: &Times, begin: Nanos, index: u64) -> RequestRow {
+        let since = |time: Nanos| time.since(begin).0;
+        RequestRow {
+            index,
+            source: request.source,
+            op: request.op,
+            lba: request.lba.0,
+            sectors: request.sectors,
+            arrival_ns: since(times.arrival),
+            start_ns: since(times.start),
+            end_ns: since(times.end),
+        }
+    }
 }
 
 /// Writes one row a request.

@@ -1,0 +1,72 @@
+//! Which members work, and how much of a new one has been rebuilt.
+
+use crate::units::Lba;
+
+/// The state of a member.
+#[derive(Clone, Debug, Default)]
+pub enum Health {
+    /// It works.
+    #[default]
+    Good,
+    /// It is gone.
+    Failed,
+    /// It is new, and holds what has been rebuilt.
+    New(Rebuilt),
+}
+
+/// What of a new member has been rebuilt, in units of some sectors.
+#[derive(Clone, Debug)]
+pub struct Rebuilt {
+    unit_sectors: u64,
+    /// A bit a unit.
+    done: Vec<u64>,
+    left: u64,
+}
+
+impl Rebuilt {
+    /// Nothing of a member of `sectors`.
+    pub fn nothing(sectors: u64, unit_sectors: u64) -> Rebuilt {
+        let units = sectors.div_ceil(unit_sectors);
+        Rebuilt { unit_sectors, done: vec![0; units.div_ceil(64) as usize], left: units }
+    }
+
+    fn units(&self, at: Lba, sectors: u64) -> std::ops::Range<u64> {
+        at.0 / self.unit_sectors..(at.0 + sectors).div_ceil(self.unit_sectors)
+    }
+
+    /// These sectors, whole units, have been rebuilt.
+    pub fn note(&mut self, at: Lba, sectors: u64) {
+        for unit in self.units(at, sectors) {
+            let (word, bit) = (&mut self.done[(unit / 64) as usize], 1 << (unit % 64));
+            self.left -= u64::from(*word & bit == 0);
+            *word |= bit;
+        }
+    }
+
+    /// Whether all of these sectors have been rebuilt.
+    pub fn has(&self, at: Lba, sectors: u64) -> bool {
+        self.units(at, sectors).all(|unit| self.done[(unit / 64) as usize] & (1 << (unit % 64)) != 0)
+    }
+
+    /// Whether nothing is left to be rebuilt.
+    pub fn is_whole(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl Health {
+    /// Whether commands can be sent to it.
+    pub fn works(&self) -> bool {
+        !matches!(self, Health::Failed)
+    }
+
+    /// Whether it holds these sectors.
+    #[inline]
+    pub fn has(&self, at: Lba, sectors: u64) -> bool {
+        match self {
+            Health::Good => true,
+            Health::Failed => false,
+            Health::New(rebuilt) => rebuilt.has(at, sectors),
+        }
+    }
+}

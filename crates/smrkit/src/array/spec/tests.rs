@@ -1,0 +1,165 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn drive() -> impl Strategy<Value = DriveSpec> {
+    let word = || "[a-z][a-z0-9-]{0,8}|[ -~]{0,6}|[\"(),= ]{1,4}";
+    let set = prop::collection::vec((word(), word()), 0..3);
+    let capacity = prop::option::of(1u64..1 << 40);
+    (prop::option::of(word()), prop::option::of(word()), capacity, set)
+        .prop_map(|(layer, drive, capacity_sectors, set)| DriveSpec { layer, drive, capacity_sectors, set })
+}
+
+fn specs() -> impl Strategy<Value = ArraySpec> {
+    let array = |member: BoxedStrategy<MemberSpec>| {
+        let alike = (member.clone(), 1usize..9).prop_map(|(member, n)| vec![member; n]);
+        let members = prop_oneof![alike, prop::collection::vec(member, 1..6)];
+        (0usize..8, 2u32..4, 1u64..5000, 0usize..3, members).prop_map(
+            |(level, copies, chunk_sectors, write, mut members)| {
+                let level = if level == 3 { Level::Raid10 { copies } } else { Level::ALL[level] };
+                let first = members[0].clone();
+                members.resize_with(members.len().max(level.disks_min()), || first.clone());
+                let policies = [WritePolicy::Auto, WritePolicy::ReadModifyWrite, WritePolicy::Reconstruct];
+                let write = if level.parities() > 0 { policies[write] } else { WritePolicy::Auto };
+                ArraySpec { level, chunk_sectors, write, members }
+            },
+        )
+    };
+    let leaf = drive().prop_map(MemberSpec::Drive).boxed();
+    let member = leaf.prop_recursive(2, 24, 5, move |inner| array(inner).prop_map(|a| MemberSpec::Array(Box::new(a))));
+    array(member.boxed())
+}
+
+proptest! {
+    #[test]
+    fn the_canonical_text_reads_back_as_the_same_array(spec in specs()) {
+        let text = spec.to_string();
+        prop_assert_eq!(&ArraySpec::parse(&text).unwrap(), &spec, "{}", text);
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC*|(raid[0-9]{1,2}|span)?[:(),=\" a-z0-9é]{0,40}", keys in "[a-z]{1,3}") {
+        let _ = ArraySpec::parse(&text);
+        let _ = ArraySpec::parse(&format!("raid0:disks=2,member=({text}),{keys}=1"));
+        let _ = ArraySpec::from_toml(Path::new("a.toml"), &text);
+    }
+}
+
+fn parse(text: &str) -> ArraySpec {
+    ArraySpec::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+#[test]
+fn the_short_form_reads_as_people_write_it() {
+    for (text, canonical) in [
+        ("raid5:disks=4,chunk=512KiB,layer=drive-managed", "raid5:disks=4,chunk=512Ki,layer=drive-managed"),
+        (" raid1 : disks = 3 ", "raid1:disks=3,chunk=512Ki"),
+        ("raid10:disks=5,copies=3", "raid10:disks=5,chunk=512Ki,copies=3"),
+        ("raid6:disks=4,write=rmw,chunk=4Ki", "raid6:disks=4,chunk=4Ki,write=rmw"),
+        (
+            "span:layer=log,set=(segment_tracks=4,policy=fifo),disks=2",
+            "span:disks=2,chunk=512Ki,layer=log,set=(segment_tracks=4,policy=fifo)",
+        ),
+        // Members take the array's keys; one that names its layer leaves the parameters behind.
+        (
+            "raid0:layer=log,set=(policy=fifo),member=(),member=(layer=rmw),member=(drive=tiny)",
+            "raid0:disks=3,chunk=512Ki,member=(layer=log,set=(policy=fifo)),member=(layer=rmw),\
+             member=(layer=log,drive=tiny,set=(policy=fifo))",
+        ),
+        (
+            "raid0:disks=2,layer=log,member=(raid1:disks=2)",
+            "raid0:disks=2,chunk=512Ki,member=(raid1:disks=2,chunk=512Ki,layer=log)",
+        ),
+        ("span:disks=1,drive=\"a, b.toml\"", "span:disks=1,chunk=512Ki,drive=\"a, b.toml\""),
+        ("dedicated:disks=1k,capacity=5T", "dedicated:disks=1000,chunk=512Ki,capacity=5T"),
+    ] {
+        assert_eq!(parse(text).to_string(), canonical);
+    }
+    let nested = parse("raid0:disks=3,member=(raid5:disks=4)");
+    assert_eq!((nested.members.len(), nested.drives()), (3, 12));
+}
+
+#[test]
+fn the_toml_form_reads_as_the_short_form_does() {
+    let text = r#"
+        level = "raid5"
+        chunk = "64KiB"
+        write = "reconstruct"
+        layer = "drive-managed"
+        set = { alpha = 30, idle_clean = true }
+
+        [[member]]
+        count = 2
+        [[member]]
+        layer = "vguard"
+        drive = "tiny"
+        capacity = 1048576
+        [[member]]
+        [member.array]
+        level = "raid1"
+        disks = 2
+    "#;
+    let spec = ArraySpec::from_toml(Path::new("a.toml"), text).unwrap();
+    let short = "raid5:chunk=64Ki,write=reconstruct,layer=drive-managed,set=(alpha=30,idle_clean=true),member=(),member=(),\
+                 member=(layer=vguard,drive=tiny,capacity=1Mi),member=(raid1:disks=2)";
+    assert_eq!(spec, parse(short));
+}
+
+#[test]
+fn mistakes_say_where_they_are_and_what_to_do() {
+    for (text, message) in [
+        ("", "the kind of array is missing: write raid5:disks=4"),
+        ("raid7:disks=4", "no array is called `raid7`: write one of span, raid0, raid1, raid10"),
+        ("raid5:disks=4,chunks=4Ki", "array, character 15, `chunks`: unknown key; known are disks, chunk"),
+        ("raid0:disks=2,member=(disks=2)", "unknown key; known are layer, drive, capacity, set"),
+        ("raid5:disks=4,chunk=0", "give a chunk of 512 bytes or more"),
+        ("raid5:disks=4,chunk=1000", "write 512 or 1Ki"),
+        ("raid5:disks=4,chunk", "expected key=value"),
+        ("raid5:disks=4,chunk=", "a value is missing"),
+        ("raid5:disks=4,disks=5", "given twice"),
+        ("raid5:disks=0", "disks=0: give 1 or more"),
+        ("raid5:layer=rmw", "raid5 of how many disks? Write disks=N"),
+        ("raid0:disks=3,member=(),member=()", "disks=3, but 2 members are given"),
+        ("raid0:member=(raid1:disks=2", "the `(` is not closed: add a `)`"),
+        ("raid0:disks=2)", "a `)` that nothing opened"),
+        ("raid0:disks=2,member=raid1", "expected it in parentheses"),
+        ("raid0:disks=2,layer=\"log", "the quote is not closed"),
+        ("raid0:disks=2,layer=a\"b\"", "put the whole value in quotes"),
+        ("raid0:disks=2,write=rmw", "raid0 has no parity"),
+        ("raid5:disks=3,write=fast", "write auto, rmw or reconstruct"),
+        ("raid1:disks=2,copies=2", "leave out copies, or use raid10"),
+        ("raid10:disks=2,copies=1", "raise copies, or use raid0"),
+        ("raid0:disks=2,capacity=0", "capacity=0"),
+    ] {
+        let error = ArraySpec::parse(text).unwrap_err();
+        assert!(matches!(error, Error::Usage(_)) && error.to_string().contains(message), "{text}: {error}");
+    }
+    for (text, message) in [
+        ("raid5:disks=2", "raid5 of 2 disks: raise disks to 3 or more, or use raid1"),
+        ("raid10:disks=2,copies=3", "raise disks or lower copies"),
+        ("span:disks=99999999999999999999k", "is too large"),
+        ("span:disks=5000", "span of more than 4096 drives"),
+        ("span:disks=100,member=(span:disks=50)", "span of more than 4096 drives"),
+    ] {
+        let error = ArraySpec::parse(text).unwrap_err();
+        assert!(error.to_string().contains(message), "{text}: {error}");
+    }
+    let deep = "span:disks=1,member=(".repeat(5000) + "span:disks=1" + &")".repeat(5000);
+    assert!(ArraySpec::parse(&deep).unwrap_err().to_string().contains("nested more than 8 deep"));
+}
+
+#[test]
+fn mistakes_in_a_file_name_it() {
+    for (text, message) in [
+        ("level = \"raid0\"\ndisk = 2\n", "a.toml:2:1: unknown field `disk`"),
+        ("level = \"raid0\"\n[[member]]\ncount = -1\n", "expected a whole number"),
+        ("disks = 2", "missing field `level`"),
+        ("level = \"raid0\"\ndisks = 2\nchunk = 0", "a.toml: chunk=0"),
+        ("level = \"raid9\"\ndisks = 2", "a.toml: no array is called `raid9`"),
+    ] {
+        let error = ArraySpec::from_toml(Path::new("a.toml"), text).unwrap_err();
+        assert!(matches!(error, Error::Input(_)) && error.to_string().contains(message), "{text}: {error}");
+    }
+    let error = ArraySpec::from_toml(Path::new("a.toml"), "level = \"raid5\"\ndisks = 2").unwrap_err();
+    assert!(matches!(error, Error::Impossible(_)));
+}

@@ -1,0 +1,230 @@
+//! A drive with its queue, as a member of an array.
+//!
+//! A command is served as the engine serves one drive: what is due or helps fills the gap before it, what is due comes first,
+//! then its own service. In check mode every read is verified against the drive's own stamps.
+
+use std::collections::VecDeque;
+
+use super::contents::Contents;
+use super::target::{Answer, Command, Target};
+use crate::device::{Device, Single};
+use crate::error::DiskResult;
+use crate::layer::{Gauges, Need};
+use crate::medium::Buf;
+use crate::queue::{Queue, Waiting};
+use crate::request::{Op, Request};
+use crate::shadow::Shadow;
+use crate::stats::counts::{HostCounts, Times};
+use crate::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use crate::units::{Lba, Nanos};
+
+/// How a member orders its commands.
+#[derive(Clone, Copy, Debug)]
+pub struct Queueing {
+    /// The order.
+    pub queue: Queue,
+    /// Commands that the drive sees at most; the others wait in order of arrival. Of no effect first come, first served.
+    pub depth: u32,
+}
+
+/// What a drive is verified against in check mode.
+#[derive(Default)]
+struct Checked {
+    shadow: Shadow,
+    contents: Contents,
+}
+
+/// A drive with its queue.
+pub struct Station {
+    device: Single,
+    /// In order of arrival: those that the drive does not see yet, or all of them.
+    arrived: VecDeque<Command>,
+    /// Those that the drive sees, where it orders them.
+    waiting: Option<Waiting<Command>>,
+    current: Option<Answer>,
+    checked: Option<Box<Checked>>,
+    counts: HostCounts,
+    /// Where the last command ended.
+    at: Lba,
+    buf: Buf,
+}
+
+impl Station {
+    /// A drive; in check mode it must hold stamps.
+    pub fn new(device: Single, queueing: Queueing, check: bool) -> Station {
+        let Queueing { queue, depth } = queueing;
+        Station {
+            device,
+            arrived: VecDeque::new(),
+            waiting: (queue != Queue::Fcfs).then(|| Waiting::new(queue, depth)),
+            current: None,
+            checked: check.then(Box::default),
+            counts: counts(),
+            at: Lba(0),
+            buf: Buf::NoData,
+        }
+    }
+
+    /// The drive.
+    pub fn device(&self) -> &Single {
+        &self.device
+    }
+
+    /// The drive, for the end of a run.
+    pub fn device_mut(&mut self) -> &mut Single {
+        &mut self.device
+    }
+
+    /// What was counted of its commands, and nothing from now on.
+    pub fn take_counts(&mut self) -> HostCounts {
+        std::mem::replace(&mut self.counts, counts())
+    }
+
+    /// What was counted of its commands.
+    pub fn counts(&self) -> &HostCounts {
+        &self.counts
+    }
+
+    /// Lets it clean what helps, without a command; the time at which it found nothing more to do.
+    pub fn settle(&mut self) -> DiskResult<Nanos> {
+        while self.device.step(Need::Must)? || self.device.step(Need::Spare)? {}
+        Ok(self.device.now())
+    }
+
+    #[inline]
+    fn begin_next(&mut self) -> DiskResult {
+        let next = match &mut self.waiting {
+            None => self.arrived.pop_front(),
+            Some(waiting) => {
+                while !waiting.is_full()
+                    && let Some(command) = self.arrived.pop_front()
+                {
+                    let (lba, arrival) = (command.lba, command.arrival);
+                    waiting.push(command, lba, arrival, &self.device);
+                }
+                waiting.pick(&self.device).map(|(command, _)| command)
+            }
+        };
+        match next {
+            Some(command) => self.begin(command),
+            None => Ok(()),
+        }
+    }
+
+    /// Serves a command; its answer waits for its moment.
+    #[inline]
+    fn begin(&mut self, command: Command) -> DiskResult {
+        if command.arrival > self.device.now() {
+            self.idle_until(command.arrival)?;
+        }
+        let turn = self.device.now();
+        self.device.step(Need::Must)?;
+        let start = self.device.now();
+        let request = Request {
+            source: command.source,
+            time: command.arrival,
+            ..Request::new(command.op, command.lba, command.sectors)
+        };
+        let words = match &mut self.checked {
+            None => {
+                self.device.serve(&request, &mut self.buf)?;
+                Vec::new()
+            }
+            Some(checked) => checked.serve(&mut self.device, &request, &command)?,
+        };
+        let end = self.device.now();
+        self.at = command.end();
+        let times = Times { arrival: command.arrival, turn, start, end };
+        let device = &self.device;
+        self.counts.count(&request, &times, device.cleaning_end(), || device.gauges());
+        self.current =
+            Some(Answer { tag: command.tag, turn, start, end, cleaning_end: self.device.cleaning_end(), words });
+        Ok(())
+    }
+
+    #[cold]
+    fn idle_until(&mut self, time: Nanos) -> DiskResult {
+        while self.device.now() < time {
+            if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {
+                self.device.wait_until(time);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn counts() -> HostCounts {
+    HostCounts::new(TimelineBuilder::growing(WINDOW_FIRST))
+}
+
+impl Checked {
+    fn serve(&mut self, device: &mut Single, request: &Request, command: &Command) -> DiskResult<Vec<u64>> {
+        self.shadow.serve(request, |buf| device.serve(request, buf))?;
+        self.shadow.after(device)?;
+        let sectors = u64::from(request.sectors);
+        match request.op {
+            Op::Read => return Ok(self.contents.read(request.lba, sectors)),
+            Op::Write => self.contents.write(request.lba, &command.words),
+            Op::Discard => self.contents.clear(request.lba, sectors),
+            Op::Flush => {}
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl Target for Station {
+    fn host_sectors(&self) -> u64 {
+        self.device.host_sectors()
+    }
+
+    #[inline]
+    fn submit(&mut self, command: Command) -> DiskResult {
+        if self.current.is_none() && self.waiting.is_none() {
+            return self.begin(command);
+        }
+        self.arrived.push_back(command);
+        if self.current.is_none() { self.begin_next() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn next(&self) -> Nanos {
+        self.current.as_ref().map_or(Nanos::MAX, |answer| answer.end)
+    }
+
+    #[inline]
+    fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
+        answers.extend(self.current.take());
+        self.begin_next()
+    }
+
+    fn outstanding(&self) -> usize {
+        self.arrived.len() + usize::from(self.current.is_some()) + self.waiting.as_ref().map_or(0, Waiting::len)
+    }
+
+    fn distance(&self, lba: Lba) -> u64 {
+        self.at.0.abs_diff(lba.0)
+    }
+
+    fn cache_sectors(&self) -> u64 {
+        self.device.cache_sectors()
+    }
+
+    fn gauges(&self) -> Gauges {
+        self.device.gauges()
+    }
+
+    fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+        self.idle_until(now)?;
+        self.device.reset_counts();
+        self.counts = counts();
+        self.counts.begin(now);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> DiskResult {
+        match &mut self.checked {
+            Some(checked) => checked.shadow.finish(&mut self.device),
+            None => self.device.check(),
+        }
+    }
+}

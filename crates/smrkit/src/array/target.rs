@@ -1,0 +1,85 @@
+//! What takes commands as they arrive and answers them in its own time: a drive with its queue, or an array of such.
+
+use crate::error::DiskResult;
+use crate::layer::Gauges;
+use crate::request::Op;
+use crate::units::{Lba, Nanos};
+
+/// What sectors hold in check mode, a word each; empty where nothing is held.
+pub type Words = Vec<u64>;
+
+/// A command on its way to a target.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Comes back with the answer.
+    pub tag: u64,
+    /// What is asked for.
+    pub op: Op,
+    /// The first sector.
+    pub lba: Lba,
+    /// How many.
+    pub sectors: u32,
+    /// Which of several merged sources it came from.
+    pub source: u8,
+    /// When it arrives.
+    pub arrival: Nanos,
+    /// What is written, in check mode.
+    pub words: Words,
+}
+
+impl Command {
+    /// The sector after the last.
+    pub fn end(&self) -> Lba {
+        self.lba + u64::from(self.sectors)
+    }
+}
+
+/// What became of a command.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The command's.
+    pub tag: u64,
+    /// A member turned to it (and to what it owed before it).
+    pub turn: Nanos,
+    /// Its own service began.
+    pub start: Nanos,
+    /// It was answered.
+    pub end: Nanos,
+    /// When cleaning last ended on the members that served it, before that.
+    pub cleaning_end: Nanos,
+    /// What was read, in check mode.
+    pub words: Words,
+}
+
+/// A drive with its queue, or an array. Time is the caller's: it lets what happens next happen, in order.
+pub trait Target {
+    /// Sectors offered.
+    fn host_sectors(&self) -> u64;
+
+    /// A command arrives, not before anything that has happened here.
+    fn submit(&mut self, command: Command) -> DiskResult;
+
+    /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
+    fn next(&self) -> Nanos;
+
+    /// Lets what happens next happen; adds what it answered to `answers`.
+    fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult;
+
+    /// Commands that have not been answered.
+    fn outstanding(&self) -> usize;
+
+    /// How far the head would have to go to `lba`, in any unit that compares members of one size.
+    fn distance(&self, lba: Lba) -> u64;
+
+    /// Sectors of persistent cache, of all members.
+    fn cache_sectors(&self) -> u64;
+
+    /// What the layers show of their state: the mean of the caches, and sums of the rest.
+    fn gauges(&self) -> Gauges;
+
+    /// Counting starts anew at `now`.
+    fn reset_counts(&mut self, now: Nanos) -> DiskResult;
+
+    /// Checks every member's books, and in check mode reads back all that was written.
+    fn finish(&mut self) -> DiskResult;
+}

@@ -1,0 +1,246 @@
+//! One run of an array: its drives, layers, settings and requests; out comes an outcome with one for each drive in it.
+
+use std::collections::BTreeMap;
+
+use super::Observer;
+use super::fleet::{Chore, Fleet};
+use super::run::{checkable, physical, with_host};
+use super::settings::Settings;
+use crate::array::address::Layout;
+use crate::array::level::{Level, WritePolicy};
+use crate::array::{Array, Member, Queueing, Station, Target};
+use crate::device::{Device, Single};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::layer::{Capacity, LayerSpec, Parameters, Scalar};
+use crate::medium::{Medium, Stamps};
+use crate::request::Source;
+use crate::stats::counts::HostCounts;
+use crate::stats::outcome::{ByCause, Cleaning, Commands, Outcome};
+use crate::stats::timeline::TimelineBuilder;
+
+/// What stands where a sum has no one name.
+const MIXED: &str = "mixed";
+
+/// A drive of an array.
+#[derive(Clone)]
+pub struct DriveRun {
+    /// The drive.
+    pub drive: Drive,
+    /// Its layer.
+    pub layer: &'static LayerSpec,
+    /// The layer's parameters.
+    pub parameters: Parameters,
+}
+
+/// A member of an array that is to be run.
+#[derive(Clone)]
+pub enum MemberRun {
+    /// A drive.
+    Drive(Box<DriveRun>),
+    /// An array.
+    Array(Box<ArrayRun>),
+}
+
+/// An array that is to be run.
+#[derive(Clone)]
+pub struct ArrayRun {
+    /// Its kind.
+    pub level: Level,
+    /// Sectors of a chunk.
+    pub chunk_sectors: u64,
+    /// How partly written stripes get their parity.
+    pub write: WritePolicy,
+    /// Its members, in order.
+    pub members: Vec<MemberRun>,
+}
+
+impl DriveRun {
+    /// The drive, empty, under its layer; with movement counted.
+    pub fn station(&self, settings: &Settings) -> Result<Station, Error> {
+        let (spec, drive, parameters) = (self.layer, self.drive.clone(), self.parameters.clone());
+        if settings.check {
+            checkable(&self.drive)?;
+        }
+        let medium = if settings.check { Medium::Stamps(Stamps::new()) } else { Medium::NoData };
+        let disk = Disk::new(&self.drive, medium);
+        let device = Single::new(disk, Box::new(move || (spec.build)(&drive, &parameters)))?;
+        let queueing = Queueing { queue: settings.queue, depth: settings.depth };
+        Ok(Station::new(device, queueing, settings.check))
+    }
+
+    /// What was counted of it.
+    fn outcome(&self, station: &mut Station, settings: &Settings) -> Outcome {
+        let counts = station.take_counts();
+        let device = station.device();
+        let own = Outcome {
+            layer: self.layer.name.into(),
+            drive: self.drive.name.clone(),
+            parameters: self.parameters.values().clone(),
+            engine: settings.describe(),
+            seed: settings.seed,
+            ..physical(device)
+        };
+        with_host(own, counts, &device.gauges())
+    }
+}
+
+impl MemberRun {
+    /// The member, empty.
+    pub fn build(&self, settings: &Settings) -> Result<Member, Error> {
+        Ok(match self {
+            MemberRun::Drive(drive) => Member::Drive(Box::new(drive.station(settings)?)),
+            MemberRun::Array(array) => Member::Array(Box::new(array.build(settings)?)),
+        })
+    }
+
+    /// Sectors that it offers.
+    pub fn host_sectors(&self) -> Result<u64, Error> {
+        match self {
+            MemberRun::Drive(run) => Ok((run.layer.build)(&run.drive, &run.parameters)?.capacity().host_sectors),
+            MemberRun::Array(array) => array.host_sectors(),
+        }
+    }
+}
+
+impl ArrayRun {
+    /// Where its sectors lie.
+    pub fn layout(&self) -> Result<Layout, Error> {
+        let sizes = self.members.iter().map(MemberRun::host_sectors).collect::<Result<Vec<_>, _>>()?;
+        Layout::new(self.level, self.chunk_sectors, &sizes)
+    }
+
+    /// Sectors that it offers.
+    pub fn host_sectors(&self) -> Result<u64, Error> {
+        Ok(self.layout()?.host_sectors())
+    }
+
+    /// The array, empty.
+    pub fn build(&self, settings: &Settings) -> Result<Array, Error> {
+        let members = self.members.iter().map(|member| member.build(settings)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Array::new(self.layout()?, members, self.write, settings.check))
+    }
+
+    /// The drives, those of nested arrays included, in order.
+    pub fn drives(&self) -> Vec<&DriveRun> {
+        let of = |member| match member {
+            &MemberRun::Drive(ref drive) => vec![&**drive],
+            MemberRun::Array(array) => array.drives(),
+        };
+        self.members.iter().flat_map(of).collect()
+    }
+
+    /// Runs the requests of `source` beside `chore`. The names of trace or workload, and what a comparison tells, are left to
+    /// the caller.
+    pub fn execute(
+        &self,
+        settings: Settings,
+        source: &mut dyn Source,
+        chore: &mut dyn Chore,
+        observer: &mut dyn Observer,
+        timeline: TimelineBuilder,
+    ) -> Result<Outcome, Error> {
+        if settings.power_cut.is_some() {
+            let message = "--power-cut knows single drives only: leave out --array, or cut the power of one drive";
+            return Err(Error::Usage(message.into()));
+        }
+        let array = self.build(&settings)?;
+        let mut fleet = Fleet::new(array, settings, HostCounts::new(timeline), chore, observer);
+        let finished = fleet.run(source)?;
+        // What verification reads at the end is no part of the outcome.
+        let members = self.outcomes(&mut fleet.array, &settings);
+        let gauges = fleet.array.gauges();
+        let mut physical = sum(&members);
+        physical.capacity.host_sectors = fleet.array.host_sectors();
+        fleet.finish()?;
+        let outcome = with_host(physical, fleet.counts, &gauges);
+        Ok(Outcome { interrupted: !finished, engine: settings.describe(), seed: settings.seed, members, ..outcome })
+    }
+
+    fn outcomes(&self, array: &mut Array, settings: &Settings) -> Vec<Outcome> {
+        let pairs = self.members.iter().zip(array.members_mut());
+        let of = |(run, member): (&MemberRun, &mut Member)| match (run, member) {
+            (MemberRun::Drive(run), Member::Drive(station)) => vec![run.outcome(station, settings)],
+            (MemberRun::Array(run), Member::Array(array)) => run.outcomes(array, settings),
+            _ => unreachable!("built from it"),
+        };
+        pairs.flat_map(of).collect()
+    }
+}
+
+/// What all drives of an array show together. Times are sums over the drives.
+fn sum(members: &[Outcome]) -> Outcome {
+    let common = |of: fn(&Outcome) -> &String| match members.first() {
+        Some(first) if members.iter().all(|member| of(member) == of(first)) => of(first).clone(),
+        _ => MIXED.into(),
+    };
+    let alike = members.windows(2).all(|pair| pair[0].parameters == pair[1].parameters);
+    let causes = |of: fn(&Outcome) -> ByCause| members.iter().map(of).fold(ByCause::default(), add_causes);
+    let commands = |of: fn(&Outcome) -> Commands| Commands {
+        physical_read: members.iter().map(|member| of(member).physical_read).sum(),
+        physical_write: members.iter().map(|member| of(member).physical_write).sum(),
+        ..Commands::default()
+    };
+    Outcome {
+        layer: common(|member| &member.layer),
+        drive: common(|member| &member.drive),
+        parameters: members.first().filter(|_| alike).map_or(BTreeMap::new(), |first| first.parameters.clone()),
+        physical_read_sectors: causes(|member| member.physical_read_sectors),
+        physical_written_sectors: causes(|member| member.physical_written_sectors),
+        busy_by_cause_ns: causes(|member| member.busy_by_cause_ns),
+        commands: commands(|member| member.commands),
+        adjusted: commands(|member| member.adjusted),
+        busy_ns: members.iter().map(|member| member.busy_ns).sum(),
+        map_bytes: members.iter().map(|member| member.map_bytes).sum(),
+        cleaning: members.iter().map(|member| member.cleaning).fold(Cleaning::default(), add_cleaning),
+        capacity: members.iter().map(|member| member.capacity).fold(Capacity::default(), add_capacity),
+        layer_stats: sums(members.iter().map(|member| &member.layer_stats)),
+        ..Outcome::default()
+    }
+}
+
+fn add_causes(a: ByCause, b: ByCause) -> ByCause {
+    ByCause {
+        total: a.total + b.total,
+        host: a.host + b.host,
+        destage: a.destage + b.destage,
+        clean: a.clean + b.clean,
+        map: a.map + b.map,
+    }
+}
+
+fn add_cleaning(a: Cleaning, b: Cleaning) -> Cleaning {
+    Cleaning {
+        count: a.count + b.count,
+        sectors: a.sectors + b.sectors,
+        ns: a.ns + b.ns,
+        max_ns: a.max_ns.max(b.max_ns),
+    }
+}
+
+fn add_capacity(a: Capacity, b: Capacity) -> Capacity {
+    Capacity {
+        raw_sectors: a.raw_sectors + b.raw_sectors,
+        host_sectors: a.host_sectors + b.host_sectors,
+        cache_sectors: a.cache_sectors + b.cache_sectors,
+        guard_sectors: a.guard_sectors + b.guard_sectors,
+        spare_sectors: a.spare_sectors + b.spare_sectors,
+    }
+}
+
+/// Sums of the counters that are whole numbers; the others are the members' own.
+fn sums<'a>(all: impl Iterator<Item = &'a BTreeMap<String, Scalar>>) -> BTreeMap<String, Scalar> {
+    let mut sums: BTreeMap<String, Scalar> = BTreeMap::new();
+    for (key, value) in all.flatten() {
+        if let Scalar::Int(value) = value {
+            match sums.get_mut(key) {
+                Some(Scalar::Int(sum)) => *sum += value,
+                _ => {
+                    sums.insert(key.clone(), Scalar::Int(*value));
+                }
+            }
+        }
+    }
+    sums
+}

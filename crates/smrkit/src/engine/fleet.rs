@@ -1,0 +1,332 @@
+//! The loop for arrays: what happens next, happens, be it an arrival, a member's answer, or work of the array's own.
+//!
+//! One drive serves one request after another ([`super::Engine`]); members of an array work at the same time, so that here
+//! time goes from event to event.
+
+use std::collections::VecDeque;
+
+use super::arrivals::Arrivals;
+use super::expected::Expected;
+use super::intake::Intake;
+use super::settings::{Prefill, Settings};
+use super::{Observer, prefill};
+use crate::array::{Answer, Array, Command, Done, Target, Words};
+use crate::error::{DiskResult, Error};
+use crate::request::{Op, Progress, Request, Source};
+use crate::stats::counts::{HostCounts, Times};
+use crate::stats::rows::RequestRow;
+use crate::units::{Lba, Nanos};
+
+/// Events between two looks at the observer where no requests come.
+const LOOK_EVERY: u64 = 1 << 16;
+
+/// Work of an array's own beside the host's: rebuilding, scrubbing, a failure to come.
+pub trait Chore {
+    /// When it is to act next; [`Nanos::MAX`] while it waits for its own commands, or for nothing.
+    fn next(&self) -> Nanos;
+
+    /// Acts, at the moment that `next` told.
+    fn act(&mut self, array: &mut Array, now: Nanos) -> DiskResult;
+
+    /// A part of it is done.
+    fn done(&mut self, done: &Done, array: &mut Array) -> DiskResult;
+
+    /// A request of the host was answered.
+    fn answered(&mut self, _request: &Request, _times: &Times) {}
+
+    /// Whether nothing is left to do.
+    fn is_over(&self) -> bool;
+
+    /// How far it has come.
+    fn progress(&self) -> Progress;
+}
+
+/// No work of the array's own.
+pub struct Idle;
+
+impl Chore for Idle {
+    fn next(&self) -> Nanos {
+        Nanos::MAX
+    }
+    fn act(&mut self, _: &mut Array, _: Nanos) -> DiskResult {
+        Ok(())
+    }
+    fn done(&mut self, _: &Done, _: &mut Array) -> DiskResult {
+        Ok(())
+    }
+    fn is_over(&self) -> bool {
+        true
+    }
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+}
+
+/// A request that has not been answered.
+struct Sent {
+    request: Request,
+    arrival: Nanos,
+    /// In check mode: what a read must find.
+    expected: Words,
+}
+
+/// An array, the requests' way to it, and what is counted on the way.
+pub struct Fleet<'a> {
+    /// The array.
+    pub array: Array,
+    /// What was counted of the host's requests.
+    pub counts: HostCounts,
+    settings: Settings,
+    arrivals: Arrivals,
+    intake: Intake,
+    expected: Option<Expected>,
+    chore: &'a mut dyn Chore,
+    observer: &'a mut dyn Observer,
+    wants_requests: bool,
+    sent: Vec<Sent>,
+    unused: Vec<u32>,
+    answers: Vec<Answer>,
+    answered: u64,
+    now: Nanos,
+    events: u64,
+}
+
+impl<'a> Fleet<'a> {
+    /// A loop over `array`, which has been made for checking if the settings ask for that.
+    pub fn new(
+        array: Array,
+        settings: Settings,
+        counts: HostCounts,
+        chore: &'a mut dyn Chore,
+        observer: &'a mut dyn Observer,
+    ) -> Fleet<'a> {
+        Fleet {
+            array,
+            counts,
+            settings,
+            arrivals: Arrivals::new(&settings, Nanos::ZERO),
+            intake: Intake::new(&settings),
+            expected: settings.check.then(Expected::default),
+            chore,
+            wants_requests: observer.wants_requests(),
+            observer,
+            sent: Vec::new(),
+            unused: Vec::new(),
+            answers: Vec::new(),
+            answered: 0,
+            now: Nanos::ZERO,
+            events: 0,
+        }
+    }
+
+    /// Serves all requests of `source`, and does what the array has to do of its own; what the host still wants when that is
+    /// over is left out, if there was any. Returns `false` if the observer ended the run early.
+    pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
+        let mut go_on = prefill::fill(self)?;
+        if self.settings.warmup == 0 {
+            self.begin_counting()?;
+        }
+        self.arrivals = Arrivals::new(&self.settings, self.now);
+        let has_chore = !self.chore.is_over();
+        let mut batch: VecDeque<Request> = VecDeque::new();
+        let mut room = Vec::new();
+        let mut ended = false;
+        while go_on {
+            if batch.is_empty() && !ended {
+                source.fill(&mut room)?;
+                ended = room.is_empty();
+                batch.extend(room.drain(..));
+                go_on = self.observer.go_on(self.progress(source), self.answered);
+            }
+            ended |= has_chore && self.chore.is_over();
+            let arrival = match batch.front() {
+                Some(request) if !ended || !has_chore => self.arrivals.peek(request.time),
+                _ => Nanos::MAX,
+            };
+            let (member, chore) = (self.array.next(), self.chore.next());
+            if member <= arrival && member <= chore {
+                if member == Nanos::MAX {
+                    break;
+                }
+                self.advance()?;
+            } else if chore <= arrival {
+                self.now = chore;
+                self.chore.act(&mut self.array, chore)?;
+            } else if let Some(mut request) = batch.pop_front() {
+                let capacity = self.array.source_sectors(request.source);
+                self.intake.admit(&mut request, capacity, source)?;
+                request.lba += self.array.source_start(request.source).0;
+                let arrival = self.arrivals.next(request.time);
+                self.intake.check_arrival(arrival)?;
+                if self.settings.until.is_some_and(|until| arrival.since(self.counts.begin) >= until)
+                    && self.answered >= self.settings.warmup
+                {
+                    ended = true;
+                    batch.clear();
+                    continue;
+                }
+                self.submit(&request, arrival)?;
+            }
+            self.events += 1;
+            if self.events.is_multiple_of(LOOK_EVERY) && has_chore {
+                go_on = self.observer.go_on(self.progress(source), self.answered);
+            }
+        }
+        if self.answered < self.settings.warmup {
+            self.begin_counting()?;
+        }
+        Ok(go_on)
+    }
+
+    fn progress(&self, source: &dyn Source) -> Progress {
+        match self.chore.is_over() {
+            true => source.progress(),
+            false => self.chore.progress(),
+        }
+    }
+
+    fn begin_counting(&mut self) -> DiskResult {
+        self.array.reset_counts(self.now)?;
+        self.counts.begin(self.now);
+        Ok(())
+    }
+
+    #[inline]
+    fn submit(&mut self, request: &Request, arrival: Nanos) -> DiskResult {
+        self.now = arrival;
+        let (mut words, mut expected) = (Words::new(), Words::new());
+        if let Some(all) = &mut self.expected {
+            let own = all.of(request);
+            match request.op {
+                Op::Read => expected = own,
+                _ => words = own,
+            }
+        }
+        let sent = Sent { request: *request, arrival, expected };
+        let tag = match self.unused.pop() {
+            Some(tag) => {
+                self.sent[tag as usize] = sent;
+                tag
+            }
+            None => {
+                self.sent.push(sent);
+                (self.sent.len() - 1) as u32
+            }
+        };
+        let Request { op, lba, sectors, source, .. } = *request;
+        self.array.submit(Command { tag: u64::from(tag), op, lba, sectors, source, arrival, words })
+    }
+
+    /// Lets the members' next event happen.
+    #[inline]
+    fn advance(&mut self) -> Result<(), Error> {
+        self.now = self.array.next();
+        let mut answers = std::mem::take(&mut self.answers);
+        self.array.advance(&mut answers)?;
+        for answer in answers.drain(..) {
+            self.receive(&answer)?;
+        }
+        self.answers = answers;
+        while let Some(done) = self.array.take_done() {
+            self.chore.done(&done, &mut self.array)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn receive(&mut self, answer: &Answer) -> Result<(), Error> {
+        let sent = &self.sent[answer.tag as usize];
+        let (request, arrival) = (sent.request, sent.arrival);
+        Expected::verify(request.lba, &sent.expected, &answer.words)?;
+        self.unused.push(answer.tag as u32);
+        self.arrivals.answered(answer.end);
+        self.answered += 1;
+        let times =
+            Times { arrival, turn: answer.turn.max(arrival), start: answer.start.max(arrival), end: answer.end };
+        if self.answered > self.settings.warmup {
+            let array = &self.array;
+            self.counts.count(&request, &times, answer.cleaning_end, || array.gauges());
+            self.chore.answered(&request, &times);
+            if self.wants_requests {
+                let row = RequestRow::new(&request, &times, self.counts.begin, self.counts.requests - 1);
+                self.observer.request(&row);
+            }
+        } else if self.answered == self.settings.warmup {
+            self.begin_counting()?;
+        }
+        Ok(())
+    }
+
+    /// Sends a request and waits for its answer; it is not counted.
+    fn serve_alone(&mut self, request: &Request) -> DiskResult<Words> {
+        self.submit(request, self.now)?;
+        let mut answers = Vec::new();
+        while answers.is_empty() && self.array.next() < Nanos::MAX {
+            self.now = self.array.next();
+            self.array.advance(&mut answers)?;
+        }
+        let Some(answer) = answers.pop() else { return Ok(Words::new()) };
+        let sent = &self.sent[answer.tag as usize];
+        Expected::verify(request.lba, &sent.expected, &answer.words)?;
+        self.unused.push(answer.tag as u32);
+        Ok(answer.words)
+    }
+
+    /// In check mode, at the end: everything that the host owns is read back, parity is compared with data, and the members'
+    /// books are checked in full.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        if let Some(expected) = &self.expected {
+            let owned: Vec<_> = expected.owned(self.array.host_sectors()).collect();
+            for (lba, sectors) in owned {
+                self.serve_alone(&Request::new(Op::Read, lba, sectors as u32))?;
+            }
+            self.scrub_all()?;
+            self.array.finish()?;
+        }
+        Ok(())
+    }
+}
+
+impl Fleet<'_> {
+    fn scrub_all(&mut self) -> DiskResult {
+        if self.array.layout().copies() == 1 && self.array.layout().parities() == 0 {
+            return Ok(());
+        }
+        let (sectors, mut answers) = (self.array.layout().member_sectors(0), Vec::new());
+        for at in (0..sectors).step_by(SCRUB_SECTORS as usize) {
+            self.array.scrub(Lba(at), SCRUB_SECTORS.min(sectors - at), self.now)?;
+            while self.array.take_done().is_none() && self.array.next() < Nanos::MAX {
+                self.now = self.array.next();
+                self.array.advance(&mut answers)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sectors that are compared at once.
+const SCRUB_SECTORS: u64 = 1024;
+
+impl prefill::Filled for Fleet<'_> {
+    fn prefill(&self) -> (Prefill, u64) {
+        (self.settings.prefill, self.settings.seed)
+    }
+    fn host_sectors(&self) -> u64 {
+        self.array.host_sectors()
+    }
+    fn large_sectors(&self) -> u64 {
+        prefill::LARGE_SECTORS * self.array.layout().data_disks() as u64 / u64::from(self.array.layout().copies())
+    }
+    fn cache_sectors(&self) -> u64 {
+        self.array.cache_sectors()
+    }
+    fn cache_fill(&self) -> Option<f64> {
+        self.array.gauges().cache_fill
+    }
+    fn write(&mut self, request: &Request) -> DiskResult {
+        self.serve_alone(request).map(|_| ())
+    }
+    fn look(&mut self, progress: Progress) -> bool {
+        self.observer.go_on(progress, 0)
+    }
+}

@@ -1,0 +1,87 @@
+//! Requests on their way in: what lies outside the device, or comes out of order, is refused with the remedy.
+
+use super::settings::{Arrival, Settings};
+use crate::error::Error;
+use crate::request::{Request, Source};
+use crate::units::{Lba, Nanos};
+
+/// Later arrivals are refused, well before time ends at `Nanos::MAX`.
+const LATEST: Nanos = Nanos(u64::MAX / 2);
+
+/// What is known of the requests so far.
+pub(super) struct Intake {
+    arrival: Arrival,
+    fold: bool,
+    /// Requests taken from the source.
+    taken: u64,
+    last_time: Nanos,
+}
+
+impl Intake {
+    pub fn new(settings: &Settings) -> Intake {
+        Intake { arrival: settings.arrival, fold: settings.fold, taken: 0, last_time: Nanos::ZERO }
+    }
+
+    /// Refuses a request that lies outside a device of `capacity` sectors, or (by the trace's clock) before the one before
+    /// it.
+    #[inline]
+    pub fn admit(&mut self, request: &mut Request, capacity: u64, source: &dyn Source) -> Result<(), Error> {
+        self.taken += 1;
+        if request.end().0 > capacity {
+            self.fold(request, capacity, source)?;
+        }
+        if self.arrival == Arrival::Trace {
+            if request.time < self.last_time {
+                return Err(self.disorder(source));
+            }
+            self.last_time = request.time;
+        }
+        Ok(())
+    }
+
+    /// Refuses an arrival at the end of time.
+    #[inline]
+    pub fn check_arrival(&self, arrival: Nanos) -> Result<(), Error> {
+        if arrival > LATEST { Err(self.too_late()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn fold(&self, request: &mut Request, capacity: u64, source: &dyn Source) -> Result<(), Error> {
+        let sectors = u64::from(request.sectors);
+        if self.fold && sectors <= capacity {
+            request.lba = Lba((request.lba.0 % capacity).min(capacity - sectors));
+            return Ok(());
+        }
+        let (number, end) = (self.taken, request.end());
+        let message = match sectors > capacity {
+            true => format!(
+                "request {number} has {sectors} sectors, more than the capacity of {capacity}: take a larger drive, or give \
+                 a larger --capacity"
+            ),
+            false => format!(
+                "request {number} ends at sector {end}, past the capacity of {capacity} sectors: add --fold to take \
+                 addresses modulo the capacity, --capacity auto for a drive as large as the trace, or choose one --volume"
+            ),
+        };
+        Err(Error::input(source.name(), message))
+    }
+
+    #[cold]
+    fn disorder(&self, source: &dyn Source) -> Error {
+        let message = format!(
+            "request {} has a time before the one above it, so it can't be replayed by its times: use --arrival flat-out, \
+             or put the rows in order with smrkit trace convert --sort",
+            self.taken
+        );
+        Error::input(source.name(), message)
+    }
+
+    #[cold]
+    fn too_late(&self) -> Error {
+        let remedy = match self.arrival {
+            Arrival::FlatOut => "give a shorter --think",
+            Arrival::Trace => "give a smaller --time-scale, or look for a wrong time in the trace",
+        };
+        Error::Usage(format!("request {} would arrive after more than 292 years: {remedy}", self.taken))
+    }
+}
