@@ -9,6 +9,8 @@ pub mod figures;
 pub mod format;
 pub mod html;
 mod interactive;
+mod members;
+mod members;
 mod names;
 pub mod series;
 pub mod surface;

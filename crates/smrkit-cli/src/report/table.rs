@@ -11,6 +11,7 @@ use smrkit::stats::outcome::{MergedSource, Outcome, PowerCut};
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
+use super::members::{drives, members};
 use super::names::{names, scalar};
 
 /// Columns that the longest word of a run's name gets at most.
@@ -73,6 +74,9 @@ pub fn text(runs: &[Outcome]) -> String {
         out += &format!("{}\n", shown(&line));
     }
     out += &format!("\n{}\n\n{}\n\n", speed(runs).text(), cost(runs).text());
+    if let Some(members) = members(runs) {
+        out += &format!("{}\n\n", members.text());
+    }
     let facts = about(runs);
     let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, value) in facts {
@@ -217,7 +221,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     say("interrupted", &|r| {
         if r.interrupted { "yes: only what was served until then is counted".into() } else { String::new() }
     });
-    say("drive", &|r| r.drive.clone());
+    say("drive", &|r| distinct(drives(r).iter().map(|drive| drive.drive.clone()), ", "));
     say("array", &|r| r.array.clone().unwrap_or_default());
     say("trace", &trace);
     say("workload", &|r| r.workload.clone().unwrap_or_default());
@@ -240,6 +244,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
 
 /// The parameters of each layer; where runs differ, all values with commas.
 fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
+    let runs: Vec<&Outcome> = runs.iter().flat_map(drives).collect();
     let mut layers: Vec<&str> = runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()).collect();
     let mut seen = Vec::new();
     layers.retain(|layer| {
@@ -249,7 +254,7 @@ fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
         }
     });
     let line = |layer: &str| {
-        let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == layer).collect();
+        let alike: Vec<&Outcome> = runs.iter().copied().filter(|r| r.layer == layer).collect();
         let keys: BTreeSet<&String> = alike.iter().flat_map(|r| r.parameters.keys()).collect();
         let values = |key: &String| distinct(alike.iter().filter_map(|r| r.parameters.get(key)).map(scalar), ",");
         keys.iter().map(|key| format!("{key}={}", values(key))).collect::<Vec<_>>().join(" ")

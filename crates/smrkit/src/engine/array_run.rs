@@ -17,7 +17,7 @@ use crate::layer::{Capacity, LayerSpec, Parameters, Scalar};
 use crate::medium::{Medium, Stamps};
 use crate::request::Source;
 use crate::stats::counts::HostCounts;
-use crate::stats::outcome::{ByCause, Cleaning, Commands, Outcome};
+use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Outcome, ShareByCause};
 use crate::stats::timeline::TimelineBuilder;
 
 /// What stands where a sum has no one name.
@@ -64,7 +64,8 @@ impl DriveRun {
             checkable(&self.drive)?;
         }
         let medium = if settings.check { Medium::Stamps(Stamps::new()) } else { Medium::NoData };
-        let disk = Disk::new(&self.drive, medium);
+        let mut disk = Disk::new(&self.drive, medium);
+        disk.count_movement();
         let device = Single::new(disk, Box::new(move || (spec.build)(&drive, &parameters)))?;
         let queueing = Queueing { queue: settings.queue, depth: settings.depth };
         Ok(Station::new(device, queueing, settings.check))
@@ -131,6 +132,18 @@ impl ArrayRun {
         self.members.iter().flat_map(of).collect()
     }
 
+    /// The same array of drives under `layer`.
+    pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> ArrayRun {
+        let member = |member: &MemberRun| match member {
+            MemberRun::Drive(run) => {
+                let (drive, parameters) = (run.drive.clone(), parameters.clone());
+                MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
+            }
+            MemberRun::Array(array) => MemberRun::Array(Box::new(array.with_layer(layer, parameters))),
+        };
+        ArrayRun { members: self.members.iter().map(member).collect(), ..*self }
+    }
+
     /// Runs the requests of `source` beside `chore`. The names of trace or workload, and what a comparison tells, are left to
     /// the caller.
     pub fn execute(
@@ -146,7 +159,8 @@ impl ArrayRun {
             return Err(Error::Usage(message.into()));
         }
         let array = self.build(&settings)?;
-        let mut fleet = Fleet::new(array, settings, HostCounts::new(timeline), chore, observer);
+        let counts = HostCounts::new(timeline).of_sources(source.sources());
+        let mut fleet = Fleet::new(array, settings, counts, chore, observer);
         let finished = fleet.run(source)?;
         // What verification reads at the end is no part of the outcome.
         let members = self.outcomes(&mut fleet.array, &settings);
@@ -195,6 +209,7 @@ fn sum(members: &[Outcome]) -> Outcome {
         map_bytes: members.iter().map(|member| member.map_bytes).sum(),
         cleaning: members.iter().map(|member| member.cleaning).fold(Cleaning::default(), add_cleaning),
         capacity: members.iter().map(|member| member.capacity).fold(Capacity::default(), add_capacity),
+        movement: members.iter().map(|member| member.movement).reduce(add_movements).flatten(),
         layer_stats: sums(members.iter().map(|member| &member.layer_stats)),
         ..Outcome::default()
     }
@@ -208,6 +223,24 @@ fn add_causes(a: ByCause, b: ByCause) -> ByCause {
         clean: a.clean + b.clean,
         map: a.map + b.map,
     }
+}
+
+/// Distances, counts and bands in sum; a stroke is each drive's own.
+fn add_movements(a: Option<Movement>, b: Option<Movement>) -> Option<Movement> {
+    let (a, b) = (a?, b?);
+    let share = |of: fn(&ShareByCause) -> f64| of(&a.stroke_share) + of(&b.stroke_share);
+    Some(Movement {
+        track_distance: add_causes(a.track_distance, b.track_distance),
+        track_count: add_causes(a.track_count, b.track_count),
+        stroke_share: ShareByCause {
+            total: share(|s| s.total),
+            host: share(|s| s.host),
+            destage: share(|s| s.destage),
+            clean: share(|s| s.clean),
+            map: share(|s| s.map),
+        },
+        bands_moved: add_causes(a.bands_moved, b.bands_moved),
+    })
 }
 
 fn add_cleaning(a: Cleaning, b: Cleaning) -> Cleaning {
