@@ -45,7 +45,7 @@ fn one_source_alone_has_no_keys_of_several() {
 
 #[test]
 fn workloads_share_the_disk_and_are_independent() {
-    let two = format!("{TINY} --workload mix:count=500 --workload mix:count=500");
+    let two = format!("{TINY} --workload mix:count=5000 --workload mix:count=5000");
     let run = outcome(&format!("{two} --interleave burst:7,weighted"));
     let (sources, counts) = (&run["sources"], &run["by_source"]);
     assert_eq!(sources[0]["sectors"], sources[1]["first_lba"]);

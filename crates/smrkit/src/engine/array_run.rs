@@ -159,8 +159,7 @@ impl ArrayRun {
             return Err(Error::Usage(message.into()));
         }
         let array = self.build(&settings)?;
-        let counts = HostCounts::new(timeline).of_sources(source.sources());
-        let mut fleet = Fleet::new(array, settings, counts, chore, observer);
+        let mut fleet = Fleet::new(array, settings, HostCounts::new(timeline).of_sources(source.sources()), chore, observer);
         let finished = fleet.run(source)?;
         // What verification reads at the end is no part of the outcome.
         let members = self.outcomes(&mut fleet.array, &settings);
@@ -209,8 +208,8 @@ fn sum(members: &[Outcome]) -> Outcome {
         map_bytes: members.iter().map(|member| member.map_bytes).sum(),
         cleaning: members.iter().map(|member| member.cleaning).fold(Cleaning::default(), add_cleaning),
         capacity: members.iter().map(|member| member.capacity).fold(Capacity::default(), add_capacity),
-        movement: members.iter().map(|member| member.movement).reduce(add_movements).flatten(),
         layer_stats: sums(members.iter().map(|member| &member.layer_stats)),
+        movement: members.iter().filter_map(|member| member.movement).reduce(add_movement),
         ..Outcome::default()
     }
 }
@@ -225,22 +224,21 @@ fn add_causes(a: ByCause, b: ByCause) -> ByCause {
     }
 }
 
-/// Distances, counts and bands in sum; a stroke is each drive's own.
-fn add_movements(a: Option<Movement>, b: Option<Movement>) -> Option<Movement> {
-    let (a, b) = (a?, b?);
-    let share = |of: fn(&ShareByCause) -> f64| of(&a.stroke_share) + of(&b.stroke_share);
-    Some(Movement {
+/// Sums, shares of each drive's own stroke included.
+fn add_movement(a: Movement, b: Movement) -> Movement {
+    let shares = |a: ShareByCause, b: ShareByCause| ShareByCause {
+        total: a.total + b.total,
+        host: a.host + b.host,
+        destage: a.destage + b.destage,
+        clean: a.clean + b.clean,
+        map: a.map + b.map,
+    };
+    Movement {
         track_distance: add_causes(a.track_distance, b.track_distance),
         track_count: add_causes(a.track_count, b.track_count),
-        stroke_share: ShareByCause {
-            total: share(|s| s.total),
-            host: share(|s| s.host),
-            destage: share(|s| s.destage),
-            clean: share(|s| s.clean),
-            map: share(|s| s.map),
-        },
+        stroke_share: shares(a.stroke_share, b.stroke_share),
         bands_moved: add_causes(a.bands_moved, b.bands_moved),
-    })
+    }
 }
 
 fn add_cleaning(a: Cleaning, b: Cleaning) -> Cleaning {
