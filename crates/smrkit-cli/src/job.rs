@@ -120,7 +120,9 @@ impl Job<'_> {
         let whose = match &error {
             Error::Impossible(text) if text.starts_with(&name) => return error.into(),
             Error::Fault(_) if !copes => {
-                format!("{BASELINE} copes with no shingling, and --check has caught it (check other layers with --layer)")
+                format!(
+                    "{BASELINE} copes with no shingling, and --check has caught it (check other layers with --layer)"
+                )
             }
             Error::Fault(_) | Error::Impossible(_) => name,
             _ => return error.into(),
@@ -130,12 +132,7 @@ impl Job<'_> {
 }
 
 impl ArrayJob {
-    fn execute(
-        &self,
-        source: &mut dyn Source,
-        watch: &mut Watch,
-        timeline: TimelineBuilder,
-    ) -> Result<Outcome, Error> {
+    fn execute(&self, source: &mut dyn Source, watch: &mut Watch, timeline: TimelineBuilder) -> Result<Outcome, Error> {
         let mut outcome = self.run.execute(self.settings, source, &mut Idle, watch, timeline)?;
         outcome.array = Some(self.text.clone());
         for (member, file) in outcome.members.iter_mut().zip(&self.files) {

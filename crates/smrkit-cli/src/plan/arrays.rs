@@ -63,7 +63,8 @@ impl<'a> Arrays<'a> {
         let drives = spec_drives(spec);
         let (named, open): (Vec<_>, Vec<_>) = drives.iter().partition(|drive| drive.layer.is_some());
         let in_vain = |option: &str, key: &str| {
-            let message = format!("every member of the array has a {key} of its own: leave out {option}, or {key}= in the array");
+            let message =
+                format!("every member of the array has a {key} of its own: leave out {option}, or {key}= in the array");
             Err(Error::Usage(message))
         };
         if open.is_empty() && !own.layers.is_empty() {

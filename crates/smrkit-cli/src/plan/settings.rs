@@ -43,7 +43,8 @@ pub fn combinations(settings: &[Setting], layers: &[&LayerSpec]) -> Vec<Vec<Valu
     let of_these = settings.iter().filter(|setting| layers.iter().any(|spec| spec.name == setting.layer.name));
     of_these.fold(vec![Vec::new()], |lists, setting| {
         let extended = |list: &Vec<Value>| {
-            let value = |text: &String| Value { layer: setting.layer.name, key: setting.key.clone(), text: text.clone() };
+            let value =
+                |text: &String| Value { layer: setting.layer.name, key: setting.key.clone(), text: text.clone() };
             let add = |text| [list.as_slice(), &[value(text)]].concat();
             setting.values.iter().map(add).collect::<Vec<_>>()
         };

@@ -53,11 +53,7 @@ pub fn fit<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> Res
 }
 
 /// The drive in the smallest size on which every layer offers `host_sectors`.
-pub fn fit_drive(
-    drive: &Drive,
-    plans: &[(&'static LayerSpec, Parameters)],
-    host_sectors: u64,
-) -> Result<Drive, Error> {
+pub fn fit_drive(drive: &Drive, plans: &[(&'static LayerSpec, Parameters)], host_sectors: u64) -> Result<Drive, Error> {
     fit(host_sectors, |sectors| sized_for(drive, plans, sectors, host_sectors))?.ok_or_else(|| {
         Error::Impossible(format!(
             "no size of {} lets every layer offer {host_sectors} sectors: give --capacity SIZE",

@@ -219,7 +219,11 @@ impl All<'_> {
 
     fn bars(&self, values: impl Fn(&Outcome) -> [f64; 4], total: impl Fn(&Outcome) -> String) -> Body {
         let values: Vec<[f64; 4]> = self.runs.iter().map(|r| values(r).map(finite)).collect();
-        Body::Bars { rows: self.names.clone(), totals: self.runs.iter().map(total).collect(), parts: cause_parts(&values) }
+        Body::Bars {
+            rows: self.names.clone(),
+            totals: self.runs.iter().map(total).collect(),
+            parts: cause_parts(&values),
+        }
     }
 
     /// The unit of all time axes: seconds in it, and its name.

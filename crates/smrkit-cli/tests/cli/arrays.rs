@@ -45,7 +45,8 @@ fn every_level_runs_and_offers_what_it_should() {
 
 #[test]
 fn the_sums_of_an_array_are_those_of_its_members() {
-    let run = outcome(&format!("{TINY} --workload mix:count=1500 --array raid5:disks=3,chunk=32KiB --layer rmw --depth 4"));
+    let run =
+        outcome(&format!("{TINY} --workload mix:count=1500 --array raid5:disks=3,chunk=32KiB --layer rmw --depth 4"));
     let members = members(&run);
     let sum = |path: &str| members.iter().map(|member| int(member, path)).sum::<u64>();
     for key in ["physical_read_sectors", "physical_written_sectors", "busy_by_cause_ns"] {
@@ -57,7 +58,9 @@ fn the_sums_of_an_array_are_those_of_its_members() {
     for path in ["/busy_ns", "/cleaning/count", "/capacity/raw_sectors", "/movement/track_distance/total"] {
         assert_eq!(int(&run, path), sum(path), "{path}");
     }
-    assert!(sum("/movement/bands_moved/total") > 0 && sum("/host_written_sectors") > int(&run, "/host_written_sectors"));
+    assert!(
+        sum("/movement/bands_moved/total") > 0 && sum("/host_written_sectors") > int(&run, "/host_written_sectors")
+    );
     assert_eq!(int(&run, "/latency_ns/all/count"), 1500);
     for member in members {
         assert_eq!((&member["layer"], &member["version"]), (&run["layer"], &run["version"]));

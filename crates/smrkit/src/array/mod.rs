@@ -490,6 +490,10 @@ impl Target for Array {
                 None => sums.others.push((name, value)),
             }
         }
+        // A sum of shares would say nothing.
+        let count = self.members.len() as f64;
+        let shares = sums.others.iter_mut().filter(|(name, _)| name.contains("share"));
+        shares.for_each(|(_, sum)| *sum /= count);
         sums
     }
 

@@ -74,7 +74,7 @@ pub trait Target {
     /// Sectors of persistent cache, of all members.
     fn cache_sectors(&self) -> u64;
 
-    /// What the layers show of their state: the mean of the caches, and sums of the rest.
+    /// What the layers show of their state: means of the caches and of gauges that are shares, and sums of the rest.
     fn gauges(&self) -> Gauges;
 
     /// Counting starts anew at `now`.

@@ -163,7 +163,9 @@ fn dropped(outcome: &Outcome) -> String {
     let count = outcome.members.iter().filter(|member| member.verdict.stalls_over_7s > 0).count();
     match (count, outcome.members.len()) {
         (0, 0) if outcome.verdict.stalls_over_7s > 0 => " A timeout of 7 s would drop this drive.".into(),
-        (0, _) if outcome.verdict.stalls_over_7s > 0 => " No member takes over 7 s for its part: none would be dropped.".into(),
+        (0, _) if outcome.verdict.stalls_over_7s > 0 => {
+            " No member takes over 7 s for its part: none would be dropped.".into()
+        }
         (0, _) => String::new(),
         (count, of) if count == of => format!(" A timeout of 7 s would drop every one of its {of} members."),
         (1, of) => format!(" A timeout of 7 s would drop a member (of {of})."),
