@@ -478,23 +478,7 @@ impl Target for Array {
     }
 
     fn gauges(&self) -> Gauges {
-        let all: Vec<Gauges> = self.members.iter().map(|member| member.target().gauges()).collect();
-        let fills: Vec<f64> = all.iter().filter_map(|gauges| gauges.cache_fill).collect();
-        let mut sums = Gauges {
-            cache_fill: (!fills.is_empty()).then(|| fills.iter().sum::<f64>() / fills.len() as f64),
-            others: Vec::new(),
-        };
-        for (name, value) in all.into_iter().flat_map(|gauges| gauges.others) {
-            match sums.others.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, sum)) => *sum += value,
-                None => sums.others.push((name, value)),
-            }
-        }
-        // A sum of shares would say nothing.
-        let count = self.members.len() as f64;
-        let shares = sums.others.iter_mut().filter(|(name, _)| name.contains("share"));
-        shares.for_each(|(_, sum)| *sum /= count);
-        sums
+        target::joined(self.members.iter().map(|member| member.target().gauges()))
     }
 
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {
