@@ -1,7 +1,7 @@
 //! `--array`: from a description to arrays that can be run. What it leaves out of a member is the run's own: layer, drive,
 //! parameters, size.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use smrkit::array::address::Layout;
@@ -61,7 +61,8 @@ impl<'a> Arrays<'a> {
     /// Looks up what the description and the options name, and refuses options that no member would take.
     pub fn new(spec: &'a ArraySpec, own: &Own<'a>) -> Result<Arrays<'a>, Error> {
         let drives = spec_drives(spec);
-        let (named, open): (Vec<_>, Vec<_>) = drives.iter().partition(|drive| drive.layer.is_some());
+        let (named, open): (Vec<&DriveSpec>, Vec<&DriveSpec>) =
+            drives.iter().copied().partition(|drive| drive.layer.is_some());
         let in_vain = |option: &str, key: &str| {
             let message =
                 format!("every member of the array has a {key} of its own: leave out {option}, or {key}= in the array");
@@ -84,12 +85,11 @@ impl<'a> Arrays<'a> {
             }
         }
         let drive = own.drive.unwrap_or(own.default_drive);
-        let names = drives.iter().map(|spec| spec.drive.as_deref().unwrap_or(drive));
-        let loaded = names.map(|name| (name, ())).collect::<BTreeMap<_, _>>().into_keys();
+        let names: BTreeSet<&str> = drives.iter().map(|spec| spec.drive.as_deref().unwrap_or(drive)).collect();
         Ok(Arrays {
             spec,
             drive,
-            drives: loaded.map(|name| Ok((name, Drive::load(name)?))).collect::<Result<_, Error>>()?,
+            drives: names.into_iter().map(|name| Ok((name, Drive::load(name)?))).collect::<Result<_, Error>>()?,
             capacity: own.capacity,
             plans: plans(&fixed, !open.is_empty(), own)?,
         })
@@ -130,8 +130,6 @@ impl<'a> Arrays<'a> {
         let mut builder = Builder { of: self, plan, capacity, known: Vec::new(), files: Vec::new() };
         let (run, layout) = builder.array(self.spec)?;
         let host_sectors = layout.source_sectors();
-        // Movement is what arrays were built to show; it is counted always.
-        let settings = Settings { movement: true, ..settings };
         Ok(ArrayJob { run, text: self.spec.to_string(), settings, host_sectors, files: builder.files })
     }
 }

@@ -10,7 +10,6 @@ pub mod format;
 pub mod html;
 mod interactive;
 mod members;
-mod members;
 mod names;
 pub mod series;
 pub mod surface;

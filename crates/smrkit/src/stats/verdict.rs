@@ -1,7 +1,7 @@
 //! The plain answer: when the cache fills, what rate remains, how long the worst stall is, and whether a conventional
 //! disk would have done better.
 
-use super::outcome::{Outcome, Verdict};
+use super::outcome::Outcome;
 use crate::layer::BASELINE;
 use crate::quantity::Bytes;
 use crate::units::Nanos;
@@ -181,6 +181,7 @@ fn rate(bytes_per_s: f64) -> String {
 mod tests {
     use super::*;
     use crate::layer::{Capacity, Scalar};
+    use crate::stats::outcome::Verdict;
 
     fn outcome(after: f64) -> Outcome {
         let verdict = Verdict {
@@ -212,6 +213,30 @@ mod tests {
             assert!(sentence(&one).contains("wait"), "{}", sentence(&one));
             assert!(!sentence(&one).contains("rewrit"), "{}", sentence(&one));
         }
+    }
+
+    #[test]
+    fn an_array_loses_the_members_that_do_not_answer_in_time_whatever_the_host_waits_for() {
+        let member = |stalls_over_7s| Outcome {
+            requests: 1,
+            verdict: Verdict { stalls_over_7s, ..Verdict::default() },
+            ..Outcome::default()
+        };
+        let text = |of_host, members: &[u64]| {
+            let mut array = outcome(0.5e6);
+            array.verdict.stalls_over_7s = of_host;
+            array.members = members.iter().map(|&stalls| member(stalls)).collect();
+            sentence(&array)
+        };
+        assert!(text(1, &[]).ends_with("A timeout of 7 s would drop this drive."));
+        assert!(text(1, &[0, 0]).ends_with("No member takes over 7 s for its part: none would be dropped."));
+        assert!(text(0, &[0, 0]).ends_with("no request takes over 7 s."));
+        assert!(
+            text(0, &[0, 3, 0]).ends_with("no request takes over 7 s. A timeout of 7 s would drop a member (of 3).")
+        );
+        assert!(text(5, &[1, 3, 0]).ends_with("A timeout of 7 s would drop 2 of its 3 members."));
+        assert!(text(5, &[1, 3]).ends_with("A timeout of 7 s would drop every one of its 2 members."));
+        assert!(text(0, &[0]).contains("as long as the same array of conventional disks."));
     }
 
     #[test]
