@@ -20,7 +20,7 @@ const MEMBERS_MAX: usize = 16;
 /// Every figure of a comparison, in the order of a page.
 pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
     let all = All { runs, names: names(runs), looks: looks(runs) };
-    let members = runs.iter().any(|run| !run.members.is_empty()).then(|| all.members());
+    let members = all.has_arrays().then(|| all.members());
     let mut figures = vec![
         all.latency(),
         all.iops(),
@@ -46,6 +46,10 @@ struct All<'a> {
 }
 
 impl All<'_> {
+    fn has_arrays(&self) -> bool {
+        self.runs.iter().any(|run| !run.members.is_empty())
+    }
+
     fn latency(&self) -> Figure {
         let panel = |title: &str, of: fn(&Outcome) -> &Vec<(u64, u64)>| {
             let body = self.lines(|run, look| (look.steps(), slower_than(of(run))));
@@ -138,7 +142,7 @@ impl All<'_> {
             |run| by_cause(&run.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s),
             |run| format::nanos(run.busy_by_cause_ns.total),
         );
-        let (who, note) = match self.runs.iter().any(|run| !run.members.is_empty()) {
+        let (who, note) = match self.has_arrays() {
             true => ("drives were", "Whom the drives worked for: the time of all drives of an array in sum."),
             false => ("drive was", "Whom the drive worked for."),
         };
@@ -180,7 +184,7 @@ impl All<'_> {
             let body = Body::Strips { rows, end, range };
             Some(panel(Some(name), Axis::linear(label), Axis { numbers: Numbers::Bytes, ..Axis::default() }, body))
         });
-        let note = match self.runs.iter().any(|run| !run.members.is_empty()) {
+        let note = match self.has_arrays() {
             true => "Where the writes went: bytes written to each part of each member's surface, darker is more.",
             false => "Where the writes went, by cause: bytes written to each part of the surface, darker is more.",
         };
@@ -194,13 +198,15 @@ impl All<'_> {
             colour,
             values: self.runs.iter().map(|r| finite(share(r, of(r)))).collect(),
         };
-        let parts = vec![
+        let mut parts = vec![
             part("host", Colour::SKY, |r| r.capacity.host_sectors),
             part("cache", Colour::ORANGE, |r| r.capacity.cache_sectors),
             part("guard", Colour::VERMILION, |r| r.capacity.guard_sectors),
             part("spare", Colour::PINK, |r| r.capacity.spare_sectors),
-            part("parity, copies and unused", Colour::GREY, |r| redundant_sectors(&r.capacity)),
         ];
+        if self.has_arrays() {
+            parts.push(part("parity, copies and unused", Colour::GREY, |r| redundant_sectors(&r.capacity)));
+        }
         let totals = self.runs.iter().map(|r| format::bytes((r.capacity.raw_sectors * SECTOR_BYTES) as f64));
         let bars = Body::Bars { rows: self.names.clone(), totals: totals.collect(), parts };
         let panels = [panel(None, Axis::linear("Share of the platters' sectors (%)"), Axis::default(), bars)];

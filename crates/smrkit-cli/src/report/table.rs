@@ -38,7 +38,9 @@ impl Grid {
     pub fn text(&self) -> String {
         let mut table = Table::new();
         table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(&self.header);
+        let arrangement =
+            if self.width() <= WIDTH.into() { ContentArrangement::Disabled } else { ContentArrangement::Dynamic };
+        table.set_content_arrangement(arrangement).set_width(WIDTH).set_header(&self.header);
         table.add_rows(&self.rows);
         for i in 0..self.header.len() {
             if let Some(column) = table.column_mut(i) {
@@ -53,6 +55,13 @@ impl Grid {
             column.set_constraint(ColumnConstraint::LowerBoundary(Fixed(longest as u16)));
         }
         table.trim_fmt()
+    }
+
+    /// Columns of a terminal that it takes with no cell broken.
+    fn width(&self) -> usize {
+        let lines = || std::iter::once(&self.header).chain(&self.rows);
+        let widest = |i: usize| lines().filter_map(|line| line.get(i)).map(|cell| cell.chars().count()).max();
+        (0..self.header.len()).map(|i| widest(i).unwrap_or(0) + 2).sum()
     }
 
     /// Whether a column holds numbers: every cell begins with a digit, or is a dash.

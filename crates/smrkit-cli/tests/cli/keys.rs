@@ -88,11 +88,12 @@ fn numbers_of_a_run_agree_with_each_other() {
     }
 }
 
-/// Every key of a value by its path; the names inside `parameters`, `layer_stats` and `gauges` depend on the layer.
+/// Every key of a value by its path; the names inside `parameters`, `layer_stats` and `gauges` depend on the layer, and
+/// members are the same records again.
 fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
     for (key, value) in value.as_object().into_iter().flatten() {
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        if !["parameters", "layer_stats", "timeline.gauges"].contains(&path.as_str()) {
+        if !["parameters", "layer_stats", "timeline.gauges", "members"].contains(&path.as_str()) {
             paths(&path, value, into);
         }
         into.insert(path);
