@@ -165,11 +165,14 @@ fn plans(fixed: &[&'static LayerSpec], is_open: bool, own: &Own) -> Result<Vec<P
 
 /// The drives of a description, those of nested arrays included, in order.
 fn spec_drives(spec: &ArraySpec) -> Vec<&DriveSpec> {
-    let of = |member| match member {
-        &MemberSpec::Drive(ref drive) => vec![drive],
-        MemberSpec::Array(array) => spec_drives(array),
-    };
-    spec.members.iter().flat_map(of).collect()
+    let mut drives = Vec::new();
+    for member in &spec.members {
+        match member {
+            MemberSpec::Drive(drive) => drives.push(drive),
+            MemberSpec::Array(array) => drives.extend(spec_drives(array)),
+        }
+    }
+    drives
 }
 
 /// Builds one run of an array; members that are described alike are looked at once.

@@ -125,11 +125,14 @@ impl ArrayRun {
 
     /// The drives, those of nested arrays included, in order.
     pub fn drives(&self) -> Vec<&DriveRun> {
-        let of = |member| match member {
-            &MemberRun::Drive(ref drive) => vec![&**drive],
-            MemberRun::Array(array) => array.drives(),
-        };
-        self.members.iter().flat_map(of).collect()
+        let mut drives = Vec::new();
+        for member in &self.members {
+            match member {
+                MemberRun::Drive(drive) => drives.push(&**drive),
+                MemberRun::Array(array) => drives.extend(array.drives()),
+            }
+        }
+        drives
     }
 
     /// The same array of drives under `layer`.
