@@ -70,8 +70,7 @@ fn near(a: f64, b: f64, share: f64) -> bool {
     (a / b - 1.0).abs() <= share
 }
 
-const LEVELS: [Level; 5] =
-    [Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid4, Level::Raid5, Level::Raid6];
+const LEVELS: [Level; 5] = [Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid4, Level::Raid5, Level::Raid6];
 const LAYERS: [&str; 6] = ["in-place", "set-assoc", "s-block", "drive-managed", "vguard", "log"];
 
 fn small(layer: &str) -> MemberRun {
@@ -151,7 +150,8 @@ fn a_scrub_reads_all_of_every_member_and_finds_nothing_wrong() {
     for level in LEVELS {
         let array = array(level, (0..4).map(|_| small("set-assoc")).collect());
         let settings = Settings { check: true, depth: 4, ..Settings::default() };
-        let outcome = run(&array, settings, "scrub:read=64Ki,window=4,after=300", Some("mix:size=8Ki,count=900,span=8M"));
+        let outcome =
+            run(&array, settings, "scrub:read=64Ki,window=4,after=300", Some("mix:size=8Ki,count=900,span=8M"));
         let scrub = outcome.unwrap().rebuild.unwrap();
         let member = array.layout().unwrap().member_sectors(0) * 512;
         assert_eq!((scrub.bytes, scrub.pieces), (member, member.div_ceil(64 << 10)), "{level}");
@@ -168,7 +168,11 @@ fn total(busy: &BusyTimes) -> u64 {
 fn busy_time_is_that_of_the_causes_to_the_nanosecond_and_so_is_its_difference_from_conventional() {
     let foreground = Some("mix:size=4Ki,count=20k");
     let of = |layer, set: &[(&str, &str)]| {
-        rebuilt(&mirror(1000, member(drive(1000, ""), layer, set)), "disk=1,window=8,order=scattered,run=3MB", foreground)
+        rebuilt(
+            &mirror(1000, member(drive(1000, ""), layer, set)),
+            "disk=1,window=8,order=scattered,run=3MB",
+            foreground,
+        )
     };
     let (conventional, managed) = (of("in-place", &[]), of("drive-managed", &[CACHED]));
     for rebuild in [&conventional, &managed] {
@@ -345,7 +349,10 @@ fn the_moments_of_failure_and_of_work_are_those_asked_for() {
     let alone = of("disk=1,after=1M");
     assert_eq!(alone.requests, 900);
     let alone = alone.rebuild.unwrap();
-    assert_eq!((alone.begin_ns, alone.foreground_ns.all.count), (of("disk=1,after=900").elapsed_ns.min(alone.begin_ns), 0));
+    assert_eq!(
+        (alone.begin_ns, alone.foreground_ns.all.count),
+        (of("disk=1,after=900").elapsed_ns.min(alone.begin_ns), 0)
+    );
     let unwarmed = Settings { warmup: 5000, ..settings };
     assert!(run(&array, unwarmed, "disk=1", Some("mix:size=4Ki,count=1k")).unwrap().rebuild.is_some());
 }
@@ -355,7 +362,8 @@ fn what_can_not_be_rebuilt_is_refused_with_the_remedy() {
     let part = || small("log");
     let of = |level, text: &str, check| {
         let settings = Settings { check, ..Settings::default() };
-        let error = RebuildSpec::parse(text).unwrap().chore(&array(level, vec![part(), part(), part(), part()]), &settings);
+        let error =
+            RebuildSpec::parse(text).unwrap().chore(&array(level, vec![part(), part(), part(), part()]), &settings);
         error.err().expect("refused").to_string()
     };
     assert!(of(Level::Raid0, "disk=1", false).contains("use raid1"));
@@ -413,15 +421,22 @@ fn figures() {
                 continue;
             }
             let start = std::time::Instant::now();
-            let rebuild = rebuilt(&mirror(part, member(drive(part, buffers), layer, set)), &format!("disk=1,{order}"), None);
+            let rebuild =
+                rebuilt(&mirror(part, member(drive(part, buffers), layer, set)), &format!("disk=1,{order}"), None);
             let busy = rebuild.members[1].busy_ns;
             // For 5 TB.
             let hours = |ns: u64| Nanos(ns).as_secs() / 3600.0 * 5e12 / rebuild.bytes as f64;
             println!(
                 "{order} | {name}: {:.1} h; host {:.1} map {:.1} log read {:.1} band read {:.1} written {:.1}; longest {:.2} s; over 7 s {}; {:.1} s",
-                hours(rebuild.elapsed_ns), hours(busy.host_write), hours(busy.map_write), hours(busy.destage_read),
-                hours(busy.clean_read), hours(busy.clean_write), rebuild.longest_new_ns.unwrap_or(0) as f64 / 1e9,
-                rebuild.members[1].commands_over_7s, start.elapsed().as_secs_f64(),
+                hours(rebuild.elapsed_ns),
+                hours(busy.host_write),
+                hours(busy.map_write),
+                hours(busy.destage_read),
+                hours(busy.clean_read),
+                hours(busy.clean_write),
+                rebuild.longest_new_ns.unwrap_or(0) as f64 / 1e9,
+                rebuild.members[1].commands_over_7s,
+                start.elapsed().as_secs_f64(),
             );
         }
     }

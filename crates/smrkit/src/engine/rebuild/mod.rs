@@ -65,7 +65,10 @@ impl RebuildSpec {
         let (new, new_drives, sectors) = match self.task {
             Task::Scrub => (None, 0..0, disks.map(|disk| layout.member_sectors(disk)).max().unwrap_or(0)),
             Task::Rebuild { disk, .. } if !disks.contains(&disk) => {
-                return Err(Error::Usage(format!("rebuild: the array has no disk {disk}: disks go from 0 to {}", disks.end - 1)));
+                return Err(Error::Usage(format!(
+                    "rebuild: the array has no disk {disk}: disks go from 0 to {}",
+                    disks.end - 1
+                )));
             }
             Task::Rebuild { .. } if layout.copies() == 1 && layout.parities() == 0 => {
                 return Err(Error::Impossible(format!(
@@ -94,7 +97,8 @@ impl RebuildSpec {
     fn check(&self, settings: &Settings) -> Result<(), Error> {
         match self.order {
             Order::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::Usage(
-                "rebuild: what is not in use is not rebuilt, and --check would find that: leave out live, or --check".into(),
+                "rebuild: what is not in use is not rebuilt, and --check would find that: leave out live, or --check"
+                    .into(),
             )),
             _ => Ok(()),
         }
@@ -102,7 +106,12 @@ impl RebuildSpec {
 }
 
 impl Rebuilding {
-    fn new(spec: RebuildSpec, new: Option<Member>, new_drives: std::ops::Range<usize>, mut pieces: Pieces) -> Rebuilding {
+    fn new(
+        spec: RebuildSpec,
+        new: Option<Member>,
+        new_drives: std::ops::Range<usize>,
+        mut pieces: Pieces,
+    ) -> Rebuilding {
         let total_sectors = pieces.total();
         let piece = pieces.next();
         Rebuilding {

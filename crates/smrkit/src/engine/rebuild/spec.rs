@@ -5,7 +5,9 @@
 use std::fmt;
 
 use crate::error::Error;
-use crate::quantity::{exact_bytes, exact_duration, parse_bytes, parse_count, parse_duration, parse_sectors, parse_share};
+use crate::quantity::{
+    exact_bytes, exact_duration, parse_bytes, parse_count, parse_duration, parse_sectors, parse_share,
+};
 use crate::units::{Nanos, SECTOR_BYTES};
 use crate::workload::names;
 
@@ -149,7 +151,9 @@ impl<'a> Given<'a> {
     /// Refuses keys that are not among `keys`.
     fn only(&self, keys: &[&str], what: &str) -> Result<(), Error> {
         match self.0.iter().find(|(key, _)| !keys.contains(key)) {
-            Some((key, _)) => Err(wrong(key, format!("{what} has no such key: leave it out, or use {}", keys.join(", ")))),
+            Some((key, _)) => {
+                Err(wrong(key, format!("{what} has no such key: leave it out, or use {}", keys.join(", "))))
+            }
             None => Ok(()),
         }
     }
@@ -179,7 +183,10 @@ impl<'a> Given<'a> {
             }
             "scattered" if scrub => Err(wrong("scattered", "a scrub goes in order: leave order out")),
             "scattered" => self.scattered(),
-            other => Err(wrong(other, format!("no such order; {}", names::known(other, ["ascending", "scattered"].into_iter())))),
+            other => Err(wrong(
+                other,
+                format!("no such order; {}", names::known(other, ["ascending", "scattered"].into_iter())),
+            )),
         }
     }
 

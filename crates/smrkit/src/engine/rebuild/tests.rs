@@ -11,7 +11,10 @@ fn a_text_says_what_it_leaves_out() {
         ("", "disk=0,order=ascending,write=512Ki,window=32"),
         ("rebuild", "disk=0,order=ascending,write=512Ki,window=32"),
         ("rebuild: disk=1, write=64KiB", "disk=1,order=ascending,write=64Ki,window=32"),
-        ("disk=2,failed=before,at=90s,rate=50MB", "disk=2,failed=before,order=ascending,write=512Ki,window=32,rate=50M,at=90s"),
+        (
+            "disk=2,failed=before,at=90s,rate=50MB",
+            "disk=2,failed=before,order=ascending,write=512Ki,window=32,rate=50M,at=90s",
+        ),
         (
             "order=scattered,record=44KiB,run=3MB,live=80%,sorted=10k,window=10,after=1000",
             "disk=0,order=scattered,record=44Ki,run=2999808,live=0.8,sorted=10000,window=10,after=1000",
@@ -57,9 +60,15 @@ fn specs() -> impl Strategy<Value = RebuildSpec> {
         (any::<u32>(), any::<bool>()).prop_map(|(disk, before)| Task::Rebuild { disk, before })
     ];
     let ascending = (1u64..=1 << 17).prop_map(|sectors| Order::Ascending { sectors });
-    let scattered = (1u64..=1 << 17, 0u64..1 << 30, 1u32..=1000, 0u64..=1 << 24).prop_map(|(record, more, live, sorted)| {
-        Order::Scattered { record_sectors: record, run_sectors: record + more, live: f64::from(live) / 1000.0, sorted }
-    });
+    let scattered =
+        (1u64..=1 << 17, 0u64..1 << 30, 1u32..=1000, 0u64..=1 << 24).prop_map(|(record, more, live, sorted)| {
+            Order::Scattered {
+                record_sectors: record,
+                run_sectors: record + more,
+                live: f64::from(live) / 1000.0,
+                sorted,
+            }
+        });
     let begin = prop_oneof![any::<u64>().prop_map(Begin::After), any::<u64>().prop_map(|ns| Begin::At(Nanos(ns)))];
     let window = 1u32..=65_536;
     (task, ascending, scattered, any::<bool>(), window, prop::option::of(1u64..), begin).prop_map(
