@@ -15,6 +15,7 @@ mod plan;
 pub mod spec;
 mod station;
 mod target;
+mod watch;
 mod work;
 
 use std::collections::VecDeque;
@@ -46,6 +47,19 @@ impl Member {
     /// Sectors that it offers.
     pub fn host_sectors(&self) -> u64 {
         self.target().host_sectors()
+    }
+
+    /// Counting of its drives starts anew at `now`, until when they wait.
+    pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+        self.target_mut().reset_counts(now)
+    }
+
+    /// Its drives, in order.
+    pub fn stations(&mut self) -> Vec<&mut Station> {
+        match self {
+            Member::Drive(station) => vec![&mut **station],
+            Member::Array(array) => array.stations(),
+        }
     }
 
     #[inline]
@@ -156,6 +170,11 @@ impl Array {
     /// The members, for the end of a run.
     pub fn members_mut(&mut self) -> &mut [Member] {
         &mut self.members
+    }
+
+    /// Its drives, those of nested arrays included, in order.
+    pub fn stations(&mut self) -> Vec<&mut Station> {
+        self.members.iter_mut().flat_map(Member::stations).collect()
     }
 
     /// The state of each member.
@@ -350,6 +369,11 @@ impl Array {
         if old.target().outstanding() > 0 {
             self.leaving.push(old);
         }
+    }
+
+    /// A new member counts as rebuilt; what was left out of it is needed by nobody.
+    pub fn make_whole(&mut self, disk: u32) {
+        self.health[disk as usize] = Health::Good;
     }
 
     /// Begins to rebuild some sectors of a new member.

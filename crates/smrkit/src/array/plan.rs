@@ -312,8 +312,12 @@ impl Planner<'_> {
     /// The plan that reads some sectors of every member that has them, to be compared.
     pub fn scrub(&self, at: Lba, sectors: u64, plan: &mut Plan) -> DiskResult {
         plan.clear();
-        let disks = (0..self.layout.disks() as u32).filter(|&disk| self.has(disk, at, sectors));
-        plan.second.extend(disks.map(|disk| Sub { disk, op: Op::Read, at, sectors }));
+        for disk in 0..self.layout.disks() as u32 {
+            let sectors = sectors.min(self.layout.member_sectors(disk).saturating_sub(at.0));
+            if sectors > 0 && self.has(disk, at, sectors) {
+                plan.second.push(Sub { disk, op: Op::Read, at, sectors });
+            }
+        }
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use super::contents::Contents;
 use super::target::{Answer, Command, Target};
+use super::watch::Watch;
 use crate::device::{Device, Single};
 use crate::error::DiskResult;
 use crate::layer::{Gauges, Need};
@@ -15,6 +16,7 @@ use crate::queue::{Queue, Waiting};
 use crate::request::{Op, Request};
 use crate::shadow::Shadow;
 use crate::stats::counts::{HostCounts, Times};
+use crate::stats::rebuild::MemberRebuild;
 use crate::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use crate::units::{Lba, Nanos};
 
@@ -44,6 +46,7 @@ pub struct Station {
     current: Option<Answer>,
     checked: Option<Box<Checked>>,
     counts: HostCounts,
+    watch: Watch,
     /// Where the last command ended.
     at: Lba,
     buf: Buf,
@@ -60,6 +63,7 @@ impl Station {
             current: None,
             checked: check.then(Box::default),
             counts: counts(),
+            watch: Watch::default(),
             at: Lba(0),
             buf: Buf::NoData,
         }
@@ -83,6 +87,16 @@ impl Station {
     /// What was counted of its commands.
     pub fn counts(&self) -> &HostCounts {
         &self.counts
+    }
+
+    /// From now on [`Station::watched`] counts.
+    pub fn watch(&mut self) {
+        self.watch = Watch::new(self.device.disk.tally());
+    }
+
+    /// What it has done since [`Station::watch`].
+    pub fn watched(&self) -> MemberRebuild {
+        self.watch.report(self.device.disk.tally())
     }
 
     /// Lets it clean what helps, without a command; the time at which it found nothing more to do.
@@ -134,6 +148,7 @@ impl Station {
         };
         let end = self.device.now();
         self.at = command.end();
+        self.watch.count(end - command.arrival);
         let times = Times { arrival: command.arrival, turn, start, end };
         let device = &self.device;
         self.counts.count(&request, &times, device.cleaning_end(), || device.gauges());
@@ -216,6 +231,7 @@ impl Target for Station {
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.idle_until(now)?;
         self.device.reset_counts();
+        self.watch();
         self.counts = counts();
         self.counts.begin(now);
         Ok(())

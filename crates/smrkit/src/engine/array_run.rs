@@ -147,6 +147,15 @@ impl ArrayRun {
         ArrayRun { members: self.members.iter().map(member).collect(), ..*self }
     }
 
+    /// How many drives the members before number `member` have.
+    pub(super) fn drives_before(&self, member: usize) -> usize {
+        let of = |member: &MemberRun| match member {
+            MemberRun::Drive(_) => 1,
+            MemberRun::Array(array) => array.drives().len(),
+        };
+        self.members[..member].iter().map(of).sum()
+    }
+
     /// Runs the requests of `source` beside `chore`. The names of trace or workload, and what a comparison tells, are left to
     /// the caller.
     pub fn execute(
@@ -170,9 +179,17 @@ impl ArrayRun {
         let gauges = fleet.array.gauges();
         let mut physical = sum(&members);
         physical.capacity.host_sectors = fleet.array.host_sectors();
+        let rebuild = fleet.report()?;
         fleet.finish()?;
         let outcome = with_host(physical, fleet.counts, &gauges);
-        Ok(Outcome { interrupted: !finished, engine: settings.describe(), seed: settings.seed, members, ..outcome })
+        Ok(Outcome {
+            interrupted: !finished,
+            engine: settings.describe(),
+            seed: settings.seed,
+            members,
+            rebuild,
+            ..outcome
+        })
     }
 
     fn outcomes(&self, array: &mut Array, settings: &Settings) -> Vec<Outcome> {

@@ -14,6 +14,7 @@ use crate::array::{Answer, Array, Command, Done, Target, Words};
 use crate::error::{DiskResult, Error};
 use crate::request::{Op, Progress, Request, Source};
 use crate::stats::counts::{HostCounts, Times};
+use crate::stats::outcome::Rebuild;
 use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};
 
@@ -22,6 +23,19 @@ const LOOK_EVERY: u64 = 1 << 16;
 
 /// Work of an array's own beside the host's: rebuilding, scrubbing, a failure to come.
 pub trait Chore {
+    /// Counting begins (after prefill and warm-up).
+    fn counting(&mut self, _now: Nanos) {}
+
+    /// The host wants nothing more, and nothing is under way; whether it will act now.
+    fn alone(&mut self, _now: Nanos) -> bool {
+        false
+    }
+
+    /// What there is to tell when the run is over; lets the members' own cleaning come to its end.
+    fn report(&mut self, _array: &mut Array) -> DiskResult<Option<Rebuild>> {
+        Ok(None)
+    }
+
     /// When it is to act next; [`Nanos::MAX`] while it waits for its own commands, or for nothing.
     fn next(&self) -> Nanos;
 
@@ -87,6 +101,7 @@ pub struct Fleet<'a> {
     unused: Vec<u32>,
     answers: Vec<Answer>,
     answered: u64,
+    counting: bool,
     now: Nanos,
     events: u64,
 }
@@ -114,6 +129,7 @@ impl<'a> Fleet<'a> {
             unused: Vec::new(),
             answers: Vec::new(),
             answered: 0,
+            counting: false,
             now: Nanos::ZERO,
             events: 0,
         }
@@ -145,10 +161,11 @@ impl<'a> Fleet<'a> {
             };
             let (member, chore) = (self.array.next(), self.chore.next());
             if member <= arrival && member <= chore {
-                if member == Nanos::MAX {
-                    break;
+                match member {
+                    Nanos::MAX if !self.alone()? => break,
+                    Nanos::MAX => {}
+                    _ => self.advance()?,
                 }
-                self.advance()?;
             } else if chore <= arrival {
                 self.now = chore;
                 self.chore.act(&mut self.array, chore)?;
@@ -172,7 +189,7 @@ impl<'a> Fleet<'a> {
                 go_on = self.observer.go_on(self.progress(source), self.answered);
             }
         }
-        if self.answered < self.settings.warmup {
+        if !self.counting {
             self.begin_counting()?;
         }
         Ok(go_on)
@@ -185,9 +202,24 @@ impl<'a> Fleet<'a> {
         }
     }
 
+    /// Nothing comes any more; whether the array's own work waited for that.
+    fn alone(&mut self) -> DiskResult<bool> {
+        if !self.counting {
+            self.begin_counting()?;
+        }
+        Ok(self.chore.alone(self.now))
+    }
+
+    /// What the array's own work has to tell.
+    pub fn report(&mut self) -> DiskResult<Option<Rebuild>> {
+        self.chore.report(&mut self.array)
+    }
+
     fn begin_counting(&mut self) -> DiskResult {
+        self.counting = true;
         self.array.reset_counts(self.now)?;
         self.counts.begin(self.now);
+        self.chore.counting(self.now);
         Ok(())
     }
 
