@@ -88,8 +88,8 @@ fn summary(runs: &[Outcome]) -> Grid {
 pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
     let header = [
         "run",
-        "redundant after",
-        "clean after",
+        "redundant",
+        "clean",
         "MB/s",
         "longest piece",
         "longest command",
