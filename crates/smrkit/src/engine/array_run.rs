@@ -125,11 +125,11 @@ impl ArrayRun {
 
     /// The drives, those of nested arrays included, in order.
     pub fn drives(&self) -> Vec<&DriveRun> {
-        let of = |member| match member {
-            &MemberRun::Drive(ref drive) => vec![&**drive],
+        let members = self.members.iter().flat_map(|member| match member {
+            MemberRun::Drive(drive) => vec![&**drive],
             MemberRun::Array(array) => array.drives(),
-        };
-        self.members.iter().flat_map(of).collect()
+        });
+        members.collect()
     }
 
     /// How many drives the members before number `member` have.
