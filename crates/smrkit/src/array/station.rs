@@ -85,6 +85,11 @@ impl Station {
         &self.counts
     }
 
+    /// Whether it serves commands in the order of their coming.
+    pub(super) fn keeps_order(&self) -> bool {
+        self.waiting.is_none()
+    }
+
     /// Lets it clean what helps, without a command; the time at which it found nothing more to do.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
         while self.device.step(Need::Must)? || self.device.step(Need::Spare)? {}
@@ -96,13 +101,17 @@ impl Station {
         let next = match &mut self.waiting {
             None => self.arrived.pop_front(),
             Some(waiting) => {
+                // A flush is neither overtaken nor does it overtake.
                 while !waiting.is_full()
-                    && let Some(command) = self.arrived.pop_front()
+                    && let Some(command) = self.arrived.pop_front_if(|command| command.op != Op::Flush)
                 {
                     let (lba, arrival) = (command.lba, command.arrival);
                     waiting.push(command, lba, arrival, &self.device);
                 }
-                waiting.pick(&self.device).map(|(command, _)| command)
+                match waiting.pick(&self.device) {
+                    Some((command, _)) => Some(command),
+                    None => self.arrived.pop_front(),
+                }
             }
         };
         match next {
@@ -179,11 +188,11 @@ impl Target for Station {
 
     #[inline]
     fn submit(&mut self, command: Command) -> DiskResult {
-        if self.current.is_none() && self.waiting.is_none() {
+        if self.current.is_none() && self.waiting.is_none() && self.arrived.is_empty() {
             return self.begin(command);
         }
         self.arrived.push_back(command);
-        if self.current.is_none() { self.begin_next() } else { Ok(()) }
+        Ok(())
     }
 
     #[inline]
@@ -194,9 +203,20 @@ impl Target for Station {
     #[inline]
     fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
         answers.extend(self.current.take());
-        self.begin_next()
+        Ok(())
     }
 
+    #[inline]
+    fn rests(&self) -> bool {
+        self.current.is_none() && self.outstanding() > 0
+    }
+
+    #[inline]
+    fn resume(&mut self) -> DiskResult {
+        if self.current.is_none() { self.begin_next() } else { Ok(()) }
+    }
+
+    #[inline]
     fn outstanding(&self) -> usize {
         self.arrived.len() + usize::from(self.current.is_some()) + self.waiting.as_ref().map_or(0, Waiting::len)
     }

@@ -3,8 +3,6 @@
 //! One drive serves one request after another ([`super::Engine`]); members of an array work at the same time, so that here
 //! time goes from event to event.
 
-use std::collections::VecDeque;
-
 use super::arrivals::Arrivals;
 use super::expected::Expected;
 use super::intake::Intake;
@@ -128,22 +126,27 @@ impl<'a> Fleet<'a> {
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
         let has_chore = !self.chore.is_over();
-        let mut batch: VecDeque<Request> = VecDeque::new();
-        let mut room = Vec::new();
+        let mut batch: Vec<Request> = Vec::new();
+        let mut at = 0;
         let mut ended = false;
         while go_on {
-            if batch.is_empty() && !ended {
-                source.fill(&mut room)?;
-                ended = room.is_empty();
-                batch.extend(room.drain(..));
+            if at == batch.len() && !ended {
+                source.fill(&mut batch)?;
+                (at, ended) = (0, batch.is_empty());
                 go_on = self.observer.go_on(self.progress(source), self.answered);
             }
             ended |= has_chore && self.chore.is_over();
-            let arrival = match batch.front() {
+            let arrival = match batch.get(at) {
                 Some(request) if !ended || !has_chore => self.arrivals.peek(request.time),
                 _ => Nanos::MAX,
             };
-            let (member, chore) = (self.array.next(), self.chore.next());
+            let chore = if has_chore { self.chore.next() } else { Nanos::MAX };
+            let mut member = self.array.next();
+            // All that comes at this moment is there.
+            if self.array.rests() && self.now < member.min(arrival).min(chore) {
+                self.array.resume()?;
+                member = self.array.next();
+            }
             if member <= arrival && member <= chore {
                 if member == Nanos::MAX {
                     break;
@@ -152,7 +155,8 @@ impl<'a> Fleet<'a> {
             } else if chore <= arrival {
                 self.now = chore;
                 self.chore.act(&mut self.array, chore)?;
-            } else if let Some(mut request) = batch.pop_front() {
+            } else if let Some(&(mut request)) = batch.get(at) {
+                at += 1;
                 let capacity = self.array.source_sectors(request.source);
                 self.intake.admit(&mut request, capacity, source)?;
                 request.lba += self.array.source_start(request.source).0;
@@ -161,7 +165,7 @@ impl<'a> Fleet<'a> {
                 if self.settings.until.is_some_and(|until| arrival.since(self.counts.begin) >= until)
                     && self.answered >= self.settings.warmup
                 {
-                    ended = true;
+                    (ended, at) = (true, 0);
                     batch.clear();
                     continue;
                 }
@@ -257,14 +261,22 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
+    /// Lets what happens next happen; tells whether there was anything.
+    fn step(&mut self, answers: &mut Vec<Answer>) -> DiskResult<bool> {
+        self.array.resume()?;
+        let next = self.array.next();
+        if next < Nanos::MAX {
+            self.now = next;
+            self.array.advance(answers)?;
+        }
+        Ok(next < Nanos::MAX)
+    }
+
     /// Sends a request and waits for its answer; it is not counted.
     fn serve_alone(&mut self, request: &Request) -> DiskResult<Words> {
         self.submit(request, self.now)?;
         let mut answers = Vec::new();
-        while answers.is_empty() && self.array.next() < Nanos::MAX {
-            self.now = self.array.next();
-            self.array.advance(&mut answers)?;
-        }
+        while answers.is_empty() && self.step(&mut answers)? {}
         let Some(answer) = answers.pop() else { return Ok(Words::new()) };
         let sent = &self.sent[answer.tag as usize];
         Expected::verify(request.lba, &sent.expected, &answer.words)?;
@@ -275,6 +287,14 @@ impl<'a> Fleet<'a> {
     /// In check mode, at the end: everything that the host owns is read back, parity is compared with data, and the members'
     /// books are checked in full.
     pub fn finish(&mut self) -> Result<(), Error> {
+        let mut answers = Vec::new();
+        while self.step(&mut answers)? {}
+        for answer in answers {
+            let sent = &self.sent[answer.tag as usize];
+            Expected::verify(sent.request.lba, &sent.expected, &answer.words)?;
+            self.unused.push(answer.tag as u32);
+        }
+        while self.array.take_done().is_some() {}
         if let Some(expected) = &self.expected {
             let owned: Vec<_> = expected.owned(self.array.host_sectors()).collect();
             for (lba, sectors) in owned {
@@ -295,10 +315,7 @@ impl Fleet<'_> {
         let (sectors, mut answers) = (self.array.layout().member_sectors(0), Vec::new());
         for at in (0..sectors).step_by(SCRUB_SECTORS as usize) {
             self.array.scrub(Lba(at), SCRUB_SECTORS.min(sectors - at), self.now)?;
-            while self.array.take_done().is_none() && self.array.next() < Nanos::MAX {
-                self.now = self.array.next();
-                self.array.advance(&mut answers)?;
-            }
+            while self.array.take_done().is_none() && self.step(&mut answers)? {}
         }
         Ok(())
     }
