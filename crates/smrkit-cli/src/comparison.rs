@@ -55,9 +55,14 @@ pub fn compare(
     let baseline = outcomes[at].as_ref().filter(|outcome| !outcome.interrupted).map(Baseline::of);
     outcomes.truncate(runs.len());
     let mut runs: Vec<Outcome> = outcomes.into_iter().flatten().collect();
-    let sha256 = runs.first().and_then(|first| first.trace_sha256.clone());
+    // The first run hashed the traces, and all have the same sources.
+    let hashed = runs.first().map(|first| (first.trace_sha256.clone(), first.sources.clone()));
     for outcome in &mut runs {
-        outcome.trace_sha256.clone_from(&sha256);
+        if let Some((sha256, sources)) = &hashed {
+            outcome.trace_sha256.clone_from(sha256);
+            let hashes = sources.iter().flatten().map(|source| &source.sha256);
+            outcome.sources.iter_mut().flatten().zip(hashes).for_each(|(own, sha256)| own.sha256.clone_from(sha256));
+        }
         // A part of the requests says nothing beside all of them.
         judge(outcome, baseline.as_ref().filter(|_| !outcome.interrupted));
     }
@@ -109,8 +114,7 @@ fn execute(
     let timeline = || TimelineBuilder::growing(WINDOW_FIRST);
     let mut outcome = match run.execute(opened.source(), &mut watch, accesses, timeline()) {
         Err(Error::SecondVolume(_)) => {
-            let Input::Trace(trace) = input else { unreachable!("only traces have volumes") };
-            trace.look_for_volumes()?;
+            input.look_for_volumes()?;
             opened = open()?;
             watch.restart();
             run.execute(opened.source(), &mut watch, None, timeline())?

@@ -1,4 +1,4 @@
-//! What is replayed: a trace file or a workload, opened anew for each run.
+//! What is replayed: a trace file, a workload, or several merged; opened anew for each run.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -6,19 +6,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use smrkit::error::Error;
-use smrkit::request::Source;
+use smrkit::interleave::Interleaved;
+use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::{Outcome, TraceReading};
 use smrkit::trace::{Laid, OpenOptions, VolumeChoice, VolumeTable, scan};
 use smrkit::workload::Workload;
 use tempfile::TempDir;
 
-/// A trace or a workload.
+use crate::merged::Merged;
+
+/// A trace, a workload, or several of them.
 pub enum Input {
     /// A trace file.
     Trace(Box<TraceInput>),
     /// A generated workload, and the sectors that it takes for the disk's size: the least that a layer of the comparison
     /// offers, unless set.
     Workload(Workload, Option<u64>),
+    /// Several, merged into one stream.
+    Merged(Box<Merged>),
 }
 
 /// A trace file, and how to read it.
@@ -79,6 +84,17 @@ impl TraceInput {
                 })
             }
         }
+    }
+
+    /// How many requests the trace has.
+    pub fn requests(&self) -> Result<u64, Error> {
+        let table = self.table()?;
+        Ok(match self.volumes {
+            VolumeChoice::All => table.requests,
+            VolumeChoice::Number(number) => {
+                table.volumes.iter().filter(|used| used.volume.number == number).map(|used| used.requests).sum()
+            }
+        })
     }
 
     /// Opens it for one run; `hash` asks for its SHA-256.
@@ -145,16 +161,23 @@ fn copied(name: &Path, is_stdin: bool) -> Result<(PathBuf, Option<TempDir>), Err
 pub enum Opened {
     Trace(Box<Laid>),
     Workload(Box<dyn Source>, u64),
+    Merged(Interleaved<Opened>),
 }
 
 impl Input {
     /// Opens it for devices of at least `host_sectors`; `hash` asks for the trace's SHA-256.
     pub fn open(&self, host_sectors: u64, seed: u64, hash: bool) -> Result<Opened, Error> {
+        self.open_nth(host_sectors, seed, 0, hash)
+    }
+
+    /// The same for the n-th of several.
+    pub fn open_nth(&self, host_sectors: u64, seed: u64, nth: u8, hash: bool) -> Result<Opened, Error> {
         match self {
+            Input::Merged(merged) => merged.open(host_sectors, seed, hash).map(Opened::Merged),
             Input::Trace(trace) => Ok(Opened::Trace(Box::new(trace.open(hash)?))),
             Input::Workload(workload, span) => {
                 let sectors = span.unwrap_or(host_sectors);
-                Ok(Opened::Workload(workload.source(sectors, seed)?, sectors))
+                Ok(Opened::Workload(workload.nth_source(sectors, seed, nth)?, sectors))
             }
         }
     }
@@ -162,6 +185,10 @@ impl Input {
     /// Refuses a trace that was replayed by its times, but has rows before its first one: they count as simultaneous
     /// with it, which hides the disorder from the engine.
     pub fn refuse_disorder(&self, opened: &Opened) -> Result<(), Error> {
+        if let (Input::Merged(merged), Opened::Merged(sources)) = (self, opened) {
+            let each = merged.inputs().iter().enumerate();
+            return each.into_iter().try_for_each(|(number, input)| input.refuse_disorder(sources.source(number)));
+        }
         let (Input::Trace(input), Opened::Trace(laid)) = (self, opened) else { return Ok(()) };
         if !laid.is_out_of_order() {
             return Ok(());
@@ -179,6 +206,16 @@ impl Input {
         match self {
             Input::Trace(trace) => trace.named(error),
             Input::Workload(..) => error,
+            Input::Merged(merged) => merged.inputs().iter().fold(error, |error, input| input.named(error)),
+        }
+    }
+
+    /// Looks for volumes beforehand, or in answer to `Error::SecondVolume`.
+    pub fn look_for_volumes(&self) -> Result<(), Error> {
+        match self {
+            Input::Trace(trace) => trace.look_for_volumes(),
+            Input::Workload(..) => Ok(()),
+            Input::Merged(merged) => merged.inputs().iter().try_for_each(Input::look_for_volumes),
         }
     }
 
@@ -200,17 +237,45 @@ impl Input {
                 outcome.workload = Some(workload.to_string());
                 outcome.workload_sectors = Some(*sectors);
             }
+            (Input::Merged(merged), Opened::Merged(sources)) => merged.describe(sources, outcome),
             _ => unreachable!("an input opens as what it is"),
         }
     }
 }
 
 impl Opened {
+    fn inner(&self) -> &dyn Source {
+        match self {
+            Opened::Trace(laid) => laid.as_ref(),
+            Opened::Workload(source, _) => source.as_ref(),
+            Opened::Merged(sources) => sources,
+        }
+    }
+
     /// The stream of requests.
     pub fn source(&mut self) -> &mut dyn Source {
         match self {
             Opened::Trace(laid) => laid.as_mut(),
             Opened::Workload(source, _) => source.as_mut(),
+            Opened::Merged(sources) => sources,
         }
+    }
+}
+
+impl Source for Opened {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        self.source().fill(batch)
+    }
+
+    fn name(&self) -> PathBuf {
+        self.inner().name()
+    }
+
+    fn progress(&self) -> Progress {
+        self.inner().progress()
+    }
+
+    fn sources(&self) -> usize {
+        self.inner().sources()
     }
 }

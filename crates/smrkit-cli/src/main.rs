@@ -5,6 +5,7 @@ mod comparison;
 mod exit;
 mod input;
 mod interrupt;
+mod merged;
 mod output;
 mod pool;
 mod progress;

@@ -23,6 +23,8 @@ pub struct Disk {
     clock: DriveClock,
     tally: Tally,
     recorder: Option<Box<dyn Recorder>>,
+    /// Whether accesses are recorded or movement is counted: one question where the answer is mostly no.
+    watched: bool,
     /// When the power is to be cut.
     power: Option<Box<Power>>,
     counting_since: Nanos,
@@ -39,6 +41,7 @@ impl Disk {
             clock: drive.clock.clone(),
             tally: Tally::new(drive.geometry.sectors()),
             recorder: None,
+            watched: false,
             power: None,
             counting_since: Nanos::ZERO,
             now: Nanos::ZERO,
@@ -158,10 +161,27 @@ impl Disk {
         };
         let access = Access { start, duration: self.now - start, cause, write, pba, sectors };
         self.tally.count(&access);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.access(&Access { start: start.since(self.counting_since), ..access });
+        if self.watched {
+            self.watch(&access);
         }
         Ok(())
+    }
+
+    #[inline(never)]
+    fn watch(&mut self, access: &Access) {
+        if self.tally.movement().is_some() {
+            let last = access.pba + (access.sectors - 1);
+            self.tally.moved(access.cause, self.geometry.track_of(access.pba), self.geometry.track_of(last));
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.access(&Access { start: access.start.since(self.counting_since), ..*access });
+        }
+    }
+
+    /// Counts the head's movements from now on.
+    pub fn count_movement(&mut self) {
+        self.tally.count_movement();
+        self.watched = true;
     }
 
     /// Cuts the power as `power` says; its writes are counted from now on.
@@ -250,6 +270,7 @@ impl Disk {
 
     /// Reports each access to `recorder` from now on, or to nobody.
     pub fn record(&mut self, recorder: Option<Box<dyn Recorder>>) -> Option<Box<dyn Recorder>> {
+        self.watched = recorder.is_some() || self.tally.movement().is_some();
         std::mem::replace(&mut self.recorder, recorder)
     }
 }

@@ -21,6 +21,7 @@ pub mod queue;
 pub mod shadow;
 pub mod trace;
 pub mod workload;
+pub mod interleave;
 pub mod stats;
 pub mod array;
 pub mod engine;

@@ -81,6 +81,29 @@ pub trait Source: Send {
     fn progress(&self) -> Progress {
         Progress::default()
     }
+
+    /// How many sources results are to tell apart by `Request::source`; parts of one workload count as one.
+    fn sources(&self) -> usize {
+        1
+    }
+}
+
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        (**self).fill(batch)
+    }
+
+    fn name(&self) -> PathBuf {
+        (**self).name()
+    }
+
+    fn progress(&self) -> Progress {
+        (**self).progress()
+    }
+
+    fn sources(&self) -> usize {
+        (**self).sources()
+    }
 }
 
 /// Requests held in memory.

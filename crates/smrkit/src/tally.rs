@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Nanos, Pba};
+use crate::units::{Nanos, Pba, Track};
 
 /// Why the platters were accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -76,6 +76,36 @@ pub fn adjusted(sectors: u64) -> u64 {
 /// Parts of the surface that writes are counted in, at most.
 const SURFACE_PARTS: u64 = 512;
 
+/// How the head went from track to track, as Le, Holliday and Amer count it for their arrays.
+///
+/// Tracks are numbered in the order of PBAs, so that the next track is one away, on whatever surface it lies. What an access
+/// crosses itself is no movement, and the first access of all comes from nowhere.
+#[derive(Clone, Debug, Default)]
+pub struct Movement {
+    distance: [u64; 4],
+    count: [u64; 4],
+    /// The last track of the access before.
+    last: Option<Track>,
+}
+
+impl Movement {
+    /// Sums of |first track of an access − last track of the one before|, over the accesses of a cause.
+    pub fn distance(&self, cause: Cause) -> u64 {
+        self.distance[cause as usize]
+    }
+
+    /// Accesses of a cause that began on another track than the one before had ended on.
+    pub fn count(&self, cause: Cause) -> u64 {
+        self.count[cause as usize]
+    }
+
+    fn note(&mut self, cause: Cause, first: Track, last: Track) {
+        let from = self.last.replace(last).unwrap_or(first);
+        self.distance[cause as usize] += from.0.abs_diff(first.0);
+        self.count[cause as usize] += u64::from(from != first);
+    }
+}
+
 /// Everything counted about a disk's accesses.
 #[derive(Clone, Debug)]
 pub struct Tally {
@@ -84,6 +114,8 @@ pub struct Tally {
     surface: Vec<[u64; 4]>,
     part_shift: u32,
     stretches: Stretches,
+    /// Counted where it was asked for.
+    movement: Option<Box<Movement>>,
 }
 
 /// Uninterrupted stretches of destaging and cleaning.
@@ -109,7 +141,25 @@ impl Tally {
             surface: vec![[0; 4]; parts],
             part_shift,
             stretches: Stretches::default(),
+            movement: None,
         }
+    }
+
+    /// Counts the head's movements from now on.
+    pub fn count_movement(&mut self) {
+        self.movement.get_or_insert_default();
+    }
+
+    /// An access began on track `first` and ended on track `last`.
+    pub fn moved(&mut self, cause: Cause, first: Track, last: Track) {
+        if let Some(movement) = &mut self.movement {
+            movement.note(cause, first, last);
+        }
+    }
+
+    /// The head's movements, where they are counted.
+    pub fn movement(&self) -> Option<&Movement> {
+        self.movement.as_deref()
     }
 
     /// Counts one access.
@@ -183,12 +233,15 @@ impl Tally {
         self.stretches.end();
     }
 
-    /// Forgets everything counted so far; the end of the last cleaning is kept.
+    /// Forgets everything counted so far; the end of the last cleaning and the head's place are kept.
     pub fn reset(&mut self) {
         self.reads = Default::default();
         self.writes = Default::default();
         self.surface.fill([0; 4]);
         self.stretches = Stretches { last_end: self.stretches.last_end, ..Stretches::default() };
+        if let Some(movement) = &mut self.movement {
+            **movement = Movement { last: movement.last, ..Movement::default() };
+        }
     }
 }
 
@@ -235,6 +288,25 @@ mod tests {
         let (parts, part_sectors) = tally.surface();
         assert_eq!(parts.iter().map(|p| p[2]).sum::<u64>(), 70_001);
         assert_eq!(parts[0][2], part_sectors - 100);
+    }
+
+    #[test]
+    fn movement_goes_from_the_end_of_an_access_to_the_start_of_the_next() {
+        let mut tally = Tally::new(1000);
+        tally.moved(Cause::Host, Track(7), Track(7));
+        assert!(tally.movement().is_none(), "nothing is counted that was not asked for");
+        tally.count_movement();
+        for (cause, first, last) in
+            [(Cause::Host, 5, 9), (Cause::Clean, 9, 9), (Cause::Clean, 2, 4), (Cause::Host, 10, 10)]
+        {
+            tally.moved(cause, Track(first), Track(last));
+        }
+        let counted =
+            |tally: &Tally| Cause::ALL.map(|c| tally.movement().map(|m| (m.distance(c), m.count(c))).unwrap());
+        assert_eq!(counted(&tally), [(6, 1), (0, 0), (7, 1), (0, 0)]);
+        tally.reset();
+        tally.moved(Cause::Map, Track(0), Track(0));
+        assert_eq!(counted(&tally), [(0, 0), (0, 0), (0, 0), (10, 1)], "the head stays where it is");
     }
 
     #[test]

@@ -129,6 +129,52 @@ fn what_is_reported_of_the_platters_is_what_passed_the_door() {
 }
 
 #[test]
+fn the_head_moves_as_the_accesses_at_the_door_say() {
+    trials(|what, mut run, requests| {
+        run.settings.movement = true;
+        let (outcome, _, accesses) = execute(&run, &requests);
+        let geometry = &run.drive.geometry;
+        let first = |access: &Access| geometry.track_of(access.pba).0;
+        let last = |access: &Access| geometry.track_of(access.pba + (access.sectors - 1)).0;
+        let steps = accesses.windows(2).map(|pair| (pair[1].cause, last(&pair[0]).abs_diff(first(&pair[1]))));
+        let (mut distance, mut count) = ([0; 4], [0; 4]);
+        for (cause, tracks) in steps {
+            distance[cause as usize] += tracks;
+            count[cause as usize] += u64::from(tracks > 0);
+        }
+        let movement = outcome.movement.expect("it was asked for");
+        for (found, expected) in [(movement.track_distance, distance), (movement.track_count, count)] {
+            assert_eq!([found.host, found.destage, found.clean, found.map], expected, "{what}");
+            assert_eq!(found.total, expected.iter().sum::<u64>(), "{what}");
+        }
+        let strokes = movement.track_distance.clean as f64 / geometry.tracks() as f64;
+        assert_eq!(movement.stroke_share.clean, strokes, "{what}");
+        let cleaned = outcome.physical_written_sectors.clean > 0;
+        assert!(cleaned || movement.bands_moved.total == 0, "{what}: bands moved without a write");
+        run.settings.movement = false;
+        let quiet = execute(&run, &requests).0;
+        assert_eq!(quiet, Outcome { movement: None, ..outcome }, "{what}: counting changes nothing else");
+    });
+}
+
+#[test]
+fn a_log_written_in_order_goes_one_track_at_a_time() {
+    let drive = Drive::load("tiny-constant").unwrap();
+    let layer = smrkit::layer::find("log").unwrap();
+    let settings = [("segment_tracks".to_string(), "4".to_string())];
+    let parameters = Parameters::resolve(layer.name, layer.parameters, &settings).unwrap();
+    let run = Run { drive: &drive, layer, parameters, settings: Settings { movement: true, ..Settings::default() } };
+    let requests: Vec<Request> = (0..500).map(|i| Request::new(Op::Write, Lba(i * 8), 8)).collect();
+    let (outcome, _, accesses) = execute(&run, &requests);
+    let track = |pba: Pba| drive.geometry.track_of(pba).0;
+    let reached = track(accesses.last().unwrap().pba + 7) - track(accesses[0].pba);
+    let movement = outcome.movement.unwrap();
+    // What lies across a track's end is no movement; each other step is one track.
+    assert!(movement.track_distance.total <= reached && movement.track_count.total > 0, "{movement:?} {reached}");
+    assert_eq!(movement.track_count, movement.track_distance);
+}
+
+#[test]
 fn the_surface_shows_every_sector_written_where_it_was_written() {
     trials(|what, run, requests| {
         let (outcome, _, accesses) = execute(&run, &requests);

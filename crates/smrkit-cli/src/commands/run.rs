@@ -1,6 +1,6 @@
 //! `smrkit run`: serves a trace or a workload with each layer, compares them, and says what it means.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -8,6 +8,7 @@ use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run as Runs;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
+use smrkit::interleave::{Interleave, Placement, SOURCES_MAX};
 use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::quantity::{parse_bytes, parse_duration, parse_share};
 use smrkit::stats::outcome::TraceNotes;
@@ -20,6 +21,7 @@ use crate::comparison::{Compared, compare};
 use crate::exit::Done;
 use crate::input::{Input, TraceInput};
 use crate::interrupt::Interrupt;
+use crate::merged::Merged;
 use crate::output::OutputOptions;
 use crate::records;
 use crate::report::{html, series, table};
@@ -47,15 +49,22 @@ pub struct Run {
     /// Layers, with commas between (see smrkit layers) [default: all; with --check all but in-place].
     #[arg(long, value_delimiter = ',')]
     layer: Vec<String>,
-    /// A trace file, in any format that trace info recognises; - is standard input.
-    #[arg(long, conflicts_with = "workload")]
-    trace: Option<PathBuf>,
-    /// A workload, as name:key=value,… or a TOML file [default: desktop].
+    /// A trace file, in any format that trace info recognises; - is standard input. May be repeated.
     #[arg(long)]
-    workload: Option<String>,
+    trace: Vec<PathBuf>,
+    /// A workload, as name:key=value,… or a TOML file; may be repeated [default: desktop].
+    #[arg(long)]
+    workload: Vec<String>,
     /// What a workload takes for the disk's size [default: the least that a layer of this run offers].
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", conflicts_with = "trace")]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     span: Option<u64>,
+    /// How several traces and workloads are merged: in bursts of N requests, each from a source drawn at random (by what
+    /// each has left: weighted), by their times, or one after another.
+    #[arg(long, value_parser = Interleave::from_str, value_name = "burst:N[,weighted]|time|none")]
+    interleave: Option<Interleave>,
+    /// Where their addresses go: each behind the one before it, or all from 0 [default: end-to-end].
+    #[arg(long, value_parser = Placement::from_str, value_name = "end-to-end|zero")]
+    sources: Option<Placement>,
     /// A parameter: LAYER.KEY=VALUE; several values with commas make several runs.
     #[arg(long, value_name = "LAYER.KEY=V1,V2")]
     set: Vec<String>,
@@ -104,6 +113,9 @@ pub struct Run {
     /// Cut the power at this physical write, recover, and tell what is lost; turns on --check.
     #[arg(long, value_name = "N")]
     power_cut: Option<u64>,
+    /// Count the head's movements from track to track, and bands moved.
+    #[arg(long)]
+    movement: bool,
     /// Write one row a request, as Parquet (of one run).
     #[arg(long, value_name = "OUT.parquet")]
     requests: Option<PathBuf>,
@@ -156,6 +168,7 @@ fn parse_prefill(text: &str) -> Result<Prefill, Error> {
 impl Run {
     pub fn execute(self) -> anyhow::Result<Done> {
         let settings = self.settings()?;
+        self.check_sources()?;
         let drive = Drive::load(&self.drive)?;
         let plans = self.plans()?;
         self.check_outputs(plans.len())?;
@@ -199,8 +212,38 @@ impl Run {
 
     /// A run that starts again for a second volume would record twice: volumes are looked for beforehand.
     fn look_for_volumes(&self, input: &Input) -> Result<(), Error> {
-        match input {
-            Input::Trace(trace) if self.requests.is_some() || self.accesses.is_some() => trace.look_for_volumes(),
+        if self.requests.is_some() || self.accesses.is_some() { input.look_for_volumes() } else { Ok(()) }
+    }
+
+    /// Refuses options that belong to several sources where there is one, and the other way round.
+    fn check_sources(&self) -> Result<(), Error> {
+        let wrong = |message: String| Err(Error::Usage(message));
+        let count = self.trace.len() + self.workload.len();
+        if count < 2 && (self.interleave.is_some() || self.sources.is_some()) {
+            let option = if self.interleave.is_some() { "--interleave" } else { "--sources" };
+            return wrong(format!(
+                "{option} is for several sources: leave it out, or name another --trace or --workload"
+            ));
+        }
+        if count > 1 && self.interleave.is_none() {
+            return wrong(format!(
+                "{count} sources, but it is not said how to merge them: add --interleave burst:N, time or none"
+            ));
+        }
+        if count > SOURCES_MAX {
+            return wrong(format!("{count} sources can't be merged: give at most {SOURCES_MAX}"));
+        }
+        if self.span.is_some() && self.workload.is_empty() && !self.trace.is_empty() {
+            return wrong("--span is what a workload takes for the disk's size: leave it out with a --trace".into());
+        }
+        if self.trace.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+            return wrong("standard input can be read once: name - for one --trace only".into());
+        }
+        match (&self.arrival, self.interleave) {
+            (ArrivalName::Trace, Some(rule)) if rule != Interleave::Time => wrong(format!(
+                "--interleave {rule} takes requests out of the order of their times: use --interleave time, or --arrival \
+                 flat-out"
+            )),
             _ => Ok(()),
         }
     }
@@ -228,6 +271,7 @@ impl Run {
             until: None,
             fold: self.fold,
             check: self.is_checked(),
+            movement: self.movement,
             power_cut: self.power_cut,
             seed: self.seed,
         };
@@ -235,11 +279,26 @@ impl Run {
         Ok(settings)
     }
 
+    /// Traces come first, then workloads.
     fn input(&self) -> Result<Input, Error> {
-        let Some(path) = &self.trace else {
-            let workload = workload(self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD))?;
-            return Ok(Input::Workload(workload, self.span.map(|bytes| bytes / SECTOR_BYTES)));
-        };
+        let traces = self.trace.iter().map(|path| self.trace_input(path));
+        let workloads = self.workload.iter().map(|text| self.workload_input(text));
+        let mut inputs = traces.chain(workloads).collect::<Result<Vec<Input>, Error>>()?;
+        match (self.interleave, inputs.pop()) {
+            (_, None) => self.workload_input(DEFAULT_WORKLOAD),
+            (Some(rule), Some(last)) => {
+                inputs.push(last);
+                Ok(Input::Merged(Box::new(Merged::new(inputs, rule, self.sources.unwrap_or_default()))))
+            }
+            (None, Some(only)) => Ok(only),
+        }
+    }
+
+    fn workload_input(&self, text: &str) -> Result<Input, Error> {
+        Ok(Input::Workload(workload(text)?, self.span.map(|bytes| bytes / SECTOR_BYTES)))
+    }
+
+    fn trace_input(&self, path: &Path) -> Result<Input, Error> {
         let options =
             OpenOptions { format: self.format.clone(), skip_bad_rows: self.skip_bad_rows, ..OpenOptions::default() };
         TraceInput::new(path, options, self.volume).map(Box::new).map(Input::Trace)
@@ -268,6 +327,10 @@ impl Run {
             (None, _) | (Some(Capacity::Auto), Input::Workload(..)) => Ok(drive),
             (Some(Capacity::Sectors(sectors)), _) => drive.with_capacity(sectors),
             (Some(Capacity::Auto), Input::Trace(trace)) => fit(&drive, plans, trace.footprint_end()?),
+            (Some(Capacity::Auto), Input::Merged(merged)) => match merged.least_sectors()? {
+                Some(sectors) => fit(&drive, plans, sectors),
+                None => Ok(drive),
+            },
         }
     }
 }

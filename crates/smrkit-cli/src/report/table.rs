@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use comfy_table::Width::Fixed;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 use smrkit::layer::BASELINE;
-use smrkit::stats::outcome::{Outcome, PowerCut};
+use smrkit::stats::outcome::{MergedSource, Outcome, PowerCut};
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
@@ -221,6 +221,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     say("array", &|r| r.array.clone().unwrap_or_default());
     say("trace", &trace);
     say("workload", &|r| r.workload.clone().unwrap_or_default());
+    say("sources", &sources);
     say("requests", &requests);
     say("arrival", &arrival);
     say("notes", &notes);
@@ -272,6 +273,13 @@ fn trace(run: &Outcome) -> String {
     let details = [run.trace_format.clone(), run.trace_sha256.as_ref().map(|sha| format!("sha256 {sha}"))];
     let details: Vec<String> = details.into_iter().flatten().collect();
     if details.is_empty() { path.clone() } else { format!("{path} ({})", details.join(", ")) }
+}
+
+/// Several merged sources, by number, and how they were merged.
+fn sources(run: &Outcome) -> String {
+    let (Some(sources), Some(rule)) = (&run.sources, &run.interleave) else { return String::new() };
+    let name = |source: &MergedSource| source.trace.clone().or(source.workload.clone()).unwrap_or_default();
+    format!("{} (interleave {rule})", sources.iter().map(name).collect::<Vec<_>>().join(" & "))
 }
 
 fn requests(run: &Outcome) -> String {

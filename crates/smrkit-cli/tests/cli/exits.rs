@@ -60,7 +60,7 @@ fn options_exit_with_2_and_say_what_they_take() {
     smrkit("run --queue sptf").says(2, &["--depth 32"]);
     smrkit("run --arrival trace --think 5ms").says(2, &["closed loop"]);
     smrkit("run --volume x").says(2, &["a volume's number, or all"]);
-    smrkit("run --trace a --workload desktop").says(2, &["cannot be used with"]);
+    smrkit("run --trace a --workload desktop").says(2, &["--interleave burst:N"]);
     smrkit("run --requests a.parquet").says(2, &["name one --layer"]);
 }
 

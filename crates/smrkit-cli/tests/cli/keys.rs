@@ -97,6 +97,9 @@ fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
         }
         into.insert(path);
     }
+    for value in value.as_array().into_iter().flatten().filter(|value| value.is_object()) {
+        paths(prefix, value, into);
+    }
 }
 
 const TINY_CACHE: &str = "--drive tiny-constant --layer set-assoc --set set-assoc.region_sectors=500";
@@ -125,6 +128,8 @@ fn the_page_on_outcomes_names_every_key_and_no_other() {
     paths("", &outcome("--drive tiny --layer in-place --workload mix:count=100"), &mut found);
     paths("", &outcome(&format!("--layer in-place --trace {}", testdata("msr.csv"))), &mut found);
     paths("", &outcome(&format!("{TINY_CACHE} --workload random-write:count=100 --power-cut 50")), &mut found);
+    let two = "--workload mix:count=50 --workload zipf:count=50 --interleave burst:4 --movement";
+    paths("", &outcome(&format!("--drive tiny --layer in-place {two}")), &mut found);
     let page = std::fs::read_to_string(root().join("docs/outcome.md")).unwrap();
     // A row of a table begins with the key's path: | `latency_ns.all` | …
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));

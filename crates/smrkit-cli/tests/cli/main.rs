@@ -7,6 +7,7 @@ mod keys;
 mod options;
 mod results;
 mod signals;
+mod sources;
 mod trace;
 mod volumes;
 

@@ -17,7 +17,7 @@ use crate::layer::{Capacity, LayerSpec, Parameters, Scalar};
 use crate::medium::{Medium, Stamps};
 use crate::request::Source;
 use crate::stats::counts::HostCounts;
-use crate::stats::outcome::{ByCause, Cleaning, Commands, Outcome};
+use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Outcome, ShareByCause};
 use crate::stats::timeline::TimelineBuilder;
 
 /// What stands where a sum has no one name.
@@ -64,7 +64,8 @@ impl DriveRun {
             checkable(&self.drive)?;
         }
         let medium = if settings.check { Medium::Stamps(Stamps::new()) } else { Medium::NoData };
-        let disk = Disk::new(&self.drive, medium);
+        let mut disk = Disk::new(&self.drive, medium);
+        disk.count_movement();
         let device = Single::new(disk, Box::new(move || (spec.build)(&drive, &parameters)))?;
         let queueing = Queueing { queue: settings.queue, depth: settings.depth };
         Ok(Station::new(device, queueing, settings.check))
@@ -146,7 +147,7 @@ impl ArrayRun {
             return Err(Error::Usage(message.into()));
         }
         let array = self.build(&settings)?;
-        let mut fleet = Fleet::new(array, settings, HostCounts::new(timeline), chore, observer);
+        let mut fleet = Fleet::new(array, settings, HostCounts::new(timeline).of_sources(source.sources()), chore, observer);
         let finished = fleet.run(source)?;
         // What verification reads at the end is no part of the outcome.
         let members = self.outcomes(&mut fleet.array, &settings);
@@ -196,6 +197,7 @@ fn sum(members: &[Outcome]) -> Outcome {
         cleaning: members.iter().map(|member| member.cleaning).fold(Cleaning::default(), add_cleaning),
         capacity: members.iter().map(|member| member.capacity).fold(Capacity::default(), add_capacity),
         layer_stats: sums(members.iter().map(|member| &member.layer_stats)),
+        movement: members.iter().filter_map(|member| member.movement).reduce(add_movement),
         ..Outcome::default()
     }
 }
@@ -207,6 +209,23 @@ fn add_causes(a: ByCause, b: ByCause) -> ByCause {
         destage: a.destage + b.destage,
         clean: a.clean + b.clean,
         map: a.map + b.map,
+    }
+}
+
+/// Sums, shares of each drive's own stroke included.
+fn add_movement(a: Movement, b: Movement) -> Movement {
+    let shares = |a: ShareByCause, b: ShareByCause| ShareByCause {
+        total: a.total + b.total,
+        host: a.host + b.host,
+        destage: a.destage + b.destage,
+        clean: a.clean + b.clean,
+        map: a.map + b.map,
+    };
+    Movement {
+        track_distance: add_causes(a.track_distance, b.track_distance),
+        track_count: add_causes(a.track_count, b.track_count),
+        stroke_share: shares(a.stroke_share, b.stroke_share),
+        bands_moved: add_causes(a.bands_moved, b.bands_moved),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::layer::{Gauges, LayerSpec, Parameters};
 use crate::medium::{Medium, Stamp, Stamps};
 use crate::request::Source;
 use crate::stats::counts::HostCounts;
-use crate::stats::outcome::{ByCause, Cleaning, Commands, Outcome, Surface, Verdict};
+use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Outcome, Surface, Verdict};
 use crate::stats::timeline::TimelineBuilder;
 use crate::tally::{Cause, Counter, Tally};
 use crate::units::Nanos;
@@ -63,8 +63,12 @@ impl Run<'_> {
                     .into(),
             ));
         }
-        let device = self.device(medium)?.recorded(recorder);
-        let mut engine = Engine::new(device, self.settings, HostCounts::new(timeline), observer);
+        let mut device = self.device(medium)?.recorded(recorder);
+        if self.settings.movement {
+            device.disk.count_movement();
+        }
+        let counts = HostCounts::new(timeline).of_sources(source.sources());
+        let mut engine = Engine::new(device, self.settings, counts, observer);
         let finished = engine.run(source)?;
         let power_cut = engine.power_cuts.pop();
         let (mut device, counts, shadow) = engine.into_parts();
@@ -124,6 +128,7 @@ pub(super) fn physical(device: &Single) -> Outcome {
         cleaning: cleaning(tally),
         capacity: layer.capacity(),
         surface: surface(tally),
+        movement: movement(&device.disk, layer.bands_moved()),
         layer_stats: layer.stats(),
         ..Outcome::default()
     }
@@ -151,6 +156,7 @@ pub(super) fn with_host(physical: Outcome, counts: HostCounts, gauges: &Gauges) 
         latency_ns,
         wait_ns: counts.wait_ns,
         service_ns: counts.service_ns,
+        by_source: counts.by_source(),
         elapsed_ns: counts.elapsed().0,
         arrivals_ns: counts.last_arrival.since(counts.begin).0,
         verdict: verdict(&counts, latency_ns.all.max),
@@ -174,6 +180,13 @@ fn cleaning(tally: &Tally) -> Cleaning {
     let sum = |of: fn(&Counter) -> u64| counters.iter().flatten().map(|counter| of(counter)).sum();
     let (count, longest) = tally.stretches();
     Cleaning { count, sectors: sum(|c| c.sectors), ns: sum(|c| c.ns), max_ns: longest.0 }
+}
+
+/// The head's movements, where they were counted.
+fn movement(disk: &Disk, bands_moved: u64) -> Option<Movement> {
+    let counted = disk.tally().movement()?;
+    let (distance, count) = (by_cause(|cause| counted.distance(cause)), by_cause(|cause| counted.count(cause)));
+    Some(Movement::new(distance, count, disk.geometry().tracks(), bands_moved))
 }
 
 fn surface(tally: &Tally) -> Surface {

@@ -49,6 +49,8 @@ pub struct Settings {
     pub fold: bool,
     /// Verify every read.
     pub check: bool,
+    /// Count the head's movements.
+    pub movement: bool,
     /// Cut the power at this physical write, from 1 and the beginning of counting; needs `check`.
     pub power_cut: Option<u64>,
     /// The seed of everything random.
@@ -68,6 +70,7 @@ impl Default for Settings {
             until: None,
             fold: false,
             check: false,
+            movement: false,
             power_cut: None,
             seed: 1,
         }

@@ -95,6 +95,11 @@ pub trait Layer: Send {
         BTreeMap::new()
     }
 
+    /// Bands, or what the layer has in their place, that were moved or rewritten: `docs/layers.md` says which.
+    fn bands_moved(&self) -> u64 {
+        0
+    }
+
     /// Counting starts anew (after warm-up).
     fn reset_stats(&mut self) {}
 }

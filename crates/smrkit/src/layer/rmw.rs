@@ -374,6 +374,10 @@ impl Layer for Rmw {
         stats
     }
 
+    fn bands_moved(&self) -> u64 {
+        self.rewrites
+    }
+
     fn reset_stats(&mut self) {
         (self.requests, self.rewrites, self.rewritten_sectors, self.first_rewrite) = (0, 0, 0, None);
     }

@@ -245,6 +245,10 @@ impl Layer for SetAssoc {
         stats
     }
 
+    fn bands_moved(&self) -> u64 {
+        self.counts.bands_cleaned
+    }
+
     fn reset_stats(&mut self) {
         self.counts = Counts::default();
     }

@@ -1,7 +1,7 @@
 //! What is counted of the host's requests while a run goes on.
 
 use super::histogram::LatencyCounts;
-use super::outcome::{Commands, Latencies};
+use super::outcome::{Commands, Latencies, SourceCounts};
 use super::timeline::TimelineBuilder;
 use crate::layer::Gauges;
 use crate::request::{Op, Request};
@@ -55,7 +55,28 @@ pub struct HostCounts {
     /// The first moment that a request waited for cleaning, and the host bytes answered until then.
     pub cache_full: Option<(Nanos, u64)>,
     latency: LatencyCounts,
+    /// Empty where all requests are of one source.
+    by_source: Vec<OfSource>,
     timeline: TimelineBuilder,
+}
+
+/// What is counted of one of several merged sources.
+#[derive(Default)]
+struct OfSource {
+    requests: u64,
+    read_sectors: u64,
+    written_sectors: u64,
+    latency: LatencyCounts,
+}
+
+impl OfSource {
+    fn count(&mut self, request: &Request, latency_ns: u64) {
+        let sectors = u64::from(request.sectors);
+        self.requests += 1;
+        self.read_sectors += if request.op == Op::Read { sectors } else { 0 };
+        self.written_sectors += if request.op == Op::Write { sectors } else { 0 };
+        self.latency.record(request.op, latency_ns);
+    }
 }
 
 impl HostCounts {
@@ -76,8 +97,15 @@ impl HostCounts {
             last_arrival: Nanos::ZERO,
             cache_full: None,
             latency: LatencyCounts::default(),
+            by_source: Vec::new(),
             timeline,
         }
+    }
+
+    /// The same, with `sources` told apart if there are several.
+    pub fn of_sources(mut self, sources: usize) -> HostCounts {
+        self.by_source.resize_with(if sources > 1 { sources } else { 0 }, OfSource::default);
+        self
     }
 
     /// Counting begins at `now`.
@@ -116,6 +144,9 @@ impl HostCounts {
         self.end = times.end;
         self.last_arrival = self.last_arrival.max(times.arrival);
         self.latency.record(request.op, latency_ns);
+        if let Some(source) = self.by_source.get_mut(usize::from(request.source)) {
+            source.count(request, latency_ns);
+        }
         let since = times.end.since(self.begin);
         if self.timeline.is_over(since) {
             self.timeline.turn(since, &gauges());
@@ -142,6 +173,17 @@ impl HostCounts {
     /// Summaries of the latencies.
     pub fn latencies(&self) -> Latencies {
         self.latency.summary()
+    }
+
+    /// What was counted of each source; `None` where all requests are of one.
+    pub fn by_source(&self) -> Option<Vec<SourceCounts>> {
+        let summary = |of: &OfSource| SourceCounts {
+            requests: of.requests,
+            host_read_sectors: of.read_sectors,
+            host_written_sectors: of.written_sectors,
+            latency_ns: of.latency.summary(),
+        };
+        (!self.by_source.is_empty()).then(|| self.by_source.iter().map(summary).collect())
     }
 
     /// The distributions and the timeline, which ends here.

@@ -51,6 +51,12 @@ pub struct Outcome {
     pub workload: Option<String>,
     /// The sectors that the workload took for the disk's size: the least that a layer of the comparison offers, or --span.
     pub workload_sectors: Option<u64>,
+    /// Several traces or workloads merged into one stream: each of them, in the order of `by_source`; absent for one alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Vec<MergedSource>>,
+    /// How they were merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interleave: Option<String>,
     /// Rows of the trace that were skipped, mended or out of order.
     pub trace_notes: TraceNotes,
     /// Whether the run was interrupted.
@@ -101,6 +107,12 @@ pub struct Outcome {
     pub surface: Surface,
     /// The distribution behind `latency_ns`, for figures: (latency at most, requests), ascending.
     pub latency_histogram: Histograms,
+    /// What the host asked for and how long it took, for each of several merged sources; absent for one alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_source: Option<Vec<SourceCounts>>,
+    /// How the head went from track to track; absent where it was not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub movement: Option<Movement>,
     /// The layer's own counters.
     pub layer_stats: BTreeMap<String, Scalar>,
     /// The power cut, and what was found after it; null without, or where the run ended before it.
@@ -110,6 +122,79 @@ pub struct Outcome {
     /// Of an array: the same of each drive, as its array saw it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Outcome>,
+}
+
+/// One of several merged sources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergedSource {
+    /// The trace's path; null for a workload.
+    pub trace: Option<String>,
+    /// The workload, in its short text form; null for a trace.
+    pub workload: Option<String>,
+    /// The SHA-256 of the trace file as it lies on the disk.
+    pub sha256: Option<String>,
+    /// Its size: what a trace uses, rounded up to 1 MiB, or what a workload took for the disk's size.
+    pub sectors: u64,
+    /// Where its LBA 0 was placed.
+    pub first_lba: u64,
+    /// Requests taken from it, warm-up included.
+    pub requests: u64,
+}
+
+/// What was counted of one of several merged sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceCounts {
+    /// Requests served and counted.
+    pub requests: u64,
+    /// Sectors read.
+    pub host_read_sectors: u64,
+    /// Sectors written.
+    pub host_written_sectors: u64,
+    /// Latency from arrival to answer.
+    pub latency_ns: Latencies,
+}
+
+/// How the head went from track to track. Tracks are numbered in the order of PBAs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Movement {
+    /// Sum over accesses of |first track − last track of the access before|.
+    pub track_distance: ByCause,
+    /// Accesses that began on another track than the one before had ended on.
+    pub track_count: ByCause,
+    /// `track_distance` as a share of the disk's tracks.
+    pub stroke_share: ShareByCause,
+    /// Bands moved or rewritten by the layer; all of it is cleaning.
+    pub bands_moved: ByCause,
+}
+
+/// A share by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ShareByCause {
+    pub total: f64,
+    pub host: f64,
+    pub destage: f64,
+    pub clean: f64,
+    pub map: f64,
+}
+
+impl Movement {
+    /// Movements on a disk of `tracks`.
+    pub fn new(track_distance: ByCause, track_count: ByCause, tracks: u64, bands_moved: u64) -> Movement {
+        let share = |distance: u64| distance as f64 / tracks.max(1) as f64;
+        Movement {
+            track_distance,
+            track_count,
+            stroke_share: ShareByCause {
+                total: share(track_distance.total),
+                host: share(track_distance.host),
+                destage: share(track_distance.destage),
+                clean: share(track_distance.clean),
+                map: share(track_distance.map),
+            },
+            bands_moved: ByCause { total: bands_moved, clean: bands_moved, ..ByCause::default() },
+        }
+    }
 }
 
 /// How a trace was read.

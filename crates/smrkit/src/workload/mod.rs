@@ -33,6 +33,9 @@ use build::Site;
 use part::Part;
 use stream::{Chained, Generated, Merged, Stream};
 
+/// A workload has fewer parts than two to this.
+const NTH_SHIFT: u32 = 40;
+
 /// A workload as it was written; `Display` gives its canonical text, which parses to the same workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
@@ -54,7 +57,12 @@ impl Workload {
 
     /// The requests for a host that sees `span_sectors` sectors. Merged parts are told apart by `Request::source`.
     pub fn source(&self, span_sectors: u64, seed: u64) -> Result<Box<dyn Source>, Error> {
-        let mut number = 0;
+        self.nth_source(span_sectors, seed, 0)
+    }
+
+    /// The same for the n-th of several sources, from 0: those of one text and seed are independent of each other.
+    pub fn nth_source(&self, span_sectors: u64, seed: u64, nth: u8) -> Result<Box<dyn Source>, Error> {
+        let mut number = u64::from(nth) << NTH_SHIFT;
         let mut phases: Vec<Box<dyn Stream>> = Vec::new();
         for parts in &self.phases {
             let mut streams = Vec::new();

@@ -368,6 +368,10 @@ impl Layer for DriveManaged {
         stats
     }
 
+    fn bands_moved(&self) -> u64 {
+        self.counts.bands_cleaned
+    }
+
     fn reset_stats(&mut self) {
         self.counts = Counts::default();
     }

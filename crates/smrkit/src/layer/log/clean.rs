@@ -25,6 +25,8 @@ pub(super) struct Job {
     entry_at: u64,
     /// Sectors of the segment before this one are done.
     at: u64,
+    /// Whether anything of it was live.
+    moved: bool,
 }
 
 /// Live sectors of a victim: whose, how many, and where in it.
@@ -47,6 +49,8 @@ impl Log {
         let Some(mut job) = self.job.take().or_else(|| self.choose()) else { return Ok(false) };
         let done = self.find_runs(&mut job);
         if !self.runs.is_empty() {
+            self.counts.segments_moved += u64::from(!job.moved);
+            job.moved = true;
             let runs = std::mem::take(&mut self.runs);
             let moved = self.move_runs(disk, job.victim, &runs);
             self.runs = runs;
@@ -76,7 +80,7 @@ impl Log {
         self.closed_dead -= segment.dead();
         self.counts.collections += 1;
         self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
-        Some(Job { victim, entry: 0, entry_at: 0, at: 0 })
+        Some(Job { victim, entry: 0, entry_at: 0, at: 0, moved: false })
     }
 
     fn stream_of_survivors(&self, victim: u32) -> u8 {

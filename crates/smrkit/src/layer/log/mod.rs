@@ -124,6 +124,8 @@ struct Counts {
     requests: u64,
     collections: u64,
     bands_cleaned: u64,
+    /// Segments cleaned that had something left to move.
+    segments_moved: u64,
     moved_sectors: u64,
     first_cleaning_request: Option<u64>,
 }
@@ -311,6 +313,10 @@ impl Layer for Log {
             stats.insert("first_cleaning_request".into(), Scalar::Int(request));
         }
         stats
+    }
+
+    fn bands_moved(&self) -> u64 {
+        self.counts.segments_moved
     }
 
     fn reset_stats(&mut self) {

@@ -254,6 +254,10 @@ impl Layer for SBlock {
         stats
     }
 
+    fn bands_moved(&self) -> u64 {
+        self.counts.sblocks_moved
+    }
+
     fn reset_stats(&mut self) {
         self.counts = Counts::default();
     }

@@ -84,6 +84,8 @@ pub(super) struct Counts {
     pub taken: [u64; 2],
     /// Tracks rewritten upstream, because of the limit of overwriting.
     pub refreshed: u64,
+    /// Times that a write took other tracks of its band with it.
+    pub bands_rewritten: u64,
 }
 
 impl Counts {

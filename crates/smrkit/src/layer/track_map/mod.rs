@@ -173,6 +173,7 @@ impl TrackMap {
         self.counts.refreshed += refreshed;
         if self.rewrite.is_more() {
             self.first_rewrite.get_or_insert(self.requests - 1);
+            self.counts.bands_rewritten += 1;
             write_run(disk, run.end(), data)?;
             self.rewrite.make(disk, band, data)?;
         } else {
@@ -339,6 +340,10 @@ impl Layer for TrackMap {
             stats.insert("first_cleaning_request".into(), Scalar::Int(request));
         }
         stats
+    }
+
+    fn bands_moved(&self) -> u64 {
+        self.counts.bands_rewritten
     }
 
     fn reset_stats(&mut self) {

@@ -340,6 +340,10 @@ impl Layer for Vguard {
         stats
     }
 
+    fn bands_moved(&self) -> u64 {
+        self.counts.bands_cleaned
+    }
+
     fn reset_stats(&mut self) {
         self.requests = 0;
         self.counts = Counts::default();

@@ -176,6 +176,19 @@ fn runs_are_as_the_array_study_has_them() {
 }
 
 #[test]
+fn sources_of_one_text_and_seed_are_independent() {
+    let workload = Workload::parse("runs:sources=1,count=2000").unwrap();
+    let starts: std::collections::BTreeSet<u64> = (0..4)
+        .map(|nth| {
+            let mut batch = Vec::new();
+            workload.nth_source(65_536 * 8, 1, nth).unwrap().fill(&mut batch).unwrap();
+            batch[0].lba.0
+        })
+        .collect();
+    assert_eq!(starts.len(), 4, "each has a hot part of its own: {starts:?}");
+}
+
+#[test]
 fn parts_are_merged_by_time_and_chained_in_time() {
     let all = requests(
         "random-read:count=100,interval=10ms+random-write:count=50,interval=15ms;random-read:count=5,interval=1s",

@@ -1,0 +1,378 @@
+//! Several sources merged into one stream: in bursts drawn at random, by their times, or one after another.
+//!
+//! After Le, Holliday and Amer's arrays of shingled disks, where traces are interleaved in bursts of 1 to 1000 operations.
+//! How the next source is drawn is not told there, so that both ways are here. A merged source is one source, whatever it
+//! was made of. Left out: slowing one source down because another is behind.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::error::Error;
+use crate::request::{InMemory, Progress, Request, Source};
+use crate::units::Lba;
+use crate::workload::dice::Dice;
+
+/// Sources that can be told apart by `Request::source`.
+pub const SOURCES_MAX: usize = 256;
+
+/// 2^63 bytes, as for the volumes of a trace.
+const SECTORS_MAX: u64 = 1 << 54;
+
+/// The stream of the dice that draws sources; workloads count theirs from 0.
+const STREAM: u64 = u64::MAX;
+
+/// What a source's whole counts for in the progress of all.
+const WHOLE: u64 = 1 << 20;
+
+/// How several sources are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interleave {
+    /// One after another, in their order.
+    None,
+    /// In bursts, each from a source drawn among those that have more. One may be drawn twice in a row: a burst is what
+    /// one draw gives, and only the last of a source is shorter.
+    Burst {
+        /// Operations of a burst.
+        operations: u64,
+        /// Draw by the operations that each source has left, instead of all alike.
+        weighted: bool,
+    },
+    /// By their times; of two at one moment the earlier source goes first.
+    Time,
+}
+
+impl FromStr for Interleave {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Interleave, Error> {
+        let wrong = || {
+            Error::Usage(format!(
+                "--interleave {text}: expected burst:N, burst:N,weighted, time or none, such as burst:50"
+            ))
+        };
+        match text {
+            "none" => return Ok(Interleave::None),
+            "time" => return Ok(Interleave::Time),
+            _ => {}
+        }
+        let burst = text.strip_prefix("burst:").ok_or_else(wrong)?;
+        let (operations, weighted) = match burst.split_once(',') {
+            None => (burst, false),
+            Some((operations, "weighted")) => (operations, true),
+            Some(_) => return Err(wrong()),
+        };
+        match operations.parse() {
+            Ok(operations) if operations > 0 => Ok(Interleave::Burst { operations, weighted }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Interleave {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Interleave::None => f.write_str("none"),
+            Interleave::Time => f.write_str("time"),
+            Interleave::Burst { operations, weighted } => {
+                write!(f, "burst:{operations}{}", if *weighted { ",weighted" } else { "" })
+            }
+        }
+    }
+}
+
+/// Where the sources' addresses go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Each behind the one before it.
+    #[default]
+    EndToEnd,
+    /// All from LBA 0, over each other.
+    Zero,
+}
+
+impl FromStr for Placement {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Placement, Error> {
+        match text {
+            "end-to-end" => Ok(Placement::EndToEnd),
+            "zero" => Ok(Placement::Zero),
+            _ => Err(Error::Usage(format!("--sources {text}: expected end-to-end or zero"))),
+        }
+    }
+}
+
+/// A source to be merged.
+pub struct Part<S> {
+    /// Its requests.
+    pub source: S,
+    /// How large it is: laid end to end, the next begins there, and a request beyond is refused.
+    pub sectors: u64,
+    /// How many requests it has, counted beforehand; only weighted bursts need it.
+    pub requests: Option<u64>,
+}
+
+/// A source with what was read of it ahead, which bears its number and lies at its place.
+struct Lane<S> {
+    source: S,
+    number: u8,
+    first: Lba,
+    sectors: u64,
+    bounded: bool,
+    batch: Vec<Request>,
+    at: usize,
+    /// Requests that it has left, as far as was counted beforehand.
+    left: u64,
+    /// Requests read.
+    read: u64,
+}
+
+impl<S: Source> Lane<S> {
+    /// Reads on where nothing is left of what was read; `false` is the end.
+    fn has_more(&mut self) -> Result<bool, Error> {
+        if self.at < self.batch.len() {
+            return Ok(true);
+        }
+        self.at = 0;
+        self.source.fill(&mut self.batch)?;
+        for request in &mut self.batch {
+            self.read += 1;
+            request.source = self.number;
+            // A flush has no place.
+            if request.sectors == 0 {
+                continue;
+            }
+            if self.bounded && request.end().0 > self.sectors {
+                return Err(outside(&self.source, self.read, request.end(), self.sectors));
+            }
+            request.lba += self.first.0;
+        }
+        Ok(!self.batch.is_empty())
+    }
+
+    /// Moves up to `most` of the requests read into `batch`.
+    #[inline]
+    fn give(&mut self, most: usize, batch: &mut Vec<Request>) -> usize {
+        let count = most.min(self.batch.len() - self.at);
+        batch.extend_from_slice(&self.batch[self.at..self.at + count]);
+        self.at += count;
+        count
+    }
+
+    fn given(&self) -> u64 {
+        self.read - (self.batch.len() - self.at) as u64
+    }
+
+    /// A source with more requests than were counted is not forgotten.
+    fn weight(&self) -> u64 {
+        self.left.max(1)
+    }
+}
+
+#[cold]
+fn outside(source: &impl Source, number: u64, end: Lba, sectors: u64) -> Error {
+    let message = format!(
+        "request {number} ends at sector {end}, past the {sectors} that this source was given: give it more, or use --sources \
+         zero"
+    );
+    Error::input(source.name(), message)
+}
+
+/// Several sources as one; `Request::source` tells which of them a request came from, from 0.
+///
+/// Nothing is lost, and each source keeps its order. A source that was itself merged keeps no numbers of its own;
+/// `Request::volume` stays an index into the table of the source it came from.
+pub struct Interleaved<S> {
+    lanes: Vec<Lane<S>>,
+    rule: Interleave,
+    host_sectors: u64,
+    dice: Dice,
+    /// Lanes that have more, ascending; `None` before the first request.
+    live: Option<Vec<usize>>,
+    /// Which lane the burst is from, and the operations left in it.
+    burst: (usize, u64),
+}
+
+impl<S: Source> Interleaved<S> {
+    /// Merges `parts`. Fails where there are none or too many, where their sizes exceed 2^63 bytes, or where bursts are
+    /// to be weighted and a count is missing.
+    pub fn new(
+        parts: Vec<Part<S>>,
+        rule: Interleave,
+        placement: Placement,
+        seed: u64,
+    ) -> Result<Interleaved<S>, Error> {
+        if parts.is_empty() || parts.len() > SOURCES_MAX {
+            return Err(Error::Usage(format!("{} sources can't be merged: give 1 to {SOURCES_MAX}", parts.len())));
+        }
+        let weighted = matches!(rule, Interleave::Burst { weighted: true, .. });
+        if weighted && parts.iter().any(|part| part.requests.is_none()) {
+            return Err(Error::Usage(
+                "weighted bursts need the number of each source's requests: count them first".into(),
+            ));
+        }
+        let first = end_to_end(parts.iter().map(|part| part.sectors), placement)?;
+        let host_sectors = first.iter().zip(&parts).map(|(first, part)| first.0 + part.sectors).max().unwrap_or(0);
+        let lane = |(number, (part, first)): (usize, (Part<S>, Lba))| Lane {
+            source: part.source,
+            number: number as u8,
+            first,
+            sectors: part.sectors,
+            bounded: placement == Placement::EndToEnd,
+            batch: Vec::new(),
+            at: 0,
+            left: part.requests.unwrap_or(0),
+            read: 0,
+        };
+        let lanes = parts.into_iter().zip(first).enumerate().map(lane).collect();
+        Ok(Interleaved { lanes, rule, host_sectors, dice: Dice::new(seed, STREAM), live: None, burst: (0, 0) })
+    }
+
+    /// The sources' sizes as they were placed: the least that a device must offer.
+    pub fn host_sectors(&self) -> u64 {
+        self.host_sectors
+    }
+
+    /// One of the sources.
+    pub fn source(&self, number: usize) -> &S {
+        &self.lanes[number].source
+    }
+
+    /// Where a source was placed, and its size in sectors.
+    pub fn place(&self, number: usize) -> (Lba, u64) {
+        (self.lanes[number].first, self.lanes[number].sectors)
+    }
+
+    /// Requests that a source has given so far.
+    pub fn given(&self, number: usize) -> u64 {
+        self.lanes[number].given()
+    }
+
+    fn start(&mut self) -> Result<Vec<usize>, Error> {
+        let mut live = Vec::new();
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.has_more()? {
+                live.push(number);
+            }
+        }
+        Ok(live)
+    }
+
+    fn draw(&mut self, live: &[usize], weighted: bool) -> usize {
+        if !weighted {
+            return live[self.dice.below(live.len() as u64) as usize];
+        }
+        let mut ticket = self.dice.below(live.iter().map(|&lane| self.lanes[lane].weight()).sum());
+        for &lane in live {
+            let weight = self.lanes[lane].weight();
+            if ticket < weight {
+                return lane;
+            }
+            ticket -= weight;
+        }
+        live[live.len() - 1]
+    }
+
+    /// Whose turn it is, and how many operations it may give.
+    #[inline]
+    fn turn(&mut self, live: &[usize]) -> (usize, u64) {
+        match self.rule {
+            Interleave::None => (live[0], u64::MAX),
+            Interleave::Time => self.earliest(live),
+            Interleave::Burst { operations, weighted } => {
+                if self.burst.1 == 0 {
+                    self.burst = (self.draw(live, weighted), operations);
+                }
+                self.burst
+            }
+        }
+    }
+
+    /// The source with the earliest request, and how many of those read come before any of the others.
+    fn earliest(&self, live: &[usize]) -> (usize, u64) {
+        let head = |&lane: &usize| (self.lanes[lane].batch[self.lanes[lane].at].time, lane);
+        let (mut first, mut second) = (head(&live[0]), None);
+        for next in live[1..].iter().map(head) {
+            if next < first {
+                (first, second) = (next, Some(first));
+            } else if second.is_none_or(|second| next < second) {
+                second = Some(next);
+            }
+        }
+        let lane = &self.lanes[first.1];
+        let ahead = &lane.batch[lane.at + 1..];
+        let before = |request: &&Request| second.is_none_or(|second| (request.time, first.1) < second);
+        (first.1, 1 + ahead.iter().take_while(before).count() as u64)
+    }
+
+    fn merge(&mut self, live: &mut Vec<usize>, batch: &mut Vec<Request>) -> Result<(), Error> {
+        while batch.len() < InMemory::BATCH && !live.is_empty() {
+            let (number, most) = self.turn(live);
+            let room = InMemory::BATCH - batch.len();
+            let lane = &mut self.lanes[number];
+            let given = lane.give(room.min(usize::try_from(most).unwrap_or(room)), batch) as u64;
+            lane.left = lane.left.saturating_sub(given);
+            self.burst.1 = self.burst.1.saturating_sub(given);
+            if !lane.has_more()? {
+                live.retain(|&lane| lane != number);
+                self.burst.1 = 0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where each of several sources begins.
+fn end_to_end(sizes: impl Iterator<Item = u64>, placement: Placement) -> Result<Vec<Lba>, Error> {
+    let (mut first, mut end) = (Vec::new(), 0_u64);
+    for sectors in sizes {
+        first.push(Lba(if placement == Placement::Zero { 0 } else { end }));
+        end = match placement {
+            Placement::Zero => end.max(sectors),
+            Placement::EndToEnd => end.saturating_add(sectors),
+        };
+        if end > SECTORS_MAX {
+            return Err(Error::Usage("the sources together exceed 2^63 bytes: use --sources zero, or fewer".into()));
+        }
+    }
+    Ok(first)
+}
+
+impl<S: Source> Source for Interleaved<S> {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        batch.clear();
+        let mut live = match self.live.take() {
+            Some(live) => live,
+            None => self.start()?,
+        };
+        let merged = self.merge(&mut live, batch);
+        self.live = Some(live);
+        merged
+    }
+
+    fn name(&self) -> PathBuf {
+        let names: Vec<String> = self.lanes.iter().map(|lane| lane.source.name().display().to_string()).collect();
+        names.join(" + ").into()
+    }
+
+    /// The mean of what each source says of itself; requests, where one of them knows no end.
+    fn progress(&self) -> Progress {
+        let share = |lane: &Lane<S>| {
+            let Progress { done, total } = lane.source.progress();
+            let total = u128::from(total?);
+            Some((u128::from(done) * u128::from(WHOLE)).checked_div(total).map_or(WHOLE, |share| share as u64))
+        };
+        match self.lanes.iter().map(share).sum::<Option<u64>>() {
+            Some(done) => Progress { done, total: Some(WHOLE * self.lanes.len() as u64) },
+            None => Progress { done: self.lanes.iter().map(Lane::given).sum(), total: None },
+        }
+    }
+
+    fn sources(&self) -> usize {
+        self.lanes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;
