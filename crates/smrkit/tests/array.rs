@@ -2,7 +2,7 @@
 //! replaced and rebuilt at random moments, and what was rebuilt stands in for what fails next. Whether it is checked changes
 //! no time.
 //!
-//! `SMRKIT_ARRAY_REQUESTS` sets the requests for each level (2·10^5 in CI).
+//! `SMRKIT_ARRAY_REQUESTS` sets the requests for each level (1.5·10^5 in CI).
 
 mod common;
 
@@ -16,12 +16,13 @@ use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
 use smrkit::layer::LAYERS;
 use smrkit::request::Request;
+use smrkit::stats::counts::HostCounts;
 use smrkit::units::Lba;
 
 const REQUESTS: u64 = 1000;
 
 fn requests_wanted() -> u64 {
-    std::env::var("SMRKIT_ARRAY_REQUESTS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000)
+    std::env::var("SMRKIT_ARRAY_REQUESTS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
 }
 
 /// A random array, settings and requests.
@@ -78,11 +79,12 @@ impl Trial {
                 fleet.array.fail((self.settings.seed % self.run.members.len() as u64) as u32);
                 fleet.finish()?;
             }
-            Ok(counted(&fleet.counts))
+            Ok(counted(&mut fleet.counts))
         })?;
         let unchecked = Settings { check: false, ..self.settings };
         let mut failures = Failures::random(&mut self.disks.random.clone(), &self.run, &unchecked, REQUESTS);
-        let plain = run_with(&self.run, unchecked, &self.requests, &mut failures, |fleet| Ok(counted(&fleet.counts)))?;
+        let plain =
+            run_with(&self.run, unchecked, &self.requests, &mut failures, |fleet| Ok(counted(&mut fleet.counts)))?;
         assert_eq!(checked, plain, "the check takes time");
         Ok(())
     }
@@ -96,7 +98,7 @@ fn on_a_member(random: &mut impl Rng, run: &ArrayRun, request: &mut Request) {
     request.lba = Lba(request.lba.0 % (sectors - u64::from(request.sectors) + 1));
 }
 
-fn counted(counts: &smrkit::stats::counts::HostCounts) -> (u64, u64, u64, u64, String) {
+fn counted(counts: &mut HostCounts) -> (u64, u64, u64, u64, String) {
     let latencies = format!("{:?}", counts.latencies());
     (counts.requests, counts.wait_ns, counts.service_ns, counts.elapsed().0, latencies)
 }

@@ -202,6 +202,8 @@ fn an_array_of_one_drive_is_that_drive() {
         let settings = Settings {
             depth: [1, 8][seed as usize % 2],
             prefill: [Prefill::None, Prefill::Sequential, Prefill::Random(0.5)][disks.random.random_range(0..3)],
+            // Arrays count it always.
+            movement: true,
             warmup: [0, 100][disks.random.random_range(0..2)],
             check: disks.random.random_bool(0.3),
             ..random_settings(&mut disks.random)

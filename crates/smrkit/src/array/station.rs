@@ -151,7 +151,7 @@ impl Station {
         Ok(())
     }
 
-    #[cold]
+    #[inline]
     fn idle_until(&mut self, time: Nanos) -> DiskResult {
         while self.device.now() < time {
             if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {

@@ -147,7 +147,8 @@ impl ArrayRun {
             return Err(Error::Usage(message.into()));
         }
         let array = self.build(&settings)?;
-        let mut fleet = Fleet::new(array, settings, HostCounts::new(timeline).of_sources(source.sources()), chore, observer);
+        let mut fleet =
+            Fleet::new(array, settings, HostCounts::new(timeline).of_sources(source.sources()), chore, observer);
         let finished = fleet.run(source)?;
         // What verification reads at the end is no part of the outcome.
         let members = self.outcomes(&mut fleet.array, &settings);

@@ -61,11 +61,10 @@ impl Chore for Idle {
 }
 
 /// A request that has not been answered.
+#[derive(Clone, Copy)]
 struct Sent {
     request: Request,
     arrival: Nanos,
-    /// In check mode: what a read must find.
-    expected: Words,
 }
 
 /// An array, the requests' way to it, and what is counted on the way.
@@ -79,6 +78,7 @@ pub struct Fleet<'a> {
     intake: Intake,
     expected: Option<Expected>,
     chore: &'a mut dyn Chore,
+    has_chore: bool,
     observer: &'a mut dyn Observer,
     wants_requests: bool,
     sent: Vec<Sent>,
@@ -105,6 +105,7 @@ impl<'a> Fleet<'a> {
             arrivals: Arrivals::new(&settings, Nanos::ZERO),
             intake: Intake::new(&settings),
             expected: settings.check.then(Expected::default),
+            has_chore: !chore.is_over(),
             chore,
             wants_requests: observer.wants_requests(),
             observer,
@@ -125,7 +126,8 @@ impl<'a> Fleet<'a> {
             self.begin_counting()?;
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
-        let has_chore = !self.chore.is_over();
+        self.has_chore = !self.chore.is_over();
+        let has_chore = self.has_chore;
         let mut batch: Vec<Request> = Vec::new();
         let mut at = 0;
         let mut ended = false;
@@ -198,15 +200,7 @@ impl<'a> Fleet<'a> {
     #[inline]
     fn submit(&mut self, request: &Request, arrival: Nanos) -> DiskResult {
         self.now = arrival;
-        let (mut words, mut expected) = (Words::new(), Words::new());
-        if let Some(all) = &mut self.expected {
-            let own = all.of(request);
-            match request.op {
-                Op::Read => expected = own,
-                _ => words = own,
-            }
-        }
-        let sent = Sent { request: *request, arrival, expected };
+        let sent = Sent { request: *request, arrival };
         let tag = match self.unused.pop() {
             Some(tag) => {
                 self.sent[tag as usize] = sent;
@@ -217,8 +211,10 @@ impl<'a> Fleet<'a> {
                 (self.sent.len() - 1) as u32
             }
         };
+        let tag = u64::from(tag);
+        let words = self.expected.as_mut().map_or(Words::new(), |expected| expected.sent(tag, request));
         let Request { op, lba, sectors, source, .. } = *request;
-        self.array.submit(Command { tag: u64::from(tag), op, lba, sectors, source, arrival, words })
+        self.array.submit(Command { tag, op, lba, sectors, source, arrival, words })
     }
 
     /// Lets the members' next event happen.
@@ -239,10 +235,8 @@ impl<'a> Fleet<'a> {
 
     #[inline]
     fn receive(&mut self, answer: &Answer) -> Result<(), Error> {
-        let sent = &self.sent[answer.tag as usize];
-        let (request, arrival) = (sent.request, sent.arrival);
-        Expected::verify(request.lba, &sent.expected, &answer.words)?;
-        self.unused.push(answer.tag as u32);
+        let Sent { request, arrival } = self.sent[answer.tag as usize];
+        self.settle(answer)?;
         self.arrivals.answered(answer.end);
         self.answered += 1;
         let times =
@@ -250,7 +244,9 @@ impl<'a> Fleet<'a> {
         if self.answered > self.settings.warmup {
             let array = &self.array;
             self.counts.count(&request, &times, answer.cleaning_end, || array.gauges());
-            self.chore.answered(&request, &times);
+            if self.has_chore {
+                self.chore.answered(&request, &times);
+            }
             if self.wants_requests {
                 let row = RequestRow::new(&request, &times, self.counts.begin, self.counts.requests - 1);
                 self.observer.request(&row);
@@ -258,6 +254,16 @@ impl<'a> Fleet<'a> {
         } else if self.answered == self.settings.warmup {
             self.begin_counting()?;
         }
+        Ok(())
+    }
+
+    /// An answer has come: it is verified in check mode, and its number is used again.
+    #[inline]
+    fn settle(&mut self, answer: &Answer) -> DiskResult {
+        if let Some(expected) = &mut self.expected {
+            expected.verify(answer.tag, &answer.words)?;
+        }
+        self.unused.push(answer.tag as u32);
         Ok(())
     }
 
@@ -273,15 +279,11 @@ impl<'a> Fleet<'a> {
     }
 
     /// Sends a request and waits for its answer; it is not counted.
-    fn serve_alone(&mut self, request: &Request) -> DiskResult<Words> {
+    fn serve_alone(&mut self, request: &Request) -> DiskResult {
         self.submit(request, self.now)?;
         let mut answers = Vec::new();
         while answers.is_empty() && self.step(&mut answers)? {}
-        let Some(answer) = answers.pop() else { return Ok(Words::new()) };
-        let sent = &self.sent[answer.tag as usize];
-        Expected::verify(request.lba, &sent.expected, &answer.words)?;
-        self.unused.push(answer.tag as u32);
-        Ok(answer.words)
+        answers.iter().try_for_each(|answer| self.settle(answer))
     }
 
     /// In check mode, at the end: everything that the host owns is read back, parity is compared with data, and the members'
@@ -289,11 +291,7 @@ impl<'a> Fleet<'a> {
     pub fn finish(&mut self) -> Result<(), Error> {
         let mut answers = Vec::new();
         while self.step(&mut answers)? {}
-        for answer in answers {
-            let sent = &self.sent[answer.tag as usize];
-            Expected::verify(sent.request.lba, &sent.expected, &answer.words)?;
-            self.unused.push(answer.tag as u32);
-        }
+        answers.iter().try_for_each(|answer| self.settle(answer))?;
         while self.array.take_done().is_some() {}
         if let Some(expected) = &self.expected {
             let owned: Vec<_> = expected.owned(self.array.host_sectors()).collect();
@@ -341,7 +339,7 @@ impl prefill::Filled for Fleet<'_> {
         self.array.gauges().cache_fill
     }
     fn write(&mut self, request: &Request) -> DiskResult {
-        self.serve_alone(request).map(|_| ())
+        self.serve_alone(request)
     }
     fn look(&mut self, progress: Progress) -> bool {
         self.observer.go_on(progress, 0)
