@@ -159,11 +159,11 @@ impl Array {
         self.zeros && self.layout.parities() == 0
     }
 
-    /// Whether commands must claim what they touch. Those that came before and did not have gone to the members already,
-    /// which keep their order.
+    /// Whether commands must claim what they touch: where order would be lost, or others have claimed, such as a rebuild.
+    /// Commands that came before and did not claim are with the members already, which keep their order.
     #[inline]
     fn claims(&self) -> bool {
-        !self.orderly || !self.locks.is_empty() || self.health.iter().any(|health| matches!(health, Health::New(_)))
+        !self.orderly || !self.locks.is_empty()
     }
 
     /// The member, and the place there, of a command that concerns one alone.

@@ -123,11 +123,11 @@ impl Station {
     /// Serves a command; its answer waits for its moment.
     #[inline]
     fn begin(&mut self, command: Command) -> DiskResult {
-        if command.arrival > self.device.now() {
-            self.idle_until(command.arrival)?;
-        }
+        let owes = command.arrival <= self.device.now() || self.idle_until(command.arrival)?;
         let turn = self.device.now();
-        self.device.step(Need::Must)?;
+        if owes {
+            self.device.step(Need::Must)?;
+        }
         let start = self.device.now();
         let request = Request {
             source: command.source,
@@ -151,14 +151,16 @@ impl Station {
         Ok(())
     }
 
+    /// Lets time pass, with what is due or helps; tells whether anything may be due at its end.
     #[inline]
-    fn idle_until(&mut self, time: Nanos) -> DiskResult {
+    fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
         while self.device.now() < time {
             if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {
                 self.device.wait_until(time);
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
