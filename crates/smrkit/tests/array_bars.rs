@@ -4,14 +4,16 @@
 mod common;
 
 use common::arrays::{array_run, drive_run, level};
-use common::{Disks, random_requests, random_settings, with_times};
+use common::{Disks, parameters, random_requests, random_settings, with_times};
 use rand::RngExt;
 use smrkit::array::level::{Level, WritePolicy};
+use smrkit::drive::Drive;
 use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::fleet::Idle;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Queue, Settings};
 use smrkit::engine::{NoObserver, Observer};
+use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::layer::{BASELINE, LAYERS, find};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::outcome::{ByCause, Outcome};
@@ -224,6 +226,56 @@ fn an_array_of_one_drive_is_that_drive() {
             let single = single.execute(&mut InMemory::new(requests), &mut NoObserver, None, timeline).unwrap();
             assert_eq!(seen(&array), seen(&single), "{what}");
             assert_eq!(json(&array.members[0]), json(&single), "{what}");
+        }
+    }
+}
+
+/// What a drive counted, but for its times: those of rotation depend on when it was asked.
+fn counters(o: &Outcome) -> String {
+    let sectors = (o.physical_read_sectors, o.physical_written_sectors, o.host_read_sectors, o.host_written_sectors);
+    format!("{:?} {sectors:?} {:?} {:?} {:?} {:?}", o.movement, o.commands, o.adjusted, o.surface, o.layer_stats)
+}
+
+/// A layer, and parameters that are set.
+type Set = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// The layers of the arrays' study: in place, with the band's tail copied, with a band held open, a log.
+const STUDY: [Set; 4] = [
+    ("in-place", &[]),
+    ("rmw", &[("region_sectors", "2000")]),
+    ("rmw", &[("region_sectors", "2000"), ("hold", "1")]),
+    ("log", &[("spare_percent", "20")]),
+];
+
+#[test]
+fn sources_as_large_as_members_are_served_as_alone_however_they_are_interleaved() {
+    for (name, set) in STUDY {
+        let drive = Drive::load("tiny").unwrap().with_capacity(60_000).unwrap();
+        let drive = DriveRun { drive, layer: find(name).unwrap(), parameters: parameters(name, set) };
+        let settings = Settings { movement: true, ..Settings::default() };
+        let sectors = MemberRun::Drive(Box::new(drive.clone())).host_sectors().unwrap();
+        let of_source = |seed| {
+            let mut requests = random_requests(&mut Disks::new(seed).random, sectors, 700);
+            requests.retain(|request| request.op != Op::Flush);
+            requests
+        };
+        let pure = [1, 2, 3].map(|seed| {
+            let run = Run { drive: &drive.drive, layer: drive.layer, parameters: drive.parameters.clone(), settings };
+            let timeline = TimelineBuilder::growing(WINDOW_FIRST);
+            let requests = &mut InMemory::new(of_source(seed));
+            counters(&run.execute(requests, &mut NoObserver, None, timeline).unwrap())
+        });
+        for operations in [1, 7, 50, 1000] {
+            let rule = Interleave::Burst { operations, weighted: false };
+            for (level, placement) in [(Level::Span, Placement::EndToEnd), (Level::Dedicated, Placement::Zero)] {
+                let part = |seed| Part { source: InMemory::new(of_source(seed)), sectors, requests: None };
+                let mut merged = Interleaved::new([1, 2, 3].map(part).into(), rule, placement, 9).unwrap();
+                let run = of_drives(level, 8, WritePolicy::Auto, vec![drive.clone(); 3]);
+                let timeline = TimelineBuilder::growing(WINDOW_FIRST);
+                let outcome = run.execute(settings, &mut merged, &mut Idle, &mut NoObserver, timeline).unwrap();
+                let found: Vec<String> = outcome.members.iter().map(counters).collect();
+                assert_eq!(found, pure, "{name} {set:?}, {level}, burst {operations}");
+            }
         }
     }
 }
