@@ -103,7 +103,8 @@ impl Station {
             Some(waiting) => {
                 // A flush is neither overtaken nor does it overtake.
                 while !waiting.is_full()
-                    && let Some(command) = self.arrived.pop_front_if(|command| command.op != Op::Flush)
+                    && self.arrived.front().is_some_and(|command| command.op != Op::Flush)
+                    && let Some(command) = self.arrived.pop_front()
                 {
                     let (lba, arrival) = (command.lba, command.arrival);
                     waiting.push(command, lba, arrival, &self.device);
