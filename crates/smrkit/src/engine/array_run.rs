@@ -125,11 +125,14 @@ impl ArrayRun {
 
     /// The drives, those of nested arrays included, in order.
     pub fn drives(&self) -> Vec<&DriveRun> {
-        let members = self.members.iter().flat_map(|member| match member {
-            MemberRun::Drive(drive) => vec![&**drive],
-            MemberRun::Array(array) => array.drives(),
-        });
-        members.collect()
+        let mut drives = Vec::new();
+        for member in &self.members {
+            match member {
+                MemberRun::Drive(drive) => drives.push(&**drive),
+                MemberRun::Array(array) => drives.extend(array.drives()),
+            }
+        }
+        drives
     }
 
     /// How many drives the members before number `member` have.
@@ -139,6 +142,18 @@ impl ArrayRun {
             MemberRun::Array(array) => array.drives().len(),
         };
         self.members[..member].iter().map(of).sum()
+    }
+
+    /// The same array of drives under `layer`.
+    pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> ArrayRun {
+        let member = |member: &MemberRun| match member {
+            MemberRun::Drive(run) => {
+                let (drive, parameters) = (run.drive.clone(), parameters.clone());
+                MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
+            }
+            MemberRun::Array(array) => MemberRun::Array(Box::new(array.with_layer(layer, parameters))),
+        };
+        ArrayRun { members: self.members.iter().map(member).collect(), ..*self }
     }
 
     /// Runs the requests of `source` beside `chore`. The names of trace or workload, and what a comparison tells, are left to
