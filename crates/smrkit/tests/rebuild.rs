@@ -30,7 +30,10 @@ const WRITE_CACHE: &str = "write_cache_bytes = { value = 67108864, source = \"as
 /// A write cache of the layer.
 const CACHED: (&str, &str) = ("write_cache_bytes", "64M");
 
-fn member(drive: Drive, layer: &str, set: &[(&str, &str)]) -> MemberRun {
+/// Parameters of a layer.
+type Set<'a> = &'a [(&'a str, &'a str)];
+
+fn member(drive: Drive, layer: &str, set: Set) -> MemberRun {
     let layer = layer::find(layer).unwrap();
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let parameters = Parameters::resolve(layer.name, layer.parameters, &set).unwrap();
@@ -400,7 +403,7 @@ fn figures() {
     let beside = std::env::var("SMRKIT_REBUILD_BESIDE").ok();
     let settings = Settings { arrival: Arrival::Trace, ..Settings::default() };
     let bypass = [CACHED, ("bypass", "run"), ("skip_unwritten", "on")];
-    let kinds: [(&str, &str, &str, &[(&str, &str)]); 5] = [
+    let kinds: [(&str, &str, &str, Set); 5] = [
         ("conventional", "in-place", "", &[]),
         ("conventional, write cache", "in-place", WRITE_CACHE, &[]),
         ("drive-managed", "drive-managed", "", &[]),

@@ -135,6 +135,15 @@ impl ArrayRun {
         drives
     }
 
+    /// How many drives the members before number `member` have.
+    pub(super) fn drives_before(&self, member: usize) -> usize {
+        let of = |member: &MemberRun| match member {
+            MemberRun::Drive(_) => 1,
+            MemberRun::Array(array) => array.drives().len(),
+        };
+        self.members[..member].iter().map(of).sum()
+    }
+
     /// The same array of drives under `layer`.
     pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> ArrayRun {
         let member = |member: &MemberRun| match member {
@@ -145,15 +154,6 @@ impl ArrayRun {
             MemberRun::Array(array) => MemberRun::Array(Box::new(array.with_layer(layer, parameters))),
         };
         ArrayRun { members: self.members.iter().map(member).collect(), ..*self }
-    }
-
-    /// How many drives the members before number `member` have.
-    pub(super) fn drives_before(&self, member: usize) -> usize {
-        let of = |member: &MemberRun| match member {
-            MemberRun::Drive(_) => 1,
-            MemberRun::Array(array) => array.drives().len(),
-        };
-        self.members[..member].iter().map(of).sum()
     }
 
     /// Runs the requests of `source` beside `chore`. The names of trace or workload, and what a comparison tells, are left to

@@ -62,6 +62,11 @@ impl Iterator for Pieces {
     }
 }
 
+/// Told apart, so that one choice says nothing of another.
+const ORDER: u64 = 1;
+const RUNS: u64 = 2;
+const LIVE: u64 = 3;
+
 /// Numbers of records, each of those in use once.
 pub(super) struct Records {
     count: u64,
@@ -79,18 +84,18 @@ pub(super) struct Records {
 
 impl Records {
     fn new(count: u64, runs: Runs, seed: u64) -> Records {
-        let order = Permutation::new(count, mix(seed ^ 0x6f72_6465_72));
+        let order = Permutation::new(count, mix(seed ^ ORDER));
         Records { count, runs, seed, order, looked: 0, at: 0, in_run: false, batch: Vec::new() }
     }
 
     /// Whether a run begins here; lengths are geometric.
     fn begins_run(&self, record: u64) -> bool {
-        record == 0 || self.share(record, 0x7275_6e73) * self.runs.mean < 1.0
+        record == 0 || self.share(record, RUNS) * self.runs.mean < 1.0
     }
 
     /// Whether the run that begins here is in use.
     fn is_live(&self, record: u64) -> bool {
-        self.share(record, 0x6c69_7665) < self.runs.live
+        self.share(record, LIVE) < self.runs.live
     }
 
     /// A number from 0 to 1 that belongs to a record.
