@@ -6,6 +6,7 @@ mod space_bands_host;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use smrfs::device::part::Part;
 use smrfs::device::{BandReport, BandState, Bands, Model, Shape};
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::{BandsError, BandsOptions, Blocks, Pace, Reset};
@@ -179,6 +180,9 @@ fn what_cannot_work_is_refused_with_a_remedy() {
         refused(&bands(Bands { count: 5, ..good.bands }), BandsOptions::default()),
         BandsError::TooFewBands { bands: 5, least: 7 }
     );
+    // The superblock keeps a band open.
+    let alone = Part::shape_of(&bands(Bands { max_open: 1, ..good.bands }), 34, 2);
+    assert_eq!(refused(&alone, BandsOptions::default()), BandsError::NoBands);
     assert_eq!(refused(&bands(Bands { max_open: 0, ..good.bands }), BandsOptions::default()), BandsError::NoBands);
     assert_eq!(refused(&Shape { model: Model::Caveat, ..good }, BandsOptions::default()), BandsError::WrongModel);
     let beyond = Shape { granules: 100, ..good };

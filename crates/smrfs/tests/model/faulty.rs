@@ -1,5 +1,7 @@
-//! A disk that can be told to fail every write or every flush, counts writes, and keeps what it was told to expect.
+//! A disk that can be told to fail writes, flushes, reads of some granules or resets of some bands, counts writes, and keeps
+//! what it was told to expect.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -16,6 +18,8 @@ pub struct Faulty {
     pub disk: Arc<dyn HostManaged>,
     pub writes_fail: AtomicBool,
     pub flushes_fail: AtomicBool,
+    pub unreadable: Mutex<BTreeSet<Granule>>,
+    pub not_reset: Mutex<BTreeSet<u64>>,
     pub writes: AtomicU64,
     pub expected: Mutex<Vec<Span>>,
 }
@@ -26,6 +30,8 @@ impl Faulty {
             disk,
             writes_fail: AtomicBool::new(false),
             flushes_fail: AtomicBool::new(false),
+            unreadable: Mutex::default(),
+            not_reset: Mutex::default(),
             writes: AtomicU64::new(0),
             expected: Mutex::default(),
         }
@@ -33,10 +39,11 @@ impl Faulty {
 }
 
 fn refused(broken: &AtomicBool) -> DeviceResult {
-    match broken.load(Relaxed) {
-        true => Err(DeviceError::Io(io::Error::other("broken"))),
-        false => Ok(()),
-    }
+    refused_if(broken.load(Relaxed))
+}
+
+fn refused_if(broken: bool) -> DeviceResult {
+    if broken { Err(DeviceError::Io(io::Error::other("broken"))) } else { Ok(()) }
 }
 
 impl HostManaged for Faulty {
@@ -45,6 +52,8 @@ impl HostManaged for Faulty {
     }
 
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+        let end = at + room.bytes() / self.shape().granule_bytes;
+        refused_if(self.unreadable.lock().unwrap().range(at..end).next().is_some())?;
         self.disk.read(at, room, cause)
     }
 
@@ -60,6 +69,7 @@ impl HostManaged for Faulty {
     }
 
     fn reset(&self, band: u64) -> DeviceResult {
+        refused_if(self.not_reset.lock().unwrap().contains(&band))?;
         self.disk.reset(band)
     }
 

@@ -11,6 +11,7 @@ mod life;
 mod races;
 mod reference;
 mod rig;
+mod setbacks;
 mod threads;
 
 use rig::{GRANULE, Rig};
