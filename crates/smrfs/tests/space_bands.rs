@@ -10,7 +10,7 @@ use smrfs::device::part::Part;
 use smrfs::device::{BandReport, BandState, Bands, Model, Shape};
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::{BandsError, BandsOptions, Blocks, Pace, Reset};
-use smrfs::space::{Space, Want};
+use smrfs::space::{Space, Step, Trigger, Want};
 use smrfs::units::{NodeId, Owner, Span};
 use space_bands_host::Host;
 
@@ -255,4 +255,34 @@ fn two_writers_have_a_band_each_and_a_closed_file_gives_its_band_back() {
     space.closed(NodeId(1));
     assert_eq!(place(&mut space, 3), 0);
     assert_eq!(place(&mut space, 2), 1);
+}
+
+/// Band 0 is begun and half dead, band 1 has a dead granule, the others but three are full.
+#[test]
+fn a_band_begun_with_data_that_can_not_be_moved_is_written_on() {
+    let shape = shape(16, 16, 8);
+    let mut space = BandSpace::new(&shape, BandsOptions::default()).unwrap();
+    let span = |band: u64, count| Span { count, ..shape.bands.span(band) };
+    let live = |band| [4, 15, 16][(band as usize).min(2)];
+    for band in 0..13 {
+        assert!(space.adopt(span(band, live(band)), owner(band)));
+    }
+    let cursor = |band| [8, 16, 16, 0][if band < 13 { (band as usize).min(2) } else { 3 }];
+    let states = [BandState::Empty, BandState::Open, BandState::Full];
+    let report: Vec<BandReport> = (0..16)
+        .map(|band| {
+            let start = span(band, 0).at;
+            BandReport { start, cursor: start + cursor(band), state: states[cursor(band) as usize / 8] }
+        })
+        .collect();
+    space.start(&report);
+    let Some(Step::Move(piece, _)) = space.clean(Trigger::Idle) else { panic!("nothing to move") };
+    assert_eq!(piece, span(0, 4));
+    space.unmovable(Span::new(1, 1));
+    space.check().unwrap();
+    assert_eq!(space.counts().garbage, 1, "that of band 1");
+    let want = Want { owner: owner(20), after: None, count: 16, more: 0, moving: true };
+    let places: Vec<Span> = std::iter::from_fn(|| space.place(&want)).collect();
+    assert!(places.contains(&Span::new(8, 8)), "{places:?}");
+    space.check().unwrap();
 }
