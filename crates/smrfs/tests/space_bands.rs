@@ -285,4 +285,6 @@ fn a_band_begun_with_data_that_can_not_be_moved_is_written_on() {
     let places: Vec<Span> = std::iter::from_fn(|| space.place(&want)).collect();
     assert!(places.contains(&Span::new(8, 8)), "{places:?}");
     space.check().unwrap();
+    space.retire(span(0, 4));
+    space.check().unwrap();
 }
