@@ -99,7 +99,6 @@ impl Ageing {
             until_time: self.duration,
             stop_at_b: true,
             sample_bytes: (bytes / 500).max(1),
-            ..CourseOptions::paper(disk_bytes, self.seed)
         })
     }
 }
