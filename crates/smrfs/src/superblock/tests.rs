@@ -112,6 +112,7 @@ fn whichever_place_is_lost_the_other_has_the_newest_superblock_or_the_one_before
             for _ in 0..stores {
                 area.store(area.newest().clone()).unwrap();
             }
+            memory.write(Granule(lost), Data::Blank(512), Cause::Map).unwrap();
             memory.destroy(Span::new(lost, 1), Granule(lost)).unwrap();
             let found = Area::load(Arc::clone(area.device())).unwrap().newest().sequence;
             assert!(found + 1 >= area.newest().sequence, "{found} of {} without {lost}", area.newest().sequence);
