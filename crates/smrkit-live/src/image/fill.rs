@@ -105,18 +105,17 @@ fn next_hole(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     }
 }
 
-/// Writes zeros where there are zeros: it is the file's bytes that are believed, not what was said of holes.
+/// Writes what is read there: zeros, or whatever lies where the host was wrong about a hole.
 fn fill_hole(file: &File, hole: Range<u64>) -> io::Result<()> {
     let mut bytes = vec![0; (hole.end - hole.start) as usize];
     file.read_exact_at(&mut bytes, hole.start)?;
-    if bytes.iter().any(|&byte| byte != 0) {
-        return Ok(());
-    }
     file.write_all_at(&bytes, hole.start)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
 
     const END: u64 = 4 * STRETCH_BYTES + 8192;
@@ -160,7 +159,9 @@ mod tests {
         write(&file, &filler, STRETCH_BYTES, &[1; SMALL_BYTES as usize]);
         filler.flush();
         write(&file, &filler, 3 * STRETCH_BYTES, &[1; 4096]);
-        assert_eq!(holes(&file).len(), 3);
+        let large = STRETCH_BYTES..STRETCH_BYTES + SMALL_BYTES;
+        let waiting = 3 * STRETCH_BYTES..3 * STRETCH_BYTES + 4096;
+        assert_eq!(holes(&file), [0..large.start, large.end..waiting.start, waiting.end..END]);
     }
 
     #[test]
@@ -184,29 +185,40 @@ mod tests {
 
     #[test]
     fn filling_changes_no_byte_while_others_write_beside_it() {
-        let (file, filler) = sparse();
-        let (threads, writes) = (4, 600);
-        let place = |thread: u64, number: u64| 65536 + ((number * 7 + 3) % 1000 * threads + thread) * 1024;
+        let (stretches, threads, writes) = (24_u64, 4_u64, 32_u64);
+        let end = stretches * STRETCH_BYTES;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(end).unwrap();
+        let filler = Filler::new(0..end, true);
+        filler.flush();
+        // All begin with a stretch at once: the first fills it.
+        let begin = Barrier::new(threads as usize);
+        let place =
+            |stretch: u64, thread: u64, number: u64| stretch * STRETCH_BYTES + (number * threads + thread) * 1024;
         std::thread::scope(|scope| {
             for thread in 0..threads {
-                let (file, filler) = (&file, &filler);
+                let (file, filler, begin) = (&file, &filler, &begin);
                 scope.spawn(move || {
-                    for number in 0..writes {
-                        write(file, filler, place(thread, number), &[thread as u8 + 1; 1024]);
-                        filler.flush();
+                    for stretch in 0..stretches {
+                        begin.wait();
+                        for number in 0..writes {
+                            write(file, filler, place(stretch, thread, number), &[thread as u8 + 1; 1024]);
+                            filler.flush();
+                        }
                     }
                 });
             }
         });
-        let mut expected = vec![0; END as usize];
-        for thread in 0..threads {
-            for number in 0..writes {
-                let at = place(thread, number) as usize;
+        let mut expected = vec![0; end as usize];
+        for stretch in 0..stretches {
+            for (thread, number) in (0..threads).flat_map(|thread| (0..writes).map(move |number| (thread, number))) {
+                let at = place(stretch, thread, number) as usize;
                 expected[at..at + 1024].fill(thread as u8 + 1);
             }
         }
-        let mut bytes = vec![0; END as usize];
+        let mut bytes = vec![0; end as usize];
         file.read_exact_at(&mut bytes, 0).unwrap();
         assert!(bytes == expected);
+        assert_eq!(next_hole(&file, 0..end).unwrap(), None);
     }
 }
