@@ -148,6 +148,10 @@ impl<D: HostManaged> HostManaged for Watched<D> {
         self.noted(self.disk.read(at, room, cause))
     }
 
+    fn expect(&self, span: Span) {
+        self.disk.expect(span);
+    }
+
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.noted(self.disk.shape().span(at, data.bytes()))?;
         lock(&self.watch).begin_write(span)?;
