@@ -4,12 +4,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use smrfs::data::{Data, Room};
-use smrfs::device::{BandReport, HostManaged, Shape};
+use smrfs::data::Data;
+use smrfs::device::HostManaged;
+use smrfs::device::stacked;
 use smrfs::error::{DeviceError, DeviceResult};
 use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
-use smrkit::units::Nanos;
 
 /// A disk and what is broken about it.
 pub struct Faulty {
@@ -39,48 +39,26 @@ fn refused(broken: &AtomicBool) -> DeviceResult {
     }
 }
 
-impl HostManaged for Faulty {
-    fn shape(&self) -> &Shape {
-        self.disk.shape()
-    }
+impl stacked::Stacked for Faulty {
+    type Below = dyn HostManaged;
 
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
-        self.disk.read(at, room, cause)
+    fn below(&self) -> &Self::Below {
+        &*self.disk
     }
 
     fn expect(&self, span: Span) {
         self.expected.lock().unwrap().push(span);
-        self.disk.expect(span);
+        self.below().expect(span);
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         refused(&self.writes_fail)?;
         self.writes.fetch_add(1, Relaxed);
-        self.disk.write(at, data, cause)
-    }
-
-    fn reset(&self, band: u64) -> DeviceResult {
-        self.disk.reset(band)
-    }
-
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        self.disk.report(first, count)
-    }
-
-    fn discard(&self, span: Span) {
-        self.disk.discard(span);
+        self.below().write(at, data, cause)
     }
 
     fn flush(&self) -> DeviceResult {
         refused(&self.flushes_fail)?;
-        self.disk.flush()
-    }
-
-    fn now(&self) -> Nanos {
-        self.disk.now()
-    }
-
-    fn wait_until(&self, time: Nanos) {
-        self.disk.wait_until(time);
+        self.below().flush()
     }
 }
