@@ -12,6 +12,8 @@ mod races;
 mod reference;
 mod rig;
 mod threads;
+#[path = "../common/watch.rs"]
+mod watch;
 
 use rig::{GRANULE, Rig};
 use smrfs::data::{Data, Room};

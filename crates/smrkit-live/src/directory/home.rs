@@ -148,7 +148,7 @@ impl Site {
     /// Makes it the metadata directory of `image`, with the UUID `own`. What an older one held is erased.
     pub fn furnish(self, own: Uuid, image: Uuid) -> Result<Home, LiveError> {
         let Site { path, fd, probe, .. } = self;
-        FOLDERS.iter().try_for_each(|folder| erase(&path.join(folder)))?;
+        FOLDERS.iter().try_for_each(|folder| erase(&path, &fd, folder))?;
         let volume = Volume { own, image, attribute_bytes: probe.attribute_bytes, is_shared: probe.is_shared };
         let home = Home { path, fd, volume };
         home.furnish().map_err(|error| LiveError::file_system(&home.path, error))?;
@@ -162,14 +162,15 @@ impl Site {
 }
 
 /// Removes a folder and all in it, also what its owner, who runs this, has closed to himself.
-fn erase(folder: &Path) -> Result<(), LiveError> {
-    let failed = |error| LiveError::io(folder, error);
-    match std::fs::remove_dir_all(folder) {
+fn erase(home: &Path, fd: &OwnedFd, folder: &str) -> Result<(), LiveError> {
+    let path = home.join(folder);
+    let failed = |error| LiveError::io(&path, error);
+    match std::fs::remove_dir_all(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            let opened = open_directory(folder).map_err(|error| LiveError::os(folder, error))?;
-            walk::open_up(opened).map_err(|error| LiveError::file_system(folder, error))?;
-            std::fs::remove_dir_all(folder).map_err(failed)
+            let opened = way::open_directory(fd, folder.as_bytes()).map_err(|error| LiveError::os(&path, error))?;
+            walk::open_up(opened).map_err(|error| LiveError::file_system(&path, error))?;
+            std::fs::remove_dir_all(&path).map_err(failed)
         }
         done => done.map_err(failed),
     }
