@@ -1,6 +1,7 @@
 //! The file system against a plain model of what a directory tree is, over whole lives of small disks of both models.
 
 mod cases;
+#[allow(dead_code, reason = "the test of scale uses the rest")]
 #[path = "../common/counted.rs"]
 mod counted;
 mod crowd;
