@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use smrfs::device::{BandReport, BandState, Bands, Model, Shape};
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::{BandsError, BandsOptions, Blocks, Pace, Reset};
-use smrfs::space::{Space, Want};
+use smrfs::space::{Space, Trigger, Want};
 use smrfs::units::{NodeId, Owner, Span};
 use space_bands_host::Host;
 
@@ -251,4 +251,40 @@ fn two_writers_have_a_band_each_and_a_closed_file_gives_its_band_back() {
     space.closed(NodeId(1));
     assert_eq!(place(&mut space, 3), 0);
     assert_eq!(place(&mut space, 2), 1);
+}
+
+/// Section 4.1 of the paper: under 35 % empty bands in idle time, under 5 % beside the host, and when nothing can be placed.
+#[test]
+fn cleaning_is_due_at_the_papers_three_triggers_and_not_before() {
+    let shape = shape(100, 16, 4);
+    let options = BandsOptions { block_granules: 16, writers: 1, ..BandsOptions::paper() };
+    let mut space = BandSpace::new(&shape, options).unwrap();
+    let starts = (0..100).map(|band| shape.bands.span(band).at);
+    let reports = starts.map(|start| BandReport { start, cursor: start, state: BandState::Empty });
+    space.start(&reports.collect::<Vec<_>>());
+    let owner = Owner { file: NodeId(1), granule: 0 };
+    for full in 1..=100 {
+        let want = Want { owner, after: None, count: 16, more: 0, moving: false };
+        let Some(span) = space.place(&want) else {
+            assert!(space.clean(Trigger::Stuck).is_some(), "with {full} bands taken something can be cleaned");
+            assert_eq!(100 - full + 1, options.reserve_bands, "only the cleaner's reserve is left");
+            return;
+        };
+        space.written(span, owner);
+        // Half of each band is garbage.
+        let dead = Span { at: span.at, count: 8 };
+        space.retire(dead);
+        space.release(dead);
+        let empty = 100 - full;
+        let expected = [
+            if empty < 5 { Some(Trigger::Low) } else { None },
+            match empty {
+                0..5 => Some(Trigger::Low),
+                5..35 => Some(Trigger::Idle),
+                _ => None,
+            },
+        ];
+        assert_eq!([space.wants_cleaning(false), space.wants_cleaning(true)], expected, "{empty} % empty");
+    }
+    panic!("hosts filled what the cleaner needs");
 }

@@ -15,6 +15,7 @@ use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrkit::error::Error;
 use smrkit::quantity;
 use smrkit_live::daemon::{self, Started};
+use smrkit_live::log::log;
 use smrkit_live::mount::{self, Handle, MountError, Options, Session, run_directory};
 use smrkit_live::volume::{Open, Volume};
 
@@ -179,6 +180,7 @@ struct Mounted {
 fn serve(mounted: Mounted) -> anyhow::Result<Done> {
     let Mounted { session, mut volume } = mounted;
     session.wait(move || Ok(volume.close()?))?;
+    log("unmounted");
     Ok(Done::All)
 }
 

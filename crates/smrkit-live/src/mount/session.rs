@@ -129,8 +129,9 @@ impl Session {
             let patience = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
             match self.events.recv_timeout(patience) {
                 Ok(Event::Ended(result)) => {
-                    log(&result
-                        .map_or_else(|error| format!("the session ended: {error}"), |()| "unmounted".to_string()));
+                    if let Err(error) = result {
+                        log(&format!("the session ended: {error}"));
+                    }
                     return waiting;
                 }
                 Ok(Event::Signal) if until.is_some() => return waiting,
