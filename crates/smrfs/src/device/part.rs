@@ -33,7 +33,7 @@ impl Part {
         shape.granules = shape.granules.saturating_sub(granules);
         shape.bands.count = shape.bands.count.saturating_sub(bands);
         if bands > 0 {
-            shape.bands.max_open = shape.bands.max_open.saturating_sub(1).max(1);
+            shape.bands.max_open = shape.bands.max_open.saturating_sub(1);
         }
         shape
     }

@@ -12,6 +12,7 @@ mod life;
 mod races;
 mod reference;
 mod rig;
+mod setbacks;
 mod threads;
 #[path = "../common/watch.rs"]
 mod watch;

@@ -5,6 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
@@ -32,6 +33,14 @@ pub struct Home {
     path: PathBuf,
     fd: OwnedFd,
     volume: Volume,
+    /// The folders of spilled parts whose names are known to be durable.
+    pub(super) settled: Mutex<[bool; 256]>,
+}
+
+impl Home {
+    fn new(path: PathBuf, fd: OwnedFd, volume: Volume) -> Home {
+        Home { path, fd, volume, settled: Mutex::new([false; 256]) }
+    }
 }
 
 /// What the directory's attribute says.
@@ -150,7 +159,7 @@ impl Site {
         let Site { path, fd, probe, .. } = self;
         FOLDERS.iter().try_for_each(|folder| erase(&path, &fd, folder))?;
         let volume = Volume { own, image, attribute_bytes: probe.attribute_bytes, is_shared: probe.is_shared };
-        let home = Home { path, fd, volume };
+        let home = Home::new(path, fd, volume);
         home.furnish().map_err(|error| LiveError::file_system(&home.path, error))?;
         Ok(home)
     }
@@ -201,7 +210,7 @@ impl Home {
             return Err(LiveError::OtherImage { path: path.into(), belongs: volume.image, image });
         }
         lock(path, &fd)?;
-        let home = Home { path: absolute(path)?, fd, volume };
+        let home = Home::new(absolute(path)?, fd, volume);
         for folder in FOLDERS {
             home.folder(folder).map_err(|_| LiveError::NotMetadata(path.into()))?;
         }

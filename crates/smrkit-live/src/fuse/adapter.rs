@@ -384,7 +384,7 @@ impl fuser::Filesystem for Adapter {
                 let granule = usage.granule_bytes as u32;
                 let (nodes, free_nodes) = (usage.nodes, usage.free_nodes);
                 reply.statfs(
-                    usage.usable,
+                    usage.size(),
                     usage.free,
                     usage.free,
                     nodes,
