@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use smrfs::data::{Data, Room};
-use smrfs::device::{BandReport, HostManaged, Shape};
+use smrfs::device::HostManaged;
+use smrfs::device::stacked;
 use smrfs::error::{DeviceError, DeviceResult};
 use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
-use smrkit::units::Nanos;
 
 /// A disk and what is broken about it.
 pub struct Faulty {
@@ -46,51 +46,37 @@ fn refused_if(broken: bool) -> DeviceResult {
     if broken { Err(DeviceError::Io(io::Error::other("broken"))) } else { Ok(()) }
 }
 
-impl HostManaged for Faulty {
-    fn shape(&self) -> &Shape {
-        self.disk.shape()
+impl stacked::Stacked for Faulty {
+    type Below = dyn HostManaged;
+
+    fn below(&self) -> &Self::Below {
+        &*self.disk
     }
 
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
-        let end = at + room.bytes() / self.shape().granule_bytes;
+        let end = at + room.bytes() / self.below().shape().granule_bytes;
         refused_if(self.unreadable.lock().unwrap().range(at..end).next().is_some())?;
-        self.disk.read(at, room, cause)
+        self.below().read(at, room, cause)
     }
 
     fn expect(&self, span: Span) {
         self.expected.lock().unwrap().push(span);
-        self.disk.expect(span);
+        self.below().expect(span);
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         refused(&self.writes_fail)?;
         self.writes.fetch_add(1, Relaxed);
-        self.disk.write(at, data, cause)
+        self.below().write(at, data, cause)
     }
 
     fn reset(&self, band: u64) -> DeviceResult {
         refused_if(self.not_reset.lock().unwrap().contains(&band))?;
-        self.disk.reset(band)
-    }
-
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        self.disk.report(first, count)
-    }
-
-    fn discard(&self, span: Span) {
-        self.disk.discard(span);
+        self.below().reset(band)
     }
 
     fn flush(&self) -> DeviceResult {
         refused(&self.flushes_fail)?;
-        self.disk.flush()
-    }
-
-    fn now(&self) -> Nanos {
-        self.disk.now()
-    }
-
-    fn wait_until(&self, time: Nanos) {
-        self.disk.wait_until(time);
+        self.below().flush()
     }
 }
