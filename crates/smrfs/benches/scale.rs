@@ -1,19 +1,26 @@
 //! What many files, large directories and a file in a million pieces cost: `cargo bench -p smrfs --bench scale [-- GROUP …]`.
 //!
 //! Groups: files, directory, sparse, long. The disk holds no data, the metadata store lies in memory; so what is measured is
-//! the core. Each line ends with the ratio to the line before, of a tenth of the size.
+//! the core. MB is what a mount has taken from the heap, the store left out. In brackets: the ratio to the line before, of a
+//! tenth of the size.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use std::alloc::System;
 use std::time::Instant;
 
-use common::{DIRECTORY, FILE, GIB, MIB, Rig, shape};
+use cap::Cap;
+use common::{DIRECTORY, FILE, GIB, MIB, Parts, Rig, shape};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
 use smrfs::device::Model;
 use smrfs::units::{GRANULE_BYTES, NodeId};
+
+/// Counts the bytes in use.
+#[global_allocator]
+static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
@@ -51,11 +58,17 @@ fn seconds(work: impl FnOnce()) -> f64 {
     begin.elapsed().as_secs_f64()
 }
 
-/// What this process holds now, the store in memory and what smaller sizes left behind included, in MB.
-fn memory_mb() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok()).map_or(0.0, |kib| kib * 1.024e-3)
+/// A mount, how many seconds it took, and the bytes that were in use before.
+fn mount(parts: Parts) -> (Rig, f64, usize) {
+    let before = HEAP.allocated();
+    let mut rig = None;
+    let taken = seconds(|| rig = Some(parts.mounted()));
+    (rig.expect("mounted"), taken, before)
+}
+
+/// What has come into use since `before`, in MB.
+fn more_mb(before: usize) -> f64 {
+    HEAP.allocated().saturating_sub(before) as f64 / 1e6
 }
 
 fn make(rig: &Rig, parent: NodeId, name: &str, new: &smrfs::meta::NewNode) -> NodeId {
@@ -79,10 +92,19 @@ fn each_us(count: u64, mut work: impl FnMut(u64)) -> f64 {
 /// Files of 4 KiB, a thousand in a directory.
 fn files() {
     for model in [Model::Caveat, Model::StrictAppend] {
-        let columns = ["create us", "commit s", "unmount s", "clean mount s", "mount by scan s", "MB", "lookup us"];
+        let columns = [
+            "create us",
+            "commit s",
+            "unmount s",
+            "clean mount s",
+            "mount by scan s",
+            "MB",
+            "bytes a file",
+            "lookup us",
+        ];
         let mut table = Table::new(&format!("files, {model:?}"), &columns);
         for count in [10_000, 100_000, 1_000_000] {
-            let mut rig = Rig::plain(shape(model, 64 * GIB, MIB, MIB, 32 * MIB), false);
+            let rig = Rig::plain(shape(model, 64 * GIB, MIB, MIB, 32 * MIB), false);
             let mut directory = rig.fs.root();
             let create = each_us(count, |number| {
                 if number % 1000 == 0 {
@@ -92,13 +114,11 @@ fn files() {
                 rig.fs.write(id, 0, Data::Blank(GRANULE_BYTES), false).expect("written");
             });
             let commit = seconds(|| rig.fs.sync_all().expect("durable"));
-            let scan = seconds(|| rig.remount(false));
+            let (rig, scan, _) = mount(rig.without_fs());
             let unmount = seconds(|| rig.fs.unmount().expect("unmounted"));
-            let rig = rig.without_fs();
-            let mut mounted = None;
-            let clean = seconds(|| mounted = Some(rig.mounted()));
-            let rig = mounted.expect("mounted");
-            let memory = memory_mb();
+            let (rig, clean, before) = mount(rig.without_fs());
+            let memory = more_mb(before);
+            let each = memory * 1e6 / count as f64;
             let mut random = Pcg64Mcg::seed_from_u64(1);
             let lookup = each_us(20_000, |_| {
                 let number = random.random_range(0..count);
@@ -106,7 +126,7 @@ fn files() {
                     rig.fs.lookup(rig.fs.root(), (number / 1000 * 1000).to_string().as_bytes()).expect("found");
                 rig.fs.lookup(parent.id, number.to_string().as_bytes()).expect("found");
             });
-            table.line(&count.to_string(), vec![create, commit, unmount, clean, scan, memory, lookup]);
+            table.line(&count.to_string(), vec![create, commit, unmount, clean, scan, memory, each, lookup]);
         }
     }
 }
@@ -153,10 +173,11 @@ fn sparse() {
         "clean mount s",
         "first read s",
         "MB",
+        "bytes a piece",
     ];
     let mut table = Table::new("pieces of a file", &columns);
     for count in [10_000u64, 100_000, 1_000_000] {
-        let mut rig = Rig::plain(shape(Model::Caveat, 64 * GIB, MIB, MIB, 0), false);
+        let rig = Rig::plain(shape(Model::Caveat, 64 * GIB, MIB, MIB, 0), false);
         let id = make(&rig, rig.fs.root(), "sparse", &FILE);
         let at = |number: u64| number * 13 * GRANULE_BYTES;
         let put = |rig: &Rig, number| rig.fs.write(id, at(number), Data::Blank(GRANULE_BYTES), false).expect("written");
@@ -172,13 +193,15 @@ fn sparse() {
         let reading = each_us(20_000, |_| {
             read(&rig, random.random_range(0..count));
         });
-        let scan = seconds(|| rig.remount(false));
-        let clean = seconds(|| rig.remount(true));
+        let (rig, scan, _) = mount(rig.without_fs());
+        rig.fs.unmount().expect("unmounted");
+        let (rig, clean, before) = mount(rig.without_fs());
         let first = seconds(|| {
             read(&rig, 0);
         });
-        let memory = memory_mb();
-        table.line(&count.to_string(), vec![write, commit, overwrite, reading, scan, clean, first, memory]);
+        let memory = more_mb(before);
+        let each = memory * 1e6 / count as f64;
+        table.line(&count.to_string(), vec![write, commit, overwrite, reading, scan, clean, first, memory, each]);
     }
 }
 
@@ -197,7 +220,7 @@ fn long() {
     for model in [Model::Caveat, Model::StrictAppend] {
         let mut table = Table::new(&format!("GB of a file, {model:?}"), &columns);
         for size in [GIB / 2, 5 * GIB, 50 * GIB] {
-            let mut rig = Rig::plain(shape(model, size / 8 * 10, MIB, MIB, 32 * MIB), false);
+            let rig = Rig::plain(shape(model, size / 8 * 10, MIB, MIB, 32 * MIB), false);
             let id = make(&rig, rig.fs.root(), "long", &FILE);
             let put = |rig: &Rig, at, bytes| rig.fs.write(id, at, Data::Blank(bytes), false).expect("written");
             let size = size.min(rig.usable_bytes() / 100 * 95 / MIB * MIB);
@@ -211,8 +234,9 @@ fn long() {
                 small(&rig, random.random_range(0..size / GRANULE_BYTES));
                 rig.fs.sync(id).expect("durable");
             });
-            let scan = seconds(|| rig.remount(false));
-            let memory = memory_mb();
+            let (rig, scan, before) = mount(rig.without_fs());
+            rig.fs.read(id, 0, Room::Blank(GRANULE_BYTES)).expect("read");
+            let memory = more_mb(before);
             table.line(
                 &format!("{:.1}", size as f64 / 1e9),
                 vec![write, commit, overwrite, piece, slowest, synced, scan, memory],

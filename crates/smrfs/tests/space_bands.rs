@@ -6,10 +6,11 @@ mod space_bands_host;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use smrfs::device::part::Part;
 use smrfs::device::{BandReport, BandState, Bands, Model, Shape};
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::{BandsError, BandsOptions, Blocks, Pace, Reset};
-use smrfs::space::{Space, Want};
+use smrfs::space::{Space, Step, Trigger, Want};
 use smrfs::units::{NodeId, Owner, Span};
 use space_bands_host::Host;
 
@@ -179,6 +180,9 @@ fn what_cannot_work_is_refused_with_a_remedy() {
         refused(&bands(Bands { count: 5, ..good.bands }), BandsOptions::default()),
         BandsError::TooFewBands { bands: 5, least: 7 }
     );
+    // The superblock keeps a band open.
+    let alone = Part::shape_of(&bands(Bands { max_open: 1, ..good.bands }), 34, 2);
+    assert_eq!(refused(&alone, BandsOptions::default()), BandsError::NoBands);
     assert_eq!(refused(&bands(Bands { max_open: 0, ..good.bands }), BandsOptions::default()), BandsError::NoBands);
     assert_eq!(refused(&Shape { model: Model::Caveat, ..good }, BandsOptions::default()), BandsError::WrongModel);
     let beyond = Shape { granules: 100, ..good };
@@ -251,4 +255,72 @@ fn two_writers_have_a_band_each_and_a_closed_file_gives_its_band_back() {
     space.closed(NodeId(1));
     assert_eq!(place(&mut space, 3), 0);
     assert_eq!(place(&mut space, 2), 1);
+}
+
+/// Band 0 is begun and half dead, band 1 has a dead granule, the others but three are full.
+#[test]
+fn a_band_begun_with_data_that_can_not_be_moved_is_written_on() {
+    let shape = shape(16, 16, 8);
+    let mut space = BandSpace::new(&shape, BandsOptions::default()).unwrap();
+    let span = |band: u64, count| Span { count, ..shape.bands.span(band) };
+    let live = |band| [4, 15, 16][(band as usize).min(2)];
+    for band in 0..13 {
+        assert!(space.adopt(span(band, live(band)), owner(band)));
+    }
+    let cursor = |band| [8, 16, 16, 0][if band < 13 { (band as usize).min(2) } else { 3 }];
+    let states = [BandState::Empty, BandState::Open, BandState::Full];
+    let report: Vec<BandReport> = (0..16)
+        .map(|band| {
+            let start = span(band, 0).at;
+            BandReport { start, cursor: start + cursor(band), state: states[cursor(band) as usize / 8] }
+        })
+        .collect();
+    space.start(&report);
+    let Some(Step::Move(piece, _)) = space.clean(Trigger::Idle) else { panic!("nothing to move") };
+    assert_eq!(piece, span(0, 4));
+    space.unmovable(Span::new(1, 1));
+    space.check().unwrap();
+    assert_eq!(space.counts().garbage, 1, "that of band 1");
+    let want = Want { owner: owner(20), after: None, count: 16, more: 0, moving: true };
+    let places: Vec<Span> = std::iter::from_fn(|| space.place(&want)).collect();
+    assert!(places.contains(&Span::new(8, 8)), "{places:?}");
+    space.check().unwrap();
+    space.retire(span(0, 4));
+    space.check().unwrap();
+}
+
+/// Section 4.1 of the paper: under 35 % empty bands in idle time, under 5 % beside the host, and when nothing can be placed.
+#[test]
+fn cleaning_is_due_at_the_papers_three_triggers_and_not_before() {
+    let shape = shape(100, 16, 4);
+    let options = BandsOptions { block_granules: 16, writers: 1, ..BandsOptions::paper() };
+    let mut space = BandSpace::new(&shape, options).unwrap();
+    let starts = (0..100).map(|band| shape.bands.span(band).at);
+    let reports = starts.map(|start| BandReport { start, cursor: start, state: BandState::Empty });
+    space.start(&reports.collect::<Vec<_>>());
+    let owner = Owner { file: NodeId(1), granule: 0 };
+    for full in 1..=100 {
+        let want = Want { owner, after: None, count: 16, more: 0, moving: false };
+        let Some(span) = space.place(&want) else {
+            assert!(space.clean(Trigger::Stuck).is_some(), "with {full} bands taken something can be cleaned");
+            assert_eq!(100 - full + 1, options.reserve_bands, "only the cleaner's reserve is left");
+            return;
+        };
+        space.written(span, owner);
+        // Half of each band is garbage.
+        let dead = Span { at: span.at, count: 8 };
+        space.retire(dead);
+        space.release(dead);
+        let empty = 100 - full;
+        let expected = [
+            if empty < 5 { Some(Trigger::Low) } else { None },
+            match empty {
+                0..5 => Some(Trigger::Low),
+                5..35 => Some(Trigger::Idle),
+                _ => None,
+            },
+        ];
+        assert_eq!([space.wants_cleaning(false), space.wants_cleaning(true)], expected, "{empty} % empty");
+    }
+    panic!("hosts filled what the cleaner needs");
 }

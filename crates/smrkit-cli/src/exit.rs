@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use smrkit::error::Error;
 use smrkit_live::error::LiveError;
+use smrkit_live::mount::MountError;
 
 /// The version, and the commit where it is known.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -45,7 +46,7 @@ pub fn number(error: &anyhow::Error) -> u8 {
         Some(Error::Input(_) | Error::Io { writing: false, .. }) => 3,
         Some(Error::Impossible(_)) => 4,
         Some(Error::Fault(_)) => 5,
-        None => error.downcast_ref().map_or(1, of_live),
+        None => of_mount(error).or(error.downcast_ref().map(of_live)).unwrap_or(1),
         _ => 1,
     }
 }
@@ -66,6 +67,16 @@ impl std::fmt::Display for Told {
 }
 
 impl std::error::Error for Told {}
+
+/// The exit code of an error about a mount, where it is not 1.
+fn of_mount(error: &anyhow::Error) -> Option<u8> {
+    match error.downcast_ref()? {
+        MountError::PointMissing(_) | MountError::PointNotDirectory(_) | MountError::PointNotEmpty(_) => Some(3),
+        MountError::PointInMetadata { .. } => Some(4),
+        MountError::Volume(error) => Some(of_live(error)),
+        _ => None,
+    }
+}
 
 /// The exit code of an error about an image or a metadata directory.
 fn of_live(error: &LiveError) -> u8 {

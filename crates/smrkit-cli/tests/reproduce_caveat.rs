@@ -56,6 +56,11 @@ fn ageing_in_a_directory_and_in_simulation_is_one_sequence() {
     for key in ["created", "deleted"] {
         assert_eq!(simulated["ager"][key], real["ager"][key], "{key}");
     }
+    let fill = [&["--fill", "1GB"], &common[..]].concat();
+    let of = |size| json(&smrkit(&[&["age", "--simulate", "strict-append", "--size", size], &fill[..]].concat()));
+    let (small, large) = (of("2GB"), of("3GB"));
+    assert_eq!(small["setting"]["target_bytes"], 1_000_000_000);
+    assert_eq!(small["ager"], large["ager"], "a fill by size is one sequence on any disk");
     assert_eq!(simulated["setting"]["sizes"], "reconstruction");
     let last = &simulated["last"];
     let sum =
@@ -79,6 +84,7 @@ fn what_cannot_be_is_refused_with_its_remedy() {
         (vec!["age", "--simulate", "caveat", "--size", "9TB"], 4, "larger drive"),
         (vec!["age", "--simulate", "strict-append", "--size", "40MB"], 4, "bands"),
         (vec!["age", "--simulate", "caveat", "--fill", "0"], 2, "--fill"),
+        (vec!["age", "--simulate", "caveat", "--fill", "200GB"], 2, "lower --fill"),
         (vec!["age", "--simulate", "caveat", "--rate", "0"], 2, "--rate"),
         (vec!["age", "--simulate", "caveat", "--interleave", "0"], 2, "blocks"),
         (vec!["age", "--simulate", "caveat", "--placement", "worst-fit"], 2, "next-fit"),

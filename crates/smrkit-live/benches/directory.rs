@@ -2,10 +2,13 @@
 //!
 //! Creates files of 4 KiB, a thousand in a directory, on a volume in a new folder under `$TMPDIR`; then mounts it after a
 //! crash, after a clean end, and looks files up. Caches of the host are warm: `scan` is what the calls cost, not the disk.
+//! MB is what the clean mount and the lookups have taken from the heap.
 
+use std::alloc::System;
 use std::path::Path;
 use std::time::Instant;
 
+use cap::Cap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::Data;
@@ -15,11 +18,15 @@ use smrfs::meta::{Kind, NewNode};
 use smrfs::units::GRANULE_BYTES;
 use smrkit_live::volume::{Layout, Mkfs, Open, Volume, mkfs};
 
+/// Counts the bytes in use.
+#[global_allocator]
+static HEAP: Cap<System> = Cap::new(System, usize::MAX);
+
 fn main() {
     let given: Vec<u64> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
     let counts = if given.is_empty() { vec![10_000, 100_000] } else { given };
     println!(
-        "{:>9} create us  commit s  scan s  unmount s  clean mount s  lookup us  unlink us  commit s  MB",
+        "{:>9} create us  commit s  scan s  unmount s  clean mount s  lookup us  unlink us  commit s     MB",
         "files"
     );
     for count in counts {
@@ -38,13 +45,6 @@ fn open(image: &Path) -> (Volume, FileSystem) {
     let space = volume.space().expect("a space");
     let mounted = FileSystem::mount(volume.device(), volume.store(), space, Options::default()).expect("a mount");
     (volume, mounted)
-}
-
-/// What this process holds now, in MB.
-fn memory_mb() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok()).map_or(0.0, |kib| kib * 1.024e-3)
 }
 
 fn run(count: u64) {
@@ -85,7 +85,7 @@ fn run(count: u64) {
     })
     .0;
     drop((fs, volume));
-    let before = memory_mb();
+    let before = HEAP.allocated();
     let (clean, (volume, fs)) = seconds(|| open(&image));
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let lookups = 20_000;
@@ -99,7 +99,7 @@ fn run(count: u64) {
         }
     })
     .0;
-    let memory = memory_mb() - before;
+    let memory = HEAP.allocated().saturating_sub(before) as f64 / 1e6;
     let unlink = seconds(|| {
         for number in 0..count {
             let above = fs.lookup(fs.root(), (number / 1000 * 1000).to_string().as_bytes()).expect("found").id;
@@ -111,7 +111,7 @@ fn run(count: u64) {
     let freed = seconds(|| fs.sync_all().expect("durable")).0;
     drop((fs, volume));
     println!(
-        "{count:>9} {:>9.1} {commit:>9.2} {scan:>7.2} {unmount:>10.2} {clean:>14.3} {:>10.1} {:>10.1} {freed:>9.2} {memory:>4.0}",
+        "{count:>9} {:>9.1} {commit:>9.2} {scan:>7.2} {unmount:>10.2} {clean:>14.3} {:>10.1} {:>10.1} {freed:>9.2} {memory:>6.1}",
         create * 1e6 / count as f64,
         lookup * 1e6 / f64::from(lookups),
         unlink * 1e6 / count as f64,

@@ -156,19 +156,7 @@ fn answer(reply: ReplyEmpty, done: Result<(), Errno>) {
 
 impl Filesystem for Mirror {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let wanted = [
-            InitFlags::FUSE_DO_READDIRPLUS,
-            InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_ASYNC_DIO,
-            InitFlags::FUSE_CACHE_SYMLINKS,
-            InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
-        ];
-        for flag in wanted {
-            let _ = config.add_capabilities(flag);
-        }
-        let _ = config.set_max_write(1 << 20);
+        smrkit_live::fuse::negotiate(config);
         Ok(())
     }
 

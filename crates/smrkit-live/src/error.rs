@@ -17,7 +17,7 @@ pub enum LiveError {
         what: String,
     },
     /// An image or a directory exists where `mkfs` is to make one.
-    #[error("{} holds a file system already: --force erases it", .0.display())]
+    #[error("{} holds data, perhaps a file system: --force erases it", .0.display())]
     Exists(PathBuf),
     /// Another process uses the image or the directory.
     #[error("{} is in use by another mount or check: unmount it first (smrkit umount)", .0.display())]

@@ -8,6 +8,6 @@ pub mod fuse;
 pub mod image;
 pub mod log;
 pub mod mount;
-pub mod volume;
 pub mod survey;
+pub mod volume;
 pub mod workplace;

@@ -12,7 +12,9 @@ use crate::workload::driver::{Driver, End, Interleave, Record, Watch};
 use crate::workload::{Cleaned, Events, Room, Script, Target};
 
 /// The paper's partition (section 5).
-const PAPER_DISK_BYTES: u128 = 100_000_000_000;
+pub const PAPER_DISK_BYTES: u64 = 100_000_000_000;
+/// Bytes that the ager moves beside each byte of a benchmark: it has half of the disk then, and half its speed (section 5).
+const AGER_SHARE: f64 = 1.0;
 /// The folder of the ager's files; the benchmarks' follow.
 const AGER_FOLDER: u32 = 0;
 
@@ -25,8 +27,6 @@ pub struct CourseOptions {
     pub before_bytes: u64,
     /// The benchmarks, one after another.
     pub benchmarks: Vec<Benchmark>,
-    /// How many bytes the ager moves beside each byte of a benchmark. At 1 it has half of the disk: half its speed.
-    pub ager_share: f64,
     /// How finely ager and benchmark interleave.
     pub interleave: Interleave,
     /// The end, by bytes written in all.
@@ -60,7 +60,7 @@ impl Benchmark {
 
 /// The benchmarks of figure 4, twice each: on a disk of 100 GB what they are, on others as much of each as the disk has of it.
 pub fn paper_benchmarks(disk_bytes: u64, seed: u64) -> Vec<Benchmark> {
-    let part = |count: u64| ((u128::from(count) * u128::from(disk_bytes)).div_ceil(PAPER_DISK_BYTES)) as u64;
+    let part = |count: u64| ((u128::from(count) * u128::from(disk_bytes)).div_ceil(PAPER_DISK_BYTES.into())) as u64;
     let postmark = PostmarkOptions::new(seed);
     let (files, transactions) = (part(postmark.files), part(postmark.transactions));
     let postmark = Benchmark::Postmark(PostmarkOptions { files, transactions, ..postmark });
@@ -77,7 +77,6 @@ impl CourseOptions {
             ager: AgerOptions::new(disk_bytes / 10 * 7, seed),
             before_bytes: disk_bytes * 8,
             benchmarks: paper_benchmarks(disk_bytes, seed),
-            ager_share: 1.0,
             interleave: Interleave::Blocks(8),
             until_bytes: disk_bytes * 14,
             until_time: None,
@@ -208,18 +207,17 @@ struct Stages {
 impl Stages {
     fn run(&mut self, options: &CourseOptions, driver: &mut Driver, ager: &mut Script<Ager>) -> FsResult<End> {
         let end = driver.alone(ager, options.before_bytes.min(options.until_bytes))?;
-        if end != End::Done || options.benchmarks.is_empty() {
-            return if end == End::Done { driver.alone(ager, options.until_bytes) } else { Ok(end) };
+        if end != End::Done {
+            return Ok(end);
+        }
+        if options.benchmarks.is_empty() {
+            return driver.alone(ager, options.until_bytes);
         }
         self.a = Some(Sample::take(driver.target(), driver.written_bytes())?);
         for (benchmark, folder) in options.benchmarks.iter().zip(AGER_FOLDER + 1..) {
             let end = match *benchmark {
-                Benchmark::Postmark(work) => {
-                    self.measure(options, *benchmark, Postmark::new(work, folder), driver, ager)?
-                }
-                Benchmark::Fileserver(work) => {
-                    self.measure(options, *benchmark, Fileserver::new(work, folder), driver, ager)?
-                }
+                Benchmark::Postmark(work) => self.measure(*benchmark, Postmark::new(work, folder), driver, ager)?,
+                Benchmark::Fileserver(work) => self.measure(*benchmark, Fileserver::new(work, folder), driver, ager)?,
             };
             if end != End::Done {
                 return Ok(end);
@@ -231,7 +229,6 @@ impl Stages {
 
     fn measure<E: Events>(
         &mut self,
-        options: &CourseOptions,
         benchmark: Benchmark,
         events: E,
         driver: &mut Driver,
@@ -239,7 +236,7 @@ impl Stages {
     ) -> FsResult<End> {
         let before = driver.target().cleaned().moved_bytes;
         let mut script = Script::new(events);
-        let (record, end) = driver.beside(&mut script, ager, options.ager_share)?;
+        let (record, end) = driver.beside(&mut script, ager, AGER_SHARE)?;
         let kept_bytes = script.events().kept_bytes();
         let moved_bytes = driver.target().cleaned().moved_bytes - before;
         self.benchmarks.push(Measured { benchmark, record, moved_bytes, kept_bytes });

@@ -9,6 +9,7 @@ use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::units::Nanos;
 
+use super::course::PAPER_DISK_BYTES;
 use super::simulated::Simulated;
 use crate::device::caveat::{CaveatScriptor, Past};
 use crate::device::modelled::{Contents, Modelled};
@@ -58,8 +59,6 @@ pub struct World {
     pub caveat: CaveatOptions,
     /// The allocator of strict-append.
     pub bands: BandsOptions,
-    /// Whether the checker watches every write.
-    pub checked: bool,
     /// How often everything is made durable, by the model's clock.
     pub commit_every: Nanos,
 }
@@ -71,7 +70,7 @@ impl World {
         World {
             model,
             drive,
-            disk_bytes: 100_000_000_000,
+            disk_bytes: PAPER_DISK_BYTES,
             granule_bytes: GRANULE_BYTES,
             did_bytes: MIB,
             dpid_bytes: MIB,
@@ -83,7 +82,6 @@ impl World {
                 ..CaveatOptions::default()
             },
             bands: BandsOptions::paper(),
-            checked: true,
             commit_every: COMMIT_EVERY,
         }
     }
@@ -119,14 +117,13 @@ impl World {
         Ok(Simulated::new(fs, device, self.commit_every))
     }
 
+    /// The disk, with the checker before it: it watches every write.
     fn device(&self, shape: &Shape) -> Result<Arc<dyn HostManaged>, Error> {
         let platters = Modelled::new(self.drive.clone(), Contents::Nothing, shape)?;
         // What is written holds nothing, so that nothing can be destroyed in it: the checker finds what would be.
-        Ok(match (self.model, self.checked) {
-            (Model::Caveat, true) => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape, Past::Untracked)?)),
-            (Model::Caveat, false) => Arc::new(CaveatScriptor::new(platters, *shape, Past::Untracked)?),
-            (Model::StrictAppend, true) => Arc::new(Watched::new(StrictAppend::new(platters, *shape, &[])?)),
-            (Model::StrictAppend, false) => Arc::new(StrictAppend::new(platters, *shape, &[])?),
+        Ok(match self.model {
+            Model::Caveat => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape, Past::Untracked)?)),
+            Model::StrictAppend => Arc::new(Watched::new(StrictAppend::new(platters, *shape, &[])?)),
         })
     }
 

@@ -11,10 +11,11 @@ pub mod modelled;
 pub(crate) mod order;
 pub mod part;
 pub mod platters;
+pub mod stacked;
 pub mod strict;
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use smrkit::error::Error;
@@ -190,48 +191,6 @@ pub trait HostManaged: Send + Sync {
 
     /// Lets the model's clock run on to `time`; nothing happens on a disk that has none.
     fn wait_until(&self, _time: Nanos) {}
-}
-
-impl<D: HostManaged + ?Sized> HostManaged for Arc<D> {
-    fn shape(&self) -> &Shape {
-        (**self).shape()
-    }
-
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
-        (**self).read(at, room, cause)
-    }
-
-    fn expect(&self, span: Span) {
-        (**self).expect(span);
-    }
-
-    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        (**self).write(at, data, cause)
-    }
-
-    fn reset(&self, band: u64) -> DeviceResult {
-        (**self).reset(band)
-    }
-
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        (**self).report(first, count)
-    }
-
-    fn discard(&self, span: Span) {
-        (**self).discard(span);
-    }
-
-    fn flush(&self) -> DeviceResult {
-        (**self).flush()
-    }
-
-    fn now(&self) -> Nanos {
-        (**self).now()
-    }
-
-    fn wait_until(&self, time: Nanos) {
-        (**self).wait_until(time);
-    }
 }
 
 /// Takes a lock; what a thread that panicked left behind is taken as it is.

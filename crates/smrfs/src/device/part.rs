@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use smrkit::tally::Cause;
-use smrkit::units::Nanos;
 
+use super::stacked;
 use super::{BandReport, HostManaged, Shape};
 use crate::data::{Data, Room};
 use crate::error::{DeviceResult, Violation};
@@ -33,7 +33,7 @@ impl Part {
         shape.granules = shape.granules.saturating_sub(granules);
         shape.bands.count = shape.bands.count.saturating_sub(bands);
         if bands > 0 {
-            shape.bands.max_open = shape.bands.max_open.saturating_sub(1).max(1);
+            shape.bands.max_open = shape.bands.max_open.saturating_sub(1);
         }
         shape
     }
@@ -47,23 +47,29 @@ impl Part {
     }
 }
 
-impl HostManaged for Part {
+impl stacked::Stacked for Part {
+    type Below = dyn HostManaged;
+
+    fn below(&self) -> &Self::Below {
+        &*self.whole
+    }
+
     fn shape(&self) -> &Shape {
         &self.shape
     }
 
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
-        self.whole.read(self.checked(at, room.bytes())?, room, cause)
+        self.below().read(self.checked(at, room.bytes())?, room, cause)
     }
 
     fn expect(&self, span: Span) {
         if let Ok(at) = self.checked(span.at, span.count * self.shape.granule_bytes) {
-            self.whole.expect(Span { at, ..span });
+            self.below().expect(Span { at, ..span });
         }
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        self.whole.write(self.checked(at, data.bytes())?, data, cause)
+        self.below().write(self.checked(at, data.bytes())?, data, cause)
     }
 
     fn reset(&self, band: u64) -> DeviceResult {
@@ -71,13 +77,13 @@ impl HostManaged for Part {
         if band >= bands && self.first_band > 0 {
             return Err(Violation::NoSuchBand { band, bands }.into());
         }
-        self.whole.reset(band + self.first_band)
+        self.below().reset(band + self.first_band)
     }
 
     fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
         let bands = self.shape.bands.count;
         let (first, count) = (first.min(bands), count.min(bands - first.min(bands)));
-        let mut reports = self.whole.report(first + self.first_band, count)?;
+        let mut reports = self.below().report(first + self.first_band, count)?;
         for report in &mut reports {
             report.start = Granule(report.start.0 - self.first);
             report.cursor = Granule(report.cursor.0 - self.first);
@@ -86,18 +92,6 @@ impl HostManaged for Part {
     }
 
     fn discard(&self, span: Span) {
-        self.whole.discard(Span { at: span.at + self.first, count: span.count });
-    }
-
-    fn flush(&self) -> DeviceResult {
-        self.whole.flush()
-    }
-
-    fn now(&self) -> Nanos {
-        self.whole.now()
-    }
-
-    fn wait_until(&self, time: Nanos) {
-        self.whole.wait_until(time);
+        self.below().discard(Span { at: span.at + self.first, count: span.count });
     }
 }

@@ -4,6 +4,7 @@
 //! first. What stays of them is the head of their record, for `stat`; of these, too, there is a bounded number.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, RwLockReadGuard, RwLockWriteGuard};
@@ -59,9 +60,17 @@ impl Files {
         lock(self.shard(id)).files.get(&id).cloned()
     }
 
-    /// A node was just made: what is known of that number is of one that is gone.
-    pub(super) fn forget_head(&self, id: NodeId) {
-        lock(self.shard(id)).heads.remove(&id);
+    /// A file was just made: it has no map, and what is known of that number is of one that is gone.
+    pub(super) fn put_new(&self, id: NodeId) {
+        let file = Arc::new(File::new(id, FileState { loaded: true, ..FileState::default() }));
+        self.used(&file);
+        let mut shard = lock(self.shard(id));
+        shard.heads.remove(&id);
+        // Another thread may have found the name by now.
+        if let Entry::Vacant(place) = shard.files.entry(id) {
+            self.weigh(&file, 0);
+            place.insert(file);
+        }
     }
 
     /// The file, perhaps not read from the store yet.

@@ -14,10 +14,10 @@ use super::file::{File, FileState};
 use super::locks::lock;
 use super::place::Load;
 use crate::data::{Data, Room};
-use crate::error::{Errno, FsResult};
+use crate::error::{DeviceError, Errno, FsError, FsResult};
 use crate::map::Piece;
 use crate::space::{Step, Trigger};
-use crate::units::{Owner, Span};
+use crate::units::{Granule, NodeId, Owner, Span};
 
 impl FileSystem {
     /// Makes room for a write that found none when the progress was `seen`; ENOSPC if nothing helps.
@@ -110,49 +110,97 @@ impl FileSystem {
                 }
             }
             Step::Settle => self.commit()?,
-            Step::Reset(band) => {
-                let mut space = lock(&self.space);
-                self.device.reset(band)?;
-                space.was_reset(band);
-                self.counters.resets.add(1);
-            }
+            Step::Reset(band) => self.reset(band)?,
         }
         self.progress.fetch_add(1, Relaxed);
         Ok(())
     }
 
-    /// Moves what of `span` the file still has there. `false`: no room, not even for the cleaner.
+    /// A band that the disk does not reset is no failure of the write beside which that was tried.
+    fn reset(&self, band: u64) -> FsResult {
+        let mut space = lock(&self.space);
+        match self.device.reset(band) {
+            Ok(()) => {
+                space.was_reset(band);
+                self.counters.resets.add(1);
+            }
+            Err(DeviceError::PowerCut) => return Err(DeviceError::PowerCut.into()),
+            Err(_) => {
+                space.reset_failed(band);
+                self.counters.failed_resets.add(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves what of `span` the file still has there. `false`: no room, not even for the cleaner. What can't be moved
+    /// stays: only whoever reads it is to hear of that.
     fn move_piece(&self, span: Span, owner: Owner, work: &mut Work) -> FsResult<bool> {
         let file = match self.file(owner.file) {
             Ok(file) => file,
             // Its last name went meanwhile.
-            Err(error) if error.errno() == Errno::ENOENT => return Ok(true),
+            Err(error) if error.errno() == Errno::ENOENT => {
+                lock(&self.space).unmovable(span);
+                return Ok(true);
+            }
+            Err(error) if is_damage(&error) => {
+                self.leave_file(owner.file);
+                return Ok(true);
+            }
             Err(error) => return Err(error),
         };
         let mut state = file.lock();
+        let mut found = false;
         for piece in FileSystem::placed(&state, owner.granule..owner.granule + span.count) {
             if piece.at != Some(span.at + (piece.first - owner.granule)) {
                 continue;
             }
+            found = true;
             if !self.relocate(&file, &mut state, piece, work)? {
                 return Ok(false);
             }
         }
-        self.counters.moves.add(1);
+        if !found {
+            // It is the file's no more, or the space was told so wrongly: if it is still live, it stays.
+            lock(&self.space).unmovable(span);
+        }
         Ok(true)
     }
 
-    /// Reads a piece of a file and writes it elsewhere. `false`: no room.
-    pub(super) fn relocate(
-        &self,
-        file: &Arc<File>,
-        state: &mut FileState,
-        piece: Piece,
-        work: &mut Work,
-    ) -> FsResult<bool> {
+    /// Nothing of a file whose map makes no sense can be moved.
+    fn leave_file(&self, id: NodeId) {
+        self.counters.unmovable.add(1);
+        let mut space = lock(&self.space);
+        let all = space.live().from(Granule(0)).filter(|(_, owner)| owner.file == id);
+        let all: Vec<Span> = all.map(|(span, _)| span).collect();
+        all.into_iter().for_each(|span| space.unmovable(span));
+    }
+
+    /// The first granule of `span` that the disk does not read by itself; all of it if there is none.
+    fn unreadable(&self, span: Span) -> FsResult<Span> {
+        for i in 0..span.count {
+            let one = Span { at: span.at + i, count: 1 };
+            match self.read_span(one) {
+                Err(error) if is_damage(&error) => return Ok(one),
+                result => result?,
+            };
+        }
+        Ok(span)
+    }
+
+    /// Reads a piece of a file and writes it elsewhere; if the disk does not read it, it stays. `false`: no room.
+    fn relocate(&self, file: &Arc<File>, state: &mut FileState, piece: Piece, work: &mut Work) -> FsResult<bool> {
         let Some(span) = piece.span() else { return Ok(true) };
         let bytes = span.count * self.granule_bytes;
-        let content = self.read_span(span)?;
+        let content = match self.read_span(span) {
+            Err(error) if is_damage(&error) => {
+                let unreadable = self.unreadable(span)?;
+                lock(&self.space).unmovable(unreadable);
+                self.counters.unmovable.add(1);
+                return Ok(true);
+            }
+            content => content?,
+        };
         let mut done = 0;
         while done < span.count {
             let data = match &content {
@@ -165,6 +213,7 @@ impl FileSystem {
             work.moved_bytes += count * self.granule_bytes;
             done += count;
         }
+        self.counters.moves.add(1);
         Ok(true)
     }
 
@@ -186,5 +235,14 @@ impl FileSystem {
         self.counters.stalls.add(u64::from(work.stalled));
         self.counters.longest_stall_ns.at_least(work.waited_ns);
         self.counters.most_moved.at_least(work.moved_bytes);
+    }
+}
+
+/// Whether that is about what lies there, and would be so again: neither a lack of memory or room, nor of power.
+fn is_damage(error: &FsError) -> bool {
+    match error {
+        FsError::Corrupt(_) | FsError::Errno(Errno::EIO) => true,
+        FsError::Device(error) => !matches!(error, DeviceError::PowerCut),
+        FsError::Errno(_) | FsError::PowerCut => false,
     }
 }

@@ -45,7 +45,8 @@ impl FileSystem {
         let attr = self.store.make(parent, name, new)?;
         self.named(attr.id, parent);
         if attr.kind == Kind::File {
-            self.files.forget_head(attr.id);
+            self.files.put_new(attr.id);
+            self.files.shrink(self.options.cached_extents);
             return Ok(Attr { size: 0, blocks: 0, ..attr });
         }
         Ok(attr)

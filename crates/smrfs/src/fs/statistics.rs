@@ -27,6 +27,13 @@ pub struct Usage {
     pub name_bytes: u32,
 }
 
+impl Usage {
+    /// The granules that there are for files: what they can fill, and where a crash has brought more back, as many as that.
+    pub fn size(&self) -> u64 {
+        self.usable.max(self.live.saturating_add(self.promised))
+    }
+}
+
 /// Counters since the mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Statistics {
@@ -42,8 +49,12 @@ pub struct Statistics {
     pub read_bytes: u64,
     /// Pieces that the cleaner moved.
     pub moves: u64,
+    /// Pieces that the cleaner had to leave where they are: the disk does not read them, or their file's map is damaged.
+    pub unmovable: u64,
     /// Bands that were reset.
     pub resets: u64,
+    /// Times that the disk did not reset a band.
+    pub failed_resets: u64,
     /// Commits, and fsyncs.
     pub commits: u64,
     /// Host writes that had to wait for cleaning.

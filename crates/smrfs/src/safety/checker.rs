@@ -6,13 +6,13 @@
 use std::sync::Mutex;
 
 use smrkit::tally::Cause;
-use smrkit::units::Nanos;
 
 use super::Counts;
 use super::bands::BandLedger;
 use super::ledger::Ledger;
 use crate::data::{Data, Room};
-use crate::device::{BandReport, HostManaged, Model, Shape, lock};
+use crate::device::stacked;
+use crate::device::{HostManaged, Model, lock};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
@@ -139,9 +139,11 @@ impl Watch {
     }
 }
 
-impl<D: HostManaged> HostManaged for Watched<D> {
-    fn shape(&self) -> &Shape {
-        self.disk.shape()
+impl<D: HostManaged> stacked::Stacked for Watched<D> {
+    type Below = D;
+
+    fn below(&self) -> &D {
+        &self.disk
     }
 
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
@@ -173,27 +175,11 @@ impl<D: HostManaged> HostManaged for Watched<D> {
         Ok(())
     }
 
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        self.disk.report(first, count)
-    }
-
     fn discard(&self, span: Span) {
         match &mut lock(&self.watch).books {
             Books::Anywhere(ledger) => ledger.discard(span),
             Books::Bands(ledger) => ledger.discard(span),
         }
         self.disk.discard(span);
-    }
-
-    fn flush(&self) -> DeviceResult {
-        self.disk.flush()
-    }
-
-    fn now(&self) -> Nanos {
-        self.disk.now()
-    }
-
-    fn wait_until(&self, time: Nanos) {
-        self.disk.wait_until(time);
     }
 }

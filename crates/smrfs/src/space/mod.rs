@@ -90,6 +90,11 @@ pub trait Space: Send {
     fn clean(&mut self, why: Trigger) -> Option<Step>;
     /// The core has reset that band.
     fn was_reset(&mut self, band: u64);
+    /// The disk did not reset that band: it is offered again, but not at once.
+    fn reset_failed(&mut self, band: u64);
+    /// What is live of this can't be moved (the disk does not read it, or its file's map makes no sense): until it is
+    /// retired it stays where it is, and no cleaning counts on its going.
+    fn unmovable(&mut self, span: Span);
 
     /// The granules that files can fill, all in all: what statfs tells. It does not change while mounted.
     fn usable(&self) -> u64;

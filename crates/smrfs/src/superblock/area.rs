@@ -100,9 +100,10 @@ impl Area {
                 device.write(copy(&shape, 1), Data::Bytes(&zeros), Cause::Map)?;
             }
             Model::StrictAppend => {
-                for band in device.report(0, shape.bands.count)?.iter().enumerate().filter(|(_, b)| b.cursor > b.start)
-                {
-                    device.reset(band.0 as u64)?;
+                for (band, report) in (0..).zip(device.report(0, shape.bands.count)?) {
+                    if report.cursor > report.start {
+                        device.reset(band)?;
+                    }
                 }
             }
         }

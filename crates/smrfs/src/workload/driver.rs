@@ -119,7 +119,6 @@ impl<'a> Driver<'a> {
         share: f64,
     ) -> FsResult<(Record, End)> {
         let turn = self.interleave.turn_bytes();
-        let whole = self.interleave == Interleave::WholeFile;
         let mut record = Record { span: (self.target.now(), Nanos::ZERO), ..Record::default() };
         let mut aside = Record::default();
         let mut owed = 0.0;
@@ -129,8 +128,10 @@ impl<'a> Driver<'a> {
                 break end;
             }
             owed += share * moved(&step);
-            let ended = self.catch_up(other, &mut aside, &mut owed, whole, !whole || step.ends)?;
-            if let Some(end) = ended {
+            if self.interleave == Interleave::WholeFile && !step.ends {
+                continue;
+            }
+            if let Some(end) = self.catch_up(other, &mut aside, &mut owed)? {
                 break end;
             }
         };
@@ -138,16 +139,15 @@ impl<'a> Driver<'a> {
         Ok((record, end))
     }
 
-    /// The other stream's turns, until it has moved what it owes.
+    /// The other stream's turns, until it has moved what it owes and, where files stay whole, ended its file.
     fn catch_up<O: Events>(
         &mut self,
         other: &mut Script<O>,
         aside: &mut Record,
         owed: &mut f64,
-        whole: bool,
-        may: bool,
     ) -> FsResult<Option<End>> {
-        while may && (*owed > 0.0 || whole && other.is_within_event()) {
+        let whole = self.interleave == Interleave::WholeFile;
+        while *owed > 0.0 || whole && other.is_within_event() {
             let Some(step) = other.next(self.interleave.turn_bytes()) else { break };
             if let Some(end) = self.step(&step, aside)? {
                 return Ok(Some(end));

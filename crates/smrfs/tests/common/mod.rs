@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod counted;
+pub mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -11,11 +12,11 @@ use smrfs::device::caveat::{CaveatScriptor, Past};
 use smrfs::device::platters::Platters;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
-use smrfs::error::{DeviceResult, Violation};
+use smrfs::error::DeviceResult;
 use smrfs::fs::{FileSystem, Options};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{Kind, MetadataStore, NewNode, Time};
-use smrfs::safety::checker::{Order, Watched};
+use smrfs::safety::checker::Order;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;
@@ -23,6 +24,8 @@ use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::{GRANULE_BYTES, Granule, Span};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
+
+use watch::{Watch, watched};
 
 pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
@@ -69,19 +72,13 @@ impl Platters for Nothing {
     }
 }
 
-/// The checker of a disk of either model.
-trait Watch {
-    fn violation(&self) -> Option<Violation>;
-    fn restart(&self, live: &[Span]);
-}
-
 /// A disk, a store, and the file system mounted on them.
 pub struct Rig {
     pub fs: FileSystem,
     pub shape: Shape,
     pub store: Arc<dyn MetadataStore>,
     device: Arc<dyn HostManaged>,
-    watch: Option<Box<dyn Watch>>,
+    watch: Option<Arc<dyn Watch>>,
     options: Options,
 }
 
@@ -125,7 +122,7 @@ impl Rig {
         self.fs = mounted(&self.device, &self.store, &self.options);
         if let Some(watch) = &self.watch {
             let live: Vec<Span> = self.fs.live().into_iter().map(|(span, _)| span).collect();
-            watch.restart(&live);
+            watch.mounted(&live, Order::Kept).unwrap();
         }
     }
 
@@ -137,7 +134,7 @@ impl Rig {
     /// What is counted agrees with a recount, and the checker has seen nothing that the law forbids.
     pub fn check(&self) {
         self.fs.check().unwrap();
-        assert_eq!(self.watch.as_ref().and_then(|watch| watch.violation()), None);
+        assert_eq!(self.watch.as_ref().and_then(|watch| watch.first_violation()), None);
     }
 
     /// The bytes that files can fill.
@@ -162,24 +159,12 @@ impl Parts {
     }
 }
 
-fn in_front<D: HostManaged + 'static>(disk: D, watched: bool) -> (Arc<dyn HostManaged>, Option<Box<dyn Watch>>) {
-    if !watched {
+fn in_front(disk: impl HostManaged + 'static, is_watched: bool) -> (Arc<dyn HostManaged>, Option<Arc<dyn Watch>>) {
+    if !is_watched {
         return (Arc::new(disk), None);
     }
-    let watched = Arc::new(Watched::new(Arc::new(disk)));
-    (watched.clone(), Some(Box::new(Shared(watched))))
-}
-
-struct Shared<D>(Arc<Watched<D>>);
-
-impl<D: HostManaged> Watch for Shared<D> {
-    fn violation(&self) -> Option<Violation> {
-        self.0.violation()
-    }
-
-    fn restart(&self, live: &[Span]) {
-        self.0.restart(live, Order::Kept).unwrap();
-    }
+    let (disk, watch) = watched(disk);
+    (disk, Some(watch))
 }
 
 fn mounted(device: &Arc<dyn HostManaged>, store: &Arc<dyn MetadataStore>, options: &Options) -> FileSystem {

@@ -7,6 +7,8 @@ mod check;
 mod rig;
 mod run;
 mod stories;
+#[path = "../common/watch.rs"]
+mod watch;
 
 use smrfs::device::Model;
 use smrfs::device::memory::Loss as DiskLoss;

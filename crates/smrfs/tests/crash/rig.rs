@@ -6,20 +6,22 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use smrfs::device::caveat::{CaveatScriptor, Past};
 use smrfs::device::memory::{Loss as DiskLoss, Memory};
 use smrfs::device::strict::StrictAppend;
-use smrfs::device::{Bands, HostManaged, Model, Shape};
-use smrfs::error::{FsResult, Violation};
+use smrfs::device::{Bands, Model, Shape};
+use smrfs::error::FsResult;
 use smrfs::fs::{FileSystem, Options};
 use smrfs::map;
 use smrfs::meta::memory::{Limits, Loss, MemoryStore};
 use smrfs::meta::{MetadataStore, Time};
 use smrfs::power::Power;
-use smrfs::safety::checker::{Order, Watched};
+use smrfs::safety::checker::Order;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;
 use smrfs::space::caveat::Caveat;
 use smrfs::space::caveat::options::CaveatOptions;
 use smrfs::units::Span;
+
+use crate::watch::{Watch, watched};
 
 /// Bytes of a granule in these tests.
 pub const GRANULE: u64 = 512;
@@ -44,15 +46,13 @@ pub struct Mounted {
     pub mapped: u64,
     /// Granules that records promised before the mount.
     pub promised: u64,
-    violation: Violations,
+    watch: Arc<dyn Watch>,
 }
-
-type Violations = Box<dyn Fn() -> Option<Violation>>;
 
 impl Mounted {
     /// The law has been kept.
     pub fn check(&self) {
-        assert_eq!((self.violation)(), None);
+        assert_eq!(self.watch.first_violation(), None);
     }
 }
 
@@ -81,16 +81,17 @@ impl Rig {
         let (live, promised) = self.live()?;
         let mapped = live.iter().map(|span| span.count).sum();
         let (memory, shape) = (self.memory.clone(), self.shape);
-        let (device, violation) = match shape.model {
+        let (device, watch) = match shape.model {
             Model::StrictAppend => {
                 let cursors = memory.cursors();
-                watched(StrictAppend::new(memory, shape, &cursors).expect("a sound shape"), &live)?
+                watched(StrictAppend::new(memory, shape, &cursors).expect("a sound shape"))
             }
             Model::Caveat => {
                 let past = if self.new { Past::Blank } else { Past::Unknown };
-                watched(CaveatScriptor::new(memory, shape, past).expect("a sound shape"), &live)?
+                watched(CaveatScriptor::new(memory, shape, past).expect("a sound shape"))
             }
         };
+        watch.mounted(&live, Order::Forgotten)?;
         let options = Options {
             block_granules: BLOCK,
             buffer_bytes: 12 * GRANULE,
@@ -99,7 +100,7 @@ impl Rig {
             read_only: false,
         };
         let fs = FileSystem::mount(device, self.store.clone(), space(&self.shape), options)?;
-        Ok(Mounted { fs, mapped, promised, violation })
+        Ok(Mounted { fs, mapped, promised, watch })
     }
 
     /// What the durable maps name, and what they promise, by a scan of our own.
@@ -140,11 +141,4 @@ fn space(shape: &Shape) -> Box<dyn Space> {
             Box::new(Caveat::new(shape, options).expect("a sound shape"))
         }
     }
-}
-
-fn watched(disk: impl HostManaged + 'static, live: &[Span]) -> FsResult<(Arc<dyn HostManaged>, Violations)> {
-    let disk = Arc::new(Watched::new(disk));
-    disk.restart(live, Order::Forgotten)?;
-    let device: Arc<dyn HostManaged> = disk.clone();
-    Ok((device, Box::new(move || disk.violation())))
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use smrkit::tally::Cause;
-use smrkit::units::Nanos;
 
 use smrfs::data::{Data, Room};
 use smrfs::device::caveat::{CaveatScriptor, Past};
 use smrfs::device::memory::Memory;
+use smrfs::device::stacked;
 use smrfs::device::strict::StrictAppend;
-use smrfs::device::{BandReport, Bands, HostManaged, Model, Shape};
+use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult};
 use smrfs::fsck::report::Report;
 use smrfs::fsck::{Options, check};
@@ -205,40 +205,18 @@ impl Bad {
     }
 }
 
-impl HostManaged for Bad {
-    fn shape(&self) -> &Shape {
-        self.disk.shape()
+impl stacked::Stacked for Bad {
+    type Below = dyn HostManaged;
+
+    fn below(&self) -> &Self::Below {
+        &*self.disk
     }
 
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
-        let end = at.0 + room.bytes() / self.shape().granule_bytes;
+        let end = at.0 + room.bytes() / self.below().shape().granule_bytes;
         match self.granules.lock().unwrap().range(at.0..end).next() {
             Some(&bad) => Err(DeviceError::Damaged { at: Granule(bad), by: Granule(bad + 1) }),
-            None => self.disk.read(at, room, cause),
+            None => self.below().read(at, room, cause),
         }
-    }
-
-    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        self.disk.write(at, data, cause)
-    }
-
-    fn reset(&self, band: u64) -> DeviceResult {
-        self.disk.reset(band)
-    }
-
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        self.disk.report(first, count)
-    }
-
-    fn discard(&self, span: Span) {
-        self.disk.discard(span);
-    }
-
-    fn flush(&self) -> DeviceResult {
-        self.disk.flush()
-    }
-
-    fn now(&self) -> Nanos {
-        self.disk.now()
     }
 }

@@ -1,6 +1,7 @@
 //! The file system against a plain model of what a directory tree is, over whole lives of small disks of both models.
 
 mod cases;
+#[allow(dead_code, reason = "the test of scale uses the rest")]
 #[path = "../common/counted.rs"]
 mod counted;
 mod crowd;
@@ -11,7 +12,10 @@ mod life;
 mod races;
 mod reference;
 mod rig;
+mod setbacks;
 mod threads;
+#[path = "../common/watch.rs"]
+mod watch;
 
 use rig::{GRANULE, Rig};
 use smrfs::data::{Data, Room};

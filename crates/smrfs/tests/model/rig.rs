@@ -7,12 +7,11 @@ use smrfs::device::caveat::{CaveatScriptor, Past};
 use smrfs::device::memory::Memory;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
-use smrfs::error::Violation;
 use smrfs::fs::{FileSystem, Options};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{MetadataStore, Time};
 use smrfs::power::Power;
-use smrfs::safety::checker::{Order, Watched};
+use smrfs::safety::checker::Order;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;
@@ -20,6 +19,7 @@ use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::Span;
 
 use crate::faulty::Faulty;
+use crate::watch::{Watch, watched};
 
 /// Bytes of a granule in these tests.
 pub const GRANULE: u64 = 512;
@@ -31,7 +31,7 @@ pub struct Rig {
     pub memory: Arc<Memory>,
     pub options: Options,
     pub fs: Arc<FileSystem>,
-    watch: Watch,
+    watch: Arc<dyn Watch>,
 }
 
 impl Rig {
@@ -48,7 +48,7 @@ impl Rig {
     ) -> Rig {
         let shape = shape(model);
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
-        let (device, watch) = watched(&shape, memory.clone());
+        let (device, watch) = in_front(&shape, memory.clone());
         let device = Arc::new(Faulty::new(device));
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
@@ -71,13 +71,13 @@ impl Rig {
     pub fn mount(&mut self) {
         self.fs = Arc::new(mounted(&self.device, &self.store, &self.options));
         let live: Vec<Span> = self.fs.live().into_iter().map(|(span, _)| span).collect();
-        self.watch.restart(&live);
+        self.watch.mounted(&live, Order::Kept).unwrap();
         self.check();
     }
 
     /// The checker has seen nothing that the law forbids.
     pub fn check(&self) {
-        assert_eq!(self.watch.violation(), None);
+        assert_eq!(self.watch.first_violation(), None);
     }
 }
 
@@ -106,38 +106,9 @@ fn space(shape: &Shape) -> Box<dyn Space> {
     }
 }
 
-/// The checker of a disk of either model.
-enum Watch {
-    Bands(Arc<Watched<StrictAppend<Arc<Memory>>>>),
-    Anywhere(Arc<Watched<CaveatScriptor<Arc<Memory>>>>),
-}
-
-impl Watch {
-    fn violation(&self) -> Option<Violation> {
-        match self {
-            Watch::Bands(disk) => disk.violation(),
-            Watch::Anywhere(disk) => disk.violation(),
-        }
-    }
-
-    fn restart(&self, live: &[Span]) {
-        match self {
-            Watch::Bands(disk) => disk.restart(live, Order::Kept),
-            Watch::Anywhere(disk) => disk.restart(live, Order::Kept),
-        }
-        .unwrap();
-    }
-}
-
-fn watched(shape: &Shape, memory: Arc<Memory>) -> (Arc<dyn HostManaged>, Watch) {
+fn in_front(shape: &Shape, memory: Arc<Memory>) -> (Arc<dyn HostManaged>, Arc<dyn Watch>) {
     match shape.model {
-        Model::StrictAppend => {
-            let disk = Arc::new(Watched::new(StrictAppend::new(memory, *shape, &[]).unwrap()));
-            (disk.clone(), Watch::Bands(disk))
-        }
-        Model::Caveat => {
-            let disk = Arc::new(Watched::new(CaveatScriptor::new(memory, *shape, Past::Blank).unwrap()));
-            (disk.clone(), Watch::Anywhere(disk))
-        }
+        Model::StrictAppend => watched(StrictAppend::new(memory, *shape, &[]).unwrap()),
+        Model::Caveat => watched(CaveatScriptor::new(memory, *shape, Past::Blank).unwrap()),
     }
 }

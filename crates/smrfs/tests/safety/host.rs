@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
-use smrfs::device::{BandReport, HostManaged, Shape};
+use smrfs::device::HostManaged;
+use smrfs::device::stacked;
 use smrfs::error::{DeviceError, DeviceResult};
 use smrfs::safety::checker::{Order, Watched};
 use smrfs::space::{Space, Step, Trigger, Want};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 use smrkit::tally::Cause;
-use smrkit::units::Nanos;
 
 const FILES: u64 = 6;
 /// More steps than that in one go, and cleaning never ends.
@@ -24,46 +24,24 @@ pub struct Failing {
     next: Mutex<Option<u64>>,
 }
 
-impl HostManaged for Failing {
-    fn shape(&self) -> &Shape {
-        self.disk.shape()
-    }
+impl stacked::Stacked for Failing {
+    type Below = dyn HostManaged;
 
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
-        self.disk.read(at, room, cause)
+    fn below(&self) -> &Self::Below {
+        &*self.disk
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         match self.next.lock().unwrap().take() {
-            None => self.disk.write(at, data, cause),
+            None => self.below().write(at, data, cause),
             Some(granules) => {
-                let part = data.part(0, (granules * self.shape().granule_bytes).min(data.bytes()));
+                let part = data.part(0, (granules * self.below().shape().granule_bytes).min(data.bytes()));
                 if part.bytes() > 0 {
-                    self.disk.write(at, part, cause)?;
+                    self.below().write(at, part, cause)?;
                 }
                 Err(DeviceError::Io(std::io::Error::other("a write that was to fail")))
             }
         }
-    }
-
-    fn reset(&self, band: u64) -> DeviceResult {
-        self.disk.reset(band)
-    }
-
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        self.disk.report(first, count)
-    }
-
-    fn discard(&self, span: Span) {
-        self.disk.discard(span);
-    }
-
-    fn flush(&self) -> DeviceResult {
-        self.disk.flush()
-    }
-
-    fn now(&self) -> Nanos {
-        self.disk.now()
     }
 }
 

@@ -109,6 +109,7 @@ fn small_images_never_lack_room() {
         }
         let mut life = Life::new(image(model, 64 * MIB), "files of 1 to 16 KB", KIB..16 * KIB, KIB..16 * KIB);
         life.replaces = true;
-        life.overwritten(&[85, 95, 100], either(5.0, 0.1));
+        life.commits = Commits::Timer(either(64, 4) * MIB);
+        life.overwritten(&[85, 95, 100], either(5.0, 0.4));
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
 use smrkit_live::mount::control::{Client, Command};
@@ -27,8 +28,13 @@ impl Defragment {
         for file in &self.files {
             let path = file.canonicalize().map_err(|error| Error::reading(file, error))?;
             let metadata = fs::metadata(&path).map_err(|error| Error::reading(file, error))?;
+            if !metadata.is_file() {
+                return Err(
+                    Error::input(file, "not a regular file, and only those have data to move: name files").into()
+                );
+            }
             let mut client = Client::connect(mount_point_of(&path, metadata.dev()))?;
-            client.ask(Command::Defragment { inode: metadata.ino() })?;
+            client.ask(Command::Defragment { inode: metadata.ino() }).with_context(|| file.display().to_string())?;
         }
         Ok(Done::All)
     }

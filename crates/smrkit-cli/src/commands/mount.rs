@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -15,7 +15,8 @@ use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrkit::error::Error;
 use smrkit::quantity;
 use smrkit_live::daemon::{self, Started};
-use smrkit_live::mount::{self, Handle, Options, Session, run_directory};
+use smrkit_live::log::log;
+use smrkit_live::mount::{self, Handle, MountError, Options, Session, run_directory};
 use smrkit_live::volume::{Open, Volume};
 
 use crate::exit::{self, Done};
@@ -94,11 +95,13 @@ impl Mount {
 
     /// Opens the image and mounts it.
     fn start(&self, commit_interval: Duration) -> anyhow::Result<(Mounted, String)> {
+        let signals = Signals::watch()?;
         let mount_point = mount::canonical(&self.mount_point)?;
         mount::check(&mount_point)?;
         let image = absolute(&self.image)?;
         let how = Open { meta: self.meta.clone(), read_only: self.read_only, ..Open::default() };
         let volume = Volume::open(&image, &how)?;
+        mount::keep_apart(&mount_point, volume.meta())?;
         let core = self.core(&volume)?;
         let said = format!("{} is mounted on {}\n", image.display(), mount_point.display());
         let options = Options {
@@ -109,10 +112,7 @@ impl Mount {
             allow_other: self.allow_other,
             commit_interval,
         };
-        let handle = Arc::new(OnceLock::new());
-        watch_signals(handle.clone())?;
-        let session = Session::start(core, &volume.device(), options)?;
-        handle.get_or_init(|| session.handle());
+        let session = signals.hold(|| Session::start(core, &volume.device(), options))?;
         Ok((Mounted { session, volume }, said))
     }
 
@@ -180,16 +180,37 @@ struct Mounted {
 fn serve(mounted: Mounted) -> anyhow::Result<Done> {
     let Mounted { session, mut volume } = mounted;
     session.wait(move || Ok(volume.close()?))?;
+    log("unmounted");
     Ok(Done::All)
 }
 
-/// Leads signals to the mount that will be in `handle`; before, they end the process.
-fn watch_signals(handle: Arc<OnceLock<Handle>>) -> anyhow::Result<()> {
-    let handler = move || match handle.get() {
-        Some(handle) => handle.signal(),
-        None => std::process::exit(130),
-    };
-    ctrlc::set_handler(handler).context("signals")
+/// Where signals go: to the mount once there is one. Before, they end the process.
+#[derive(Clone, Default)]
+struct Signals(Arc<Mutex<Option<Handle>>>);
+
+impl Signals {
+    fn watch() -> anyhow::Result<Signals> {
+        let signals = Signals::default();
+        let seen = signals.clone();
+        let handler = move || match &*seen.handle() {
+            Some(handle) => handle.signal(),
+            None => std::process::exit(130),
+        };
+        ctrlc::set_handler(handler).context("signals")?;
+        Ok(signals)
+    }
+
+    /// Starts a mount. A signal waits meanwhile: a process that ends in the midst of it would leave a dead mount behind.
+    fn hold(&self, start: impl FnOnce() -> Result<Session, MountError>) -> Result<Session, MountError> {
+        let mut handle = self.handle();
+        let session = start()?;
+        *handle = Some(session.handle());
+        Ok(session)
+    }
+
+    fn handle(&self) -> MutexGuard<'_, Option<Handle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

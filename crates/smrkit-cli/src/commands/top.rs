@@ -59,7 +59,7 @@ impl Top {
             thread::sleep(interval);
             let last = std::mem::replace(&mut report, Value::Null);
             report = match client.ask(Command::Report) {
-                Err(MountError::Control { .. }) => return ended(),
+                Err(MountError::Control { .. } | MountError::Ending) => return ended(),
                 report => report?,
             };
             let clear = if io::stdout().is_terminal() { CLEAR } else { "\n" };

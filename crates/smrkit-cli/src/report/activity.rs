@@ -38,7 +38,14 @@ pub fn page(report: &Value, last: Option<&Value>) -> String {
 
 fn counters(report: &Value) -> String {
     let get = |key: &str| number(&report["statistics"], key);
-    let mut text = format!("cleaner: {} pieces moved, {} bands reset\n", get("moves"), get("resets"));
+    let mut text = format!("cleaner: {} pieces moved, {} bands reset", get("moves"), get("resets"));
+    if get("unmovable") + get("failed_resets") > 0 {
+        let (unmovable, failed) = (get("unmovable"), get("failed_resets"));
+        text += &format!(
+            "; {unmovable} pieces could not be moved, {failed} resets failed: unmount, smrkit fsck --read-all"
+        );
+    }
+    text += "\n";
     text += &format!(
         "stalls: {} writes waited, {} at most, {} moved at most for one write\n",
         get("stalls"),

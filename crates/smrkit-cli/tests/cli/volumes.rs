@@ -91,6 +91,7 @@ fn mkfs_refuses_what_no_disk_can_be() {
     refused(&scratch, &mkfs("--size 1GiB --did 1000"), 4, &["--did", "multiple of 4KiB"]);
     refused(&scratch, &mkfs("--size 1GiB --band 0"), 4, &["--band"]);
     refused(&scratch, &mkfs("--size 1GiB --band 600MiB"), 4, &["--size"]);
+    refused(&scratch, &mkfs("--size 1TiB --band 4KiB --did 0 --dpid 0"), 4, &["bands", "raise --band"]);
     refused(&scratch, &mkfs("--size 12EiB"), 2, &["--size"]);
     refused(&scratch, &mkfs("--size 1q"), 2, &["unknown unit"]);
     refused(&scratch, "mkfs --model caveat --size 64MiB new/a.img --meta new", 4, &["keep them apart"]);
@@ -119,12 +120,22 @@ fn a_full_host_disk_is_refused_and_nothing_is_left_of_the_try() {
     fill(1 << 20);
     let image = small.0.path().join("a.img").display().to_string();
     let scratch = Scratch::new();
-    at(&scratch, &format!("mkfs --model caveat --size 64MiB {image} --meta meta")).done();
-    fs::remove_file(&image).unwrap();
-    fs::remove_dir_all(scratch.path("meta")).unwrap();
-    fill((1200 << 10) - 8192);
-    at(&scratch, &format!("mkfs --model caveat --size 64MiB {image} --meta meta"))
-        .says(1, &["full", "free some space"]);
+    // Wherever room ends: in the head, in the superblocks, or not at all.
+    let mut made = Vec::new();
+    for left in (1..=12).map(|n| n * 8192) {
+        fill((1200 << 10) - left);
+        let ran = at(&scratch, &format!("mkfs --model caveat --size 64MiB {image} --meta meta"));
+        made.push(ran.code == 0);
+        if ran.code == 0 {
+            fs::remove_file(&image).unwrap();
+            fs::remove_dir_all(scratch.path("meta")).unwrap();
+        } else {
+            ran.says(1, &["full", "free some space"]);
+        }
+        assert_eq!(fs::read_dir(small.0.path()).unwrap().count(), 1, "only the fill is there ({left} bytes left)");
+        assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+    }
+    assert!(!made[0] && made[made.len() - 1], "{made:?}");
     let meta = small.0.path().join("meta").display().to_string();
     at(&scratch, &format!("mkfs --model caveat --size 64MiB a.img --meta {meta}"))
         .says(1, &["full", "free some space"]);

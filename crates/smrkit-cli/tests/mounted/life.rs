@@ -90,6 +90,22 @@ fn an_ordinary_umount_is_clean_as_well() {
 }
 
 #[test]
+fn those_who_unmount_at_the_same_time_all_see_it_end() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    bench.mount().done();
+    fs::write(bench.file("f"), vec![1; 8 << 20]).unwrap();
+    let mut command = bench.command(&["umount", &bench.path("mnt")]);
+    let running: Vec<_> = (0..3).map(|_| command.stderr(Stdio::piped()).spawn().unwrap()).collect();
+    for child in running {
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        // Who comes when all is over finds nothing.
+        assert!(ended.status.success() || said.contains("no SMRfs mounted"), "{said}");
+    }
+    bench.is_in_order();
+}
+
+#[test]
 fn data_that_nobody_syncs_is_committed_after_the_interval() {
     let Some(bench) = Bench::new("caveat", "64MiB") else { return };
     let (image, point) = (bench.path("disk.img"), bench.path("mnt"));

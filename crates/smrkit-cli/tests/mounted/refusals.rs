@@ -9,14 +9,26 @@ fn a_mount_point_that_will_not_do_is_refused() {
     let Some(bench) = Bench::new("caveat", "64MiB") else { return };
     let image = bench.path("disk.img");
     let at = |point: &str| bench.smrkit(&["mount", &image, &bench.path(point)]);
-    at("nowhere").says(1, &["nowhere", "make the directory"]);
+    at("nowhere").says(3, &["nowhere", "make the directory"]);
     fs::write(bench.path("file"), "").unwrap();
-    at("file").says(1, &["not a directory", "empty directory"]);
+    at("file").says(3, &["not a directory", "empty directory"]);
     fs::create_dir(bench.path("full")).unwrap();
     fs::write(bench.path("full/file"), "").unwrap();
-    at("full").says(1, &["not empty"]);
+    at("full").says(3, &["not empty"]);
+    fs::create_dir(bench.path("meta/tree/inside")).unwrap();
+    at("meta/tree/inside").says(4, &["meta/tree/inside", "metadata directory", "another mount point"]);
     bench.smrkit(&["umount", &bench.path("full")]).says(1, &["no SMRfs mounted"]);
     bench.smrkit(&["top", "--once", &bench.path("full")]).says(1, &["no SMRfs mounted"]);
+}
+
+#[test]
+fn what_can_not_be_defragmented_is_named() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    bench.smrkit(&["defragment", &bench.path("nowhere")]).says(3, &["nowhere"]);
+    bench.smrkit(&["defragment", &bench.path("disk.img")]).says(1, &["no SMRfs mounted"]);
+    bench.mount().done();
+    bench.smrkit(&["defragment", &bench.path("mnt")]).says(3, &["mnt", "name files"]);
+    bench.umount().done();
 }
 
 #[test]

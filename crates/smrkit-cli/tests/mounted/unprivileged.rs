@@ -76,6 +76,21 @@ impl Drop for User {
 }
 
 #[test]
+fn a_new_file_system_takes_the_place_of_one_with_closed_directories() {
+    let Some(user) = User::new() else { return };
+    let mkfs = ["mkfs", "--model", "caveat", "--size", "64MiB", "disk.img", "--meta", "meta", "--force"];
+    user.smrkit(&mkfs).done();
+    user.smrkit(&["mount", "--log", "log", "disk.img", "mnt"]).done();
+    user.shell("cd mnt; mkdir -p closed/below/more; echo a > closed/below/file; chmod 0 closed/below closed .").done();
+    user.smrkit(&["umount", "mnt"]).done();
+    user.smrkit(&mkfs).done();
+    user.smrkit(&["mount", "--log", "log", "disk.img", "mnt"]).done();
+    assert_eq!(user.shell("ls -A mnt").done(), "");
+    user.smrkit(&["umount", "mnt"]).done();
+    user.smrkit(&["fsck", "-n", "disk.img"]).done();
+}
+
+#[test]
 fn an_ordinary_user_mounts_and_may_close_directories_to_himself() {
     for model in MODELS {
         let Some(user) = User::new() else { return };

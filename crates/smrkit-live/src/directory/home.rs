@@ -5,6 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
@@ -32,6 +33,14 @@ pub struct Home {
     path: PathBuf,
     fd: OwnedFd,
     volume: Volume,
+    /// The folders of spilled parts whose names are known to be durable.
+    pub(super) settled: Mutex<[bool; 256]>,
+}
+
+impl Home {
+    fn new(path: PathBuf, fd: OwnedFd, volume: Volume) -> Home {
+        Home { path, fd, volume, settled: Mutex::new([false; 256]) }
+    }
 }
 
 /// What the directory's attribute says.
@@ -148,23 +157,31 @@ impl Site {
     /// Makes it the metadata directory of `image`, with the UUID `own`. What an older one held is erased.
     pub fn furnish(self, own: Uuid, image: Uuid) -> Result<Home, LiveError> {
         let Site { path, fd, probe, .. } = self;
-        for folder in FOLDERS {
-            match std::fs::remove_dir_all(path.join(folder)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(LiveError::io(&path, error)),
-                _ => {}
-            }
-        }
+        FOLDERS.iter().try_for_each(|folder| erase(&path, &fd, folder))?;
         let volume = Volume { own, image, attribute_bytes: probe.attribute_bytes, is_shared: probe.is_shared };
-        let home = Home { path, fd, volume };
+        let home = Home::new(path, fd, volume);
         home.furnish().map_err(|error| LiveError::file_system(&home.path, error))?;
         Ok(home)
     }
 
-    /// Nothing comes of it: a directory that was made for it goes.
-    pub fn leave(self) {
-        if self.is_new {
-            let _ = std::fs::remove_dir(&self.path);
+    /// What must go if nothing comes of it: a directory that was made for it.
+    pub fn made(&self) -> Option<PathBuf> {
+        self.is_new.then(|| self.path.clone())
+    }
+}
+
+/// Removes a folder and all in it, also what its owner, who runs this, has closed to himself.
+fn erase(home: &Path, fd: &OwnedFd, folder: &str) -> Result<(), LiveError> {
+    let path = home.join(folder);
+    let failed = |error| LiveError::io(&path, error);
+    match std::fs::remove_dir_all(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            let opened = way::open_directory(fd, folder.as_bytes()).map_err(|error| LiveError::os(&path, error))?;
+            walk::open_up(opened).map_err(|error| LiveError::file_system(&path, error))?;
+            std::fs::remove_dir_all(&path).map_err(failed)
         }
+        done => done.map_err(failed),
     }
 }
 
@@ -193,7 +210,7 @@ impl Home {
             return Err(LiveError::OtherImage { path: path.into(), belongs: volume.image, image });
         }
         lock(path, &fd)?;
-        let home = Home { path: absolute(path)?, fd, volume };
+        let home = Home::new(absolute(path)?, fd, volume);
         for folder in FOLDERS {
             home.folder(folder).map_err(|_| LiveError::NotMetadata(path.into()))?;
         }

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::sync::PoisonError;
 
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
@@ -80,7 +81,7 @@ impl Home {
             Err(FsError::Errno(Errno::ENOENT)) => {
                 let maps = self.folder("maps")?;
                 match rustix::fs::mkdirat(&maps, spill_name(number).0, Mode::from_raw_mode(0o700)) {
-                    Ok(()) | Err(Os::EXIST) => rustix::fs::fsync(&maps).map_err(failed)?,
+                    Ok(()) | Err(Os::EXIST) => {}
                     Err(error) => return Err(failed(error)),
                 }
                 self.spill_folder(number)?
@@ -107,7 +108,20 @@ impl Home {
         let folder = self.spill_folder(number)?;
         let file = read_only(&folder, &spill_name(number).1)?;
         rustix::fs::fsync(file).map_err(failed)?;
-        rustix::fs::fsync(folder).map_err(failed)
+        rustix::fs::fsync(folder).map_err(failed)?;
+        self.settle_folder(number)
+    }
+
+    /// Makes the name of a part's folder durable, once a mount: whoever made it, in another thread or before a crash, may not
+    /// have come to that.
+    fn settle_folder(&self, number: u64) -> FsResult {
+        let folder = (number & 255) as usize;
+        let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        if !settled[folder] {
+            rustix::fs::fsync(self.folder("maps")?).map_err(failed)?;
+            settled[folder] = true;
+        }
+        Ok(())
     }
 
     pub(super) fn remove_spill(&self, number: u64) -> FsResult {

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, RawDir, RawDirEntry, SeekFrom};
+use rustix::fs::{FileType, Mode, RawDir, RawDirEntry, SeekFrom};
 use smrfs::error::FsResult;
 use smrfs::meta::{Entry, Kind};
 use smrfs::units::NodeId;
@@ -57,6 +57,45 @@ fn entries_of(directory: &OwnedFd) -> FsResult<Vec<Found>> {
     Ok(found)
 }
 
+/// Enters every directory from `root` down, on its file system, with one open at a time however deep they lie. `enter` is
+/// given each with its number, and tells which directories in it are to follow.
+fn each_directory(root: OwnedFd, enter: &mut dyn FnMut(u64, &OwnedFd) -> FsResult<Vec<Found>>) -> FsResult {
+    let top = rustix::fs::fstat(&root).map_err(failed)?;
+    let mut at = root;
+    let mut above: Vec<Vec<Found>> = Vec::new();
+    let mut ahead = enter(top.st_ino, &at)?;
+    loop {
+        if let Some(next) = ahead.pop() {
+            let below = match way::open_directory(&at, &next.name) {
+                // Removed in the meantime.
+                Err(rustix::io::Errno::NOENT) => continue,
+                below => below.map_err(failed)?,
+            };
+            if rustix::fs::fstat(&below).map_err(failed)?.st_dev != top.st_dev {
+                continue;
+            }
+            above.push(ahead);
+            at = below;
+            ahead = enter(next.id, &at)?;
+        } else if let Some(rest) = above.pop() {
+            at = way::open_directory(&at, b"..").map_err(failed)?;
+            ahead = rest;
+        } else {
+            return Ok(());
+        }
+    }
+}
+
+/// Opens a directory and all below to their owner, for good: what is closed can't be removed.
+pub fn open_up(directory: OwnedFd) -> FsResult {
+    each_directory(directory, &mut |_, directory| {
+        rustix::fs::fchmod(directory, Mode::RWXU).map_err(failed)?;
+        let mut found = entries_of(directory)?;
+        found.retain(|entry| entry.file_type == FileType::Directory);
+        Ok(found)
+    })
+}
+
 impl DirectoryStore {
     pub(super) fn entries(&self, id: u64, from: u64) -> FsResult<Vec<Entry>> {
         let directory = {
@@ -105,39 +144,19 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Walks over the tree with one directory open at a time, however deep it is; shows each regular file once.
+    /// Walks over the tree; shows each regular file once.
     fn walk(&self, show: &mut dyn FnMut(&OwnedFd, &Found) -> FsResult) -> FsResult<Index> {
         let mut index = Index::new();
-        let root = self.home.folder("tree")?;
-        let mut at = (self.root, reopened(&root)?);
-        let mut above: Vec<(u64, Vec<Found>)> = Vec::new();
-        let mut ahead = self.enter_directory(&at, &mut index, show)?;
-        loop {
-            if let Some(next) = ahead.pop() {
-                let below = match way::open_directory(&at.1, &next.name) {
-                    // Removed in the meantime.
-                    Err(rustix::io::Errno::NOENT) => continue,
-                    below => below.map_err(failed)?,
-                };
-                if rustix::fs::fstat(&below).map_err(failed)?.st_dev != self.device {
-                    continue;
-                }
-                above.push((at.0, ahead));
-                at = (next.id, below);
-                ahead = self.enter_directory(&at, &mut index, show)?;
-            } else if let Some((parent, rest)) = above.pop() {
-                at = (parent, way::open_directory(&at.1, b"..").map_err(failed)?);
-                ahead = rest;
-            } else {
-                return Ok(index);
-            }
-        }
+        let root = reopened(&self.home.folder("tree")?)?;
+        each_directory(root, &mut |id, directory| self.enter_directory(id, directory, &mut index, show))?;
+        Ok(index)
     }
 
     /// Notes what lies in a directory, shows its files, and gives the directories in it.
     fn enter_directory(
         &self,
-        (id, directory): &(u64, OwnedFd),
+        id: u64,
+        directory: &OwnedFd,
         index: &mut Index,
         show: &mut dyn FnMut(&OwnedFd, &Found) -> FsResult,
     ) -> FsResult<Vec<Found>> {
@@ -146,7 +165,7 @@ impl DirectoryStore {
             if index.contains(found.id) {
                 continue;
             }
-            index.insert(found.id, *id, &found.name);
+            index.insert(found.id, id, &found.name);
             match found.file_type {
                 FileType::Directory => below.push(found),
                 FileType::RegularFile => show(directory, &found)?,

@@ -25,7 +25,7 @@ use super::gate::Gate;
 use super::listing;
 
 /// How long the kernel may keep names and attributes: nobody else changes them, so that a day is as good as for ever.
-pub(super) const KEPT: Duration = Duration::from_secs(24 * 3600);
+pub const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// The largest write of one request, and the largest block.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 /// What lseek(2) calls the search for data and for a hole (Linux).
@@ -120,25 +120,31 @@ fn with_set_id_cleared(core: &FileSystem, id: NodeId, mut set: SetAttr, privileg
     Ok(set)
 }
 
+/// What the kernel is asked for when a session begins.
+///
+/// Never FUSE_ATOMIC_O_TRUNC: a running program would be truncated before ETXTBSY is found. No write-back cache: it
+/// gained nothing. KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities
+/// before each write.
+pub fn negotiate(config: &mut KernelConfig) {
+    let wanted = [
+        InitFlags::FUSE_DO_READDIRPLUS,
+        InitFlags::FUSE_READDIRPLUS_AUTO,
+        InitFlags::FUSE_PARALLEL_DIROPS,
+        InitFlags::FUSE_ASYNC_DIO,
+        InitFlags::FUSE_CACHE_SYMLINKS,
+        InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+        InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+    ];
+    for flag in wanted {
+        // An older kernel goes without.
+        let _ = config.add_capabilities(flag);
+    }
+    let _ = config.set_max_write(WRITE_BYTES_MAX);
+}
+
 impl fuser::Filesystem for Adapter {
-    /// Never FUSE_ATOMIC_O_TRUNC: a running program would be truncated before ETXTBSY is found. No write-back cache: it
-    /// gained nothing. KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities
-    /// before each write.
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let wanted = [
-            InitFlags::FUSE_DO_READDIRPLUS,
-            InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_ASYNC_DIO,
-            InitFlags::FUSE_CACHE_SYMLINKS,
-            InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
-        ];
-        for flag in wanted {
-            // An older kernel goes without.
-            let _ = config.add_capabilities(flag);
-        }
-        let _ = config.set_max_write(WRITE_BYTES_MAX);
+        negotiate(config);
         Ok(())
     }
 
@@ -378,7 +384,7 @@ impl fuser::Filesystem for Adapter {
                 let granule = usage.granule_bytes as u32;
                 let (nodes, free_nodes) = (usage.nodes, usage.free_nodes);
                 reply.statfs(
-                    usage.usable,
+                    usage.size(),
                     usage.free,
                     usage.free,
                     nodes,

@@ -63,21 +63,25 @@ impl Numbers {
 
     /// What the kernel takes for "there is no such name", to be remembered.
     pub(super) fn nothing(self) -> FileAttr {
-        let attr = Attr {
-            id: NodeId(0),
-            kind: Kind::File,
-            mode: 0,
-            links: 0,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            size: 0,
-            blocks: 0,
-            atime: Time::default(),
-            mtime: Time::default(),
-            ctime: Time::default(),
-        };
-        FileAttr { ino: INodeNo(0), ..self.attributes(&attr) }
+        FileAttr { ino: INodeNo(0), ..self.attributes(&blank()) }
+    }
+}
+
+/// The attributes of no file.
+fn blank() -> Attr {
+    Attr {
+        id: NodeId(0),
+        kind: Kind::File,
+        mode: 0,
+        links: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        blocks: 0,
+        atime: Time::default(),
+        mtime: Time::default(),
+        ctime: Time::default(),
     }
 }
 
@@ -223,27 +227,10 @@ mod tests {
 
     #[test]
     fn set_group_id_stays_on_what_the_group_cannot_run() {
-        let attr = |mode| Attr { mode, ..attr_of_a_file() };
+        let attr = |mode| Attr { mode, ..blank() };
         assert_eq!(without_set_id(&attr(0o4755)), Some(0o755));
         assert_eq!(without_set_id(&attr(0o2755)), Some(0o755));
         assert_eq!(without_set_id(&attr(0o2745)), None);
         assert_eq!(without_set_id(&attr(0o755)), None);
-    }
-
-    fn attr_of_a_file() -> Attr {
-        Attr {
-            id: NodeId(2),
-            kind: Kind::File,
-            mode: 0,
-            links: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            size: 0,
-            blocks: 0,
-            atime: Time::default(),
-            mtime: Time::default(),
-            ctime: Time::default(),
-        }
     }
 }

@@ -8,5 +8,14 @@ mod convert;
 mod gate;
 mod listing;
 
-pub use adapter::Adapter;
+use fuser::INodeNo;
+use smrfs::fs::FileSystem;
+use smrfs::units::NodeId;
+
+pub use adapter::{Adapter, KEPT, negotiate};
 pub use gate::Gate;
+
+/// The node with that inode number, as users of a mount see numbers.
+pub fn node(core: &FileSystem, inode: u64) -> NodeId {
+    convert::Numbers::new(core.root()).node(INodeNo(inode))
+}

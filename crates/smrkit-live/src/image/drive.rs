@@ -53,11 +53,13 @@ impl Blank {
 
     /// Makes it the blank disk.
     pub fn fill(self) -> Result<Arc<dyn HostManaged>, LiveError> {
-        let filled = self.write().map_err(|error| LiveError::io(&self.path, error));
-        if let Err(error) = filled {
-            self.leave();
-            return Err(error);
-        }
+        self.write().map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                let what = "its file system takes no file of that size: lower --size, or use another file system";
+                LiveError::Impossible(format!("{}: {what}", self.path.display()))
+            }
+            _ => LiveError::io(&self.path, error),
+        })?;
         disk(Image::new(&self.path, self.file, &self.head), &[], Past::Untracked)
     }
 
@@ -75,11 +77,9 @@ impl Blank {
         if is_file { sync_parent(&self.path) } else { Ok(()) }
     }
 
-    /// Nothing comes of it: a file that was made for it goes.
-    pub fn leave(self) {
-        if self.is_new {
-            let _ = std::fs::remove_file(&self.path);
-        }
+    /// What must go if nothing comes of it: a file that was made for it.
+    pub fn made(&self) -> Option<PathBuf> {
+        self.is_new.then(|| self.path.clone())
     }
 }
 

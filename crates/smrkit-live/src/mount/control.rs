@@ -9,6 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -40,6 +41,8 @@ pub enum Command {
 
 /// Longest line that a client may send.
 const LINE_BYTES_MAX: u64 = 4096;
+/// A pause after a connection that could not be taken (assumption).
+const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
 /// A connection to the daemon of a mount.
 pub struct Client {
@@ -64,6 +67,7 @@ impl Client {
     pub fn ask(&mut self, command: Command) -> Result<Value, MountError> {
         let answer = self.exchange(command).map_err(|error| MountError::Control { path: self.path.clone(), error })?;
         match answer.get("error").and_then(Value::as_str) {
+            Some(_) if answer["ending"] == true => Err(MountError::Ending),
             Some(error) => Err(MountError::Daemon(error.to_string())),
             None => Ok(answer),
         }
@@ -109,7 +113,12 @@ impl Server {
         thread::Builder::new()
             .name("control".to_string())
             .spawn(move || {
-                for stream in listener.incoming().flatten() {
+                for stream in listener.incoming() {
+                    let Ok(stream) = stream else {
+                        // Too many files are open, most likely: asking again at once would not help.
+                        thread::sleep(AFTER_REFUSAL);
+                        continue;
+                    };
                     let answer = answer.clone();
                     // Without a thread the client sees its connection close.
                     let _ = thread::Builder::new().name("client".to_string()).spawn(move || serve(stream, answer));
@@ -128,16 +137,17 @@ impl Server {
 fn serve(stream: UnixStream, answer: impl Fn(Command) -> Answer) {
     let mut reader = BufReader::new(stream);
     loop {
-        let mut line = String::new();
-        match io::Read::take(&mut reader, LINE_BYTES_MAX).read_line(&mut line) {
+        let mut line = Vec::new();
+        match io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let (reply, _until_sent) = match serde_json::from_str(&line) {
+        let (reply, _until_sent) = match serde_json::from_slice(&line) {
             Ok(command) => answer(command),
             Err(error) => (failure(format!("not understood: {error}")), None),
         };
-        if send(reader.get_mut(), &reply).is_err() {
+        // What follows a line that is too long or has no end would be taken for another one.
+        if send(reader.get_mut(), &reply).is_err() || !line.ends_with(b"\n") {
             return;
         }
     }
@@ -152,7 +162,56 @@ pub(super) fn failure(what: impl ToString) -> Value {
     json!({"error": what.to_string()})
 }
 
+/// The answer of a mount that has as good as ended.
+pub(super) fn ending() -> Value {
+    json!({"error": MountError::Ending.to_string(), "ending": true})
+}
+
 /// The answer that says that it is done.
 pub(super) fn done() -> Value {
     json!({"ok": true})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connected(answer: impl Fn(Command) -> Answer + Send + 'static) -> Client {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        thread::spawn(move || serve(theirs, answer));
+        Client { path: PathBuf::new(), stream: BufReader::new(ours) }
+    }
+
+    /// All answers to what is sent, until the server hangs up or has nothing more to say.
+    fn answers(sent: &[u8]) -> Vec<Value> {
+        let mut client = connected(|_| (done(), None));
+        // It may have hung up before it has read all.
+        let _ = client.stream.get_mut().write_all(sent);
+        let _ = client.stream.get_mut().shutdown(std::net::Shutdown::Write);
+        client.stream.lines().map_while(Result::ok).map(|line| serde_json::from_str(&line).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_no_command_gets_one_answer_that_says_so() {
+        for garbage in
+            [&b"\xff\xfe\n"[..], b"\n", b"{\"command\":\"erase\"}\n", b"{\"command\":\"report\"", &[b'x'; 3 * 4096]]
+        {
+            let answers = answers(garbage);
+            assert_eq!(answers.len(), 1, "{answers:?}");
+            assert!(answers[0]["error"].as_str().unwrap().contains("not understood"));
+        }
+        let sent = b"what?\n{\"command\":\"report\"}\n{\"command\":\"sync\"}";
+        let answers = answers(sent);
+        assert_eq!(answers.iter().map(|answer| answer["ok"] == true).collect::<Vec<_>>(), [false, true, true]);
+    }
+
+    #[test]
+    fn a_mount_that_is_ending_is_told_from_one_that_fails() {
+        let mut client = connected(|command| match command {
+            Command::Sync => (failure("a broken disk"), None),
+            _ => (ending(), None),
+        });
+        assert!(matches!(client.ask(Command::Report), Err(MountError::Ending)));
+        assert!(matches!(client.ask(Command::Sync), Err(MountError::Daemon(_))));
+    }
 }

@@ -18,7 +18,7 @@ use smrfs::error::FsError;
 use crate::error::LiveError;
 
 pub use hosted::Hosted;
-pub use point::{Unmount, canonical, check, check_system, end, unmount};
+pub use point::{Unmount, canonical, check, check_system, end, keep_apart, unmount};
 pub use session::{Handle, Session};
 
 /// How to mount.
@@ -51,11 +51,19 @@ pub enum MountError {
     #[error("only root mounts without fusermount3: install it (on Debian: apt-get install fuse3), or mount as root")]
     NoHelper,
     /// There is nothing at the mount point.
-    #[error("{0} does not exist: make the directory first")]
+    #[error("{0} does not exist: check the path, or make the directory first")]
     PointMissing(PathBuf),
     /// It is a file.
     #[error("{0} is not a directory: choose an empty directory as the mount point")]
     PointNotDirectory(PathBuf),
+    /// The metadata would lie below itself.
+    #[error("{path} lies in the metadata directory {meta}: choose another mount point")]
+    PointInMetadata {
+        /// Where.
+        path: PathBuf,
+        /// What it lies in.
+        meta: PathBuf,
+    },
     /// A mount would hide files.
     #[error("{0} is not empty, and a mount would hide what is in it: choose an empty directory")]
     PointNotEmpty(PathBuf),
@@ -110,6 +118,9 @@ pub enum MountError {
         /// What the system says.
         error: io::Error,
     },
+    /// It has been unmounted, and the process is about to go.
+    #[error("the mount is ending already")]
+    Ending,
     /// The daemon says so.
     #[error("{0}")]
     Daemon(String),

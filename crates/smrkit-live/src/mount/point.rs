@@ -64,6 +64,14 @@ pub fn check(path: &Path) -> Result<(), MountError> {
     }
 }
 
+/// Refuses a mount point in the metadata directory: the mount would hide what it is made of.
+pub fn keep_apart(point: &Path, meta: &Path) -> Result<(), MountError> {
+    match point.starts_with(meta) {
+        true => Err(MountError::PointInMetadata { path: point.to_path_buf(), meta: meta.to_path_buf() }),
+        false => Ok(()),
+    }
+}
+
 /// Whether this system lets this user mount.
 pub fn check_system() -> Result<(), MountError> {
     if let Err(error) = File::options().read(true).write(true).open("/dev/fuse") {

@@ -12,13 +12,12 @@ use serde_json::{Value, json};
 use smrfs::device::HostManaged;
 use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::FileSystem;
-use smrfs::units::NodeId;
 
 use super::background::Background;
 use super::control::{self, Answer, Command, Server};
 use super::point::{self, Unmount};
 use super::{MountError, Options};
-use crate::fuse::{Adapter, Gate};
+use crate::fuse::{self, Adapter, Gate};
 use crate::log::log;
 use crate::survey::survey_of_mount;
 
@@ -76,6 +75,7 @@ impl Session {
         point::check(&options.mount_point)?;
         let root = core.root();
         let gate = Arc::new(Gate::new(core));
+        let background = Background::start(gate.clone(), options.commit_interval).map_err(MountError::Refused)?;
         let adapter = Adapter::new(gate.clone(), root);
         let kernel =
             fuser::Session::new(adapter, &options.mount_point, &config(&options)).map_err(MountError::Refused)?;
@@ -86,7 +86,6 @@ impl Session {
             let _ = ended.send(Event::Ended(kernel.run()));
         });
         spawned.map_err(MountError::Refused)?;
-        let background = Background::start(gate.clone(), options.commit_interval).map_err(MountError::Refused)?;
         let started = Instant::now();
         let device = Arc::downgrade(device);
         let clients = Clients { options: options.clone(), gate: gate.clone(), device, started, events: sender.clone() };
@@ -110,7 +109,11 @@ impl Session {
         self.server.hide();
         drop(self.gate);
         let told = ended.as_ref().map_err(ToString::to_string).copied();
-        for client in waiting {
+        let late = self.events.try_iter().filter_map(|event| match event {
+            Event::Unmount(client) => Some(client),
+            Event::Ended(_) | Event::Signal => None,
+        });
+        for client in waiting.into_iter().chain(late) {
             // A client that has gone does not matter; one that does not listen is not waited for.
             let _ = client.outcome.send(told.clone());
             let _ = client.told.recv_timeout(GRACE);
@@ -126,8 +129,9 @@ impl Session {
             let patience = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
             match self.events.recv_timeout(patience) {
                 Ok(Event::Ended(result)) => {
-                    log(&result
-                        .map_or_else(|error| format!("the session ended: {error}"), |()| "unmounted".to_string()));
+                    if let Err(error) = result {
+                        log(&format!("the session ended: {error}"));
+                    }
                     return waiting;
                 }
                 Ok(Event::Signal) if until.is_some() => return waiting,
@@ -135,6 +139,8 @@ impl Session {
                     self.end_at_a_signal();
                     until = Some(Instant::now() + GRACE);
                 }
+                // Another client has already had it unmounted.
+                Ok(Event::Unmount(client)) if !waiting.is_empty() => waiting.push(client),
                 Ok(Event::Unmount(client)) => match point::unmount_patiently(&self.options.mount_point) {
                     Ok(()) => waiting.push(client),
                     Err(error) => drop(client.outcome.send(Err(error.to_string()))),
@@ -181,6 +187,14 @@ fn config(options: &Options) -> Config {
     config
 }
 
+/// What a client is told of an error. Behind a gate that is shut there is no mount any more.
+fn refused(error: &FsError) -> Value {
+    match error {
+        FsError::Errno(Errno::ENODEV) => control::ending(),
+        error => control::failure(error),
+    }
+}
+
 /// Answers clients of the control socket.
 #[derive(Clone)]
 struct Clients {
@@ -209,15 +223,11 @@ impl Clients {
                     "usage": usage,
                     "statistics": statistics,
                 }),
-                Err(error) => control::failure(error),
+                Err(error) => refused(&error),
             },
             Command::Survey { cells } => self.survey(cells.min(CELLS_MAX)),
             Command::Sync => self.outcome("sync", FileSystem::sync_all),
-            Command::Defragment { inode } => self.outcome("defragment", |core| {
-                let id = if inode == 1 { core.root() } else { NodeId(inode) };
-                while core.defragment(id)? {}
-                Ok(())
-            }),
+            Command::Defragment { inode } => self.defragment(inode),
             Command::Unmount => return self.unmount(),
         };
         (value, None)
@@ -230,12 +240,24 @@ impl Clients {
         });
         match surveyed {
             Ok(survey) => json!({"ok": true, "image": self.options.image, "meta": self.options.meta, "survey": survey}),
-            Err(error) => control::failure(error),
+            Err(error) => refused(&error),
         }
     }
 
     fn outcome(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult) -> Value {
-        self.gate.quietly(what, work).map_or_else(control::failure, |()| control::done())
+        self.gate.quietly(what, work).map_or_else(|error| refused(&error), |()| control::done())
+    }
+
+    /// Step by step: a mount that is to end need not wait for the last.
+    fn defragment(&self, inode: u64) -> Value {
+        loop {
+            let step = |core: &FileSystem| core.defragment(fuse::node(core, inode));
+            match self.gate.quietly("defragment", step) {
+                Ok(true) => {}
+                Ok(false) => return control::done(),
+                Err(error) => return refused(&error),
+            }
+        }
     }
 
     fn unmount(&self) -> Answer {
@@ -245,7 +267,7 @@ impl Clients {
         let value = match self.events.send(Event::Unmount(client)).map(|()| result.recv()) {
             Ok(Ok(Ok(()))) => control::done(),
             Ok(Ok(Err(error))) => control::failure(error),
-            _ => control::failure("the mount is ending already"),
+            _ => control::ending(),
         };
         (value, Some(until_sent))
     }

@@ -16,6 +16,8 @@ const DISTANCE_BYTES: u64 = MI;
 const SHARE: u64 = 1 << 10;
 /// Bands that a small image has at least (assumption).
 const LEAST_BANDS: u64 = 64;
+/// The most bands: what is kept of each takes memory, about a gigabyte for so many (assumption).
+const MOST_BANDS: u64 = 1 << 24;
 /// Bands open at a time: what host-managed drives on sale allow.
 const MAX_OPEN: u64 = 128;
 
@@ -83,6 +85,9 @@ impl Layout {
         let pitch_bytes = (band.saturating_add(gap)).saturating_mul(GRANULE_BYTES);
         // The head grows with the number of bands: one band less makes room for it in any case.
         let mut count = (self.size_bytes / pitch_bytes) + 1;
+        if count > MOST_BANDS {
+            return Err(LiveError::Impossible(format!("over {MOST_BANDS} bands: raise --band, or lower --size")));
+        }
         while count > 0 {
             shape.bands = Bands { count, granules: band, gap_granules: gap, max_open: MAX_OPEN };
             shape.granules = count * (band + gap) - gap;

@@ -55,18 +55,32 @@ pub fn mkfs(wanted: &Mkfs) -> Result<Made, LiveError> {
     space(&data_shape(&shape))?;
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = Blank::choose(&wanted.image, &shape, layout.size_bytes, wanted.force)?;
-    let site = match Site::choose(&wanted.meta, wanted.force) {
-        Ok(site) => site,
-        Err(error) => {
-            blank.leave();
-            return Err(error);
+    let mut new = New { image: blank.made(), meta: None };
+    let made = Site::choose(&wanted.meta, wanted.force).map_err(Failed::from).and_then(|site| {
+        new.meta = site.made();
+        assemble(shape, blank, site)
+    });
+    made.map_err(|error| {
+        new.remove();
+        match error {
+            Failed::Live(error) => error,
+            Failed::Area(error) => of_area(&wanted.image, error),
         }
-    };
-    let made = assemble(shape, blank, site);
-    made.map_err(|error| match error {
-        Failed::Live(error) => error,
-        Failed::Area(error) => of_area(&wanted.image, error),
     })
+}
+
+/// What was not there before: it goes if nothing comes of it.
+struct New {
+    image: Option<PathBuf>,
+    meta: Option<PathBuf>,
+}
+
+impl New {
+    fn remove(self) {
+        // What can't be removed stays: the error that led here is what counts.
+        let _ = self.image.map(std::fs::remove_file);
+        let _ = self.meta.map(std::fs::remove_dir_all);
+    }
 }
 
 enum Failed {
@@ -94,13 +108,7 @@ fn assemble(shape: Shape, blank: Blank, site: Site) -> Result<Made, Failed> {
     let path = site.path().as_os_str().as_bytes().to_vec();
     let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, path };
     first.encode().map_err(AreaError::Superblock)?;
-    let whole = match blank.fill() {
-        Ok(whole) => whole,
-        Err(error) => {
-            site.leave();
-            return Err(error.into());
-        }
-    };
+    let whole = blank.fill()?;
     let probe = site.probe;
     let home = site.furnish(own, uuid)?;
     let area = Area::format(whole, first)?;

@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, Room};
-use smrfs::device::{BandReport, HostManaged, Model, Shape};
+use smrfs::device::stacked;
+use smrfs::device::{HostManaged, Model};
 use smrfs::error::DeviceResult;
 use smrfs::fs::{FileSystem, Options};
 use smrfs::meta::{Kind, MetadataStore, NewNode};
-use smrfs::units::{Granule, NodeId, Span};
-use smrkit::tally::Cause;
-use smrkit::units::Nanos;
+use smrfs::units::NodeId;
 use tempfile::TempDir;
 
 use super::{Layout, Mkfs, Open, Volume, mkfs};
@@ -125,34 +124,19 @@ struct Hooked {
     at_flush: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-impl HostManaged for Hooked {
-    fn shape(&self) -> &Shape {
-        self.disk.shape()
+impl stacked::Stacked for Hooked {
+    type Below = dyn HostManaged;
+
+    fn below(&self) -> &Self::Below {
+        &*self.disk
     }
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
-        self.disk.read(at, room, cause)
-    }
-    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        self.disk.write(at, data, cause)
-    }
-    fn reset(&self, band: u64) -> DeviceResult {
-        self.disk.reset(band)
-    }
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        self.disk.report(first, count)
-    }
-    fn discard(&self, span: Span) {
-        self.disk.discard(span);
-    }
+
     fn flush(&self) -> DeviceResult {
         let hook = self.at_flush.lock().unwrap().take();
         if let Some(hook) = hook {
             hook();
         }
-        self.disk.flush()
-    }
-    fn now(&self) -> Nanos {
-        self.disk.now()
+        self.below().flush()
     }
 }
 

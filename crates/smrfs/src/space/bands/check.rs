@@ -12,8 +12,11 @@ impl BandSpace {
         for (number, band) in self.table.all() {
             let span = self.shape.bands.span(number);
             let (live, retired) = (within(&self.live, span), within(&self.retired, span));
-            if (band.live, band.retired) != (live, retired) {
-                return Err(format!("band {number} has {live} live and {retired} retired granules, kept is {band:?}"));
+            let unmovable = self.unmovable.count_within(span.at.0..span.end().0);
+            if (band.live, band.retired, band.unmovable) != (live, retired, unmovable) {
+                return Err(format!(
+                    "band {number} has {live} live, {retired} retired and {unmovable} unmovable granules, kept is {band:?}"
+                ));
             }
             let behind = Span { at: span.at + band.cursor, count: span.count - band.cursor };
             if within(&self.live, behind) + within(&self.retired, behind) > 0 {

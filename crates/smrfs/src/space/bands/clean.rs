@@ -21,12 +21,21 @@ pub(super) struct Cleaner {
     /// Events in the foreground that gained nothing, such as one in which a write failed.
     stuck_in_vain: u32,
     stuck_settled: bool,
+    /// Whether refused resets have been tried again since a host wrote last.
+    stuck_retried: bool,
+    /// Bands that the disk did not reset, and when.
+    pub(super) refused: Vec<(u64, u64)>,
 }
 
 impl Cleaner {
     /// Bands have changed: what could not be cleaned may be now.
     pub fn changed(&mut self) {
         self.fruitless = false;
+    }
+
+    /// What was being moved can't be: an event that ends so has not been in vain, for it won't be tried again.
+    pub fn left_behind(&mut self) {
+        self.stuck_room = None;
     }
 
     /// When what is being moved now was written.
@@ -51,7 +60,7 @@ impl BandSpace {
     }
 
     fn is_held_up(&self) -> bool {
-        self.table.sums().held > 0 && self.table.open_for_disk() + 2 >= self.shape.bands.max_open
+        self.table.sums().held_to_win > 0 && self.table.open_for_disk() + 2 >= self.shape.bands.max_open
     }
 
     fn is_idle_low(&self) -> bool {
@@ -68,6 +77,8 @@ impl BandSpace {
         self.cleaner.stuck_room = None;
         self.cleaner.stuck_in_vain = 0;
         self.cleaner.stuck_settled = false;
+        self.cleaner.stuck_retried = false;
+        self.offer_refused_later();
         if !self.is_urgent() {
             self.cleaner.allowed = 0;
             return;
@@ -97,7 +108,7 @@ impl BandSpace {
             && self
                 .table
                 .all()
-                .any(|(_, band)| !band.lost && !band.asked && band.cursor == size && band.dead() >= least)
+                .any(|(_, band)| !band.lost && band.can_be_emptied() && band.cursor == size && band.dead() >= least)
     }
 
     /// Whether the pace allows one more step beside the host.
@@ -188,6 +199,13 @@ impl BandSpace {
             self.cleaner.stuck_settled = true;
             return Some(Step::Settle);
         }
+        if !std::mem::replace(&mut self.cleaner.stuck_retried, true)
+            && self.offer_refused()
+            && let Some(&band) = self.table.dead.first()
+        {
+            return Some(self.reset(band));
+        }
+        self.cleaner.stuck_retried = false;
         None
     }
 

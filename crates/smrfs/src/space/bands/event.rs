@@ -59,7 +59,7 @@ impl Choice {
     }
 
     fn allows(&self, number: u64, band: &Band, table: &Table, streams: &Streams) -> bool {
-        if band.lost || band.asked || band.pending > 0 || band.dead() < self.least_dead.max(1) {
+        if band.lost || !band.can_be_emptied() || band.pending > 0 || band.dead() < self.least_dead.max(1) {
             return false;
         }
         let rest = table.rest(number);
@@ -110,6 +110,10 @@ impl Event {
         loop {
             self.cut_short(table, room);
             let band = self.source()?;
+            if table.get(band).unmovable > 0 {
+                self.pass_band();
+                continue;
+            }
             let span = table.layout.span(band);
             self.at = self.at.max(span.at);
             let left = Span { at: self.at, count: span.end() - self.at };
@@ -118,9 +122,13 @@ impl Event {
             {
                 return Some((Span { count: piece.count.min(block), ..piece }, owner.further(piece.at - found.at)));
             }
-            self.moving += 1;
-            self.at = Granule(0);
+            self.pass_band();
         }
+    }
+
+    fn pass_band(&mut self) {
+        self.moving += 1;
+        self.at = Granule(0);
     }
 
     /// The piece is on its way; whether or not it arrives, this event does not come back to it.

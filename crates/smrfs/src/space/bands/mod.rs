@@ -7,10 +7,12 @@ mod check;
 mod clean;
 mod event;
 pub mod options;
+mod setbacks;
 mod streams;
 mod table;
 
 use crate::device::{BandReport, BandState, Shape};
+use crate::map::Ranges;
 use crate::space::live::Live;
 use crate::space::{Counts, Space, Step, Trigger, Want, whole};
 use crate::units::{NodeId, Owner, Span};
@@ -29,6 +31,8 @@ pub struct BandSpace {
     cleaner: Cleaner,
     live: Live,
     retired: Live,
+    /// What of `live` can't be moved.
+    unmovable: Ranges,
     /// Granules placed for hosts: the clock of ages.
     clock: u64,
 }
@@ -50,6 +54,7 @@ impl BandSpace {
             cleaner: Cleaner::default(),
             live: Live::new(),
             retired: Live::new(),
+            unmovable: Ranges::default(),
             clock: 0,
         })
     }
@@ -157,6 +162,7 @@ impl Space for BandSpace {
         let removed = self.live.remove(span);
         assert_eq!(removed, span.count, "{span} is retired and not all of it is live");
         assert!(self.retired.insert(span, nobody(span)), "{span} is live and retired");
+        self.need_not_move(span);
         self.each(span, |band, count| {
             band.live -= count;
             band.retired += count;
@@ -187,6 +193,14 @@ impl Space for BandSpace {
         self.table.change(band, |band| *band = table::Band { lost: band.lost, ..table::Band::default() });
         self.streams.forget(band);
         self.cleaner.changed();
+    }
+
+    fn reset_failed(&mut self, band: u64) {
+        self.refuse(band);
+    }
+
+    fn unmovable(&mut self, span: Span) {
+        self.leave(span);
     }
 
     fn usable(&self) -> u64 {

@@ -149,7 +149,9 @@ pub enum BandsError {
     )]
     WrongModel,
     /// Bands of no size, or none may be open.
-    #[error("the disk has no bands that can be written: give bands of at least one granule, and let one be open")]
+    #[error(
+        "the disk has no bands that can be written: give bands of at least one granule, and let one be open, beside that of the superblock"
+    )]
     NoBands,
     /// The bands do not fit on the disk.
     #[error("the bands end at {end}, the disk at {granules}: lower the number of bands")]

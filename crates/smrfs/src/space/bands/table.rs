@@ -29,6 +29,8 @@ pub(super) struct Band {
     pub lost: bool,
     /// A reset was asked for and has not come.
     pub asked: bool,
+    /// Granules in maps that can't be moved away: while there are any, cleaning wins nothing here.
+    pub unmovable: u64,
 }
 
 impl Band {
@@ -37,9 +39,24 @@ impl Band {
         self.live + self.retired + self.pending
     }
 
+    /// Whether cleaning could empty it.
+    pub fn can_be_emptied(&self) -> bool {
+        self.unmovable == 0 && !self.asked
+    }
+
     /// Granules that are dead, or will be once all maps are durable.
     pub fn dead(&self) -> u64 {
         self.cursor - self.live - self.pending
+    }
+
+    /// Dead granules that cleaning would win, retired ones included.
+    pub fn gain(&self) -> u64 {
+        if self.unmovable == 0 { self.dead() } else { 0 }
+    }
+
+    /// Dead granules that were written, and that cleaning would win.
+    fn garbage(&self) -> u64 {
+        if self.unmovable == 0 { self.cursor - self.readable() - self.unused } else { 0 }
     }
 }
 
@@ -56,7 +73,7 @@ pub(super) struct Sums {
     pub rest: u64,
     /// Of them in bands begun.
     pub open_rest: u64,
-    /// Dead granules that were written, of bands that can be written.
+    /// Dead granules that were written, of bands that can be written and emptied.
     pub garbage: u64,
     /// Granules that were left unwritten where bands were given up to be cleaned.
     pub unused: u64,
@@ -64,6 +81,8 @@ pub(super) struct Sums {
     pub to_win: u64,
     /// Bands given up in the midst.
     pub held: u64,
+    /// Of them those that cleaning could empty.
+    pub held_to_win: u64,
     /// Bands that the disk can't write.
     pub lost: u64,
 }
@@ -163,16 +182,17 @@ impl Table {
             return;
         }
         sums.rest += size - band.cursor;
-        sums.garbage += band.cursor - band.readable() - band.unused;
+        sums.garbage += band.garbage();
         sums.unused += band.unused;
         sums.held += u64::from(band.held);
+        sums.held_to_win += u64::from(band.held && band.can_be_emptied());
         if band.cursor == 0 {
             self.empty.insert(number);
         } else if band.cursor < size {
             sums.open_rest += size - band.cursor;
             self.open.insert(number);
         } else {
-            sums.to_win += band.dead();
+            sums.to_win += band.gain();
             if band.readable() == 0 && !band.asked {
                 self.dead.insert(number);
             }
@@ -190,16 +210,17 @@ impl Table {
             return;
         }
         sums.rest -= size - band.cursor;
-        sums.garbage -= band.cursor - band.readable() - band.unused;
+        sums.garbage -= band.garbage();
         sums.unused -= band.unused;
         sums.held -= u64::from(band.held);
+        sums.held_to_win -= u64::from(band.held && band.can_be_emptied());
         if band.cursor == 0 {
             self.empty.remove(&number);
         } else if band.cursor < size {
             sums.open_rest -= size - band.cursor;
             self.open.remove(&number);
         } else {
-            sums.to_win -= band.dead();
+            sums.to_win -= band.gain();
             self.dead.remove(&number);
         }
     }

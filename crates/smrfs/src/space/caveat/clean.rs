@@ -138,6 +138,23 @@ impl Caveat {
         self.to_move = 0;
     }
 
+    /// What is live of `span` stays where it is: no window with it can be emptied.
+    pub(super) fn leave(&mut self, span: Span) {
+        for (extent, _) in self.live.overlapping(span) {
+            if let Some(live) = extent.overlap(span) {
+                self.unmovable.insert(live.at.0..live.end().0);
+            }
+        }
+        if self.window.is_some_and(|(from, to)| span.at.0 < to && from < span.end().0) {
+            self.give_up();
+        }
+        self.moved_out = self.moved_out.min(self.retired.granules());
+    }
+
+    fn can_be_moved(&self, span: Span) -> bool {
+        self.unmovable.is_empty() || self.unmovable.count_within(span.at.0..span.end().0) == 0
+    }
+
     fn begin(&mut self, why: Trigger) -> Option<(u64, u64)> {
         let window = self.find_window(why)?;
         self.window = Some(window.span);
@@ -202,7 +219,7 @@ impl Caveat {
             *looked += 1;
             moved += span.count;
             // What is moved goes elsewhere: the room in the window does not count.
-            if moved > most || moved + now > room {
+            if moved > most || moved + now > room || !self.can_be_moved(span) {
                 break;
             }
             let next = extents.peek().map(|next| next.at.0);

@@ -21,6 +21,7 @@ use rand_pcg::Pcg64Mcg;
 use super::live::Live;
 use super::{Counts, Space, Step, Trigger, Want, whole};
 use crate::device::{BandReport, Shape};
+use crate::map::Ranges;
 use crate::units::{Granule, NodeId, Owner, Span};
 use ledger::Ledger;
 pub use options::{CaveatError, CaveatOptions, Placement, Rule};
@@ -49,6 +50,8 @@ pub struct Caveat {
     cursor: u64,
     /// Where writes failed.
     failed: Vec<(u64, u64)>,
+    /// What of `live` can't be moved.
+    unmovable: Ranges,
     /// Whether what was placed last is being moved.
     moving: bool,
     /// The window that is being emptied.
@@ -93,6 +96,7 @@ impl Caveat {
             usable,
             cursor: 0,
             failed: Vec::new(),
+            unmovable: Ranges::default(),
             moving: false,
             window: None,
             to_move: 0,
@@ -162,6 +166,9 @@ impl Space for Caveat {
         let owned = self.live.remove(span);
         assert!(owned == span.count, "{span} is retired, of which {owned} granules are live");
         self.retired.insert((span.at.0, span.end().0, 0));
+        if !self.unmovable.is_empty() {
+            self.unmovable.remove(span.at.0..span.end().0);
+        }
     }
 
     fn release(&mut self, span: Span) {
@@ -184,6 +191,12 @@ impl Space for Caveat {
     }
 
     fn was_reset(&mut self, _band: u64) {}
+
+    fn reset_failed(&mut self, _band: u64) {}
+
+    fn unmovable(&mut self, span: Span) {
+        self.leave(span);
+    }
 
     fn usable(&self) -> u64 {
         self.usable

@@ -14,16 +14,16 @@ use smrfs::space::caveat::{CaveatOptions, Placement};
 use smrfs::workload::driver::Interleave;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
-use smrkit::quantity::{parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_share};
+use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_share};
 use smrkit::units::Nanos;
 
 /// How to age.
 #[derive(Args)]
 #[command(next_help_heading = "Ageing")]
 pub struct Ageing {
-    /// How full to keep the file system.
-    #[arg(long, value_parser = parse_percent, default_value = "70", value_name = "PERCENT")]
-    fill: f64,
+    /// How full to keep the file system: percent of it, or a size, so that two of unequal size see one sequence.
+    #[arg(long, value_parser = parse_fill, default_value = "70", value_name = "PERCENT|SIZE")]
+    fill: Fill,
     /// How much to write [default: 8 times the size of the file system].
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     bytes: Option<u64>,
@@ -64,9 +64,16 @@ pub struct Ageing {
 impl Ageing {
     /// The course on a file system of so many bytes.
     pub fn course(&self, disk_bytes: u64) -> Result<CourseOptions, Error> {
-        let target_bytes = (disk_bytes as f64 * self.fill / 100.0) as u64;
+        let target_bytes = match self.fill {
+            Fill::Percent(percent) => (disk_bytes as f64 * percent / 100.0) as u64,
+            Fill::Bytes(bytes) => bytes,
+        };
         if target_bytes == 0 {
             return Err(Error::Usage("a fill of nothing: raise --fill, or name a larger file system".into()));
+        }
+        if target_bytes > disk_bytes {
+            let (fill, disk) = (Bytes(target_bytes), Bytes(disk_bytes));
+            return Err(Error::Usage(format!("a fill of {fill} on a file system of {disk}: lower --fill")));
         }
         if self.rate == 0 || self.acceleration <= 0.0 {
             return Err(Error::Usage("--rate and --acceleration must be above 0: files would never age".into()));
@@ -92,7 +99,6 @@ impl Ageing {
             until_time: self.duration,
             stop_at_b: true,
             sample_bytes: (bytes / 500).max(1),
-            ..CourseOptions::paper(disk_bytes, self.seed)
         })
     }
 }
@@ -101,6 +107,21 @@ fn curve(path: Option<&Path>) -> Result<Option<Distribution>, Error> {
     let Some(path) = path else { return Ok(None) };
     let text = fs::read_to_string(path).map_err(|error| Error::reading(path, error))?;
     Distribution::parse(path, &text).map(Some)
+}
+
+/// How full to keep a file system.
+#[derive(Clone, Copy)]
+enum Fill {
+    Percent(f64),
+    Bytes(u64),
+}
+
+/// A plain number is percent, one with a suffix a size.
+fn parse_fill(text: &str) -> Result<Fill, Error> {
+    match text.ends_with(|last: char| last.is_ascii_alphabetic()) {
+        true => parse_bytes(text).map(Fill::Bytes),
+        false => parse_percent(text).map(Fill::Percent),
+    }
 }
 
 fn parse_interleave(text: &str) -> Result<Interleave, Error> {

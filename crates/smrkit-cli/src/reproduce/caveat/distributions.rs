@@ -1,12 +1,12 @@
 //! Figures 4 (b) and (c): the distributions of file sizes and ages, and what the ager draws from them.
 
 use smrfs::age::ager::{Ager, AgerOptions};
+use smrfs::age::course::PAPER_DISK_BYTES;
 use smrfs::age::distribution::Distribution;
 use smrfs::workload::{EventKind, Events};
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::DISK_BYTES;
 use crate::report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
 
 /// Files that are drawn.
@@ -15,7 +15,7 @@ const FILES: u64 = 20_000;
 const POINTS: f64 = 1.1;
 
 pub fn item(scale: &Scale) -> Item {
-    let options = AgerOptions::new(DISK_BYTES / 10 * 7, scale.seed);
+    let options = AgerOptions::new(PAPER_DISK_BYTES / 10 * 7, scale.seed);
     let sizes = drawn_mb(options.clone());
     let AgerOptions { sizes_mb, ages_days, size_max_bytes, .. } = options;
     Item::of_courses("Figures 4 (b) and (c): sizes and ages", Vec::new(), move |_| {

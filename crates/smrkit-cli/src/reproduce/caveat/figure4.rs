@@ -1,24 +1,12 @@
 //! Figure 4 (a): what is on the disk over time, for both models.
 
-use smrfs::age::course::{Course, CourseOptions, Sample};
-use smrfs::workload::driver::{End, Interleave};
+use smrfs::age::course::{Course, PAPER_DISK_BYTES, Sample};
+use smrfs::workload::driver::End;
 
 use super::super::Shown;
 use super::super::row::{Row, Verdict};
-use super::{DISK_BYTES, GB, Pair, hours};
+use super::{GB, Pair, hours};
 use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
-
-/// Blocks of a turn in the figures (assumption; the table has others).
-const INTERLEAVE: Interleave = Interleave::Blocks(8);
-
-pub fn course(seed: u64) -> CourseOptions {
-    scaled(DISK_BYTES, seed)
-}
-
-/// The course on a disk of another size.
-pub fn scaled(disk_bytes: u64, seed: u64) -> CourseOptions {
-    CourseOptions { interleave: INTERLEAVE, ..CourseOptions::paper(disk_bytes, seed) }
-}
 
 pub fn shown(pairs: &[Pair]) -> Shown {
     let first = &pairs[0];
@@ -27,7 +15,7 @@ pub fn shown(pairs: &[Pair]) -> Shown {
             "A disk of {:.0} GB aged to 70 %, DID and DPID 1 MiB, next-fit, bands of 32 MiB, cleaning events of 128 MiB, ager \
              and benchmark interleaved by 8 blocks; no fsync, everything made durable every 5 s. Seed {}; further seeds up to \
              B. The checker watched every write.",
-            DISK_BYTES as f64 / GB,
+            PAPER_DISK_BYTES as f64 / GB,
             first.seed
         ),
         "Time is the model's clock. Strict-append is shown up to the user data that Caveat-Scriptor had written at its end."
@@ -73,7 +61,7 @@ fn rows_of_first(pair: &Pair) -> Vec<Row> {
     let mut rows = Vec::new();
     let (strict, caveat) = (pair.strict, pair.caveat);
     if let (Some(a), Some(b)) = (&caveat.a, &caveat.b) {
-        let filled = 100.0 * a.live_bytes as f64 / DISK_BYTES as f64;
+        let filled = 100.0 * a.live_bytes as f64 / PAPER_DISK_BYTES as f64;
         rows.push(Row::near("user data at A", 70.0.into(), filled, "%", 6.0, "the target, its swing and a file"));
         let more = kept_by_benchmarks(caveat) / GB;
         let row = Row::near("user data that the benchmarks leave at B", 4.5.into(), more, "GB", 10.0, "2 × 250 files");
@@ -82,7 +70,7 @@ fn rows_of_first(pair: &Pair) -> Vec<Row> {
         rows.push(Row::not_comparable("user data at B less that at A", gained, "GB", "the ager's swing is in it"));
     }
     let fullest = strict.samples.iter().map(|sample| sample.writable_bytes).min().unwrap_or(0);
-    let least = 100.0 * fullest as f64 / DISK_BYTES as f64;
+    let least = 100.0 * fullest as f64 / PAPER_DISK_BYTES as f64;
     rows.push(Row::holds(
         "strict-append: least writable space",
         "about 5",
@@ -143,7 +131,7 @@ fn up_to(course: &Course, written_bytes: u64) -> impl Iterator<Item = &Sample> {
 }
 
 fn figure(pair: &Pair) -> Figure {
-    let disk_gb = DISK_BYTES as f64 / GB;
+    let disk_gb = PAPER_DISK_BYTES as f64 / GB;
     let y = || Axis { fixed: Some((0.0, disk_gb)), ..Axis::linear("space (GB)") };
     let panel = |title: &str, series| Panel {
         title: Some(title.into()),

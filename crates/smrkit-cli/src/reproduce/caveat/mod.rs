@@ -9,7 +9,7 @@ pub mod plan;
 mod replay;
 mod table;
 
-use smrfs::age::course::{Course, CourseOptions, Sample};
+use smrfs::age::course::{Course, CourseOptions, PAPER_DISK_BYTES, Sample};
 use smrfs::age::world::World;
 use smrfs::device::Model;
 use smrkit::drive::Drive;
@@ -32,8 +32,6 @@ const DRIVE: &str = "wdc-2tb";
 const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];
 /// Bytes of a granule in simulation: everything here is a multiple of it, and larger ones are faster.
 const GRANULE_BYTES: u64 = 64 << 10;
-/// The paper's partition.
-const DISK_BYTES: u64 = 100_000_000_000;
 const GB: f64 = 1e9;
 
 fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
@@ -49,14 +47,14 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
 
 /// The world of one model.
 fn world(drive: &Drive, model: Model) -> World {
-    World { disk_bytes: DISK_BYTES, granule_bytes: GRANULE_BYTES, ..World::paper(model, drive.clone()) }
+    World { granule_bytes: GRANULE_BYTES, ..World::paper(model, drive.clone()) }
 }
 
 /// Figures 4 and 5: both models, the first seed to the end, and further ones up to B (with --quick one, up to B).
 fn courses(scale: &Scale, drive: &Drive) -> Item {
     let seeds: Vec<u64> = scale.seeds(3, 1).collect();
     let of_seed = |(i, &seed): (usize, &u64)| {
-        let course = CourseOptions { stop_at_b: scale.quick || i > 0, ..figure4::course(seed) };
+        let course = CourseOptions { stop_at_b: scale.quick || i > 0, ..CourseOptions::paper(PAPER_DISK_BYTES, seed) };
         MODELS.map(|model| CoursePlan { world: world(drive, model), course: course.clone() })
     };
     let plans = seeds.iter().enumerate().flat_map(of_seed).collect();

@@ -12,7 +12,7 @@ use super::super::lab::{Job, Made};
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::plan::{CoursePlan, MountPlan};
-use super::{GB, MODELS, figure4};
+use super::{GB, MODELS};
 use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 const HEADING: &str = "A small real mount beside the simulation";
@@ -69,7 +69,7 @@ fn plans(seed: u64, drive: &Drive, model: Model) -> Result<(MountPlan, CoursePla
         before_bytes: IMAGE_BYTES * BEFORE,
         stop_at_b: true,
         sample_bytes: IMAGE_BYTES / 50,
-        ..figure4::scaled(IMAGE_BYTES, seed)
+        ..CourseOptions::paper(IMAGE_BYTES, seed)
     };
     Ok((MountPlan { layout, world: world.clone(), course: course.clone() }, CoursePlan { world, course }))
 }

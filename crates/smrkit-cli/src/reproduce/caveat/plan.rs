@@ -46,7 +46,13 @@ impl MountPlan {
         let folder = tempfile::tempdir()?;
         let (_, free_bytes) = Workplace::room_of(folder.path())?;
         let least = 2 * self.layout.size_bytes;
-        ensure!(free_bytes >= least, "{} are free in {}", Bytes(free_bytes), folder.path().display());
+        ensure!(
+            free_bytes >= least,
+            "{} are free in {}, and it takes {}: let TMPDIR name a directory with more",
+            Bytes(free_bytes),
+            folder.path().display(),
+            Bytes(least)
+        );
         let shape = self.layout.data_shape()?;
         let mount = Hosted::start(folder.path(), self.layout, self.world.space(&shape)?, self.world.options())?;
         let mut place = Workplace::new(mount.point(), self.course.ager.seed)?;

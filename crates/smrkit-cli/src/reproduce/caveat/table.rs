@@ -1,7 +1,7 @@
 //! When Caveat-Scriptor runs out of room for a block: by interleaving, distances, sizes and placement.
 
 use smrfs::age::ager::AgerOptions;
-use smrfs::age::course::{Course, CourseOptions};
+use smrfs::age::course::{Course, CourseOptions, PAPER_DISK_BYTES};
 use smrfs::age::world::World;
 use smrfs::device::Model;
 use smrfs::space::caveat::{CaveatOptions, Placement};
@@ -12,7 +12,7 @@ use super::super::row::{Row, Value, Verdict};
 use super::super::{Item, Scale, Shown};
 use super::figure4::ran_out;
 use super::plan::CoursePlan;
-use super::{DISK_BYTES, GB, world};
+use super::{GB, world};
 
 const HEADING: &str = "When Caveat-Scriptor runs out of space";
 const MIB: u64 = 1 << 20;
@@ -24,6 +24,9 @@ const DISTANCES: [(u64, u64); 2] = [(1, 1), (3, 1)];
 const SIZES: [f64; 3] = [1.0, 0.15, 0.06];
 /// Of them, those with which placements are compared.
 const SIZES_PLACED: [f64; 2] = [1.0, 0.15];
+/// With these distances and turns.
+const PLACED_DISTANCES: (u64, u64) = (3, 1);
+const PLACED_INTERLEAVE: Interleave = Interleave::Blocks(8);
 /// How much is written to compare placements.
 const PLACED_BYTES: u64 = 3_000_000_000_000;
 
@@ -48,12 +51,8 @@ impl Case {
         }
         for sizes in SIZES_PLACED {
             let others = Placement::ALL.iter().filter(|&&placement| placement != next_fit);
-            cases.extend(others.map(|&placement| Case {
-                placement,
-                distances: (3, 1),
-                sizes,
-                interleave: Interleave::Blocks(8),
-            }));
+            let (distances, interleave) = (PLACED_DISTANCES, PLACED_INTERLEAVE);
+            cases.extend(others.map(|&placement| Case { placement, distances, sizes, interleave }));
         }
         cases
     }
@@ -62,7 +61,7 @@ impl Case {
         let world = world(drive, Model::Caveat);
         let caveat = CaveatOptions { placement: self.placement, ..world.caveat.clone() };
         let (did_bytes, dpid_bytes) = (self.distances.0 * MIB, self.distances.1 * MIB);
-        let paper = CourseOptions::paper(DISK_BYTES, scale.seed);
+        let paper = CourseOptions::paper(PAPER_DISK_BYTES, scale.seed);
         let ager = AgerOptions { size_factor: self.sizes, ..paper.ager.clone() };
         CoursePlan {
             world: World { did_bytes, dpid_bytes, caveat, ..world },
@@ -94,7 +93,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
     let plans = cases.iter().map(|case| case.plan(scale, drive)).collect();
     Item::of_courses(HEADING, plans, move |courses| {
         if cases.is_empty() {
-            let text = vec!["32 more courses, which --quick leaves out.".into()];
+            let text = vec![format!("{} more courses, which --quick leaves out.", Case::all().len())];
             return vec![(HEADING, Shown { text, ..Shown::default() })];
         }
         let text = vec![
@@ -114,7 +113,7 @@ fn lasted(course: &Course) -> u64 {
     if course.end == End::Full { course.last.written_bytes } else { u64::MAX }
 }
 
-/// What the paper says of it: large files keep the disk whole, gaps eat it up.
+/// What follows from the lines: large files keep the disk whole, as the paper says; and which placements last.
 fn orders(cases: &[Case], courses: &[Course]) -> Vec<Row> {
     let find = |wanted: &dyn Fn(&Case) -> bool| {
         let found = cases.iter().zip(courses).filter(|(case, _)| wanted(case));
@@ -133,19 +132,25 @@ fn orders(cases: &[Case], courses: &[Course]) -> Vec<Row> {
             format!("the worst case of each; {} TB with single blocks", tb(single).text()),
         ));
     }
-    let placed = |placement| find(&|case| case.placement == placement && case.sizes == 1.0 && case.distances == (3, 1));
-    for placement in [Placement::Reservation, Placement::Beside] {
-        let Some(lasts) = placed(placement) else { continue };
-        rows.push(Row::holds(
-            format!("{placement} at the paper's sizes"),
-            Value::None,
-            tb(lasts),
-            "TB",
-            lasts == u64::MAX,
-            "never, up to 3 TB; next-fit, first-fit and best-fit run out at about 1 TB",
-        ));
-    }
+    rows.extend(SIZES_PLACED.map(|sizes| lasting(sizes, cases, courses)));
     rows
+}
+
+/// Which placements last, and how long the others do. The paper has next-fit alone.
+fn lasting(sizes: f64, cases: &[Case], courses: &[Course]) -> Row {
+    let alike =
+        |case: &Case| case.sizes == sizes && case.distances == PLACED_DISTANCES && case.interleave == PLACED_INTERLEAVE;
+    let (mut last, mut out) = (Vec::new(), Vec::new());
+    for (case, course) in cases.iter().zip(courses).filter(|(case, _)| alike(case)) {
+        match lasted(course) {
+            u64::MAX => last.push(case.placement.to_string()),
+            bytes => out.push(format!("{} ends at {} TB", case.placement, tb(bytes).text())),
+        }
+    }
+    let names = if last.is_empty() { "none".to_string() } else { last.join(", ") };
+    let ((did, dpid), turn) = (PLACED_DISTANCES, PLACED_INTERLEAVE.name());
+    let item = format!("placements that last, {did}/{dpid} MiB, sizes × {sizes}, {turn}");
+    Row::not_comparable(&item, names, "", &out.join(", "))
 }
 
 fn tb(bytes: u64) -> Value {

@@ -1,0 +1,228 @@
+//! What cleaning can't move or reset: other writes go on, and whoever reads what is broken hears of it.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use smrfs::data::{Data, Room};
+use smrfs::device::{BandState, HostManaged, Model};
+use smrfs::error::{Errno, FsResult};
+use smrfs::meta::SetAttr;
+use smrfs::units::{Granule, NodeId};
+
+use crate::rig::{GRANULE, Rig};
+use crate::{FILE, options};
+
+const BLOCK: u64 = 8;
+const BLOCKS: u64 = 2;
+/// The file that something happens to.
+const BROKEN: usize = 2;
+const NONE: usize = usize::MAX;
+
+/// A disk of files of two blocks each, and what is in each block.
+struct Life {
+    rig: Rig,
+    files: Vec<(NodeId, [u8; BLOCKS as usize])>,
+    random: Pcg64Mcg,
+}
+
+impl Life {
+    fn new(model: Model, percent: u64) -> Life {
+        let rig = Rig::new(model, options());
+        let count = rig.fs.usage().unwrap().usable * percent / 100 / (BLOCK * BLOCKS);
+        let mut life = Life { rig, files: Vec::new(), random: Pcg64Mcg::seed_from_u64(5) };
+        for number in 0..count {
+            let fs = &life.rig.fs;
+            let id = fs.make(fs.root(), &life.name(number), &FILE).unwrap().id;
+            life.files.push((id, [0; BLOCKS as usize]));
+            for block in 0..BLOCKS {
+                life.write(number as usize, block).unwrap();
+            }
+        }
+        life
+    }
+
+    fn name(&self, number: u64) -> Vec<u8> {
+        number.to_string().into_bytes()
+    }
+
+    fn write(&mut self, number: usize, block: u64) -> FsResult {
+        let (id, content) = &mut self.files[number];
+        let byte = self.random.random();
+        let bytes = [byte; (BLOCK * GRANULE) as usize];
+        self.rig.fs.write(*id, block * BLOCK * GRANULE, Data::Bytes(&bytes), false)?;
+        content[block as usize] = byte;
+        Ok(())
+    }
+
+    /// Overwrites blocks at random, but none of the file `spared`.
+    fn overwrite(&mut self, spared: usize, times: u64) -> FsResult {
+        (0..times).try_for_each(|_| {
+            let number = self.random.random_range(0..self.files.len() - usize::from(spared != NONE));
+            let block = self.random.random_range(0..BLOCKS);
+            self.write(if number < spared { number } else { number + 1 }, block)
+        })
+    }
+
+    fn read(&self, number: usize, block: u64) -> FsResult<bool> {
+        let (id, content) = self.files[number];
+        let mut back = [0; (BLOCK * GRANULE) as usize];
+        self.rig.fs.read(id, block * BLOCK * GRANULE, Room::Bytes(&mut back))?;
+        Ok(back == [content[block as usize]; (BLOCK * GRANULE) as usize])
+    }
+
+    /// All files but `spared` hold what was written.
+    fn check(&self, spared: usize) {
+        self.rig.check();
+        self.rig.fs.check().unwrap();
+        for number in (0..self.files.len()).filter(|&number| number != spared) {
+            assert!((0..BLOCKS).all(|block| self.read(number, block).unwrap()), "file {number}");
+        }
+    }
+
+    /// Where a block of a file lies.
+    fn place(&self, number: usize, block: u64) -> Granule {
+        let (id, _) = self.files[number];
+        let holds = |(span, owner): (smrfs::units::Span, smrfs::units::Owner)| {
+            let first = block * BLOCK;
+            (owner.file == id && owner.granule <= first && first < owner.granule + span.count)
+                .then(|| span.at + (first - owner.granule))
+        };
+        self.rig.fs.live().into_iter().find_map(holds).unwrap()
+    }
+}
+
+const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];
+
+#[test]
+fn a_granule_that_the_disk_does_not_read_fails_no_write() {
+    for model in MODELS {
+        let mut life = Life::new(model, 90);
+        life.overwrite(BROKEN, 100).unwrap();
+        let broken = life.place(BROKEN, 1) + 3;
+        life.rig.device.unreadable.lock().unwrap().insert(broken);
+        life.overwrite(BROKEN, 3000).unwrap();
+        life.check(BROKEN);
+        assert!(life.rig.fs.statistics().unmovable > 0, "{model:?}: the cleaner never came to it");
+        assert!(life.rig.fs.statistics().unmovable < 10, "{model:?}: {:?}", life.rig.fs.statistics());
+        assert_eq!(life.place(BROKEN, 1) + 3, broken);
+        assert_eq!(life.read(BROKEN, 1).unwrap_err().errno(), Errno::EIO);
+        assert!(life.read(BROKEN, 0).unwrap());
+        // After a mount it is found anew.
+        life.rig.remount(true);
+        life.overwrite(BROKEN, 1000).unwrap();
+        assert_eq!(life.place(BROKEN, 1) + 3, broken);
+        // Written anew it lies elsewhere, and what a disk could not read it can write.
+        life.write(BROKEN, 1).unwrap();
+        life.rig.fs.check().unwrap();
+        life.rig.device.unreadable.lock().unwrap().clear();
+        life.overwrite(BROKEN, 1000).unwrap();
+        life.check(NONE);
+    }
+}
+
+#[test]
+fn where_all_that_is_left_to_clean_can_not_be_read_there_is_no_space() {
+    for model in MODELS {
+        let mut life = Life::new(model, 100);
+        let all = (0..life.rig.device.shape().granules).map(Granule);
+        life.rig.device.unreadable.lock().unwrap().extend(all);
+        let refused = (0..5000).find_map(|_| life.overwrite(NONE, 1).err());
+        assert_eq!(refused.map(|error| error.errno()), Some(Errno::ENOSPC), "{model:?}");
+        assert_eq!(life.overwrite(NONE, 1).unwrap_err().errno(), Errno::ENOSPC, "{model:?}");
+        let usage = life.rig.fs.usage().unwrap();
+        assert!(usage.live <= usage.usable && usage.counts.garbage <= usage.counts.not_writable);
+        life.rig.device.unreadable.lock().unwrap().clear();
+        life.rig.remount(false);
+        life.overwrite(NONE, 1000).unwrap();
+        life.check(NONE);
+    }
+}
+
+#[test]
+fn a_file_whose_map_is_damaged_fails_no_write_to_others() {
+    for model in MODELS {
+        let mut life = Life::new(model, 90);
+        life.overwrite(BROKEN, 100).unwrap();
+        life.rig.fs.unmount().unwrap();
+        let broken = life.files[BROKEN].0;
+        life.rig.store.store_map(broken, b"no map").unwrap();
+        life.rig.mount();
+        life.overwrite(BROKEN, 3000).unwrap();
+        assert!(life.rig.fs.statistics().unmovable > 0, "{model:?}: the cleaner never came to it");
+        assert!(life.rig.fs.statistics().unmovable < 10, "{model:?}: {:?}", life.rig.fs.statistics());
+        life.check(BROKEN);
+        assert_eq!(life.read(BROKEN, 0).unwrap_err().errno(), Errno::EIO);
+    }
+}
+
+#[test]
+fn a_band_that_the_disk_does_not_reset_is_tried_again_but_not_at_once() {
+    let mut life = Life::new(Model::StrictAppend, 90);
+    let bands = life.rig.device.shape().bands;
+    let state = |life: &Life, band| life.rig.device.report(band, 1).unwrap()[0].state;
+    for broken in [0, 7] {
+        life.rig.device.not_reset.lock().unwrap().insert(broken);
+    }
+    let (before, writes) = (life.rig.fs.statistics(), 3000);
+    life.overwrite(NONE, writes).unwrap();
+    let failed = life.rig.fs.statistics().failed_resets - before.failed_resets;
+    assert!((2..=2 + 2 * writes * BLOCK / bands.granules).contains(&failed), "{failed}");
+    assert_eq!([0, 7].map(|band| state(&life, band)), [BandState::Full; 2]);
+    life.check(NONE);
+    life.rig.device.not_reset.lock().unwrap().clear();
+    let resets = life.rig.fs.statistics().resets;
+    let again = (0..1000).any(|_| {
+        life.overwrite(NONE, 1).unwrap();
+        [0, 7].map(|band| state(&life, band)).iter().all(|&state| state != BandState::Full)
+    });
+    assert!(again && life.rig.fs.statistics().resets > resets);
+    life.check(NONE);
+}
+
+#[test]
+fn a_disk_that_resets_no_band_has_no_space_until_it_does_again() {
+    let mut life = Life::new(Model::StrictAppend, 95);
+    life.rig.device.not_reset.lock().unwrap().extend(0..100);
+    let refused = (0..5000).find_map(|_| life.overwrite(NONE, 1).err());
+    assert_eq!(refused.map(|error| error.errno()), Some(Errno::ENOSPC));
+    assert_eq!(life.overwrite(NONE, 1).unwrap_err().errno(), Errno::ENOSPC);
+    life.rig.device.not_reset.lock().unwrap().clear();
+    life.overwrite(NONE, 1000).unwrap();
+    life.check(NONE);
+}
+
+/// A crash brings back what had been cut off and not yet forgotten durably, beside what took its room.
+#[test]
+fn after_a_crash_more_may_be_live_than_files_can_fill_and_what_is_told_of_room_holds() {
+    for model in MODELS {
+        let mut life = Life::new(model, 100);
+        let cut: usize = 0;
+        life.rig.fs.sync_all().unwrap();
+        life.rig
+            .fs
+            .set_attributes(
+                life.files[cut].0,
+                &SetAttr { size: Some((BLOCKS * BLOCK - 1) * GRANULE), ..SetAttr::default() },
+            )
+            .unwrap();
+        let fs = &life.rig.fs;
+        let size = fs.usage().unwrap().free * GRANULE;
+        let new = fs.make(fs.root(), b"new", &FILE).unwrap().id;
+        fs.write(new, 0, Data::Bytes(&vec![1; size as usize]), false).unwrap();
+        fs.sync(new).unwrap();
+        life.rig.mount();
+        let usage = life.rig.fs.usage().unwrap();
+        // Caveat-Scriptor has no room for more before what was cut off is forgotten.
+        assert!(usage.live >= usage.usable + u64::from(model == Model::StrictAppend), "{model:?}: {usage:?}");
+        assert_eq!((usage.free, usage.size()), (0, usage.live + usage.promised));
+        let fs = &life.rig.fs;
+        let refused = fs.write(new, size, Data::Bytes(&[1; GRANULE as usize]), false);
+        assert_eq!(refused.unwrap_err().errno(), Errno::ENOSPC);
+        life.overwrite(cut, 1000).unwrap();
+        life.check(cut);
+        life.rig.fs.unlink(life.rig.fs.root(), b"new").unwrap();
+        life.overwrite(cut, 1000).unwrap();
+        let usage = life.rig.fs.usage().unwrap();
+        assert_eq!(usage.size(), usage.usable);
+        life.check(cut);
+    }
+}
