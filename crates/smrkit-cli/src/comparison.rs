@@ -3,17 +3,15 @@
 use std::sync::Mutex;
 
 use smrkit::disk::Recorder;
-use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::engine::settings::Arrival;
 use smrkit::error::Error;
-use smrkit::layer::{self, BASELINE, Parameters};
 use smrkit::stats::outcome::{Outcome, Outcomes};
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::stats::verdict::{Baseline, judge};
 
-use crate::exit::{COMMIT, VERSION};
 use crate::input::{Input, Opened};
 use crate::interrupt::Interrupt;
+use crate::job::Job;
 use crate::pool::{self, RequestSink, Watch, lock};
 
 /// What records a run in detail; it goes to the one run that was asked for.
@@ -30,30 +28,27 @@ pub struct Compared {
     pub complete: bool,
 }
 
-/// Runs every run on `input` and completes the outcomes with what only the comparison tells.
+/// Runs every job on `input` and completes the outcomes with what only the comparison tells.
 ///
-/// `in-place` is run quietly where it is not among them, unchecked, for it copes with no shingling. An interrupt leaves
-/// the outcomes so far, marked as such.
+/// `in-place` is run quietly where it is not among them, unchecked, for it copes with no shingling; for arrays the same array
+/// of such disks. An interrupt leaves the outcomes so far, marked as such.
 pub fn compare(
-    runs: &[Run],
+    jobs: &[Job],
     input: &Input,
     interrupt: &Interrupt,
     what: &str,
     records: Records,
 ) -> anyhow::Result<Compared> {
-    let listed = runs.iter().position(|run| run.layer.name == BASELINE);
-    let mut all: Vec<Run> = runs.to_vec();
-    if let (None, Some(first)) = (listed, runs.first()) {
-        // Unchecked: on a shingled disk the baseline would be caught, as it should be when it is asked for.
-        let settings = Settings { check: false, power_cut: None, ..first.settings };
-        let (layer, parameters) = (layer::find(BASELINE)?, Parameters::default());
-        all.push(Run { layer, parameters, settings, ..first.clone() });
+    let listed = jobs.iter().position(Job::is_conventional);
+    let mut all: Vec<Job> = jobs.to_vec();
+    if let (None, Some(first)) = (listed, jobs.first()) {
+        all.push(first.conventional()?);
     }
     let mut outcomes = run_all(&all, input, interrupt, what, records)?;
-    let at = listed.unwrap_or(runs.len());
+    let at = listed.unwrap_or(jobs.len());
     let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(|outcome| !outcome.interrupted));
     let baseline = outcomes[at].as_ref().filter(|outcome| !outcome.interrupted).map(Baseline::of);
-    outcomes.truncate(runs.len());
+    outcomes.truncate(jobs.len());
     let mut runs: Vec<Outcome> = outcomes.into_iter().flatten().collect();
     // The first run hashed the traces, and all have the same sources.
     let hashed = runs.first().map(|first| (first.trace_sha256.clone(), first.sources.clone()));
@@ -70,41 +65,27 @@ pub fn compare(
 }
 
 fn run_all(
-    runs: &[Run],
+    jobs: &[Job],
     input: &Input,
     interrupt: &Interrupt,
     what: &str,
     records: Records,
 ) -> anyhow::Result<Vec<Option<Outcome>>> {
-    let capacities = runs.iter().map(|run| run.host_sectors().map_err(|error| name_layer(error, run)));
+    let capacities = jobs.iter().map(|job| job.host_sectors().map_err(|error| job.named(error)));
     // All see the same requests, so the workload keeps to what the smallest of them offers.
     let host_sectors = capacities.collect::<anyhow::Result<Vec<u64>>>()?.into_iter().min().unwrap_or(0);
     let records = Mutex::new(Some(records));
-    let results = pool::make_all(runs, interrupt, what, |at, run, watch| {
+    let results = pool::make_all(jobs, interrupt, what, |at, job, watch| {
         let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
-        let open = || input.open(host_sectors, run.settings.seed, at == 0);
+        let open = || input.open(host_sectors, job.settings().seed, at == 0);
         let watch = watch.recording(records.requests);
-        execute(run, input, open, watch, records.accesses).map_err(|error| input.named(error))
+        execute(job, input, open, watch, records.accesses).map_err(|error| input.named(error))
     });
-    results.into_iter().zip(runs).map(|(result, run)| result.map_err(|error| name_layer(error, run))).collect()
-}
-
-/// Says which layer broke the law, and what follows from it; or what it is that cannot be, unless the error says so.
-pub fn name_layer(error: Error, run: &Run) -> anyhow::Error {
-    let layer = run.layer.name;
-    let whose = match &error {
-        Error::Impossible(text) if text.starts_with(layer) => return error.into(),
-        Error::Fault(_) if layer == BASELINE => {
-            format!("{layer} copes with no shingling, and --check has caught it (check other layers with --layer)")
-        }
-        Error::Fault(_) | Error::Impossible(_) => layer.to_string(),
-        _ => return error.into(),
-    };
-    anyhow::Error::new(error).context(whose)
+    results.into_iter().zip(jobs).map(|(result, job)| result.map_err(|error| job.named(error))).collect()
 }
 
 fn execute(
-    run: &Run,
+    job: &Job,
     input: &Input,
     open: impl Fn() -> Result<Opened, Error>,
     mut watch: Watch,
@@ -112,20 +93,18 @@ fn execute(
 ) -> Result<Outcome, Error> {
     let mut opened = open()?;
     let timeline = || TimelineBuilder::growing(WINDOW_FIRST);
-    let mut outcome = match run.execute(opened.source(), &mut watch, accesses, timeline()) {
+    let mut outcome = match job.execute(opened.source(), &mut watch, accesses, timeline()) {
         Err(Error::SecondVolume(_)) => {
             input.look_for_volumes()?;
             opened = open()?;
             watch.restart();
-            run.execute(opened.source(), &mut watch, None, timeline())?
+            job.execute(opened.source(), &mut watch, None, timeline())?
         }
         result => result?,
     };
     input.describe(&opened, &mut outcome);
-    if run.settings.arrival == Arrival::Trace {
+    if job.settings().arrival == Arrival::Trace {
         input.refuse_disorder(&opened)?;
     }
-    outcome.version = VERSION.into();
-    outcome.commit = COMMIT.map(str::to_string);
     Ok(outcome)
 }

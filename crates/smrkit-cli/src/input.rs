@@ -165,6 +165,15 @@ pub enum Opened {
 }
 
 impl Input {
+    /// The smallest disk that holds it; `None` where a workload takes what there is.
+    pub fn least_sectors(&self) -> Result<Option<u64>, Error> {
+        match self {
+            Input::Trace(trace) => trace.footprint_end().map(Some),
+            Input::Workload(..) => Ok(None),
+            Input::Merged(merged) => merged.least_sectors(),
+        }
+    }
+
     /// Opens it for devices of at least `host_sectors`; `hash` asks for the trace's SHA-256.
     pub fn open(&self, host_sectors: u64, seed: u64, hash: bool) -> Result<Opened, Error> {
         self.open_nth(host_sectors, seed, 0, hash)

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use smrkit::array::level::Level;
+use smrkit::array::spec::ArraySpec;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run as Runs;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
@@ -21,8 +23,12 @@ use crate::comparison::{Compared, compare};
 use crate::exit::Done;
 use crate::input::{Input, TraceInput};
 use crate::interrupt::Interrupt;
+use crate::job::{DriveJob, Job};
 use crate::merged::Merged;
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, Outputs};
+use crate::plan::arrays::{self, Arrays, Own};
+use crate::plan::settings::{Setting, combinations, of_layer};
+use crate::plan::size::{Capacity, fit_drive};
 use crate::records;
 use crate::report::{html, series, table};
 
@@ -36,6 +42,8 @@ Examples:
   smrkit run --trace trace.csv.gz --capacity auto     a trace, on a drive as large as it needs
   smrkit run --layer set-assoc --set set-assoc.cache_percent=1,2,5 --workload random-write
   smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
+  smrkit run --array raid5:disks=4,chunk=512KiB --layer in-place,drive-managed --workload random-write
+  smrkit run --array mixed.toml --trace trace.csv     members that differ, described in a file
 
 Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else,
 2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
@@ -43,12 +51,16 @@ Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Ex
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
-    /// A drive that comes with smrkit (see smrkit drives), or a drive file.
-    #[arg(long, default_value = DEFAULT_DRIVE)]
-    drive: String,
+    /// A drive that comes with smrkit (see smrkit drives), or a drive file [default: st5000as0011].
+    #[arg(long)]
+    drive: Option<String>,
     /// Layers, with commas between (see smrkit layers) [default: all; with --check all but in-place].
     #[arg(long, value_delimiter = ',')]
     layer: Vec<String>,
+    /// An array of drives, as LEVEL:key=value,… or a TOML file; what it leaves out of a member (layer, drive, capacity) is
+    /// that of this run. Levels: span, raid0, raid1, raid10, raid4, raid5, raid6, dedicated.
+    #[arg(long, value_name = "SPEC")]
+    array: Option<String>,
     /// A trace file, in any format that trace info recognises; - is standard input. May be repeated.
     #[arg(long)]
     trace: Vec<PathBuf>,
@@ -92,7 +104,7 @@ pub struct Run {
     /// One of the trace's volumes by number, or all laid end to end.
     #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|all")]
     volume: VolumeChoice,
-    /// The drive's size, or auto for one as large as the trace [default: the drive's own].
+    /// The drive's size (of each member of an array), or auto for as large as the trace [default: the drive's own].
     #[arg(long, value_name = "auto|SIZE")]
     capacity: Option<Capacity>,
     /// Take addresses modulo the capacity.
@@ -139,22 +151,6 @@ enum QueueName {
     Sptf,
 }
 
-#[derive(Clone, Copy)]
-enum Capacity {
-    Auto,
-    Sectors(u64),
-}
-
-impl FromStr for Capacity {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Capacity, Error> {
-        match text {
-            "auto" => Ok(Capacity::Auto),
-            _ => Ok(Capacity::Sectors(parse_bytes(text)? / SECTOR_BYTES)),
-        }
-    }
-}
-
 fn parse_prefill(text: &str) -> Result<Prefill, Error> {
     match text.split_once(':') {
         None if text == "none" => Ok(Prefill::None),
@@ -169,21 +165,62 @@ impl Run {
     pub fn execute(self) -> anyhow::Result<Done> {
         let settings = self.settings()?;
         self.check_sources()?;
-        let drive = Drive::load(&self.drive)?;
+        match self.array.as_deref().map(arrays::read).transpose()? {
+            None => self.run_drives(settings),
+            Some(spec) => self.run_arrays(settings, &spec),
+        }
+    }
+
+    fn run_drives(&self, settings: Settings) -> anyhow::Result<Done> {
+        let name = self.drive.as_deref().unwrap_or(DEFAULT_DRIVE);
+        let drive = Drive::load(name)?;
         let plans = self.plans()?;
-        self.check_outputs(plans.len())?;
+        let prepared = self.prepare(plans.len(), Placement::default())?;
+        let drive = self.sized(drive, &plans, &prepared.input)?;
+        let file = DRIVES.iter().all(|(shipped, _)| *shipped != name).then(|| name.to_string());
+        let job = |(layer, parameters)| {
+            Job::Drive(DriveJob { run: Runs { drive: &drive, layer, parameters, settings }, file: file.clone() })
+        };
+        let jobs: Vec<Job> = plans.into_iter().map(job).collect();
+        self.compare(&jobs, prepared)
+    }
+
+    fn run_arrays(&self, settings: Settings, spec: &ArraySpec) -> anyhow::Result<Done> {
+        self.check_array(spec)?;
+        let own = Own {
+            drive: self.drive.as_deref(),
+            default_drive: DEFAULT_DRIVE,
+            layers: &self.layer,
+            default_layers: self.default_layers(),
+            set: &self.set,
+            capacity: self.capacity,
+        };
+        let all = Arrays::new(spec, &own)?;
+        // Where each source has a member, each begins at its member's first sector.
+        let placement = if spec.level == Level::Dedicated { Placement::Zero } else { Placement::default() };
+        let prepared = self.prepare(all.count(), placement)?;
+        let needed = match self.capacity {
+            Some(Capacity::Auto) => prepared.input.least_sectors()?,
+            _ => None,
+        };
+        let jobs = all.jobs(settings, needed)?;
+        let jobs: Vec<Job> = jobs.into_iter().map(|job| Job::Array(Box::new(job))).collect();
+        self.compare(&jobs, prepared)
+    }
+
+    /// Opens the outputs of so many runs, and what they replay.
+    fn prepare(&self, runs: usize, placement: Placement) -> anyhow::Result<Prepared> {
+        self.check_outputs(runs)?;
         let outputs = self.outputs.open()?;
-        let input = self.input()?;
+        let input = self.input(placement)?;
         self.look_for_volumes(&input)?;
-        let drive = self.sized(drive, &plans, &input)?;
-        let runs: Vec<Runs> =
-            plans.into_iter().map(|(layer, parameters)| Runs { drive: &drive, layer, parameters, settings }).collect();
+        Ok(Prepared { outputs, input })
+    }
+
+    fn compare(&self, jobs: &[Job], Prepared { outputs, input }: Prepared) -> anyhow::Result<Done> {
         let interrupt = Interrupt::watch();
         let (records, files) = records::open(self.requests.as_deref(), self.accesses.as_deref())?;
-        let Compared { mut outcomes, complete } = compare(&runs, &input, &interrupt, "replaying", records)?;
-        if DRIVES.iter().all(|(name, _)| *name != self.drive) {
-            outcomes.runs.iter_mut().for_each(|outcome| outcome.drive_file = Some(self.drive.clone()));
-        }
+        let Compared { outcomes, complete } = compare(jobs, &input, &interrupt, "replaying", records)?;
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.trace_notes));
         // The results come first: a full disk must not take them with it.
         let runs = &outcomes.runs;
@@ -191,6 +228,27 @@ impl Run {
         files.finish()?;
         written?;
         Ok(if complete { Done::All } else { Done::Interrupted })
+    }
+
+    /// Refuses what arrays can't do, and sources that a dedicated one has no members for.
+    fn check_array(&self, spec: &ArraySpec) -> Result<(), Error> {
+        let wrong = |message: &str| Err(Error::Usage(message.into()));
+        if self.power_cut.is_some() {
+            return wrong("--power-cut knows single drives only: leave out --array, or cut the power of one drive");
+        }
+        if self.accesses.is_some() {
+            return wrong(
+                "--accesses records one drive, and an array has several: leave it out, or leave out --array; --requests \
+                 records what an array serves",
+            );
+        }
+        if spec.level == Level::Dedicated && self.sources == Some(Placement::EndToEnd) {
+            return wrong(
+                "in a dedicated array each source begins at the first sector of its own member: leave out --sources, or \
+                 use span",
+            );
+        }
+        arrays::check_sources(spec, self.trace.len() + self.workload.len())
     }
 
     /// Refuses outputs that get in each other's way.
@@ -280,7 +338,7 @@ impl Run {
     }
 
     /// Traces come first, then workloads.
-    fn input(&self) -> Result<Input, Error> {
+    fn input(&self, placement: Placement) -> Result<Input, Error> {
         let traces = self.trace.iter().map(|path| self.trace_input(path));
         let workloads = self.workload.iter().map(|text| self.workload_input(text));
         let mut inputs = traces.chain(workloads).collect::<Result<Vec<Input>, Error>>()?;
@@ -288,7 +346,7 @@ impl Run {
             (_, None) => self.workload_input(DEFAULT_WORKLOAD),
             (Some(rule), Some(last)) => {
                 inputs.push(last);
-                Ok(Input::Merged(Box::new(Merged::new(inputs, rule, self.sources.unwrap_or_default()))))
+                Ok(Input::Merged(Box::new(Merged::new(inputs, rule, self.sources.unwrap_or(placement)))))
             }
             (None, Some(only)) => Ok(only),
         }
@@ -306,78 +364,42 @@ impl Run {
 
     /// The layers, each with every combination of the parameters set for it.
     fn plans(&self) -> Result<Vec<(&'static LayerSpec, Parameters)>, Error> {
-        let layers: Vec<&LayerSpec> = match self.layer.as_slice() {
-            // The baseline knows nothing of shingling: a check would end with its first overwrite.
-            [] => LAYERS.iter().filter(|spec| !(self.is_checked() && spec.name == BASELINE)).collect(),
+        let layers: Vec<&'static LayerSpec> = match self.layer.as_slice() {
+            [] => self.default_layers(),
             names => names.iter().map(|name| layer::find(name.trim())).collect::<Result<_, _>>()?,
         };
         let set = self.set.iter().map(|text| Setting::parse(text, &layers)).collect::<Result<Vec<_>, _>>()?;
         let mut plans = Vec::new();
         for spec in layers {
-            for settings in combinations(set.iter().filter(|s| s.layer == spec.name)) {
-                plans.push((spec, Parameters::resolve(spec.name, spec.parameters, &settings)?));
+            for values in combinations(&set, &[spec]) {
+                plans.push((spec, Parameters::resolve(spec.name, spec.parameters, &of_layer(&values, spec))?));
             }
         }
         Ok(plans)
     }
 
+    /// All layers; but the baseline knows nothing of shingling: a check would end with its first overwrite.
+    fn default_layers(&self) -> Vec<&'static LayerSpec> {
+        LAYERS.iter().filter(|spec| !(self.is_checked() && spec.name == BASELINE)).collect()
+    }
+
     /// The drive in the size asked for.
     fn sized(&self, drive: Drive, plans: &[(&'static LayerSpec, Parameters)], input: &Input) -> Result<Drive, Error> {
-        match (self.capacity, input) {
-            (None, _) | (Some(Capacity::Auto), Input::Workload(..)) => Ok(drive),
-            (Some(Capacity::Sectors(sectors)), _) => drive.with_capacity(sectors),
-            (Some(Capacity::Auto), Input::Trace(trace)) => fit(&drive, plans, trace.footprint_end()?),
-            (Some(Capacity::Auto), Input::Merged(merged)) => match merged.least_sectors()? {
-                Some(sectors) => fit(&drive, plans, sectors),
+        match self.capacity {
+            None => Ok(drive),
+            Some(Capacity::Sectors(sectors)) => drive.with_capacity(sectors),
+            Some(Capacity::Auto) => match input.least_sectors()? {
+                Some(sectors) => fit_drive(&drive, plans, sectors),
                 None => Ok(drive),
             },
         }
     }
 }
 
-/// Doublings from one sector beyond which no drive is tried.
-const DOUBLINGS: u32 = 40;
-
-/// The drive in the smallest size (to one part in a hundred) on which every layer offers `host_sectors`.
-fn fit(drive: &Drive, plans: &[(&'static LayerSpec, Parameters)], host_sectors: u64) -> Result<Drive, Error> {
-    let (mut too_small, mut enough) = (0, host_sectors.max(1));
-    let mut fitting = sized_for(drive, plans, enough, host_sectors)?;
-    while fitting.is_none() {
-        if enough >= 1 << DOUBLINGS {
-            return Err(Error::Impossible(format!(
-                "no size of {} lets every layer offer {host_sectors} sectors: give --capacity SIZE",
-                drive.name
-            )));
-        }
-        (too_small, enough) = (enough, enough * 2);
-        fitting = sized_for(drive, plans, enough, host_sectors)?;
-    }
-    while too_small > 0 && enough - too_small > enough / 100 {
-        let middle = too_small + (enough - too_small) / 2;
-        match sized_for(drive, plans, middle, host_sectors)? {
-            None => too_small = middle,
-            better => (enough, fitting) = (middle, better),
-        }
-    }
-    Ok(fitting.expect("found above"))
-}
-
-/// The drive with `sectors`, if every layer offers `host_sectors` on it.
-fn sized_for(
-    drive: &Drive,
-    plans: &[(&'static LayerSpec, Parameters)],
-    sectors: u64,
-    host_sectors: u64,
-) -> Result<Option<Drive>, Error> {
-    let sized = drive.clone().with_capacity(sectors)?;
-    for (spec, parameters) in plans {
-        match (spec.build)(&sized, parameters) {
-            Ok(layer) if layer.capacity().host_sectors >= host_sectors => {}
-            Ok(_) | Err(Error::Impossible(_)) => return Ok(None),
-            Err(other) => return Err(other),
-        }
-    }
-    Ok(Some(sized))
+/// What is open before the runs begin.
+struct Prepared {
+    outputs: Outputs,
+    input: Input,
 }
 
 fn workload(text: &str) -> Result<Workload, Error> {
@@ -386,41 +408,4 @@ fn workload(text: &str) -> Result<Workload, Error> {
     }
     let content = std::fs::read_to_string(text).map_err(|error| Error::reading(text, error))?;
     Workload::from_toml(&content)
-}
-
-/// `layer.key=v1,v2`
-struct Setting {
-    layer: String,
-    key: String,
-    values: Vec<String>,
-}
-
-impl Setting {
-    fn parse(text: &str, layers: &[&LayerSpec]) -> Result<Setting, Error> {
-        let parts = text.split_once('=').and_then(|(name, values)| Some((name.split_once('.')?, values)));
-        let Some(((layer, key), values)) = parts else {
-            return Err(Error::Usage(format!(
-                "--set {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2"
-            )));
-        };
-        layer::find(layer)?;
-        if !layers.iter().any(|spec| spec.name == layer) {
-            return Err(Error::Usage(format!(
-                "--set {text}: {layer} is not among the layers of this run: add it to --layer"
-            )));
-        }
-        let values = values.split(',').map(str::to_string).collect();
-        Ok(Setting { layer: layer.into(), key: key.into(), values })
-    }
-}
-
-/// Every combination of the values, as (key, value) lists.
-fn combinations<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<Vec<(String, String)>> {
-    settings.fold(vec![Vec::new()], |lists, setting| {
-        let extended = |list: &Vec<(String, String)>| {
-            let add = |value: &String| [list.as_slice(), &[(setting.key.clone(), value.clone())]].concat();
-            setting.values.iter().map(add).collect::<Vec<_>>()
-        };
-        lists.iter().flat_map(extended).collect()
-    })
 }

@@ -9,6 +9,7 @@ pub mod figures;
 pub mod format;
 pub mod html;
 mod interactive;
+mod members;
 mod names;
 pub mod series;
 pub mod surface;

@@ -6,7 +6,7 @@ use smrkit::stats::outcome::{Outcome, Scalar};
 use super::figure::{Colour, Style};
 use super::format;
 
-/// The name of each run: its layer, and what differs from the other runs of that layer.
+/// The name of each run: its array's level and its layer, and what differs from the other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {
     let mut names: Vec<String> = runs.iter().map(|run| name(run, runs)).collect();
     for i in 1..names.len() {
@@ -19,7 +19,9 @@ pub fn names(runs: &[Outcome]) -> Vec<String> {
 }
 
 fn name(run: &Outcome, runs: &[Outcome]) -> String {
-    let mut words = vec![run.layer.clone()];
+    // Of an array its level leads: `raid5 rmw`.
+    let level = run.array.as_deref().and_then(|array| array.split(':').next());
+    let mut words: Vec<String> = level.map(str::to_string).into_iter().chain([run.layer.clone()]).collect();
     let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == run.layer).collect();
     for (key, value) in &run.parameters {
         if alike.iter().any(|r| r.parameters.get(key) != Some(value)) {

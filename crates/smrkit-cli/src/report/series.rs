@@ -2,21 +2,26 @@
 //!
 //! Times on linear axes are scaled to one unit that fits the longest run; logarithmic axes keep seconds.
 
-use smrkit::stats::outcome::{ByCause, Outcome};
+use smrkit::stats::outcome::{ByCause, Capacity, Outcome};
 use smrkit::units::SECTOR_BYTES;
 
 use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
 use super::format;
+use super::members::{by_busy, member_names};
 use super::names::{Look, looks, names};
 
 /// The causes, as the struct `ByCause` orders them, with their colours.
 const CAUSES: [(&str, Colour); 4] =
     [("host", Colour::SKY), ("destage", Colour::ORANGE), ("clean", Colour::VERMILION), ("map", Colour::PINK)];
 
+/// Members of one array that get a row each.
+const MEMBERS_MAX: usize = 16;
+
 /// Every figure of a comparison, in the order of a page.
 pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
     let all = All { runs, names: names(runs), looks: looks(runs) };
-    vec![
+    let members = all.has_arrays().then(|| all.members());
+    let mut figures = vec![
         all.latency(),
         all.iops(),
         all.longest(),
@@ -27,7 +32,11 @@ pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
         all.busy(),
         all.surface(),
         all.capacity(),
-    ]
+    ];
+    // Behind the busy time of all drives together.
+    let behind = figures.len() - 2;
+    figures.splice(behind..behind, members);
+    figures
 }
 
 struct All<'a> {
@@ -37,6 +46,10 @@ struct All<'a> {
 }
 
 impl All<'_> {
+    fn has_arrays(&self) -> bool {
+        self.runs.iter().any(|run| !run.members.is_empty())
+    }
+
     fn latency(&self) -> Figure {
         let panel = |title: &str, of: fn(&Outcome) -> &Vec<(u64, u64)>| {
             let body = self.lines(|run, look| (look.steps(), slower_than(of(run))));
@@ -129,24 +142,52 @@ impl All<'_> {
             |run| by_cause(&run.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s),
             |run| format::nanos(run.busy_by_cause_ns.total),
         );
-        let panels = [panel(None, Axis::linear(format!("Time the drive was busy ({unit})")), Axis::default(), bars)];
-        let note = "Whom the drive worked for.";
-        figure("busy", "Busy time by cause", note, panels, "The drive was never busy.")
+        let (who, note) = match self.has_arrays() {
+            true => ("drives were", "Whom the drives worked for: the time of all drives of an array in sum."),
+            false => ("drive was", "Whom the drive worked for."),
+        };
+        let panels = [panel(None, Axis::linear(format!("Time the {who} busy ({unit})")), Axis::default(), bars)];
+        figure("busy", "Busy time by cause", note, panels, &format!("The {who} never busy."))
+    }
+
+    /// A panel an array, a row a member; of many members three that stand for them.
+    fn members(&self) -> Figure {
+        let drives = self.runs.iter().flat_map(|run| &run.members);
+        let longest = drives.map(|drive| drive.busy_by_cause_ns.total).max().unwrap_or(0) as f64 / 1e9;
+        let (unit_s, unit) = format::time_unit(longest);
+        let mut axis = Axis::linear(format!("Time the member was busy ({unit})"));
+        axis.fixed = Some(axis.range([longest / unit_s].into_iter()));
+        let panels = self.runs.iter().zip(&self.names).map(|(run, name)| {
+            let rows = member_rows(run);
+            let values: Vec<[f64; 4]> =
+                rows.iter().map(|(_, drive)| by_cause(&drive.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s)).collect();
+            let share = |drive: &Outcome| format::percent(drive.busy_ns as f64, run.elapsed_ns as f64);
+            let totals = rows.iter().map(|(_, drive)| share(drive)).collect();
+            let rows = rows.into_iter().map(|(name, _)| name).collect();
+            let body = Body::Bars { rows, totals, parts: cause_parts(&values) };
+            panel(Some(name), axis.clone(), Axis::default(), body)
+        });
+        let note = "Whom each member worked for. After each bar: its share of the time that the run took.";
+        figure("members", "Busy time of the members by cause", note, panels, "No member was ever busy.")
     }
 
     fn surface(&self) -> Figure {
-        let parts = self.runs.iter().flat_map(surface_rows).flat_map(|(_, cells)| cells).filter(|&c| c > 0.0);
-        let range = parts.fold((f64::MAX, f64::MIN), |(low, high), c| (low.min(c), high.max(c)));
-        let panels = self.runs.iter().zip(&self.names).filter_map(|(run, name)| {
-            let part_bytes = (run.surface.part_sectors * SECTOR_BYTES) as f64;
-            let count = surface_rows(run).iter().map(|(_, cells)| cells.len()).max()?;
+        let all: Vec<Strips> = self.runs.iter().map(strips).collect();
+        let cells = all.iter().flat_map(|of| &of.rows).flat_map(|(_, cells)| cells).copied().filter(|&c| c > 0.0);
+        let range = cells.fold((f64::MAX, f64::MIN), |(low, high), c| (low.min(c), high.max(c)));
+        let panels = all.into_iter().zip(&self.names).filter_map(|(Strips { rows, part_sectors }, name)| {
+            let part_bytes = (part_sectors * SECTOR_BYTES) as f64;
+            let count = rows.iter().map(|(_, cells)| cells.len()).max()?;
             let (unit_bytes, unit) = format::byte_unit(part_bytes * count as f64);
             let end = part_bytes * count as f64 / unit_bytes;
             let label = format!("Position on the disk, outermost left ({unit})");
-            let body = Body::Strips { rows: surface_rows(run), end, range };
+            let body = Body::Strips { rows, end, range };
             Some(panel(Some(name), Axis::linear(label), Axis { numbers: Numbers::Bytes, ..Axis::default() }, body))
         });
-        let note = "Where the writes went, by cause: bytes written to each part of the surface, darker is more.";
+        let note = match self.has_arrays() {
+            true => "Where the writes went: bytes written to each part of each member's surface, darker is more.",
+            false => "Where the writes went, by cause: bytes written to each part of the surface, darker is more.",
+        };
         figure("surface", "The disk's surface", note, panels, "Nothing was written.")
     }
 
@@ -157,12 +198,15 @@ impl All<'_> {
             colour,
             values: self.runs.iter().map(|r| finite(share(r, of(r)))).collect(),
         };
-        let parts = vec![
+        let mut parts = vec![
             part("host", Colour::SKY, |r| r.capacity.host_sectors),
             part("cache", Colour::ORANGE, |r| r.capacity.cache_sectors),
             part("guard", Colour::VERMILION, |r| r.capacity.guard_sectors),
             part("spare", Colour::PINK, |r| r.capacity.spare_sectors),
         ];
+        if self.has_arrays() {
+            parts.push(part("parity, copies and unused", Colour::GREY, |r| redundant_sectors(&r.capacity)));
+        }
         let totals = self.runs.iter().map(|r| format::bytes((r.capacity.raw_sectors * SECTOR_BYTES) as f64));
         let bars = Body::Bars { rows: self.names.clone(), totals: totals.collect(), parts };
         let panels = [panel(None, Axis::linear("Share of the platters' sectors (%)"), Axis::default(), bars)];
@@ -181,13 +225,11 @@ impl All<'_> {
 
     fn bars(&self, values: impl Fn(&Outcome) -> [f64; 4], total: impl Fn(&Outcome) -> String) -> Body {
         let values: Vec<[f64; 4]> = self.runs.iter().map(|r| values(r).map(finite)).collect();
-        let part = |(i, (name, colour)): (usize, (&str, Colour))| Part {
-            name: name.into(),
-            colour,
-            values: values.iter().map(|v| v[i]).collect(),
-        };
-        let parts = CAUSES.into_iter().enumerate().map(part).collect();
-        Body::Bars { rows: self.names.clone(), totals: self.runs.iter().map(total).collect(), parts }
+        Body::Bars {
+            rows: self.names.clone(),
+            totals: self.runs.iter().map(total).collect(),
+            parts: cause_parts(&values),
+        }
     }
 
     /// The unit of all time axes: seconds in it, and its name.
@@ -255,12 +297,70 @@ pub fn slower_than(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The strips of a run's surface in bytes; causes that wrote nothing are left out.
-fn surface_rows(run: &Outcome) -> Vec<(String, Vec<f64>)> {
+/// Rows of cells, each for a part of a disk's surface.
+struct Strips {
+    rows: Vec<(String, Vec<f64>)>,
+    part_sectors: u64,
+}
+
+/// A run's surface in bytes: a row a cause, or of an array a row a member; what wrote nothing is left out.
+fn strips(run: &Outcome) -> Strips {
+    if run.members.is_empty() {
+        let rows = CAUSES.iter().zip(by_part(run)).map(|((cause, _), cells)| (cause.to_string(), bytes(cells)));
+        let rows = rows.filter(|(_, cells)| cells.iter().any(|&n| n > 0.0)).collect();
+        return Strips { rows, part_sectors: run.surface.part_sectors };
+    }
+    let members = member_rows(run);
+    let part_sectors = members.iter().map(|(_, drive)| drive.surface.part_sectors).max().unwrap_or(0);
+    let rows = members.into_iter().map(|(name, drive)| (name, all_causes(drive, part_sectors)));
+    Strips { rows: rows.filter(|(_, cells)| cells.iter().any(|&n| n > 0.0)).collect(), part_sectors }
+}
+
+fn by_part(run: &Outcome) -> [&Vec<u64>; 4] {
     let surface = &run.surface;
-    let strips = [&surface.host, &surface.destage, &surface.clean, &surface.map];
-    let named = CAUSES.iter().zip(strips).filter(|(_, cells)| cells.iter().any(|&n| n > 0));
-    named.map(|(cause, cells)| (cause.0.into(), cells.iter().map(|&n| (n * SECTOR_BYTES) as f64).collect())).collect()
+    [&surface.host, &surface.destage, &surface.clean, &surface.map]
+}
+
+fn bytes(cells: &[u64]) -> Vec<f64> {
+    cells.iter().map(|&n| (n * SECTOR_BYTES) as f64).collect()
+}
+
+/// Bytes written for any cause to each part of `part_sectors`, which is not below the drive's own.
+fn all_causes(drive: &Outcome, part_sectors: u64) -> Vec<f64> {
+    let mut cells: Vec<u64> = Vec::new();
+    for (at, &sectors) in by_part(drive).into_iter().flat_map(|of| of.iter().enumerate()) {
+        let at = (at as u64 * drive.surface.part_sectors / part_sectors.max(1)) as usize;
+        cells.resize(cells.len().max(at + 1), 0);
+        cells[at] += sectors;
+    }
+    bytes(&cells)
+}
+
+/// The members that the figure shows, with their names: all, or where they are many the least busy, the one in the middle and
+/// the busiest.
+fn member_rows(run: &Outcome) -> Vec<(String, &Outcome)> {
+    let names = member_names(run);
+    if names.len() <= MEMBERS_MAX {
+        return names.into_iter().map(|name| format!("member {name}")).zip(&run.members).collect();
+    }
+    let row = |(what, at): (&str, usize)| (format!("{what}: member {}", names[at]), &run.members[at]);
+    ["least busy", "median", "busiest"].into_iter().zip(by_busy(run)).map(row).collect()
+}
+
+/// What an array's members offer and the array does not.
+fn redundant_sectors(capacity: &Capacity) -> u64 {
+    let Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors } = *capacity;
+    raw_sectors.saturating_sub(host_sectors + cache_sectors + guard_sectors + spare_sectors)
+}
+
+/// Stacked bars of quantities by cause, a row each.
+fn cause_parts(rows: &[[f64; 4]]) -> Vec<Part> {
+    let part = |(i, (name, colour)): (usize, (&str, Colour))| Part {
+        name: name.into(),
+        colour,
+        values: rows.iter().map(|row| row[i]).collect(),
+    };
+    CAUSES.into_iter().enumerate().map(part).collect()
 }
 
 fn by_cause(counts: &ByCause) -> [f64; 4] {

@@ -11,6 +11,7 @@ use smrkit::stats::outcome::{MergedSource, Outcome, PowerCut};
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
+use super::members::{drives, members};
 use super::names::{names, scalar};
 
 /// Columns that the longest word of a run's name gets at most.
@@ -37,7 +38,9 @@ impl Grid {
     pub fn text(&self) -> String {
         let mut table = Table::new();
         table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(&self.header);
+        let arrangement =
+            if self.width() <= WIDTH.into() { ContentArrangement::Disabled } else { ContentArrangement::Dynamic };
+        table.set_content_arrangement(arrangement).set_width(WIDTH).set_header(&self.header);
         table.add_rows(&self.rows);
         for i in 0..self.header.len() {
             if let Some(column) = table.column_mut(i) {
@@ -52,6 +55,13 @@ impl Grid {
             column.set_constraint(ColumnConstraint::LowerBoundary(Fixed(longest as u16)));
         }
         table.trim_fmt()
+    }
+
+    /// Columns of a terminal that it takes with no cell broken.
+    fn width(&self) -> usize {
+        let lines = || std::iter::once(&self.header).chain(&self.rows);
+        let widest = |i: usize| lines().filter_map(|line| line.get(i)).map(|cell| cell.chars().count()).max();
+        (0..self.header.len()).map(|i| widest(i).unwrap_or(0) + 2).sum()
     }
 
     /// Whether a column holds numbers: every cell begins with a digit, or is a dash.
@@ -73,6 +83,9 @@ pub fn text(runs: &[Outcome]) -> String {
         out += &format!("{}\n", shown(&line));
     }
     out += &format!("\n{}\n\n{}\n\n", speed(runs).text(), cost(runs).text());
+    if let Some(members) = members(runs) {
+        out += &format!("{}\n\n", members.text());
+    }
     let facts = about(runs);
     let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, value) in facts {
@@ -217,7 +230,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     say("interrupted", &|r| {
         if r.interrupted { "yes: only what was served until then is counted".into() } else { String::new() }
     });
-    say("drive", &|r| r.drive.clone());
+    say("drive", &|r| distinct(drives(r).iter().map(|drive| drive.drive.clone()), ", "));
     say("array", &|r| r.array.clone().unwrap_or_default());
     say("trace", &trace);
     say("workload", &|r| r.workload.clone().unwrap_or_default());
@@ -240,6 +253,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
 
 /// The parameters of each layer; where runs differ, all values with commas.
 fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
+    let runs: Vec<&Outcome> = runs.iter().flat_map(drives).collect();
     let mut layers: Vec<&str> = runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()).collect();
     let mut seen = Vec::new();
     layers.retain(|layer| {
@@ -249,7 +263,7 @@ fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
         }
     });
     let line = |layer: &str| {
-        let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == layer).collect();
+        let alike: Vec<&Outcome> = runs.iter().copied().filter(|r| r.layer == layer).collect();
         let keys: BTreeSet<&String> = alike.iter().flat_map(|r| r.parameters.keys()).collect();
         let values = |key: &String| distinct(alike.iter().filter_map(|r| r.parameters.get(key)).map(scalar), ",");
         keys.iter().map(|key| format!("{key}={}", values(key))).collect::<Vec<_>>().join(" ")

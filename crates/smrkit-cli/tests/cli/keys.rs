@@ -88,11 +88,12 @@ fn numbers_of_a_run_agree_with_each_other() {
     }
 }
 
-/// Every key of a value by its path; the names inside `parameters`, `layer_stats` and `gauges` depend on the layer.
+/// Every key of a value by its path; the names inside `parameters`, `layer_stats` and `gauges` depend on the layer, and
+/// members are the same records again.
 fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
     for (key, value) in value.as_object().into_iter().flatten() {
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        if !["parameters", "layer_stats", "timeline.gauges"].contains(&path.as_str()) {
+        if !["parameters", "layer_stats", "timeline.gauges", "members"].contains(&path.as_str()) {
             paths(&path, value, into);
         }
         into.insert(path);
@@ -130,6 +131,7 @@ fn the_page_on_outcomes_names_every_key_and_no_other() {
     paths("", &outcome(&format!("{TINY_CACHE} --workload random-write:count=100 --power-cut 50")), &mut found);
     let two = "--workload mix:count=50 --workload zipf:count=50 --interleave burst:4 --movement";
     paths("", &outcome(&format!("--drive tiny --layer in-place {two}")), &mut found);
+    paths("", &outcome("--drive tiny --array raid1:disks=2,layer=in-place --workload mix:count=100"), &mut found);
     let page = std::fs::read_to_string(root().join("docs/outcome.md")).unwrap();
     // A row of a table begins with the key's path: | `latency_ns.all` | …
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));

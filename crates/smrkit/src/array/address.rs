@@ -171,6 +171,14 @@ impl Layout {
         self.used.get(disk as usize).copied().unwrap_or(0)
     }
 
+    /// Sectors that every source finds: those of the smallest member where each source has one of its own, else all.
+    pub fn source_sectors(&self) -> u64 {
+        match self.level {
+            Level::Dedicated => self.used.iter().copied().min().unwrap_or(0),
+            _ => self.host_sectors,
+        }
+    }
+
     /// The array's LBA of a member's first sector where members lie end to end (span, dedicated).
     pub fn member_start(&self, disk: u32) -> Lba {
         Lba(self.starts.get(disk as usize).copied().unwrap_or(self.host_sectors))

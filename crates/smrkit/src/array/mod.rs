@@ -478,19 +478,7 @@ impl Target for Array {
     }
 
     fn gauges(&self) -> Gauges {
-        let all: Vec<Gauges> = self.members.iter().map(|member| member.target().gauges()).collect();
-        let fills: Vec<f64> = all.iter().filter_map(|gauges| gauges.cache_fill).collect();
-        let mut sums = Gauges {
-            cache_fill: (!fills.is_empty()).then(|| fills.iter().sum::<f64>() / fills.len() as f64),
-            others: Vec::new(),
-        };
-        for (name, value) in all.into_iter().flat_map(|gauges| gauges.others) {
-            match sums.others.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, sum)) => *sum += value,
-                None => sums.others.push((name, value)),
-            }
-        }
-        sums
+        target::joined(self.members.iter().map(|member| member.target().gauges()))
     }
 
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {

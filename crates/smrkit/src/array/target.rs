@@ -74,7 +74,7 @@ pub trait Target {
     /// Sectors of persistent cache, of all members.
     fn cache_sectors(&self) -> u64;
 
-    /// What the layers show of their state: the mean of the caches, and sums of the rest.
+    /// What the layers show of their state: means of the caches and of gauges that are shares, and sums of the rest.
     fn gauges(&self) -> Gauges;
 
     /// Counting starts anew at `now`.
@@ -82,4 +82,45 @@ pub trait Target {
 
     /// Checks every member's books, and in check mode reads back all that was written.
     fn finish(&mut self) -> DiskResult;
+}
+
+/// What several show together: the mean of the caches and of gauges that are shares (a sum of those says nothing), and sums of
+/// the rest.
+pub(super) fn joined(all: impl Iterator<Item = Gauges>) -> Gauges {
+    let (mut fills, mut others): (Vec<f64>, Vec<(&'static str, f64, u32)>) = (Vec::new(), Vec::new());
+    for gauges in all {
+        fills.extend(gauges.cache_fill);
+        for (name, value) in gauges.others {
+            match others.iter_mut().find(|(known, _, _)| *known == name) {
+                Some((_, sum, count)) => (*sum, *count) = (*sum + value, *count + 1),
+                None => others.push((name, value, 1)),
+            }
+        }
+    }
+    let value = |(name, sum, count): (&'static str, f64, u32)| match name.contains("share") {
+        true => (name, sum / f64::from(count)),
+        false => (name, sum),
+    };
+    Gauges {
+        cache_fill: (!fills.is_empty()).then(|| fills.iter().sum::<f64>() / fills.len() as f64),
+        others: others.into_iter().map(value).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_averaged_over_those_that_have_them_and_the_rest_is_summed() {
+        let of = |cache_fill, others: &[(&'static str, f64)]| Gauges { cache_fill, others: others.to_vec() };
+        let all = [
+            of(Some(0.5), &[("invalid_share", 0.25), ("map_bytes", 10.0)]),
+            of(None, &[]),
+            of(Some(1.0), &[("map_bytes", 5.0), ("invalid_share", 0.75)]),
+        ];
+        let joined = joined(all.into_iter());
+        assert_eq!(joined.cache_fill, Some(0.75));
+        assert_eq!(joined.others, [("invalid_share", 0.5), ("map_bytes", 15.0)]);
+    }
 }

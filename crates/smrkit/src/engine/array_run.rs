@@ -129,11 +129,26 @@ impl ArrayRun {
 
     /// The drives, those of nested arrays included, in order.
     pub fn drives(&self) -> Vec<&DriveRun> {
-        let of = |member| match member {
-            &MemberRun::Drive(ref drive) => vec![&**drive],
-            MemberRun::Array(array) => array.drives(),
+        let mut drives = Vec::new();
+        for member in &self.members {
+            match member {
+                MemberRun::Drive(drive) => drives.push(&**drive),
+                MemberRun::Array(array) => drives.extend(array.drives()),
+            }
+        }
+        drives
+    }
+
+    /// The same array of drives under `layer`.
+    pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> ArrayRun {
+        let member = |member: &MemberRun| match member {
+            MemberRun::Drive(run) => {
+                let (drive, parameters) = (run.drive.clone(), parameters.clone());
+                MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
+            }
+            MemberRun::Array(array) => MemberRun::Array(Box::new(array.with_layer(layer, parameters))),
         };
-        self.members.iter().flat_map(of).collect()
+        ArrayRun { members: self.members.iter().map(member).collect(), ..*self }
     }
 
     /// Where its sectors lie if each member gives so many at most, from its first on; what it has beyond stays empty.

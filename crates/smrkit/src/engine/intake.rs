@@ -54,6 +54,10 @@ impl Intake {
         }
         let (number, end) = (self.taken, request.end());
         let message = match sectors > capacity {
+            true if capacity == 0 => format!(
+                "request {number} is of source {}, counted from 0, and the dedicated array has no member for it: raise disks",
+                request.source
+            ),
             true => format!(
                 "request {number} has {sectors} sectors, more than the capacity of {capacity}: take a larger drive, or give \
                  a larger --capacity"

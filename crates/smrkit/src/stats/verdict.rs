@@ -1,7 +1,7 @@
 //! The plain answer: when the cache fills, what rate remains, how long the worst stall is, and whether a conventional
 //! disk would have done better.
 
-use super::outcome::{Outcome, Verdict};
+use super::outcome::Outcome;
 use crate::layer::BASELINE;
 use crate::quantity::Bytes;
 use crate::units::Nanos;
@@ -57,7 +57,13 @@ impl Baseline {
 fn is_overloaded(outcome: &Outcome) -> bool {
     let late_ns = outcome.elapsed_ns.saturating_sub(outcome.arrivals_ns);
     let share = |part: u64| part as f64 / outcome.elapsed_ns.max(1) as f64;
-    outcome.engine.arrival == "trace" && share(late_ns) > OVERLOAD_SHARE && share(outcome.busy_ns) > 0.95
+    // An array waits for its busiest drive.
+    let busy_ns = outcome.members.iter().map(|member| member.busy_ns).max().unwrap_or(outcome.busy_ns);
+    outcome.engine.arrival == "trace" && share(late_ns) > OVERLOAD_SHARE && share(busy_ns) > 0.95
+}
+
+fn is_array(outcome: &Outcome) -> bool {
+    !outcome.members.is_empty()
 }
 
 fn sentence(outcome: &Outcome) -> String {
@@ -67,9 +73,10 @@ fn sentence(outcome: &Outcome) -> String {
     }
     let mut text = course(outcome) + &in_all(outcome);
     text += &format!(" The longest wait for an answer is {}", Nanos(verdict.longest_stall_ns));
-    text += &stalls(verdict, outcome.layer == BASELINE);
+    text += &stalls(outcome);
     if verdict.baseline_overloaded {
-        text += " The conventional disk itself can't keep up with these arrival times: stretch them with --time-scale.";
+        let who = if is_array(outcome) { "An array of conventional disks" } else { "The conventional disk" };
+        text += &format!(" {who} itself can't keep up with these arrival times: stretch them with --time-scale.");
     }
     if outcome.interrupted {
         text += " The run was interrupted; this is what it had so far.";
@@ -89,6 +96,7 @@ fn course(outcome: &Outcome) -> String {
     let before = verdict.rate_before_bytes_per_s;
     let Some((at_s, after)) = verdict.cache_full_at_s.zip(verdict.rate_after_bytes_per_s) else {
         let what = match cleans {
+            _ if outcome.layer == BASELINE && is_array(outcome) => "An array of conventional disks",
             _ if outcome.layer == BASELINE => "A conventional disk",
             true => "No request waits for cleaning",
             false => "Nothing had to be rewritten",
@@ -119,21 +127,26 @@ fn course(outcome: &Outcome) -> String {
 fn in_all(outcome: &Outcome) -> String {
     match outcome.slowdown {
         Some(slowdown) if outcome.layer != BASELINE && outcome.engine.arrival != "trace" => {
-            format!(" In all it takes {slowdown:.2} times as long as a conventional disk.")
+            let whom = if is_array(outcome) { "the same array of conventional disks" } else { "a conventional disk" };
+            format!(" In all it takes {slowdown:.2} times as long as {whom}.")
         }
         _ => String::new(),
     }
 }
 
-/// How many requests pass the common timeouts, and how that compares.
-fn stalls(verdict: &Verdict, is_baseline: bool) -> String {
+/// How many requests pass the common timeouts, how that compares, and which drives that would cost.
+fn stalls(outcome: &Outcome) -> String {
+    let (verdict, is_baseline) = (&outcome.verdict, outcome.layer == BASELINE);
+    // Where the load is too much for any disk, a dropped one says nothing about shingling.
+    let dropped = if verdict.baseline_overloaded { String::new() } else { dropped(outcome) };
     if verdict.stalls_over_7s == 0 {
-        return ": no request takes over 7 s.".into();
+        return format!(": no request takes over 7 s.{dropped}");
     }
+    let whom = if is_array(outcome) { "conventional disks" } else { "a conventional disk" };
     let own = |total: u64, baseline: Option<u64>| match baseline {
         _ if is_baseline => total.to_string(),
-        Some(0) => format!("{total} (none on a conventional disk)"),
-        Some(of_baseline) => format!("{total} ({of_baseline} on a conventional disk)"),
+        Some(0) => format!("{total} (none on {whom})"),
+        Some(of_baseline) => format!("{total} ({of_baseline} on {whom})"),
         None => total.to_string(),
     };
     let over_7s = own(verdict.stalls_over_7s, verdict.baseline_stalls_over_7s);
@@ -141,9 +154,23 @@ fn stalls(verdict: &Verdict, is_baseline: bool) -> String {
         0 => "none".into(),
         count => own(count, verdict.baseline_stalls_over_30s),
     };
-    // Where the load is too much for any disk, a dropped one says nothing about shingling.
-    let dropped = if verdict.baseline_overloaded { "" } else { " A timeout of 7 s would drop this drive." };
     format!("; requests over 7 s: {over_7s}, over 30 s: {over_30s}.{dropped}")
+}
+
+/// Which drives a timeout of 7 s would drop. An array drops a member for a command of its own to it, which may be faster than
+/// the request that it is part of, or be of no request at all.
+fn dropped(outcome: &Outcome) -> String {
+    let count = outcome.members.iter().filter(|member| member.verdict.stalls_over_7s > 0).count();
+    match (count, outcome.members.len()) {
+        (0, 0) if outcome.verdict.stalls_over_7s > 0 => " A timeout of 7 s would drop this drive.".into(),
+        (0, _) if outcome.verdict.stalls_over_7s > 0 => {
+            " No member takes over 7 s for its part: none would be dropped.".into()
+        }
+        (0, _) => String::new(),
+        (count, of) if count == of => format!(" A timeout of 7 s would drop every one of its {of} members."),
+        (1, of) => format!(" A timeout of 7 s would drop a member (of {of})."),
+        (count, of) => format!(" A timeout of 7 s would drop {count} of its {of} members."),
+    }
 }
 
 fn rate(bytes_per_s: f64) -> String {
@@ -154,6 +181,7 @@ fn rate(bytes_per_s: f64) -> String {
 mod tests {
     use super::*;
     use crate::layer::{Capacity, Scalar};
+    use crate::stats::outcome::Verdict;
 
     fn outcome(after: f64) -> Outcome {
         let verdict = Verdict {
@@ -185,6 +213,30 @@ mod tests {
             assert!(sentence(&one).contains("wait"), "{}", sentence(&one));
             assert!(!sentence(&one).contains("rewrit"), "{}", sentence(&one));
         }
+    }
+
+    #[test]
+    fn an_array_loses_the_members_that_do_not_answer_in_time_whatever_the_host_waits_for() {
+        let member = |stalls_over_7s| Outcome {
+            requests: 1,
+            verdict: Verdict { stalls_over_7s, ..Verdict::default() },
+            ..Outcome::default()
+        };
+        let text = |of_host, members: &[u64]| {
+            let mut array = outcome(0.5e6);
+            array.verdict.stalls_over_7s = of_host;
+            array.members = members.iter().map(|&stalls| member(stalls)).collect();
+            sentence(&array)
+        };
+        assert!(text(1, &[]).ends_with("A timeout of 7 s would drop this drive."));
+        assert!(text(1, &[0, 0]).ends_with("No member takes over 7 s for its part: none would be dropped."));
+        assert!(text(0, &[0, 0]).ends_with("no request takes over 7 s."));
+        assert!(
+            text(0, &[0, 3, 0]).ends_with("no request takes over 7 s. A timeout of 7 s would drop a member (of 3).")
+        );
+        assert!(text(5, &[1, 3, 0]).ends_with("A timeout of 7 s would drop 2 of its 3 members."));
+        assert!(text(5, &[1, 3]).ends_with("A timeout of 7 s would drop every one of its 2 members."));
+        assert!(text(0, &[0]).contains("as long as the same array of conventional disks."));
     }
 
     #[test]

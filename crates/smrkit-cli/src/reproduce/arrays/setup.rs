@@ -171,7 +171,8 @@ impl ArrayPlan {
         let members = used.iter().map(member).collect::<Result<_, Error>>()?;
         let level = self.configuration.level();
         let run = ArrayRun { level, chunk_sectors: BLOCK_SECTORS, write: WritePolicy::Auto, members };
-        let settings = Settings { seed: self.seed, prefill: Prefill::Sequential, ..Settings::default() };
+        let settings =
+            Settings { seed: self.seed, prefill: Prefill::Sequential, movement: true, ..Settings::default() };
         let mut source = self.source()?;
         let timeline = TimelineBuilder::growing(WINDOW_FIRST);
         run.execute_within(run.layout_within(&used)?, settings, &mut source, &mut Idle, observer, timeline)

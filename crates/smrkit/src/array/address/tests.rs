@@ -207,3 +207,9 @@ fn what_no_array_could_be_is_refused_with_its_remedy() {
         assert!(error.contains(message), "{error}");
     }
 }
+
+#[test]
+fn a_source_finds_its_own_member_or_the_whole_array() {
+    let sources = |level| Layout::new(level, 8, &[99, 70]).unwrap().source_sectors();
+    assert_eq!([Level::Dedicated, Level::Span, Level::Raid0].map(sources), [70, 169, 128]);
+}

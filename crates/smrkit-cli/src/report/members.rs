@@ -1,0 +1,102 @@
+//! The members of arrays: a line each, or a summary of each array where there are many.
+
+use smrkit::stats::outcome::Outcome;
+
+use super::format;
+use super::names::names;
+use super::table::Grid;
+
+/// More members than these, of all runs together, are summed up.
+const LINES_MAX: usize = 16;
+
+/// The drives of a run: itself, or an array's members.
+pub fn drives(run: &Outcome) -> &[Outcome] {
+    if run.members.is_empty() { std::slice::from_ref(run) } else { &run.members }
+}
+
+/// What each member of the arrays among `runs` is called: its number from 0, and how it differs from the others.
+pub fn member_names(run: &Outcome) -> Vec<String> {
+    let members = &run.members;
+    let name = |(number, member): (usize, &Outcome)| {
+        let mut words = vec![number.to_string()];
+        if members.iter().any(|other| other.layer != member.layer) {
+            words.push(member.layer.clone());
+        }
+        if members.iter().any(|other| other.drive != member.drive) {
+            words.push(format!("on {}", member.drive));
+        }
+        words.join(" ")
+    };
+    members.iter().enumerate().map(name).collect()
+}
+
+/// The table of the members; `None` where no run is of an array.
+pub fn members(runs: &[Outcome]) -> Option<Grid> {
+    match runs.iter().map(|run| run.members.len()).sum() {
+        0 => None,
+        1..=LINES_MAX => Some(lines(runs)),
+        _ => Some(summary(runs)),
+    }
+}
+
+/// A row a member.
+fn lines(runs: &[Outcome]) -> Grid {
+    let header = ["run", "member", "busy", "cleaning", "commands", "amplification", "mean", "longest", "over 7 s"];
+    let mut grid = Grid::new(header);
+    for (name, run) in names(runs).into_iter().zip(runs) {
+        for (member, drive) in member_names(run).into_iter().zip(&run.members) {
+            grid.rows.push(vec![
+                name.clone(),
+                member,
+                busy(drive, run),
+                format::percent(drive.cleaning.ns as f64, run.elapsed_ns as f64),
+                format::count(drive.requests),
+                format::times(drive.write_amplification),
+                some_latency(drive, drive.latency_ns.all.mean),
+                some_latency(drive, drive.latency_ns.all.max),
+                format::count(drive.verdict.stalls_over_7s),
+            ]);
+        }
+    }
+    grid
+}
+
+/// A row a run.
+fn summary(runs: &[Outcome]) -> Grid {
+    let header = ["run", "members", "least busy", "median", "busiest", "most amplified", "longest command", "over 7 s"];
+    let mut grid = Grid::new(header);
+    for (name, run) in names(runs).into_iter().zip(runs).filter(|(_, run)| !run.members.is_empty()) {
+        let [least, median, most] = by_busy(run).map(|at| busy(&run.members[at], run));
+        let amplified = run.members.iter().filter_map(|member| member.write_amplification).reduce(f64::max);
+        let slowest = run.members.iter().max_by_key(|member| member.latency_ns.all.max).unwrap_or(run);
+        let stalled = run.members.iter().filter(|member| member.verdict.stalls_over_7s > 0).count();
+        grid.rows.push(vec![
+            name,
+            format::count(run.members.len() as u64),
+            least,
+            median,
+            most,
+            format::times(amplified),
+            some_latency(slowest, slowest.latency_ns.all.max),
+            format::count(stalled as u64),
+        ]);
+    }
+    grid
+}
+
+/// The numbers of the least busy member, the one in the middle, and the busiest, of an array.
+pub fn by_busy(run: &Outcome) -> [usize; 3] {
+    let mut order: Vec<usize> = (0..run.members.len()).collect();
+    order.sort_by_key(|&at| run.members[at].busy_ns);
+    let at = |place: usize| order.get(place).copied().unwrap_or(0);
+    [at(0), at(order.len() / 2), at(order.len().saturating_sub(1))]
+}
+
+/// The share of the array's time in which a member was busy.
+fn busy(member: &Outcome, run: &Outcome) -> String {
+    format::percent(member.busy_ns as f64, run.elapsed_ns as f64)
+}
+
+fn some_latency(member: &Outcome, ns: u64) -> String {
+    if member.latency_ns.all.count > 0 { format::nanos(ns) } else { format::NONE.into() }
+}
