@@ -97,7 +97,7 @@ fn shown(
     for (scheme, heading) in Scheme::ALL.into_iter().zip(headings.schemes) {
         let mut rows = claims::rows(measured, scheme, &[Measure::Distance, Measure::Count, Measure::Bands]);
         if sized_by_source {
-            rows.push(in_strokes(measured, scheme));
+            claims::in_strokes(measured, scheme, &mut rows);
         }
         let mut lines = text.take().unwrap_or_default();
         lines.push(about_scheme(scheme));
@@ -109,13 +109,6 @@ fn shown(
         all.push((heading, Shown { figure, ..Shown::default() }));
     }
     all
-}
-
-/// Disks of other sizes can't be compared by tracks crossed.
-fn in_strokes(measured: &Measured, scheme: Scheme) -> Row {
-    let spread = measured.times_pure(scheme, Measure::Stroke, Configuration::Dedicated);
-    let why = "tracks crossed as a share of each disk's: dedicated disks are as large as their own sources need";
-    Row::not_comparable("strokes: dedicated", spread.mean, "× pure", &format!("{}; {why}", spread.range))
 }
 
 /// The real set is missed, by name.
