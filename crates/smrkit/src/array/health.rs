@@ -17,6 +17,7 @@ pub enum Health {
 /// What of a new member has been rebuilt, in units of some sectors.
 #[derive(Clone, Debug)]
 pub struct Rebuilt {
+    sectors: u64,
     unit_sectors: u64,
     /// A bit a unit.
     done: Vec<u64>,
@@ -27,16 +28,18 @@ impl Rebuilt {
     /// Nothing of a member of `sectors`.
     pub fn nothing(sectors: u64, unit_sectors: u64) -> Rebuilt {
         let units = sectors.div_ceil(unit_sectors);
-        Rebuilt { unit_sectors, done: vec![0; units.div_ceil(64) as usize], left: units }
+        Rebuilt { sectors, unit_sectors, done: vec![0; units.div_ceil(64) as usize], left: units }
     }
 
     fn units(&self, at: Lba, sectors: u64) -> std::ops::Range<u64> {
         at.0 / self.unit_sectors..(at.0 + sectors).div_ceil(self.unit_sectors)
     }
 
-    /// These sectors, whole units, have been rebuilt.
+    /// These sectors have been rebuilt. Units of which they are only a part stay as they are.
     pub fn note(&mut self, at: Lba, sectors: u64) {
-        for unit in self.units(at, sectors) {
+        let end = at.0 + sectors;
+        let end = if end >= self.sectors { self.units(at, sectors).end } else { end / self.unit_sectors };
+        for unit in at.0.div_ceil(self.unit_sectors)..end {
             let (word, bit) = (&mut self.done[(unit / 64) as usize], 1 << (unit % 64));
             self.left -= u64::from(*word & bit == 0);
             *word |= bit;
@@ -58,6 +61,22 @@ impl Health {
     /// Whether commands can be sent to it.
     pub fn works(&self) -> bool {
         !matches!(self, Health::Failed)
+    }
+
+    /// Whether it works, and holds everything.
+    #[inline]
+    pub fn is_good(&self) -> bool {
+        matches!(self, Health::Good)
+    }
+
+    /// These sectors of it have been rebuilt, if it is new.
+    pub(super) fn rebuilt(&mut self, at: Lba, sectors: u64) {
+        if let Health::New(rebuilt) = self {
+            rebuilt.note(at, sectors);
+            if rebuilt.is_whole() {
+                *self = Health::Good;
+            }
+        }
     }
 
     /// Whether it holds these sectors.

@@ -10,20 +10,25 @@ mod contents;
 pub mod health;
 pub mod level;
 mod locks;
+mod member;
+mod own;
 pub mod parity;
 mod plan;
 pub mod spec;
 mod station;
 mod target;
+mod watch;
 mod work;
 
 use std::collections::VecDeque;
 
 use address::Layout;
 use check::Own;
-use health::{Health, Rebuilt};
+use health::Health;
 use level::{Level, WritePolicy};
 use locks::{Claim, Locks};
+pub use member::Member;
+use member::Members;
 use plan::Planner;
 pub use station::{Queueing, Station};
 pub use target::{Answer, Command, Target, Words};
@@ -33,61 +38,6 @@ use crate::error::DiskResult;
 use crate::layer::Gauges;
 use crate::request::Op;
 use crate::units::{Lba, Nanos};
-
-/// A member: a drive, or an array.
-pub enum Member {
-    /// A drive with its queue.
-    Drive(Box<Station>),
-    /// An array.
-    Array(Box<Array>),
-}
-
-impl Member {
-    /// Sectors that it offers.
-    pub fn host_sectors(&self) -> u64 {
-        self.target().host_sectors()
-    }
-
-    #[inline]
-    fn target(&self) -> &dyn Target {
-        match self {
-            Member::Drive(station) => &**station,
-            Member::Array(array) => &**array,
-        }
-    }
-
-    #[inline]
-    fn target_mut(&mut self) -> &mut dyn Target {
-        match self {
-            Member::Drive(station) => &mut **station,
-            Member::Array(array) => &mut **array,
-        }
-    }
-
-    #[inline]
-    fn next(&self) -> Nanos {
-        match self {
-            Member::Drive(station) => station.next(),
-            Member::Array(array) => array.next(),
-        }
-    }
-
-    #[inline]
-    fn submit(&mut self, command: Command) -> DiskResult {
-        match self {
-            Member::Drive(station) => station.submit(command),
-            Member::Array(array) => array.submit(command),
-        }
-    }
-
-    #[inline]
-    fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
-        match self {
-            Member::Drive(station) => station.advance(answers),
-            Member::Array(array) => array.advance(answers),
-        }
-    }
-}
 
 /// A part of an array's own work that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,17 +52,27 @@ pub struct Done {
     pub end: Nanos,
 }
 
+/// In the tag of a command that goes to one member as it came, and its answer straight back.
+const PASSED: u64 = 1 << 63;
+
 /// An array.
 pub struct Array {
     layout: Layout,
-    members: Vec<Member>,
+    members: Members,
     health: Vec<Health>,
-    /// Replaced members that still have commands to answer.
-    leaving: Vec<Member>,
+    /// How often each member was replaced.
+    replaced: Vec<u32>,
     write: WritePolicy,
     check: bool,
+    /// Whether commands for the same sectors keep their order without claims: each is one command of a member, or the same
+    /// of several, and members keep their order.
+    orderly: bool,
+    /// Whether members read zeros where something was discarded: only then do copies and parity stay true.
+    zeros: bool,
     works: Slab,
     locks: Locks,
+    /// Commands that were passed on and not answered.
+    passed: usize,
     /// Answered without a member's doing, and when.
     ready: VecDeque<Answer>,
     /// Own work that is done, until somebody takes note.
@@ -120,26 +80,28 @@ pub struct Array {
     /// Room for the answers of members.
     answers: Vec<Answer>,
     /// Work that may begin.
-    free: Vec<u32>,
+    free: VecDeque<u32>,
 }
 
 impl Array {
     /// An array of members, as `layout` has them; in check mode they hold words.
     pub fn new(layout: Layout, members: Vec<Member>, write: WritePolicy, check: bool) -> Array {
-        let health = members.iter().map(|_| Health::Good).collect();
         Array {
+            health: members.iter().map(|_| Health::Good).collect(),
+            replaced: vec![0; members.len()],
+            orderly: layout.parities() == 0 && members.iter().all(Member::keeps_order),
+            zeros: members.iter().all(Member::reads_zeros),
             layout,
-            members,
-            health,
-            leaving: Vec::new(),
+            members: Members::new(members),
             write,
             check,
             works: Slab::default(),
             locks: Locks::default(),
+            passed: 0,
             ready: VecDeque::new(),
             done: VecDeque::new(),
             answers: Vec::new(),
-            free: Vec::new(),
+            free: VecDeque::new(),
         }
     }
 
@@ -150,12 +112,17 @@ impl Array {
 
     /// The members.
     pub fn members(&self) -> &[Member] {
-        &self.members
+        self.members.as_slice()
     }
 
     /// The members, for the end of a run.
     pub fn members_mut(&mut self) -> &mut [Member] {
-        &mut self.members
+        self.members.as_mut_slice()
+    }
+
+    /// Its drives, those of nested arrays included, in order.
+    pub fn stations(&mut self) -> Vec<&mut Station> {
+        self.members.as_mut_slice().iter_mut().flat_map(Member::stations).collect()
     }
 
     /// The state of each member.
@@ -185,20 +152,47 @@ impl Array {
     }
 
     fn planner(&self) -> Planner<'_> {
-        Planner { layout: &self.layout, health: &self.health, write: self.write }
+        let discards = self.zeros || !self.is_redundant();
+        Planner { layout: &self.layout, health: &self.health, write: self.write, discards }
+    }
+
+    fn is_redundant(&self) -> bool {
+        self.layout.parities() > 0 || self.layout.copies() > 1
+    }
+
+    /// Whether it reads zeros where something was discarded. With parity it does not: it keeps parts of stripes.
+    fn reads_zeros(&self) -> bool {
+        self.zeros && self.layout.parities() == 0
+    }
+
+    /// Whether commands must claim what they touch: where order would be lost, or others have claimed, such as a rebuild.
+    /// Commands that came before and did not claim are with the members already, which keep their order.
+    #[inline]
+    fn claims(&self) -> bool {
+        !self.orderly || !self.locks.is_empty()
+    }
+
+    /// The member, and the place there, of a command that concerns one alone.
+    #[inline]
+    fn alone(&self, command: &Command) -> Option<(u32, Lba)> {
+        if self.layout.copies() > 1 || command.tag & PASSED != 0 {
+            return None;
+        }
+        let sectors = u64::from(command.sectors);
+        let piece = self.layout.pieces(command.lba, sectors).next().filter(|piece| piece.sectors == sectors)?;
+        self.health[piece.disk as usize].is_good().then_some((piece.disk, piece.at))
     }
 
     /// What a command claims: with parity the rows of sectors that it touches, by their place on the members; otherwise its
-    /// own sectors.
-    #[inline]
+    /// own sectors. A flush claims nothing, but waits.
     fn claim(&self, op: Op, lba: Lba, sectors: u64) -> Option<Claim> {
         if sectors == 0 {
-            return None;
+            return (op == Op::Flush).then_some(Claim::Flush);
         }
         let (first, last) = (lba.0, lba.0 + sectors - 1);
         let alone = op != Op::Read;
         if self.layout.parities() == 0 {
-            return Some(Claim { first, last, alone });
+            return Some(Claim::Extent { first, last, alone });
         }
         let (from, to) = (self.layout.unit(lba), self.layout.unit(Lba(last)));
         let chunk = self.layout.chunk_sectors();
@@ -206,7 +200,7 @@ impl Array {
             true => (from.stripe * chunk + from.offset, to.stripe * chunk + to.offset),
             false => (from.stripe * chunk, (to.stripe + 1) * chunk - 1),
         };
-        Some(Claim { first, last, alone })
+        Some(Claim::Extent { first, last, alone })
     }
 
     /// Plans work and sends its first commands to the members, at `now`.
@@ -216,7 +210,7 @@ impl Array {
         let (owner, op, lba, sectors) =
             (work.owner, work.command.op, work.command.lba, u64::from(work.command.sectors));
         let mut plan = std::mem::take(&mut work.plan);
-        let members = &self.members;
+        let members = self.members.as_slice();
         let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
         let planner = self.planner();
         let planned = match owner {
@@ -237,6 +231,9 @@ impl Array {
         }
         let count = work.subs().len();
         work.left = count as u32;
+        if let Owner::Rebuild { disk, .. } = work.owner {
+            work.replaced = self.replaced[disk as usize];
+        }
         if count == 0 {
             return match work.second {
                 true => self.finish_work(id, now),
@@ -256,7 +253,7 @@ impl Array {
             let tag = u64::from(id) << 32 | number as u64;
             let (lba, sectors) = (sub.at, sub.sectors as u32);
             let command = Command { tag, op: sub.op, lba, sectors, source, arrival: now, words };
-            self.members[sub.disk as usize].submit(command)?;
+            self.members.submit(sub.disk, command)?;
         }
         Ok(())
     }
@@ -264,6 +261,11 @@ impl Array {
     /// A member has answered a command.
     #[inline]
     fn answered(&mut self, answer: Answer) -> DiskResult {
+        if answer.tag & PASSED != 0 {
+            self.passed -= 1;
+            self.ready.push_back(Answer { tag: answer.tag & !PASSED, ..answer });
+            return Ok(());
+        }
         let id = (answer.tag >> 32) as u32;
         let work = self.works.get(id);
         work.answered(&answer);
@@ -306,7 +308,10 @@ impl Array {
             }
             Owner::Rebuild { disk, at, sectors } => {
                 let begin = work.command.arrival;
-                self.rebuilt(disk, at, sectors);
+                // The member that it was written to may be gone meanwhile.
+                if work.replaced == self.replaced[disk as usize] {
+                    self.health[disk as usize].rebuilt(at, sectors);
+                }
                 self.done.push_back(Done { at, sectors, begin, end: now });
             }
             Owner::Scrub { at, sectors } => {
@@ -318,90 +323,29 @@ impl Array {
             }
         }
         self.works.remove(id);
-        let Some(first) = claim else { return Ok(()) };
-        let mut free = std::mem::take(&mut self.free);
-        self.locks.release(id, first, &mut free);
-        let result = free.drain(..).try_for_each(|id| self.begin(id, now));
-        self.free = free;
-        result
-    }
-
-    fn rebuilt(&mut self, disk: u32, at: Lba, sectors: u64) {
-        let health = &mut self.health[disk as usize];
-        if let Health::New(rebuilt) = health {
-            rebuilt.note(at, sectors);
-            if rebuilt.is_whole() {
-                *health = Health::Good;
-            }
+        if let Some(claim) = claim {
+            self.locks.release(id, claim, &mut self.free);
         }
+        Ok(())
     }
 
-    /// A member fails: what it held is gone. Commands under way are answered.
-    pub fn fail(&mut self, disk: u32) {
-        self.health[disk as usize] = Health::Failed;
-    }
-
-    /// A new member takes the place of a failed one, to be rebuilt in units of `unit_sectors`. The old one still answers what
-    /// it was asked.
-    pub fn replace(&mut self, disk: u32, member: Member, unit_sectors: u64) {
-        let sectors = self.layout.member_sectors(disk);
-        self.health[disk as usize] = Health::New(Rebuilt::nothing(sectors, unit_sectors));
-        let old = std::mem::replace(&mut self.members[disk as usize], member);
-        if old.target().outstanding() > 0 {
-            self.leaving.push(old);
-        }
-    }
-
-    /// Begins to rebuild some sectors of a new member.
-    pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
-        self.own(Owner::Rebuild { disk, at, sectors }, (disk, at, sectors), now)
-    }
-
-    /// Begins to read some sectors of all members; in check mode copies and parity are compared.
-    pub fn scrub(&mut self, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
-        self.own(Owner::Scrub { at, sectors }, (0, at, sectors), now)
-    }
-
-    /// Begins work of the array's own.
-    fn own(&mut self, owner: Owner, (disk, at, sectors): (u32, Lba, u64), now: Nanos) -> DiskResult {
-        let claim = self.claim_on(disk, at, sectors);
-        let command =
-            Command { tag: 0, op: Op::Write, lba: at, sectors: 0, source: 0, arrival: now, words: Words::new() };
-        let id = self.works.add(owner, command);
-        self.works.get(id).claim = Some(claim.first);
-        if self.locks.claim(id, claim) { self.begin(id, now) } else { Ok(()) }
-    }
-
-    /// What work on a member's sectors claims.
-    fn claim_on(&self, disk: u32, at: Lba, sectors: u64) -> Claim {
-        let (chunk, last) = (self.layout.chunk_sectors(), at.0 + sectors - 1);
-        match self.layout.level() {
-            // Rows of chunks: the array's sectors from the first of the first to the last of the last.
-            Level::Raid10 { copies } => {
-                let row = self.layout.disks() as u64;
-                let copies = u64::from(copies);
-                let (first, last) = (at.0 / chunk * row / copies, ((last / chunk + 1) * row).div_ceil(copies));
-                Claim { first: first * chunk, last: last * chunk - 1, alone: true }
-            }
-            Level::Span | Level::Raid0 | Level::Dedicated => {
-                let start = self.layout.member_start(disk).0;
-                Claim { first: start + at.0, last: start + last, alone: true }
-            }
-            _ => Claim { first: at.0, last, alone: true },
-        }
-    }
-
-    /// The member at which something happens next; the first of several.
+    /// Begins what waited for others that are done.
     #[inline]
-    fn soonest(&self) -> (usize, Nanos) {
-        let mut best = (0, Nanos::MAX);
-        for (number, member) in self.members.iter().chain(&self.leaving).enumerate() {
-            let next = member.next();
-            if next < best.1 {
-                best = (number, next);
-            }
+    fn begin_free(&mut self, now: Nanos) -> DiskResult {
+        while let Some(id) = self.free.pop_front() {
+            self.begin(id, now)?;
         }
-        best
+        Ok(())
+    }
+
+    /// Begins work, at once or when what it claims is free.
+    fn start(&mut self, id: u32, claim: Option<Claim>, now: Nanos) -> DiskResult {
+        self.works.get(id).claim = claim;
+        if claim.is_none_or(|claim| self.locks.claim(id, claim)) {
+            self.begin(id, now)?;
+            self.begin_free(now)?;
+        }
+        Ok(())
     }
 }
 
@@ -422,71 +366,79 @@ impl Target for Array {
     #[inline]
     fn submit(&mut self, command: Command) -> DiskResult {
         let (op, lba, sectors, now) = (command.op, command.lba, u64::from(command.sectors), command.arrival);
-        let claim = self.claim(op, lba, sectors);
-        let id = self.works.add(Owner::Host, command);
-        match claim {
-            None => self.begin(id, now),
-            Some(claim) => {
-                self.works.get(id).claim = Some(claim.first);
-                if self.locks.claim(id, claim) { self.begin(id, now) } else { Ok(()) }
-            }
+        let claims = self.claims();
+        if !claims && let Some((disk, at)) = self.alone(&command) {
+            self.passed += 1;
+            return self.members.submit(disk, Command { tag: command.tag | PASSED, lba: at, ..command });
         }
+        let claim = if claims { self.claim(op, lba, sectors) } else { None };
+        let id = self.works.add(Owner::Host, command);
+        self.start(id, claim, now)
     }
 
     #[inline]
     fn next(&self) -> Nanos {
         match self.ready.front() {
             Some(answer) => answer.end,
-            None => self.soonest().1,
+            None => self.members.next(),
         }
+    }
+
+    #[inline]
+    fn rests(&self) -> bool {
+        self.members.rests()
+    }
+
+    #[inline]
+    fn resume(&mut self) -> DiskResult {
+        self.members.resume()
     }
 
     #[inline]
     fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
         if self.ready.is_empty() {
-            let (number, next) = self.soonest();
-            if next == Nanos::MAX {
+            let now = self.members.next();
+            let before = answers.len();
+            self.members.advance(answers)?;
+            if answers[before..].iter().all(|answer| answer.tag & PASSED != 0) {
+                answers[before..].iter_mut().for_each(|answer| answer.tag &= !PASSED);
+                self.passed -= answers.len() - before;
                 return Ok(());
             }
             let mut own = std::mem::take(&mut self.answers);
-            match number.checked_sub(self.members.len()) {
-                None => self.members[number].advance(&mut own)?,
-                Some(left) => {
-                    self.leaving[left].advance(&mut own)?;
-                    self.leaving.retain(|member| member.target().outstanding() > 0);
-                }
-            }
+            own.extend(answers.drain(before..));
             let result = own.drain(..).try_for_each(|answer| self.answered(answer));
             self.answers = own;
             result?;
+            self.begin_free(now)?;
         }
         answers.extend(self.ready.drain(..));
         Ok(())
     }
 
     fn outstanding(&self) -> usize {
-        self.works.len()
+        self.works.len() + self.passed
     }
 
     fn distance(&self, lba: Lba) -> u64 {
         let (disk, at) = self.layout.place(lba);
-        self.members[disk as usize].target().distance(at)
+        self.members()[disk as usize].target().distance(at)
     }
 
     fn cache_sectors(&self) -> u64 {
-        self.members.iter().map(|member| member.target().cache_sectors()).sum()
+        self.members().iter().map(|member| member.target().cache_sectors()).sum()
     }
 
     fn gauges(&self) -> Gauges {
-        target::joined(self.members.iter().map(|member| member.target().gauges()))
+        target::joined(self.members().iter().map(|member| member.target().gauges()))
     }
 
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {
-        self.members.iter_mut().try_for_each(|member| member.target_mut().reset_counts(now))
+        self.members_mut().iter_mut().try_for_each(|member| member.target_mut().reset_counts(now))
     }
 
     fn finish(&mut self) -> DiskResult {
-        let working = self.members.iter_mut().zip(&self.health).filter(|(_, health)| health.works());
+        let working = self.members.as_mut_slice().iter_mut().zip(&self.health).filter(|(_, health)| health.works());
         working.into_iter().try_for_each(|(member, _)| member.target_mut().finish())
     }
 }

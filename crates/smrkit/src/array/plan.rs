@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
-use super::address::Layout;
-use super::address::Role;
+use smallvec::{SmallVec, smallvec};
+
+use super::address::{Layout, Role};
 use super::health::Health;
-use super::level::WritePolicy;
+use super::level::{Level, WritePolicy};
 use crate::error::{DiskResult, Fault};
 use crate::request::Op;
 use crate::units::Lba;
@@ -62,6 +63,8 @@ pub(super) struct Planner<'a> {
     pub layout: &'a Layout,
     pub health: &'a [Health],
     pub write: WritePolicy,
+    /// Whether members are told what the host discards.
+    pub discards: bool,
 }
 
 impl Planner<'_> {
@@ -91,6 +94,7 @@ impl Planner<'_> {
                 plan.second.extend(working.map(|disk| Sub { disk, op, at: Lba(0), sectors: 0 }));
                 return Ok(());
             }
+            Op::Discard if !self.discards => {}
             _ if self.layout.parities() > 0 => self.parity(op, lba, sectors, plan)?,
             _ => self.copies(op, lba, sectors, choose, plan)?,
         }
@@ -115,8 +119,9 @@ impl Planner<'_> {
                 plan.second.push(Sub { disk: piece.disk, op, at: piece.at, sectors: piece.sectors });
                 continue;
             }
-            let mut live: Vec<(u32, Lba)> = (0..self.layout.copies()).map(|n| self.layout.copy(piece.lba, n)).collect();
-            live.retain(|&(disk, at)| match op {
+            let mut live: SmallVec<[(u32, Lba); 4]> =
+                (0..self.layout.copies()).map(|n| self.layout.copy(piece.lba, n)).collect();
+            live.retain(|&mut (disk, at)| match op {
                 Op::Read => self.has(disk, at, piece.sectors),
                 _ => self.works(disk),
             });
@@ -124,7 +129,7 @@ impl Planner<'_> {
                 return Err(lost(piece.lba));
             }
             if op == Op::Read {
-                live = vec![live[choose(&live)]];
+                live = smallvec![live[choose(&live)]];
             }
             plan.second.extend(live.into_iter().map(|(disk, at)| Sub { disk, op, at, sectors: piece.sectors }));
         }
@@ -166,12 +171,12 @@ impl Planner<'_> {
     }
 
     /// The data sectors `from..to` of a stripe, by which units have them: at most three pieces.
-    fn split(&self, stripe: u64, from: u64, to: u64) -> Vec<Piece> {
+    fn split(&self, stripe: u64, from: u64, to: u64) -> SmallVec<[Piece; 3]> {
         let chunk = self.layout.chunk_sectors();
         let (first, last) = (from / chunk, (to - 1) / chunk);
         let (head, tail) = (from % chunk, (to - 1) % chunk + 1);
         let (first, last) = (first as u32, last as u32);
-        let mut pieces = Vec::new();
+        let mut pieces = SmallVec::new();
         let mut add = |units: Range<u32>, offsets: Range<u64>| {
             if !units.is_empty() && !offsets.is_empty() {
                 pieces.push(Piece { stripe, units, offsets });
@@ -312,9 +317,34 @@ impl Planner<'_> {
     /// The plan that reads some sectors of every member that has them, to be compared.
     pub fn scrub(&self, at: Lba, sectors: u64, plan: &mut Plan) -> DiskResult {
         plan.clear();
-        let disks = (0..self.layout.disks() as u32).filter(|&disk| self.has(disk, at, sectors));
-        plan.second.extend(disks.map(|disk| Sub { disk, op: Op::Read, at, sectors }));
+        for disk in 0..self.layout.disks() as u32 {
+            let sectors = sectors.min(self.layout.member_sectors(disk).saturating_sub(at.0));
+            if sectors == 0 || !self.has(disk, at, sectors) {
+                continue;
+            }
+            plan.second.push(Sub { disk, op: Op::Read, at, sectors });
+            if let Level::Raid10 { .. } = self.layout.level() {
+                self.first_copies(disk, at, sectors, plan);
+            }
+        }
+        plan.join();
         Ok(())
+    }
+
+    /// The first copies of what a member has, where they lie in the row before.
+    fn first_copies(&self, disk: u32, at: Lba, sectors: u64, plan: &mut Plan) {
+        let (chunk, end) = (self.layout.chunk_sectors(), at.0 + sectors);
+        let mut from = at.0;
+        while from < end {
+            let to = end.min((from / chunk + 1) * chunk);
+            if let Role::Copy(lba, _) = self.layout.inverse(disk, Lba(from)) {
+                let (first, place) = self.layout.copy(lba, 0);
+                if place < at && self.has(first, place, to - from) {
+                    plan.second.push(Sub { disk: first, op: Op::Read, at: place, sectors: to - from });
+                }
+            }
+            from = to;
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use super::contents::Contents;
 use super::target::{Answer, Command, Target};
+use super::watch::Watch;
 use crate::device::{Device, Single};
 use crate::error::DiskResult;
 use crate::layer::{Gauges, Need};
@@ -15,6 +16,7 @@ use crate::queue::{Queue, Waiting};
 use crate::request::{Op, Request};
 use crate::shadow::Shadow;
 use crate::stats::counts::{HostCounts, Times};
+use crate::stats::rebuild::MemberRebuild;
 use crate::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use crate::units::{Lba, Nanos};
 
@@ -44,6 +46,7 @@ pub struct Station {
     current: Option<Answer>,
     checked: Option<Box<Checked>>,
     counts: HostCounts,
+    watch: Watch,
     /// Where the last command ended.
     at: Lba,
     buf: Buf,
@@ -60,6 +63,7 @@ impl Station {
             current: None,
             checked: check.then(Box::default),
             counts: counts(),
+            watch: Watch::default(),
             at: Lba(0),
             buf: Buf::NoData,
         }
@@ -85,6 +89,21 @@ impl Station {
         &self.counts
     }
 
+    /// From now on [`Station::watched`] counts.
+    pub fn watch(&mut self) {
+        self.watch = Watch::new(self.device.disk.tally());
+    }
+
+    /// What it has done since [`Station::watch`].
+    pub fn watched(&self) -> MemberRebuild {
+        self.watch.report(self.device.disk.tally())
+    }
+
+    /// Whether it serves commands in the order of their coming.
+    pub(super) fn keeps_order(&self) -> bool {
+        self.waiting.is_none()
+    }
+
     /// Lets it clean what helps, without a command; the time at which it found nothing more to do.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
         while self.device.step(Need::Must)? || self.device.step(Need::Spare)? {}
@@ -96,13 +115,18 @@ impl Station {
         let next = match &mut self.waiting {
             None => self.arrived.pop_front(),
             Some(waiting) => {
+                // A flush is neither overtaken nor does it overtake.
                 while !waiting.is_full()
+                    && self.arrived.front().is_some_and(|command| command.op != Op::Flush)
                     && let Some(command) = self.arrived.pop_front()
                 {
                     let (lba, arrival) = (command.lba, command.arrival);
                     waiting.push(command, lba, arrival, &self.device);
                 }
-                waiting.pick(&self.device).map(|(command, _)| command)
+                match waiting.pick(&self.device) {
+                    Some((command, _)) => Some(command),
+                    None => self.arrived.pop_front(),
+                }
             }
         };
         match next {
@@ -114,11 +138,11 @@ impl Station {
     /// Serves a command; its answer waits for its moment.
     #[inline]
     fn begin(&mut self, command: Command) -> DiskResult {
-        if command.arrival > self.device.now() {
-            self.idle_until(command.arrival)?;
-        }
+        let owes = command.arrival <= self.device.now() || self.idle_until(command.arrival)?;
         let turn = self.device.now();
-        self.device.step(Need::Must)?;
+        if owes {
+            self.device.step(Need::Must)?;
+        }
         let start = self.device.now();
         let request = Request {
             source: command.source,
@@ -134,6 +158,7 @@ impl Station {
         };
         let end = self.device.now();
         self.at = command.end();
+        self.watch.count(end - command.arrival);
         let times = Times { arrival: command.arrival, turn, start, end };
         let device = &self.device;
         self.counts.count(&request, &times, device.cleaning_end(), || device.gauges());
@@ -142,14 +167,16 @@ impl Station {
         Ok(())
     }
 
-    #[cold]
-    fn idle_until(&mut self, time: Nanos) -> DiskResult {
+    /// Lets time pass, with what is due or helps; tells whether anything may be due at its end.
+    #[inline]
+    fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
         while self.device.now() < time {
             if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {
                 self.device.wait_until(time);
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -179,11 +206,11 @@ impl Target for Station {
 
     #[inline]
     fn submit(&mut self, command: Command) -> DiskResult {
-        if self.current.is_none() && self.waiting.is_none() {
+        if self.current.is_none() && self.waiting.is_none() && self.arrived.is_empty() {
             return self.begin(command);
         }
         self.arrived.push_back(command);
-        if self.current.is_none() { self.begin_next() } else { Ok(()) }
+        Ok(())
     }
 
     #[inline]
@@ -194,9 +221,20 @@ impl Target for Station {
     #[inline]
     fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
         answers.extend(self.current.take());
-        self.begin_next()
+        Ok(())
     }
 
+    #[inline]
+    fn rests(&self) -> bool {
+        self.current.is_none() && self.outstanding() > 0
+    }
+
+    #[inline]
+    fn resume(&mut self) -> DiskResult {
+        if self.current.is_none() { self.begin_next() } else { Ok(()) }
+    }
+
+    #[inline]
     fn outstanding(&self) -> usize {
         self.arrived.len() + usize::from(self.current.is_some()) + self.waiting.as_ref().map_or(0, Waiting::len)
     }
@@ -216,6 +254,7 @@ impl Target for Station {
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.idle_until(now)?;
         self.device.reset_counts();
+        self.watch();
         self.counts = counts();
         self.counts.begin(now);
         Ok(())

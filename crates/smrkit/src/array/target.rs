@@ -62,8 +62,15 @@ pub trait Target {
     /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
     fn next(&self) -> Nanos;
 
-    /// Lets what happens next happen; adds what it answered to `answers`.
+    /// Lets what happens next happen; adds what it answered to `answers`. What it turns to then, [`Target::resume`] begins.
     fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult;
+
+    /// Whether [`Target::resume`] has anything to begin.
+    fn rests(&self) -> bool;
+
+    /// Begins what comes next, once all that comes at this moment is there: a drive that orders its commands sees all of
+    /// them, as it does in the engine's own loop.
+    fn resume(&mut self) -> DiskResult;
 
     /// Commands that have not been answered.
     fn outstanding(&self) -> usize;

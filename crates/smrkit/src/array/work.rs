@@ -1,6 +1,7 @@
 //! What an array has under way: commands of the host, and its own.
 
 use super::check::Known;
+use super::locks::Claim;
 use super::plan::{Plan, Sub};
 use super::target::{Answer, Command};
 use crate::units::{Lba, Nanos};
@@ -28,8 +29,10 @@ pub(super) struct Work {
     pub turn: Nanos,
     pub start: Nanos,
     pub cleaning_end: Nanos,
-    /// From where on it holds a claim, if it does.
-    pub claim: Option<u64>,
+    /// What it claims, if anything.
+    pub claim: Option<Claim>,
+    /// Rebuilding: how often the member had been replaced when it was written to.
+    pub replaced: u32,
     /// In check mode: what has been read.
     pub known: Known,
 }
@@ -46,14 +49,19 @@ impl Work {
             left: 0,
             second: false,
             claim: None,
+            replaced: 0,
             known: Known::new(),
         }
     }
 
     /// Begins anew for another command; keeps the room of its plan.
-    pub fn renew(&mut self, owner: Owner, command: Command) {
-        let plan = std::mem::take(&mut self.plan);
-        *self = Work { plan, ..Work::new(owner, command) };
+    #[inline]
+    fn renew(&mut self, owner: Owner, command: Command) {
+        (self.owner, self.command) = (owner, command);
+        (self.turn, self.start, self.cleaning_end) = (Nanos::MAX, Nanos::MAX, Nanos::ZERO);
+        (self.left, self.second, self.claim) = (0, false, None);
+        self.plan.clear();
+        self.known.clear();
     }
 
     /// The commands of members that are under way.

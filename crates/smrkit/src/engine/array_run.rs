@@ -139,6 +139,15 @@ impl ArrayRun {
         drives
     }
 
+    /// How many drives the members before number `member` have.
+    pub(super) fn drives_before(&self, member: usize) -> usize {
+        let of = |member: &MemberRun| match member {
+            MemberRun::Drive(_) => 1,
+            MemberRun::Array(array) => array.drives().len(),
+        };
+        self.members[..member].iter().map(of).sum()
+    }
+
     /// The same array of drives under `layer`.
     pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> ArrayRun {
         let member = |member: &MemberRun| match member {
@@ -194,9 +203,17 @@ impl ArrayRun {
         let gauges = fleet.array.gauges();
         let mut physical = sum(&members);
         physical.capacity.host_sectors = fleet.array.host_sectors();
+        let rebuild = fleet.report()?;
         fleet.finish()?;
         let outcome = with_host(physical, fleet.counts, &gauges);
-        Ok(Outcome { interrupted: !finished, engine: settings.describe(), seed: settings.seed, members, ..outcome })
+        Ok(Outcome {
+            interrupted: !finished,
+            engine: settings.describe(),
+            seed: settings.seed,
+            members,
+            rebuild,
+            ..outcome
+        })
     }
 
     fn outcomes(&self, array: &mut Array, settings: &Settings) -> Vec<Outcome> {

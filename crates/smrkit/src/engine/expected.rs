@@ -19,26 +19,29 @@ pub(super) struct Expected {
     /// The word last written to each LBA; 0 where the host owns nothing.
     pages: BTreeMap<u64, Box<[u64; PAGE as usize]>>,
     writes: u64,
+    /// What reads that are under way must find, by their tags; 0 where anything may be.
+    reads: BTreeMap<u64, (Lba, Words)>,
 }
 
 impl Expected {
-    /// What a request writes; or for a read what it must find, 0 where anything may be.
-    pub fn of(&mut self, request: &Request) -> Words {
+    /// A request is sent: what it writes. What a read must find is kept by its tag.
+    pub fn sent(&mut self, tag: u64, request: &Request) -> Words {
         let sectors = u64::from(request.sectors);
         match request.op {
-            Op::Read => (0..sectors).map(|i| self.word(request.lba + i)).collect(),
+            Op::Read => {
+                let words = (0..sectors).map(|i| self.word(request.lba + i)).collect();
+                self.reads.insert(tag, (request.lba, words));
+            }
             Op::Write => {
                 self.writes += 1;
                 let words: Words = (0..sectors).map(|i| Stamp::new(request.lba + i, self.writes).0).collect();
                 self.put(request.lba, &words);
-                words
+                return words;
             }
-            Op::Discard => {
-                self.put(request.lba, &vec![0; sectors as usize]);
-                Words::new()
-            }
-            Op::Flush => Words::new(),
+            Op::Discard => self.put(request.lba, &vec![0; sectors as usize]),
+            Op::Flush => {}
         }
+        Words::new()
     }
 
     fn word(&self, lba: Lba) -> u64 {
@@ -53,8 +56,13 @@ impl Expected {
     }
 
     /// Compares what a read found with what it must find.
-    pub fn verify(lba: Lba, expected: &[u64], found: &[u64]) -> DiskResult {
-        let wrong = expected.iter().zip(found).position(|(expected, found)| *expected != 0 && expected != found);
+    pub fn verify(&mut self, tag: u64, found: &[u64]) -> DiskResult {
+        let Some((lba, expected)) = self.reads.remove(&tag) else { return Ok(()) };
+        if found.len() != expected.len() {
+            let message = format!("a read of {} sectors from {lba} found {}", expected.len(), found.len());
+            return Err(Box::new(Fault::Inconsistent(message)));
+        }
+        let wrong = expected.iter().zip(found).position(|(&expected, &found)| expected != 0 && expected != found);
         let Some(at) = wrong else { return Ok(()) };
         let version = |word: u64| Stamp(word).version();
         let (found, expected) = (version(found[at]), version(expected[at]));

@@ -3,8 +3,6 @@
 //! One drive serves one request after another ([`super::Engine`]); members of an array work at the same time, so that here
 //! time goes from event to event.
 
-use std::collections::VecDeque;
-
 use super::arrivals::Arrivals;
 use super::expected::Expected;
 use super::intake::Intake;
@@ -14,6 +12,7 @@ use crate::array::{Answer, Array, Command, Done, Target, Words};
 use crate::error::{DiskResult, Error};
 use crate::request::{Op, Progress, Request, Source};
 use crate::stats::counts::{HostCounts, Times};
+use crate::stats::outcome::Rebuild;
 use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};
 
@@ -22,6 +21,19 @@ const LOOK_EVERY: u64 = 1 << 16;
 
 /// Work of an array's own beside the host's: rebuilding, scrubbing, a failure to come.
 pub trait Chore {
+    /// Counting begins (after prefill and warm-up).
+    fn counting(&mut self, _now: Nanos) {}
+
+    /// The host wants nothing more, and nothing is under way; whether it will act now.
+    fn alone(&mut self, _now: Nanos) -> bool {
+        false
+    }
+
+    /// What there is to tell when the run is over; lets the members' own cleaning come to its end.
+    fn report(&mut self, _array: &mut Array) -> DiskResult<Option<Rebuild>> {
+        Ok(None)
+    }
+
     /// When it is to act next; [`Nanos::MAX`] while it waits for its own commands, or for nothing.
     fn next(&self) -> Nanos;
 
@@ -63,11 +75,10 @@ impl Chore for Idle {
 }
 
 /// A request that has not been answered.
+#[derive(Clone, Copy)]
 struct Sent {
     request: Request,
     arrival: Nanos,
-    /// In check mode: what a read must find.
-    expected: Words,
 }
 
 /// An array, the requests' way to it, and what is counted on the way.
@@ -81,12 +92,14 @@ pub struct Fleet<'a> {
     intake: Intake,
     expected: Option<Expected>,
     chore: &'a mut dyn Chore,
+    has_chore: bool,
     observer: &'a mut dyn Observer,
     wants_requests: bool,
     sent: Vec<Sent>,
     unused: Vec<u32>,
     answers: Vec<Answer>,
     answered: u64,
+    counting: bool,
     now: Nanos,
     events: u64,
 }
@@ -107,6 +120,7 @@ impl<'a> Fleet<'a> {
             arrivals: Arrivals::new(&settings, Nanos::ZERO),
             intake: Intake::new(&settings),
             expected: settings.check.then(Expected::default),
+            has_chore: !chore.is_over(),
             chore,
             wants_requests: observer.wants_requests(),
             observer,
@@ -114,6 +128,7 @@ impl<'a> Fleet<'a> {
             unused: Vec::new(),
             answers: Vec::new(),
             answered: 0,
+            counting: false,
             now: Nanos::ZERO,
             events: 0,
         }
@@ -127,32 +142,40 @@ impl<'a> Fleet<'a> {
             self.begin_counting()?;
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
-        let has_chore = !self.chore.is_over();
-        let mut batch: VecDeque<Request> = VecDeque::new();
-        let mut room = Vec::new();
+        self.has_chore = !self.chore.is_over();
+        let has_chore = self.has_chore;
+        let mut batch: Vec<Request> = Vec::new();
+        let mut at = 0;
         let mut ended = false;
         while go_on {
-            if batch.is_empty() && !ended {
-                source.fill(&mut room)?;
-                ended = room.is_empty();
-                batch.extend(room.drain(..));
+            if at == batch.len() && !ended {
+                source.fill(&mut batch)?;
+                (at, ended) = (0, batch.is_empty());
                 go_on = self.observer.go_on(self.progress(source), self.answered);
             }
             ended |= has_chore && self.chore.is_over();
-            let arrival = match batch.front() {
+            let arrival = match batch.get(at) {
                 Some(request) if !ended || !has_chore => self.arrivals.peek(request.time),
                 _ => Nanos::MAX,
             };
-            let (member, chore) = (self.array.next(), self.chore.next());
+            let chore = if has_chore { self.chore.next() } else { Nanos::MAX };
+            let mut member = self.array.next();
+            // All that comes at this moment is there.
+            if self.array.rests() && self.now < member.min(arrival).min(chore) {
+                self.array.resume()?;
+                member = self.array.next();
+            }
             if member <= arrival && member <= chore {
-                if member == Nanos::MAX {
-                    break;
+                match member {
+                    Nanos::MAX if !self.alone()? => break,
+                    Nanos::MAX => {}
+                    _ => self.advance()?,
                 }
-                self.advance()?;
             } else if chore <= arrival {
                 self.now = chore;
                 self.chore.act(&mut self.array, chore)?;
-            } else if let Some(mut request) = batch.pop_front() {
+            } else if let Some(&(mut request)) = batch.get(at) {
+                at += 1;
                 let capacity = self.array.source_sectors(request.source);
                 self.intake.admit(&mut request, capacity, source)?;
                 request.lba += self.array.source_start(request.source).0;
@@ -161,7 +184,7 @@ impl<'a> Fleet<'a> {
                 if self.settings.until.is_some_and(|until| arrival.since(self.counts.begin) >= until)
                     && self.answered >= self.settings.warmup
                 {
-                    ended = true;
+                    (ended, at) = (true, 0);
                     batch.clear();
                     continue;
                 }
@@ -172,7 +195,7 @@ impl<'a> Fleet<'a> {
                 go_on = self.observer.go_on(self.progress(source), self.answered);
             }
         }
-        if self.answered < self.settings.warmup {
+        if !self.counting {
             self.begin_counting()?;
         }
         Ok(go_on)
@@ -185,24 +208,31 @@ impl<'a> Fleet<'a> {
         }
     }
 
+    /// Nothing comes any more; whether the array's own work waited for that.
+    fn alone(&mut self) -> DiskResult<bool> {
+        if !self.counting {
+            self.begin_counting()?;
+        }
+        Ok(self.chore.alone(self.now))
+    }
+
+    /// What the array's own work has to tell.
+    pub fn report(&mut self) -> DiskResult<Option<Rebuild>> {
+        self.chore.report(&mut self.array)
+    }
+
     fn begin_counting(&mut self) -> DiskResult {
+        self.counting = true;
         self.array.reset_counts(self.now)?;
         self.counts.begin(self.now);
+        self.chore.counting(self.now);
         Ok(())
     }
 
     #[inline]
     fn submit(&mut self, request: &Request, arrival: Nanos) -> DiskResult {
         self.now = arrival;
-        let (mut words, mut expected) = (Words::new(), Words::new());
-        if let Some(all) = &mut self.expected {
-            let own = all.of(request);
-            match request.op {
-                Op::Read => expected = own,
-                _ => words = own,
-            }
-        }
-        let sent = Sent { request: *request, arrival, expected };
+        let sent = Sent { request: *request, arrival };
         let tag = match self.unused.pop() {
             Some(tag) => {
                 self.sent[tag as usize] = sent;
@@ -213,8 +243,10 @@ impl<'a> Fleet<'a> {
                 (self.sent.len() - 1) as u32
             }
         };
+        let tag = u64::from(tag);
+        let words = self.expected.as_mut().map_or(Words::new(), |expected| expected.sent(tag, request));
         let Request { op, lba, sectors, source, .. } = *request;
-        self.array.submit(Command { tag: u64::from(tag), op, lba, sectors, source, arrival, words })
+        self.array.submit(Command { tag, op, lba, sectors, source, arrival, words })
     }
 
     /// Lets the members' next event happen.
@@ -235,10 +267,8 @@ impl<'a> Fleet<'a> {
 
     #[inline]
     fn receive(&mut self, answer: &Answer) -> Result<(), Error> {
-        let sent = &self.sent[answer.tag as usize];
-        let (request, arrival) = (sent.request, sent.arrival);
-        Expected::verify(request.lba, &sent.expected, &answer.words)?;
-        self.unused.push(answer.tag as u32);
+        let Sent { request, arrival } = self.sent[answer.tag as usize];
+        self.settle(answer)?;
         self.arrivals.answered(answer.end);
         self.answered += 1;
         let times =
@@ -246,7 +276,9 @@ impl<'a> Fleet<'a> {
         if self.answered > self.settings.warmup {
             let array = &self.array;
             self.counts.count(&request, &times, answer.cleaning_end, || array.gauges());
-            self.chore.answered(&request, &times);
+            if self.has_chore {
+                self.chore.answered(&request, &times);
+            }
             if self.wants_requests {
                 let row = RequestRow::new(&request, &times, self.counts.begin, self.counts.requests - 1);
                 self.observer.request(&row);
@@ -257,24 +289,42 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
+    /// An answer has come: it is verified in check mode, and its number is used again.
+    #[inline]
+    fn settle(&mut self, answer: &Answer) -> DiskResult {
+        if let Some(expected) = &mut self.expected {
+            expected.verify(answer.tag, &answer.words)?;
+        }
+        self.unused.push(answer.tag as u32);
+        Ok(())
+    }
+
+    /// Lets what happens next happen; tells whether there was anything.
+    fn step(&mut self, answers: &mut Vec<Answer>) -> DiskResult<bool> {
+        self.array.resume()?;
+        let next = self.array.next();
+        if next < Nanos::MAX {
+            self.now = next;
+            self.array.advance(answers)?;
+        }
+        Ok(next < Nanos::MAX)
+    }
+
     /// Sends a request and waits for its answer; it is not counted.
-    fn serve_alone(&mut self, request: &Request) -> DiskResult<Words> {
+    fn serve_alone(&mut self, request: &Request) -> DiskResult {
         self.submit(request, self.now)?;
         let mut answers = Vec::new();
-        while answers.is_empty() && self.array.next() < Nanos::MAX {
-            self.now = self.array.next();
-            self.array.advance(&mut answers)?;
-        }
-        let Some(answer) = answers.pop() else { return Ok(Words::new()) };
-        let sent = &self.sent[answer.tag as usize];
-        Expected::verify(request.lba, &sent.expected, &answer.words)?;
-        self.unused.push(answer.tag as u32);
-        Ok(answer.words)
+        while answers.is_empty() && self.step(&mut answers)? {}
+        answers.iter().try_for_each(|answer| self.settle(answer))
     }
 
     /// In check mode, at the end: everything that the host owns is read back, parity is compared with data, and the members'
     /// books are checked in full.
     pub fn finish(&mut self) -> Result<(), Error> {
+        let mut answers = Vec::new();
+        while self.step(&mut answers)? {}
+        answers.iter().try_for_each(|answer| self.settle(answer))?;
+        while self.array.take_done().is_some() {}
         if let Some(expected) = &self.expected {
             let owned: Vec<_> = expected.owned(self.array.host_sectors()).collect();
             for (lba, sectors) in owned {
@@ -295,10 +345,7 @@ impl Fleet<'_> {
         let (sectors, mut answers) = (self.array.layout().member_sectors(0), Vec::new());
         for at in (0..sectors).step_by(SCRUB_SECTORS as usize) {
             self.array.scrub(Lba(at), SCRUB_SECTORS.min(sectors - at), self.now)?;
-            while self.array.take_done().is_none() && self.array.next() < Nanos::MAX {
-                self.now = self.array.next();
-                self.array.advance(&mut answers)?;
-            }
+            while self.array.take_done().is_none() && self.step(&mut answers)? {}
         }
         Ok(())
     }
@@ -324,7 +371,7 @@ impl prefill::Filled for Fleet<'_> {
         self.array.gauges().cache_fill
     }
     fn write(&mut self, request: &Request) -> DiskResult {
-        self.serve_alone(request).map(|_| ())
+        self.serve_alone(request)
     }
     fn look(&mut self, progress: Progress) -> bool {
         self.observer.go_on(progress, 0)

@@ -11,6 +11,7 @@ pub mod fleet;
 mod intake;
 mod outage;
 mod prefill;
+pub mod rebuild;
 pub mod run;
 pub mod settings;
 #[cfg(test)]

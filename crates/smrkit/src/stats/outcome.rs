@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::rebuild::Rebuild;
 pub use crate::layer::{Capacity, Scalar};
 pub use crate::trace::TraceNotes;
 
@@ -122,6 +123,9 @@ pub struct Outcome {
     /// Of an array: the same of each drive, as its array saw it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Outcome>,
+    /// The rebuild, resilver or scrub of an array; absent without, or where the run ended before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<Rebuild>,
 }
 
 /// One of several merged sources.

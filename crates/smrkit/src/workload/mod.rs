@@ -11,7 +11,7 @@ mod cassuto_pc;
 mod catalog;
 mod desktop;
 pub mod dice;
-mod names;
+pub(crate) mod names;
 mod parse;
 mod part;
 mod sizes;

@@ -1,6 +1,8 @@
 //! Small random disks, parameters and requests for the tests of layers.
 #![allow(dead_code)]
 
+pub mod arrays;
+
 use std::path::{Path, PathBuf};
 
 use rand::{Rng, RngExt, SeedableRng};

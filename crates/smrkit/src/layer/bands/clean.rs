@@ -39,6 +39,8 @@ enum Phase {
 /// One band at work.
 struct Work {
     plan_end: u32,
+    /// Nothing lies on the tracks from here on, so that they are not read.
+    blank: u32,
     /// The stage rewrites the tracks from `first` up to `end` and holds them up to `held`; before its first phase only
     /// those that the stage before left to it are held, and `end` is `first`.
     first: u32,
@@ -71,10 +73,16 @@ impl Cleaner {
     /// Begins to rewrite home tracks, all of one band. What follows them in the band within the law's reach must be
     /// cached, or lie beyond the band. Where a second write wears what lies before it, they begin with their band.
     pub fn begin(&mut self, tracks: Range<u32>) {
+        self.begin_written(tracks, u32::MAX);
+    }
+
+    /// The same where nothing has ever been written to the tracks from `blank` on.
+    pub fn begin_written(&mut self, tracks: Range<u32>, blank: u32) {
         debug_assert!(self.work.is_none() && !tracks.is_empty());
         let first = tracks.start;
         self.work = Some(Work {
             plan_end: tracks.end,
+            blank,
             first,
             end: first,
             held: first,
@@ -126,7 +134,7 @@ impl Cleaner {
                 Phase::Read => {
                     work.next_stage(disk, home);
                     work.phase = Phase::Overlay;
-                    let sectors = home.sectors_of(work.fresh..work.held);
+                    let sectors = home.sectors_of(work.fresh..work.held.min(work.blank).max(work.fresh));
                     if sectors > 0 {
                         let at = home.sectors_of(work.first..work.fresh);
                         disk.read(home.start(work.fresh), sectors, Cause::Clean, &mut work.buf, at)?;
@@ -179,6 +187,7 @@ impl Cleaner {
         }
         let mut work = Work {
             plan_end: note.plan_end,
+            blank: u32::MAX,
             first: note.first,
             end: note.end,
             held: note.held,

@@ -115,7 +115,8 @@ impl DriveManaged {
             let Some(band) = self.episode.next_band() else { return Ok(false) };
             if let Some(tracks) = self.plan(disk, band) {
                 self.merged.clear();
-                self.cleaner.begin(tracks);
+                let blank = self.written.end(band, &self.home.tracks_of(band));
+                self.cleaner.begin_written(tracks, blank);
             }
         }
         let DriveManaged { cleaner, home, map, merged, ordered, sequence, .. } = self;

@@ -1,0 +1,220 @@
+//! The members of an array: drives and arrays, which of them something happens at next, and those that were replaced and
+//! still have commands to answer.
+
+use super::Array;
+use super::station::Station;
+use super::target::{Answer, Command, Target};
+use crate::error::DiskResult;
+use crate::units::Nanos;
+
+/// A member: a drive, or an array.
+pub enum Member {
+    /// A drive with its queue.
+    Drive(Box<Station>),
+    /// An array.
+    Array(Box<Array>),
+}
+
+impl Member {
+    /// Sectors that it offers.
+    pub fn host_sectors(&self) -> u64 {
+        self.target().host_sectors()
+    }
+
+    /// Counting of its drives starts anew at `now`, until when they wait.
+    pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+        self.target_mut().reset_counts(now)
+    }
+
+    /// Its drives, in order.
+    pub fn stations(&mut self) -> Vec<&mut Station> {
+        match self {
+            Member::Drive(station) => vec![&mut **station],
+            Member::Array(array) => array.stations(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn target(&self) -> &dyn Target {
+        match self {
+            Member::Drive(station) => &**station,
+            Member::Array(array) => &**array,
+        }
+    }
+
+    #[inline]
+    pub(super) fn target_mut(&mut self) -> &mut dyn Target {
+        match self {
+            Member::Drive(station) => &mut **station,
+            Member::Array(array) => &mut **array,
+        }
+    }
+
+    /// Whether commands for the same sectors are served in the order of their coming. An array sees to that itself.
+    pub(super) fn keeps_order(&self) -> bool {
+        match self {
+            Member::Drive(station) => station.keeps_order(),
+            Member::Array(_) => true,
+        }
+    }
+
+    /// Whether it reads zeros where something was discarded; of drives that is assumed.
+    pub(super) fn reads_zeros(&self) -> bool {
+        match self {
+            Member::Drive(_) => true,
+            Member::Array(array) => array.reads_zeros(),
+        }
+    }
+
+    #[inline]
+    fn next(&self) -> Nanos {
+        match self {
+            Member::Drive(station) => station.next(),
+            Member::Array(array) => array.next(),
+        }
+    }
+
+    #[inline]
+    fn rests(&self) -> bool {
+        match self {
+            Member::Drive(station) => station.rests(),
+            Member::Array(array) => array.rests(),
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, command: Command) -> DiskResult {
+        match self {
+            Member::Drive(station) => station.submit(command),
+            Member::Array(array) => array.submit(command),
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
+        match self {
+            Member::Drive(station) => station.advance(answers),
+            Member::Array(array) => array.advance(answers),
+        }
+    }
+}
+
+/// The members, and what happens next at them.
+pub(super) struct Members {
+    /// Members in order, then those that were replaced.
+    all: Vec<Member>,
+    count: usize,
+    /// When something happens next at each.
+    times: Vec<Nanos>,
+    /// Where that is soonest; the first of several.
+    soonest: usize,
+    /// Those that have work to turn to once [`Members::resume`] is called.
+    resting: Vec<usize>,
+}
+
+impl Members {
+    pub fn new(all: Vec<Member>) -> Members {
+        let times = all.iter().map(Member::next).collect();
+        let mut members = Members { count: all.len(), all, times, soonest: 0, resting: Vec::new() };
+        members.find_soonest();
+        members
+    }
+
+    pub fn as_slice(&self) -> &[Member] {
+        &self.all[..self.count]
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [Member] {
+        &mut self.all[..self.count]
+    }
+
+    #[inline]
+    pub fn next(&self) -> Nanos {
+        self.times[self.soonest]
+    }
+
+    #[inline]
+    pub fn rests(&self) -> bool {
+        !self.resting.is_empty()
+    }
+
+    #[inline]
+    pub fn submit(&mut self, disk: u32, command: Command) -> DiskResult {
+        self.all[disk as usize].submit(command)?;
+        self.touch(disk as usize);
+        Ok(())
+    }
+
+    /// Lets what happens next happen, if there is anything.
+    #[inline]
+    pub fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
+        let number = self.soonest;
+        if self.next() == Nanos::MAX {
+            return Ok(());
+        }
+        self.all[number].advance(answers)?;
+        self.touch(number);
+        if number >= self.count && self.all[number].target().outstanding() == 0 {
+            self.let_go(number);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub fn resume(&mut self) -> DiskResult {
+        while let Some(number) = self.resting.pop() {
+            self.all[number].target_mut().resume()?;
+            self.touch(number);
+        }
+        Ok(())
+    }
+
+    /// Another member in this place; the old one still answers what it was asked.
+    pub fn replace(&mut self, disk: u32, member: Member) {
+        let number = disk as usize;
+        let old = std::mem::replace(&mut self.all[number], member);
+        if old.target().outstanding() > 0 {
+            self.resting.iter_mut().filter(|resting| **resting == number).for_each(|resting| *resting = self.all.len());
+            self.times.push(old.next());
+            self.all.push(old);
+        }
+        self.times[number] = self.all[number].next();
+        self.find_soonest();
+    }
+
+    fn let_go(&mut self, number: usize) {
+        self.all.remove(number);
+        self.times.remove(number);
+        self.resting.iter_mut().filter(|resting| **resting > number).for_each(|resting| *resting -= 1);
+        self.find_soonest();
+    }
+
+    /// Something has changed at a member.
+    #[inline]
+    fn touch(&mut self, number: usize) {
+        let member = &self.all[number];
+        let next = member.next();
+        if member.rests() && !self.resting.contains(&number) {
+            self.resting.push(number);
+        }
+        let before = std::mem::replace(&mut self.times[number], next);
+        if number == self.soonest {
+            if next > before {
+                self.find_soonest();
+            }
+        } else if (next, number) < (self.next(), self.soonest) {
+            self.soonest = number;
+        }
+    }
+
+    #[inline]
+    fn find_soonest(&mut self) {
+        let mut best = (Nanos::MAX, 0);
+        for (number, &time) in self.times.iter().enumerate() {
+            if time < best.0 {
+                best = (time, number);
+            }
+        }
+        self.soonest = best.1;
+    }
+}

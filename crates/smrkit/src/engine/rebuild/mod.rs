@@ -1,0 +1,310 @@
+//! Rebuilding a member, resilvering it, and scrubbing an array, while a workload runs.
+//!
+//! Each piece is read from the members that survive and written to the new one; so many pieces are under way at once, and no
+//! flush is sent. Left out: the host's way of slowing down for it (`pace.rs`), and records that belong together over several
+//! members (each member has records of its own).
+
+mod order;
+mod pace;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use spec::{Begin, Order, RebuildSpec, Task};
+
+use self::order::{Pieces, Runs};
+use self::pace::Pace;
+use super::array_run::ArrayRun;
+use super::fleet::Chore;
+use super::settings::Settings;
+use crate::array::{Array, Done, Member, Target};
+use crate::device::Device;
+use crate::error::{DiskResult, Error};
+use crate::request::{Progress, Request};
+use crate::stats::counts::Times;
+use crate::stats::histogram::LatencyCounts;
+use crate::stats::rebuild::{MemberRebuild, Rebuild};
+use crate::units::{Lba, Nanos, SECTOR_BYTES};
+
+/// A rebuild or a scrub under way.
+pub struct Rebuilding {
+    spec: RebuildSpec,
+    /// The new member, until it is in its place.
+    new: Option<Member>,
+    /// Its drives, by their number among all of the array's.
+    new_drives: std::ops::Range<usize>,
+    pieces: Pieces,
+    total_sectors: u64,
+    /// The next piece.
+    piece: Option<(Lba, u64)>,
+    pace: Pace,
+    outstanding: u32,
+    requests: u64,
+    /// When it is to fail and when the work is to begin, as far as that is known.
+    fails: Nanos,
+    begins: Nanos,
+    /// When counting began, the member failed (or the scrub began), the work began, and all was done.
+    counting: Option<Nanos>,
+    failed: Option<Nanos>,
+    begun: Option<Nanos>,
+    ended: Option<Nanos>,
+    /// The last that happened.
+    now: Nanos,
+    sectors: u64,
+    count: u64,
+    longest_piece: Nanos,
+    foreground: LatencyCounts,
+    members: Vec<MemberRebuild>,
+}
+
+impl RebuildSpec {
+    /// The work, to be run beside the host's. `array` and `settings` are those of the run.
+    pub fn chore(&self, array: &ArrayRun, settings: &Settings) -> Result<Rebuilding, Error> {
+        let layout = array.layout()?;
+        let disks = 0..layout.disks() as u32;
+        let (new, new_drives, sectors) = match self.task {
+            Task::Scrub => (None, 0..0, disks.map(|disk| layout.member_sectors(disk)).max().unwrap_or(0)),
+            Task::Rebuild { disk, .. } if !disks.contains(&disk) => {
+                return Err(Error::Usage(format!(
+                    "rebuild: the array has no disk {disk}: disks go from 0 to {}",
+                    disks.end - 1
+                )));
+            }
+            Task::Rebuild { .. } if layout.copies() == 1 && layout.parities() == 0 => {
+                return Err(Error::Impossible(format!(
+                    "rebuild: {} keeps nothing twice, so that a failed disk is lost: use raid1, raid10, raid4, raid5 or raid6",
+                    array.level
+                )));
+            }
+            Task::Rebuild { disk, .. } => {
+                self.check(settings)?;
+                let disk = disk as usize;
+                let first = array.drives_before(disk);
+                let new = array.members[disk].build(settings)?;
+                (Some(new), first..array.drives_before(disk + 1), layout.member_sectors(disk as u32))
+            }
+        };
+        let pieces = match self.order {
+            Order::Ascending { sectors: piece } => Pieces::ascending(sectors, piece),
+            Order::Scattered { record_sectors, run_sectors, live, sorted } => {
+                let mean = run_sectors as f64 / record_sectors as f64;
+                Pieces::scattered(sectors, record_sectors, Runs { mean, live, sorted }, settings.seed)
+            }
+        };
+        Ok(Rebuilding::new(*self, new, new_drives, pieces))
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), Error> {
+        match self.order {
+            Order::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::Usage(
+                "rebuild: what is not in use is not rebuilt, and --check would find that: leave out live, or --check"
+                    .into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Rebuilding {
+    fn new(
+        spec: RebuildSpec,
+        new: Option<Member>,
+        new_drives: std::ops::Range<usize>,
+        mut pieces: Pieces,
+    ) -> Rebuilding {
+        let total_sectors = pieces.total();
+        let piece = pieces.next();
+        Rebuilding {
+            spec,
+            new,
+            new_drives,
+            pieces,
+            total_sectors,
+            piece,
+            pace: Pace::new(spec.rate),
+            outstanding: 0,
+            requests: 0,
+            fails: Nanos::MAX,
+            begins: Nanos::MAX,
+            counting: None,
+            failed: None,
+            begun: None,
+            ended: None,
+            now: Nanos::ZERO,
+            sectors: 0,
+            count: 0,
+            longest_piece: Nanos::ZERO,
+            foreground: LatencyCounts::default(),
+            members: Vec::new(),
+        }
+    }
+
+    /// The time to act has come for all that waits for the host's requests.
+    fn begin_at(&mut self, now: Nanos) {
+        self.now = now;
+        self.begins = now;
+        self.fails = self.fails.min(now);
+    }
+
+    /// The member fails, and a new one takes its place; or the scrub begins.
+    fn fail(&mut self, array: &mut Array, now: Nanos) -> DiskResult {
+        self.failed = Some(now);
+        for station in array.stations() {
+            station.watch();
+        }
+        if let (Task::Rebuild { disk, .. }, Some(mut new)) = (self.spec.task, self.new.take()) {
+            new.reset_counts(now)?;
+            array.fail(disk);
+            array.replace(disk, new, self.spec.piece_sectors());
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn begin_piece(&mut self, array: &mut Array, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
+        self.piece = self.pieces.next();
+        self.outstanding += 1;
+        self.pace.begin(now, sectors * SECTOR_BYTES);
+        match self.spec.task {
+            Task::Rebuild { disk, .. } => array.rebuild(disk, at, sectors, now),
+            Task::Scrub => array.scrub(at, sectors, now),
+        }
+    }
+
+    /// Nothing is left to do.
+    fn end(&mut self, array: &mut Array, now: Nanos) {
+        self.ended = Some(now);
+        if let Task::Rebuild { disk, .. } = self.spec.task {
+            array.make_whole(disk);
+        }
+        self.members = array.stations().iter().map(|station| station.watched()).collect();
+        for new in &mut self.members[self.new_drives.clone()] {
+            new.new = true;
+        }
+    }
+}
+
+impl Chore for Rebuilding {
+    fn counting(&mut self, now: Nanos) {
+        self.counting = Some(now);
+        self.now = now;
+        if matches!(self.spec.task, Task::Rebuild { before: true, .. }) {
+            self.fails = now;
+        }
+        match self.spec.begin {
+            Begin::After(0) => self.begin_at(now),
+            Begin::After(_) => {}
+            Begin::At(time) => self.begins = Nanos(now.0.saturating_add(time.0)),
+        }
+    }
+
+    fn alone(&mut self, now: Nanos) -> bool {
+        if self.begins == Nanos::MAX && self.counting.is_some() {
+            self.begin_at(now);
+        }
+        self.next() < Nanos::MAX
+    }
+
+    #[inline]
+    fn next(&self) -> Nanos {
+        match (self.failed, self.begun, &self.piece) {
+            (None, _, _) => self.fails.min(self.begins),
+            (_, None, _) => self.begins,
+            (_, _, Some(_)) if self.outstanding < self.spec.window => self.now.max(self.pace.due()),
+            _ => Nanos::MAX,
+        }
+    }
+
+    fn act(&mut self, array: &mut Array, now: Nanos) -> DiskResult {
+        self.now = now;
+        if self.failed.is_none() {
+            self.fail(array, now)?;
+        }
+        if self.begun.is_none() && now >= self.begins {
+            self.begun = Some(now);
+        }
+        match (self.begun, self.piece) {
+            (None, _) => Ok(()),
+            (Some(_), Some((at, sectors))) => self.begin_piece(array, at, sectors, now),
+            // Nothing of the disk is in use.
+            (Some(_), None) => {
+                self.end(array, now);
+                Ok(())
+            }
+        }
+    }
+
+    fn done(&mut self, done: &Done, array: &mut Array) -> DiskResult {
+        self.now = done.end;
+        self.outstanding -= 1;
+        self.sectors += done.sectors;
+        self.count += 1;
+        self.longest_piece = self.longest_piece.max(done.end - done.begin);
+        if self.piece.is_none() && self.outstanding == 0 {
+            self.end(array, done.end);
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, request: &Request, times: &Times) {
+        self.requests += 1;
+        if self.failed.is_some() && self.ended.is_none() {
+            self.foreground.record(request.op, (times.end - times.arrival).0);
+        }
+        if self.begins == Nanos::MAX && self.spec.begin == Begin::After(self.requests) {
+            self.begin_at(times.end);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.sectors, total: Some(self.total_sectors.max(self.sectors)) }
+    }
+
+    fn report(&mut self, array: &mut Array) -> DiskResult<Option<Rebuild>> {
+        let (Some(counting), Some(failed), Some(begun), Some(ended)) =
+            (self.counting, self.failed, self.begun, self.ended)
+        else {
+            return Ok(None);
+        };
+        let (work, bytes) = (ended - begun, self.sectors * SECTOR_BYTES);
+        let new = &self.members[self.new_drives.clone()];
+        let timed = if new.is_empty() { &self.members[..] } else { new };
+        let longest = |members: &[MemberRebuild]| members.iter().map(|member| member.longest_command_ns).max();
+        Ok(Some(Rebuild {
+            spec: self.spec.to_string(),
+            begin_ns: (failed - counting).0,
+            elapsed_ns: (ended - failed).0,
+            work_ns: work.0,
+            clean_ns: settle(array, ended)?.map(|clean| (clean - failed).0),
+            bytes,
+            bytes_per_s: if work > Nanos::ZERO { bytes as f64 / work.as_secs() } else { 0.0 },
+            pieces: self.count,
+            longest_piece_ns: self.longest_piece.0,
+            dropped: timed.iter().any(|member| member.commands_over_7s > 0),
+            dropped_7s: timed.iter().any(|member| member.commands_over_7s > 0),
+            dropped_30s: timed.iter().any(|member| member.commands_over_30s > 0),
+            longest_command_ns: longest(&self.members).unwrap_or(0),
+            longest_new_ns: longest(new),
+            foreground_ns: self.foreground.summary(),
+            members: std::mem::take(&mut self.members),
+        }))
+    }
+}
+
+/// Lets all drives clean, without a command; when the last was done, unless some cache still holds something.
+fn settle(array: &mut Array, now: Nanos) -> DiskResult<Option<Nanos>> {
+    let mut clean = now;
+    for station in array.stations() {
+        station.settle()?;
+        // The drive's own write cache empties itself.
+        let device = station.device_mut();
+        device.disk.flush()?;
+        clean = clean.max(device.now());
+    }
+    let holds = |fill: Option<f64>| fill.is_some_and(|fill| fill > 0.0);
+    Ok(array.stations().iter().all(|station| !holds(station.gauges().cache_fill)).then_some(clean))
+}

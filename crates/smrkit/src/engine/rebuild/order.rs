@@ -1,0 +1,250 @@
+//! In which order a member is rebuilt, and in what pieces.
+//!
+//! Ascending, as mdraid does; or as ZFS finds its records: runs of neighbouring records in a random order, sorted within a
+//! window if asked for. Which record begins a run, which runs are in use, and where each run comes are worked out from its
+//! number and the seed (a Feistel permutation of record numbers), so that the order takes no memory; sorting takes eight
+//! bytes a record of its window.
+
+use crate::units::Lba;
+
+/// Pieces of a member.
+pub(super) enum Pieces {
+    Ascending { at: u64, end: u64, sectors: u64 },
+    Scattered { records: Records, sectors: u64, end: u64 },
+}
+
+/// How records lie in runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Runs {
+    /// The mean length of a run, in records.
+    pub mean: f64,
+    /// The share of the runs that is in use.
+    pub live: f64,
+    /// Records that are sorted at once; 0 for none.
+    pub sorted: u64,
+}
+
+impl Pieces {
+    /// All of `end` sectors in order, `sectors` at once.
+    pub fn ascending(end: u64, sectors: u64) -> Pieces {
+        Pieces::Ascending { at: 0, end, sectors }
+    }
+
+    /// The records of `sectors` sectors that `end` sectors are made of; the last may be shorter.
+    pub fn scattered(end: u64, sectors: u64, runs: Runs, seed: u64) -> Pieces {
+        let records = Records::new(end.div_ceil(sectors), runs, seed);
+        Pieces::Scattered { records, sectors, end }
+    }
+
+    /// The sectors of all pieces, about.
+    pub fn total(&self) -> u64 {
+        match self {
+            Pieces::Ascending { end, .. } => *end,
+            Pieces::Scattered { records, end, .. } => (*end as f64 * records.runs.live) as u64,
+        }
+    }
+}
+
+impl Iterator for Pieces {
+    /// The first sector, and how many.
+    type Item = (Lba, u64);
+
+    fn next(&mut self) -> Option<(Lba, u64)> {
+        let (at, sectors, end) = match self {
+            Pieces::Ascending { at, end, sectors } => {
+                let first = *at;
+                *at += *sectors;
+                (first, *sectors, *end)
+            }
+            Pieces::Scattered { records, sectors, end } => (records.next()? * *sectors, *sectors, *end),
+        };
+        (at < end).then(|| (Lba(at), sectors.min(end - at)))
+    }
+}
+
+/// Told apart, so that one choice says nothing of another.
+const ORDER: u64 = 1;
+const RUNS: u64 = 2;
+const LIVE: u64 = 3;
+
+/// Numbers of records, each of those in use once.
+pub(super) struct Records {
+    count: u64,
+    runs: Runs,
+    seed: u64,
+    order: Permutation,
+    /// How many places of the order have been looked at.
+    looked: u64,
+    /// What comes next in the run at hand, if it goes on.
+    at: u64,
+    in_run: bool,
+    /// Sorted, the next last.
+    batch: Vec<u64>,
+}
+
+impl Records {
+    fn new(count: u64, runs: Runs, seed: u64) -> Records {
+        let order = Permutation::new(count, mix(seed ^ ORDER));
+        Records { count, runs, seed, order, looked: 0, at: 0, in_run: false, batch: Vec::new() }
+    }
+
+    /// Whether a run begins here; lengths are geometric.
+    fn begins_run(&self, record: u64) -> bool {
+        record == 0 || self.share(record, RUNS) * self.runs.mean < 1.0
+    }
+
+    /// Whether the run that begins here is in use.
+    fn is_live(&self, record: u64) -> bool {
+        self.share(record, LIVE) < self.runs.live
+    }
+
+    /// A number from 0 to 1 that belongs to a record.
+    fn share(&self, record: u64, salt: u64) -> f64 {
+        (mix(record ^ mix(self.seed ^ salt)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn next_of_runs(&mut self) -> Option<u64> {
+        if self.in_run && self.at < self.count && !self.begins_run(self.at) {
+            self.at += 1;
+            return Some(self.at - 1);
+        }
+        self.in_run = false;
+        while self.looked < self.count {
+            let record = self.order.of(self.looked);
+            self.looked += 1;
+            if self.begins_run(record) && self.is_live(record) {
+                (self.at, self.in_run) = (record + 1, true);
+                return Some(record);
+            }
+        }
+        None
+    }
+}
+
+impl Iterator for Records {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        if self.runs.sorted == 0 {
+            return self.next_of_runs();
+        }
+        if self.batch.is_empty() {
+            while (self.batch.len() as u64) < self.runs.sorted
+                && let Some(record) = self.next_of_runs()
+            {
+                self.batch.push(record);
+            }
+            self.batch.sort_unstable_by_key(|record| std::cmp::Reverse(*record));
+        }
+        self.batch.pop()
+    }
+}
+
+/// A permutation of the numbers below `count`: a Feistel network of four rounds over the next power of four, gone through
+/// until a number below `count` comes out.
+struct Permutation {
+    count: u64,
+    half_bits: u32,
+    keys: [u64; 4],
+}
+
+impl Permutation {
+    fn new(count: u64, seed: u64) -> Permutation {
+        let bits = 64 - count.saturating_sub(1).leading_zeros();
+        let keys = [1, 2, 3, 4].map(|round| mix(seed.wrapping_add(round)));
+        Permutation { count, half_bits: bits.div_ceil(2).max(1), keys }
+    }
+
+    fn of(&self, number: u64) -> u64 {
+        let mut number = number;
+        loop {
+            number = self.shuffled(number);
+            if number < self.count {
+                return number;
+            }
+        }
+    }
+
+    fn shuffled(&self, number: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (number >> self.half_bits, number & mask);
+        for key in self.keys {
+            (left, right) = (right, left ^ (mix(right ^ key) & mask));
+        }
+        left << self.half_bits | right
+    }
+}
+
+/// The finishing step of SplitMix64 (Steele, Lea & Flood 2014).
+fn mix(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_record_in_use_comes_once_and_only_whole_runs_are_left_out(
+            end in 1u64..20_000, sectors in 1u64..40, mean in 1.0f64..50.0, live in 0.0f64..1.0,
+            sorted in prop_oneof![Just(0u64), 1u64..300], seed in any::<u64>(),
+        ) {
+            let of = |live| Pieces::scattered(end, sectors, Runs { mean, live, sorted }, seed).collect::<Vec<_>>();
+            let mut all = of(1.0);
+            all.sort_unstable();
+            let mut next = 0;
+            for (at, n) in all {
+                prop_assert_eq!(at.0, next);
+                next += n;
+            }
+            prop_assert_eq!(next, end);
+            let mut part = of(live);
+            let count = part.len();
+            part.sort_unstable();
+            part.dedup();
+            prop_assert_eq!(part.len(), count);
+            let runs = Records::new(end.div_ceil(sectors), Runs { mean, live, sorted }, seed);
+            let used: Vec<bool> = (0..runs.count).map(|record| part.binary_search_by_key(&(record * sectors), |(at, _)| at.0).is_ok()).collect();
+            for record in 1..used.len() {
+                prop_assert!(used[record] == used[record - 1] || runs.begins_run(record as u64));
+            }
+        }
+
+        #[test]
+        fn ascending_pieces_follow_each_other(end in 1u64..10_000, sectors in 1u64..300) {
+            let mut next = 0;
+            for (at, n) in Pieces::ascending(end, sectors) {
+                prop_assert_eq!(at.0, next);
+                next += n;
+            }
+            prop_assert_eq!(next, end);
+        }
+    }
+
+    #[test]
+    fn runs_have_the_mean_length_and_the_share_asked_for_and_come_scattered() {
+        let runs = Runs { mean: 20.0, live: 0.8, sorted: 0 };
+        let records: Vec<u64> = Records::new(400_000, runs, 7).collect();
+        let heads = records.windows(2).filter(|pair| pair[1] != pair[0] + 1).count() + 1;
+        let mean = records.len() as f64 / heads as f64;
+        assert!((19.0..21.0).contains(&mean), "{mean}");
+        assert!((0.78..0.82).contains(&(records.len() as f64 / 400_000.0)), "{}", records.len());
+        let (early, late) = records.split_at(records.len() / 2);
+        let centre = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;
+        assert!((centre(early) - centre(late)).abs() < 20_000.0);
+    }
+
+    #[test]
+    fn within_a_window_records_ascend() {
+        let runs = Runs { mean: 3.0, live: 1.0, sorted: 100 };
+        let records: Vec<u64> = Records::new(1000, runs, 1).collect();
+        assert!(records.chunks(100).all(|batch| batch.is_sorted()));
+        assert!(!records.is_sorted());
+    }
+}

@@ -1,0 +1,95 @@
+//! The text of rebuilds.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::units::Nanos;
+
+#[test]
+fn a_text_says_what_it_leaves_out() {
+    for (text, canonical) in [
+        ("", "disk=0,order=ascending,write=512Ki,window=32"),
+        ("rebuild", "disk=0,order=ascending,write=512Ki,window=32"),
+        ("rebuild: disk=1, write=64KiB", "disk=1,order=ascending,write=64Ki,window=32"),
+        (
+            "disk=2,failed=before,at=90s,rate=50MB",
+            "disk=2,failed=before,order=ascending,write=512Ki,window=32,rate=50M,at=90s",
+        ),
+        (
+            "order=scattered,record=44KiB,run=3MB,live=80%,sorted=10k,window=10,after=1000",
+            "disk=0,order=scattered,record=44Ki,run=2999808,live=0.8,sorted=10000,window=10,after=1000",
+        ),
+        ("scrub", "scrub:order=ascending,read=512Ki,window=32"),
+        ("scrub:read=1MiB,window=1", "scrub:order=ascending,read=1Mi,window=1"),
+    ] {
+        assert_eq!(RebuildSpec::parse(text).unwrap().to_string(), canonical, "{text}");
+    }
+}
+
+#[test]
+fn mistakes_come_with_their_remedy() {
+    for (text, part) in [
+        ("disc=1", "did you mean `disk`"),
+        ("disk", "expected key=value"),
+        ("disk=1,disk=2", "given twice"),
+        ("scrap:read=4Ki", "did you mean `scrub`"),
+        ("scrub:disk=1", "leave it out, or use order, read"),
+        ("scrub:order=scattered", "leave order out"),
+        ("read=4Ki", "give write=SIZE"),
+        ("live=0.5", "add that, or leave it out"),
+        ("order=scatered", "did you mean `scattered`"),
+        ("order=scattered,write=4Ki", "give record=SIZE"),
+        ("order=scattered,run=4Ki", "raise run, or lower record"),
+        ("order=scattered,live=0", "raise it"),
+        ("write=1000", "write 512 or 1Ki"),
+        ("write=1Gi", "from 512 to 64Mi"),
+        ("window=0", "from 1 to 65536"),
+        ("rate=0", "leave it out"),
+        ("after=1,at=2s", "leave one out"),
+        ("failed=later", "`before`"),
+    ] {
+        let error = RebuildSpec::parse(text).unwrap_err();
+        assert!(matches!(error, Error::Usage(_)), "{text}");
+        assert!(error.to_string().contains(part), "{text}: {error}");
+    }
+}
+
+fn specs() -> impl Strategy<Value = RebuildSpec> {
+    let task = prop_oneof![
+        Just(Task::Scrub),
+        (any::<u32>(), any::<bool>()).prop_map(|(disk, before)| Task::Rebuild { disk, before })
+    ];
+    let ascending = (1u64..=1 << 17).prop_map(|sectors| Order::Ascending { sectors });
+    let scattered =
+        (1u64..=1 << 17, 0u64..1 << 30, 1u32..=1000, 0u64..=1 << 24).prop_map(|(record, more, live, sorted)| {
+            Order::Scattered {
+                record_sectors: record,
+                run_sectors: record + more,
+                live: f64::from(live) / 1000.0,
+                sorted,
+            }
+        });
+    let begin = prop_oneof![any::<u64>().prop_map(Begin::After), any::<u64>().prop_map(|ns| Begin::At(Nanos(ns)))];
+    let window = 1u32..=65_536;
+    (task, ascending, scattered, any::<bool>(), window, prop::option::of(1u64..), begin).prop_map(
+        |(task, ascending, scattered, scatters, window, rate, begin)| RebuildSpec {
+            task,
+            order: if scatters && task != Task::Scrub { scattered } else { ascending },
+            window,
+            rate,
+            begin,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_canonical_text_reads_back(spec in specs()) {
+        prop_assert_eq!(RebuildSpec::parse(&spec.to_string()).unwrap(), spec);
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC*|(scrub:|rebuild:)?([a-z]{0,8}=[0-9a-zA-Z.%]{0,9},?){0,5}") {
+        let _ = RebuildSpec::parse(&text);
+    }
+}

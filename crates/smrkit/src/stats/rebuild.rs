@@ -1,0 +1,130 @@
+//! What a rebuild, a resilver or a scrub of an array reports. `docs/outcome.md` explains every key.
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::Latencies;
+use crate::tally::{Cause, Tally};
+
+/// A rebuild, a resilver or a scrub, from the failure (or its beginning) to the moment that the array was whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rebuild {
+    /// What was asked for, in its short text form.
+    pub spec: String,
+    /// From the beginning of counting to the failure, or to the beginning of a scrub.
+    pub begin_ns: u64,
+    /// From there until the array was redundant again, or all had been read.
+    pub elapsed_ns: u64,
+    /// The part of it in which there was work: without the wait for its beginning.
+    pub work_ns: u64,
+    /// From the failure until no cache held anything, if nothing more came; null where some layer stops before that.
+    pub clean_ns: Option<u64>,
+    /// Bytes that were rebuilt, or read of each member.
+    pub bytes: u64,
+    /// The same a second of `work_ns`.
+    pub bytes_per_s: f64,
+    /// How many pieces that took: a write each, and what had to be read for it.
+    pub pieces: u64,
+    /// The longest that one of them took.
+    pub longest_piece_ns: u64,
+    /// Whether a timeout of 7 s would have dropped the new member (of a scrub: any).
+    pub dropped: bool,
+    /// The same.
+    pub dropped_7s: bool,
+    /// Whether one of 30 s would have.
+    pub dropped_30s: bool,
+    /// The longest command of any member.
+    pub longest_command_ns: u64,
+    /// The longest command of the new member; null of a scrub.
+    pub longest_new_ns: Option<u64>,
+    /// Latency of the host's requests that were answered meanwhile.
+    pub foreground_ns: Latencies,
+    /// The array's drives, in their order.
+    pub members: Vec<MemberRebuild>,
+}
+
+/// What a drive did meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberRebuild {
+    /// Whether it is new.
+    pub new: bool,
+    /// Commands that it was given and began.
+    pub commands: u64,
+    /// The longest of them, from its arrival to its answer.
+    pub longest_command_ns: u64,
+    /// How many took longer than 7 s.
+    pub commands_over_7s: u64,
+    /// Those of them that took longer than 30 s.
+    pub commands_over_30s: u64,
+    /// The time that it was busy, by cause and operation.
+    pub busy_ns: BusyTimes,
+}
+
+/// The time that a drive was busy, by cause and operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BusyTimes {
+    /// All of it.
+    pub total: u64,
+    /// Reads for commands.
+    pub host_read: u64,
+    /// Writes for commands, to their place or to the persistent cache.
+    pub host_write: u64,
+    /// Reads of maps.
+    pub map_read: u64,
+    /// Writes of maps.
+    pub map_write: u64,
+    /// Reading the persistent cache back.
+    pub destage_read: u64,
+    /// Writing destaged data.
+    pub destage_write: u64,
+    /// Reading bands, and garbage that is collected.
+    pub clean_read: u64,
+    /// Writing bands and scratch space.
+    pub clean_write: u64,
+}
+
+impl BusyTimes {
+    /// The times of all accesses so far.
+    pub fn of(tally: &Tally) -> BusyTimes {
+        let (read, write) = (|cause| tally.reads(cause).ns, |cause| tally.writes(cause).ns);
+        BusyTimes {
+            total: tally.busy().0,
+            host_read: read(Cause::Host),
+            host_write: write(Cause::Host),
+            map_read: read(Cause::Map),
+            map_write: write(Cause::Map),
+            destage_read: read(Cause::Destage),
+            destage_write: write(Cause::Destage),
+            clean_read: read(Cause::Clean),
+            clean_write: write(Cause::Clean),
+        }
+    }
+
+    /// What came after `before`.
+    pub fn since(&self, before: &BusyTimes) -> BusyTimes {
+        BusyTimes {
+            total: self.total - before.total,
+            host_read: self.host_read - before.host_read,
+            host_write: self.host_write - before.host_write,
+            map_read: self.map_read - before.map_read,
+            map_write: self.map_write - before.map_write,
+            destage_read: self.destage_read - before.destage_read,
+            destage_write: self.destage_write - before.destage_write,
+            clean_read: self.clean_read - before.clean_read,
+            clean_write: self.clean_write - before.clean_write,
+        }
+    }
+
+    /// All but the total.
+    pub fn parts(&self) -> [u64; 8] {
+        [
+            self.host_read,
+            self.host_write,
+            self.map_read,
+            self.map_write,
+            self.destage_read,
+            self.destage_write,
+            self.clean_read,
+            self.clean_write,
+        ]
+    }
+}
