@@ -4,6 +4,7 @@
 use smrkit::disk::Recorder;
 use smrkit::engine::array_run::ArrayRun;
 use smrkit::engine::fleet::Idle;
+use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
 use smrkit::error::Error;
@@ -47,6 +48,8 @@ pub struct ArrayJob {
     pub host_sectors: u64,
     /// The files of its drives, where they do not come with smrkit, in order.
     pub files: Vec<Option<String>>,
+    /// What the array does beside the requests.
+    pub rebuild: Option<RebuildSpec>,
 }
 
 impl Job<'_> {
@@ -133,7 +136,13 @@ impl Job<'_> {
 
 impl ArrayJob {
     fn execute(&self, source: &mut dyn Source, watch: &mut Watch, timeline: TimelineBuilder) -> Result<Outcome, Error> {
-        let mut outcome = self.run.execute(self.settings, source, &mut Idle, watch, timeline)?;
+        let mut outcome = match &self.rebuild {
+            None => self.run.execute(self.settings, source, &mut Idle, watch, timeline)?,
+            Some(spec) => {
+                let mut chore = spec.chore(&self.run, &self.settings)?;
+                self.run.execute(self.settings, source, &mut chore, watch, timeline)?
+            }
+        };
         outcome.array = Some(self.text.clone());
         for (member, file) in outcome.members.iter_mut().zip(&self.files) {
             member.drive_file.clone_from(file);

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use smrkit::array::level::Level;
 use smrkit::array::spec::ArraySpec;
 use smrkit::drive::{DRIVES, Drive};
+use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::run::Run as Runs;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
@@ -23,7 +24,7 @@ use crate::comparison::{Compared, compare};
 use crate::exit::Done;
 use crate::input::{Input, TraceInput};
 use crate::interrupt::Interrupt;
-use crate::job::{DriveJob, Job};
+use crate::job::{ArrayJob, DriveJob, Job};
 use crate::merged::Merged;
 use crate::output::{OutputOptions, Outputs};
 use crate::plan::arrays::{self, Arrays, Own};
@@ -44,6 +45,7 @@ Examples:
   smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
   smrkit run --array raid5:disks=4,chunk=512KiB --layer in-place,drive-managed --workload random-write
   smrkit run --array mixed.toml --trace trace.csv     members that differ, described in a file
+  smrkit run --array raid5:disks=4 --capacity 100GB --rebuild disk=1,write=64KiB
 
 Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else,
 2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
@@ -61,6 +63,9 @@ pub struct Run {
     /// that of this run. Levels: span, raid0, raid1, raid10, raid4, raid5, raid6, dedicated.
     #[arg(long, value_name = "SPEC")]
     array: Option<String>,
+    /// A member of the array fails and is rebuilt beside the requests, as disk=0,order=ascending,write=512KiB,…; or scrub.
+    #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
+    rebuild: Option<RebuildSpec>,
     /// A trace file, in any format that trace info recognises; - is standard input. May be repeated.
     #[arg(long)]
     trace: Vec<PathBuf>,
@@ -204,7 +209,8 @@ impl Run {
             _ => None,
         };
         let jobs = all.jobs(settings, needed)?;
-        let jobs: Vec<Job> = jobs.into_iter().map(|job| Job::Array(Box::new(job))).collect();
+        let job = |job: ArrayJob| Job::Array(Box::new(ArrayJob { rebuild: self.rebuild, ..job }));
+        let jobs: Vec<Job> = jobs.into_iter().map(job).collect();
         self.compare(&jobs, prepared)
     }
 

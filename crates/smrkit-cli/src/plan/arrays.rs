@@ -130,7 +130,7 @@ impl<'a> Arrays<'a> {
         let mut builder = Builder { of: self, plan, capacity, known: Vec::new(), files: Vec::new() };
         let (run, layout) = builder.array(self.spec)?;
         let host_sectors = layout.source_sectors();
-        Ok(ArrayJob { run, text: self.spec.to_string(), settings, host_sectors, files: builder.files })
+        Ok(ArrayJob { run, text: self.spec.to_string(), settings, host_sectors, files: builder.files, rebuild: None })
     }
 }
 

@@ -84,6 +84,44 @@ fn summary(runs: &[Outcome]) -> Grid {
     grid
 }
 
+/// What was rebuilt or scrubbed beside the requests; `None` where nothing was.
+pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
+    let header = [
+        "run",
+        "redundant",
+        "clean",
+        "MB/s",
+        "longest piece",
+        "longest command",
+        "of the new",
+        "host mean",
+        "host p99",
+        "dropped at",
+    ];
+    let mut grid = Grid::new(header);
+    for (name, run) in names(runs).into_iter().zip(runs) {
+        let Some(rebuild) = &run.rebuild else { continue };
+        let host = |ns: u64| if rebuild.foreground_ns.all.count > 0 { format::nanos(ns) } else { format::NONE.into() };
+        grid.rows.push(vec![
+            name,
+            format::nanos(rebuild.elapsed_ns),
+            rebuild.clean_ns.map_or(format::NONE.into(), format::nanos),
+            format::ratio(Some(rebuild.bytes_per_s / 1e6)),
+            format::nanos(rebuild.longest_piece_ns),
+            format::nanos(rebuild.longest_command_ns),
+            rebuild.longest_new_ns.map_or(format::NONE.into(), format::nanos),
+            host(rebuild.foreground_ns.all.mean),
+            host(rebuild.foreground_ns.all.p99),
+            match (rebuild.dropped_7s, rebuild.dropped_30s) {
+                (_, true) => "7 s, 30 s".into(),
+                (true, false) => "7 s".into(),
+                (false, false) => format::NONE.into(),
+            },
+        ]);
+    }
+    (!grid.rows.is_empty()).then_some(grid)
+}
+
 /// The numbers of the least busy member, the one in the middle, and the busiest, of an array.
 pub fn by_busy(run: &Outcome) -> [usize; 3] {
     let mut order: Vec<usize> = (0..run.members.len()).collect();

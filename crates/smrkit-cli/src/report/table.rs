@@ -11,7 +11,7 @@ use smrkit::stats::outcome::{MergedSource, Outcome, PowerCut};
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
-use super::members::{drives, members};
+use super::members::{drives, members, rebuilds};
 use super::names::{names, scalar};
 
 /// Columns that the longest word of a run's name gets at most.
@@ -83,8 +83,8 @@ pub fn text(runs: &[Outcome]) -> String {
         out += &format!("{}\n", shown(&line));
     }
     out += &format!("\n{}\n\n{}\n\n", speed(runs).text(), cost(runs).text());
-    if let Some(members) = members(runs) {
-        out += &format!("{}\n\n", members.text());
+    for grid in members(runs).into_iter().chain(rebuilds(runs)) {
+        out += &format!("{}\n\n", grid.text());
     }
     let facts = about(runs);
     let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
@@ -232,6 +232,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     });
     say("drive", &|r| distinct(drives(r).iter().map(|drive| drive.drive.clone()), ", "));
     say("array", &|r| r.array.clone().unwrap_or_default());
+    say("rebuild", &|r| r.rebuild.as_ref().map(|rebuild| rebuild.spec.clone()).unwrap_or_default());
     say("trace", &trace);
     say("workload", &|r| r.workload.clone().unwrap_or_default());
     say("sources", &sources);

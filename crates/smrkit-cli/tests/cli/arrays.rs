@@ -249,6 +249,27 @@ fn a_report_and_figures_show_the_members() {
 }
 
 #[test]
+fn a_member_is_rebuilt_beside_the_requests() {
+    let array = "--array raid5:disks=3,chunk=64KiB --drive tiny --workload mix:count=300 --layer in-place,vguard";
+    let runs = outcomes(&format!("{array} --rebuild disk=1,write=64KiB,after=50 --depth 2"));
+    for run in &runs {
+        let rebuild = &run["rebuild"];
+        assert!(rebuild["spec"].as_str().unwrap().contains("disk=1"), "{rebuild}");
+        assert!(int(rebuild, "/elapsed_ns") > 0 && int(rebuild, "/bytes") > 1_000_000, "{rebuild}");
+        assert_eq!(rebuild["members"][1]["new"], true);
+        assert!(run["slowdown"].is_null(), "not the same requests");
+    }
+    assert!(int(&runs[1], "/rebuild/elapsed_ns") > int(&runs[0], "/rebuild/elapsed_ns"), "shingled takes longer");
+    let text = smrkit(&format!("run {array} --rebuild scrub")).done();
+    assert!(text.contains("redundant") && text.contains("rebuild "), "{text}");
+    let wrong = |options: &str| smrkit(&format!("run --drive tiny --layer in-place --workload mix:count=9 {options}"));
+    wrong("--rebuild disk=1").says(2, &["--array"]);
+    wrong("--array raid1:disks=2 --rebuild disk=2").says(2, &["disks go from 0 to 1"]);
+    wrong("--array raid0:disks=2 --rebuild disk=1").says(4, &["raid5"]);
+    wrong("--array raid1:disks=2 --rebuild dsik=1").says(2, &["dsik"]);
+}
+
+#[test]
 fn what_no_array_could_be_says_the_remedy() {
     let run = |options: &str| smrkit(&format!("run {SMALL} --layer in-place {options}"));
     run("--array raid7:disks=3").says(2, &["raid7", "raid5", "dedicated"]);
