@@ -16,6 +16,7 @@ use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
+use super::arrays::setup::ArrayPlan;
 use super::caveat::plan::{CoursePlan, MountPlan};
 use crate::input::TraceInput;
 use crate::interrupt::Interrupt;
@@ -121,10 +122,12 @@ impl Plan {
     }
 }
 
-/// Something to be run: requests on a layer, or work on a file system.
+/// Something to be run: requests on a layer or an array, or work on a file system.
 pub enum Job {
     /// On a layer.
     Layer(Box<Plan>),
+    /// On an array.
+    Array(Box<ArrayPlan>),
     /// On a file system.
     FileSystem(Box<CoursePlan>),
     /// On a mounted file system.
@@ -133,7 +136,7 @@ pub enum Job {
 
 /// What came of a job.
 pub enum Made {
-    /// Of a layer's.
+    /// Of a layer's, or an array's.
     Layer(Box<Outcome>),
     /// Of a file system's.
     FileSystem(Box<Course>),
@@ -145,6 +148,7 @@ impl Job {
     fn execute(&self, watch: &mut pool::Watch) -> Result<Made, Error> {
         match self {
             Job::Layer(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
+            Job::Array(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
             Job::FileSystem(plan) => plan.execute(watch).map(|course| Made::FileSystem(Box::new(course))),
             Job::Mount(plan) => Ok(Made::Mount(Box::new(plan.execute(watch).map_err(|error| format!("{error:#}"))))),
         }

@@ -2,6 +2,7 @@
 //!
 //! To add a paper, write its items in a folder of its own and add a line to [`REPRODUCTIONS`].
 
+mod arrays;
 mod cassuto_cache;
 mod cassuto_sblocks;
 mod caveat;
@@ -18,6 +19,7 @@ use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
 use crate::report::figure::Figure;
+use arrays::setup::ArrayPlan;
 use caveat::plan::CoursePlan;
 use lab::{Job, Made, Plan};
 use row::Row;
@@ -44,6 +46,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     vguard::REPRODUCTION,
     he_du::REPRODUCTION,
     caveat::REPRODUCTION,
+    arrays::REPRODUCTION,
 ];
 
 /// How much is run.
@@ -91,6 +94,21 @@ impl Item {
         let show = move |made: Vec<Made>| {
             let outcomes: Vec<Outcome> = made.into_iter().filter_map(outcome).collect();
             vec![(heading, show(&outcomes))]
+        };
+        Item { heading, jobs, show: Box::new(show) }
+    }
+
+    /// An item of these runs of arrays, shown under several headings.
+    pub fn of_arrays(
+        heading: &'static str,
+        plans: Vec<ArrayPlan>,
+        show: impl FnOnce(&[Outcome]) -> Vec<(&'static str, Shown)> + 'static,
+    ) -> Item {
+        let jobs = plans.into_iter().map(|plan| Job::Array(Box::new(plan))).collect();
+        let outcome = |made| if let Made::Layer(outcome) = made { Some(*outcome) } else { None };
+        let show = move |made: Vec<Made>| {
+            let outcomes: Vec<Outcome> = made.into_iter().filter_map(outcome).collect();
+            show(&outcomes)
         };
         Item { heading, jobs, show: Box::new(show) }
     }

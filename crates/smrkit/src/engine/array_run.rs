@@ -119,8 +119,12 @@ impl ArrayRun {
 
     /// The array, empty.
     pub fn build(&self, settings: &Settings) -> Result<Array, Error> {
+        self.build_within(self.layout()?, settings)
+    }
+
+    fn build_within(&self, layout: Layout, settings: &Settings) -> Result<Array, Error> {
         let members = self.members.iter().map(|member| member.build(settings)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Array::new(self.layout()?, members, self.write, settings.check))
+        Ok(Array::new(layout, members, self.write, settings.check))
     }
 
     /// The drives, those of nested arrays included, in order.
@@ -156,6 +160,13 @@ impl ArrayRun {
         ArrayRun { members: self.members.iter().map(member).collect(), ..*self }
     }
 
+    /// Where its sectors lie if each member gives so many at most, from its first on; what it has beyond stays empty.
+    pub fn layout_within(&self, member_sectors: &[u64]) -> Result<Layout, Error> {
+        let all = self.members.iter().map(MemberRun::host_sectors).collect::<Result<Vec<_>, _>>()?;
+        let sizes: Vec<u64> = all.iter().zip(member_sectors).map(|(all, most)| *all.min(most)).collect();
+        Layout::new(self.level, self.chunk_sectors, &sizes)
+    }
+
     /// Runs the requests of `source` beside `chore`. The names of trace or workload, and what a comparison tells, are left to
     /// the caller.
     pub fn execute(
@@ -166,11 +177,24 @@ impl ArrayRun {
         observer: &mut dyn Observer,
         timeline: TimelineBuilder,
     ) -> Result<Outcome, Error> {
+        self.execute_within(self.layout()?, settings, source, chore, observer, timeline)
+    }
+
+    /// The same with its sectors laid out so, which need not be all that the members offer.
+    pub fn execute_within(
+        &self,
+        layout: Layout,
+        settings: Settings,
+        source: &mut dyn Source,
+        chore: &mut dyn Chore,
+        observer: &mut dyn Observer,
+        timeline: TimelineBuilder,
+    ) -> Result<Outcome, Error> {
         if settings.power_cut.is_some() {
             let message = "--power-cut knows single drives only: leave out --array, or cut the power of one drive";
             return Err(Error::Usage(message.into()));
         }
-        let array = self.build(&settings)?;
+        let array = self.build_within(layout, &settings)?;
         let mut fleet =
             Fleet::new(array, settings, HostCounts::new(timeline).of_sources(source.sources()), chore, observer);
         let finished = fleet.run(source)?;

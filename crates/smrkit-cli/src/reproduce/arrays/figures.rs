@@ -1,0 +1,68 @@
+//! Movement against burst size, a panel a scheme; and the effect against the length of runs.
+
+use super::measured::{Measure, Measured};
+use super::setup::{BURSTS, Configuration, Scheme};
+use crate::report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
+
+/// One measure against burst size, a panel a scheme.
+pub fn bursts(name: &str, title: &str, measured: &Measured, measure: Measure) -> Figure {
+    let panels = Scheme::ALL.iter().filter(|&&scheme| measured.counts(scheme, measure));
+    Figure {
+        name: format!("arrays-{name}"),
+        title: title.into(),
+        note: "Relative to pure, means over seeds. Broken lines: configurations without bursts; where lines coincide, the last is \
+               seen. The paper's text: up to 40 times at burst 1."
+            .into(),
+        panels: panels.map(|&scheme| panel(measured, scheme, measure)).collect(),
+    }
+}
+
+fn panel(measured: &Measured, scheme: Scheme, measure: Measure) -> Panel {
+    let times = |configuration| measured.times_pure(scheme, measure, configuration).mean;
+    let points = BURSTS.map(|burst| (burst as f64, times(Configuration::Striped(burst)))).to_vec();
+    let flat = |nth, name: &str, configuration| {
+        let value = times(configuration);
+        let points = [1.0, 1000.0].map(|burst| (burst, value)).to_vec();
+        Series { style: Style::Dashed, ..Series::nth(nth, name, Style::Line, points) }
+    };
+    let series = vec![
+        Series::nth(0, "striped", Style::Marked, points),
+        flat(1, "striped, not interleaved", Configuration::Uninterleaved),
+        flat(2, "dedicated", Configuration::Dedicated),
+        Series {
+            name: "pure".into(),
+            colour: Colour::GREY,
+            style: Style::Dashed,
+            points: vec![(1.0, 1.0), (1000.0, 1.0)],
+        },
+    ];
+    Panel {
+        title: Some(scheme.name().into()),
+        x: Axis::log("Operations of a burst", Numbers::Plain),
+        y: Axis::log(format!("{} (× pure)", capital(measure.name())), Numbers::Plain),
+        guides: Vec::new(),
+        body: Body::Lines(series),
+    }
+}
+
+/// How many times pure it is at burst 1, against the mean length of runs.
+pub fn lengths(distance: Vec<(f64, f64)>, count: Vec<(f64, f64)>) -> Figure {
+    let panel = |title: &str, points| Panel {
+        title: Some(title.into()),
+        x: Axis::log("Mean length of a run (blocks)", Numbers::Plain),
+        y: Axis::log(format!("{title}, burst 1 (× pure)"), Numbers::Plain),
+        guides: Vec::new(),
+        body: Body::Lines(vec![Series::nth(0, "log", Style::Marked, points)]),
+    };
+    Figure {
+        name: "arrays-run-length".into(),
+        title: "What interleaving costs, by the length of runs".into(),
+        note: "A log; bursts of one operation against pure. Distance and count are two measures.".into(),
+        panels: vec![panel("Track distance", distance), panel("Track count", count)],
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}

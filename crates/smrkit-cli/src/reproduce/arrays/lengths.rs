@@ -1,0 +1,54 @@
+//! The effect against the length of runs: what interleaving loses is sequentiality.
+
+use smrkit::interleave::Placement;
+
+use super::super::row::Row;
+use super::super::{Item, Scale, Shown};
+use super::figures;
+use super::measured::{Key, Measure, Measured, keys};
+use super::sets::Set;
+use super::setup::{ArrayPlan, Configuration, Scheme};
+
+/// Mean lengths of runs, in blocks; each is uniform between a quarter and seven quarters of it.
+const LENGTHS: [u64; 6] = [4, 8, 16, 32, 64, 128];
+/// Operations of each source, and for `--quick`.
+const COUNT: (u64, u64) = (200_000, 20_000);
+
+const HEADING: &str = "What interleaving costs, by the length of runs";
+
+pub fn item(scale: &Scale) -> Item {
+    let mut plans = Vec::new();
+    for length in LENGTHS {
+        let set = Set::runs(length / 4, length / 4 * 7, scale.pick(COUNT.0, COUNT.1));
+        for configuration in [Configuration::Pure, Configuration::Striped(1)] {
+            let (set, placement) = (set.clone(), Placement::EndToEnd);
+            plans.push(ArrayPlan { scheme: Scheme::Log, configuration, set, placement, seed: scale.seed });
+        }
+    }
+    let keys = keys(&plans);
+    Item::of_arrays(HEADING, plans, move |outcomes| {
+        let pairs: Vec<Measured> =
+            keys.chunks(2).zip(outcomes.chunks(2)).map(|(k, o): (&[Key], _)| Measured::new(k, o)).collect();
+        vec![(HEADING, shown(&pairs))]
+    })
+}
+
+fn shown(pairs: &[Measured]) -> Shown {
+    let times = |measure| {
+        let of = |pair: &Measured| pair.times_pure(Scheme::Log, measure, Configuration::Striped(1)).mean;
+        LENGTHS.iter().map(|&length| length as f64).zip(pairs.iter().map(of)).collect::<Vec<_>>()
+    };
+    let (distance, count) = (times(Measure::Distance), times(Measure::Count));
+    let row = |measure: Measure, &(length, ours): &(f64, f64)| {
+        let item = format!("{}: runs of {length} blocks, bursts of 1", measure.name());
+        Row::not_comparable(&item, ours, "× pure", "the lengths of runs in the paper's traces are not known")
+    };
+    let rows = distance.iter().map(|point| row(Measure::Distance, point));
+    let rows = rows.chain(count.iter().map(|point| row(Measure::Count, point))).collect();
+    let text = vec![
+        "The set `runs` on a log, with runs of other lengths. What is lost when operations are finely merged is sequentiality, so \
+         that the paper's \"up to forty times\" is as much a number of its traces as of shingling."
+            .into(),
+    ];
+    Shown { text, rows, figure: Some(figures::lengths(distance, count)) }
+}

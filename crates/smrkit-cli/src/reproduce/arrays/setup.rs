@@ -1,0 +1,242 @@
+//! The arrays of the study: four disks under one of four schemes, in one of the paper's configurations.
+
+use std::fmt;
+use std::sync::Arc;
+
+use smrkit::array::level::{Level, WritePolicy};
+use smrkit::drive::Drive;
+use smrkit::engine::Observer;
+use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::fleet::Idle;
+use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::error::Error;
+use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
+use smrkit::layer::{self, Parameters};
+use smrkit::request::Source;
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+
+use super::sets::Set;
+
+/// Disks of the array (the paper's four).
+pub const DISKS: u64 = 4;
+/// One block of 4 KiB: the chunk of a striped array, and what sizes are rounded to.
+pub const BLOCK_SECTORS: u64 = 8;
+/// The share of a disk that footprints fill.
+pub const FILL: f64 = 0.8;
+/// The drive whose mechanics the members have. Movements do not depend on them.
+pub const LIKE: &str = "st5000as0011";
+/// Sectors of a track: 1 MiB (assumption; the paper names no drive).
+pub const TRACK_SECTORS: u64 = 512;
+/// Tracks of a band, its guard not counted (assumption).
+pub const BAND_TRACKS: u64 = 20;
+/// Bands that a log needs beyond its data: an open one, three to clean with, and one for its spare.
+const SPARE_BANDS: u64 = 5;
+/// The least spare that the log takes: how full it is, its size says.
+const SPARE_PERCENT: &str = "0.1";
+
+/// How a disk updates what lies on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scheme {
+    /// A log with greedy cleaning: what the paper names.
+    Log,
+    /// In place; the rest of the band is copied.
+    Tail,
+    /// In place; one band is held open until another is written.
+    Held,
+    /// In place, with nothing to copy: a conventional disk.
+    Conventional,
+}
+
+impl Scheme {
+    /// All of them.
+    pub const ALL: [Scheme; 4] = [Scheme::Log, Scheme::Tail, Scheme::Held, Scheme::Conventional];
+
+    /// As results call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Log => "log",
+            Scheme::Tail => "band's tail copied",
+            Scheme::Held => "band held open",
+            Scheme::Conventional => "conventional",
+        }
+    }
+
+    /// The layer and its parameters.
+    pub fn layer(self) -> (&'static str, Vec<(String, String)>) {
+        let region = (BAND_TRACKS * TRACK_SECTORS).to_string();
+        let (layer, set) = match self {
+            Scheme::Log => {
+                ("log", vec![("segment_tracks", BAND_TRACKS.to_string()), ("spare_percent", SPARE_PERCENT.into())])
+            }
+            Scheme::Tail => ("rmw", vec![("region_sectors", region), ("portion", "tail".into())]),
+            Scheme::Held => ("rmw", vec![("region_sectors", region), ("portion", "tail".into()), ("hold", "1".into())]),
+            Scheme::Conventional => ("in-place", Vec::new()),
+        };
+        (layer, set.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
+    }
+}
+
+/// How blocks are arranged and sources merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Configuration {
+    /// Disks in sequence, sources one after another.
+    Pure,
+    /// A disk for each source, one after another.
+    Dedicated,
+    /// Block after block on all disks in turn, sources merged in bursts of so many operations.
+    Striped(u64),
+    /// The same, sources one after another.
+    Uninterleaved,
+    /// Disks in sequence, sources merged in bursts.
+    Spanned(u64),
+    /// A disk for each source, sources merged in bursts.
+    DedicatedInBursts(u64),
+}
+
+/// The paper's bursts.
+pub const BURSTS: [u64; 6] = [1, 10, 50, 250, 500, 1000];
+
+impl Configuration {
+    /// The paper's eight, and the one that long bursts tend to; the first is what the others are compared with.
+    pub fn all() -> Vec<Configuration> {
+        let striped = BURSTS.map(Configuration::Striped);
+        [Configuration::Pure]
+            .into_iter()
+            .chain(striped)
+            .chain([Configuration::Uninterleaved, Configuration::Dedicated])
+            .collect()
+    }
+
+    fn level(self) -> Level {
+        match self {
+            Configuration::Pure | Configuration::Spanned(_) => Level::Span,
+            Configuration::Dedicated | Configuration::DedicatedInBursts(_) => Level::Dedicated,
+            Configuration::Striped(_) | Configuration::Uninterleaved => Level::Raid0,
+        }
+    }
+
+    fn rule(self) -> Interleave {
+        match self {
+            Configuration::Striped(operations)
+            | Configuration::Spanned(operations)
+            | Configuration::DedicatedInBursts(operations) => Interleave::Burst { operations, weighted: false },
+            _ => Interleave::None,
+        }
+    }
+
+    fn is_dedicated(self) -> bool {
+        self.level() == Level::Dedicated
+    }
+}
+
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Configuration::Pure => f.write_str("pure"),
+            Configuration::Dedicated => f.write_str("dedicated"),
+            Configuration::Striped(burst) => write!(f, "striped, bursts of {burst}"),
+            Configuration::Uninterleaved => f.write_str("striped, not interleaved"),
+            Configuration::Spanned(burst) => write!(f, "spanning, bursts of {burst}"),
+            Configuration::DedicatedInBursts(burst) => write!(f, "dedicated, bursts of {burst}"),
+        }
+    }
+}
+
+/// A run of an array.
+pub struct ArrayPlan {
+    /// How its disks update.
+    pub scheme: Scheme,
+    /// How it is arranged.
+    pub configuration: Configuration,
+    /// What is asked of it.
+    pub set: Arc<Set>,
+    /// Where the sources lie.
+    pub placement: Placement,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+impl ArrayPlan {
+    /// Makes the run.
+    pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+        let used = self.used_sectors();
+        let (name, set) = self.scheme.layer();
+        let spec = layer::find(name)?;
+        let parameters = Parameters::resolve(name, spec.parameters, &set)?;
+        let member = |used: &u64| {
+            let run = DriveRun { drive: drive(bands(*used))?, layer: spec, parameters: parameters.clone() };
+            Ok(MemberRun::Drive(Box::new(run)))
+        };
+        let members = used.iter().map(member).collect::<Result<_, Error>>()?;
+        let level = self.configuration.level();
+        let run = ArrayRun { level, chunk_sectors: BLOCK_SECTORS, write: WritePolicy::Auto, members };
+        let settings =
+            Settings { seed: self.seed, prefill: Prefill::Sequential, movement: true, ..Settings::default() };
+        let mut source = self.source()?;
+        let timeline = TimelineBuilder::growing(WINDOW_FIRST);
+        run.execute_within(run.layout_within(&used)?, settings, &mut source, &mut Idle, observer, timeline)
+    }
+
+    /// Sectors that are used of each disk: what its source needs, where it has its own, or a fourth of what all need.
+    fn used_sectors(&self) -> Vec<u64> {
+        let sizes = self.set.sizes();
+        if self.configuration.is_dedicated() {
+            return sizes;
+        }
+        vec![sizes.iter().sum::<u64>().div_ceil(DISKS).next_multiple_of(BLOCK_SECTORS); DISKS as usize]
+    }
+
+    /// The sources, merged. On disks of their own each begins at the first sector.
+    fn source(&self) -> Result<Interleaved<Box<dyn Source>>, Error> {
+        let placement = if self.configuration.is_dedicated() { Placement::Zero } else { self.placement };
+        let sizes = self.set.sizes();
+        let part = |(number, sectors): (usize, u64)| {
+            Ok(Part { source: self.set.open(number, self.seed)?, sectors, requests: None })
+        };
+        let parts = sizes.into_iter().enumerate().map(part).collect::<Result<_, Error>>()?;
+        Interleaved::new(parts, self.configuration.rule(), placement, self.seed)
+    }
+}
+
+/// The members, in words.
+pub fn about_members() -> String {
+    let mib = |sectors: u64| sectors as f64 / 2048.0;
+    format!(
+        "Tracks of {} MiB, bands of {BAND_TRACKS} tracks and a guard, mechanics of {LIKE} (assumptions)",
+        mib(TRACK_SECTORS)
+    )
+}
+
+/// Bands of a disk of which so many sectors are used.
+fn bands(used_sectors: u64) -> u64 {
+    let band = BAND_TRACKS * TRACK_SECTORS;
+    let filled = (used_sectors as f64 / FILL / band as f64).ceil() as u64;
+    filled.max(used_sectors.div_ceil(band) + SPARE_BANDS)
+}
+
+/// A drive of so many bands, each with its guard: one surface, one recording zone, tracks of one length.
+fn drive(bands: u64) -> Result<Drive, Error> {
+    let tracks = bands * (BAND_TRACKS + 1);
+    let text = format!(
+        r#"
+name = "arrays"
+summary = "Bands of {BAND_TRACKS} tracks with the mechanics of {LIKE}"
+[geometry]
+zones = {{ value = [{{ tracks = {tracks}, track_sectors = {TRACK_SECTORS} }}], source = "assumption" }}
+[interference]
+inner_tracks = {{ value = 2, source = "{LIKE}" }}
+outer_tracks = {{ value = 1, source = "{LIKE}" }}
+cw_degrees = {{ value = 1.0, source = "{LIKE}" }}
+ccw_degrees = {{ value = 1.0, source = "{LIKE}" }}
+[mechanical]
+rpm = {{ value = 5980, source = "{LIKE}" }}
+seek = {{ value = {seek:?}, source = "{LIKE}" }}
+switch_ms = {{ value = 0.0, source = "{LIKE}" }}
+skew_ms = {{ value = 0.0, source = "{LIKE}" }}
+overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
+"#,
+        seek = Drive::load(LIKE)?.seek_curve().iter().map(|&(share, ms)| [share, ms]).collect::<Vec<_>>(),
+    );
+    Drive::parse("arrays.toml".as_ref(), &text)
+}
