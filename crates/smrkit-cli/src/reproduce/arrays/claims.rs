@@ -44,7 +44,7 @@ fn of_measure(measured: &Measured, scheme: Scheme, measure: Measure) -> Vec<Row>
         let (ours, range) = (spread.mean, spread.range);
         match configuration {
             Configuration::Striped(1) => {
-                let holds = ours >= FORTY / FORTY_WITHIN && ours <= FORTY * FORTY_WITHIN;
+                let holds = (FORTY / FORTY_WITHIN..=FORTY * FORTY_WITHIN).contains(&ours);
                 let why = format!("{range}; agrees within a factor of {FORTY_WITHIN} (assumption)");
                 Row::holds(item, "up to 40", ours, UNIT, holds, why)
             }
