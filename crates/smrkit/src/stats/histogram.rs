@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn places_are_those_of_the_crate() {
         let histogram = Histogram::<u64>::new_with_bounds(1, u64::MAX / 2, DIGITS).unwrap();
-        for value in (0..63).flat_map(|bit| [1u64 << bit, (1 << bit) + 1, (1 << bit) * 2 - 1, (1 << bit) * 5 / 3]) {
+        for value in (0..60).flat_map(|bit| [1u64 << bit, (1 << bit) + 1, (1 << bit) * 2 - 1, (1 << bit) * 5 / 3]) {
             assert_eq!(smallest(place(value)), histogram.lowest_equivalent(value), "{value}");
             assert_eq!(place(smallest(place(value))), place(value), "{value}");
         }
