@@ -4,7 +4,7 @@
 mod common;
 
 use common::arrays::{array_run, drive_run, level};
-use common::{Disks, parameters, random_requests, random_settings, with_times};
+use common::{Disks, Rows, parameters, random_requests, random_settings, with_times};
 use rand::RngExt;
 use smrkit::array::level::{Level, WritePolicy};
 use smrkit::drive::Drive;
@@ -17,7 +17,6 @@ use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::layer::{BASELINE, LAYERS, find};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::outcome::{ByCause, Outcome};
-use smrkit::stats::rows::RequestRow;
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::Lba;
 
@@ -150,19 +149,6 @@ fn times_and_sectors_add_up_by_cause_and_over_members() {
         assert_eq!(sum(|m| m.commands.physical_write), outcome.commands.physical_write, "{what}");
         assert_eq!(sum(|m| m.commands.physical_read), outcome.commands.physical_read, "{what}");
     });
-}
-
-/// Keeps every request's row.
-#[derive(Default)]
-struct Rows(Vec<RequestRow>);
-
-impl Observer for Rows {
-    fn wants_requests(&self) -> bool {
-        true
-    }
-    fn request(&mut self, row: &RequestRow) {
-        self.0.push(*row);
-    }
 }
 
 #[test]

@@ -5,14 +5,14 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::{Disks, TinyClock, random_requests, random_settings, with_times};
+use common::{Disks, Rows, TinyClock, random_requests, random_settings, with_times};
 use rand::RngExt;
 use smrkit::device::Single;
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
-use smrkit::engine::{Engine, NoObserver, Observer};
+use smrkit::engine::{Engine, NoObserver};
 use smrkit::error::DiskResult;
 use smrkit::layer::{BASELINE, Capacity, LAYERS, Layer, LayerSpec, Need, Parameters};
 use smrkit::medium::interference::{Form, Interference};
@@ -35,19 +35,6 @@ struct Witness(Arc<Mutex<Vec<Access>>>);
 impl Recorder for Witness {
     fn access(&mut self, access: &Access) {
         self.0.lock().unwrap().push(*access);
-    }
-}
-
-/// Keeps every request's row.
-#[derive(Default)]
-struct Rows(Vec<RequestRow>);
-
-impl Observer for Rows {
-    fn wants_requests(&self) -> bool {
-        true
-    }
-    fn request(&mut self, row: &RequestRow) {
-        self.0.push(*row);
     }
 }
 

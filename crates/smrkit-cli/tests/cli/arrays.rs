@@ -1,10 +1,8 @@
 //! `run --array`: every level runs, results of an array hang together with those of its members, and what can't be says why.
 
-use std::process::Command;
-
 use serde_json::Value;
 
-use super::{Scratch, TINY, outcome, outcomes, smrkit, testdata};
+use super::{Scratch, TINY, gives_the_same_bytes, outcome, outcomes, smrkit, testdata};
 
 /// Members of the smallest drive, and what fits them.
 const SMALL: &str = "--drive tiny --workload mix:count=400";
@@ -297,15 +295,5 @@ fn a_trace_larger_than_the_array_is_refused_with_the_remedies() {
 #[test]
 fn an_array_gives_the_same_bytes_on_any_number_of_threads() {
     let work = "--workload mix:count=600 --workload zipf:count=300 --interleave burst:5 --depth 8 --queue elevator";
-    let arguments = format!("run {TINY} {work} --array raid10:disks=3,chunk=64KiB --json -");
-    let first = smrkit(&arguments).done();
-    assert_eq!(first, smrkit(&arguments).done(), "twice");
-    let one = Command::new("taskset")
-        .args(["-c", "0", env!("CARGO_BIN_EXE_smrkit")])
-        .args(arguments.split_whitespace())
-        .output();
-    match one {
-        Ok(output) if output.status.success() => assert_eq!(first.as_bytes(), output.stdout, "on one core"),
-        _ => println!("skipped: no taskset here; compared on all cores only"),
-    }
+    gives_the_same_bytes(&format!("run {TINY} {work} --array raid10:disks=3,chunk=64KiB --json -"));
 }

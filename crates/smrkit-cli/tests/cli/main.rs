@@ -52,6 +52,20 @@ impl Ran {
     }
 }
 
+/// The same command gives the same standard output again, and on one core.
+fn gives_the_same_bytes(arguments: &str) {
+    let first = smrkit(arguments).done();
+    assert_eq!(first, smrkit(arguments).done(), "twice");
+    let one = Command::new("taskset")
+        .args(["-c", "0", env!("CARGO_BIN_EXE_smrkit")])
+        .args(arguments.split_whitespace())
+        .output();
+    match one {
+        Ok(output) if output.status.success() => assert_eq!(first.as_bytes(), output.stdout, "on one core"),
+        _ => println!("skipped: no taskset here; compared on all cores only"),
+    }
+}
+
 /// The root of the project.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,10 +1,8 @@
 //! The result file: alone on standard output, the same bytes for the same seed, and no half of it on an error.
 
-use std::process::Command;
-
 use serde_json::Value;
 
-use super::{Scratch, TINY, outcome, outcomes, smrkit, testdata};
+use super::{Scratch, TINY, gives_the_same_bytes, outcome, outcomes, smrkit, testdata};
 
 const COMPARISON: &str = "--workload zipf:count=2000,span=2M;random-write:count=1000 --seed 7";
 
@@ -39,17 +37,7 @@ fn an_old_result_is_replaced_whole_and_kept_on_an_error() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
-    let arguments = format!("run {TINY} {COMPARISON} --json -");
-    let first = smrkit(&arguments).done();
-    assert_eq!(first, smrkit(&arguments).done(), "twice");
-    let one = Command::new("taskset")
-        .args(["-c", "0", env!("CARGO_BIN_EXE_smrkit")])
-        .args(arguments.split_whitespace())
-        .output();
-    match one {
-        Ok(output) if output.status.success() => assert_eq!(first.as_bytes(), output.stdout, "on one core"),
-        _ => println!("skipped: no taskset here; compared on all cores only"),
-    }
+    gives_the_same_bytes(&format!("run {TINY} {COMPARISON} --json -"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One run of an array: its drives, layers, settings and requests; out comes an outcome with one for each drive in it.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 
 use super::Observer;
 use super::fleet::{Chore, Fleet};
@@ -17,7 +18,7 @@ use crate::layer::{Capacity, LayerSpec, Parameters, Scalar};
 use crate::medium::{Medium, Stamps};
 use crate::request::Source;
 use crate::stats::counts::HostCounts;
-use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Outcome, ShareByCause};
+use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Outcome};
 use crate::stats::timeline::TimelineBuilder;
 
 /// What stands where a sum has no one name.
@@ -234,7 +235,7 @@ fn sum(members: &[Outcome]) -> Outcome {
         _ => MIXED.into(),
     };
     let alike = members.windows(2).all(|pair| pair[0].parameters == pair[1].parameters);
-    let causes = |of: fn(&Outcome) -> ByCause| members.iter().map(of).fold(ByCause::default(), add_causes);
+    let causes = |of: fn(&Outcome) -> ByCause| members.iter().map(of).fold(ByCause::default(), Add::add);
     let commands = |of: fn(&Outcome) -> Commands| Commands {
         physical_read: members.iter().map(|member| of(member).physical_read).sum(),
         physical_write: members.iter().map(|member| of(member).physical_write).sum(),
@@ -259,30 +260,13 @@ fn sum(members: &[Outcome]) -> Outcome {
     }
 }
 
-fn add_causes(a: ByCause, b: ByCause) -> ByCause {
-    ByCause {
-        total: a.total + b.total,
-        host: a.host + b.host,
-        destage: a.destage + b.destage,
-        clean: a.clean + b.clean,
-        map: a.map + b.map,
-    }
-}
-
 /// Sums, shares of each drive's own stroke included.
 fn add_movement(a: Movement, b: Movement) -> Movement {
-    let shares = |a: ShareByCause, b: ShareByCause| ShareByCause {
-        total: a.total + b.total,
-        host: a.host + b.host,
-        destage: a.destage + b.destage,
-        clean: a.clean + b.clean,
-        map: a.map + b.map,
-    };
     Movement {
-        track_distance: add_causes(a.track_distance, b.track_distance),
-        track_count: add_causes(a.track_count, b.track_count),
-        stroke_share: shares(a.stroke_share, b.stroke_share),
-        bands_moved: add_causes(a.bands_moved, b.bands_moved),
+        track_distance: a.track_distance + b.track_distance,
+        track_count: a.track_count + b.track_count,
+        stroke_share: a.stroke_share + b.stroke_share,
+        bands_moved: a.bands_moved + b.bands_moved,
     }
 }
 

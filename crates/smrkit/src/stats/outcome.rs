@@ -3,6 +3,7 @@
 //! Keys carry their unit. A ratio without a denominator is null. `docs/outcome.md` explains every key.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -166,20 +167,9 @@ pub struct Movement {
     /// Accesses that began on another track than the one before had ended on.
     pub track_count: ByCause,
     /// `track_distance` as a share of the disk's tracks.
-    pub stroke_share: ShareByCause,
+    pub stroke_share: Causes<f64>,
     /// Bands moved or rewritten by the layer; all of it is cleaning.
     pub bands_moved: ByCause,
-}
-
-/// A share by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct ShareByCause {
-    pub total: f64,
-    pub host: f64,
-    pub destage: f64,
-    pub clean: f64,
-    pub map: f64,
 }
 
 impl Movement {
@@ -189,13 +179,7 @@ impl Movement {
         Movement {
             track_distance,
             track_count,
-            stroke_share: ShareByCause {
-                total: share(track_distance.total),
-                host: share(track_distance.host),
-                destage: share(track_distance.destage),
-                clean: share(track_distance.clean),
-                map: share(track_distance.map),
-            },
+            stroke_share: track_distance.map(share),
             bands_moved: ByCause { total: bands_moved, clean: bands_moved, ..ByCause::default() },
         }
     }
@@ -264,17 +248,41 @@ pub struct PowerCut {
 
 /// A quantity by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ByCause {
+pub struct Causes<T> {
     /// All of it.
-    pub total: u64,
+    pub total: T,
     /// Serving the host directly.
-    pub host: u64,
+    pub host: T,
     /// Moving cached data home: reading the persistent cache back.
-    pub destage: u64,
+    pub destage: T,
     /// Read-modify-write of bands, and collecting garbage.
-    pub clean: u64,
+    pub clean: T,
     /// The layer's maps on the disk.
-    pub map: u64,
+    pub map: T,
+}
+
+/// A count by cause.
+pub type ByCause = Causes<u64>;
+
+impl<T> Causes<T> {
+    /// The same of each.
+    pub fn map<U>(self, of: impl Fn(T) -> U) -> Causes<U> {
+        let Causes { total, host, destage, clean, map } = self;
+        Causes { total: of(total), host: of(host), destage: of(destage), clean: of(clean), map: of(map) }
+    }
+}
+
+impl<T: Add<Output = T>> Add for Causes<T> {
+    type Output = Causes<T>;
+    fn add(self, other: Causes<T>) -> Causes<T> {
+        Causes {
+            total: self.total + other.total,
+            host: self.host + other.host,
+            destage: self.destage + other.destage,
+            clean: self.clean + other.clean,
+            map: self.map + other.map,
+        }
+    }
 }
 
 /// Commands, as the host sent them and as the platters saw them.

@@ -8,17 +8,31 @@ use std::path::{Path, PathBuf};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::drive::Drive;
-use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Queue, Settings};
+use smrkit::engine::{NoObserver, Observer};
 use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
 use smrkit::layer::{self, Kind, LayerSpec, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference, Profile};
 use smrkit::request::{Op, Request, Source};
 use smrkit::stats::outcome::Outcome;
+use smrkit::stats::rows::RequestRow;
 use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::trace::{OpenOptions, Trace};
 use smrkit::units::{Lba, Nanos};
+
+/// Keeps every request's row.
+#[derive(Default)]
+pub struct Rows(pub Vec<RequestRow>);
+
+impl Observer for Rows {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+    fn request(&mut self, row: &RequestRow) {
+        self.0.push(*row);
+    }
+}
 
 /// Makes small drives and parameters from a seed.
 pub struct Disks {

@@ -172,63 +172,24 @@ fn about_real(set: &Set) -> Vec<String> {
     )]
 }
 
-const RUNS: Headings = Headings {
-    schemes: [
-        "Figure 2 on `runs`, end to end: log",
-        "Figure 2 on `runs`, end to end: band's tail copied",
-        "Figure 2 on `runs`, end to end: band held open",
-        "Figure 2 on `runs`, end to end: conventional",
-    ],
-    drawn: ["Figure 2 on `runs`, end to end: track distance", "Figure 2 on `runs`, end to end: track count"],
-    files: "runs",
-};
+/// Headings that begin with the same words.
+macro_rules! headings {
+    ($of:literal, $files:literal) => {
+        Headings {
+            schemes: [
+                concat!("Figure 2 on ", $of, ": log"),
+                concat!("Figure 2 on ", $of, ": band's tail copied"),
+                concat!("Figure 2 on ", $of, ": band held open"),
+                concat!("Figure 2 on ", $of, ": conventional"),
+            ],
+            drawn: [concat!("Figure 2 on ", $of, ": track distance"), concat!("Figure 2 on ", $of, ": track count")],
+            files: $files,
+        }
+    };
+}
 
-const RUNS_FROM_ZERO: Headings = Headings {
-    schemes: [
-        "Figure 2 on `runs`, all from LBA 0: log",
-        "Figure 2 on `runs`, all from LBA 0: band's tail copied",
-        "Figure 2 on `runs`, all from LBA 0: band held open",
-        "Figure 2 on `runs`, all from LBA 0: conventional",
-    ],
-    drawn: ["Figure 2 on `runs`, all from LBA 0: track distance", "Figure 2 on `runs`, all from LBA 0: track count"],
-    files: "runs-from-0",
-};
-
-const HOT: Headings = Headings {
-    schemes: [
-        "Figure 2 on random accesses in hot regions: log",
-        "Figure 2 on random accesses in hot regions: band's tail copied",
-        "Figure 2 on random accesses in hot regions: band held open",
-        "Figure 2 on random accesses in hot regions: conventional",
-    ],
-    drawn: [
-        "Figure 2 on random accesses in hot regions: track distance",
-        "Figure 2 on random accesses in hot regions: track count",
-    ],
-    files: "hot",
-};
-
-const REAL: Headings = Headings {
-    schemes: [
-        "Figure 2 on real traces, end to end: log",
-        "Figure 2 on real traces, end to end: band's tail copied",
-        "Figure 2 on real traces, end to end: band held open",
-        "Figure 2 on real traces, end to end: conventional",
-    ],
-    drawn: ["Figure 2 on real traces, end to end: track distance", "Figure 2 on real traces, end to end: track count"],
-    files: "real",
-};
-
-const REAL_FROM_ZERO: Headings = Headings {
-    schemes: [
-        "Figure 2 on real traces, all from LBA 0: log",
-        "Figure 2 on real traces, all from LBA 0: band's tail copied",
-        "Figure 2 on real traces, all from LBA 0: band held open",
-        "Figure 2 on real traces, all from LBA 0: conventional",
-    ],
-    drawn: [
-        "Figure 2 on real traces, all from LBA 0: track distance",
-        "Figure 2 on real traces, all from LBA 0: track count",
-    ],
-    files: "real-from-0",
-};
+const RUNS: Headings = headings!("`runs`, end to end", "runs");
+const RUNS_FROM_ZERO: Headings = headings!("`runs`, all from LBA 0", "runs-from-0");
+const HOT: Headings = headings!("random accesses in hot regions", "hot");
+const REAL: Headings = headings!("real traces, end to end", "real");
+const REAL_FROM_ZERO: Headings = headings!("real traces, all from LBA 0", "real-from-0");
