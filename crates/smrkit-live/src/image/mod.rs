@@ -4,7 +4,6 @@
 //! would. The file system's own superblock lies behind it, on the disk.
 
 mod drive;
-mod fill;
 mod head;
 
 use std::fs::File;
@@ -24,7 +23,6 @@ use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 pub use drive::{Blank, open};
-use fill::Filler;
 use head::Head;
 pub use head::{bytes_for, head_bytes};
 
@@ -44,7 +42,6 @@ pub struct Image {
     opened: Instant,
     /// Cursors that have moved since the last flush, in granules of their band.
     moved: Mutex<std::collections::BTreeMap<u64, u64>>,
-    filler: Filler,
 }
 
 /// What a path that is to become an image is.
@@ -102,17 +99,13 @@ fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
 
 impl Image {
     fn new(path: &Path, file: File, head: &Head) -> Image {
-        let first_byte = head_bytes(&head.shape);
-        let end = bytes_for(&head.shape).unwrap_or(first_byte);
-        let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
         Image {
             path: path.into(),
             file,
             shape: head.shape,
-            first_byte,
+            first_byte: head_bytes(&head.shape),
             opened: Instant::now(),
             moved: Mutex::default(),
-            filler: Filler::new(first_byte..end, is_file),
         }
     }
 
@@ -152,7 +145,6 @@ impl Platters for Image {
     }
 
     fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {
-        let _held = self.filler.write(&self.file, self.byte(at), data.bytes());
         match data {
             Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)).map_err(DeviceError::Io),
             Data::Blank(bytes) => self.write_zeros(self.byte(at), bytes),
@@ -161,7 +153,6 @@ impl Platters for Image {
 
     fn destroy(&self, span: Span, _by: Granule) -> DeviceResult {
         let bytes = vec![DESTROYED_BYTE; self.shape.granule_bytes as usize];
-        let _held = self.filler.write(&self.file, self.byte(span.at), span.count * self.shape.granule_bytes);
         (0..span.count)
             .try_for_each(|i| self.file.write_all_at(&bytes, self.byte(span.at + i)).map_err(DeviceError::Io))
     }
@@ -177,7 +168,6 @@ impl Platters for Image {
     fn flush(&self) -> DeviceResult {
         let moved = std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner));
         let write = |(&band, &filled): (&u64, &u64)| head::write_cursor(&self.file, band, filled);
-        self.filler.flush();
         let done = moved.iter().try_for_each(write).and_then(|()| self.file.sync_data());
         if done.is_err() {
             // They are still to be written; what moved in the meantime is newer.
