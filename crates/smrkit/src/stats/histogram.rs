@@ -1,8 +1,7 @@
 //! Distribution of latencies, on the crate `hdrhistogram`: percentiles by nearest rank, at most 0.01 %
 //! off; count, mean and maximum exact.
 
-use hdrhistogram::Histogram;
-
+use super::buckets::Buckets;
 use super::outcome::{Histograms, Latencies, Latency};
 use crate::request::Op;
 
@@ -15,7 +14,7 @@ pub struct LatencyCounts {
 }
 
 struct Counts {
-    histogram: Histogram<u64>,
+    buckets: Buckets,
     sum_ns: u128,
     max_ns: u64,
 }
@@ -29,33 +28,31 @@ const NS_EXPECTED: u64 = 1 << 34;
 
 impl Counts {
     fn new() -> Counts {
-        let mut histogram = Histogram::new_with_bounds(1, NS_EXPECTED, DIGITS).expect("bounds that the crate takes");
-        histogram.auto(true);
-        Counts { histogram, sum_ns: 0, max_ns: 0 }
+        Counts { buckets: Buckets::new(NS_EXPECTED, DIGITS), sum_ns: 0, max_ns: 0 }
     }
 
     #[inline]
     fn record(&mut self, latency_ns: u64) {
-        self.histogram.record(latency_ns).expect("a histogram that grows");
+        self.buckets.record(latency_ns);
         self.sum_ns += u128::from(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
     fn add(&mut self, other: &Counts) {
-        self.histogram.add(&other.histogram).expect("a histogram that grows");
+        self.buckets.add(&other.buckets);
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     fn summary(&self) -> Latency {
-        let count = self.histogram.len();
+        let count = self.buckets.len();
         if count == 0 {
             return Latency::default();
         }
         // The nearest rank is an integer; half a rank less keeps the crate's own rounding away from the next one.
         let at = |per_mille: u64| {
             let rank = nearest_rank(count, per_mille);
-            self.histogram.value_at_quantile((rank as f64 - 0.5) / count as f64).min(self.max_ns)
+            self.buckets.value_at_quantile((rank as f64 - 0.5) / count as f64).min(self.max_ns)
         };
         Latency {
             count,
@@ -73,13 +70,13 @@ impl Counts {
     /// Coarse steps of a thirty-second of a power of two, for drawing.
     fn steps(&self) -> Vec<(u64, u64)> {
         let mut steps: Vec<(u64, u64)> = Vec::new();
-        for value in self.histogram.iter_recorded() {
-            let upper = coarse(value.value_iterated_to()).min(self.max_ns.max(1));
+        self.buckets.for_each(|value, count| {
+            let upper = coarse(value).min(self.max_ns.max(1));
             match steps.last_mut() {
-                Some(last) if last.0 == upper => last.1 += value.count_at_value(),
-                _ => steps.push((upper, value.count_at_value())),
+                Some(last) if last.0 == upper => last.1 += count,
+                _ => steps.push((upper, count)),
             }
-        }
+        });
         steps
     }
 }
