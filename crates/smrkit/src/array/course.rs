@@ -66,6 +66,9 @@ impl Array {
                 }
                 false => Vec::new(),
             };
+            if self.check && sub.op == Op::Write {
+                self.note_written(sub.at, sub.sectors);
+            }
             let tag = u64::from(id) << 32 | number as u64;
             let (lba, sectors) = (sub.at, sub.sectors as u32);
             let command = Command { tag, op: sub.op, lba, sectors, source, arrival: now, words };

@@ -9,6 +9,7 @@ use hdrhistogram::{Counter, Histogram};
 const NARROW_MAX: u64 = u32::MAX as u64;
 
 /// Counters of values.
+#[derive(Clone)]
 pub(super) enum Buckets {
     Narrow(Histogram<u32>),
     Wide(Histogram<u64>),
