@@ -111,15 +111,19 @@ impl DriveManaged {
             let count = (n - done).min(self.log.request_max());
             self.make_room(disk, count)?;
             self.append(disk, Cause::Host, lba + done, count, data, at + done)?;
-            if self.log.is_nearly_full() {
-                self.clean_ahead(disk)?;
-            }
-            if self.appends >= self.costs.map_every_writes {
-                self.persist(disk)?;
-            }
+            self.follow_up(disk)?;
             done += count;
         }
         Ok(())
+    }
+
+    /// What follows an append: cleaning where little of the log is free, and every so often a copy of the map.
+    #[inline]
+    fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
+        if self.log.is_nearly_full() {
+            self.clean_ahead(disk)?;
+        }
+        if self.appends >= self.costs.map_every_writes { self.persist(disk) } else { Ok(()) }
     }
 
     /// Writes a copy of the map.
