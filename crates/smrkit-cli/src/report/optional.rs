@@ -43,12 +43,12 @@ fn sources(runs: &[Outcome]) -> Option<Grid> {
     (!grid.rows.is_empty()).then_some(grid)
 }
 
-/// Its number, and its trace or workload; parts of one workload go by their numbers.
+/// Its number, and its trace or workload.
 fn source_name(number: usize, source: Option<&MergedSource>) -> String {
     let what = source.and_then(|source| source.trace.as_deref().or(source.workload.as_deref()));
     // What a path contains must not steer the terminal.
     let what = what.map(|what| what.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>());
-    what.map_or(number.to_string(), |what| format!("{number}: {what}"))
+    format!("#{number} {}", what.unwrap_or_default())
 }
 
 /// How heads went from track to track, a row a cause; `None` where that was not counted.

@@ -7,8 +7,11 @@ use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
 use super::format;
 use super::names::{Look, looks, names};
 
+/// Work of a drive: its name, its colour, and the time that it took.
+type Work = (&'static str, Colour, fn(&BusyTimes) -> u64);
+
 /// What a drive was busy with, in the order of bars.
-const WORK: [(&str, Colour, fn(&BusyTimes) -> u64); 6] = [
+const WORK: [Work; 6] = [
     ("reading for commands", Colour::nth(0), |busy| busy.host_read),
     ("writing for commands", Colour::SKY, |busy| busy.host_write),
     ("maps", Colour::PINK, |busy| busy.map_read + busy.map_write),
@@ -91,7 +94,7 @@ fn busy(all: &[Named]) -> Figure {
     let times: Vec<[f64; 6]> = all.iter().map(|(_, rebuild, ..)| WORK.map(|work| seconds(rebuild, work.2))).collect();
     let longest = times.iter().map(|times| times.iter().sum::<f64>()).fold(0.0, f64::max);
     let (unit_s, unit) = format::time_unit(longest);
-    let part = |(at, (name, colour, _)): (usize, &(&str, Colour, _))| Part {
+    let part = |(at, (name, colour, _)): (usize, &Work)| Part {
         name: name.to_string(),
         colour: *colour,
         values: times.iter().map(|times| times[at] / unit_s).collect(),
