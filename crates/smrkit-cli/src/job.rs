@@ -1,7 +1,7 @@
 //! One run of a comparison: a drive under its layer, or an array of drives. What both can do stands here; the comparison
 //! tells them apart nowhere.
 
-use smrkit::disk::Recorder;
+use smrkit::engine::Observer;
 use smrkit::engine::array_run::ArrayRun;
 use smrkit::engine::fleet::Idle;
 use smrkit::engine::rebuild::RebuildSpec;
@@ -88,7 +88,7 @@ impl Job<'_> {
             }
             Job::Array(job) => {
                 let run = job.run.with_layer(layer::find(BASELINE)?, &Parameters::default());
-                let host_sectors = run.layout()?.source_sectors();
+                let host_sectors = run.layout()?.sectors_for_all();
                 Job::Array(Box::new(ArrayJob { run, settings, host_sectors, ..(**job).clone() }))
             }
         })
@@ -99,11 +99,11 @@ impl Job<'_> {
         &self,
         source: &mut dyn Source,
         watch: &mut Watch,
-        accesses: Option<Box<dyn Recorder>>,
         timeline: TimelineBuilder,
     ) -> Result<Outcome, Error> {
         let mut outcome = match self {
             Job::Drive(job) => {
+                let accesses = watch.recorder(0);
                 let outcome = job.run.execute(source, watch, accesses, timeline)?;
                 Outcome { drive_file: job.file.clone(), ..outcome }
             }

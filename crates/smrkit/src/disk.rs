@@ -254,6 +254,11 @@ impl Disk {
         self.counting_since = self.now;
     }
 
+    /// A recorder sees time from `time` on, where that is not the beginning of this drive's own counting.
+    pub fn record_since(&mut self, time: Nanos) {
+        self.counting_since = time;
+    }
+
     /// A request has been answered: what is cleaned after it is another stretch.
     #[inline]
     pub fn end_stretch(&mut self) {

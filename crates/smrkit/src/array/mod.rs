@@ -20,7 +20,7 @@ mod target;
 mod watch;
 mod work;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use address::Layout;
 use check::Own;
@@ -64,6 +64,8 @@ pub struct Array {
     replaced: Vec<u32>,
     write: WritePolicy,
     check: bool,
+    /// In check mode: parts of the members that anything was written to.
+    written: BTreeSet<u64>,
     /// Whether commands for the same sectors keep their order without claims: each is one command of a member, or the same
     /// of several, and members keep their order.
     orderly: bool,
@@ -95,6 +97,7 @@ impl Array {
             members: Members::new(members),
             write,
             check,
+            written: BTreeSet::new(),
             works: Slab::default(),
             locks: Locks::default(),
             passed: 0,
@@ -139,7 +142,7 @@ impl Array {
     }
 
     /// How many sectors a source has.
-    pub fn source_sectors(&self, source: u8) -> u64 {
+    pub fn sectors_of_source(&self, source: u8) -> u64 {
         match self.layout.level() {
             Level::Dedicated => self.layout.member_sectors(u32::from(source)),
             _ => self.layout.host_sectors(),
@@ -250,6 +253,9 @@ impl Array {
                 }
                 false => Vec::new(),
             };
+            if self.check && sub.op == Op::Write {
+                self.note_written(sub.at, sub.sectors);
+            }
             let tag = u64::from(id) << 32 | number as u64;
             let (lba, sectors) = (sub.at, sub.sectors as u32);
             let command = Command { tag, op: sub.op, lba, sectors, source, arrival: now, words };

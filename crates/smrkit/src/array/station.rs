@@ -9,6 +9,7 @@ use super::contents::Contents;
 use super::target::{Answer, Command, Target};
 use super::watch::Watch;
 use crate::device::{Device, Single};
+use crate::disk::Recorder;
 use crate::error::DiskResult;
 use crate::layer::{Gauges, Need};
 use crate::medium::Buf;
@@ -77,6 +78,14 @@ impl Station {
     /// The drive, for the end of a run.
     pub fn device_mut(&mut self) -> &mut Single {
         &mut self.device
+    }
+
+    /// Once counting begins, `recorder` takes note of the drive's accesses; `None` ends that.
+    pub fn record(&mut self, recorder: Option<Box<dyn Recorder>>) {
+        if recorder.is_none() {
+            self.device.disk.record(None);
+        }
+        self.device.record(recorder);
     }
 
     /// What was counted of its commands, and nothing from now on.
@@ -254,6 +263,8 @@ impl Target for Station {
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.idle_until(now)?;
         self.device.reset_counts();
+        // It may have gone on longer, while the array's counting begins now.
+        self.device.disk.record_since(now);
         self.watch();
         self.counts = counts();
         self.counts.begin(now);

@@ -63,7 +63,8 @@ impl Run<'_> {
                     .into(),
             ));
         }
-        let mut device = self.device(medium)?.recorded(recorder);
+        let mut device = self.device(medium)?;
+        device.record(recorder);
         if self.settings.movement {
             device.disk.count_movement();
         }

@@ -1,5 +1,8 @@
 //! Distribution of latencies, on the crate `hdrhistogram`: percentiles by nearest rank, at most 0.01 %
-//! off; count, mean and maximum exact.
+//! off; count, mean and maximum exact. The first latencies are kept as they are: a histogram takes megabytes, and an array has
+//! two for each drive.
+
+use std::borrow::Cow;
 
 use hdrhistogram::Histogram;
 
@@ -7,15 +10,18 @@ use super::outcome::{Histograms, Latencies, Latency};
 use crate::request::Op;
 
 /// Latencies of reads, writes, and the other requests.
+#[derive(Default)]
 pub struct LatencyCounts {
     read: Counts,
     write: Counts,
-    /// Flushes and discards, which many runs have none of.
-    other: Option<Counts>,
+    other: Counts,
 }
 
+#[derive(Default)]
 struct Counts {
-    histogram: Histogram<u64>,
+    /// As long as there is no histogram.
+    few: Vec<u64>,
+    many: Option<Box<Histogram<u64>>>,
     sum_ns: u128,
     max_ns: u64,
 }
@@ -23,39 +29,82 @@ struct Counts {
 /// Four significant digits: values that differ by more than 0.01 % are told apart.
 const DIGITS: u8 = 4;
 
-/// Room at the start, for latencies up to 17 s; longer ones make the histogram grow. Zeroing room for all of them would
-/// take most of the time of a short run.
+/// More latencies than this are counted in a histogram: 64 KiB of them beside its 1.4 MB and more.
+const FEW: usize = 8192;
+
+/// Room at the start, at most, for latencies up to 17 s; longer ones make the histogram grow. Zeroing room for all of them
+/// would take most of the time of a short run.
 const NS_EXPECTED: u64 = 1 << 34;
 
-impl Counts {
-    fn new() -> Counts {
-        let mut histogram = Histogram::new_with_bounds(1, NS_EXPECTED, DIGITS).expect("bounds that the crate takes");
-        histogram.auto(true);
-        Counts { histogram, sum_ns: 0, max_ns: 0 }
-    }
+fn room(longest_ns: u64) -> Histogram<u64> {
+    let bound_ns = longest_ns.clamp(2, NS_EXPECTED);
+    let mut histogram = Histogram::new_with_bounds(1, bound_ns, DIGITS).expect("bounds that the crate takes");
+    histogram.auto(true);
+    histogram
+}
 
+impl Counts {
     #[inline]
     fn record(&mut self, latency_ns: u64) {
-        self.histogram.record(latency_ns).expect("a histogram that grows");
         self.sum_ns += u128::from(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
+        match &mut self.many {
+            Some(histogram) => histogram.record(latency_ns).expect("a histogram that grows"),
+            None => self.record_few(latency_ns),
+        }
+    }
+
+    fn record_few(&mut self, latency_ns: u64) {
+        self.few.push(latency_ns);
+        if self.few.len() > FEW {
+            self.fill();
+        }
+    }
+
+    /// A histogram of all so far.
+    fn histogram(&self) -> Cow<'_, Histogram<u64>> {
+        match &self.many {
+            Some(histogram) => Cow::Borrowed(histogram),
+            None => {
+                let mut histogram = room(self.max_ns);
+                self.few.iter().for_each(|&ns| histogram.record(ns).expect("a histogram that grows"));
+                Cow::Owned(histogram)
+            }
+        }
+    }
+
+    /// Counts in a histogram from now on.
+    fn fill(&mut self) -> &mut Histogram<u64> {
+        let histogram = self.many.take().unwrap_or_else(|| Box::new(self.histogram().into_owned()));
+        self.few = Vec::new();
+        self.many.insert(histogram)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.many.is_none()
     }
 
     fn add(&mut self, other: &Counts) {
-        self.histogram.add(&other.histogram).expect("a histogram that grows");
-        self.sum_ns += other.sum_ns;
-        self.max_ns = self.max_ns.max(other.max_ns);
+        match &other.many {
+            None => other.few.iter().for_each(|&ns| self.record(ns)),
+            Some(histogram) => {
+                self.fill().add(&**histogram).expect("a histogram that grows");
+                self.sum_ns += other.sum_ns;
+                self.max_ns = self.max_ns.max(other.max_ns);
+            }
+        }
     }
 
     fn summary(&self) -> Latency {
-        let count = self.histogram.len();
-        if count == 0 {
+        if self.is_empty() {
             return Latency::default();
         }
+        let histogram = self.histogram();
+        let count = histogram.len();
         // The nearest rank is an integer; half a rank less keeps the crate's own rounding away from the next one.
         let at = |per_mille: u64| {
             let rank = nearest_rank(count, per_mille);
-            self.histogram.value_at_quantile((rank as f64 - 0.5) / count as f64).min(self.max_ns)
+            histogram.value_at_quantile((rank as f64 - 0.5) / count as f64).min(self.max_ns)
         };
         Latency {
             count,
@@ -73,7 +122,10 @@ impl Counts {
     /// Coarse steps of a thirty-second of a power of two, for drawing.
     fn steps(&self) -> Vec<(u64, u64)> {
         let mut steps: Vec<(u64, u64)> = Vec::new();
-        for value in self.histogram.iter_recorded() {
+        if self.is_empty() {
+            return steps;
+        }
+        for value in self.histogram().iter_recorded() {
             let upper = coarse(value.value_iterated_to()).min(self.max_ns.max(1));
             match steps.last_mut() {
                 Some(last) if last.0 == upper => last.1 += value.count_at_value(),
@@ -95,12 +147,6 @@ fn coarse(ns: u64) -> u64 {
     (ns >> shift) << shift | ((1 << shift) - 1)
 }
 
-impl Default for LatencyCounts {
-    fn default() -> Self {
-        LatencyCounts { read: Counts::new(), write: Counts::new(), other: None }
-    }
-}
-
 impl LatencyCounts {
     /// Counts one request.
     #[inline]
@@ -108,14 +154,14 @@ impl LatencyCounts {
         match op {
             Op::Read => self.read.record(latency_ns),
             Op::Write => self.write.record(latency_ns),
-            Op::Flush | Op::Discard => self.other.get_or_insert_with(Counts::new).record(latency_ns),
+            Op::Flush | Op::Discard => self.other.record(latency_ns),
         }
     }
 
     /// The summaries of all, reads and writes.
     pub fn summary(&self) -> Latencies {
-        let mut all = Counts::new();
-        for counts in [&self.read, &self.write].into_iter().chain(&self.other) {
+        let mut all = Counts::default();
+        for counts in [&self.read, &self.write, &self.other] {
             all.add(counts);
         }
         Latencies { all: all.summary(), read: self.read.summary(), write: self.write.summary() }
@@ -148,6 +194,34 @@ mod tests {
             prop_assert_eq!((ours.max, ours.count), (ns[ns.len() - 1], ns.len() as u64));
             prop_assert_eq!(counts.histograms().read.iter().map(|s| s.1).sum::<u64>(), ns.len() as u64);
         }
+    }
+
+    proptest! {
+        #[test]
+        fn latencies_kept_as_they_are_tell_the_same_as_counted_ones(ns in prop::collection::vec(0u64..1 << 36, 1..200)) {
+            let mut pairs = [Counts::default(), Counts::default()];
+            pairs[1].fill();
+            ns.iter().for_each(|&n| pairs.iter_mut().for_each(|counts| counts.record(n)));
+            let mut both = Counts::default();
+            pairs.iter().for_each(|counts| both.add(counts));
+            prop_assert!(pairs[0].many.is_none());
+            prop_assert_eq!(pairs[0].summary(), pairs[1].summary());
+            prop_assert_eq!(pairs[0].steps(), pairs[1].steps());
+            prop_assert_eq!((both.summary().count, both.summary().p50), (2 * ns.len() as u64, pairs[0].summary().p50));
+        }
+    }
+
+    #[test]
+    fn a_histogram_takes_over_from_many_latencies() {
+        let mut counts = Counts::default();
+        (0..=FEW as u64).for_each(|n| counts.record(n));
+        assert_eq!((counts.few.len(), counts.summary().count), (0, FEW as u64 + 1));
+    }
+
+    #[test]
+    fn a_drive_without_commands_takes_no_room_for_latencies() {
+        let counts = LatencyCounts::default();
+        assert!([counts.read, counts.write, counts.other].iter().all(|c| c.is_empty() && c.few.capacity() == 0));
     }
 
     #[test]
