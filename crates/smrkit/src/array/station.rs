@@ -113,9 +113,12 @@ impl Station {
         self.waiting.is_none()
     }
 
-    /// Lets it clean what helps, without a command; the time at which it found nothing more to do.
+    /// Lets it empty its caches and clean what helps, without a command; the time at which it found nothing more to do.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
+        let Single { disk, layer, .. } = &mut self.device;
+        layer.flush(disk)?;
         while self.device.step(Need::Must)? || self.device.step(Need::Spare)? {}
+        self.device.disk.flush()?;
         Ok(self.device.now())
     }
 
@@ -139,14 +142,21 @@ impl Station {
             }
         };
         match next {
-            Some(command) => self.begin(command),
+            Some(command) => self.begin(&command),
             None => Ok(()),
         }
     }
 
     /// Serves a command; its answer waits for its moment.
     #[inline]
-    fn begin(&mut self, command: Command) -> DiskResult {
+    fn begin(&mut self, command: &Command) -> DiskResult {
+        self.current = Some(self.serve(command)?);
+        Ok(())
+    }
+
+    /// Serves a command while nothing else waits; its answer is given before its moment.
+    #[inline]
+    pub(super) fn serve(&mut self, command: &Command) -> DiskResult<Answer> {
         let owes = command.arrival <= self.device.now() || self.idle_until(command.arrival)?;
         let turn = self.device.now();
         if owes {
@@ -163,7 +173,7 @@ impl Station {
                 self.device.serve(&request, &mut self.buf)?;
                 Vec::new()
             }
-            Some(checked) => checked.serve(&mut self.device, &request, &command)?,
+            Some(checked) => checked.serve(&mut self.device, &request, command)?,
         };
         let end = self.device.now();
         self.at = command.end();
@@ -171,9 +181,7 @@ impl Station {
         let times = Times { arrival: command.arrival, turn, start, end };
         let device = &self.device;
         self.counts.count(&request, &times, device.cleaning_end(), || device.gauges());
-        self.current =
-            Some(Answer { tag: command.tag, turn, start, end, cleaning_end: self.device.cleaning_end(), words });
-        Ok(())
+        Ok(Answer { tag: command.tag, turn, start, end, cleaning_end: device.cleaning_end(), words })
     }
 
     /// Lets time pass, with what is due or helps; tells whether anything may be due at its end.
@@ -181,6 +189,11 @@ impl Station {
     fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
         while self.device.now() < time {
             if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {
+                let free_at = self.device.busy_until();
+                if self.device.now() < free_at && free_at < time {
+                    self.device.wait_until(free_at);
+                    continue;
+                }
                 self.device.wait_until(time);
                 return Ok(false);
             }
@@ -216,7 +229,7 @@ impl Target for Station {
     #[inline]
     fn submit(&mut self, command: Command) -> DiskResult {
         if self.current.is_none() && self.waiting.is_none() && self.arrived.is_empty() {
-            return self.begin(command);
+            return self.begin(&command);
         }
         self.arrived.push_back(command);
         Ok(())
@@ -228,9 +241,8 @@ impl Target for Station {
     }
 
     #[inline]
-    fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
-        answers.extend(self.current.take());
-        Ok(())
+    fn advance(&mut self, _: &mut Vec<Answer>) -> DiskResult<Option<Answer>> {
+        Ok(self.current.take())
     }
 
     #[inline]
