@@ -1,0 +1,49 @@
+//! A run that is to be made: the system with a change, or the demand with one.
+
+use smrkit::engine::settings::Arrival;
+use smrkit::error::Error;
+use smrkit::interleave::Placement;
+use smrkit::pack::Packed;
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+
+use crate::input::Input;
+use crate::job::Job;
+use crate::pool::Watch;
+
+/// A run to be made.
+#[derive(Clone)]
+pub struct Trial<'a> {
+    /// The system, under its settings.
+    pub job: Job<'a>,
+    /// Writes are packed into writes of so many sectors.
+    pub packed_sectors: Option<u32>,
+    /// Where several sources go, if elsewhere than now.
+    pub placement: Option<Placement>,
+}
+
+impl<'a> Trial<'a> {
+    /// The demand as it is.
+    pub fn of(job: Job<'a>) -> Trial<'a> {
+        Trial { job, packed_sectors: None, placement: None }
+    }
+
+    /// Serves the demand; a workload takes `sectors` for the disk's size. `hash` asks for the traces' SHA-256.
+    pub fn serve(&self, input: &Input, sectors: u64, hash: bool, mut watch: Watch) -> Result<Outcome, Error> {
+        let mut opened = input.open_placed(sectors, self.job.settings().seed, hash, self.placement)?;
+        let timeline = TimelineBuilder::growing(WINDOW_FIRST);
+        let served = match self.packed_sectors {
+            None => self.job.execute(opened.source(), &mut watch, None, timeline),
+            Some(size) => {
+                let mut packed = Packed::new(opened.source(), size, self.job.host_sectors()?);
+                self.job.execute(&mut packed, &mut watch, None, timeline)
+            }
+        };
+        let mut outcome = served.map_err(|error| input.named(error))?;
+        input.describe(&opened, &mut outcome);
+        if self.job.settings().arrival == Arrival::Trace {
+            input.refuse_disorder(&opened)?;
+        }
+        Ok(outcome)
+    }
+}

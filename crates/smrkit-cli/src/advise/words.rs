@@ -1,0 +1,158 @@
+//! The answer in sentences. Nothing is said that no run showed.
+
+use smrkit::stats::remedy::{Course, Effect};
+
+use super::advice::{Advice, Present, Remedy};
+use crate::report::format;
+
+/// Changes that are named with figures; more of them are counted.
+const NAMED: usize = 4;
+
+/// The sentences. `fill` is the share of the cache in use at the end, where there is one.
+pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String {
+    let Some(hardest) = advice.present.last() else { return String::new() };
+    let mut sentences = vec![course(advice, hardest, fill, is_conventional), stalls(advice)];
+    if hardest.conventional.dropped_7s > 0 && !is_conventional {
+        sentences.push("Conventional disks would be dropped as well: this is too much for any disk.".into());
+    }
+    sentences.extend(changes(advice));
+    sentences.join(" ")
+}
+
+fn rate(bytes_per_s: f64) -> String {
+    format!("{}/s", format::bytes(bytes_per_s))
+}
+
+/// When the cache fills, and what remains.
+fn course(advice: &Advice, Present { own, conventional, .. }: &Present, fill: Option<f64>, is_conventional: bool) -> String {
+    let bytes = |bytes: u64| {
+        let verb = match (advice.demand.read_bytes, advice.demand.written_bytes) {
+            (0, _) => "written",
+            (_, 0) => "read",
+            _ => "read and written",
+        };
+        format!("{} {verb}", format::bytes(bytes as f64))
+    };
+    let has_cache = advice.system.cache_sectors > 0;
+    let demand = bytes(advice.demand.read_bytes + advice.demand.written_bytes);
+    let elapsed = format::nanos(own.elapsed_ns);
+    let usual = |what: String| if is_conventional { String::new() } else { format!("; conventional disks {what}") };
+    let pace = match advice.is_open() {
+        true => {
+            let usual = usual(format!("take {}", format::nanos(conventional.mean_ns)));
+            format!("an answer takes {} on average{usual}", format::nanos(own.mean_ns))
+        }
+        false => {
+            let usual = usual(format!("do {}", rate(conventional.lasting_bytes_per_s())));
+            match own.cache_full_at_s.and(own.fresh_bytes_per_s()) {
+                Some(fresh) => format!(
+                    "from then on it does {} instead of {}{usual}",
+                    rate(own.lasting_bytes_per_s()),
+                    rate(fresh)
+                ),
+                None => format!("it does {}{usual}", rate(own.lasting_bytes_per_s())),
+            }
+        }
+    };
+    match own.cache_full_at_s {
+        _ if is_conventional => format!("A conventional disk needs no cleaning: {pace}."),
+        Some(0.0) => format!("Requests wait for cleaning from the first on: {pace}."),
+        Some(at_s) => {
+            let what = if has_cache { "The cache is full" } else { "Writes wait for rewriting" };
+            let when = format::seconds(at_s);
+            format!("{what} after {when} ({}); {pace}.", bytes(own.cache_full_after_bytes.unwrap_or(0)))
+        }
+        None if has_cache => {
+            let used = fill.map_or(String::new(), |share| format!(" and is {} full then", format::percent(share, 1.0)));
+            format!(
+                "No request waits for cleaning: {pace}. The demand ends after {elapsed} ({demand}), before the cache is \
+                 full{used}; a longer one may fill it."
+            )
+        }
+        None => format!("Nothing has to be rewritten while the demand lasts ({elapsed}, {demand}): {pace}."),
+    }
+}
+
+/// The longest wait at each depth, and whom a timeout would drop.
+fn stalls(advice: &Advice) -> String {
+    let all = &advice.present;
+    let at = |present: &Present| {
+        let longest = format::nanos(present.own.longest_stall_ns);
+        if advice.is_open() { longest } else { format!("{longest} at depth {}", present.depth) }
+    };
+    let mut text = format!("The longest wait for an answer is {}", list(all.iter().map(at).collect(), "and"));
+    let drops = |of: fn(&Course) -> u64| -> Vec<String> {
+        let some = all.iter().filter(|present| of(&present.own) > 0);
+        let one = |present: &Present| {
+            let (count, disks) = (of(&present.own), present.own.disks);
+            let which = if disks > 1 { format!(" ({count} of {disks} disks)") } else { String::new() };
+            if advice.is_open() { which.trim().to_string() } else { format!("at depth {}{which}", present.depth) }
+        };
+        some.map(one).collect()
+    };
+    let (short, long) = (drops(|course| course.dropped_7s), drops(|course| course.dropped_30s));
+    let whom = if all.iter().any(|present| present.own.disks > 1) { "disks" } else { "the drive" };
+    if short.is_empty() {
+        return text + &format!(": a timeout of 7 s would not drop {}.", if whom == "disks" { "any disk" } else { whom });
+    }
+    text += &format!(": a timeout of 7 s drops {whom} {}", list(short, "and")).trim_end().to_string();
+    text += &match long.is_empty() {
+        true => ", one of 30 s does not.".into(),
+        false => format!(", one of 30 s {}", list(long, "and")).trim_end().to_string() + if advice.is_open() { " too." } else { "." },
+    };
+    text
+}
+
+/// What would fix it, or help, or harm.
+fn changes(advice: &Advice) -> Vec<String> {
+    let of = |effect: Effect| -> Vec<&Remedy> {
+        advice.remedies.iter().filter(|remedy| remedy.effect == Some(effect)).collect()
+    };
+    let names = |all: &[&Remedy], with_figures: bool| -> String {
+        let name = |remedy: &&Remedy| match (&remedy.course, with_figures) {
+            (Some(course), true) => format!("{} ({})", remedy.change, figures(advice, course)),
+            _ => remedy.change.clone(),
+        };
+        let mut names: Vec<String> = all.iter().take(NAMED).map(name).collect();
+        if all.len() > NAMED {
+            names.push(format!("{} more", all.len() - NAMED));
+        }
+        list(names, "and")
+    };
+    let mut sentences = Vec::new();
+    let (fixes, helps, worse) = (of(Effect::Fixes), of(Effect::Helps), of(Effect::Worsens));
+    match (advice.problems.any(), fixes.is_empty()) {
+        (false, _) => sentences.push("There is no problem here to fix.".into()),
+        (true, true) => sentences.push("Nothing that was tried fixes it.".into()),
+        (true, false) => sentences.push(format!("It is fixed by {}.", names(&fixes, true))),
+    }
+    if !helps.is_empty() {
+        let what = if advice.problems.any() { "What helps, but leaves a problem" } else { "Faster, or with shorter waits, by" };
+        sentences.push(format!("{what}: {}.", names(&helps, false)));
+    }
+    if !worse.is_empty() {
+        sentences.push(format!("Worse: {}.", names(&worse, false)));
+    }
+    let missing = advice.remedies.iter().filter(|remedy| remedy.not_run.as_deref() == Some(super::INTERRUPTED)).count();
+    if missing > 0 {
+        sentences.push(format!("Interrupted: {missing} changes were not tried."));
+    }
+    sentences
+}
+
+fn figures(advice: &Advice, course: &Course) -> String {
+    let longest = format::nanos(course.longest_stall_ns);
+    match advice.is_open() {
+        true => format!("{} on average, longest {longest}", format::nanos(course.mean_ns)),
+        false => format!("{}, longest wait {longest}", rate(course.lasting_bytes_per_s())),
+    }
+}
+
+/// `a, b and c`.
+fn list(mut words: Vec<String>, last: &str) -> String {
+    match words.pop() {
+        None => String::new(),
+        Some(only) if words.is_empty() => only,
+        Some(end) => format!("{} {last} {end}", words.join(", ")),
+    }
+}
