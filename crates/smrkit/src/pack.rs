@@ -191,7 +191,8 @@ mod tests {
         let after = packed(&random(6), 64);
         for (at, request) in after.iter().enumerate().filter(|(_, request)| request.op == Op::Write) {
             let is_last = after[at + 1..].iter().all(|later| later.op != Op::Write || later.source != request.source);
-            let is_flushed = after.get(at + 1).is_some_and(|next| next.op == Op::Flush && next.source == request.source);
+            let is_flushed =
+                after.get(at + 1).is_some_and(|next| next.op == Op::Flush && next.source == request.source);
             assert!(request.sectors == 64 || (request.sectors < 64 && (is_last || is_flushed)), "{request:?}");
         }
     }

@@ -65,6 +65,8 @@ pub struct Remedy {
     pub effect: Option<Effect>,
     /// Why it was not run; null where it was.
     pub not_run: Option<String>,
+    /// So many requests of the demand were served, which showed enough; null where it was all of them.
+    pub first_requests: Option<u64>,
     /// The run; null where there was none.
     pub course: Option<Course>,
 }
@@ -180,12 +182,13 @@ impl Advice {
 
 impl Remedy {
     /// What came of a change.
-    pub fn new(change: &Change, judged: Result<(Effect, Course), String>) -> Remedy {
+    pub fn new(change: &Change, judged: Result<(Effect, Course), String>, first: Option<u64>) -> Remedy {
         let (effect, course, not_run) = match judged {
             Ok((effect, course)) => (Some(effect), Some(course), None),
             Err(reason) => (None, None, Some(reason)),
         };
         let Change { kind, is_assumed, .. } = *change;
-        Remedy { kind, change: change.name.clone(), assumption: is_assumed, effect, not_run, course }
+        let first_requests = first.filter(|_| course.is_some());
+        Remedy { kind, change: change.name.clone(), assumption: is_assumed, effect, not_run, first_requests, course }
     }
 }

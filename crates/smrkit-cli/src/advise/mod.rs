@@ -1,8 +1,9 @@
 //! What a demand meets on a drive or array at several depths, and what changes would do about it: the runs and the answer.
 //!
-//! `remedies.rs` says what is tried, `advice.rs` what comes out, `words.rs` puts it into sentences, `screen.rs` into tables.
+//! `remedies.rs` says what is tried, `attempts.rs` runs it, `advice.rs` what comes out, `words.rs` puts it into sentences, `screen.rs` into tables.
 
 pub mod advice;
+mod attempts;
 mod remedies;
 pub mod screen;
 mod trial;
@@ -12,14 +13,14 @@ use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
 use smrkit::layer::{BASELINE, LAYERS, Parameters};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::remedy::{Course, Judged, Pace, effect, mean_request_bytes};
+use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
 
 use crate::input::Input;
 use crate::interrupt::Interrupt;
 use crate::job::Job;
 use crate::pool;
-use advice::{Advice, Present, Remedy};
-use remedies::{Change, Kind};
+use advice::{Advice, Present};
+use remedies::Kind;
 use trial::Trial;
 
 /// A layer counts for the size of a workload if it offers so much of what the present one does, in percent (assumption).
@@ -61,7 +62,9 @@ pub fn advise(base: &Base, interrupt: &Interrupt) -> anyhow::Result<Option<Advic
     let Some((present, outcome)) = present(base, sectors, interrupt)? else { return Ok(None) };
     let Some(hardest) = present.last() else { return Ok(None) };
     if outcome.requests == 0 {
-        return Err(Error::Usage("no request was counted: lower --warmup, or give a longer trace or workload".into()).into());
+        return Err(
+            Error::Usage("no request was counted: lower --warmup, or give a longer trace or workload".into()).into()
+        );
     }
     let wanted_bytes_per_s = match hardest.own.cache_full_at_s.and(hardest.own.fresh_bytes_per_s()) {
         Some(fresh) => fresh,
@@ -72,7 +75,7 @@ pub fn advise(base: &Base, interrupt: &Interrupt) -> anyhow::Result<Option<Advic
     let known = Known { outcome, own, conventional, is_open, wanted_bytes_per_s };
     let before = Judged::new(&known.own, pace(&known, None, None));
     let changes = remedies::all(base, &known)?;
-    let remedies = try_all(base, &known, &before, changes, sectors, interrupt)?;
+    let remedies = attempts::make(base, &known, &before, &changes, sectors, interrupt)?;
     Ok(Some(Advice::new(base, known.outcome, present, before.problems, remedies)))
 }
 
@@ -134,62 +137,8 @@ fn pace(known: &Known, kind: Option<Kind>, conventional: Option<&Course>) -> Pac
     }
 }
 
-/// Runs every change, and says what it does.
-fn try_all(
-    base: &Base,
-    known: &Known,
-    before: &Judged,
-    changes: Vec<Change>,
-    sectors: u64,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Vec<Remedy>> {
-    let mut trials = Vec::new();
-    for change in &changes {
-        trials.extend(change.trial.iter().chain(change.beside.iter()));
-    }
-    // A change that is impossible must not end the others.
-    let results = pool::make_all(&trials, interrupt, "what would help", |_, trial, watch| {
-        Ok(trial.serve(base.input, sectors, false, watch).map(|outcome| (outcome.interrupted, Course::of(&outcome))))
-    });
-    let mut results = results.into_iter();
-    let mut next = || -> Result<Course, String> {
-        let made = results.next().transpose().map_err(|error| error.to_string())?.flatten();
-        match made {
-            Some(Ok((false, course))) => Ok(course),
-            Some(Ok((true, _))) | None => Err(INTERRUPTED.into()),
-            Some(Err(error)) => Err(why_not(error)),
-        }
-    };
-    let mut remedies = Vec::new();
-    for change in &changes {
-        let own = match &change.trial {
-            Ok(_) => next(),
-            Err(reason) => Err(reason.clone()),
-        };
-        let beside = change.beside.as_ref().map(|_| next()).transpose();
-        let judged = own.and_then(|course| {
-            let pace = pace(known, Some(change.kind), beside?.as_ref());
-            let after = Judged::new(&course, pace);
-            // After pauses the pace says whether it is enough, not how much better it is.
-            let after = if change.kind == Kind::Idle { Judged { pace: before.pace, ..after } } else { after };
-            Ok((effect(before, &after), course))
-        });
-        remedies.push(Remedy::new(change, judged));
-    }
-    Ok(remedies)
-}
-
 /// What is said of a run that an interrupt kept from its end.
 const INTERRUPTED: &str = "interrupted";
-
-/// Why a change could not be run, in few words.
-fn why_not(error: Error) -> String {
-    match error {
-        // The demand was served as things are: what is wrong with it now is that it does not fit.
-        Error::Input(_) | Error::Usage(_) => "offers less room than the demand needs".into(),
-        other => other.to_string(),
-    }
-}
 
 /// Whether the present system is what the others are compared with.
 fn is_conventional(outcome: &Outcome) -> bool {

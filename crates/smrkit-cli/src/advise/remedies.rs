@@ -25,7 +25,7 @@ const IDLE: [f64; 3] = [0.5, 0.9, 0.99];
 const STRETCHES: [f64; 3] = [2.0, 10.0, 100.0];
 /// What a drive-managed disk may do beyond what is known of it.
 const ASSUMED: [(&str, &str, &str); 2] =
-    [("write_cache_bytes", "64M", "its own write cache of 64 MB"), ("bypass", "run", "long runs bypass its cache")];
+    [("write_cache_bytes", "64M", "write cache of 64 MB"), ("bypass", "run", "bypass by long runs")];
 
 /// The kinds of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -64,7 +64,8 @@ pub struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    fn new(kind: Kind, name: impl Into<String>, trial: Result<Trial<'a>, Error>) -> Change<'a> {
+    /// A change; an error says why it has no run.
+    pub fn new(kind: Kind, name: impl Into<String>, trial: Result<Trial<'a>, Error>) -> Change<'a> {
         let trial = trial.map_err(|error| error.to_string());
         Change { kind, name: name.into(), is_assumed: false, trial, beside: None }
     }
@@ -74,7 +75,7 @@ impl<'a> Change<'a> {
 pub fn all<'a>(base: &Base<'a>, known: &Known) -> Result<Vec<Change<'a>>, Error> {
     let Some(&settings) = base.depths.last() else { return Ok(Vec::new()) };
     let job = base.job.clone().with(settings);
-    let mut all = write_sizes(&job, known);
+    let mut all = write_sizes(&job, known)?;
     all.extend(times(&job, &settings, known)?);
     all.extend(assumed(&job)?);
     all.extend(chunks(&job));
@@ -88,17 +89,17 @@ pub fn all<'a>(base: &Base<'a>, known: &Known) -> Result<Vec<Change<'a>>, Error>
     Ok(all)
 }
 
-/// The same bytes by larger writes.
-fn write_sizes<'a>(job: &Job<'a>, known: &Known) -> Vec<Change<'a>> {
-    let outcome = &known.outcome;
+/// The same bytes by larger writes, as far as the disk holds one.
+fn write_sizes<'a>(job: &Job<'a>, known: &Known) -> Result<Vec<Change<'a>>, Error> {
+    let (outcome, room) = (&known.outcome, job.host_sectors()? * SECTOR_BYTES);
     let (bytes, writes) = (outcome.host_written_sectors * SECTOR_BYTES, outcome.commands.host_write);
-    let larger = SIZES_BYTES.into_iter().filter(|size| writes > 0 && size * writes > bytes);
+    let larger = SIZES_BYTES.into_iter().filter(|&size| size <= room && writes > 0 && size * writes > bytes);
     let change = |size: u64| {
         let packed_sectors = Some((size / SECTOR_BYTES) as u32);
         let trial = Trial { packed_sectors, ..Trial::of(job.clone()) };
         Change::new(Kind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial))
     };
-    larger.map(change).collect()
+    Ok(larger.map(change).collect())
 }
 
 /// Pauses in a closed loop, stretched times in an open one.
@@ -142,7 +143,7 @@ fn assumed<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
     let mut changes = Vec::new();
     for (key, value, name) in ASSUMED {
         if let Some(changed) = with_parameter(job, key, value)? {
-            let change = Change::new(Kind::Parameter, format!("{name} (assumption)"), Ok(Trial::of(changed)));
+            let change = Change::new(Kind::Parameter, format!("{name} (assumed)"), Ok(Trial::of(changed)));
             changes.push(Change { is_assumed: true, ..change });
         }
     }
@@ -177,7 +178,9 @@ fn with_parameter<'a>(job: &Job<'a>, key: &str, value: &str) -> Result<Option<Jo
 
 fn chunks<'a>(job: &Job<'a>) -> Vec<Change<'a>> {
     let Job::Array(own) = job else { return Vec::new() };
-    let others = SIZES_BYTES.into_iter().filter(|size| own.run.level.is_striped() && *size != own.run.chunk_sectors * SECTOR_BYTES);
+    let others = SIZES_BYTES
+        .into_iter()
+        .filter(|size| own.run.level.is_striped() && *size != own.run.chunk_sectors * SECTOR_BYTES);
     let change = |size: u64| {
         let run = ArrayRun { chunk_sectors: size / SECTOR_BYTES, ..own.run.clone() };
         Change::new(Kind::Chunk, format!("chunks of {}", Bytes(size)), own.remade(run).map(Trial::of))

@@ -3,6 +3,7 @@
 use smrkit::stats::remedy::{Course, Effect};
 
 use super::advice::{Advice, Remedy};
+use super::remedies::Kind;
 use crate::report::format::{self, NONE};
 use crate::report::table::Grid;
 
@@ -17,6 +18,9 @@ pub fn text(advice: &Advice) -> String {
         if let Some(reason) = &remedy.not_run {
             out += &format!("{}\n", wrapped(&printable(&format!("{}: not run: {reason}", remedy.change))));
         }
+    }
+    if let Some(first) = advice.remedies.iter().find_map(|remedy| remedy.first_requests) {
+        out += &format!("* over the first {} requests, which showed enough\n", format::count(first));
     }
     for line in about(advice) {
         out += &format!("{}\n", wrapped(&printable(&line)));
@@ -78,7 +82,8 @@ fn pace(advice: &Advice) -> &'static str {
 
 /// The system as it is at each depth, and conventional disks.
 fn present(advice: &Advice) -> Grid {
-    let mut grid = Grid::new(["depth", "cache full", pace(advice), "longest", "7 s", "30 s", "conventional", "longest"]);
+    let mut grid =
+        Grid::new(["depth", "cache full", pace(advice), "longest", "7 s", "30 s", "conventional", "longest"]);
     for present in &advice.present {
         let usual = &present.conventional;
         let depth = if advice.is_open() { "any".into() } else { present.depth.to_string() };
@@ -109,7 +114,7 @@ fn tried(advice: &Advice) -> Grid {
             Some(course) => row.extend(cells(advice, course)),
             None => row.extend(vec![NONE.to_string(); 5]),
         }
-        row.push(effect(advice, remedy.effect).into());
+        row.push(format!("{}{}", effect(advice, remedy), if remedy.first_requests.is_some() { " *" } else { "" }));
         grid.rows.push(row);
     }
     grid
@@ -118,17 +123,19 @@ fn tried(advice: &Advice) -> Grid {
 /// Pauses are named with what they leave the disk to rest.
 fn name(remedy: &Remedy) -> String {
     match &remedy.course {
-        Some(course) if remedy.kind == super::remedies::Kind::Idle => {
+        Some(course) if remedy.kind == Kind::Idle => {
             format!("{} ({} idle)", remedy.change, format::percent(course.idle_share, 1.0))
         }
         _ => remedy.change.clone(),
     }
 }
 
-fn effect(advice: &Advice, effect: Option<Effect>) -> &'static str {
-    match effect {
+fn effect(advice: &Advice, remedy: &Remedy) -> &'static str {
+    match remedy.effect {
         None => "not run",
+        Some(Effect::Fixes | Effect::FixesSoFar) if remedy.kind == Kind::Idle => "keeps up",
         Some(Effect::Fixes) => "fixes it",
+        Some(Effect::FixesSoFar) => "fixes it so far",
         Some(Effect::Helps) if advice.problems.any() => "helps",
         Some(Effect::Helps) => "better",
         Some(Effect::Mixed) => "helps and harms",

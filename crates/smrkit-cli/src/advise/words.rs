@@ -3,10 +3,8 @@
 use smrkit::stats::remedy::{Course, Effect};
 
 use super::advice::{Advice, Present, Remedy};
+use super::remedies::Kind;
 use crate::report::format;
-
-/// Changes that are named with figures; more of them are counted.
-const NAMED: usize = 4;
 
 /// The sentences. `fill` is the share of the cache in use at the end, where there is one.
 pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String {
@@ -24,7 +22,12 @@ fn rate(bytes_per_s: f64) -> String {
 }
 
 /// When the cache fills, and what remains.
-fn course(advice: &Advice, Present { own, conventional, .. }: &Present, fill: Option<f64>, is_conventional: bool) -> String {
+fn course(
+    advice: &Advice,
+    Present { own, conventional, .. }: &Present,
+    fill: Option<f64>,
+    is_conventional: bool,
+) -> String {
     let bytes = |bytes: u64| {
         let verb = match (advice.demand.read_bytes, advice.demand.written_bytes) {
             (0, _) => "written",
@@ -91,53 +94,102 @@ fn stalls(advice: &Advice) -> String {
         some.map(one).collect()
     };
     let (short, long) = (drops(|course| course.dropped_7s), drops(|course| course.dropped_30s));
-    let whom = if all.iter().any(|present| present.own.disks > 1) { "disks" } else { "the drive" };
-    if short.is_empty() {
-        return text + &format!(": a timeout of 7 s would not drop {}.", if whom == "disks" { "any disk" } else { whom });
+    let is_array = all.iter().any(|present| present.own.disks > 1);
+    let who = |some: Vec<String>| format!(" {}", list(some, "and")).trim_end().to_string();
+    match (short.is_empty(), long.is_empty()) {
+        (true, _) => text + ": a timeout of 7 s would not drop " + if is_array { "any disk." } else { "the drive." },
+        (false, is_kept) => {
+            text += &format!(": a timeout of 7 s drops {}{}", if is_array { "disks" } else { "the drive" }, who(short));
+            match (is_kept, advice.is_open()) {
+                (true, _) => text + ", one of 30 s does not.",
+                (false, true) => format!("{text}, one of 30 s{} too.", who(long)),
+                (false, false) => format!("{text}, one of 30 s{}.", who(long)),
+            }
+        }
     }
-    text += &format!(": a timeout of 7 s drops {whom} {}", list(short, "and")).trim_end().to_string();
-    text += &match long.is_empty() {
-        true => ", one of 30 s does not.".into(),
-        false => format!(", one of 30 s {}", list(long, "and")).trim_end().to_string() + if advice.is_open() { " too." } else { "." },
-    };
-    text
 }
 
 /// What would fix it, or help, or harm.
 fn changes(advice: &Advice) -> Vec<String> {
     let of = |effect: Effect| -> Vec<&Remedy> {
-        advice.remedies.iter().filter(|remedy| remedy.effect == Some(effect)).collect()
+        let has = |remedy: &&Remedy| remedy.effect == Some(effect) && remedy.kind != Kind::Idle;
+        advice.remedies.iter().filter(has).collect()
     };
-    let names = |all: &[&Remedy], with_figures: bool| -> String {
-        let name = |remedy: &&Remedy| match (&remedy.course, with_figures) {
-            (Some(course), true) => format!("{} ({})", remedy.change, figures(advice, course)),
-            _ => remedy.change.clone(),
-        };
-        let mut names: Vec<String> = all.iter().take(NAMED).map(name).collect();
-        if all.len() > NAMED {
-            names.push(format!("{} more", all.len() - NAMED));
-        }
-        list(names, "and")
-    };
-    let mut sentences = Vec::new();
-    let (fixes, helps, worse) = (of(Effect::Fixes), of(Effect::Helps), of(Effect::Worsens));
-    match (advice.problems.any(), fixes.is_empty()) {
-        (false, _) => sentences.push("There is no problem here to fix.".into()),
-        (true, true) => sentences.push("Nothing that was tried fixes it.".into()),
-        (true, false) => sentences.push(format!("It is fixed by {}.", names(&fixes, true))),
+    let (fixes, so_far) = (of(Effect::Fixes), of(Effect::FixesSoFar));
+    let mut sentences = vec![match (advice.problems.any(), fixes.is_empty(), so_far.is_empty()) {
+        (false, ..) => "There is no problem here to fix.".to_string(),
+        (true, true, true) => "Nothing that was tried fixes it.".into(),
+        (true, false, _) => format!("It is fixed by {}.", named(advice, &fixes, true)),
+        (true, true, false) => String::new(),
+    }];
+    if !so_far.is_empty() {
+        let also = if fixes.is_empty() { "it is fixed" } else { "also" };
+        sentences.push(format!(
+            "As far as this demand goes {also} by {}: no cache is full at its end, which a longer one may change.",
+            named(advice, &so_far, true)
+        ));
     }
+    sentences.extend(rest(advice));
+    let (helps, worse) = (of(Effect::Helps), of(Effect::Worsens));
     if !helps.is_empty() {
-        let what = if advice.problems.any() { "What helps, but leaves a problem" } else { "Faster, or with shorter waits, by" };
-        sentences.push(format!("{what}: {}.", names(&helps, false)));
+        let what = if advice.problems.any() {
+            "What helps, but leaves a problem"
+        } else {
+            "Faster, or with shorter waits, by"
+        };
+        sentences.push(format!("{what}: {}.", named(advice, &helps, false)));
     }
     if !worse.is_empty() {
-        sentences.push(format!("Worse: {}.", names(&worse, false)));
+        sentences.push(format!("Worse: {}.", named(advice, &worse, false)));
     }
     let missing = advice.remedies.iter().filter(|remedy| remedy.not_run.as_deref() == Some(super::INTERRUPTED)).count();
     if missing > 0 {
-        sentences.push(format!("Interrupted: {missing} changes were not tried."));
+        sentences.push(format!("Interrupted: {missing} of {} changes were not tried.", advice.remedies.len()));
     }
+    sentences.retain(|sentence| !sentence.is_empty());
     sentences
+}
+
+/// With how much rest the disk keeps up, if with any.
+fn rest(advice: &Advice) -> Option<String> {
+    let mut rests = advice.remedies.iter().filter(|remedy| remedy.kind == Kind::Idle).peekable();
+    rests.peek().filter(|_| advice.problems.any())?;
+    let enough = rests.find(|remedy| matches!(remedy.effect, Some(Effect::Fixes | Effect::FixesSoFar)));
+    Some(match enough.and_then(|remedy| remedy.course.as_ref().map(|course| (remedy, course))) {
+        Some((remedy, course)) => {
+            let rate = format!("{}/s", format::bytes(course.lasting_bytes_per_s()));
+            let what = if advice.is_open() { "At" } else { "With" };
+            format!("{what} {} it keeps up ({rate}).", remedy.change)
+        }
+        None => "Idle time alone does not do it.".into(),
+    })
+}
+
+/// Changes in words: of sizes that do the same the smallest, and layers together.
+fn named(advice: &Advice, all: &[&Remedy], with_figures: bool) -> String {
+    let full = |remedy: &Remedy| match &remedy.course {
+        Some(course) if with_figures => format!("{} ({})", remedy.change, figures(advice, course)),
+        _ => remedy.change.clone(),
+    };
+    let mut names = Vec::new();
+    for (at, remedy) in all.iter().enumerate() {
+        match remedy.kind {
+            Kind::WriteSize if all[..at].iter().any(|other| other.kind == remedy.kind) => {}
+            Kind::Layer => {}
+            _ => names.push(full(remedy)),
+        }
+    }
+    let layers: Vec<String> = all
+        .iter()
+        .filter(|remedy| remedy.kind == Kind::Layer)
+        .map(|remedy| remedy.change.replace("layer ", ""))
+        .collect();
+    match layers.len() {
+        0 => {}
+        1 => names.push(format!("the layer {}", layers[0])),
+        _ => names.push(format!("the layers {}", layers.join(", "))),
+    }
+    list(names, "and")
 }
 
 fn figures(advice: &Advice, course: &Course) -> String {

@@ -117,13 +117,7 @@ impl Advise {
         }
     }
 
-    fn answer(
-        &self,
-        job: Job,
-        depths: &[Settings],
-        input: &Input,
-        json: Option<JsonTarget>,
-    ) -> anyhow::Result<Done> {
+    fn answer(&self, job: Job, depths: &[Settings], input: &Input, json: Option<JsonTarget>) -> anyhow::Result<Done> {
         let interrupt = Interrupt::watch();
         let base = Base { job, input, depths, asked: Asked { sources: self.demand.count().max(1) } };
         let Some(advice) = advise(&base, &interrupt)? else {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::counts::{STALL_7S, STALL_30S};
 use super::outcome::Outcome;
+use crate::layer::BASELINE;
 use crate::units::SECTOR_BYTES;
 
 /// How many times better or worse something has to be to count as a difference.
@@ -34,6 +35,8 @@ pub struct Course {
     pub mean_ns: u64,
     /// The longest latency of a request.
     pub longest_stall_ns: u64,
+    /// Whether any of its disks has cleaning to do some day: all but conventional ones.
+    pub cleans: bool,
     /// Disks in it.
     pub disks: u64,
     /// Disks that a timeout of 7 s would drop.
@@ -62,6 +65,7 @@ impl Course {
             rate_after_bytes_per_s: verdict.rate_after_bytes_per_s,
             mean_ns: outcome.latency_ns.all.mean,
             longest_stall_ns: outcome.latency_ns.all.max,
+            cleans: disks.iter().any(|disk| disk.layer != BASELINE),
             disks: disks.len() as u64,
             dropped_7s: over(STALL_7S.0),
             dropped_30s: over(STALL_30S.0),
@@ -134,6 +138,8 @@ pub struct Judged {
     pub pace: f64,
     /// Its longest latency.
     pub longest_stall_ns: u64,
+    /// Whether it has shown what remains: its cache was full, or there is nothing to clean.
+    pub is_settled: bool,
 }
 
 impl Judged {
@@ -145,7 +151,8 @@ impl Judged {
             dropped_7s: course.dropped_7s > 0,
             dropped_30s: course.dropped_30s > 0,
         };
-        Judged { problems, pace, longest_stall_ns: course.longest_stall_ns }
+        let is_settled = course.cache_full_at_s.is_some() || !course.cleans;
+        Judged { problems, pace, longest_stall_ns: course.longest_stall_ns, is_settled }
     }
 }
 
@@ -158,9 +165,7 @@ impl Problems {
     /// Whether `self` has one that `other` has not.
     fn beyond(self, other: Problems) -> bool {
         let new = |own: bool, of_other: bool| own && !of_other;
-        new(self.slow, other.slow)
-            || new(self.dropped_7s, other.dropped_7s)
-            || new(self.dropped_30s, other.dropped_30s)
+        new(self.slow, other.slow) || new(self.dropped_7s, other.dropped_7s) || new(self.dropped_30s, other.dropped_30s)
     }
 }
 
@@ -170,6 +175,8 @@ impl Problems {
 pub enum Effect {
     /// There were problems, and none is left.
     Fixes,
+    /// The same, but the demand ended before the cache was full: a longer one may show them again.
+    FixesSoFar,
     /// A problem is gone, or the pace or the longest stall twice as good; nothing is worse.
     Helps,
     /// One thing is better, another worse.
@@ -184,7 +191,7 @@ pub enum Effect {
 pub fn effect(before: &Judged, after: &Judged) -> Effect {
     let (had, has) = (before.problems, after.problems);
     if had.any() && !has.any() {
-        return Effect::Fixes;
+        return if after.is_settled { Effect::Fixes } else { Effect::FixesSoFar };
     }
     let speedup = quotient(after.pace, before.pace);
     let (was, is) = (before.longest_stall_ns, after.longest_stall_ns);
@@ -232,6 +239,14 @@ mod tests {
         assert_eq!(effect(&present, &course(49.0, 7), WANTED), Effect::Helps, "still slow");
         assert_eq!(effect(&present, &course(100.0, 8), WANTED), Effect::Helps, "still dropped");
         assert_eq!(effect(&course(80.0, 2), &course(90.0, 2), WANTED), Effect::None, "there was nothing to fix");
+    }
+
+    #[test]
+    fn what_has_not_filled_its_cache_fixes_only_so_far() {
+        let present = course(10.0, 18);
+        let open = Course { cache_full_at_s: None, rate_after_bytes_per_s: None, cleans: true, ..course(0.0, 1) };
+        assert_eq!(effect(&present, &open, WANTED), Effect::FixesSoFar);
+        assert_eq!(effect(&present, &Course { cleans: false, ..open }, WANTED), Effect::Fixes);
     }
 
     #[test]
