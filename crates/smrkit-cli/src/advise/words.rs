@@ -13,6 +13,9 @@ pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String
     if hardest.conventional.dropped_7s > 0 && !is_conventional {
         sentences.push("Conventional disks would be dropped as well: this is too much for any disk.".into());
     }
+    if advice.problems.slow {
+        sentences.push(format!("It is slow: {}.", slow(advice, hardest)));
+    }
     sentences.extend(changes(advice));
     sentences.join(" ")
 }
@@ -66,13 +69,22 @@ fn course(
             format!("{what} after {when} ({}); {pace}.", bytes(own.cache_full_after_bytes.unwrap_or(0)))
         }
         None if has_cache => {
-            let used = fill.map_or(String::new(), |share| format!(" and is {} full then", format::percent(share, 1.0)));
+            let used = fill.map_or(String::new(), |share| format!(", the cache {} full", format::percent(share, 1.0)));
             format!(
-                "No request waits for cleaning: {pace}. The demand ends after {elapsed} ({demand}), before the cache is \
-                 full{used}; a longer one may fill it."
+                "No request waits for cleaning: {pace}. The demand ends after {elapsed} ({demand}){used}; a longer one may \
+                 fill it."
             )
         }
         None => format!("Nothing has to be rewritten while the demand lasts ({elapsed}, {demand}): {pace}."),
+    }
+}
+
+/// What it is slower than.
+fn slow(advice: &Advice, Present { own, .. }: &Present) -> &'static str {
+    match own.cache_full_at_s.and(own.fresh_bytes_per_s()) {
+        _ if advice.is_open() => "an answer takes more than twice as long as on conventional disks",
+        Some(_) => "less than half of what it does before its cache is full",
+        None => "less than half of what conventional disks do",
     }
 }
 
@@ -156,10 +168,9 @@ fn rest(advice: &Advice) -> Option<String> {
     rests.peek().filter(|_| advice.problems.any())?;
     let enough = rests.find(|remedy| matches!(remedy.effect, Some(Effect::Fixes | Effect::FixesSoFar)));
     Some(match enough.and_then(|remedy| remedy.course.as_ref().map(|course| (remedy, course))) {
+        Some((remedy, _)) if advice.is_open() => format!("With {} it keeps up.", remedy.change),
         Some((remedy, course)) => {
-            let rate = format!("{}/s", format::bytes(course.lasting_bytes_per_s()));
-            let what = if advice.is_open() { "At" } else { "With" };
-            format!("{what} {} it keeps up ({rate}).", remedy.change)
+            format!("With {} after each answer it keeps up, at {}.", remedy.change, rate(course.lasting_bytes_per_s()))
         }
         None => "Idle time alone does not do it.".into(),
     })
