@@ -2,7 +2,6 @@
 
 use std::sync::Mutex;
 
-use smrkit::disk::Recorder;
 use smrkit::engine::settings::Arrival;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
@@ -12,13 +11,13 @@ use smrkit::stats::verdict::{Baseline, judge};
 use crate::input::{Input, Opened};
 use crate::interrupt::Interrupt;
 use crate::job::Job;
-use crate::pool::{self, RequestSink, Watch, lock};
+use crate::pool::{self, RecorderOf, RequestSink, Watch, lock};
 
 /// What records a run in detail; it goes to the one run that was asked for.
 #[derive(Default)]
 pub struct Records {
     pub requests: Option<RequestSink>,
-    pub accesses: Option<Box<dyn Recorder>>,
+    pub accesses: Option<RecorderOf>,
 }
 
 /// What a comparison gave.
@@ -78,8 +77,8 @@ fn run_all(
     let results = pool::make_all(jobs, interrupt, what, |at, job, watch| {
         let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
         let open = || input.open(host_sectors, job.settings().seed, at == 0);
-        let watch = watch.recording(records.requests);
-        execute(job, input, open, watch, records.accesses).map_err(|error| input.named(error))
+        let watch = watch.recording(records.requests, records.accesses);
+        execute(job, input, open, watch).map_err(|error| input.named(error))
     });
     results.into_iter().zip(jobs).map(|(result, job)| result.map_err(|error| job.named(error))).collect()
 }
@@ -89,16 +88,15 @@ fn execute(
     input: &Input,
     open: impl Fn() -> Result<Opened, Error>,
     mut watch: Watch,
-    accesses: Option<Box<dyn Recorder>>,
 ) -> Result<Outcome, Error> {
     let mut opened = open()?;
     let timeline = || TimelineBuilder::growing(WINDOW_FIRST);
-    let mut outcome = match job.execute(opened.source(), &mut watch, accesses, timeline()) {
+    let mut outcome = match job.execute(opened.source(), &mut watch, timeline()) {
         Err(Error::SecondVolume(_)) => {
             input.look_for_volumes()?;
             opened = open()?;
             watch.restart();
-            job.execute(opened.source(), &mut watch, None, timeline())?
+            job.execute(opened.source(), &mut watch, timeline())?
         }
         result => result?,
     };

@@ -1,7 +1,7 @@
 //! One run of a comparison: a drive under its layer, or an array of drives. What both can do stands here; the comparison
 //! tells them apart nowhere.
 
-use smrkit::disk::Recorder;
+use smrkit::engine::Observer;
 use smrkit::engine::array_run::ArrayRun;
 use smrkit::engine::fleet::Idle;
 use smrkit::engine::rebuild::RebuildSpec;
@@ -109,11 +109,11 @@ impl Job<'_> {
         &self,
         source: &mut dyn Source,
         watch: &mut Watch,
-        accesses: Option<Box<dyn Recorder>>,
         timeline: TimelineBuilder,
     ) -> Result<Outcome, Error> {
         let mut outcome = match self {
             Job::Drive(job) => {
+                let accesses = watch.recorder(0);
                 let outcome = job.run.execute(source, watch, accesses, timeline)?;
                 Outcome { drive_file: job.file.clone(), ..outcome }
             }
@@ -147,7 +147,7 @@ impl Job<'_> {
 impl ArrayJob {
     /// The same job with `run` in place of its array.
     pub fn remade<'a>(&self, run: ArrayRun) -> Result<Job<'a>, Error> {
-        let host_sectors = run.layout()?.source_sectors();
+        let host_sectors = run.layout()?.sectors_for_all();
         Ok(Job::Array(Box::new(ArrayJob { run, host_sectors, ..self.clone() })))
     }
 

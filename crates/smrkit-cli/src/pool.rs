@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use smrkit::disk::Recorder;
 use smrkit::engine::Observer;
 use smrkit::error::Error;
 use smrkit::request::Progress;
@@ -17,6 +18,9 @@ const SAY_EVERY: Duration = Duration::from_millis(200);
 
 /// Takes the answered requests of a run, one by one.
 pub type RequestSink = Box<dyn FnMut(&RequestRow) + Send>;
+
+/// Makes what takes note of the physical accesses of a drive, by its number.
+pub type RecorderOf = Box<dyn FnMut(usize) -> Box<dyn Recorder> + Send>;
 
 /// Makes all of `jobs` by `make`, which is given a job's number too; what was not begun is `None`.
 pub fn make_all<Job: Sync, Made: Send>(
@@ -75,6 +79,7 @@ pub struct Watch<'a> {
     interrupt: &'a Interrupt,
     failed: &'a Interrupt,
     requests: Option<RequestSink>,
+    accesses: Option<RecorderOf>,
     started: Instant,
     said: Instant,
 }
@@ -82,12 +87,12 @@ pub struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn new(bar: &'a Bar, interrupt: &'a Interrupt, failed: &'a Interrupt) -> Watch<'a> {
         let now = Instant::now();
-        Watch { bar, part: bar.part(), interrupt, failed, requests: None, started: now, said: now }
+        Watch { bar, part: bar.part(), interrupt, failed, requests: None, accesses: None, started: now, said: now }
     }
 
-    /// Hands the answered requests to `sink`, where there is one.
-    pub fn recording(self, sink: Option<RequestSink>) -> Watch<'a> {
-        Watch { requests: sink, ..self }
+    /// Hands answered requests and physical accesses to what takes note of them, where there is such.
+    pub fn recording(self, requests: Option<RequestSink>, accesses: Option<RecorderOf>) -> Watch<'a> {
+        Watch { requests, accesses, ..self }
     }
 
     /// A run that counts no requests has come so far, from 0 to 1; tells whether it shall go on.
@@ -132,5 +137,9 @@ impl Observer for Watch<'_> {
         if let Some(sink) = &mut self.requests {
             sink(row);
         }
+    }
+
+    fn recorder(&mut self, drive: usize) -> Option<Box<dyn Recorder>> {
+        self.accesses.as_mut().map(|of| of(drive))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smrkit::disk::Recorder;
 use smrkit::error::Error;
-use smrkit::stats::rows::{RequestRow, Row, Rows};
+use smrkit::stats::rows::{MemberAccess, RequestRow, Row, Rows};
 use smrkit::tally::Access;
 
 use crate::comparison::Records;
@@ -41,36 +41,57 @@ impl<R: Row> Shared<R> {
     }
 }
 
-struct AccessRecorder(Shared<Access>);
+struct OfDrive(Shared<Access>);
 
-impl Recorder for AccessRecorder {
+impl Recorder for OfDrive {
     fn access(&mut self, access: &Access) {
         self.0.push(access);
     }
 }
 
-/// The files being filled.
-pub struct Files {
-    requests: Option<Shared<RequestRow>>,
-    accesses: Option<Shared<Access>>,
-}
+struct OfMember(u32, Shared<MemberAccess>);
 
-impl Files {
-    /// Writes the rest, and makes the files appear under their names.
-    pub fn finish(self) -> Result<(), Error> {
-        self.requests.map_or(Ok(()), Shared::finish)?;
-        self.accesses.map_or(Ok(()), Shared::finish)
+impl Recorder for OfMember {
+    fn access(&mut self, access: &Access) {
+        self.1.push(&MemberAccess { member: self.0, access: *access });
     }
 }
 
-/// Opens the files asked for, and what fills them.
-pub fn open(requests: Option<&Path>, accesses: Option<&Path>) -> Result<(Records, Files), Error> {
-    let requests = requests.map(Shared::create).transpose()?;
-    let accesses = accesses.map(Shared::create).transpose()?;
-    let sink = requests.clone().map(|shared| {
-        let push: crate::pool::RequestSink = Box::new(move |row: &RequestRow| shared.push(row));
-        push
-    });
-    let recorder = accesses.clone().map(|shared| Box::new(AccessRecorder(shared)) as Box<dyn Recorder>);
-    Ok((Records { requests: sink, accesses: recorder }, Files { requests, accesses }))
+/// The files being filled.
+#[derive(Default)]
+pub struct Files(Vec<Box<dyn FnOnce() -> Result<(), Error>>>);
+
+impl Files {
+    fn create<R: Row + Send + 'static>(&mut self, path: &Path) -> Result<Shared<R>, Error> {
+        let shared = Shared::create(path)?;
+        let own = shared.clone();
+        self.0.push(Box::new(move || own.finish()));
+        Ok(shared)
+    }
+
+    /// Writes the rest, and makes the files appear under their names.
+    pub fn finish(self) -> Result<(), Error> {
+        self.0.into_iter().try_for_each(|finish| finish())
+    }
+}
+
+/// Opens the files asked for, and what fills them; `array` tells whether the run is of an array.
+pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Result<(Records, Files), Error> {
+    let (mut records, mut files) = (Records::default(), Files::default());
+    if let Some(path) = requests {
+        let shared = files.create::<RequestRow>(path)?;
+        records.requests = Some(Box::new(move |row: &RequestRow| shared.push(row)));
+    }
+    records.accesses = match accesses {
+        None => None,
+        Some(path) if array => {
+            let shared = files.create(path)?;
+            Some(Box::new(move |drive| Box::new(OfMember(drive as u32, shared.clone()))))
+        }
+        Some(path) => {
+            let shared = files.create(path)?;
+            Some(Box::new(move |_| Box::new(OfDrive(shared.clone()))))
+        }
+    };
+    Ok((records, files))
 }

@@ -93,9 +93,9 @@ impl Single {
         Ok(Single { disk, layer, host_sectors, source: 0, recorder: None, build })
     }
 
-    /// The same drive, whose accesses `recorder` takes note of once counting begins.
-    pub fn recorded(self, recorder: Option<Box<dyn Recorder>>) -> Single {
-        Single { recorder, ..self }
+    /// Once counting begins, `recorder` takes note of accesses.
+    pub fn record(&mut self, recorder: Option<Box<dyn Recorder>>) {
+        self.recorder = recorder;
     }
 }
 

@@ -107,11 +107,13 @@ pub fn parse_sectors(text: &str) -> Result<u64, Error> {
     if !bytes.is_multiple_of(SECTOR_BYTES) {
         let (below, above) =
             (bytes / SECTOR_BYTES * SECTOR_BYTES, bytes.div_ceil(SECTOR_BYTES).saturating_mul(SECTOR_BYTES));
+        let instead = match below {
+            0 => exact_bytes(above),
+            _ => format!("{} or {}", exact_bytes(below), exact_bytes(above)),
+        };
         return Err(Error::Usage(format!(
-            "`{text}` is {bytes} bytes, not a whole number of 512-byte sectors: write {} or {} \
-             (k is 1000 bytes, Ki is 1024)",
-            exact_bytes(below),
-            exact_bytes(above)
+            "`{text}` is {bytes} bytes, not a whole number of 512-byte sectors: write {instead} \
+             (k is 1000 bytes, Ki is 1024)"
         )));
     }
     Ok(bytes / SECTOR_BYTES)

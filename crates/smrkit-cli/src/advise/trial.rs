@@ -69,10 +69,10 @@ impl<'a> Trial<'a> {
         let timeline = TimelineBuilder::growing(WINDOW_FIRST);
         let mut first = First { source: opened.source(), left: self.first.unwrap_or(u64::MAX) };
         let served = match self.packed_sectors {
-            None => self.job.execute(&mut first, &mut watch, None, timeline),
+            None => self.job.execute(&mut first, &mut watch, timeline),
             Some(size) => {
                 let mut packed = Packed::new(&mut first, size, self.job.host_sectors()?);
-                self.job.execute(&mut packed, &mut watch, None, timeline)
+                self.job.execute(&mut packed, &mut watch, timeline)
             }
         };
         let mut outcome = served.map_err(|error| input.named(error))?;

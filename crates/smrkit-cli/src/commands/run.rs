@@ -73,7 +73,7 @@ pub struct Run {
     /// Write one row a request, as Parquet (of one run).
     #[arg(long, value_name = "OUT.parquet")]
     requests: Option<PathBuf>,
-    /// Write one row a physical access, as Parquet (of one run).
+    /// Write one row a physical access, as Parquet (of one run); of an array it tells the member.
     #[arg(long, value_name = "OUT.parquet")]
     accesses: Option<PathBuf>,
     #[command(flatten)]
@@ -139,7 +139,8 @@ impl Run {
 
     fn compare(&self, jobs: &[Job], Prepared { outputs, input }: Prepared) -> anyhow::Result<Done> {
         let interrupt = Interrupt::watch();
-        let (records, files) = records::open(self.requests.as_deref(), self.accesses.as_deref())?;
+        let (records, files) =
+            records::open(self.requests.as_deref(), self.accesses.as_deref(), self.system.array.is_some())?;
         let Compared { outcomes, complete } = compare(jobs, &input, &interrupt, "replaying", records)?;
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.trace_notes));
         // The results come first: a full disk must not take them with it.
@@ -155,12 +156,6 @@ impl Run {
         let wrong = |message: &str| Err(Error::Usage(message.into()));
         if self.power_cut.is_some() {
             return wrong("--power-cut knows single drives only: leave out --array, or cut the power of one drive");
-        }
-        if self.accesses.is_some() {
-            return wrong(
-                "--accesses records one drive, and an array has several: leave it out, or leave out --array; --requests \
-                 records what an array serves",
-            );
         }
         if spec.level == Level::Dedicated && self.demand.sources == Some(Placement::EndToEnd) {
             return wrong(

@@ -20,7 +20,11 @@ use crate::job::ArrayJob;
 /// The array that `--array` describes, as text or as the path of a TOML file.
 pub fn read(text: &str) -> Result<ArraySpec, Error> {
     if !text.ends_with(".toml") {
-        return ArraySpec::parse(text);
+        let message = || format!("--array {text} is a path: the name of a file that describes one must end in .toml");
+        return ArraySpec::parse(text).map_err(|error| match Path::new(text).exists() {
+            true => Error::Usage(message()),
+            false => error,
+        });
     }
     let content = std::fs::read_to_string(text).map_err(|error| Error::reading(text, error))?;
     ArraySpec::from_toml(Path::new(text), &content)
@@ -129,7 +133,7 @@ impl<'a> Arrays<'a> {
     fn job(&self, plan: &Plan, settings: Settings, capacity: Option<u64>) -> Result<ArrayJob, Error> {
         let mut builder = Builder { of: self, plan, capacity, known: Vec::new(), files: Vec::new() };
         let (run, layout) = builder.array(self.spec)?;
-        let host_sectors = layout.source_sectors();
+        let host_sectors = layout.sectors_for_all();
         Ok(ArrayJob { run, text: self.spec.to_string(), settings, host_sectors, files: builder.files, rebuild: None })
     }
 }

@@ -213,8 +213,34 @@ fn records_have_a_row_a_request_with_the_arrays_addresses() {
     let array = "--array span:disks=2,layer=in-place";
     smrkit(&format!("run {SMALL} {array} --requests {path}")).done();
     assert!(std::fs::read(path).unwrap().starts_with(b"PAR1"));
-    smrkit(&format!("run {SMALL} {array} --accesses {}", scratch.path("accesses.parquet")))
-        .says(2, &["--accesses", "leave it out", "--requests"]);
+}
+
+#[test]
+fn records_have_a_row_a_physical_access_with_the_members_number() {
+    let scratch = Scratch::new();
+    let columns = |run: &str| {
+        let path = scratch.path("accesses.parquet");
+        smrkit(&format!("run {SMALL} --layer in-place {run} --accesses {path}")).done();
+        let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+        ["accesses", "member", "pba", "duration_ns"].map(|name| text.contains(name))
+    };
+    assert_eq!(columns("--array span:disks=2"), [true, true, true, true]);
+    assert_eq!(columns(""), [true, false, true, true]);
+}
+
+#[test]
+fn checking_a_large_array_takes_no_longer_than_what_was_written() {
+    // Comparing all of its 5 TB would take hours.
+    let large = "--drive st5000as0011 --layer log --array raid5:disks=3 --workload mix:count=10 --check";
+    smrkit(&format!("run {large}")).done();
+}
+
+#[test]
+fn a_path_that_is_no_array_names_what_files_are() {
+    let scratch = Scratch::new();
+    let path = scratch.path("array.txt");
+    std::fs::write(&path, "level = \"raid1\"\ndisks = 2\n").unwrap();
+    smrkit(&format!("run {SMALL} --array {path}")).says(2, &["array.txt", "must end in .toml"]);
 }
 
 #[test]

@@ -172,7 +172,7 @@ impl Layout {
     }
 
     /// Sectors that every source finds: those of the smallest member where each source has one of its own, else all.
-    pub fn source_sectors(&self) -> u64 {
+    pub fn sectors_for_all(&self) -> u64 {
         match self.level {
             Level::Dedicated => self.used.iter().copied().min().unwrap_or(0),
             _ => self.host_sectors,

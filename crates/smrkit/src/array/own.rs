@@ -12,6 +12,9 @@ use crate::error::DiskResult;
 use crate::request::Op;
 use crate::units::{Lba, Nanos};
 
+/// Sectors of a part that is compared at once.
+const PART_SECTORS: u64 = 1024;
+
 impl Array {
     /// A member fails: what it held is gone. Commands under way are answered.
     pub fn fail(&mut self, disk: u32) {
@@ -37,6 +40,17 @@ impl Array {
     /// Begins to rebuild some sectors of a new member: whole units, or to its end.
     pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
         self.own(Owner::Rebuild { disk, at, sectors }, self.claim_on(disk, at, sectors, true), now)
+    }
+
+    /// Parts of the members that were written to, in check mode; everything else is zeros on all of them.
+    pub fn written_parts(&self) -> Vec<(Lba, u64)> {
+        let sectors = (0..self.layout.disks() as u32).map(|disk| self.layout.member_sectors(disk)).max().unwrap_or(0);
+        let part = |part: &u64| (Lba(part * PART_SECTORS), PART_SECTORS.min(sectors - part * PART_SECTORS));
+        self.written.iter().map(part).collect()
+    }
+
+    pub(super) fn note_written(&mut self, at: Lba, sectors: u64) {
+        self.written.extend(at.0 / PART_SECTORS..(at.0 + sectors).div_ceil(PART_SECTORS));
     }
 
     /// Begins to read some sectors of all members; in check mode copies and parity are compared.

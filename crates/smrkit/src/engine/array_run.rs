@@ -164,8 +164,13 @@ impl ArrayRun {
         ArrayRun { members: self.members.iter().map(member).collect(), ..*self }
     }
 
-    /// Where its sectors lie if each member gives so many at most, from its first on; what it has beyond stays empty.
+    /// Where its sectors lie if each member gives so many at most, from its first on; what it has beyond stays empty. There
+    /// is a number for each member.
     pub fn layout_within(&self, member_sectors: &[u64]) -> Result<Layout, Error> {
+        if member_sectors.len() != self.members.len() {
+            let (given, disks) = (member_sectors.len(), self.members.len());
+            return Err(Error::Usage(format!("{given} sizes for {disks} members: give one for each")));
+        }
         let all = self.members.iter().map(MemberRun::host_sectors).collect::<Result<Vec<_>, _>>()?;
         let sizes: Vec<u64> = all.iter().zip(member_sectors).map(|(all, most)| *all.min(most)).collect();
         Layout::new(self.level, self.chunk_sectors, &sizes)
@@ -203,6 +208,7 @@ impl ArrayRun {
             Fleet::new(array, settings, HostCounts::new(timeline).of_sources(source.sources()), chore, observer);
         let finished = fleet.run(source)?;
         // What verification reads at the end is no part of the outcome.
+        fleet.array.stations().into_iter().for_each(|drive| drive.record(None));
         let members = self.outcomes(&mut fleet.array, &settings);
         let gauges = fleet.array.gauges();
         let mut physical = sum(&members);

@@ -8,13 +8,13 @@ use super::expected::Expected;
 use super::intake::Intake;
 use super::settings::{Prefill, Settings};
 use super::{Observer, prefill};
-use crate::array::{Answer, Array, Command, Done, Target, Words};
+use crate::array::{Answer, Array, Command, Done, Member, Station, Target, Words};
 use crate::error::{DiskResult, Error};
 use crate::request::{Op, Progress, Request, Source};
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::Rebuild;
 use crate::stats::rows::RequestRow;
-use crate::units::{Lba, Nanos};
+use crate::units::Nanos;
 
 /// Events between two looks at the observer where no requests come.
 const LOOK_EVERY: u64 = 1 << 16;
@@ -42,6 +42,11 @@ pub trait Chore {
 
     /// A part of it is done.
     fn done(&mut self, done: &Done, array: &mut Array) -> DiskResult;
+
+    /// The member that is to take another's place, and the number of its first drive.
+    fn successor(&mut self) -> Option<(usize, &mut Member)> {
+        None
+    }
 
     /// A request of the host was answered.
     fn answered(&mut self, _request: &Request, _times: &Times) {}
@@ -107,12 +112,16 @@ pub struct Fleet<'a> {
 impl<'a> Fleet<'a> {
     /// A loop over `array`, which has been made for checking if the settings ask for that.
     pub fn new(
-        array: Array,
+        mut array: Array,
         settings: Settings,
         counts: HostCounts,
         chore: &'a mut dyn Chore,
         observer: &'a mut dyn Observer,
     ) -> Fleet<'a> {
+        record(array.stations(), 0, observer);
+        if let Some((first, member)) = chore.successor() {
+            record(member.stations(), first, observer);
+        }
         Fleet {
             array,
             counts,
@@ -176,7 +185,7 @@ impl<'a> Fleet<'a> {
                 self.chore.act(&mut self.array, chore)?;
             } else if let Some(&(mut request)) = batch.get(at) {
                 at += 1;
-                let capacity = self.array.source_sectors(request.source);
+                let capacity = self.array.sectors_of_source(request.source);
                 self.intake.admit(&mut request, capacity, source)?;
                 request.lba += self.array.source_start(request.source).0;
                 let arrival = self.arrivals.next(request.time);
@@ -230,7 +239,21 @@ impl<'a> Fleet<'a> {
     }
 
     #[inline]
-    fn submit(&mut self, request: &Request, arrival: Nanos) -> DiskResult {
+    fn submit(&mut self, request: &Request, arrival: Nanos) -> Result<(), Error> {
+        let command = self.command(request, arrival);
+        // Nothing comes before its answer: no need to go from event to event.
+        if !self.has_chore
+            && self.arrivals.wait_for_answers()
+            && let Some(answer) = self.array.serve_at_once(&command)?
+        {
+            self.now = answer.end;
+            return self.receive(&answer);
+        }
+        Ok(self.array.submit(command)?)
+    }
+
+    #[inline]
+    fn command(&mut self, request: &Request, arrival: Nanos) -> Command {
         self.now = arrival;
         let sent = Sent { request: *request, arrival };
         let tag = match self.unused.pop() {
@@ -246,23 +269,30 @@ impl<'a> Fleet<'a> {
         let tag = u64::from(tag);
         let words = self.expected.as_mut().map_or(Words::new(), |expected| expected.sent(tag, request));
         let Request { op, lba, sectors, source, .. } = *request;
-        self.array.submit(Command { tag, op, lba, sectors, source, arrival, words })
+        Command { tag, op, lba, sectors, source, arrival, words }
     }
 
     /// Lets the members' next event happen.
     #[inline]
     fn advance(&mut self) -> Result<(), Error> {
         self.now = self.array.next();
-        let mut answers = std::mem::take(&mut self.answers);
-        self.array.advance(&mut answers)?;
-        for answer in answers.drain(..) {
+        if let Some(answer) = self.array.advance(&mut self.answers)? {
             self.receive(&answer)?;
         }
-        self.answers = answers;
+        if !self.answers.is_empty() {
+            self.receive_more()?;
+        }
         while let Some(done) = self.array.take_done() {
             self.chore.done(&done, &mut self.array)?;
         }
         Ok(())
+    }
+
+    fn receive_more(&mut self) -> Result<(), Error> {
+        let mut answers = std::mem::take(&mut self.answers);
+        let received = answers.drain(..).try_for_each(|answer| self.receive(&answer));
+        self.answers = answers;
+        received
     }
 
     #[inline]
@@ -305,14 +335,20 @@ impl<'a> Fleet<'a> {
         let next = self.array.next();
         if next < Nanos::MAX {
             self.now = next;
-            self.array.advance(answers)?;
+            let answer = self.array.advance(answers)?;
+            answers.extend(answer);
         }
         Ok(next < Nanos::MAX)
     }
 
     /// Sends a request and waits for its answer; it is not counted.
     fn serve_alone(&mut self, request: &Request) -> DiskResult {
-        self.submit(request, self.now)?;
+        let command = self.command(request, self.now);
+        if let Some(answer) = self.array.serve_at_once(&command)? {
+            self.now = answer.end;
+            return self.settle(&answer);
+        }
+        self.array.submit(command)?;
         let mut answers = Vec::new();
         while answers.is_empty() && self.step(&mut answers)? {}
         answers.iter().try_for_each(|answer| self.settle(answer))
@@ -342,17 +378,21 @@ impl Fleet<'_> {
         if self.array.layout().copies() == 1 && self.array.layout().parities() == 0 {
             return Ok(());
         }
-        let (sectors, mut answers) = (self.array.layout().member_sectors(0), Vec::new());
-        for at in (0..sectors).step_by(SCRUB_SECTORS as usize) {
-            self.array.scrub(Lba(at), SCRUB_SECTORS.min(sectors - at), self.now)?;
+        let mut answers = Vec::new();
+        for (at, sectors) in self.array.written_parts() {
+            self.array.scrub(at, sectors, self.now)?;
             while self.array.take_done().is_none() && self.step(&mut answers)? {}
         }
         Ok(())
     }
 }
 
-/// Sectors that are compared at once.
-const SCRUB_SECTORS: u64 = 1024;
+/// The observer's recorders take note of what drives do, the first of them number `first`.
+fn record(drives: Vec<&mut Station>, first: usize, observer: &mut dyn Observer) {
+    for (number, drive) in (first..).zip(drives) {
+        drive.record(observer.recorder(number));
+    }
+}
 
 impl prefill::Filled for Fleet<'_> {
     fn prefill(&self) -> (Prefill, u64) {

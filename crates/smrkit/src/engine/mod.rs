@@ -18,6 +18,7 @@ pub mod settings;
 mod tests;
 
 use crate::device::Device;
+use crate::disk::Recorder;
 use crate::error::{DiskResult, Error};
 use crate::layer::Need;
 use crate::medium::Buf;
@@ -47,6 +48,11 @@ pub trait Observer {
 
     /// One request was answered (warm-up left out).
     fn request(&mut self, _row: &RequestRow) {}
+
+    /// What takes note of the accesses of an array's drive, by its number; asked again for one that takes its place.
+    fn recorder(&mut self, _drive: usize) -> Option<Box<dyn Recorder>> {
+        None
+    }
 }
 
 /// Watches nothing.

@@ -1,21 +1,26 @@
 //! Distribution of latencies, on the crate `hdrhistogram`: percentiles by nearest rank, at most 0.01 %
-//! off; count, mean and maximum exact.
+//! off; count, mean and maximum exact. The first latencies are kept as they are: a histogram takes megabytes, and an array has
+//! two for each drive.
 
-use hdrhistogram::Histogram;
+use std::borrow::Cow;
 
+use super::buckets::Buckets;
 use super::outcome::{Histograms, Latencies, Latency};
 use crate::request::Op;
 
 /// Latencies of reads, writes, and the other requests.
+#[derive(Default)]
 pub struct LatencyCounts {
     read: Counts,
     write: Counts,
-    /// Flushes and discards, which many runs have none of.
-    other: Option<Counts>,
+    other: Counts,
 }
 
+#[derive(Default)]
 struct Counts {
-    histogram: Histogram<u64>,
+    /// Those that are not in the histogram: all, as long as there is none.
+    few: Vec<u64>,
+    many: Option<Box<Buckets>>,
     sum_ns: u128,
     max_ns: u64,
 }
@@ -23,39 +28,89 @@ struct Counts {
 /// Four significant digits: values that differ by more than 0.01 % are told apart.
 const DIGITS: u8 = 4;
 
-/// Room at the start, for latencies up to 17 s; longer ones make the histogram grow. Zeroing room for all of them would
-/// take most of the time of a short run.
+/// More latencies than this are counted in a histogram: 64 KiB of them beside its 1.4 MB and more.
+const FEW: usize = 8192;
+
+/// So many are put into the histogram at once. Its buckets lie too far apart for the processor's nearer caches; it fetches
+/// several at a time only if nothing else is done meanwhile.
+const TOGETHER: usize = 32;
+
+/// Room at the start, at most, for latencies up to 17 s; longer ones make the histogram grow. Zeroing room for all of them
+/// would take most of the time of a short run.
 const NS_EXPECTED: u64 = 1 << 34;
 
-impl Counts {
-    fn new() -> Counts {
-        let mut histogram = Histogram::new_with_bounds(1, NS_EXPECTED, DIGITS).expect("bounds that the crate takes");
-        histogram.auto(true);
-        Counts { histogram, sum_ns: 0, max_ns: 0 }
-    }
+fn room(longest_ns: u64) -> Buckets {
+    Buckets::new(longest_ns.clamp(2, NS_EXPECTED), DIGITS)
+}
 
+impl Counts {
     #[inline]
     fn record(&mut self, latency_ns: u64) {
-        self.histogram.record(latency_ns).expect("a histogram that grows");
         self.sum_ns += u128::from(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
+        self.few.push(latency_ns);
+        if self.few.len() >= TOGETHER {
+            self.settle(FEW);
+        }
     }
 
+    /// Puts all into the histogram. One is made only for more than `few` latencies.
+    #[inline(never)]
+    fn settle(&mut self, few: usize) {
+        match &mut self.many {
+            Some(histogram) => self.few.drain(..).for_each(|ns| histogram.record(ns)),
+            None if self.few.len() > few => _ = self.fill(),
+            None => {}
+        }
+    }
+
+    /// A histogram of all so far, settled where there is one.
+    fn histogram(&self) -> Cow<'_, Buckets> {
+        match &self.many {
+            Some(histogram) => Cow::Borrowed(histogram),
+            None => {
+                let mut histogram = room(self.max_ns);
+                self.few.iter().for_each(|&ns| histogram.record(ns));
+                Cow::Owned(histogram)
+            }
+        }
+    }
+
+    /// Counts in a histogram from now on.
+    fn fill(&mut self) -> &mut Buckets {
+        let mut histogram = self.many.take().unwrap_or_else(|| Box::new(room(self.max_ns)));
+        self.few.iter().for_each(|&ns| histogram.record(ns));
+        self.few = Vec::with_capacity(TOGETHER);
+        self.many.insert(histogram)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.many.is_none()
+    }
+
+    /// Adds what another one has counted, which is settled.
     fn add(&mut self, other: &Counts) {
-        self.histogram.add(&other.histogram).expect("a histogram that grows");
-        self.sum_ns += other.sum_ns;
-        self.max_ns = self.max_ns.max(other.max_ns);
+        match &other.many {
+            None => other.few.iter().for_each(|&ns| self.record(ns)),
+            Some(histogram) => {
+                self.fill().add(histogram);
+                self.sum_ns += other.sum_ns;
+                self.max_ns = self.max_ns.max(other.max_ns);
+            }
+        }
+        self.settle(usize::MAX);
     }
 
     fn summary(&self) -> Latency {
-        let count = self.histogram.len();
-        if count == 0 {
+        if self.is_empty() {
             return Latency::default();
         }
+        let histogram = self.histogram();
+        let count = histogram.len();
         // The nearest rank is an integer; half a rank less keeps the crate's own rounding away from the next one.
         let at = |per_mille: u64| {
             let rank = nearest_rank(count, per_mille);
-            self.histogram.value_at_quantile((rank as f64 - 0.5) / count as f64).min(self.max_ns)
+            histogram.value_at_quantile((rank as f64 - 0.5) / count as f64).min(self.max_ns)
         };
         Latency {
             count,
@@ -73,13 +128,16 @@ impl Counts {
     /// Coarse steps of a thirty-second of a power of two, for drawing.
     fn steps(&self) -> Vec<(u64, u64)> {
         let mut steps: Vec<(u64, u64)> = Vec::new();
-        for value in self.histogram.iter_recorded() {
-            let upper = coarse(value.value_iterated_to()).min(self.max_ns.max(1));
-            match steps.last_mut() {
-                Some(last) if last.0 == upper => last.1 += value.count_at_value(),
-                _ => steps.push((upper, value.count_at_value())),
-            }
+        if self.is_empty() {
+            return steps;
         }
+        self.histogram().for_each(|value, count| {
+            let upper = coarse(value).min(self.max_ns.max(1));
+            match steps.last_mut() {
+                Some(last) if last.0 == upper => last.1 += count,
+                _ => steps.push((upper, count)),
+            }
+        });
         steps
     }
 }
@@ -95,12 +153,6 @@ fn coarse(ns: u64) -> u64 {
     (ns >> shift) << shift | ((1 << shift) - 1)
 }
 
-impl Default for LatencyCounts {
-    fn default() -> Self {
-        LatencyCounts { read: Counts::new(), write: Counts::new(), other: None }
-    }
-}
-
 impl LatencyCounts {
     /// Counts one request.
     #[inline]
@@ -108,21 +160,29 @@ impl LatencyCounts {
         match op {
             Op::Read => self.read.record(latency_ns),
             Op::Write => self.write.record(latency_ns),
-            Op::Flush | Op::Discard => self.other.get_or_insert_with(Counts::new).record(latency_ns),
+            Op::Flush | Op::Discard => self.other.record(latency_ns),
+        }
+    }
+
+    fn settle(&mut self) {
+        for counts in [&mut self.read, &mut self.write, &mut self.other] {
+            counts.settle(FEW);
         }
     }
 
     /// The summaries of all, reads and writes.
-    pub fn summary(&self) -> Latencies {
-        let mut all = Counts::new();
-        for counts in [&self.read, &self.write].into_iter().chain(&self.other) {
+    pub fn summary(&mut self) -> Latencies {
+        self.settle();
+        let mut all = Counts::default();
+        for counts in [&self.read, &self.write, &self.other] {
             all.add(counts);
         }
         Latencies { all: all.summary(), read: self.read.summary(), write: self.write.summary() }
     }
 
     /// The distributions, coarse enough to draw.
-    pub fn histograms(&self) -> Histograms {
+    pub fn histograms(&mut self) -> Histograms {
+        self.settle();
         Histograms { read: self.read.steps(), write: self.write.steps() }
     }
 }
@@ -148,6 +208,35 @@ mod tests {
             prop_assert_eq!((ours.max, ours.count), (ns[ns.len() - 1], ns.len() as u64));
             prop_assert_eq!(counts.histograms().read.iter().map(|s| s.1).sum::<u64>(), ns.len() as u64);
         }
+    }
+
+    proptest! {
+        #[test]
+        fn latencies_kept_as_they_are_tell_the_same_as_counted_ones(ns in prop::collection::vec(0u64..1 << 36, 1..200)) {
+            let mut pairs = [Counts::default(), Counts::default()];
+            pairs[1].fill();
+            ns.iter().for_each(|&n| pairs.iter_mut().for_each(|counts| counts.record(n)));
+            pairs[1].settle(FEW);
+            let mut both = Counts::default();
+            pairs.iter().for_each(|counts| both.add(counts));
+            prop_assert!(pairs[0].many.is_none());
+            prop_assert_eq!(pairs[0].summary(), pairs[1].summary());
+            prop_assert_eq!(pairs[0].steps(), pairs[1].steps());
+            prop_assert_eq!((both.summary().count, both.summary().p50), (2 * ns.len() as u64, pairs[0].summary().p50));
+        }
+    }
+
+    #[test]
+    fn a_histogram_takes_over_from_many_latencies() {
+        let mut counts = Counts::default();
+        (0..=FEW as u64).for_each(|n| counts.record(n));
+        assert_eq!((counts.few.len(), counts.summary().count), (0, FEW as u64 + 1));
+    }
+
+    #[test]
+    fn a_drive_without_commands_takes_no_room_for_latencies() {
+        let counts = LatencyCounts::default();
+        assert!([counts.read, counts.write, counts.other].iter().all(|c| c.is_empty() && c.few.capacity() == 0));
     }
 
     #[test]

@@ -56,6 +56,15 @@ impl RequestRow {
 /// Writes one row a request.
 pub type RequestRows = Rows<RequestRow>;
 
+/// A physical access of one drive of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberAccess {
+    /// The drive's number among the array's `members`.
+    pub member: u32,
+    /// What it did.
+    pub access: Access,
+}
+
 /// Writes one row a physical access.
 pub type AccessRows = Rows<Access>;
 
@@ -106,6 +115,7 @@ pub trait Row: sealed::Row {}
 
 impl Row for RequestRow {}
 impl Row for Access {}
+impl Row for MemberAccess {}
 
 mod sealed {
     use super::*;
@@ -155,27 +165,58 @@ impl sealed::Row for RequestRow {
 
 impl sealed::Row for Access {
     #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column] = &[
-        column("time_ns", 64),
-        word("cause"),
-        word("op"),
-        column("pba", 64),
-        column("sectors", 64),
-        column("duration_ns", 64),
-    ];
+    const COLUMNS: &'static [Column] = &ACCESS_COLUMNS;
     const KIND: &'static str = "accesses";
 
     #[allow(private_interfaces)]
     fn write(rows: &[Access], table: &mut TableWriter) -> Result<(), Error> {
-        table.write_group(&[
-            Values::Long(&long(rows, |row| row.start.0)),
-            Values::Words(&words(rows, |row| row.cause.name())),
-            Values::Words(&words(rows, |row| if row.write { Op::Write.name() } else { Op::Read.name() })),
-            Values::Long(&long(rows, |row| row.pba.0)),
-            Values::Long(&long(rows, |row| row.sectors)),
-            Values::Long(&long(rows, |row| row.duration.0)),
-        ])
+        write_accesses(&[], rows, |row| row, table)
     }
+}
+
+impl sealed::Row for MemberAccess {
+    #[allow(private_interfaces)]
+    const COLUMNS: &'static [Column] = &{
+        let [time, cause, op, pba, sectors, duration] = ACCESS_COLUMNS;
+        [column("member", 32), time, cause, op, pba, sectors, duration]
+    };
+    const KIND: &'static str = "accesses";
+
+    #[allow(private_interfaces)]
+    fn write(rows: &[MemberAccess], table: &mut TableWriter) -> Result<(), Error> {
+        write_accesses(&[Values::Int(&int(rows, |row| row.member))], rows, |row| &row.access, table)
+    }
+}
+
+const ACCESS_COLUMNS: [Column; 6] = [
+    column("time_ns", 64),
+    word("cause"),
+    word("op"),
+    column("pba", 64),
+    column("sectors", 64),
+    column("duration_ns", 64),
+];
+
+/// Writes the columns `before`, and those of the accesses behind them.
+fn write_accesses<R>(
+    before: &[Values],
+    rows: &[R],
+    of: impl Fn(&R) -> &Access,
+    table: &mut TableWriter,
+) -> Result<(), Error> {
+    let (times, pbas) = (long(rows, |row| of(row).start.0), long(rows, |row| of(row).pba.0));
+    let (sectors, durations) = (long(rows, |row| of(row).sectors), long(rows, |row| of(row).duration.0));
+    let causes = words(rows, |row| of(row).cause.name());
+    let ops = words(rows, |row| if of(row).write { Op::Write.name() } else { Op::Read.name() });
+    let own = [
+        Values::Long(&times),
+        Values::Words(&causes),
+        Values::Words(&ops),
+        Values::Long(&pbas),
+        Values::Long(&sectors),
+        Values::Long(&durations),
+    ];
+    table.write_group(&[before, &own].concat())
 }
 
 const fn word(name: &'static str) -> Column {
@@ -272,6 +313,20 @@ mod tests {
         assert_eq!(names, ["time_ns", "cause", "op", "pba", "sectors", "duration_ns"]);
         let expected = |cause: u64| vec![5, 4 + cause, 0, cause * 1000, 7, 10_033_444];
         assert_eq!(read, (0..4).map(expected).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn accesses_of_an_array_tell_the_member_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("accesses.parquet");
+        let mut rows = Rows::create(&path).unwrap();
+        let access =
+            Access { start: Nanos(5), duration: Nanos(6), cause: Cause::Map, write: true, pba: Pba(7), sectors: 8 };
+        (0..2).for_each(|member| rows.push(&MemberAccess { member: 40 + member, access }).unwrap());
+        rows.finish().unwrap();
+        let (names, read) = table(&path);
+        assert_eq!(names, ["member", "time_ns", "cause", "op", "pba", "sectors", "duration_ns"]);
+        assert_eq!(read, [40, 41].map(|member| vec![member, 5, 7, 1, 7, 8, 6]));
     }
 
     #[test]

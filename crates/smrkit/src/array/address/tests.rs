@@ -210,6 +210,6 @@ fn what_no_array_could_be_is_refused_with_its_remedy() {
 
 #[test]
 fn a_source_finds_its_own_member_or_the_whole_array() {
-    let sources = |level| Layout::new(level, 8, &[99, 70]).unwrap().source_sectors();
+    let sources = |level| Layout::new(level, 8, &[99, 70]).unwrap().sectors_for_all();
     assert_eq!([Level::Dedicated, Level::Span, Level::Raid0].map(sources), [70, 169, 128]);
 }

@@ -154,6 +154,8 @@ impl Rebuilding {
         }
         if let (Task::Rebuild { disk, .. }, Some(mut new)) = (self.spec.task, self.new.take()) {
             new.reset_counts(now)?;
+            let counting = self.counting.unwrap_or(now);
+            new.stations().into_iter().for_each(|drive| drive.device_mut().disk.record_since(counting));
             array.fail(disk);
             array.replace(disk, new, self.spec.piece_sectors());
         }
@@ -185,6 +187,10 @@ impl Rebuilding {
 }
 
 impl Chore for Rebuilding {
+    fn successor(&mut self) -> Option<(usize, &mut Member)> {
+        Some((self.new_drives.start, self.new.as_mut()?))
+    }
+
     fn counting(&mut self, now: Nanos) {
         self.counting = Some(now);
         self.now = now;

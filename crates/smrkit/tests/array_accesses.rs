@@ -1,0 +1,106 @@
+//! The accesses that an array's drives report add up to what was counted of each, and their times are the array's.
+
+use std::sync::{Arc, Mutex};
+
+use smrkit::array::level::{Level, WritePolicy};
+use smrkit::disk::Recorder;
+use smrkit::drive::Drive;
+use smrkit::engine::Observer;
+use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::fleet::{Chore, Idle};
+use smrkit::engine::rebuild::RebuildSpec;
+use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::layer::{self, Parameters};
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::tally::Access;
+use smrkit::workload::Workload;
+
+/// What every drive did, by its number.
+#[derive(Clone, Default)]
+struct Witness(Arc<Mutex<Vec<(usize, Access)>>>);
+
+struct OfDrive(usize, Witness);
+
+impl Recorder for OfDrive {
+    fn access(&mut self, access: &Access) {
+        self.1.0.lock().unwrap().push((self.0, *access));
+    }
+}
+
+impl Observer for Witness {
+    fn recorder(&mut self, drive: usize) -> Option<Box<dyn Recorder>> {
+        Some(Box::new(OfDrive(drive, self.clone())))
+    }
+}
+
+/// A mirror of a drive and of two striped ones.
+fn array() -> ArrayRun {
+    let layer = layer::find("drive-managed").unwrap();
+    let parameters = Parameters::resolve(layer.name, layer.parameters, &[]).unwrap();
+    let drive = |sectors| {
+        let drive = Drive::load("tiny").unwrap().with_capacity(sectors).unwrap();
+        MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters: parameters.clone() }))
+    };
+    let of = |level, members| ArrayRun { level, chunk_sectors: 64, write: WritePolicy::Auto, members };
+    let striped = of(Level::Raid0, vec![drive(8000), drive(8000)]);
+    of(Level::Raid1, vec![drive(9000), MemberRun::Array(Box::new(striped))])
+}
+
+fn run(settings: Settings, rebuild: Option<&str>) -> (Outcome, Vec<(usize, Access)>) {
+    let (array, mut witness) = (array(), Witness::default());
+    let workload = Workload::parse("mix:count=400,write_share=0.7").unwrap();
+    let mut source = workload.source(array.host_sectors().unwrap(), 1).unwrap();
+    let mut chore: Box<dyn Chore> = match rebuild {
+        Some(text) => Box::new(RebuildSpec::parse(text).unwrap().chore(&array, &settings).unwrap()),
+        None => Box::new(Idle),
+    };
+    let timeline = TimelineBuilder::growing(WINDOW_FIRST);
+    let outcome = array.execute(settings, source.as_mut(), chore.as_mut(), &mut witness, timeline).unwrap();
+    let accesses = std::mem::take(&mut *witness.0.lock().unwrap());
+    (outcome, accesses)
+}
+
+fn assert_sums(outcome: &Outcome, accesses: &[(usize, Access)]) {
+    for (number, member) in outcome.members.iter().enumerate() {
+        let own = || accesses.iter().filter(|(drive, _)| *drive == number).map(|(_, access)| access);
+        let sectors = |write| own().filter(|access| access.write == write).map(|access| access.sectors).sum::<u64>();
+        let counted = (member.physical_read_sectors.total, member.physical_written_sectors.total);
+        assert_eq!((sectors(false), sectors(true)), counted, "drive {number}");
+        assert_eq!(own().map(|access| access.duration.0).sum::<u64>(), member.busy_ns, "drive {number}");
+        assert!(member.busy_ns > 0, "drive {number}");
+        let times: Vec<_> = own().map(|access| (access.start, access.start + access.duration)).collect();
+        assert!(times.windows(2).all(|pair| pair[0].1 <= pair[1].0), "drive {number}: two accesses at once");
+    }
+}
+
+#[test]
+fn accesses_of_each_drive_add_up_to_what_was_counted_of_it() {
+    for (warmup, check) in [(0, true), (100, false), (100, true)] {
+        let settings = Settings { depth: 8, prefill: Prefill::Sequential, warmup, check, ..Settings::default() };
+        let (outcome, accesses) = run(settings, None);
+        assert_eq!(outcome.members.len(), 3);
+        assert_sums(&outcome, &accesses);
+    }
+}
+
+#[test]
+fn a_new_member_takes_the_number_of_the_failed_one() {
+    let (outcome, accesses) = run(Settings::default(), Some("disk=1,failed=before,after=50"));
+    assert!(outcome.rebuild.is_some());
+    assert_sums(&outcome, &accesses);
+}
+
+#[test]
+fn accesses_of_a_new_member_are_told_in_the_time_of_the_run() {
+    let (outcome, accesses) = run(Settings { warmup: 100, ..Settings::default() }, Some("disk=1,after=100"));
+    let rebuild = outcome.rebuild.unwrap();
+    let end = rebuild.begin_ns + rebuild.elapsed_ns;
+    assert!(rebuild.begin_ns > 0);
+    let written = |drive| {
+        let meanwhile = |a: &&(usize, Access)| a.0 == drive && a.1.write && a.1.start.0 >= rebuild.begin_ns;
+        accesses.iter().filter(meanwhile).map(|(_, access)| access.sectors).sum::<u64>()
+    };
+    assert!([1, 2].iter().all(|&drive| written(drive) >= outcome.members[drive].host_written_sectors));
+    assert!(accesses.iter().all(|(_, access)| access.start.0 <= end.max(outcome.elapsed_ns)));
+}
