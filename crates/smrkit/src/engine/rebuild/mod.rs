@@ -18,7 +18,6 @@ use super::array_run::ArrayRun;
 use super::fleet::Chore;
 use super::settings::Settings;
 use crate::array::{Array, Done, Member, Target};
-use crate::device::Device;
 use crate::error::{DiskResult, Error};
 use crate::request::{Progress, Request};
 use crate::stats::counts::Times;
@@ -305,11 +304,7 @@ impl Chore for Rebuilding {
 fn settle(array: &mut Array, now: Nanos) -> DiskResult<Option<Nanos>> {
     let mut clean = now;
     for station in array.stations() {
-        station.settle()?;
-        // The drive's own write cache empties itself.
-        let device = station.device_mut();
-        device.disk.flush()?;
-        clean = clean.max(device.now());
+        clean = clean.max(station.settle()?);
     }
     let holds = |fill: Option<f64>| fill.is_some_and(|fill| fill > 0.0);
     Ok(array.stations().iter().all(|station| !holds(station.gauges().cache_fill)).then_some(clean))
