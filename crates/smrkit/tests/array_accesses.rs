@@ -88,6 +88,17 @@ fn accesses_of_each_drive_add_up_to_what_was_counted_of_it() {
 }
 
 #[test]
+fn all_drives_tell_time_from_the_same_moment() {
+    let last = |warmup| {
+        let (_, accesses) = run(Settings { depth: 8, warmup, ..Settings::default() }, None);
+        [0, 1, 2].map(|number| accesses.iter().rfind(|(drive, _)| *drive == number).unwrap().1)
+    };
+    let (all, counted) = (last(0), last(100));
+    let moments = [0, 1, 2].map(|number| all[number].start - counted[number].start);
+    assert!(moments.iter().all(|&moment| moment == moments[0] && moment > Nanos::ZERO), "{moments:?}");
+}
+
+#[test]
 fn a_new_member_takes_the_number_of_the_failed_one() {
     let (outcome, accesses) = run(Settings::default(), Some("disk=1,failed=before,after=50"));
     assert!(outcome.rebuild.is_some());
