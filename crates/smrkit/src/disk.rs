@@ -170,8 +170,8 @@ impl Disk {
     #[inline(never)]
     fn watch(&mut self, access: &Access) {
         if self.tally.movement().is_some() {
-            let last = access.pba + (access.sectors - 1);
-            self.tally.moved(access.cause, self.geometry.track_of(access.pba), self.geometry.track_of(last));
+            let (first, last) = self.geometry.tracks_of(access.pba, access.sectors);
+            self.tally.moved(access.cause, first, last);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.access(&Access { start: access.start.since(self.counting_since), ..*access });

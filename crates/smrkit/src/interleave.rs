@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use crate::error::Error;
 use crate::request::{InMemory, Progress, Request, Source};
-use crate::units::Lba;
+use crate::units::{Lba, Nanos};
 use crate::workload::dice::Dice;
 
 /// Sources that can be told apart by `Request::source`.
@@ -160,6 +160,11 @@ impl<S: Source> Lane<S> {
         count
     }
 
+    /// When its next request comes, of which there must be one, and its number.
+    fn head(&self) -> (Nanos, usize) {
+        (self.batch[self.at].time, usize::from(self.number))
+    }
+
     fn given(&self) -> u64 {
         self.read - (self.batch.len() - self.at) as u64
     }
@@ -190,6 +195,8 @@ pub struct Interleaved<S> {
     dice: Dice,
     /// Lanes that have more, ascending; `None` before the first request.
     live: Option<Vec<usize>>,
+    /// By time: when each of those has a request next, the earliest last.
+    heads: Vec<(Nanos, usize)>,
     /// Which lane the burst is from, and the operations left in it.
     burst: (usize, u64),
 }
@@ -226,7 +233,15 @@ impl<S: Source> Interleaved<S> {
             read: 0,
         };
         let lanes = parts.into_iter().zip(first).enumerate().map(lane).collect();
-        Ok(Interleaved { lanes, rule, host_sectors, dice: Dice::new(seed, STREAM), live: None, burst: (0, 0) })
+        Ok(Interleaved {
+            lanes,
+            rule,
+            host_sectors,
+            dice: Dice::new(seed, STREAM),
+            live: None,
+            heads: Vec::new(),
+            burst: (0, 0),
+        })
     }
 
     /// The sources' sizes as they were placed: the least that a device must offer.
@@ -254,8 +269,10 @@ impl<S: Source> Interleaved<S> {
         for (number, lane) in self.lanes.iter_mut().enumerate() {
             if lane.has_more()? {
                 live.push(number);
+                self.heads.push(lane.head());
             }
         }
+        self.heads.sort_unstable_by(|a, b| b.cmp(a));
         Ok(live)
     }
 
@@ -279,7 +296,7 @@ impl<S: Source> Interleaved<S> {
     fn turn(&mut self, live: &[usize]) -> (usize, u64) {
         match self.rule {
             Interleave::None => (live[0], u64::MAX),
-            Interleave::Time => self.earliest(live),
+            Interleave::Time => self.earliest(),
             Interleave::Burst { operations, weighted } => {
                 if self.burst.1 == 0 {
                     self.burst = (self.draw(live, weighted), operations);
@@ -290,20 +307,31 @@ impl<S: Source> Interleaved<S> {
     }
 
     /// The source with the earliest request, and how many of those read come before any of the others.
-    fn earliest(&self, live: &[usize]) -> (usize, u64) {
-        let head = |&lane: &usize| (self.lanes[lane].batch[self.lanes[lane].at].time, lane);
-        let (mut first, mut second) = (head(&live[0]), None);
-        for next in live[1..].iter().map(head) {
-            if next < first {
-                (first, second) = (next, Some(first));
-            } else if second.is_none_or(|second| next < second) {
-                second = Some(next);
+    #[inline]
+    fn earliest(&self) -> (usize, u64) {
+        let (first, second) = match self.heads[..] {
+            [.., second, (_, first)] => (first, Some(second)),
+            [(_, first)] => (first, None),
+            [] => return (0, 0),
+        };
+        let lane = &self.lanes[first];
+        let ahead = &lane.batch[lane.at + 1..];
+        let before = |request: &&Request| second.is_none_or(|second| (request.time, first) < second);
+        (first, 1 + ahead.iter().take_while(before).count() as u64)
+    }
+
+    /// The earliest source has given; its next request, if it has `more`, takes its place among the others'.
+    #[inline]
+    fn line_up(&mut self, number: usize, more: bool) {
+        self.heads.pop();
+        if more {
+            let mut at = self.heads.len();
+            self.heads.push(self.lanes[number].head());
+            while at > 0 && self.heads[at - 1] < self.heads[at] {
+                self.heads.swap(at - 1, at);
+                at -= 1;
             }
         }
-        let lane = &self.lanes[first.1];
-        let ahead = &lane.batch[lane.at + 1..];
-        let before = |request: &&Request| second.is_none_or(|second| (request.time, first.1) < second);
-        (first.1, 1 + ahead.iter().take_while(before).count() as u64)
     }
 
     fn merge(&mut self, live: &mut Vec<usize>, batch: &mut Vec<Request>) -> Result<(), Error> {
@@ -314,7 +342,11 @@ impl<S: Source> Interleaved<S> {
             let given = lane.give(room.min(usize::try_from(most).unwrap_or(room)), batch) as u64;
             lane.left = lane.left.saturating_sub(given);
             self.burst.1 = self.burst.1.saturating_sub(given);
-            if !lane.has_more()? {
+            let more = lane.has_more()?;
+            if self.rule == Interleave::Time {
+                self.line_up(number, more);
+            }
+            if !more {
                 live.retain(|&lane| lane != number);
                 self.burst.1 = 0;
             }

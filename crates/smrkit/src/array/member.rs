@@ -2,6 +2,7 @@
 //! still have commands to answer.
 
 use super::Array;
+use super::agenda::Agenda;
 use super::station::Station;
 use super::target::{Answer, Command, Target};
 use crate::error::DiskResult;
@@ -91,10 +92,18 @@ impl Member {
     }
 
     #[inline]
-    fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
+    fn serve_at_once(&mut self, command: &Command) -> DiskResult<Option<Answer>> {
         match self {
-            Member::Drive(station) => station.advance(answers),
-            Member::Array(array) => array.advance(answers),
+            Member::Drive(station) => station.serve(command).map(Some),
+            Member::Array(array) => array.serve_at_once(command),
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, more: &mut Vec<Answer>) -> DiskResult<Option<Answer>> {
+        match self {
+            Member::Drive(station) => station.advance(more),
+            Member::Array(array) => array.advance(more),
         }
     }
 }
@@ -104,20 +113,14 @@ pub(super) struct Members {
     /// Members in order, then those that were replaced.
     all: Vec<Member>,
     count: usize,
-    /// When something happens next at each.
-    times: Vec<Nanos>,
-    /// Where that is soonest; the first of several.
-    soonest: usize,
+    agenda: Agenda,
     /// Those that have work to turn to once [`Members::resume`] is called.
     resting: Vec<usize>,
 }
 
 impl Members {
     pub fn new(all: Vec<Member>) -> Members {
-        let times = all.iter().map(Member::next).collect();
-        let mut members = Members { count: all.len(), all, times, soonest: 0, resting: Vec::new() };
-        members.find_soonest();
-        members
+        Members { count: all.len(), agenda: agenda(&all), all, resting: Vec::new() }
     }
 
     pub fn as_slice(&self) -> &[Member] {
@@ -130,7 +133,7 @@ impl Members {
 
     #[inline]
     pub fn next(&self) -> Nanos {
-        self.times[self.soonest]
+        self.agenda.next()
     }
 
     #[inline]
@@ -145,19 +148,22 @@ impl Members {
         Ok(())
     }
 
-    /// Lets what happens next happen, if there is anything.
+    /// [`Array::serve_at_once`] of a member.
     #[inline]
-    pub fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
-        let number = self.soonest;
-        if self.next() == Nanos::MAX {
-            return Ok(());
-        }
-        self.all[number].advance(answers)?;
+    pub fn serve_at_once(&mut self, disk: u32, command: &Command) -> DiskResult<Option<Answer>> {
+        self.all[disk as usize].serve_at_once(command)
+    }
+
+    /// Lets what happens next happen, if there is anything; answers as [`Target::advance`] does.
+    #[inline]
+    pub fn advance(&mut self, more: &mut Vec<Answer>) -> DiskResult<Option<Answer>> {
+        let Some(number) = self.agenda.take() else { return Ok(None) };
+        let answer = self.all[number].advance(more)?;
         self.touch(number);
         if number >= self.count && self.all[number].target().outstanding() == 0 {
             self.let_go(number);
         }
-        Ok(())
+        Ok(answer)
     }
 
     #[inline]
@@ -175,46 +181,28 @@ impl Members {
         let old = std::mem::replace(&mut self.all[number], member);
         if old.target().outstanding() > 0 {
             self.resting.iter_mut().filter(|resting| **resting == number).for_each(|resting| *resting = self.all.len());
-            self.times.push(old.next());
             self.all.push(old);
         }
-        self.times[number] = self.all[number].next();
-        self.find_soonest();
+        self.agenda = agenda(&self.all);
     }
 
     fn let_go(&mut self, number: usize) {
         self.all.remove(number);
-        self.times.remove(number);
         self.resting.iter_mut().filter(|resting| **resting > number).for_each(|resting| *resting -= 1);
-        self.find_soonest();
+        self.agenda = agenda(&self.all);
     }
 
     /// Something has changed at a member.
     #[inline]
     fn touch(&mut self, number: usize) {
         let member = &self.all[number];
-        let next = member.next();
+        self.agenda.set(number, member.next());
         if member.rests() && !self.resting.contains(&number) {
             self.resting.push(number);
         }
-        let before = std::mem::replace(&mut self.times[number], next);
-        if number == self.soonest {
-            if next > before {
-                self.find_soonest();
-            }
-        } else if (next, number) < (self.next(), self.soonest) {
-            self.soonest = number;
-        }
     }
+}
 
-    #[inline]
-    fn find_soonest(&mut self) {
-        let mut best = (Nanos::MAX, 0);
-        for (number, &time) in self.times.iter().enumerate() {
-            if time < best.0 {
-                best = (time, number);
-            }
-        }
-        self.soonest = best.1;
-    }
+fn agenda(members: &[Member]) -> Agenda {
+    Agenda::new(members.iter().map(Member::next).collect())
 }

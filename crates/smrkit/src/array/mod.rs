@@ -5,8 +5,10 @@
 //! time of the bus and of the host's processor, and a write hole (no power is cut here).
 
 pub mod address;
+mod agenda;
 mod check;
 mod contents;
+mod course;
 pub mod health;
 pub mod level;
 mod locks;
@@ -23,13 +25,11 @@ mod work;
 use std::collections::{BTreeSet, VecDeque};
 
 use address::Layout;
-use check::Own;
 use health::Health;
 use level::{Level, WritePolicy};
 use locks::{Claim, Locks};
 pub use member::Member;
 use member::Members;
-use plan::Planner;
 pub use station::{Queueing, Station};
 pub use target::{Answer, Command, Target, Words};
 use work::{Owner, Slab};
@@ -154,11 +154,6 @@ impl Array {
         self.done.pop_front()
     }
 
-    fn planner(&self) -> Planner<'_> {
-        let discards = self.zeros || !self.is_redundant();
-        Planner { layout: &self.layout, health: &self.health, write: self.write, discards }
-    }
-
     fn is_redundant(&self) -> bool {
         self.layout.parities() > 0 || self.layout.copies() > 1
     }
@@ -186,6 +181,18 @@ impl Array {
         self.health[piece.disk as usize].is_good().then_some((piece.disk, piece.at))
     }
 
+    /// Serves a command where nothing is under way and one drive alone has to, and gives the answer before its moment: most
+    /// commands of a closed loop of one. The caller lets nothing else happen until then.
+    #[inline]
+    pub fn serve_at_once(&mut self, command: &Command) -> DiskResult<Option<Answer>> {
+        match self.alone(command) {
+            Some((disk, at)) if !self.claims() && self.outstanding() == 0 => {
+                self.members.serve_at_once(disk, &Command { lba: at, words: command.words.clone(), ..*command })
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// What a command claims: with parity the rows of sectors that it touches, by their place on the members; otherwise its
     /// own sectors. A flush claims nothing, but waits.
     fn claim(&self, op: Op, lba: Lba, sectors: u64) -> Option<Claim> {
@@ -205,163 +212,6 @@ impl Array {
         };
         Some(Claim::Extent { first, last, alone })
     }
-
-    /// Plans work and sends its first commands to the members, at `now`.
-    #[inline]
-    fn begin(&mut self, id: u32, now: Nanos) -> DiskResult {
-        let work = self.works.get(id);
-        let (owner, op, lba, sectors) =
-            (work.owner, work.command.op, work.command.lba, u64::from(work.command.sectors));
-        let mut plan = std::mem::take(&mut work.plan);
-        let members = self.members.as_slice();
-        let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
-        let planner = self.planner();
-        let planned = match owner {
-            Owner::Host => planner.host(op, lba, sectors, choose, &mut plan),
-            Owner::Rebuild { disk, at, sectors } => planner.rebuild(disk, at, sectors, choose, &mut plan),
-            Owner::Scrub { at, sectors } => planner.scrub(at, sectors, &mut plan),
-        };
-        self.works.get(id).plan = plan;
-        planned?;
-        self.send(id, now)
-    }
-
-    /// Sends the commands of the part that is next; finishes work that has none left.
-    fn send(&mut self, id: u32, now: Nanos) -> DiskResult {
-        let work = self.works.get(id);
-        if !work.second && work.plan.first.is_empty() {
-            work.second = true;
-        }
-        let count = work.subs().len();
-        work.left = count as u32;
-        if let Owner::Rebuild { disk, .. } = work.owner {
-            work.replaced = self.replaced[disk as usize];
-        }
-        if count == 0 {
-            return match work.second {
-                true => self.finish_work(id, now),
-                false => Ok(()),
-            };
-        }
-        for number in 0..count {
-            let work = self.works.get(id);
-            let (sub, source) = (work.subs()[number], work.command.source);
-            let words = match self.check && sub.op == Op::Write {
-                true => {
-                    let own = Own { lba: work.command.lba, words: &work.command.words };
-                    check::written(&self.layout, &work.known, &own, &sub)
-                }
-                false => Vec::new(),
-            };
-            if self.check && sub.op == Op::Write {
-                self.note_written(sub.at, sub.sectors);
-            }
-            let tag = u64::from(id) << 32 | number as u64;
-            let (lba, sectors) = (sub.at, sub.sectors as u32);
-            let command = Command { tag, op: sub.op, lba, sectors, source, arrival: now, words };
-            self.members.submit(sub.disk, command)?;
-        }
-        Ok(())
-    }
-
-    /// A member has answered a command.
-    #[inline]
-    fn answered(&mut self, answer: Answer) -> DiskResult {
-        if answer.tag & PASSED != 0 {
-            self.passed -= 1;
-            self.ready.push_back(Answer { tag: answer.tag & !PASSED, ..answer });
-            return Ok(());
-        }
-        let id = (answer.tag >> 32) as u32;
-        let work = self.works.get(id);
-        work.answered(&answer);
-        if self.check && !answer.words.is_empty() {
-            let sub = work.subs()[answer.tag as u32 as usize];
-            check::note(&mut work.known, &sub, &answer.words);
-        }
-        if work.left > 0 {
-            return Ok(());
-        }
-        if !work.second {
-            work.second = true;
-            if !work.plan.second.is_empty() {
-                return self.send(id, answer.end);
-            }
-        }
-        self.finish_work(id, answer.end)
-    }
-
-    fn finish_work(&mut self, id: u32, now: Nanos) -> DiskResult {
-        let work = self.works.get(id);
-        let (owner, claim) = (work.owner, work.claim);
-        match owner {
-            Owner::Host => {
-                let command = &work.command;
-                let words = match self.check && command.op == Op::Read {
-                    true => check::assemble(&self.layout, &work.known, command.lba, u64::from(command.sectors)),
-                    false => Vec::new(),
-                };
-                // What no member was asked for took no time.
-                let (turn, start) = (work.turn.min(now), work.start.min(now));
-                self.ready.push_back(Answer {
-                    tag: command.tag,
-                    turn,
-                    start,
-                    end: now,
-                    cleaning_end: work.cleaning_end,
-                    words,
-                });
-            }
-            Owner::Rebuild { disk, at, sectors } => {
-                let begin = work.command.arrival;
-                // The member that it was written to may be gone meanwhile.
-                if work.replaced == self.replaced[disk as usize] {
-                    self.health[disk as usize].rebuilt(at, sectors);
-                }
-                self.done.push_back(Done { at, sectors, begin, end: now });
-            }
-            Owner::Scrub { at, sectors } => {
-                let begin = work.command.arrival;
-                if self.check {
-                    check::compare(&self.layout, &self.works.get(id).known, at, sectors)?;
-                }
-                self.done.push_back(Done { at, sectors, begin, end: now });
-            }
-        }
-        self.works.remove(id);
-        if let Some(claim) = claim {
-            self.locks.release(id, claim, &mut self.free);
-        }
-        Ok(())
-    }
-
-    /// Begins what waited for others that are done.
-    #[inline]
-    fn begin_free(&mut self, now: Nanos) -> DiskResult {
-        while let Some(id) = self.free.pop_front() {
-            self.begin(id, now)?;
-        }
-        Ok(())
-    }
-
-    /// Begins work, at once or when what it claims is free.
-    fn start(&mut self, id: u32, claim: Option<Claim>, now: Nanos) -> DiskResult {
-        self.works.get(id).claim = claim;
-        if claim.is_none_or(|claim| self.locks.claim(id, claim)) {
-            self.begin(id, now)?;
-            self.begin_free(now)?;
-        }
-        Ok(())
-    }
-}
-
-/// The copy to read: of the members with the fewest commands the one whose head is nearest.
-fn nearest(members: &[Member], copies: &[(u32, Lba)]) -> usize {
-    let cost = |&(disk, at): &(u32, Lba)| {
-        let target = members[disk as usize].target();
-        (target.outstanding(), target.distance(at), disk)
-    };
-    (0..copies.len()).min_by_key(|&number| cost(&copies[number])).unwrap_or(0)
 }
 
 impl Target for Array {
@@ -401,25 +251,26 @@ impl Target for Array {
     }
 
     #[inline]
-    fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
+    fn advance(&mut self, more: &mut Vec<Answer>) -> DiskResult<Option<Answer>> {
         if self.ready.is_empty() {
             let now = self.members.next();
-            let before = answers.len();
-            self.members.advance(answers)?;
-            if answers[before..].iter().all(|answer| answer.tag & PASSED != 0) {
-                answers[before..].iter_mut().for_each(|answer| answer.tag &= !PASSED);
-                self.passed -= answers.len() - before;
-                return Ok(());
-            }
             let mut own = std::mem::take(&mut self.answers);
-            own.extend(answers.drain(before..));
-            let result = own.drain(..).try_for_each(|answer| self.answered(answer));
+            match self.members.advance(&mut own)? {
+                Some(answer) if answer.tag & PASSED != 0 && own.is_empty() => {
+                    self.answers = own;
+                    self.passed -= 1;
+                    return Ok(Some(Answer { tag: answer.tag & !PASSED, ..answer }));
+                }
+                Some(answer) => self.answered(answer)?,
+                None => {}
+            }
+            own.drain(..).try_for_each(|answer| self.answered(answer))?;
             self.answers = own;
-            result?;
             self.begin_free(now)?;
         }
-        answers.extend(self.ready.drain(..));
-        Ok(())
+        let first = self.ready.pop_front();
+        more.extend(self.ready.drain(..));
+        Ok(first)
     }
 
     fn outstanding(&self) -> usize {

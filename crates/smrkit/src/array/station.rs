@@ -139,14 +139,21 @@ impl Station {
             }
         };
         match next {
-            Some(command) => self.begin(command),
+            Some(command) => self.begin(&command),
             None => Ok(()),
         }
     }
 
     /// Serves a command; its answer waits for its moment.
     #[inline]
-    fn begin(&mut self, command: Command) -> DiskResult {
+    fn begin(&mut self, command: &Command) -> DiskResult {
+        self.current = Some(self.serve(command)?);
+        Ok(())
+    }
+
+    /// Serves a command while nothing else waits; its answer is given before its moment.
+    #[inline]
+    pub(super) fn serve(&mut self, command: &Command) -> DiskResult<Answer> {
         let owes = command.arrival <= self.device.now() || self.idle_until(command.arrival)?;
         let turn = self.device.now();
         if owes {
@@ -163,7 +170,7 @@ impl Station {
                 self.device.serve(&request, &mut self.buf)?;
                 Vec::new()
             }
-            Some(checked) => checked.serve(&mut self.device, &request, &command)?,
+            Some(checked) => checked.serve(&mut self.device, &request, command)?,
         };
         let end = self.device.now();
         self.at = command.end();
@@ -171,9 +178,7 @@ impl Station {
         let times = Times { arrival: command.arrival, turn, start, end };
         let device = &self.device;
         self.counts.count(&request, &times, device.cleaning_end(), || device.gauges());
-        self.current =
-            Some(Answer { tag: command.tag, turn, start, end, cleaning_end: self.device.cleaning_end(), words });
-        Ok(())
+        Ok(Answer { tag: command.tag, turn, start, end, cleaning_end: device.cleaning_end(), words })
     }
 
     /// Lets time pass, with what is due or helps; tells whether anything may be due at its end.
@@ -216,7 +221,7 @@ impl Target for Station {
     #[inline]
     fn submit(&mut self, command: Command) -> DiskResult {
         if self.current.is_none() && self.waiting.is_none() && self.arrived.is_empty() {
-            return self.begin(command);
+            return self.begin(&command);
         }
         self.arrived.push_back(command);
         Ok(())
@@ -228,9 +233,8 @@ impl Target for Station {
     }
 
     #[inline]
-    fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult {
-        answers.extend(self.current.take());
-        Ok(())
+    fn advance(&mut self, _: &mut Vec<Answer>) -> DiskResult<Option<Answer>> {
+        Ok(self.current.take())
     }
 
     #[inline]

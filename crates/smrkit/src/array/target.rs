@@ -62,8 +62,9 @@ pub trait Target {
     /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
     fn next(&self) -> Nanos;
 
-    /// Lets what happens next happen; adds what it answered to `answers`. What it turns to then, [`Target::resume`] begins.
-    fn advance(&mut self, answers: &mut Vec<Answer>) -> DiskResult;
+    /// Lets what happens next happen. Returns what it answered; if that is several, adds the others to `more`. What it turns
+    /// to then, [`Target::resume`] begins.
+    fn advance(&mut self, more: &mut Vec<Answer>) -> DiskResult<Option<Answer>>;
 
     /// Whether [`Target::resume`] has anything to begin.
     fn rests(&self) -> bool;

@@ -52,6 +52,12 @@ impl Arrivals {
         }
     }
 
+    /// Whether no request arrives before one is answered.
+    #[inline]
+    pub fn wait_for_answers(&self) -> bool {
+        matches!(self, Arrivals::Closed { free, .. } if free.is_empty())
+    }
+
     /// A request was answered at `end`; answers come in the order of time.
     #[inline]
     pub fn answered(&mut self, end: Nanos) {

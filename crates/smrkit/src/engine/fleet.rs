@@ -239,7 +239,21 @@ impl<'a> Fleet<'a> {
     }
 
     #[inline]
-    fn submit(&mut self, request: &Request, arrival: Nanos) -> DiskResult {
+    fn submit(&mut self, request: &Request, arrival: Nanos) -> Result<(), Error> {
+        let command = self.command(request, arrival);
+        // Nothing comes before its answer: no need to go from event to event.
+        if !self.has_chore
+            && self.arrivals.wait_for_answers()
+            && let Some(answer) = self.array.serve_at_once(&command)?
+        {
+            self.now = answer.end;
+            return self.receive(&answer);
+        }
+        Ok(self.array.submit(command)?)
+    }
+
+    #[inline]
+    fn command(&mut self, request: &Request, arrival: Nanos) -> Command {
         self.now = arrival;
         let sent = Sent { request: *request, arrival };
         let tag = match self.unused.pop() {
@@ -255,23 +269,30 @@ impl<'a> Fleet<'a> {
         let tag = u64::from(tag);
         let words = self.expected.as_mut().map_or(Words::new(), |expected| expected.sent(tag, request));
         let Request { op, lba, sectors, source, .. } = *request;
-        self.array.submit(Command { tag, op, lba, sectors, source, arrival, words })
+        Command { tag, op, lba, sectors, source, arrival, words }
     }
 
     /// Lets the members' next event happen.
     #[inline]
     fn advance(&mut self) -> Result<(), Error> {
         self.now = self.array.next();
-        let mut answers = std::mem::take(&mut self.answers);
-        self.array.advance(&mut answers)?;
-        for answer in answers.drain(..) {
+        if let Some(answer) = self.array.advance(&mut self.answers)? {
             self.receive(&answer)?;
         }
-        self.answers = answers;
+        if !self.answers.is_empty() {
+            self.receive_more()?;
+        }
         while let Some(done) = self.array.take_done() {
             self.chore.done(&done, &mut self.array)?;
         }
         Ok(())
+    }
+
+    fn receive_more(&mut self) -> Result<(), Error> {
+        let mut answers = std::mem::take(&mut self.answers);
+        let received = answers.drain(..).try_for_each(|answer| self.receive(&answer));
+        self.answers = answers;
+        received
     }
 
     #[inline]
@@ -314,14 +335,20 @@ impl<'a> Fleet<'a> {
         let next = self.array.next();
         if next < Nanos::MAX {
             self.now = next;
-            self.array.advance(answers)?;
+            let answer = self.array.advance(answers)?;
+            answers.extend(answer);
         }
         Ok(next < Nanos::MAX)
     }
 
     /// Sends a request and waits for its answer; it is not counted.
     fn serve_alone(&mut self, request: &Request) -> DiskResult {
-        self.submit(request, self.now)?;
+        let command = self.command(request, self.now);
+        if let Some(answer) = self.array.serve_at_once(&command)? {
+            self.now = answer.end;
+            return self.settle(&answer);
+        }
+        self.array.submit(command)?;
         let mut answers = Vec::new();
         while answers.is_empty() && self.step(&mut answers)? {}
         answers.iter().try_for_each(|answer| self.settle(answer))

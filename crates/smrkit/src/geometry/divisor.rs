@@ -28,7 +28,9 @@ impl Divisor {
     pub fn divide(&self, n: u64) -> (u64, u64) {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n - quotient * self.value;
-        if remainder >= self.value { (quotient + 1, remainder - self.value) } else { (quotient, remainder) }
+        // Where the divisor is small the correction is a toss-up: no branch, which would be predicted wrongly.
+        let one_less = remainder >= self.value;
+        (quotient + u64::from(one_less), remainder - if one_less { self.value } else { 0 })
     }
 
     /// The quotient of `n`.

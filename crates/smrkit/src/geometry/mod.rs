@@ -259,6 +259,20 @@ impl Geometry {
         zone.first_track + zone.divisor.quotient(raw - zone.raw_first)
     }
 
+    /// The tracks of the first and of the last sector of an extent.
+    #[inline]
+    pub fn tracks_of(&self, pba: Pba, sectors: u64) -> (Track, Track) {
+        let raw = self.raw(pba);
+        let zone = &self.zones[self.zone_index(raw)];
+        let (k, sector) = Geometry::in_zone(zone, raw);
+        let first = zone.first_track + k;
+        // Mostly one track; defects would lengthen the extent.
+        if self.slips.is_empty() && sector + sectors <= zone.track_sectors {
+            return (first, first);
+        }
+        (first, self.track_of(pba + (sectors - 1)))
+    }
+
     /// The first usable sector of a track; the disk's end for tracks beyond it.
     pub fn track_start(&self, track: Track) -> Pba {
         if track.0 >= self.tracks {

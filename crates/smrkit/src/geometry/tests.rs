@@ -57,6 +57,10 @@ proptest! {
             prop_assert_eq!(g.track_of(pba), track);
             prop_assert!(g.track_start(track) <= pba && pba < g.track_start(track + 1));
             prop_assert!(g.zone_of(pba).first_pba <= pba);
+            for sectors in 1..=(all.len() as u64 - pba.0).min(50) {
+                let last = all[(pba.0 + sectors - 1) as usize].1;
+                prop_assert_eq!(g.tracks_of(pba, sectors), (track, last));
+            }
         }
         for track in 0..g.tracks() {
             let usable = all.iter().filter(|&&(_, t, _)| t == Track(track)).count() as u64;

@@ -1,5 +1,6 @@
 //! What a run says: the result file, and the counters and distributions behind it.
 
+mod buckets;
 pub mod outcome;
 pub mod rebuild;
 pub mod histogram;
