@@ -20,6 +20,11 @@ pub trait Device {
     /// Lets time pass without work.
     fn wait_until(&mut self, time: Nanos);
 
+    /// Until when the platters are at work on what nobody waits for; no step helps before that.
+    fn busy_until(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// Does one stage of cleaning that is due or helps; returns whether there was any.
     fn step(&mut self, need: Need) -> DiskResult<bool>;
 
@@ -113,6 +118,11 @@ impl Device for Single {
     #[inline]
     fn wait_until(&mut self, time: Nanos) {
         self.disk.wait_until(time);
+    }
+
+    #[inline]
+    fn busy_until(&self) -> Nanos {
+        self.disk.free_at()
     }
 
     #[inline]

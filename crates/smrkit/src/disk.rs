@@ -29,6 +29,10 @@ pub struct Disk {
     power: Option<Box<Power>>,
     counting_since: Nanos,
     now: Nanos,
+    /// When the last access ends: beyond `now` where nobody waits for it.
+    free_at: Nanos,
+    /// The end of the last cleaning that nobody waited for.
+    cleaned_behind: Nanos,
 }
 
 impl Disk {
@@ -45,6 +49,8 @@ impl Disk {
             power: None,
             counting_since: Nanos::ZERO,
             now: Nanos::ZERO,
+            free_at: Nanos::ZERO,
+            cleaned_behind: Nanos::ZERO,
         }
     }
 
@@ -151,6 +157,9 @@ impl Disk {
         {
             return Err(power.fault());
         }
+        if self.now < self.free_at {
+            self.wait_until_free();
+        }
         let start = self.now;
         self.now = match lasting {
             None => self.clock.access(&self.geometry, start, write, pba, sectors),
@@ -159,6 +168,7 @@ impl Disk {
                 start + duration
             }
         };
+        self.free_at = self.now;
         let access = Access { start, duration: self.now - start, cause, write, pba, sectors };
         self.tally.count(&access);
         if self.watched {
@@ -198,7 +208,8 @@ impl Disk {
 
     /// The layer has rebuilt its maps: what it cleaned for that was recovery, and no request waited for cleaning.
     pub fn recovered(&mut self) {
-        self.tally.forget_cleaning_end();
+        self.tally.set_cleaning_end(Nanos::ZERO);
+        self.cleaned_behind = Nanos::ZERO;
     }
 
     /// Makes what was written durable: empties the drive's own write cache.
@@ -226,6 +237,39 @@ impl Disk {
     #[inline]
     pub fn wait_until(&mut self, time: Nanos) {
         self.now = self.now.max(time);
+    }
+
+    /// When the last access ends; later than now where nobody waits for it.
+    #[inline]
+    pub fn free_at(&self) -> Nanos {
+        self.free_at
+    }
+
+    /// Lets time pass until the platters are free.
+    pub fn wait_until_free(&mut self) {
+        if self.now < self.free_at {
+            if self.cleaned_behind > self.now {
+                self.tally.set_cleaning_end(self.cleaned_behind);
+            }
+            self.now = self.free_at;
+        }
+    }
+
+    /// Does what nobody waits for, from `since` on or when the platters are free; the drive's time stays. Other accesses, and
+    /// work like this, begin after it. It counts whole, even if counting ends meanwhile, and not from before counting began.
+    pub fn behind<T>(&mut self, since: Nanos, work: impl FnOnce(&mut Disk) -> DiskResult<T>) -> DiskResult<T> {
+        let begin = since.max(self.free_at).max(self.counting_since);
+        let now = std::mem::replace(&mut self.now, begin);
+        let cleaning_end = self.tally.cleaning_end();
+        self.tally.set_cleaning_end(Nanos::ZERO);
+        self.tally.end_stretch();
+        let result = work(self);
+        self.tally.end_stretch();
+        self.cleaned_behind = self.cleaned_behind.max(self.tally.cleaning_end());
+        self.tally.set_cleaning_end(cleaning_end);
+        self.free_at = self.free_at.max(self.now);
+        self.now = now;
+        result
     }
 
     /// Zones, tracks and sectors.

@@ -212,9 +212,9 @@ impl Tally {
         self.stretches.last_end
     }
 
-    /// As if nothing had been cleaned yet, for [`Tally::cleaning_end`].
-    pub fn forget_cleaning_end(&mut self) {
-        self.stretches.last_end = Nanos::ZERO;
+    /// As if the last cleaning had ended at `time`, for [`Tally::cleaning_end`]; 0 for none yet.
+    pub fn set_cleaning_end(&mut self, time: Nanos) {
+        self.stretches.last_end = time;
     }
 
     /// Stretches of destaging and cleaning: how many, and the longest.

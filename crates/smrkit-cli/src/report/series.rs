@@ -9,6 +9,7 @@ use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
 use super::format;
 use super::members::{by_busy, member_names};
 use super::names::{Look, looks, names};
+use super::rebuild;
 
 /// The causes, as the struct `ByCause` orders them, with their colours.
 const CAUSES: [(&str, Colour); 4] =
@@ -35,7 +36,7 @@ pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
     ];
     // Behind the busy time of all drives together.
     let behind = figures.len() - 2;
-    figures.splice(behind..behind, members);
+    figures.splice(behind..behind, members.into_iter().chain(rebuild::figures(runs)));
     figures
 }
 

@@ -113,9 +113,12 @@ impl Station {
         self.waiting.is_none()
     }
 
-    /// Lets it clean what helps, without a command; the time at which it found nothing more to do.
+    /// Lets it empty its caches and clean what helps, without a command; the time at which it found nothing more to do.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
+        let Single { disk, layer, .. } = &mut self.device;
+        layer.flush(disk)?;
         while self.device.step(Need::Must)? || self.device.step(Need::Spare)? {}
+        self.device.disk.flush()?;
         Ok(self.device.now())
     }
 
@@ -186,6 +189,11 @@ impl Station {
     fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
         while self.device.now() < time {
             if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {
+                let free_at = self.device.busy_until();
+                if self.device.now() < free_at && free_at < time {
+                    self.device.wait_until(free_at);
+                    continue;
+                }
                 self.device.wait_until(time);
                 return Ok(false);
             }

@@ -202,7 +202,8 @@ impl<'a, D: Device> Engine<'a, D> {
     fn idle_until(&mut self, time: Nanos) -> DiskResult {
         while self.device.now() < time {
             if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {
-                self.device.wait_until(time);
+                let free_at = self.device.busy_until();
+                self.device.wait_until(if free_at > self.device.now() { time.min(free_at) } else { time });
             }
         }
         Ok(())

@@ -18,12 +18,11 @@ use super::array_run::ArrayRun;
 use super::fleet::Chore;
 use super::settings::Settings;
 use crate::array::{Array, Done, Member, Target};
-use crate::device::Device;
 use crate::error::{DiskResult, Error};
 use crate::request::{Progress, Request};
 use crate::stats::counts::Times;
 use crate::stats::histogram::LatencyCounts;
-use crate::stats::rebuild::{MemberRebuild, Rebuild};
+use crate::stats::rebuild::{Course, MemberRebuild, Rebuild};
 use crate::units::{Lba, Nanos, SECTOR_BYTES};
 
 /// A rebuild or a scrub under way.
@@ -51,6 +50,7 @@ pub struct Rebuilding {
     /// The last that happened.
     now: Nanos,
     sectors: u64,
+    course: Course,
     count: u64,
     longest_piece: Nanos,
     foreground: LatencyCounts,
@@ -132,6 +132,7 @@ impl Rebuilding {
             ended: None,
             now: Nanos::ZERO,
             sectors: 0,
+            course: Course::default(),
             count: 0,
             longest_piece: Nanos::ZERO,
             foreground: LatencyCounts::default(),
@@ -244,6 +245,7 @@ impl Chore for Rebuilding {
         self.now = done.end;
         self.outstanding -= 1;
         self.sectors += done.sectors;
+        self.course.add(done.end - self.failed.unwrap_or(done.end), done.sectors * SECTOR_BYTES);
         self.count += 1;
         self.longest_piece = self.longest_piece.max(done.end - done.begin);
         if self.piece.is_none() && self.outstanding == 0 {
@@ -288,6 +290,7 @@ impl Chore for Rebuilding {
             clean_ns: settle(array, ended)?.map(|clean| (clean - failed).0),
             bytes,
             bytes_per_s: if work > Nanos::ZERO { bytes as f64 / work.as_secs() } else { 0.0 },
+            course: std::mem::take(&mut self.course),
             pieces: self.count,
             longest_piece_ns: self.longest_piece.0,
             dropped: timed.iter().any(|member| member.commands_over_7s > 0),
@@ -305,11 +308,7 @@ impl Chore for Rebuilding {
 fn settle(array: &mut Array, now: Nanos) -> DiskResult<Option<Nanos>> {
     let mut clean = now;
     for station in array.stations() {
-        station.settle()?;
-        // The drive's own write cache empties itself.
-        let device = station.device_mut();
-        device.disk.flush()?;
-        clean = clean.max(device.now());
+        clean = clean.max(station.settle()?);
     }
     let holds = |fill: Option<f64>| fill.is_some_and(|fill| fill > 0.0);
     Ok(array.stations().iter().all(|station| !holds(station.gauges().cache_fill)).then_some(clean))

@@ -71,6 +71,8 @@ pub(in crate::layer) struct Home {
 /// Sectors of the note in front of a half of the scratch pad.
 pub(super) const NOTE_SECTORS: u64 = 1;
 const BUCKETS: u64 = 4096;
+/// Less than one of so many parts of the disk may be lost before a section (assumption).
+const LOST_PARTS: u64 = 1000;
 
 impl Home {
     /// Lays out a drive. Errors: a drive too small for what is set aside and a band beside it.
@@ -353,7 +355,19 @@ impl Sections<'_> {
         (start, end)
     }
 
+    /// A section that is written at once: across the end of a recording zone that would cost a rotation more, so that it
+    /// begins with the next zone where it fits there and not here, and little is lost by it.
     fn take(&mut self, sectors: u64) -> Pba {
+        let end = |track: u64| {
+            let zone = self.g.zone_of_track(Track(track));
+            zone.first_track.0 + zone.tracks
+        };
+        let room = |track: u64, end: u64| self.g.track_start(Track(end)) - self.g.track_start(Track(track));
+        let here = end(self.next);
+        let rest = room(self.next.min(here), here);
+        if rest < sectors && rest < self.g.sectors() / LOST_PARTS && room(here, end(here)) >= sectors {
+            self.next = here;
+        }
         let start = self.g.track_start(Track(self.next));
         while self.next < self.g.tracks() && self.g.track_start(Track(self.next)) - start < sectors {
             self.next += 1;

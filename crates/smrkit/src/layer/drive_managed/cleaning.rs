@@ -78,6 +78,14 @@ impl DriveManaged {
         Ok(())
     }
 
+    /// An episode after an append that leaves little of the log free. Were it cleaned only when it is full, each episode would
+    /// need a map copy before the little that it freed could be written over.
+    #[cold]
+    pub(super) fn clean_ahead(&mut self, disk: &mut Disk) -> DiskResult {
+        self.log.trim(&self.map);
+        if self.log.is_nearly_full() { self.clean_episode(disk) } else { Ok(()) }
+    }
+
     fn begin_episode(&mut self) {
         let mut bands: Vec<u32> = Vec::with_capacity(Episode::BANDS);
         let mut chosen: Vec<Range<Lba>> = Vec::with_capacity(Episode::BANDS);

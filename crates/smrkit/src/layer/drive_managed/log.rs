@@ -20,6 +20,10 @@ use crate::units::{Lba, Pba};
 pub(super) const HEADER: u64 = 1;
 const KIND: u64 = 0x646d_2d65_6e74_7279;
 
+/// What is kept free of the log: 128 MiB, or a quarter of it where that is less (assumption). The same on a drive of any size,
+/// so that as many map copies come with what passes through the log.
+const FREE_SECTORS: u64 = 262_144;
+
 /// An entry that may still hold valid data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
@@ -193,6 +197,13 @@ impl Log {
     /// Sectors in use, guard not counted: from the tail to the head.
     pub fn used(&self) -> u64 {
         self.next.head - self.tail()
+    }
+
+    /// Whether less is free than is to be kept free by cleaning ahead.
+    #[inline]
+    pub fn is_nearly_full(&self) -> bool {
+        let length = self.length.value();
+        self.used() + FREE_SECTORS.min(length / 4) > length
     }
 
     /// Appends up to `n` sectors of `data` as one entry, as many as fit before the log's end. Returns how many, and where

@@ -4,6 +4,7 @@
 //! thresholds, the bands of the log's oldest entries are cleaned, two an episode. Left out: what the drive does by itself
 //! when idle, unless `idle_clean` is on.
 
+mod behind;
 mod bypass;
 mod cleaning;
 mod costs;
@@ -17,6 +18,7 @@ mod write_cache;
 
 use std::collections::BTreeMap;
 
+use self::behind::take_overhead;
 use self::bypass::{Bypass, Written};
 use self::cleaning::Merged;
 use self::costs::Costs;
@@ -30,7 +32,7 @@ use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::medium::Buf;
 use crate::tally::Cause;
-use crate::units::{Lba, Nanos, Pba};
+use crate::units::{Lba, Pba};
 
 pub(super) use self::parameters::SPEC;
 
@@ -109,6 +111,9 @@ impl DriveManaged {
             let count = (n - done).min(self.log.request_max());
             self.make_room(disk, count)?;
             self.append(disk, Cause::Host, lba + done, count, data, at + done)?;
+            if self.log.is_nearly_full() {
+                self.clean_ahead(disk)?;
+            }
             if self.appends >= self.costs.map_every_writes {
                 self.persist(disk)?;
             }
@@ -177,41 +182,9 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// Brings the next run of the write cache to the platters.
-    fn write_back(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        let Some(run) = self.cache.take_run(disk) else { return Ok(false) };
-        let direct = run.direct || self.bypass.takes_merged(run.sectors);
-        self.put_or_bypass(disk, run.lba, run.sectors, &run.data, direct)?;
-        Ok(true)
-    }
-
-    fn put_or_bypass(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
-        if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
-    }
-
-    /// Takes a write into the write cache.
-    fn write_cached(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
-        if !self.cache.takes(n) {
-            self.cache.remove(disk, lba, n);
-            return self.put_or_bypass(disk, lba, n, data, direct);
-        }
-        while !self.cache.has_room(n) {
-            self.write_back(disk)?;
-        }
-        self.cache.put(disk, lba, n, data, direct);
-        take_overhead(disk);
-        Ok(())
-    }
-
     fn map_memory_bytes(&self) -> u64 {
         self.map.len() as u64 * MAP_ENTRY_BYTES + self.log.entries.len() as u64 * LOG_ENTRY_BYTES + self.written.bytes()
     }
-}
-
-/// What a command costs that touches no platter.
-fn take_overhead(disk: &mut Disk) {
-    let overhead = disk.clock().mechanical().map_or(Nanos::ZERO, |clock| clock.overhead());
-    disk.wait_until(disk.now() + overhead);
 }
 
 impl Layer for DriveManaged {
@@ -225,6 +198,7 @@ impl Layer for DriveManaged {
         if self.cache.is_empty() {
             return self.read_platters(disk, Cause::Host, lba, n, out, 0);
         }
+        self.catch_up(disk)?;
         let mut from_memory = 0;
         self.cache.parts(lba, n, |first, sectors, held| match held {
             None => self.read_platters(disk, Cause::Host, first, sectors, out, first - lba),
@@ -254,6 +228,7 @@ impl Layer for DriveManaged {
 
     /// Cached copies are dropped; after a power cut they may be there again.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.catch_up(disk)?;
         self.cache.remove(disk, lba, n);
         self.make_room(disk, 0)?;
         self.forget(lba, n);
@@ -262,17 +237,18 @@ impl Layer for DriveManaged {
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        while self.write_back(disk)? {}
+        self.write_all_back(disk)?;
         self.counts.requests += 1;
         disk.flush()
     }
 
     #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        self.catch_up(disk)?;
         match need {
             Need::Must => self.clean_due(disk),
-            Need::Spare if self.write_back(disk)? => Ok(true),
-            Need::Spare if self.idle_clean => self.clean_idly(disk),
+            // What is under way has to end first.
+            Need::Spare if self.idle_clean && disk.free_at() <= disk.now() => self.clean_idly(disk),
             Need::Spare => Ok(false),
         }
     }

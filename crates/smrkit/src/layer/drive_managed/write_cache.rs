@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use crate::disk::Disk;
 use crate::medium::Buf;
-use crate::units::Lba;
+use crate::units::{Lba, Nanos};
 
-/// The longest run that is brought to the platters at once: 8 MiB (assumption).
-const RUN_SECTORS_MAX: u64 = 16_384;
+/// Without a write for so long, it is emptied even if it is less than half full (assumption).
+const QUIET: Nanos = Nanos(100_000_000);
 
 struct Held {
     sectors: u64,
@@ -18,11 +18,11 @@ struct Held {
     direct: bool,
 }
 
-/// A run on its way to the platters.
+/// What is brought to the platters at once.
 pub(super) struct Run {
     pub lba: Lba,
     pub sectors: u64,
-    pub data: Buf,
+    /// Goes straight to its band.
     pub direct: bool,
 }
 
@@ -30,6 +30,11 @@ pub(super) struct Run {
 pub(super) struct WriteCache {
     limit: u64,
     sectors: u64,
+    /// Of the run on its way to the platters.
+    under_way: u64,
+    /// When it last took something, and the last time that this made it half full.
+    last: Nanos,
+    half_full: Nanos,
     /// By the first LBA; they don't overlap.
     held: BTreeMap<u64, Held>,
     /// The elevator goes on at this LBA.
@@ -38,7 +43,15 @@ pub(super) struct WriteCache {
 
 impl WriteCache {
     pub fn new(limit_sectors: u64) -> WriteCache {
-        WriteCache { limit: limit_sectors, sectors: 0, held: BTreeMap::new(), at: 0 }
+        WriteCache {
+            limit: limit_sectors,
+            sectors: 0,
+            under_way: 0,
+            last: Nanos::ZERO,
+            half_full: Nanos::ZERO,
+            held: BTreeMap::new(),
+            at: 0,
+        }
     }
 
     #[inline]
@@ -47,7 +60,7 @@ impl WriteCache {
     }
 
     pub fn has_room(&self, n: u64) -> bool {
-        self.sectors + n <= self.limit
+        self.sectors + self.under_way + n <= self.limit
     }
 
     #[inline]
@@ -61,6 +74,10 @@ impl WriteCache {
 
     /// Takes `n` sectors of `data`.
     pub fn put(&mut self, disk: &Disk, lba: Lba, n: u64, data: &Buf, direct: bool) {
+        self.last = disk.now();
+        if !self.is_half_full() {
+            self.half_full = disk.now();
+        }
         self.remove(disk, lba, n);
         let mut own = disk.buf(n);
         own.put(0, data, 0, n);
@@ -112,26 +129,58 @@ impl WriteCache {
         if at < end { each(Lba(at), end - at, None) } else { Ok(()) }
     }
 
-    /// Takes out the next run in ascending order, beginning again at the lowest LBA.
-    pub fn take_run(&mut self, disk: &Disk) -> Option<Run> {
-        let first = self.held.range(self.at..).next().or_else(|| self.held.iter().next()).map(|(&lba, _)| lba)?;
-        let direct = self.held[&first].direct;
-        let mut end = first;
-        for (&lba, held) in self.held.range(first..) {
-            let fits = lba == end && held.direct == direct && end + held.sectors - first <= RUN_SECTORS_MAX;
-            if !fits && end > first {
+    /// From when on it is to be emptied: since it was half full, or else once no write has come for a while; `None` if it holds
+    /// nothing.
+    #[inline]
+    pub fn due(&self) -> Option<Nanos> {
+        match self.is_half_full() {
+            true => Some(self.half_full),
+            false => (!self.is_empty()).then_some(self.last + QUIET),
+        }
+    }
+
+    fn is_half_full(&self) -> bool {
+        self.sectors > self.limit / 2
+    }
+
+    /// The next run in ascending order, beginning again at the lowest LBA: pieces of one kind that follow on each other.
+    pub fn next_run(&self) -> Option<Run> {
+        let (&lba, first) = self.held.range(self.at..).next().or_else(|| self.held.iter().next())?;
+        let mut run = Run { lba: Lba(lba), sectors: 0, direct: first.direct };
+        for (&at, held) in self.held.range(lba..) {
+            if at != lba + run.sectors || held.direct != run.direct {
                 break;
             }
-            end = lba + held.sectors;
+            run.sectors += held.sectors;
         }
-        let mut data = disk.buf(end - first);
-        while let Some((&lba, _)) = self.held.range(first..end).next() {
-            let Some(held) = self.held.remove(&lba) else { break };
-            self.sectors -= held.sectors;
-            data.put(lba - first, &held.data, 0, held.sectors);
+        Some(run)
+    }
+
+    /// Takes out what it holds of a run, which is on its way until [`WriteCache::arrived`].
+    pub fn take(&mut self, disk: &Disk, run: &Run) -> Buf {
+        let mut data = disk.buf(run.sectors);
+        let (first, end) = (run.lba.0, run.lba.0 + run.sectors);
+        let before = self.held.range(..first).next_back();
+        for (&lba, held) in before.into_iter().chain(self.held.range(first..end)) {
+            let (from, to) = (lba.max(first), (lba + held.sectors).min(end));
+            if from < to {
+                data.put(from - first, &held.data, from - lba, to - from);
+            }
         }
+        self.remove(disk, run.lba, run.sectors);
         self.at = end;
-        Some(Run { lba: Lba(first), sectors: end - first, data, direct })
+        self.under_way = run.sectors;
+        data
+    }
+
+    /// Whether a run is on its way, or was when last asked: it takes room.
+    pub fn is_under_way(&self) -> bool {
+        self.under_way > 0
+    }
+
+    /// The run on its way has arrived.
+    pub fn arrived(&mut self) {
+        self.under_way = 0;
     }
 
     /// The books, for checks: sectors held, and whether nothing overlaps.
@@ -142,6 +191,6 @@ impl WriteCache {
         while let Some((_, end)) = ends.next() {
             apart &= ends.peek().is_none_or(|(next, _)| **next >= end);
         }
-        apart && sum == self.sectors && sum <= self.limit
+        apart && sum == self.sectors && sum + self.under_way <= self.limit
     }
 }

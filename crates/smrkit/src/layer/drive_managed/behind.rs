@@ -1,0 +1,92 @@
+//! How the write cache is emptied, behind the host's back: from the moment on that it is half full, or no write comes.
+//!
+//! Assumption: the papers' runs have no write cache. What would have begun by now is begun when the next command comes, in
+//! the order of time. A command waits where the cache has no room for it, or where it needs the platters itself.
+
+use super::DriveManaged;
+use super::write_cache::Run;
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::medium::Buf;
+use crate::units::{Lba, Nanos};
+
+/// The longest run that goes to the log at once: 8 MiB (assumption).
+const LOGGED_SECTORS_MAX: u64 = 16_384;
+
+impl DriveManaged {
+    /// Begins what the platters would have begun by now.
+    #[inline]
+    pub(super) fn catch_up(&mut self, disk: &mut Disk) -> DiskResult {
+        while let Some(due) = self.cache.due().filter(|due| (*due).max(disk.free_at()) < disk.now()) {
+            self.write_back(disk, due)?;
+        }
+        Ok(())
+    }
+
+    /// Begins to bring the next run to the platters at `due`, or once they are free.
+    fn write_back(&mut self, disk: &mut Disk, due: Nanos) -> DiskResult {
+        let Some(run) = self.cache.next_run().map(|run| self.cut(run)) else { return Ok(()) };
+        let data = self.cache.take(disk, &run);
+        disk.behind(due, |disk| self.put_or_bypass(disk, run.lba, run.sectors, &data, run.direct))
+    }
+
+    /// Empties it, while the host waits.
+    pub(super) fn write_all_back(&mut self, disk: &mut Disk) -> DiskResult {
+        self.catch_up(disk)?;
+        while !self.cache.is_empty() {
+            self.write_back(disk, disk.now())?;
+        }
+        disk.wait_until_free();
+        Ok(())
+    }
+
+    /// As much of a run as is written at once: what goes to a band, to the band's end, so that a band costs one rotation more
+    /// and no others.
+    fn cut(&self, run: Run) -> Run {
+        let direct = run.direct || self.bypass.takes_merged(run.sectors);
+        if !direct {
+            return Run { sectors: run.sectors.min(LOGGED_SECTORS_MAX), ..run };
+        }
+        let in_band = self.home_run(run.lba, run.sectors).1;
+        // What is left must still be long enough by itself.
+        let cut = run.direct || self.bypass.takes_merged(run.sectors - in_band);
+        Run { direct, sectors: if cut { in_band } else { run.sectors }, ..run }
+    }
+
+    pub(super) fn put_or_bypass(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
+        if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
+    }
+
+    /// Takes a write into the write cache.
+    pub(super) fn write_cached(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
+        if !self.cache.takes(n) {
+            self.catch_up(disk)?;
+            self.cache.remove(disk, lba, n);
+            return self.put_or_bypass(disk, lba, n, data, direct);
+        }
+        take_overhead(disk);
+        self.catch_up(disk)?;
+        while !self.has_cache_room(disk, n) {
+            if self.cache.is_under_way() {
+                disk.wait_until_free();
+            } else {
+                self.write_back(disk, disk.now())?;
+            }
+        }
+        self.cache.put(disk, lba, n, data, direct);
+        Ok(())
+    }
+
+    fn has_cache_room(&mut self, disk: &Disk, n: u64) -> bool {
+        if disk.free_at() <= disk.now() {
+            self.cache.arrived();
+        }
+        self.cache.has_room(n)
+    }
+}
+
+/// What a command costs that touches no platter.
+pub(super) fn take_overhead(disk: &mut Disk) {
+    let overhead = disk.clock().mechanical().map_or(Nanos::ZERO, |clock| clock.overhead());
+    disk.wait_until(disk.now() + overhead);
+}
