@@ -211,7 +211,10 @@ impl All<'_> {
         let totals = self.runs.iter().map(|r| format::bytes((r.capacity.raw_sectors * SECTOR_BYTES) as f64));
         let bars = Body::Bars { rows: self.names.clone(), totals: totals.collect(), parts };
         let panels = [panel(None, Axis::linear("Share of the platters' sectors (%)"), Axis::default(), bars)];
-        let note = "Where the platters' sectors go. After each bar: the raw size of the disk.";
+        let note = match self.has_arrays() {
+            true => "Where the platters' sectors go. After each bar: the raw size of all disks of the array.",
+            false => "Where the platters' sectors go. After each bar: the raw size of the disk.",
+        };
         figure("capacity", "Capacity", note, panels, "No capacity is known.")
     }
 

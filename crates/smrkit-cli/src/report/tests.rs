@@ -3,7 +3,7 @@
 use smrkit::stats::outcome::{Outcome, Scalar};
 
 use super::example::{comparison, empty, in_place, rebuilt, rmw, set_assoc, single};
-use super::figure::{Axis, Body, Figure, Numbers, Series, Style};
+use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style};
 use super::html::Section;
 use super::table::Grid;
 use super::target::Folder;
@@ -227,6 +227,23 @@ fn a_figure_that_can_not_be_written_names_its_path() {
     let path = dir.path().join("gone").join("lines.svg");
     let error = figures::line_figure("t", Axis::linear("x"), Axis::linear("y"), vec![], &path).unwrap_err();
     assert!(error.to_string().contains("gone/lines.svg"), "{error}");
+}
+
+#[test]
+fn a_legend_keeps_the_order_of_the_bars_whichever_panel_draws_them_first() {
+    let panel = |values: [f64; 3]| {
+        let part = |(name, value): (&str, f64)| Part { name: name.into(), colour: Colour::SKY, values: vec![value] };
+        let parts = ["of-host", "of-destage", "of-clean"].into_iter().zip(values).map(part).collect();
+        let body = Body::Bars { rows: vec!["row".into()], totals: vec![String::new()], parts };
+        Panel { title: None, x: Axis::linear("x"), y: Axis::default(), guides: Vec::new(), body }
+    };
+    let mut figure = Figure::lines("bars", "Bars", Axis::linear("x"), Axis::default(), vec![]);
+    figure.panels = vec![panel([1.0, 0.0, 2.0]), panel([1.0, 1.0, 1.0])];
+    let svg = figures::svg(&figure);
+    let places = ["of-host", "of-destage", "of-clean"].map(|name| svg.find(name).unwrap());
+    assert!(places.is_sorted(), "{places:?}");
+    figure.panels = vec![panel([1.0, 0.0, 2.0])];
+    assert!(!figures::svg(&figure).contains("of-destage"), "what nobody draws");
 }
 
 #[test]

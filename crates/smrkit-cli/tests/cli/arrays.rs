@@ -241,6 +241,9 @@ fn a_path_that_is_no_array_names_what_files_are() {
     let path = scratch.path("array.txt");
     std::fs::write(&path, "level = \"raid1\"\ndisks = 2\n").unwrap();
     smrkit(&format!("run {SMALL} --array {path}")).says(2, &["array.txt", "must end in .toml"]);
+    let path = scratch.path("binary.toml");
+    std::fs::write(&path, [0xff, 0xfe, 0]).unwrap();
+    smrkit(&format!("run {SMALL} --array {path}")).says(3, &["binary.toml", "give an array in TOML"]);
 }
 
 #[test]
