@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use smrkit::error::Error;
-use smrkit::interleave::Interleaved;
+use smrkit::interleave::{Interleaved, Placement};
 use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::{Outcome, TraceReading};
 use smrkit::trace::{Laid, OpenOptions, VolumeChoice, VolumeTable, scan};
@@ -179,10 +179,24 @@ impl Input {
         self.open_nth(host_sectors, seed, 0, hash)
     }
 
+    /// The same; several sources lie as `placement` says, where it says anything.
+    pub fn open_placed(
+        &self,
+        host_sectors: u64,
+        seed: u64,
+        hash: bool,
+        placement: Option<Placement>,
+    ) -> Result<Opened, Error> {
+        match self {
+            Input::Merged(merged) => merged.open(host_sectors, seed, hash, placement).map(Opened::Merged),
+            one => one.open(host_sectors, seed, hash),
+        }
+    }
+
     /// The same for the n-th of several.
     pub fn open_nth(&self, host_sectors: u64, seed: u64, nth: u8, hash: bool) -> Result<Opened, Error> {
         match self {
-            Input::Merged(merged) => merged.open(host_sectors, seed, hash).map(Opened::Merged),
+            Input::Merged(merged) => merged.open(host_sectors, seed, hash, None).map(Opened::Merged),
             Input::Trace(trace) => Ok(Opened::Trace(Box::new(trace.open(hash)?))),
             Input::Workload(workload, span) => {
                 let sectors = span.unwrap_or(host_sectors);

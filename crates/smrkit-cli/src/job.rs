@@ -8,7 +8,7 @@ use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
 use smrkit::error::Error;
-use smrkit::layer::{self, BASELINE, Parameters};
+use smrkit::layer::{self, BASELINE, LayerSpec, Parameters};
 use smrkit::request::Source;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::TimelineBuilder;
@@ -81,17 +81,27 @@ impl Job<'_> {
     /// for.
     pub fn conventional(&self) -> Result<Self, Error> {
         let settings = Settings { check: false, power_cut: None, ..*self.settings() };
-        Ok(match self {
+        Ok(self.under(layer::find(BASELINE)?, &Parameters::default())?.with(settings))
+    }
+
+    /// The same drives, all under `layer`.
+    pub fn under(&self, layer: &'static LayerSpec, parameters: &Parameters) -> Result<Self, Error> {
+        match self {
             Job::Drive(job) => {
-                let (layer, parameters) = (layer::find(BASELINE)?, Parameters::default());
-                Job::Drive(DriveJob { run: Run { layer, parameters, settings, ..job.run.clone() }, file: None })
+                let run = Run { layer, parameters: parameters.clone(), ..job.run.clone() };
+                Ok(Job::Drive(DriveJob { run, file: job.file.clone() }))
             }
-            Job::Array(job) => {
-                let run = job.run.with_layer(layer::find(BASELINE)?, &Parameters::default());
-                let host_sectors = run.layout()?.sectors_for_all();
-                Job::Array(Box::new(ArrayJob { run, settings, host_sectors, ..(**job).clone() }))
-            }
-        })
+            Job::Array(job) => job.remade(job.run.with_layer(layer, parameters)),
+        }
+    }
+
+    /// The same under other settings.
+    pub fn with(mut self, settings: Settings) -> Self {
+        match &mut self {
+            Job::Drive(job) => job.run.settings = settings,
+            Job::Array(job) => job.settings = settings,
+        }
+        self
     }
 
     /// Runs the requests of `source`; what was replayed is left to the caller.
@@ -135,6 +145,12 @@ impl Job<'_> {
 }
 
 impl ArrayJob {
+    /// The same job with `run` in place of its array.
+    pub fn remade<'a>(&self, run: ArrayRun) -> Result<Job<'a>, Error> {
+        let host_sectors = run.layout()?.sectors_for_all();
+        Ok(Job::Array(Box::new(ArrayJob { run, host_sectors, ..self.clone() })))
+    }
+
     fn execute(&self, source: &mut dyn Source, watch: &mut Watch, timeline: TimelineBuilder) -> Result<Outcome, Error> {
         let mut outcome = match &self.rebuild {
             None => self.run.execute(self.settings, source, &mut Idle, watch, timeline)?,

@@ -1,5 +1,6 @@
 //! The command `smrkit`: one short file a subcommand, results to standard output, the rest to standard error.
 
+mod advise;
 mod commands;
 mod comparison;
 mod exit;
@@ -7,6 +8,7 @@ mod input;
 mod interrupt;
 mod job;
 mod merged;
+mod options;
 mod output;
 mod plan;
 mod pool;

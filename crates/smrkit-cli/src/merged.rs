@@ -63,8 +63,14 @@ impl Merged {
         Ok(known.into_iter().map(|size| size.unwrap_or(share)).collect())
     }
 
-    /// Opens all for devices of at least `host_sectors`.
-    pub fn open(&self, host_sectors: u64, seed: u64, hash: bool) -> Result<Interleaved<Opened>, Error> {
+    /// Opens all for devices of at least `host_sectors`; they are as large as ever, also where they lie as in `elsewhere`.
+    pub fn open(
+        &self,
+        host_sectors: u64,
+        seed: u64,
+        hash: bool,
+        elsewhere: Option<Placement>,
+    ) -> Result<Interleaved<Opened>, Error> {
         let weighted = matches!(self.rule, Interleave::Burst { weighted: true, .. });
         let mut parts = Vec::new();
         for (number, (input, sectors)) in self.inputs.iter().zip(self.sizes(host_sectors)?).enumerate() {
@@ -77,7 +83,7 @@ impl Merged {
             };
             parts.push(Part { source: open()?, sectors, requests });
         }
-        Interleaved::new(parts, self.rule, self.placement, seed)
+        Interleaved::new(parts, self.rule, elsewhere.unwrap_or(self.placement), seed)
     }
 
     /// Notes in an outcome what was merged.

@@ -25,7 +25,7 @@ fn rows() -> &'static [Value] {
         let folder = tempfile::tempdir().unwrap();
         let figures = folder.path().join("figures");
         let rows = made(folder.path(), &["--figures", figures.to_str().unwrap()]);
-        for name in ["runs-distance", "runs-count", "run-length", "hot-distance"] {
+        for name in ["runs-distance", "runs-count", "run-length", "hot-distance", "rebuild-hours", "rebuild-longest"] {
             assert!(figures.join(format!("arrays-{name}.svg")).exists(), "{name}");
         }
         rows
@@ -117,6 +117,73 @@ fn sources_as_large_as_disks_make_spanning_and_dedicated_the_same() {
         let striped = random(&bursts_of(burst));
         assert!((striped / pure - 1.0).abs() <= 0.03, "{striped} against {pure}");
     }
+}
+
+/// A row of the rebuild study.
+fn of_rebuild(heading: &str, way: &str, kind: &str) -> f64 {
+    ours(&format!("Rebuilding a member{heading} / {way}: {kind}"))
+}
+
+fn hours(way: &str, kind: &str) -> f64 {
+    of_rebuild(" of 5 TB: hours", way, kind)
+}
+
+#[test]
+fn in_order_appends_decide_and_a_bypass_makes_a_rebuild_conventional() {
+    let at = |kib: u64, kind: &str| hours(&format!("in order, {kib} KiB, window 32"), kind);
+    // 24.78 ms for each append of 32 KiB.
+    assert!(at(32, "drive-managed") > 5e12 / 32768.0 * 0.02478 / 3600.0);
+    assert!(at(32, "drive-managed") > 7.0 * at(512, "drive-managed"));
+    assert!(at(32, "drive-managed, write cache") < 2.0 * at(512, "drive-managed, write cache"));
+    assert!(at(512, "drive-managed, write cache, bypass by run") < 1.2 * at(512, "conventional, write cache"));
+    // Bypassing by the length of commands tells 32 KiB from 512 KiB; by that of runs it hardly does.
+    let small_by_large = |kind: &str| at(32, kind) / at(512, kind);
+    assert!(small_by_large("drive-managed, write cache, bypass by command") > 4.0);
+    assert!(small_by_large("drive-managed, write cache, bypass by run") < 2.0);
+}
+
+#[test]
+fn scattered_records_clean_a_band_nearly_each_and_runs_far_fewer() {
+    let cleaned = |way: &str, kind: &str| of_rebuild(": bands cleaned for each write", way, kind);
+    let (singly, runs) = ("scattered singly, 128 KiB, window 32", "in runs of 3 MB, 44 KiB, window 32");
+    for kind in ["drive-managed", "vguard"] {
+        assert!(cleaned(singly, kind) > 0.7 && cleaned(runs, kind) < 0.05, "{kind}");
+        assert!(hours(singly, kind) > 10.0 * hours(singly, "conventional"), "{kind}");
+    }
+}
+
+#[test]
+fn a_timeout_s_verdict_is_a_function_of_the_window() {
+    let longest = ": the longest command, and timeouts";
+    let at = |window: u32| of_rebuild(longest, &format!("scattered singly, 128 KiB, window {window}"), "drive-managed");
+    assert!(at(1) < 7.0 && at(1) < at(10) && at(10) < at(32) && at(32) > 7.0);
+    for row in rows().iter().filter(|row| text(row, "item").contains(longest)) {
+        let seconds = row["ours"].as_f64().unwrap();
+        let [of_7s, of_30s] = [7.0, 30.0].map(|timeout| if seconds > timeout { "yes" } else { "no" });
+        assert_eq!(text(row, "reason"), format!("dropped at 7 s: {of_7s}; at 30 s: {of_30s}"));
+    }
+}
+
+#[test]
+fn a_light_foreground_costs_a_shingled_member_more() {
+    let way = "in runs of 3 MB, 44 KiB, window 32";
+    let longer =
+        |kind: &str| of_rebuild(" beside a light foreground", way, &format!("{kind}: hours")) / hours(way, kind);
+    assert!(longer("drive-managed, write cache") > longer("conventional, write cache"));
+}
+
+#[test]
+fn public_figures_are_explained_by_assumptions_and_not_compared() {
+    let rebuilds: Vec<_> = rows().iter().filter(|row| text(row, "item").starts_with("Rebuilding")).collect();
+    assert!(rebuilds.iter().all(|row| row["verdict"] == "not-comparable"));
+    let public = |row: &&&Value| text(row, "item").contains("public tests");
+    assert!(rebuilds.iter().filter(public).all(|row| !row["paper"].is_null()));
+    assert!(rebuilds.iter().filter(|row| !public(row)).all(|row| row["paper"].is_null()));
+    let days = find(
+        rows(),
+        "Rebuilding a member: public tests of another maker's drive / a resilver on the drive-managed disk",
+    );
+    assert!(text(days, "reason").contains("assumed: records of 44 KiB in runs of 3 MB"));
 }
 
 #[test]

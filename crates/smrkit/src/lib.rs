@@ -8,6 +8,7 @@ pub mod error;
 pub mod partial;
 pub mod quantity;
 pub mod request;
+pub mod pack;
 pub mod geometry;
 pub mod medium;
 pub mod drive;

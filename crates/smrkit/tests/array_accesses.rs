@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use smrkit::array::level::{Level, WritePolicy};
+use smrkit::array::{Command, Target};
 use smrkit::disk::Recorder;
 use smrkit::drive::Drive;
 use smrkit::engine::Observer;
@@ -11,9 +12,11 @@ use smrkit::engine::fleet::{Chore, Idle};
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::layer::{self, Parameters};
+use smrkit::request::Op;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::tally::Access;
+use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
 
 /// What every drive did, by its number.
@@ -85,10 +88,43 @@ fn accesses_of_each_drive_add_up_to_what_was_counted_of_it() {
 }
 
 #[test]
+fn all_drives_tell_time_from_the_same_moment() {
+    let last = |warmup| {
+        let (_, accesses) = run(Settings { depth: 8, warmup, ..Settings::default() }, None);
+        [0, 1, 2].map(|number| accesses.iter().rfind(|(drive, _)| *drive == number).unwrap().1)
+    };
+    let (all, counted) = (last(0), last(100));
+    let moments = [0, 1, 2].map(|number| all[number].start - counted[number].start);
+    assert!(moments.iter().all(|&moment| moment == moments[0] && moment > Nanos::ZERO), "{moments:?}");
+}
+
+#[test]
 fn a_new_member_takes_the_number_of_the_failed_one() {
     let (outcome, accesses) = run(Settings::default(), Some("disk=1,failed=before,after=50"));
     assert!(outcome.rebuild.is_some());
     assert_sums(&outcome, &accesses);
+}
+
+#[test]
+fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
+    let array = ArrayRun { level: Level::Raid5, chunk_sectors: 1000, ..array() };
+    let layer = layer::find("log").unwrap();
+    let array = array.with_layer(layer, &Parameters::resolve(layer.name, layer.parameters, &[]).unwrap());
+    let array = ArrayRun { members: [array.members.clone(), array.members].concat(), ..array };
+    let mut built = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
+    assert!(built.written_parts().is_empty());
+    let (lba, sectors) = (Lba(1030), 10);
+    let words = vec![1; sectors as usize];
+    let command = Command { tag: 0, op: Op::Write, lba, sectors, source: 0, arrival: Nanos::ZERO, words };
+    built.submit(command).unwrap();
+    let mut answers = Vec::new();
+    while answers.is_empty() {
+        built.resume().unwrap();
+        built.advance(&mut answers).unwrap();
+    }
+    assert_eq!(built.layout().place(lba).1, Lba(30), "the second unit of the first stripe");
+    let last = built.layout().member_sectors(0).min(1024);
+    assert_eq!(built.written_parts(), [(Lba(0), last)]);
 }
 
 #[test]

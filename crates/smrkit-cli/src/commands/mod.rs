@@ -1,5 +1,6 @@
 //! The subcommands.
 
+mod advise;
 mod age;
 mod defragment;
 mod df;
@@ -23,6 +24,8 @@ use crate::exit::Done;
 pub enum Command {
     /// Replay a trace or a workload on one or more layers, compare, explain.
     Run(run::Run),
+    /// Say when the cache fills, what remains, how long the worst wait is, and what would fix it.
+    Advise(advise::Advise),
     /// Reproduce a paper's figures and tables, its numbers beside ours.
     Reproduce(reproduce::Reproduce),
     /// Look at traces, or convert them.
@@ -53,6 +56,7 @@ impl Command {
     pub fn execute(self) -> anyhow::Result<Done> {
         match self {
             Command::Run(command) => command.execute(),
+            Command::Advise(command) => command.execute(),
             Command::Reproduce(command) => command.execute(),
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),

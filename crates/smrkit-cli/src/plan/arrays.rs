@@ -26,7 +26,10 @@ pub fn read(text: &str) -> Result<ArraySpec, Error> {
             false => error,
         });
     }
-    let content = std::fs::read_to_string(text).map_err(|error| Error::reading(text, error))?;
+    let content = std::fs::read_to_string(text).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => Error::input(text, "not a text file: give an array in TOML"),
+        _ => Error::reading(text, error),
+    })?;
     ArraySpec::from_toml(Path::new(text), &content)
 }
 

@@ -1,6 +1,7 @@
 //! Outcomes made up for tests: a conventional disk, a cache that fills, and read-modify-write.
 
 use smrkit::stats::outcome::*;
+use smrkit::stats::rebuild::{BusyTimes, Course, MemberRebuild};
 
 /// A run of 1,000 s with the counts that any layer has.
 fn run(layer: &str) -> Outcome {
@@ -124,6 +125,23 @@ pub fn rmw() -> Outcome {
 /// A comparison of the three.
 pub fn comparison() -> Vec<Outcome> {
     vec![in_place(), set_assoc(1), rmw()]
+}
+
+/// A mirror that fails after 100 s, whose new member takes 300 s.
+pub fn rebuilt() -> Outcome {
+    let busy =
+        BusyTimes { total: 210e9 as u64, host_write: 120e9 as u64, clean_write: 90e9 as u64, ..BusyTimes::default() };
+    let new = MemberRebuild { new: true, busy_ns: busy, ..MemberRebuild::default() };
+    let rebuild = Rebuild {
+        begin_ns: 100e9 as u64,
+        elapsed_ns: 300e9 as u64,
+        bytes: 4_000_000_000,
+        course: Course { window_ns: 120e9 as u64, bytes: vec![1_000_000_000, 2_000_000_000, 1_000_000_000] },
+        foreground_ns: latencies(1.0),
+        members: vec![MemberRebuild::default(), new],
+        ..Rebuild::default()
+    };
+    Outcome { array: Some("raid1:disks=2".into()), rebuild: Some(rebuild), ..in_place() }
 }
 
 /// A run in which nothing happened.

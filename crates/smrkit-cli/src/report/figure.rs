@@ -296,7 +296,7 @@ impl Colour {
     ];
 
     /// The nth colour of the palette, from the start again after the last.
-    pub fn nth(n: usize) -> Colour {
+    pub const fn nth(n: usize) -> Colour {
         Colour::PALETTE[n % Colour::PALETTE.len()]
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use smrkit::error::Error;
 
 use super::canvas::{Anchor, Canvas, Label, Raster, Svg, text_width};
-use super::figure::{Axis, Body, Colour, Figure, Panel, Series, Style};
+use super::figure::{Axis, Body, Colour, Figure, Panel, Part, Series, Style};
 use super::interactive::strip_ticks;
 use super::target::Folder;
 
@@ -143,20 +143,25 @@ fn note_lines(figure: &Figure) -> Vec<String> {
 
 /// The names in a figure's legend; a series without a name is left out.
 fn legend(figure: &Figure) -> Vec<(String, Colour, Style)> {
-    let mut entries: Vec<(String, Colour, Style)> = Vec::new();
+    // What one panel lacks and another draws keeps its place: whether it is drawn is settled in the end.
+    let mut entries: Vec<((String, Colour, Style), bool)> = Vec::new();
     for panel in &figure.panels {
-        let found: Vec<(String, Colour, Style)> = match &panel.body {
-            Body::Lines(series) => series.iter().map(|s| (s.name.clone(), s.colour, s.style)).collect(),
+        let found: Vec<((String, Colour, Style), bool)> = match &panel.body {
+            Body::Lines(series) => series.iter().map(|s| ((s.name.clone(), s.colour, s.style), true)).collect(),
             Body::Bars { parts, .. } => {
-                let drawn = parts.iter().filter(|p| p.values.iter().any(|&v| v > 0.0));
-                drawn.map(|p| (p.name.clone(), p.colour, Style::Points)).collect()
+                let part = |p: &Part| ((p.name.clone(), p.colour, Style::Points), p.values.iter().any(|&v| v > 0.0));
+                parts.iter().map(part).collect()
             }
             Body::Strips { .. } => Vec::new(),
         };
-        entries.extend(found.into_iter().filter(|e| !entries.iter().any(|old| old.0 == e.0)).collect::<Vec<_>>());
+        for (entry, drawn) in found {
+            match entries.iter_mut().find(|(old, _)| old.0 == entry.0) {
+                Some((_, before)) => *before |= drawn,
+                None => entries.push((entry, drawn)),
+            }
+        }
     }
-    entries.retain(|e| !e.0.is_empty());
-    entries
+    entries.into_iter().filter(|(entry, drawn)| *drawn && !entry.0.is_empty()).map(|(entry, _)| entry).collect()
 }
 
 fn legend_places(entries: &[(String, Colour, Style)]) -> Vec<(f64, f64)> {

@@ -6,9 +6,8 @@
 use smrkit::stats::outcome::Outcome;
 
 use super::figure::Figure;
-use super::members::{members, rebuilds};
 use super::table::{Grid, about, cost, power_cuts, speed, verdicts};
-use super::{interactive, series};
+use super::{interactive, optional, series};
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +44,7 @@ pub fn report(runs: &[Outcome]) -> String {
         Section::of_table("How fast", speed(runs)),
         Section::of_table("What it costs", cost(runs)),
     ];
-    sections.extend(members(runs).map(|grid| Section::of_table("Members", grid)));
-    sections.extend(rebuilds(runs).map(|grid| Section::of_table("Rebuild", grid)));
+    sections.extend(optional::grids(runs).into_iter().map(|(heading, grid)| Section::of_table(heading, grid)));
     sections.extend(series::figures(runs).into_iter().map(Section::of_figure));
     sections.push(Section::of_table("What was run", facts));
     let what = runs.first().and_then(|r| r.trace.as_deref().or(r.workload.as_deref()));

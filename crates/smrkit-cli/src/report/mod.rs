@@ -11,6 +11,8 @@ pub mod html;
 mod interactive;
 mod members;
 mod names;
+mod optional;
+mod rebuild;
 pub mod series;
 pub mod surface;
 pub mod table;

@@ -9,6 +9,7 @@ use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
 use super::format;
 use super::members::{by_busy, member_names};
 use super::names::{Look, looks, names};
+use super::rebuild;
 
 /// The causes, as the struct `ByCause` orders them, with their colours.
 const CAUSES: [(&str, Colour); 4] =
@@ -35,7 +36,7 @@ pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
     ];
     // Behind the busy time of all drives together.
     let behind = figures.len() - 2;
-    figures.splice(behind..behind, members);
+    figures.splice(behind..behind, members.into_iter().chain(rebuild::figures(runs)));
     figures
 }
 
@@ -210,7 +211,10 @@ impl All<'_> {
         let totals = self.runs.iter().map(|r| format::bytes((r.capacity.raw_sectors * SECTOR_BYTES) as f64));
         let bars = Body::Bars { rows: self.names.clone(), totals: totals.collect(), parts };
         let panels = [panel(None, Axis::linear("Share of the platters' sectors (%)"), Axis::default(), bars)];
-        let note = "Where the platters' sectors go. After each bar: the raw size of the disk.";
+        let note = match self.has_arrays() {
+            true => "Where the platters' sectors go. After each bar: the raw size of all disks of the array.",
+            false => "Where the platters' sectors go. After each bar: the raw size of the disk.",
+        };
         figure("capacity", "Capacity", note, panels, "No capacity is known.")
     }
 

@@ -11,8 +11,9 @@ use smrkit::stats::outcome::{MergedSource, Outcome, PowerCut};
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
-use super::members::{drives, members, rebuilds};
+use super::members::drives;
 use super::names::{names, scalar};
+use super::optional;
 
 /// Columns that the longest word of a run's name gets at most.
 const NAME_WIDTH: u16 = 24;
@@ -83,7 +84,7 @@ pub fn text(runs: &[Outcome]) -> String {
         out += &format!("{}\n", shown(&line));
     }
     out += &format!("\n{}\n\n{}\n\n", speed(runs).text(), cost(runs).text());
-    for grid in members(runs).into_iter().chain(rebuilds(runs)) {
+    for (_, grid) in optional::grids(runs) {
         out += &format!("{}\n\n", grid.text());
     }
     let facts = about(runs);

@@ -2,8 +2,8 @@
 
 use smrkit::stats::outcome::{Outcome, Scalar};
 
-use super::example::{comparison, empty, in_place, rmw, set_assoc, single};
-use super::figure::{Axis, Body, Figure, Numbers, Series, Style};
+use super::example::{comparison, empty, in_place, rebuilt, rmw, set_assoc, single};
+use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style};
 use super::html::Section;
 use super::table::Grid;
 use super::target::Folder;
@@ -19,6 +19,7 @@ fn every_kind() -> Vec<Vec<Outcome>> {
         vec![empty(), single(), in_place()],
         vec![set_assoc(1)],
         comparison(),
+        vec![rebuilt(), in_place()],
         std::iter::once(in_place()).chain(sweep()).collect(),
     ]
 }
@@ -105,6 +106,24 @@ fn requests_per_second_times_time_gives_the_requests_back() {
     let minutes: f64 = lines[0].points.windows(2).map(|w| (w[1].0 - w[0].0) * w[0].1).sum();
     let requests = run.timeline.requests.iter().sum::<u64>() as f64;
     assert!((minutes * 60.0 / requests - 1.0).abs() < 1e-9, "{minutes} {requests}");
+}
+
+#[test]
+fn the_course_of_a_rebuild_begins_at_the_failure_and_ends_with_all_of_it() {
+    let named = |runs: &[Outcome], name: &str| series::figures(runs).into_iter().find(|figure| figure.name == name);
+    let course = named(&[rebuilt()], "rebuild").unwrap();
+    let points = |panel: usize| course.panels[panel].points().collect::<Vec<_>>();
+    assert_eq!(points(0), [(0.0, 0.0), (120.0, 25.0), (240.0, 75.0), (300.0, 100.0)]);
+    let (first, last) = (points(1)[0], *points(1).last().unwrap());
+    assert_eq!((first.0, last.0, points(1).len()), (0.0, 300.0, 31), "the host's windows from 100 to 400 s");
+    let busy = named(&[rebuilt()], "rebuild-busy").unwrap();
+    let Body::Bars { totals, parts, .. } = &busy.panels[0].body else { panic!("bars") };
+    assert_eq!(parts.iter().map(|part| part.values[0]).sum::<f64>(), 210.0);
+    assert_eq!(totals, &["300 s"]);
+    let mut quiet = rebuilt();
+    quiet.rebuild.as_mut().unwrap().foreground_ns = Default::default();
+    assert_eq!(named(&[quiet], "rebuild").unwrap().panels.len(), 1, "nobody asked for anything");
+    assert!(named(&[in_place()], "rebuild").is_none() && named(&[in_place()], "rebuild-busy").is_none());
 }
 
 #[test]
@@ -208,6 +227,23 @@ fn a_figure_that_can_not_be_written_names_its_path() {
     let path = dir.path().join("gone").join("lines.svg");
     let error = figures::line_figure("t", Axis::linear("x"), Axis::linear("y"), vec![], &path).unwrap_err();
     assert!(error.to_string().contains("gone/lines.svg"), "{error}");
+}
+
+#[test]
+fn a_legend_keeps_the_order_of_the_bars_whichever_panel_draws_them_first() {
+    let panel = |values: [f64; 3]| {
+        let part = |(name, value): (&str, f64)| Part { name: name.into(), colour: Colour::SKY, values: vec![value] };
+        let parts = ["of-host", "of-destage", "of-clean"].into_iter().zip(values).map(part).collect();
+        let body = Body::Bars { rows: vec!["row".into()], totals: vec![String::new()], parts };
+        Panel { title: None, x: Axis::linear("x"), y: Axis::default(), guides: Vec::new(), body }
+    };
+    let mut figure = Figure::lines("bars", "Bars", Axis::linear("x"), Axis::default(), vec![]);
+    figure.panels = vec![panel([1.0, 0.0, 2.0]), panel([1.0, 1.0, 1.0])];
+    let svg = figures::svg(&figure);
+    let places = ["of-host", "of-destage", "of-clean"].map(|name| svg.find(name).unwrap());
+    assert!(places.is_sorted(), "{places:?}");
+    figure.panels = vec![panel([1.0, 0.0, 2.0])];
+    assert!(!figures::svg(&figure).contains("of-destage"), "what nobody draws");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
+use super::arrays::rebuild::setup::RebuildPlan;
 use super::arrays::setup::ArrayPlan;
 use super::caveat::plan::{CoursePlan, MountPlan};
 use crate::input::TraceInput;
@@ -128,6 +129,8 @@ pub enum Job {
     Layer(Box<Plan>),
     /// On an array.
     Array(Box<ArrayPlan>),
+    /// A member of an array that is rebuilt.
+    Rebuild(Box<RebuildPlan>),
     /// On a file system.
     FileSystem(Box<CoursePlan>),
     /// On a mounted file system.
@@ -149,6 +152,7 @@ impl Job {
         match self {
             Job::Layer(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
             Job::Array(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
+            Job::Rebuild(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
             Job::FileSystem(plan) => plan.execute(watch).map(|course| Made::FileSystem(Box::new(course))),
             Job::Mount(plan) => Ok(Made::Mount(Box::new(plan.execute(watch).map_err(|error| format!("{error:#}"))))),
         }

@@ -241,6 +241,9 @@ fn a_path_that_is_no_array_names_what_files_are() {
     let path = scratch.path("array.txt");
     std::fs::write(&path, "level = \"raid1\"\ndisks = 2\n").unwrap();
     smrkit(&format!("run {SMALL} --array {path}")).says(2, &["array.txt", "must end in .toml"]);
+    let path = scratch.path("binary.toml");
+    std::fs::write(&path, [0xff, 0xfe, 0]).unwrap();
+    smrkit(&format!("run {SMALL} --array {path}")).says(3, &["binary.toml", "give an array in TOML"]);
 }
 
 #[test]
@@ -251,10 +254,10 @@ fn the_terminal_shows_array_layer_and_members() {
         assert!(few.contains(words), "{words}: {few}");
     }
     let rows = |text: &str| text.lines().filter(|line| line.starts_with("raid1 in-place ")).count();
-    assert_eq!(rows(&few), 2 + 2, "how fast, what it costs, and two members: {few}");
+    assert_eq!(rows(&few), 2 + 2 + 1, "how fast, what it costs, two members, and movement: {few}");
     let many = smrkit(&format!("run {SMALL} --array raid1:disks=20,layer=in-place")).done();
     assert!(many.contains("busiest") && many.contains("least busy"), "{many}");
-    assert_eq!(rows(&many), 2 + 1, "how fast, what it costs, and a summary: {many}");
+    assert_eq!(rows(&many), 2 + 1 + 1, "how fast, what it costs, a summary, and movement: {many}");
 }
 
 #[test]
@@ -281,11 +284,24 @@ fn a_member_is_rebuilt_beside_the_requests() {
         assert!(rebuild["spec"].as_str().unwrap().contains("disk=1"), "{rebuild}");
         assert!(int(rebuild, "/elapsed_ns") > 0 && int(rebuild, "/bytes") > 1_000_000, "{rebuild}");
         assert_eq!(rebuild["members"][1]["new"], true);
+        let course: u64 =
+            rebuild["course"]["bytes"].as_array().unwrap().iter().map(|bytes| bytes.as_u64().unwrap()).sum();
+        assert_eq!(course, int(rebuild, "/bytes"));
         assert!(run["slowdown"].is_null(), "not the same requests");
     }
     assert!(int(&runs[1], "/rebuild/elapsed_ns") > int(&runs[0], "/rebuild/elapsed_ns"), "shingled takes longer");
     let text = smrkit(&format!("run {array} --rebuild scrub")).done();
     assert!(text.contains("redundant") && text.contains("rebuild "), "{text}");
+    let scratch = Scratch::new();
+    let (report, figures) = (scratch.path("report.html"), scratch.path("figures"));
+    smrkit(&format!("run {array} --rebuild disk=1 --report {report} --figures {figures}")).done();
+    let drawn = |name: &str| std::fs::read_to_string(format!("{figures}/{name}.svg")).unwrap();
+    assert!(
+        drawn("rebuild").contains("Share of what is to be rebuilt (%)")
+            && drawn("rebuild").contains("The host meanwhile")
+    );
+    assert!(drawn("rebuild-busy").contains("writing bands"), "vguard rewrites them");
+    assert!(std::fs::read_to_string(report).unwrap().contains("<h2>The course of the rebuild</h2>"));
     let wrong = |options: &str| smrkit(&format!("run --drive tiny --layer in-place --workload mix:count=9 {options}"));
     wrong("--rebuild disk=1").says(2, &["--array"]);
     wrong("--array raid1:disks=2 --rebuild disk=2").says(2, &["disks go from 0 to 1"]);

@@ -138,7 +138,7 @@ fn every_layer_has_a_page_with_its_parameters_and_a_line_in_the_index() {
 fn the_command_line_page_names_every_option() {
     let page = std::fs::read_to_string(root().join("docs/cli.md")).unwrap();
     for command in
-        ["run", "reproduce", "trace info", "trace convert", "trace head", "drives show", "layers show", "age"]
+        ["run", "advise", "reproduce", "trace info", "trace convert", "trace head", "drives show", "layers show", "age"]
     {
         let help = super::smrkit(&format!("{command} --help")).done();
         let options = help.lines().filter_map(|line| {

@@ -144,7 +144,7 @@ fn the_page_on_outcomes_names_every_key_and_no_other() {
 }
 
 /// `a.{b,c}.d` stands for `a.b.d` and `a.c.d`.
-fn expand(path: &str) -> Vec<String> {
+pub fn expand(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else { return vec![path.to_string()] };
     let (names, after) = rest.split_once('}').unwrap_or_else(|| panic!("{path}: no closing brace"));
     names.split(',').flat_map(|name| expand(&format!("{before}{}{after}", name.trim()))).collect()

@@ -1,5 +1,6 @@
 //! The command as its users meet it: exit codes, messages, options, files, and the examples of the documentation.
 
+mod advise;
 mod arrays;
 mod bad_input;
 mod docs;

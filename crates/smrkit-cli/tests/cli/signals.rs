@@ -115,3 +115,15 @@ fn a_full_disk_is_an_error_and_says_where() {
     command.args(run.split_whitespace()).stdout(full);
     finish(command).says(1, &["standard output", "No space left"]);
 }
+
+#[test]
+fn an_interrupted_answer_says_what_was_not_tried_or_is_none() {
+    let mut child = start("advise --workload random-write:count=4G --depth 1");
+    std::thread::sleep(Duration::from_millis(1500));
+    interrupt(&child);
+    assert_eq!(code(&mut child), 130);
+    let (mut out, mut err) = (String::new(), String::new());
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(out.is_empty() && err.contains("no answer"), "{out}{err}");
+}

@@ -36,6 +36,21 @@ fn results_tell_merged_sources_apart() {
 }
 
 #[test]
+fn the_terminal_shows_sources_and_movements_where_there_are_any() {
+    let text = |options: &str| {
+        smrkit(&format!("run --drive tiny --layer in-place,rmw --set rmw.region_sectors=256 {options}")).done()
+    };
+    let alone = text("--workload mix:count=50");
+    assert!(!alone.contains("source ") && !alone.contains("tracks crossed"), "{alone}");
+    let two =
+        text("--workload random-write:count=200 --workload random-read:count=100 --interleave burst:3 --movement");
+    assert_eq!(two.lines().filter(|line| line.contains("#0 random-write:")).count(), 2, "a row a run: {two}");
+    assert!(two.contains("#1 random-read:") && two.contains("strokes"), "{two}");
+    assert!(two.lines().any(|line| line.starts_with("rmw") && line.contains(" all ")), "{two}");
+    assert!(!two.lines().any(|line| line.starts_with("in-place") && line.contains(" all ")), "the host alone: {two}");
+}
+
+#[test]
 fn one_source_alone_has_no_keys_of_several() {
     let run = outcome(&format!("{TINY} --workload mix:count=50"));
     for key in ["sources", "interleave", "by_source", "movement"] {

@@ -151,12 +151,15 @@ impl ArrayRun {
 
     /// The same array of drives under `layer`.
     pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> ArrayRun {
+        let under = |run: &DriveRun| DriveRun { drive: run.drive.clone(), layer, parameters: parameters.clone() };
+        self.with_drives(&under)
+    }
+
+    /// The same array with each of its drives changed by `of`.
+    pub fn with_drives(&self, of: &impl Fn(&DriveRun) -> DriveRun) -> ArrayRun {
         let member = |member: &MemberRun| match member {
-            MemberRun::Drive(run) => {
-                let (drive, parameters) = (run.drive.clone(), parameters.clone());
-                MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
-            }
-            MemberRun::Array(array) => MemberRun::Array(Box::new(array.with_layer(layer, parameters))),
+            MemberRun::Drive(run) => MemberRun::Drive(Box::new(of(run))),
+            MemberRun::Array(array) => MemberRun::Array(Box::new(array.with_drives(of))),
         };
         ArrayRun { members: self.members.iter().map(member).collect(), ..*self }
     }

@@ -138,6 +138,17 @@ impl Parameters {
         Ok(Parameters(values))
     }
 
+    /// The same with another value of one of them.
+    pub fn with(&self, layer: &str, known: &[Parameter], key: &str, text: &str) -> Result<Parameters, Error> {
+        let mut new = Parameters::resolve(layer, known, &[(key.into(), text.into())])?;
+        for (other, value) in &self.0 {
+            if other != key {
+                new.0.insert(other.clone(), value.clone());
+            }
+        }
+        Ok(new)
+    }
+
     /// All values by key.
     pub fn values(&self) -> &BTreeMap<String, Scalar> {
         &self.0
@@ -203,6 +214,14 @@ mod tests {
     fn what_is_not_set_keeps_its_default() {
         let parameters = resolve("portion", "region").unwrap();
         assert_eq!((parameters.int("region_sectors"), parameters.word("portion")), (50, "region"));
+    }
+
+    #[test]
+    fn another_value_leaves_the_others_as_they_were() {
+        let tail = resolve("region_sectors", "7").unwrap();
+        let region = tail.with("rmw", KNOWN, "portion", "region").unwrap();
+        assert_eq!((region.int("region_sectors"), region.word("portion"), region.count("head")), (7, "region", None));
+        assert!(tail.with("rmw", KNOWN, "size", "1").is_err());
     }
 
     #[test]

@@ -7,4 +7,5 @@ pub mod histogram;
 pub mod timeline;
 pub mod counts;
 pub mod verdict;
+pub mod remedy;
 pub mod rows;

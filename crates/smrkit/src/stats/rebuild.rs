@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Latencies;
+use super::timeline::{WINDOW_FIRST, WINDOWS_MAX};
 use crate::tally::{Cause, Tally};
+use crate::units::Nanos;
 
 /// A rebuild, a resilver or a scrub, from the failure (or its beginning) to the moment that the array was whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,9 @@ pub struct Rebuild {
     pub bytes: u64,
     /// The same a second of `work_ns`.
     pub bytes_per_s: f64,
+    /// When they were.
+    #[serde(default)]
+    pub course: Course,
     /// How many pieces that took: a write each, and what had to be read for it.
     pub pieces: u64,
     /// The longest that one of them took.
@@ -40,6 +45,35 @@ pub struct Rebuild {
     pub foreground_ns: Latencies,
     /// The array's drives, in their order.
     pub members: Vec<MemberRebuild>,
+}
+
+/// What was rebuilt (or read) in each of equal windows of time, from the failure on (or the beginning of the scrub).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Course {
+    /// The length of a window; it doubles as the work takes longer.
+    pub window_ns: u64,
+    /// Bytes of the pieces that were finished in it.
+    pub bytes: Vec<u64>,
+}
+
+impl Default for Course {
+    fn default() -> Course {
+        Course { window_ns: WINDOW_FIRST.0, bytes: Vec::new() }
+    }
+}
+
+impl Course {
+    /// A piece is finished, so long after the failure.
+    #[inline]
+    pub fn add(&mut self, at: Nanos, bytes: u64) {
+        while at.0 / self.window_ns >= WINDOWS_MAX as u64 {
+            self.bytes = self.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
+            self.window_ns *= 2;
+        }
+        let window = (at.0 / self.window_ns) as usize;
+        self.bytes.resize(self.bytes.len().max(window + 1), 0);
+        self.bytes[window] += bytes;
+    }
 }
 
 /// What a drive did meanwhile.
@@ -126,5 +160,22 @@ impl BusyTimes {
             self.clean_read,
             self.clean_write,
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_of_a_course_double_and_no_byte_is_lost() {
+        let mut course = Course::default();
+        for second in 0..1000 {
+            course.add(Nanos(second * 1_000_000_000), 1 + second);
+        }
+        assert_eq!(course.window_ns, 1_600_000_000);
+        assert!(course.bytes.len() <= WINDOWS_MAX);
+        assert_eq!(course.bytes.iter().sum::<u64>(), 500_500);
+        assert_eq!(course.bytes[..2], [1 + 2, 3 + 4], "of 0, 1 and 2, 3 s");
     }
 }

@@ -7,6 +7,7 @@ mod figures;
 mod lengths;
 mod measured;
 mod movement;
+pub mod rebuild;
 pub mod setup;
 mod sets;
 
@@ -17,7 +18,7 @@ use super::{Item, Reproduction, Scale};
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "arrays",
     paper: "Le, Holliday & Amer: The Peril and Promise of Shingled Disk Arrays",
-    summary: "Figure 2's eight configurations under four schemes, on three sets of sources.",
+    summary: "Figure 2's eight configurations under four schemes, on three sets of sources; and how long a member takes to rebuild.",
     items,
     open,
 };
@@ -25,7 +26,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 /// Movement first, then whatever else is asked of arrays: each part gives its items.
 fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     let mut items = movement::items(scale)?;
-    items.extend([lengths::item(scale), exact::disks(scale), exact::random_writes(scale)]);
+    items.extend([lengths::item(scale), exact::disks(scale), exact::random_writes(scale), rebuild::item(scale)]);
     Ok(items)
 }
 

@@ -114,6 +114,7 @@ fn mistakes_say_where_they_are_and_what_to_do() {
         ("raid0:disks=2,member=(disks=2)", "unknown key; known are layer, drive, capacity, set"),
         ("raid5:disks=4,chunk=0", "give a chunk of 512 bytes or more"),
         ("raid5:disks=4,chunk=1000", "write 512 or 1Ki"),
+        ("raid5:disks=4,chunk=1", "sectors: write 512 (k is"),
         ("raid5:disks=4,chunk", "expected key=value"),
         ("raid5:disks=4,chunk=", "a value is missing"),
         ("raid5:disks=4,disks=5", "given twice"),

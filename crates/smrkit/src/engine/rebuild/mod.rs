@@ -22,7 +22,7 @@ use crate::error::{DiskResult, Error};
 use crate::request::{Progress, Request};
 use crate::stats::counts::Times;
 use crate::stats::histogram::LatencyCounts;
-use crate::stats::rebuild::{MemberRebuild, Rebuild};
+use crate::stats::rebuild::{Course, MemberRebuild, Rebuild};
 use crate::units::{Lba, Nanos, SECTOR_BYTES};
 
 /// A rebuild or a scrub under way.
@@ -50,6 +50,7 @@ pub struct Rebuilding {
     /// The last that happened.
     now: Nanos,
     sectors: u64,
+    course: Course,
     count: u64,
     longest_piece: Nanos,
     foreground: LatencyCounts,
@@ -131,6 +132,7 @@ impl Rebuilding {
             ended: None,
             now: Nanos::ZERO,
             sectors: 0,
+            course: Course::default(),
             count: 0,
             longest_piece: Nanos::ZERO,
             foreground: LatencyCounts::default(),
@@ -243,6 +245,7 @@ impl Chore for Rebuilding {
         self.now = done.end;
         self.outstanding -= 1;
         self.sectors += done.sectors;
+        self.course.add(done.end - self.failed.unwrap_or(done.end), done.sectors * SECTOR_BYTES);
         self.count += 1;
         self.longest_piece = self.longest_piece.max(done.end - done.begin);
         if self.piece.is_none() && self.outstanding == 0 {
@@ -287,6 +290,7 @@ impl Chore for Rebuilding {
             clean_ns: settle(array, ended)?.map(|clean| (clean - failed).0),
             bytes,
             bytes_per_s: if work > Nanos::ZERO { bytes as f64 / work.as_secs() } else { 0.0 },
+            course: std::mem::take(&mut self.course),
             pieces: self.count,
             longest_piece_ns: self.longest_piece.0,
             dropped: timed.iter().any(|member| member.commands_over_7s > 0),

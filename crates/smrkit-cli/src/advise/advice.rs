@@ -1,0 +1,194 @@
+//! The answer as data: what `--json` writes, and what the screen shows. `docs/advise.md` has every key.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use smrkit::stats::outcome::{EngineSettings, MergedSource, Outcome, Scalar, TraceNotes, TraceReading};
+use smrkit::stats::remedy::{Course, Effect, Problems};
+use smrkit::units::SECTOR_BYTES;
+
+use super::remedies::{Change, Kind};
+use super::{Base, INTERRUPTED, words};
+use crate::exit::{COMMIT, VERSION};
+
+/// The whole answer.
+#[derive(Serialize)]
+pub struct Advice {
+    /// The version of this format.
+    pub schema: u32,
+    /// The answer in a few sentences.
+    pub text: String,
+    /// What is wrong at the deepest depth.
+    pub problems: Problems,
+    /// The system as it is, at each depth.
+    pub present: Vec<Present>,
+    /// What was tried, at the deepest depth.
+    pub remedies: Vec<Remedy>,
+    /// Whether all of it was run.
+    pub complete: bool,
+    /// What serves.
+    pub system: System,
+    /// What is asked for.
+    pub demand: Demand,
+    /// How requests come, at the deepest depth.
+    pub engine: EngineSettings,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// smrkit's version.
+    pub version: &'static str,
+    /// The commit that it was built from.
+    pub commit: Option<&'static str>,
+}
+
+/// The system as it is, and conventional disks in its place.
+#[derive(Serialize)]
+pub struct Present {
+    /// Commands outstanding.
+    pub depth: u32,
+    /// As it is.
+    #[serde(flatten)]
+    pub own: Course,
+    /// Conventional disks.
+    pub conventional: Course,
+}
+
+/// A change and what it does.
+#[derive(Serialize)]
+pub struct Remedy {
+    /// Its kind.
+    pub kind: Kind,
+    /// What is changed.
+    pub change: String,
+    /// Whether it is assumed that the disk can do it.
+    pub assumption: bool,
+    /// What it does; null where it was not run.
+    pub effect: Option<Effect>,
+    /// Why it was not run; null where it was.
+    pub not_run: Option<String>,
+    /// So many requests of the demand were served, which showed enough; null where it was all of them.
+    pub first_requests: Option<u64>,
+    /// The run; null where there was none.
+    pub course: Option<Course>,
+}
+
+/// What serves.
+#[derive(Serialize)]
+pub struct System {
+    /// The drive's name; `mixed` where members differ.
+    pub drive: String,
+    /// The drive file's path, where the drive does not come with smrkit.
+    pub drive_file: Option<String>,
+    /// The layer's name; `mixed` where members differ.
+    pub layer: String,
+    /// The array, if it is one.
+    pub array: Option<String>,
+    /// The layer's parameters.
+    pub parameters: BTreeMap<String, Scalar>,
+    /// Sectors offered.
+    pub host_sectors: u64,
+    /// Of them in the persistent cache.
+    pub cache_sectors: u64,
+}
+
+/// What is asked for.
+#[derive(Serialize)]
+pub struct Demand {
+    /// The trace's path.
+    pub trace: Option<String>,
+    /// Its SHA-256.
+    pub trace_sha256: Option<String>,
+    /// Its format.
+    pub trace_format: Option<String>,
+    /// How it was read.
+    pub trace_reading: Option<TraceReading>,
+    /// The workload.
+    pub workload: Option<String>,
+    /// What it took for the disk's size.
+    pub workload_sectors: Option<u64>,
+    /// Several sources, in the order of their numbers.
+    pub sources: Option<Vec<MergedSource>>,
+    /// How they were merged.
+    pub interleave: Option<String>,
+    /// Rows that had to be mended.
+    pub trace_notes: TraceNotes,
+    /// Requests served and counted.
+    pub requests: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Mean size of a write; null where there is none.
+    pub mean_write_bytes: Option<f64>,
+}
+
+impl Advice {
+    /// The answer from what was run; `outcome` is the system as it is at the deepest depth.
+    pub fn new(
+        base: &Base,
+        outcome: Outcome,
+        present: Vec<Present>,
+        problems: Problems,
+        remedies: Vec<Remedy>,
+    ) -> Advice {
+        let writes = outcome.commands.host_write;
+        let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
+        let complete = remedies.iter().all(|remedy| remedy.not_run.as_deref() != Some(INTERRUPTED));
+        let mut advice = Advice {
+            schema: 1,
+            text: String::new(),
+            problems,
+            present,
+            remedies,
+            complete,
+            demand: Demand {
+                trace: outcome.trace.clone(),
+                trace_sha256: outcome.trace_sha256.clone(),
+                trace_format: outcome.trace_format.clone(),
+                trace_reading: outcome.trace_reading.clone(),
+                workload: outcome.workload.clone(),
+                workload_sectors: outcome.workload_sectors,
+                sources: outcome.sources.clone(),
+                interleave: outcome.interleave.clone(),
+                trace_notes: outcome.trace_notes,
+                requests: outcome.requests,
+                read_bytes: outcome.host_read_sectors * SECTOR_BYTES,
+                written_bytes,
+                mean_write_bytes: (writes > 0).then(|| written_bytes as f64 / writes as f64),
+            },
+            system: System {
+                drive: outcome.drive.clone(),
+                drive_file: outcome.drive_file.clone(),
+                layer: outcome.layer.clone(),
+                array: outcome.array.clone(),
+                parameters: outcome.parameters.clone(),
+                host_sectors: outcome.capacity.host_sectors,
+                cache_sectors: outcome.capacity.cache_sectors,
+            },
+            engine: outcome.engine.clone(),
+            seed: outcome.seed,
+            version: VERSION,
+            commit: COMMIT,
+        };
+        let fill = outcome.timeline.cache_fill.last().copied();
+        advice.text = words::text(&advice, fill, base.job.is_conventional());
+        advice
+    }
+
+    /// Whether requests come at times of their own.
+    pub fn is_open(&self) -> bool {
+        self.engine.arrival == "trace"
+    }
+}
+
+impl Remedy {
+    /// What came of a change.
+    pub fn new(change: &Change, judged: Result<(Effect, Course), String>, first: Option<u64>) -> Remedy {
+        let (effect, course, not_run) = match judged {
+            Ok((effect, course)) => (Some(effect), Some(course), None),
+            Err(reason) => (None, None, Some(reason)),
+        };
+        let Change { kind, is_assumed, .. } = *change;
+        let first_requests = first.filter(|_| course.is_some());
+        Remedy { kind, change: change.name.clone(), assumption: is_assumed, effect, not_run, first_requests, course }
+    }
+}

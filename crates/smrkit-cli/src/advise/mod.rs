@@ -1,0 +1,146 @@
+//! What a demand meets on a drive or array at several depths, and what changes would do about it: the runs and the answer.
+//!
+//! `remedies.rs` says what is tried, `attempts.rs` runs it, `advice.rs` what comes out, `words.rs` puts it into sentences, `screen.rs` into tables.
+
+pub mod advice;
+mod attempts;
+mod remedies;
+pub mod screen;
+mod trial;
+mod words;
+
+use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::error::Error;
+use smrkit::layer::{BASELINE, LAYERS, Parameters};
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
+
+use crate::input::Input;
+use crate::interrupt::Interrupt;
+use crate::job::Job;
+use crate::pool;
+use advice::{Advice, Present};
+use remedies::Kind;
+use trial::Trial;
+
+/// A layer counts for the size of a workload if it offers so much of what the present one does, in percent (assumption).
+const ALIKE_PERCENT: u64 = 80;
+
+/// What is asked about.
+pub struct Base<'a> {
+    /// The drive or array as it is; its settings are those of `depths`.
+    pub job: Job<'a>,
+    /// The demand.
+    pub input: &'a Input,
+    /// The settings at each depth, the deepest last.
+    pub depths: &'a [Settings],
+    /// More of the demand.
+    pub asked: Asked,
+}
+
+/// What the options say of the demand.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    /// Traces and workloads.
+    pub sources: usize,
+}
+
+/// The system as it is at the deepest depth, beside conventional disks.
+struct Known {
+    outcome: Outcome,
+    own: Course,
+    conventional: Course,
+    /// Whether requests come at times of their own.
+    is_open: bool,
+    /// The rate that it should keep.
+    wanted_bytes_per_s: f64,
+}
+
+/// The answer; `None` if an interrupt came before there was one.
+pub fn advise(base: &Base, interrupt: &Interrupt) -> anyhow::Result<Option<Advice>> {
+    let sectors = common_sectors(&base.job).map_err(|error| base.job.named(error))?;
+    let Some((present, outcome)) = present(base, sectors, interrupt)? else { return Ok(None) };
+    let Some(hardest) = present.last() else { return Ok(None) };
+    if outcome.requests == 0 {
+        return Err(
+            Error::Usage("no request was counted: lower --warmup, or give a longer trace or workload".into()).into()
+        );
+    }
+    let wanted_bytes_per_s = match hardest.own.cache_full_at_s.and(hardest.own.fresh_bytes_per_s()) {
+        Some(fresh) => fresh,
+        None => hardest.conventional.lasting_bytes_per_s(),
+    };
+    let is_open = base.depths.iter().any(|settings| settings.arrival == Arrival::Trace);
+    let (own, conventional) = (hardest.own.clone(), hardest.conventional.clone());
+    let known = Known { outcome, own, conventional, is_open, wanted_bytes_per_s };
+    let before = Judged::new(&known.own, pace(&known, None, None));
+    let changes = remedies::all(base, &known)?;
+    let remedies = attempts::make(base, &known, &before, &changes, sectors, interrupt)?;
+    Ok(Some(Advice::new(base, known.outcome, present, before.problems, remedies)))
+}
+
+/// What a workload takes for the disk's size: what the layers that are compared offer, all of them.
+fn common_sectors(job: &Job) -> Result<u64, Error> {
+    let own = job.host_sectors()?;
+    let mut least = own.min(job.conventional()?.host_sectors()?);
+    for layer in LAYERS {
+        let defaults = Parameters::resolve(layer.name, layer.parameters, &[])?;
+        let offered = job.under(layer, &defaults).and_then(|job| job.host_sectors());
+        least = match offered {
+            Ok(sectors) if sectors >= own / 100 * ALIKE_PERCENT => least.min(sectors),
+            _ => least,
+        };
+    }
+    Ok(least)
+}
+
+/// The system as it is and conventional disks, at each depth; and the outcome at the deepest.
+fn present(base: &Base, sectors: u64, interrupt: &Interrupt) -> anyhow::Result<Option<(Vec<Present>, Outcome)>> {
+    let mut trials = Vec::new();
+    for &settings in base.depths {
+        trials.push(Trial::of(base.job.clone().with(settings)));
+        trials.push(Trial::of(base.job.conventional()?.with(settings)));
+    }
+    let results = pool::make_all(&trials, interrupt, "the drive as it is", |at, trial, watch| {
+        trial.serve(base.input, sectors, at == 0, watch)
+    });
+    let mut outcomes = Vec::new();
+    for (result, trial) in results.into_iter().zip(&trials) {
+        match result.map_err(|error| trial.job.named(error))?.filter(|outcome| !outcome.interrupted) {
+            Some(outcome) => outcomes.push(outcome),
+            None => return Ok(None),
+        }
+    }
+    let pairs = outcomes.chunks(2).zip(base.depths);
+    let of = |(pair, settings): (&[Outcome], &Settings)| Present {
+        depth: settings.depth,
+        own: Course::of(&pair[0]),
+        conventional: Course::of(&pair[1]),
+    };
+    let all: Vec<Present> = pairs.map(of).collect();
+    let (sha256, sources) = (outcomes[0].trace_sha256.clone(), outcomes[0].sources.clone());
+    let deepest = outcomes.swap_remove(outcomes.len() - 2);
+    Ok(Some((all, Outcome { trace_sha256: sha256, sources, ..deepest })))
+}
+
+/// By what a run is judged. `conventional` is the run of conventional disks under the same changed times, if it has one.
+fn pace(known: &Known, kind: Option<Kind>, conventional: Option<&Course>) -> Pace {
+    let usual = conventional.unwrap_or(&known.conventional).mean_ns as f64;
+    match kind {
+        // Between pauses one request after another is served, as it was before the cache was full.
+        Some(Kind::Idle) if !known.is_open => {
+            let fresh_ns = mean_request_bytes(&known.outcome) / known.wanted_bytes_per_s.max(1.0) * 1e9;
+            Pace::MeanNs(usual.max(fresh_ns))
+        }
+        _ if known.is_open => Pace::MeanNs(usual),
+        _ => Pace::BytesPerSecond(known.wanted_bytes_per_s),
+    }
+}
+
+/// What is said of a run that an interrupt kept from its end.
+const INTERRUPTED: &str = "interrupted";
+
+/// Whether the present system is what the others are compared with.
+fn is_conventional(outcome: &Outcome) -> bool {
+    outcome.layer == BASELINE
+}

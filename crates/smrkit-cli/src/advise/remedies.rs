@@ -1,0 +1,267 @@
+//! The changes that are tried, each as a run with all else equal: what the program could do, what the disk could, other
+//! disks.
+
+use serde::Serialize;
+use smrkit::array::level::Level;
+use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::error::Error;
+use smrkit::interleave::Placement;
+use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
+use smrkit::quantity::Bytes;
+use smrkit::stats::remedy::Course;
+use smrkit::units::{Nanos, SECTOR_BYTES};
+
+use super::trial::Trial;
+use super::{Base, Known, is_conventional};
+use crate::job::{ArrayJob, DriveJob, Job};
+use crate::report::format;
+
+/// Sizes of writes and of chunks: that of a page cache's clusters, of md's chunk, and of a large buffer (assumption).
+const SIZES_BYTES: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
+/// Shares of the time that the disk is left idle.
+const IDLE: [f64; 3] = [0.5, 0.9, 0.99];
+/// Factors on the trace's times.
+const STRETCHES: [f64; 3] = [2.0, 10.0, 100.0];
+/// What a drive-managed disk may do beyond what is known of it.
+const ASSUMED: [(&str, &str, &str); 2] =
+    [("write_cache_bytes", "64M", "write cache of 64 MB"), ("bypass", "run", "bypass by long runs")];
+
+/// The kinds of change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Larger writes.
+    WriteSize,
+    /// Time between requests.
+    Idle,
+    /// A parameter of the layer, on no known disk.
+    Parameter,
+    /// Another chunk.
+    Chunk,
+    /// Another level of the same disks.
+    Level,
+    /// A disk for each source.
+    Dedicated,
+    /// Another translation layer on the same disks.
+    Layer,
+    /// Conventional disks.
+    Conventional,
+}
+
+/// A change, and the run that shows what it does.
+pub struct Change<'a> {
+    /// Its kind.
+    pub kind: Kind,
+    /// What is changed.
+    pub name: String,
+    /// Whether the disk is assumed to be able to do it.
+    pub is_assumed: bool,
+    /// The run, or why there is none.
+    pub trial: Result<Trial<'a>, String>,
+    /// Conventional disks under the same times, where those are what changes.
+    pub beside: Option<Trial<'a>>,
+}
+
+impl<'a> Change<'a> {
+    /// A change; an error says why it has no run.
+    pub fn new(kind: Kind, name: impl Into<String>, trial: Result<Trial<'a>, Error>) -> Change<'a> {
+        let trial = trial.map_err(|error| error.to_string());
+        Change { kind, name: name.into(), is_assumed: false, trial, beside: None }
+    }
+}
+
+/// All that is tried.
+pub fn all<'a>(base: &Base<'a>, known: &Known) -> Result<Vec<Change<'a>>, Error> {
+    let Some(&settings) = base.depths.last() else { return Ok(Vec::new()) };
+    let job = base.job.clone().with(settings);
+    let mut all = write_sizes(&job, known)?;
+    all.extend(times(&job, &settings, known)?);
+    all.extend(assumed(&job)?);
+    all.extend(chunks(&job));
+    all.extend(levels(&job, base));
+    all.extend(dedicated(&job, base));
+    all.extend(layers(&job)?);
+    if !is_conventional(&known.outcome) {
+        let conventional = job.conventional().map(Trial::of);
+        all.push(Change::new(Kind::Conventional, "conventional disks", conventional));
+    }
+    Ok(all)
+}
+
+/// The same bytes by larger writes, as far as the disk holds one.
+fn write_sizes<'a>(job: &Job<'a>, known: &Known) -> Result<Vec<Change<'a>>, Error> {
+    let (outcome, room) = (&known.outcome, job.host_sectors()? * SECTOR_BYTES);
+    let (bytes, writes) = (outcome.host_written_sectors * SECTOR_BYTES, outcome.commands.host_write);
+    let larger = SIZES_BYTES.into_iter().filter(|&size| size <= room && writes > 0 && size * writes > bytes);
+    let change = |size: u64| {
+        let packed_sectors = Some((size / SECTOR_BYTES) as u32);
+        let trial = Trial { packed_sectors, ..Trial::of(job.clone()) };
+        Change::new(Kind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial))
+    };
+    Ok(larger.map(change).collect())
+}
+
+/// Pauses in a closed loop, stretched times in an open one.
+fn times<'a>(job: &Job<'a>, settings: &Settings, known: &Known) -> Result<Vec<Change<'a>>, Error> {
+    let mut changes = Vec::new();
+    let mut add = |name: String, changed: Settings| -> Result<(), Error> {
+        let trial = Trial::of(job.clone().with(changed));
+        let beside = Trial::of(job.conventional()?.with(changed));
+        changes.push(Change { beside: Some(beside), ..Change::new(Kind::Idle, name, Ok(trial)) });
+        Ok(())
+    };
+    match settings.arrival {
+        Arrival::FlatOut => {
+            for share in IDLE {
+                let think = pause(&known.own, settings.depth, share);
+                if think > settings.think {
+                    let name = format!("pauses of {}", format::nanos(think.0));
+                    add(name, Settings { think, ..*settings })?;
+                }
+            }
+        }
+        Arrival::Trace => {
+            for factor in STRETCHES {
+                let name = format!("times stretched {factor}×");
+                add(name, Settings { time_scale: settings.time_scale * factor, ..*settings })?;
+            }
+        }
+    }
+    Ok(changes)
+}
+
+/// The pause after each answer that leaves the busiest disk idle for `share` of the time, if it then works as long for a
+/// request as now: `depth` requests come in the time of one round, pause and answer.
+fn pause(own: &Course, depth: u32, share: f64) -> Nanos {
+    let work_ns = own.elapsed_ns as f64 * (1.0 - own.idle_share) / own.requests.max(1) as f64;
+    Nanos((work_ns * (f64::from(depth) / (1.0 - share) - 1.0)).round() as u64)
+}
+
+/// What the layer can do where it is told to, but no known disk is known to do.
+fn assumed<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
+    let mut changes = Vec::new();
+    for (key, value, name) in ASSUMED {
+        if let Some(changed) = with_parameter(job, key, value)? {
+            let change = Change::new(Kind::Parameter, format!("{name} (assumed)"), Ok(Trial::of(changed)));
+            changes.push(Change { is_assumed: true, ..change });
+        }
+    }
+    Ok(changes)
+}
+
+/// The same system with another value of a parameter; `None` where no drive's layer has it, or has it otherwise.
+fn with_parameter<'a>(job: &Job<'a>, key: &str, value: &str) -> Result<Option<Job<'a>>, Error> {
+    let other = |layer: &'static LayerSpec, parameters: &Parameters| -> Option<Parameters> {
+        let parameter = layer.parameters.iter().find(|parameter| parameter.key == key)?;
+        let default = Parameters::resolve(layer.name, layer.parameters, &[]).ok()?;
+        let is_default = default.values().get(parameter.key) == parameters.values().get(parameter.key);
+        is_default.then(|| parameters.with(layer.name, layer.parameters, key, value).ok()).flatten()
+    };
+    match job {
+        Job::Drive(own) => {
+            let changed = other(own.run.layer, &own.run.parameters);
+            changed.map(|parameters| job.under(own.run.layer, &parameters)).transpose()
+        }
+        Job::Array(own) => {
+            if own.run.drives().iter().all(|run| other(run.layer, &run.parameters).is_none()) {
+                return Ok(None);
+            }
+            let changed = |run: &DriveRun| {
+                let parameters = other(run.layer, &run.parameters).unwrap_or_else(|| run.parameters.clone());
+                DriveRun { parameters, ..run.clone() }
+            };
+            own.remade(own.run.with_drives(&changed)).map(Some)
+        }
+    }
+}
+
+fn chunks<'a>(job: &Job<'a>) -> Vec<Change<'a>> {
+    let Job::Array(own) = job else { return Vec::new() };
+    let others = SIZES_BYTES
+        .into_iter()
+        .filter(|size| own.run.level.is_striped() && *size != own.run.chunk_sectors * SECTOR_BYTES);
+    let change = |size: u64| {
+        let run = ArrayRun { chunk_sectors: size / SECTOR_BYTES, ..own.run.clone() };
+        Change::new(Kind::Chunk, format!("chunks of {}", Bytes(size)), own.remade(run).map(Trial::of))
+    };
+    others.map(change).collect()
+}
+
+/// Other levels of the same disks; a member for each source is a change of its own.
+fn levels<'a>(job: &Job<'a>, base: &Base) -> Vec<Change<'a>> {
+    let Job::Array(own) = job else { return Vec::new() };
+    let was_dedicated = own.run.level == Level::Dedicated;
+    let all = [Level::Span, Level::Raid0, Level::Raid10 { copies: 2 }, Level::Raid5];
+    let others = all.into_iter().filter(|level| *level != own.run.level);
+    let change = |level: Level| {
+        let run = ArrayRun { level, ..own.run.clone() };
+        let made = level.check_disks(own.run.members.len()).and_then(|()| own.remade(run));
+        let placement = (was_dedicated && base.asked.sources > 1).then_some(Placement::EndToEnd);
+        let trial = made.map(|job| Trial { placement, ..Trial::of(job) });
+        Change::new(Kind::Level, format!("{level} of the same disks"), trial)
+    };
+    others.map(change).collect()
+}
+
+/// A disk for each source, each from its first sector on.
+fn dedicated<'a>(job: &Job<'a>, base: &Base) -> Option<Change<'a>> {
+    let sources = base.asked.sources;
+    let made = match job {
+        Job::Drive(own) if sources > 1 => one_each(own, sources),
+        Job::Array(own) if sources > 1 && sources == own.run.members.len() && own.run.level != Level::Dedicated => {
+            own.remade(ArrayRun { level: Level::Dedicated, ..own.run.clone() })
+        }
+        _ => return None,
+    };
+    let trial = made.map(|job| Trial { placement: Some(Placement::Zero), ..Trial::of(job) });
+    Some(Change::new(Kind::Dedicated, "a disk for each source", trial))
+}
+
+/// As many of these drives as sources.
+fn one_each<'a>(own: &DriveJob, sources: usize) -> Result<Job<'a>, Error> {
+    let run = &own.run;
+    let drive = DriveRun { drive: run.drive.clone(), layer: run.layer, parameters: run.parameters.clone() };
+    let members = vec![MemberRun::Drive(Box::new(drive)); sources];
+    let array = ArrayRun {
+        level: Level::Dedicated,
+        chunk_sectors: smrkit::array::level::CHUNK_SECTORS,
+        write: Default::default(),
+        members,
+    };
+    let text = format!("{}:disks={sources}", Level::Dedicated);
+    let files = vec![own.file.clone(); sources];
+    ArrayJob { run: array.clone(), text, settings: run.settings, host_sectors: 0, files, rebuild: None }.remade(array)
+}
+
+/// Every other published layer on the same disks.
+fn layers<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
+    let has = |layer: &LayerSpec| match job {
+        Job::Drive(own) => own.run.layer.name == layer.name,
+        Job::Array(own) => own.run.drives().iter().all(|run| run.layer.name == layer.name),
+    };
+    let mut changes = Vec::new();
+    for spec in LAYERS.iter().filter(|spec| spec.name != BASELINE && !has(spec)) {
+        let spec = layer::find(spec.name)?;
+        let parameters = Parameters::resolve(spec.name, spec.parameters, &[])?;
+        // A layer that the drive has no room for is seen here.
+        let made = job.under(spec, &parameters).and_then(|job| job.host_sectors().map(|_| Trial::of(job)));
+        changes.push(Change::new(Kind::Layer, format!("layer {}", spec.name), made));
+    }
+    Ok(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_leaves_the_disk_idle_for_its_share() {
+        // 100 requests in 1 s, the busiest disk idle for a fifth: 8 ms of work for each.
+        let own = Course { elapsed_ns: 1_000_000_000, requests: 100, idle_share: 0.2, ..Course::default() };
+        assert_eq!(pause(&own, 1, 0.5), Nanos(8_000_000));
+        assert_eq!(pause(&own, 1, 0.9), Nanos(72_000_000));
+        // Two outstanding: each comes every 32 ms, 8 of which it is served.
+        assert_eq!(pause(&own, 2, 0.5), Nanos(24_000_000));
+    }
+}

@@ -1,0 +1,100 @@
+//! How requests come and what they find: arrivals, order, state before, size, how a trace is read.
+
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
+use smrkit::error::Error;
+use smrkit::quantity::{parse_duration, parse_share};
+use smrkit::trace::VolumeChoice;
+use smrkit::units::Nanos;
+
+use crate::plan::size::Capacity;
+
+#[derive(Args)]
+pub struct Conditions {
+    /// Pause between an answer and the next request (closed loop).
+    #[arg(long, value_parser = parse_duration, default_value = "0s", value_name = "TIME")]
+    pub think: Nanos,
+    /// Ignore the trace's times, or keep them.
+    #[arg(long, value_enum, default_value = "flat-out")]
+    pub arrival: ArrivalName,
+    /// Stretch the trace's times by this factor.
+    #[arg(long, default_value_t = 1.0, value_name = "X", allow_negative_numbers = true)]
+    pub time_scale: f64,
+    /// The order of waiting commands.
+    #[arg(long, value_enum, default_value = "fcfs")]
+    pub queue: QueueName,
+    /// The state before: none, sequential, or random:SHARE of the persistent cache (of the disk, where there is none).
+    #[arg(long, value_parser = parse_prefill, default_value = "none")]
+    pub prefill: Prefill,
+    /// Requests served before counting begins.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub warmup: u64,
+    /// One of the trace's volumes by number, or all laid end to end.
+    #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|all")]
+    pub volume: VolumeChoice,
+    /// The drive's size (of each member of an array), or auto for as large as the trace [default: the drive's own].
+    #[arg(long, value_name = "auto|SIZE")]
+    pub capacity: Option<Capacity>,
+    /// Take addresses modulo the capacity.
+    #[arg(long)]
+    pub fold: bool,
+    /// The trace's format, where it is not to be recognised.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// Count and report malformed rows instead of stopping.
+    #[arg(long)]
+    pub skip_bad_rows: bool,
+    /// The seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ArrivalName {
+    FlatOut,
+    Trace,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum QueueName {
+    Fcfs,
+    Elevator,
+    Sptf,
+}
+
+fn parse_prefill(text: &str) -> Result<Prefill, Error> {
+    match text.split_once(':') {
+        None if text == "none" => Ok(Prefill::None),
+        None if text == "sequential" => Ok(Prefill::Sequential),
+        None if text == "random" => Ok(Prefill::Random(1.0)),
+        Some(("random", share)) => Ok(Prefill::Random(parse_share(share)?)),
+        _ => Err(Error::Usage(format!("'{text}': expected none, sequential, random or random:SHARE"))),
+    }
+}
+
+impl Conditions {
+    /// The settings of a run with so many commands outstanding, unchecked; they have still to be validated.
+    pub fn settings(&self, depth: u32) -> Settings {
+        Settings {
+            arrival: match self.arrival {
+                ArrivalName::FlatOut => Arrival::FlatOut,
+                ArrivalName::Trace => Arrival::Trace,
+            },
+            depth,
+            think: self.think,
+            time_scale: self.time_scale,
+            queue: match self.queue {
+                QueueName::Fcfs => Queue::Fcfs,
+                QueueName::Elevator => Queue::Elevator,
+                QueueName::Sptf => Queue::Sptf,
+            },
+            prefill: self.prefill,
+            warmup: self.warmup,
+            fold: self.fold,
+            seed: self.seed,
+            ..Settings::default()
+        }
+    }
+}

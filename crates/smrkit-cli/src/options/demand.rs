@@ -1,0 +1,111 @@
+//! What is asked for: traces, workloads, and how several are merged.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+use smrkit::error::Error;
+use smrkit::interleave::{Interleave, Placement, SOURCES_MAX};
+use smrkit::quantity::parse_bytes;
+use smrkit::trace::OpenOptions;
+use smrkit::units::SECTOR_BYTES;
+use smrkit::workload::Workload;
+
+use super::conditions::{ArrivalName, Conditions};
+use crate::input::{Input, TraceInput};
+use crate::merged::Merged;
+
+const DEFAULT_WORKLOAD: &str = "desktop";
+
+#[derive(Args)]
+pub struct Demand {
+    /// A trace file, in any format that trace info recognises; - is standard input. May be repeated.
+    #[arg(long)]
+    pub trace: Vec<PathBuf>,
+    /// A workload, as name:key=value,… or a TOML file; may be repeated [default: desktop].
+    #[arg(long)]
+    pub workload: Vec<String>,
+    /// What a workload takes for the disk's size [default: the least that a layer of this run offers].
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub span: Option<u64>,
+    /// How several traces and workloads are merged: in bursts of N requests, each from a source drawn at random (by what
+    /// each has left: weighted), by their times, or one after another.
+    #[arg(long, value_parser = Interleave::from_str, value_name = "burst:N[,weighted]|time|none")]
+    pub interleave: Option<Interleave>,
+    /// Where their addresses go: each behind the one before it, or all from 0 [default: end-to-end].
+    #[arg(long, value_parser = Placement::from_str, value_name = "end-to-end|zero")]
+    pub sources: Option<Placement>,
+}
+
+impl Demand {
+    /// How many traces and workloads are named.
+    pub fn count(&self) -> usize {
+        self.trace.len() + self.workload.len()
+    }
+
+    /// Refuses options that belong to several sources where there is one, and the other way round.
+    pub fn check(&self, arrival: ArrivalName) -> Result<(), Error> {
+        let wrong = |message: String| Err(Error::Usage(message));
+        let count = self.count();
+        if count < 2 && (self.interleave.is_some() || self.sources.is_some()) {
+            let option = if self.interleave.is_some() { "--interleave" } else { "--sources" };
+            return wrong(format!(
+                "{option} is for several sources: leave it out, or name another --trace or --workload"
+            ));
+        }
+        if count > 1 && self.interleave.is_none() {
+            return wrong(format!(
+                "{count} sources, but it is not said how to merge them: add --interleave burst:N, time or none"
+            ));
+        }
+        if count > SOURCES_MAX {
+            return wrong(format!("{count} sources can't be merged: give at most {SOURCES_MAX}"));
+        }
+        if self.span.is_some() && self.workload.is_empty() && !self.trace.is_empty() {
+            return wrong("--span is what a workload takes for the disk's size: leave it out with a --trace".into());
+        }
+        if self.trace.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+            return wrong("standard input can be read once: name - for one --trace only".into());
+        }
+        match (arrival, self.interleave) {
+            (ArrivalName::Trace, Some(rule)) if rule != Interleave::Time => wrong(format!(
+                "--interleave {rule} takes requests out of the order of their times: use --interleave time, or --arrival \
+                 flat-out"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Traces come first, then workloads.
+    pub fn input(&self, how: &Conditions, placement: Placement) -> Result<Input, Error> {
+        let traces = self.trace.iter().map(|path| self.trace_input(path, how));
+        let workloads = self.workload.iter().map(|text| self.workload_input(text));
+        let mut inputs = traces.chain(workloads).collect::<Result<Vec<Input>, Error>>()?;
+        match (self.interleave, inputs.pop()) {
+            (_, None) => self.workload_input(DEFAULT_WORKLOAD),
+            (Some(rule), Some(last)) => {
+                inputs.push(last);
+                Ok(Input::Merged(Box::new(Merged::new(inputs, rule, self.sources.unwrap_or(placement)))))
+            }
+            (None, Some(only)) => Ok(only),
+        }
+    }
+
+    fn workload_input(&self, text: &str) -> Result<Input, Error> {
+        Ok(Input::Workload(workload(text)?, self.span.map(|bytes| bytes / SECTOR_BYTES)))
+    }
+
+    fn trace_input(&self, path: &Path, how: &Conditions) -> Result<Input, Error> {
+        let options =
+            OpenOptions { format: how.format.clone(), skip_bad_rows: how.skip_bad_rows, ..OpenOptions::default() };
+        TraceInput::new(path, options, how.volume).map(Box::new).map(Input::Trace)
+    }
+}
+
+fn workload(text: &str) -> Result<Workload, Error> {
+    if !text.ends_with(".toml") {
+        return Workload::parse(text);
+    }
+    let content = std::fs::read_to_string(text).map_err(|error| Error::reading(text, error))?;
+    Workload::from_toml(&content)
+}

@@ -1,0 +1,124 @@
+//! Figures of a rebuild or a scrub: its course beside the host's latency, and what the new member was busy with.
+
+use smrkit::stats::outcome::{Outcome, Rebuild};
+use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
+
+use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
+use super::format;
+use super::names::{Look, looks, names};
+
+/// Work of a drive: its name, its colour, and the time that it took.
+type Work = (&'static str, Colour, fn(&BusyTimes) -> u64);
+
+/// What a drive was busy with, in the order of bars.
+const WORK: [Work; 6] = [
+    ("reading for commands", Colour::nth(0), |busy| busy.host_read),
+    ("writing for commands", Colour::SKY, |busy| busy.host_write),
+    ("maps", Colour::PINK, |busy| busy.map_read + busy.map_write),
+    ("destaging", Colour::ORANGE, |busy| busy.destage_read + busy.destage_write),
+    ("reading bands", Colour::nth(2), |busy| busy.clean_read),
+    ("writing bands", Colour::VERMILION, |busy| busy.clean_write),
+];
+
+/// A run that rebuilt, its name and its look.
+type Named<'a> = (&'a Outcome, &'a Rebuild, String, Look);
+
+/// The figures of all runs that rebuilt or scrubbed; none where none did.
+pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
+    let named = runs.iter().zip(names(runs)).zip(looks(runs));
+    let all: Vec<Named> =
+        named.filter_map(|((run, name), look)| Some((run, run.rebuild.as_ref()?, name, look))).collect();
+    if all.is_empty() { Vec::new() } else { vec![course(&all), busy(&all)] }
+}
+
+fn course(all: &[Named]) -> Figure {
+    let longest = all.iter().map(|(_, rebuild, ..)| rebuild.elapsed_ns).max().unwrap_or(0);
+    let (unit_s, unit) = format::time_unit(longest as f64 / 1e9);
+    let x = || Axis::linear(format!("Time since the failure ({unit})"));
+    let lines = |of: &dyn Fn(&Named) -> Series| -> Body {
+        Body::Lines(all.iter().map(of).filter(|series| !series.points.is_empty()).collect())
+    };
+    let share = lines(&|(_, rebuild, name, look)| {
+        let points = shares(rebuild).into_iter().map(|(s, share)| (s / unit_s, share)).collect();
+        Series { name: name.clone(), colour: look.colour, style: look.line(), points }
+    });
+    let latency = lines(&|(run, rebuild, name, look)| {
+        let points = slowest(run, rebuild).into_iter().map(|(s, latency)| (s / unit_s, latency)).collect();
+        Series { name: name.clone(), colour: look.colour, style: look.steps(), points }
+    });
+    let panel = |title: &str, y: Axis, body| Panel { title: Some(title.into()), x: x(), y, guides: Vec::new(), body };
+    let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
+    let timeouts = vec![(7.0, "7 s".into()), (30.0, "30 s".into())];
+    let panels = [
+        panel("Rebuilt", Axis::linear("Share of what is to be rebuilt (%)"), share),
+        Panel { guides: timeouts, ..panel("The host meanwhile: slowest request in each window", y, latency) },
+    ];
+    let mut figure = Figure {
+        name: "rebuild".into(),
+        title: "The course of the rebuild".into(),
+        note: "How much was rebuilt (of a scrub: read), and how long the host's requests took meanwhile.".into(),
+        panels: panels.into_iter().filter(|panel| !panel.is_empty()).collect(),
+    };
+    figure.share_x();
+    figure
+}
+
+/// The share that was done, in percent, at the end of each window, in seconds since the failure.
+fn shares(rebuild: &Rebuild) -> Vec<(f64, f64)> {
+    let (window_s, end_s) = (rebuild.course.window_ns as f64 / 1e9, rebuild.elapsed_ns as f64 / 1e9);
+    let mut done = 0;
+    let point = |(window, bytes): (usize, &u64)| {
+        done += bytes;
+        (((window + 1) as f64 * window_s).min(end_s), 100.0 * done as f64 / rebuild.bytes.max(1) as f64)
+    };
+    let points: Vec<(f64, f64)> = rebuild.course.bytes.iter().enumerate().map(point).collect();
+    if points.is_empty() { points } else { [(0.0, 0.0)].into_iter().chain(points).collect() }
+}
+
+/// The longest latency of the host's in each window, in seconds since the failure; none where nothing was asked meanwhile.
+fn slowest(run: &Outcome, rebuild: &Rebuild) -> Vec<(f64, f64)> {
+    if rebuild.foreground_ns.all.count == 0 {
+        return Vec::new();
+    }
+    let since = |window: usize| (window as f64 * run.timeline.window_ns as f64 - rebuild.begin_ns as f64) / 1e9;
+    let end_s = rebuild.elapsed_ns as f64 / 1e9;
+    let windows = run.timeline.longest_ns.iter().enumerate();
+    let meanwhile = windows.filter(|(window, _)| since(window + 1) > 0.0 && since(*window) < end_s);
+    let mut points: Vec<(f64, f64)> =
+        meanwhile.map(|(window, &ns)| (since(window).max(0.0), ns as f64 / 1e9)).collect();
+    points.extend(points.last().map(|&(_, latency)| (end_s, latency)));
+    points
+}
+
+fn busy(all: &[Named]) -> Figure {
+    let times: Vec<[f64; 6]> = all.iter().map(|(_, rebuild, ..)| WORK.map(|work| seconds(rebuild, work.2))).collect();
+    let longest = times.iter().map(|times| times.iter().sum::<f64>()).fold(0.0, f64::max);
+    let (unit_s, unit) = format::time_unit(longest);
+    let part = |(at, (name, colour, _)): (usize, &Work)| Part {
+        name: name.to_string(),
+        colour: *colour,
+        values: times.iter().map(|times| times[at] / unit_s).collect(),
+    };
+    let body = Body::Bars {
+        rows: all.iter().map(|(.., name, _)| name.clone()).collect(),
+        totals: all.iter().map(|(_, rebuild, ..)| format::nanos(rebuild.elapsed_ns)).collect(),
+        parts: WORK.iter().enumerate().map(part).collect(),
+    };
+    let x = Axis::linear(format!("Time that it was busy ({unit})"));
+    let panel = Panel { title: None, x, y: Axis::default(), guides: Vec::new(), body };
+    let (name, title) = ("rebuild-busy".into(), "What the rebuilt member was busy with".into());
+    let note = "From the failure until the array was redundant, the time behind each bar; of a scrub, all members in sum. Beyond \
+                the bar it waited for the others, or emptied a buffer of its own.";
+    let nothing = "The member was never busy.";
+    match panel.is_empty() {
+        true => Figure { name, title, note: nothing.into(), panels: Vec::new() },
+        false => Figure { name, title, note: note.into(), panels: vec![panel] },
+    }
+}
+
+/// Seconds of the new member's (of a scrub: all members') work of a kind.
+fn seconds(rebuild: &Rebuild, of: fn(&BusyTimes) -> u64) -> f64 {
+    let new = rebuild.members.iter().any(|member| member.new);
+    let counted = |member: &&MemberRebuild| member.new || !new;
+    rebuild.members.iter().filter(counted).map(|member| of(&member.busy_ns)).sum::<u64>() as f64 / 1e9
+}

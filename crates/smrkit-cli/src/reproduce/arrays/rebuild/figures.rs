@@ -1,0 +1,68 @@
+//! Hours against the size of pieces, and the longest command against the window, a panel an order.
+
+use super::rows::Rebuilds;
+use super::setup::{BY_COMMAND, BY_RUN, CONVENTIONAL, CONVENTIONAL_CACHED, Kind, Order, VGUARD, VGUARD_CACHED, Way};
+use super::{MANY, WINDOWS, ways};
+use crate::report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
+
+const NOTE: &str = "Broken lines: write cache off. Where lines coincide, the last of the legend is seen.";
+
+/// Hours against the size of pieces.
+pub fn hours(all: &Rebuilds) -> Figure {
+    let panel = |order: Order| {
+        let mut sizes: Vec<u64> =
+            ways().iter().filter(|way| way.order == order && way.window == MANY).map(|way| way.piece_kib).collect();
+        sizes.sort_unstable();
+        let series = Kind::ALL.map(|kind| {
+            let point = |&kib: &u64| Some((kib as f64, all.hours_of(kind, Way::new(order, kib, MANY))?));
+            series(kind, sizes.iter().filter_map(point).collect())
+        });
+        let y = Axis::log("Hours for 5 TB", Numbers::Plain);
+        let x = Axis { fixed: Some((20.0, 1000.0)), ..Axis::log("Size of a piece (KiB)", Numbers::Plain) };
+        lines(order.name(), x, y, series.into())
+    };
+    Figure {
+        name: "arrays-rebuild-hours".into(),
+        title: "How long a member of 5 TB takes to rebuild".into(),
+        note: format!("{MANY} pieces under way, nothing else to do. {NOTE}"),
+        panels: Order::ALL.map(panel).into(),
+    }
+}
+
+/// The longest command against the window.
+pub fn longest(all: &Rebuilds) -> Figure {
+    let panel = |order: Order| {
+        let series = Kind::ALL.map(|kind| {
+            let way = |window| Way::new(order, order.main_kib(), window);
+            let point = |window: u32| Some((f64::from(window), all.longest_of(kind, way(window))?));
+            series(kind, WINDOWS.into_iter().filter_map(point).collect())
+        });
+        let title = format!("{}, pieces of {} KiB", order.name(), order.main_kib());
+        let x = Axis { fixed: Some((1.0, 50.0)), ..Axis::log("Pieces under way", Numbers::Plain) };
+        let y = Axis::log("Longest command", Numbers::Time);
+        Panel { guides: vec![(7.0, "7 s".into()), (30.0, "30 s".into())], ..lines(&title, x, y, series.into()) }
+    };
+    Figure {
+        name: "arrays-rebuild-longest".into(),
+        title: "The longest command of a member that is rebuilt".into(),
+        note: format!("The marks are usual timeouts. {NOTE}"),
+        panels: Order::ALL.map(panel).into(),
+    }
+}
+
+fn lines(title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Panel {
+    Panel { title: Some(title.into()), x, y, guides: Vec::new(), body: Body::Lines(series) }
+}
+
+/// One colour a layer and bypass; dots where writes are cached, a broken line where they are not.
+fn series(kind: Kind, points: Vec<(f64, f64)>) -> Series {
+    let colour = match kind {
+        CONVENTIONAL | CONVENTIONAL_CACHED => Colour::GREY,
+        BY_RUN => Colour::nth(2),
+        BY_COMMAND => Colour::nth(4),
+        VGUARD | VGUARD_CACHED => Colour::nth(3),
+        _ => Colour::nth(0),
+    };
+    let style = if kind.caches() { Style::Marked } else { Style::Dashed };
+    Series { name: kind.name.into(), colour, style, points }
+}

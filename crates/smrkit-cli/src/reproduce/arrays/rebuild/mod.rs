@@ -1,0 +1,120 @@
+//! How long a member takes to rebuild, by what it is and how it is filled; what decides; and what a timeout would have done.
+//!
+//! The papers have no such experiment: nothing here is compared with them.
+
+mod figures;
+mod rows;
+pub mod setup;
+
+use smrkit::stats::outcome::Outcome;
+
+use self::rows::Rebuilds;
+use self::setup::{
+    BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, Kind, MANAGED_CACHED, Order, RebuildPlan, VGUARD_CACHED, Way,
+};
+use super::super::lab::{Job, Made};
+use super::super::{Item, Scale, Shown};
+
+/// Which part of 5 TB is run, and for `--quick`. Beside a foreground in order it is larger, since what the host writes must fill
+/// write caches more than once.
+fn part(order: Order, beside: bool, scale: &Scale) -> u64 {
+    match (order, beside) {
+        (Order::Ascending, true) => scale.pick(4, 200),
+        (Order::Ascending, false) => scale.pick(40, 800),
+        (Order::Singly, _) => scale.pick(40, 800),
+        (Order::Runs, _) => scale.pick(60, 800),
+    }
+}
+
+/// Windows whose longest commands are compared.
+pub const WINDOWS: [u32; 3] = [1, 10, 32];
+/// The window at which sizes are compared.
+pub const MANY: u32 = 32;
+
+/// All ways: every window with the main sizes; the other sizes with many pieces under way.
+pub fn ways() -> Vec<Way> {
+    let windows = |order: Order, kib| WINDOWS.map(|window| Way::new(order, kib, window));
+    let sizes = |order, kib: &'static [u64]| kib.iter().map(move |&kib| Way::new(order, kib, MANY));
+    let main = Order::ALL.into_iter().flat_map(|order| windows(order, order.main_kib()));
+    main.chain(sizes(Order::Ascending, &[32, 128]))
+        .chain(sizes(Order::Singly, &[512]))
+        .chain(sizes(Order::Runs, &[128, 512]))
+        .collect()
+}
+
+const HEADING: &str = "Rebuilding a member of 5 TB: hours";
+const LONGEST: &str = "Rebuilding a member: the longest command, and timeouts";
+const CLEANINGS: &str = "Rebuilding a member: bands cleaned for each write";
+const BESIDE: &str = "Rebuilding a member beside a light foreground";
+const CLEAN: &str = "Rebuilding a member: until the caches are clean";
+const PUBLIC: &str = "Rebuilding a member: public tests of another maker's drive";
+
+pub fn item(scale: &Scale) -> Item {
+    let plans = plans(scale);
+    let jobs = plans.iter().map(|&plan| Job::Rebuild(Box::new(plan))).collect();
+    let show = move |made: Vec<Made>| {
+        let outcome = |made| if let Made::Layer(outcome) = made { Some(*outcome) } else { None };
+        let outcomes: Vec<Outcome> = made.into_iter().filter_map(outcome).collect();
+        shown(&Rebuilds::new(&plans, &outcomes))
+    };
+    Item { heading: HEADING, jobs, show: Box::new(show) }
+}
+
+fn plans(scale: &Scale) -> Vec<RebuildPlan> {
+    let plan = |kind: Kind, way: Way, beside| RebuildPlan {
+        kind,
+        way,
+        beside,
+        part: part(way.order, beside, scale),
+        seed: scale.seed,
+    };
+    let alone = ways().into_iter().flat_map(|way| Kind::ALL.map(|kind| plan(kind, way, false)));
+    let main = |order: Order| Way::new(order, order.main_kib(), MANY);
+    let light = [Order::Ascending, Order::Runs].into_iter().flat_map(|order| {
+        [CONVENTIONAL_CACHED, MANAGED_CACHED, BY_RUN, VGUARD_CACHED].map(|kind| plan(kind, main(order), true))
+    });
+    let idle = Order::ALL.into_iter().map(|order| plan(IDLE_CLEAN, main(order), false));
+    alone.chain(light).chain(idle).collect()
+}
+
+fn shown(all: &Rebuilds) -> Vec<(&'static str, Shown)> {
+    let of = |heading, text: Vec<String>, rows| (heading, Shown { text, rows, figure: None });
+    let mut hours = of(HEADING, about(all), all.hours());
+    hours.1.figure = Some(figures::hours(all));
+    let mut longest = of(LONGEST, vec![LONGEST_TEXT.into()], all.longest());
+    longest.1.figure = Some(figures::longest(all));
+    vec![
+        hours,
+        longest,
+        of(CLEANINGS, vec![CLEANINGS_TEXT.into()], all.cleanings()),
+        of(BESIDE, vec![BESIDE_TEXT.into()], all.beside()),
+        of(CLEAN, vec![CLEAN_TEXT.into()], all.until_clean()),
+        of(PUBLIC, vec![PUBLIC_TEXT.into()], all.public()),
+    ]
+}
+
+fn about(all: &Rebuilds) -> Vec<String> {
+    vec![
+        format!(
+            "No paper has this experiment. A mirror of st5000as0011: the survivor is conventional and reads ahead (32 MiB), the \
+             other disk is new and is filled with nothing else to do. Run on a part of the disk ({}), hours scaled to 5 TB.",
+            all.parts()
+        ),
+        "Assumptions: write caches of 64 MiB, the drive file's on conventional disks and under vguard, the layer's own on \
+         drive-managed ones; bypass of runs, or of commands, from 512 KiB on, on a disk that knows what was never written; records \
+         in an order that nothing sorts; no flush. What a conventional disk's write cache does behind its commands is not among \
+         the hours that it is busy."
+            .into(),
+    ]
+}
+
+const LONGEST_TEXT: &str = "The longest command of the new member, from its arrival there to its answer. A timeout of 7 s (RAID \
+    controllers) or 30 s (Linux) drops the drive if one command takes longer, whatever the host asked for.";
+const CLEANINGS_TEXT: &str = "In order, the cost and size of an append decide: whole bands are cleaned once. Scattered, the bands \
+    that are cleaned for each write do.";
+const BESIDE_TEXT: &str =
+    "A random write and a random read of 4 KiB a second, by their own times, with 32 pieces under way.";
+const CLEAN_TEXT: &str = "From the failure until no cache holds anything, if nothing more comes. A drive-managed disk that does \
+    not clean when idle never is, and vguard does not clean when idle.";
+const PUBLIC_TEXT: &str = "Press tests and threads tell of a drive of 4 TB whose layer is unknown. What follows names the \
+    assumptions under which our model does the same: it is an explanation that would do, not evidence.";

@@ -1,0 +1,208 @@
+//! The rebuilds of the study: a mirror of two disks, one of which is new, of one of several kinds, and is filled in one of
+//! several ways. The drives are parts of 5 TB; hours are scaled to the whole.
+
+use std::fmt;
+
+use smrkit::array::level::{Level, WritePolicy};
+use smrkit::drive::{DRIVES, Drive};
+use smrkit::engine::Observer;
+use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::rebuild::RebuildSpec;
+use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::error::Error;
+use smrkit::layer::{self, Parameters};
+use smrkit::request::{InMemory, Source};
+use smrkit::stats::outcome::{Outcome, Rebuild};
+use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::workload::Workload;
+
+use super::super::setup::LIKE;
+
+/// What the survivor reads ahead, so that its rotations don't decide (assumption).
+const READ_AHEAD_BYTES: u64 = 32 << 20;
+/// The write cache of a drive (assumption).
+const WRITE_CACHE_BYTES: u64 = 64 << 20;
+/// From which length on a write bypasses the persistent cache: a run's, or a command's (assumption).
+const BYPASS_BYTES: &str = "512Ki";
+/// How much lies together where records come in runs (assumption, after public threads).
+const RUN: &str = "3MB";
+/// A random write and a random read a second, for as long as the rebuild takes.
+const FOREGROUND: &str = "random-write:size=4Ki,rate=1,count=1G + random-read:size=4Ki,rate=1,count=1G";
+/// What hours are scaled to.
+pub const SCALED_TO_BYTES: f64 = 5e12;
+
+/// What the new member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// As results call it.
+    pub name: &'static str,
+    layer: &'static str,
+    set: &'static [(&'static str, &'static str)],
+    /// Whether the drive file has a write cache.
+    buffered: bool,
+}
+
+const fn kind(name: &'static str, layer: &'static str, set: &'static [(&'static str, &'static str)]) -> Kind {
+    Kind { name, layer, set, buffered: false }
+}
+
+const CACHED: (&str, &str) = ("write_cache_bytes", "64Mi");
+const SKIP: (&str, &str) = ("skip_unwritten", "on");
+
+pub const CONVENTIONAL: Kind = kind("conventional", "in-place", &[]);
+pub const CONVENTIONAL_CACHED: Kind = Kind { buffered: true, ..kind("conventional, write cache", "in-place", &[]) };
+pub const MANAGED: Kind = kind("drive-managed", "drive-managed", &[]);
+pub const MANAGED_CACHED: Kind = kind("drive-managed, write cache", "drive-managed", &[CACHED]);
+pub const BY_RUN: Kind =
+    kind("drive-managed, write cache, bypass by run", "drive-managed", &[CACHED, ("bypass", "run"), SKIP]);
+pub const BY_COMMAND: Kind =
+    kind("drive-managed, write cache, bypass by command", "drive-managed", &[CACHED, ("bypass", "command"), SKIP]);
+pub const VGUARD: Kind = kind("vguard", "vguard", &[]);
+pub const VGUARD_CACHED: Kind = Kind { buffered: true, ..kind("vguard, write cache", "vguard", &[]) };
+/// One that uses idle time, which a rebuild leaves it none of.
+pub const IDLE_CLEAN: Kind =
+    kind("drive-managed, write cache, cleans when idle", "drive-managed", &[CACHED, ("idle_clean", "on")]);
+
+impl Kind {
+    /// All that are rebuilt in every way.
+    pub const ALL: [Kind; 8] =
+        [CONVENTIONAL, CONVENTIONAL_CACHED, MANAGED, MANAGED_CACHED, BY_RUN, BY_COMMAND, VGUARD, VGUARD_CACHED];
+
+    /// Whether writes are answered before they are on the platters.
+    pub fn caches(self) -> bool {
+        self.buffered || self.set.contains(&CACHED)
+    }
+
+    /// Whether it cleans bands.
+    pub fn cleans(self) -> bool {
+        self.layer != "in-place"
+    }
+
+    fn member(self, part: u64) -> Result<MemberRun, Error> {
+        let line = format!("write_cache_bytes = {{ value = {WRITE_CACHE_BYTES}, source = \"assumption\" }}\n");
+        let mut set: Vec<(String, String)> =
+            self.set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        if set.iter().any(|(key, _)| key == "bypass") {
+            set.push(("bypass_bytes".into(), BYPASS_BYTES.into()));
+        }
+        member(drive(part, if self.buffered { &line } else { "" })?, self.layer, &set)
+    }
+}
+
+/// In which order the new member is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As mdraid does.
+    Ascending,
+    /// Record by record, anywhere.
+    Singly,
+    /// The same with neighbours in runs, as ZFS does in a pool that was written in large files.
+    Runs,
+}
+
+impl Order {
+    /// All of them.
+    pub const ALL: [Order; 3] = [Order::Ascending, Order::Singly, Order::Runs];
+
+    /// As results call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Ascending => "in order",
+            Order::Singly => "scattered singly",
+            Order::Runs => "in runs of 3 MB",
+        }
+    }
+
+    /// The piece whose windows are compared, in KiB.
+    pub fn main_kib(self) -> u64 {
+        match self {
+            Order::Ascending => 512,
+            Order::Singly => 128,
+            Order::Runs => 44,
+        }
+    }
+}
+
+/// How the new member is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub order: Order,
+    /// The size of a piece.
+    pub piece_kib: u64,
+    /// Pieces under way at once.
+    pub window: u32,
+}
+
+impl Way {
+    /// Of this order.
+    pub const fn new(order: Order, piece_kib: u64, window: u32) -> Way {
+        Way { order, piece_kib, window }
+    }
+
+    fn spec(self) -> String {
+        let Way { order, piece_kib, window } = self;
+        match order {
+            Order::Ascending => format!("disk=1,write={piece_kib}KiB,window={window}"),
+            Order::Singly => format!("disk=1,order=scattered,record={piece_kib}KiB,window={window}"),
+            Order::Runs => format!("disk=1,order=scattered,record={piece_kib}KiB,run={RUN},window={window}"),
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} KiB, window {}", self.order.name(), self.piece_kib, self.window)
+    }
+}
+
+/// A rebuild to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RebuildPlan {
+    /// What is new.
+    pub kind: Kind,
+    /// How it is filled.
+    pub way: Way,
+    /// Whether a light foreground goes on meanwhile.
+    pub beside: bool,
+    /// The drives have a part of this number of 5 TB.
+    pub part: u64,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+impl RebuildPlan {
+    /// Makes the run.
+    pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+        let line = format!("read_ahead_bytes = {{ value = {READ_AHEAD_BYTES}, source = \"assumption\" }}\n");
+        let survivor = member(drive(self.part, &line)?, "in-place", &[])?;
+        let members = vec![survivor, self.kind.member(self.part)?];
+        let array = ArrayRun { level: Level::Raid1, chunk_sectors: 1024, write: WritePolicy::Auto, members };
+        let settings = Settings { arrival: Arrival::Trace, seed: self.seed, ..Settings::default() };
+        let mut source: Box<dyn Source> = match self.beside {
+            true => Workload::parse(FOREGROUND)?.source(array.host_sectors()?, self.seed)?,
+            false => Box::new(InMemory::new([])),
+        };
+        let mut chore = RebuildSpec::parse(&self.way.spec())?.chore(&array, &settings)?;
+        array.execute(settings, source.as_mut(), &mut chore, observer, TimelineBuilder::growing(WINDOW_FIRST))
+    }
+}
+
+/// Hours for 5 TB of what took so long for the bytes of `rebuild`.
+pub fn hours(ns: u64, rebuild: &Rebuild) -> f64 {
+    ns as f64 / 3.6e12 * SCALED_TO_BYTES / rebuild.bytes.max(1) as f64
+}
+
+fn member(drive: Drive, layer: &str, set: &[(String, String)]) -> Result<MemberRun, Error> {
+    let layer = layer::find(layer)?;
+    let parameters = Parameters::resolve(layer.name, layer.parameters, set)?;
+    Ok(MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters })))
+}
+
+/// A part of the 5 TB drive, with a buffer of its own if `buffer` is not empty.
+fn drive(part: u64, buffer: &str) -> Result<Drive, Error> {
+    let text = DRIVES.iter().find(|(name, _)| *name == LIKE).map_or("", |(_, text)| text);
+    let text = text.replace("[mechanical]", &format!("[mechanical]\n{buffer}"));
+    let drive = Drive::parse(format!("{LIKE}.toml").as_ref(), &text)?;
+    let sectors = drive.geometry.sectors() / part;
+    drive.with_capacity(sectors)
+}

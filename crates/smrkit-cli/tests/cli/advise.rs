@@ -1,0 +1,181 @@
+//! `smrkit advise`: the answer agrees with the runs of `smrkit run`, holds what its page promises, and refuses nonsense.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Scratch, gives_the_same_bytes, outcome, root, smrkit, testdata};
+
+const SMALL: &str = "--drive tiny --workload random-write:count=3000";
+const TWO: &str = "--drive tiny --workload mix:count=400 --workload zipf:count=400 --interleave burst:10";
+
+#[track_caller]
+fn advice(arguments: &str) -> Value {
+    serde_json::from_str(&smrkit(&format!("advise {arguments} --json -")).done()).expect("standard output is JSON only")
+}
+
+fn remedies<'a>(advice: &'a Value, kind: &str) -> Vec<&'a Value> {
+    advice["remedies"].as_array().unwrap().iter().filter(|remedy| remedy["kind"] == kind).collect()
+}
+
+#[test]
+fn the_system_as_it_is_is_that_of_smrkit_run_at_each_depth() {
+    let advice = advice(&format!("{SMALL} --depth 16,1"));
+    let present = advice["present"].as_array().unwrap();
+    assert_eq!(present.iter().map(|one| one["depth"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 16]);
+    // The same addresses: those of a workload that takes what all layers offer.
+    let span = advice["demand"]["workload_sectors"].as_u64().unwrap() * 512;
+    for one in present {
+        let run = outcome(&format!("{SMALL} --layer drive-managed --span {span} --depth {}", one["depth"]));
+        let verdict = &run["verdict"];
+        for key in ["cache_full_at_s", "rate_before_bytes_per_s", "rate_after_bytes_per_s", "longest_stall_ns"] {
+            assert_eq!(one[key], verdict[key], "{key}");
+        }
+        assert_eq!(one["mean_ns"], run["latency_ns"]["all"]["mean"]);
+        let usual = outcome(&format!("{SMALL} --layer in-place --span {span} --depth {}", one["depth"]));
+        assert_eq!(one["conventional"]["longest_stall_ns"], usual["verdict"]["longest_stall_ns"]);
+    }
+    let think = outcome(&format!("{SMALL} --layer track-map --span {span} --depth 16"));
+    let layer = remedies(&advice, "layer").into_iter().find(|remedy| remedy["change"] == "layer track-map").unwrap();
+    assert_eq!(layer["course"]["longest_stall_ns"], think["verdict"]["longest_stall_ns"]);
+}
+
+#[test]
+fn every_kind_of_change_is_tried_where_it_makes_sense() {
+    let kinds = |arguments: &str| -> BTreeSet<String> {
+        let advice = advice(arguments);
+        let all = advice["remedies"].as_array().unwrap().iter();
+        all.map(|remedy| remedy["kind"].as_str().unwrap().to_string()).collect()
+    };
+    let of = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>();
+    let single = ["conventional", "idle", "layer", "parameter", "write-size"];
+    assert_eq!(kinds(&format!("{SMALL} --depth 1")), of(&single));
+    let dedicated = [single.as_slice(), &["dedicated"]].concat();
+    assert_eq!(kinds(&format!("{TWO} --depth 1")), of(&dedicated));
+    let array = [dedicated.as_slice(), &["chunk", "level"]].concat();
+    assert_eq!(kinds(&format!("{TWO} --depth 4 --array raid0:disks=2,chunk=64KiB")), of(&array));
+    let conventional = kinds("--drive tiny --layer in-place --workload random-read:count=200 --depth 1");
+    assert_eq!(conventional, of(&["idle", "layer"]), "reads can't be packed, and there is nothing to assume");
+}
+
+#[test]
+fn larger_writes_write_the_same_bytes_by_fewer_requests() {
+    let advice = advice(&format!("{SMALL} --depth 4"));
+    let present = &advice["present"][0];
+    assert_eq!((&advice["demand"]["requests"], &present["requests"]), (&3000.into(), &3000.into()));
+    let requests: Vec<u64> =
+        remedies(&advice, "write-size").iter().map(|remedy| remedy["course"]["requests"].as_u64().unwrap()).collect();
+    // One of 4 MiB would be larger than the disk.
+    assert_eq!(requests, [3000_u64.div_ceil(16), 3000_u64.div_ceil(128)]);
+}
+
+#[test]
+fn a_dedicated_disk_sees_its_own_source_alone() {
+    let advice = advice(&format!("{TWO} --depth 1"));
+    let dedicated = remedies(&advice, "dedicated")[0];
+    assert_eq!(dedicated["course"]["disks"], 2, "{dedicated}");
+    assert_eq!(dedicated["course"]["requests"], 800);
+}
+
+#[test]
+fn what_can_not_be_run_is_listed_with_its_reason_and_keeps_nothing_else_from_it() {
+    let advice = advice(&format!("{SMALL} --depth 1"));
+    let rmw = remedies(&advice, "layer").into_iter().find(|remedy| remedy["change"] == "layer rmw").unwrap();
+    assert!(rmw["not_run"].as_str().unwrap().contains("lower region_sectors"), "{rmw}");
+    assert!(rmw["effect"].is_null() && rmw["course"].is_null());
+    let screen = smrkit(&format!("advise {SMALL} --depth 1")).done();
+    assert!(screen.contains("layer rmw: not run: no region of 50000"), "{screen}");
+    assert_eq!(advice["complete"], true);
+}
+
+#[test]
+fn the_answer_fits_the_screen_and_is_that_of_the_json() {
+    let arguments = format!("{TWO} --array raid5:disks=3,chunk=64KiB --depth 1,8");
+    let screen = smrkit(&format!("advise {arguments}")).done();
+    assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
+    let words: Vec<&str> = screen.split_whitespace().collect();
+    let advice = advice(&arguments);
+    let text: Vec<&str> = advice["text"].as_str().unwrap().split_whitespace().collect();
+    assert_eq!(words[..text.len()], text);
+    let rows = advice["remedies"].as_array().unwrap();
+    rows.iter().for_each(|row| assert!(screen.contains(row["change"].as_str().unwrap()), "{row}"));
+}
+
+#[test]
+fn a_long_demand_is_served_in_part_where_that_shows_enough() {
+    let advice = advice("--drive tiny --workload random-write:count=150k --depth 2");
+    let rows = advice["remedies"].as_array().unwrap();
+    let part = |row: &&Value| !row["first_requests"].is_null();
+    assert!(rows.iter().any(|row| part(&row)), "{rows:?}");
+    for row in rows.iter().filter(part) {
+        assert!(row["effect"] != "fixes" && row["effect"] != "fixes-so-far" || row["kind"] == "idle", "{row}");
+        assert!(row["course"]["requests"].as_u64() <= row["first_requests"].as_u64(), "{row}");
+    }
+    for row in rows.iter().filter(|row| row["effect"] == "fixes" && row["kind"] == "conventional") {
+        assert_eq!(row["course"]["requests"], 150_000);
+    }
+}
+
+#[test]
+fn by_its_own_times_a_trace_is_stretched_and_has_one_depth() {
+    let advice = advice(&format!("--trace {} --arrival trace --capacity auto", testdata("msr.csv")));
+    assert_eq!(advice["present"].as_array().unwrap().len(), 1);
+    let stretched = remedies(&advice, "idle");
+    let names: Vec<&str> = stretched.iter().map(|remedy| remedy["change"].as_str().unwrap()).collect();
+    assert_eq!(names, ["times stretched 2×", "times stretched 10×", "times stretched 100×"]);
+    assert!(advice["demand"]["trace_sha256"].is_string());
+}
+
+#[test]
+fn the_same_command_gives_the_same_answer() {
+    gives_the_same_bytes(&format!("advise {TWO} --depth 1,4 --json -"));
+}
+
+#[test]
+fn nonsense_is_refused_with_the_remedy() {
+    smrkit("advise --layer rmw,log").says(2, &["name one", "smrkit run"]);
+    smrkit("advise --set drive-managed.partial=on,off").says(2, &["one value each"]);
+    smrkit("advise --depth 0").says(2, &["from 1 to 65536"]);
+    smrkit("advise --depth 1 --queue sptf").says(2, &["--depth 32"]);
+    smrkit("advise --check").says(2, &["--check"]);
+    smrkit("advise --interleave time").says(2, &["several sources"]);
+    smrkit("advise --arrival trace --think 5ms").says(2, &["closed loop"]);
+    smrkit("advise --drive tiny --workload mix:count=10 --warmup 10").says(2, &["no request was counted", "--warmup"]);
+    smrkit("advise --trace missing.csv").says(3, &["missing.csv", "check the path"]);
+    smrkit("advise --drive tiny --capacity 100kB").says(4, &["drive-managed", "larger drive"]);
+    smrkit("advise --array raid5:disks=2").says(4, &["raise disks"]);
+    smrkit("advise --json /nonexistent/a.json").says(1, &["/nonexistent/a.json"]);
+    let scratch = Scratch::new();
+    let far = scratch.msr("far.csv", &[(0, 1 << 40, 4096)]);
+    smrkit(&format!("advise --drive tiny --trace {far}")).says(3, &["--fold", "--capacity auto"]);
+    let empty = scratch.file("empty.csv", "");
+    smrkit(&format!("advise --trace {empty}")).says(3, &["the file is empty"]);
+}
+
+/// Every key of a value by its path; parameters have names of their own.
+fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        if path != "system.parameters" {
+            paths(&path, value, into);
+        }
+        into.insert(path);
+    }
+    for value in value.as_array().into_iter().flatten() {
+        paths(prefix, value, into);
+    }
+}
+
+#[test]
+fn the_page_names_every_key_and_no_other() {
+    let mut found = BTreeSet::new();
+    paths("", &advice(&format!("{TWO} --depth 1")), &mut found);
+    paths("", &advice(&format!("--trace {} --depth 1", testdata("msr.csv"))), &mut found);
+    let page = std::fs::read_to_string(root().join("docs/advise.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let named: BTreeSet<String> = rows.flat_map(|(path, _)| super::keys::expand(path)).collect();
+    let missing: Vec<&String> = found.difference(&named).collect();
+    assert!(missing.is_empty(), "docs/advise.md lacks {missing:?}");
+    let extra: Vec<&String> = named.difference(&found).collect();
+    assert!(extra.is_empty(), "docs/advise.md names keys that no answer has: {extra:?}");
+}
