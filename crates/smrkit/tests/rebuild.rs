@@ -259,6 +259,15 @@ fn with_a_write_cache_neither_the_size_of_pieces_nor_their_number_decides() {
     }
 }
 
+/// Cleaning that is due goes before runs of the write cache, and commands wait for room alone.
+#[test]
+fn behind_a_write_cache_no_command_waits_for_several_episodes() {
+    let set = [CACHED, ("bypass", "run"), ("skip_unwritten", "on")];
+    let array = mirror(200, member(drive(200, ""), "drive-managed", &set));
+    let rebuild = rebuilt(&array, "disk=1,order=scattered,record=44Ki,run=3MB,window=32", None);
+    assert!(rebuild.members[1].busy_ns.clean_write > 0 && !rebuild.dropped, "{:?}", rebuild.longest_new_ns);
+}
+
 #[test]
 fn with_long_runs_and_a_write_cache_map_and_cleaning_explain_what_is_more() {
     let spec = "disk=1,order=scattered,record=128Ki,run=64M";

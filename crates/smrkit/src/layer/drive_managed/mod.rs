@@ -250,7 +250,9 @@ impl Layer for DriveManaged {
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         self.catch_up(disk)?;
         match need {
-            Need::Must => self.clean_due(disk),
+            // Else it is done behind the host's back, before the next run of the write cache.
+            Need::Must if self.cache.is_empty() => self.clean_due(disk),
+            Need::Must => Ok(false),
             // What is under way has to end first.
             Need::Spare if self.idle_clean && disk.free_at() <= disk.now() => self.clean_idly(disk),
             Need::Spare => Ok(false),
