@@ -28,6 +28,17 @@ pub trait Device {
     /// Does one stage of cleaning that is due or helps; returns whether there was any.
     fn step(&mut self, need: Need) -> DiskResult<bool>;
 
+    /// Lets time pass: what is due comes first, then what merely helps.
+    fn idle_until(&mut self, time: Nanos) -> DiskResult {
+        while self.now() < time {
+            if !self.step(Need::Must)? && !self.step(Need::Spare)? {
+                let free_at = self.busy_until();
+                self.wait_until(if free_at > self.now() { time.min(free_at) } else { time });
+            }
+        }
+        Ok(())
+    }
+
     /// Serves a request: reads into `buf`, or writes from it. Time goes on to its answer.
     fn serve(&mut self, request: &Request, buf: &mut Buf) -> DiskResult;
 

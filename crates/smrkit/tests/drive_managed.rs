@@ -143,6 +143,17 @@ fn what_a_bypassing_write_saves_is_not_taken_for_cleaning() {
     assert_eq!((outcome.cleaning.count, outcome.verdict.cache_full_at_s), (0, None));
 }
 
+/// Were it cleaned only when it is full, each two bands would need a copy.
+#[test]
+fn a_log_is_cleaned_before_it_is_full_so_that_many_bands_share_a_map_copy() {
+    for bypass in ["off", "command"] {
+        let set = [("cache_tracks", "100"), ("alpha", "1000000"), ("bypass", bypass)];
+        let outcome = workload("random-write:size=1MiB,span=1T,count=1000", &set);
+        let (bands, copies) = (count(&outcome, "bands_cleaned"), count(&outcome, "map_writes"));
+        assert!(bands > 500 && copies * 8 < bands, "bypass={bypass}: {copies} copies for {bands} bands");
+    }
+}
+
 #[test]
 fn reading_the_cache_back_is_destaging() {
     let outcome = workload("random-write:size=4KiB,span=4T,count=24000", &[]);

@@ -157,11 +157,9 @@ impl Station {
     /// Serves a command while nothing else waits; its answer is given before its moment.
     #[inline]
     pub(super) fn serve(&mut self, command: &Command) -> DiskResult<Answer> {
-        let owes = command.arrival <= self.device.now() || self.idle_until(command.arrival)?;
+        self.device.idle_until(command.arrival)?;
         let turn = self.device.now();
-        if owes {
-            self.device.step(Need::Must)?;
-        }
+        self.device.step(Need::Must)?;
         let start = self.device.now();
         let request = Request {
             source: command.source,
@@ -182,23 +180,6 @@ impl Station {
         let device = &self.device;
         self.counts.count(&request, &times, device.cleaning_end(), || device.gauges());
         Ok(Answer { tag: command.tag, turn, start, end, cleaning_end: device.cleaning_end(), words })
-    }
-
-    /// Lets time pass, with what is due or helps; tells whether anything may be due at its end.
-    #[inline]
-    fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
-        while self.device.now() < time {
-            if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {
-                let free_at = self.device.busy_until();
-                if self.device.now() < free_at && free_at < time {
-                    self.device.wait_until(free_at);
-                    continue;
-                }
-                self.device.wait_until(time);
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }
 
@@ -273,7 +254,7 @@ impl Target for Station {
     }
 
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {
-        self.idle_until(now)?;
+        self.device.idle_until(now)?;
         self.device.reset_counts();
         // It may have gone on longer, while the array's counting begins now.
         self.device.disk.record_since(now);

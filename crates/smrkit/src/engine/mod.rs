@@ -174,7 +174,7 @@ impl<'a, D: Device> Engine<'a, D> {
     fn serve(&mut self, request: &Request, arrival: Nanos) -> Result<(), Error> {
         self.intake.check_arrival(arrival)?;
         if arrival > self.device.now() {
-            self.through_outages(|engine| engine.idle_until(arrival))?;
+            self.through_outages(|engine| engine.device.idle_until(arrival))?;
         }
         let turn = self.device.now();
         let start = self.through_outages(|engine| {
@@ -193,18 +193,6 @@ impl<'a, D: Device> Engine<'a, D> {
             }
         } else if self.answered == self.settings.warmup {
             self.begin_counting();
-        }
-        Ok(())
-    }
-
-    /// The gap before a request: what is due comes first, then what merely helps.
-    #[cold]
-    fn idle_until(&mut self, time: Nanos) -> DiskResult {
-        while self.device.now() < time {
-            if !self.device.step(Need::Must)? && !self.device.step(Need::Spare)? {
-                let free_at = self.device.busy_until();
-                self.device.wait_until(if free_at > self.device.now() { time.min(free_at) } else { time });
-            }
         }
         Ok(())
     }

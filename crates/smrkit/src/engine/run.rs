@@ -136,7 +136,7 @@ pub(super) fn physical(device: &Single) -> Outcome {
 }
 
 /// Completes what drives show by what the host saw; `gauges` are those of the end.
-pub(super) fn with_host(physical: Outcome, mut counts: HostCounts, gauges: &Gauges) -> Outcome {
+pub(super) fn with_host(physical: Outcome, counts: HostCounts, gauges: &Gauges) -> Outcome {
     let latency_ns = counts.latencies();
     let host = |host: Commands, drives: Commands| Commands {
         physical_read: drives.physical_read,

@@ -1,7 +1,7 @@
 //! A histogram of the crate `hdrhistogram` whose counters grow with what they count.
 //!
-//! They have 32 bits until 64 are needed. Half the memory is most of the time: an array keeps a pair of histograms for each
-//! drive, together more than the processor's caches hold.
+//! They have 32 bits until 64 are needed: an array keeps a pair of histograms for each drive, together more than the
+//! processor's caches hold, and takes 7 % longer with counters of twice the size.
 
 use hdrhistogram::{Counter, Histogram};
 

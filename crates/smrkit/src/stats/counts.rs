@@ -171,23 +171,23 @@ impl HostCounts {
     }
 
     /// Summaries of the latencies.
-    pub fn latencies(&mut self) -> Latencies {
+    pub fn latencies(&self) -> Latencies {
         self.latency.summary()
     }
 
     /// What was counted of each source; `None` where all requests are of one.
-    pub fn by_source(&mut self) -> Option<Vec<SourceCounts>> {
-        let summary = |of: &mut OfSource| SourceCounts {
+    pub fn by_source(&self) -> Option<Vec<SourceCounts>> {
+        let summary = |of: &OfSource| SourceCounts {
             requests: of.requests,
             host_read_sectors: of.read_sectors,
             host_written_sectors: of.written_sectors,
             latency_ns: of.latency.summary(),
         };
-        (!self.by_source.is_empty()).then(|| self.by_source.iter_mut().map(summary).collect())
+        (!self.by_source.is_empty()).then(|| self.by_source.iter().map(summary).collect())
     }
 
     /// The distributions and the timeline, which ends here.
-    pub fn finish(mut self, gauges: &Gauges) -> (super::outcome::Histograms, super::outcome::Timeline) {
+    pub fn finish(self, gauges: &Gauges) -> (super::outcome::Histograms, super::outcome::Timeline) {
         (self.latency.histograms(), self.timeline.finish(gauges))
     }
 }

@@ -18,7 +18,7 @@ pub struct LatencyCounts {
 
 #[derive(Default)]
 struct Counts {
-    /// Those that are not in the histogram: all, as long as there is none.
+    /// All, as long as there is no histogram.
     few: Vec<u64>,
     many: Option<Box<Buckets>>,
     sum_ns: u128,
@@ -30,10 +30,6 @@ const DIGITS: u8 = 4;
 
 /// More latencies than this are counted in a histogram: 64 KiB of them beside its 1.4 MB and more.
 const FEW: usize = 8192;
-
-/// So many are put into the histogram at once. Its buckets lie too far apart for the processor's nearer caches; it fetches
-/// several at a time only if nothing else is done meanwhile.
-const TOGETHER: usize = 32;
 
 /// Room at the start, at most, for latencies up to 17 s; longer ones make the histogram grow. Zeroing room for all of them
 /// would take most of the time of a short run.
@@ -48,23 +44,20 @@ impl Counts {
     fn record(&mut self, latency_ns: u64) {
         self.sum_ns += u128::from(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
-        self.few.push(latency_ns);
-        if self.few.len() >= TOGETHER {
-            self.settle(FEW);
-        }
-    }
-
-    /// Puts all into the histogram. One is made only for more than `few` latencies.
-    #[inline(never)]
-    fn settle(&mut self, few: usize) {
         match &mut self.many {
-            Some(histogram) => self.few.drain(..).for_each(|ns| histogram.record(ns)),
-            None if self.few.len() > few => _ = self.fill(),
-            None => {}
+            Some(histogram) => histogram.record(latency_ns),
+            None => self.keep(latency_ns),
         }
     }
 
-    /// A histogram of all so far, settled where there is one.
+    fn keep(&mut self, latency_ns: u64) {
+        self.few.push(latency_ns);
+        if self.few.len() > FEW {
+            self.fill();
+        }
+    }
+
+    /// A histogram of all so far.
     fn histogram(&self) -> Cow<'_, Buckets> {
         match &self.many {
             Some(histogram) => Cow::Borrowed(histogram),
@@ -80,7 +73,7 @@ impl Counts {
     fn fill(&mut self) -> &mut Buckets {
         let mut histogram = self.many.take().unwrap_or_else(|| Box::new(room(self.max_ns)));
         self.few.iter().for_each(|&ns| histogram.record(ns));
-        self.few = Vec::with_capacity(TOGETHER);
+        self.few = Vec::new();
         self.many.insert(histogram)
     }
 
@@ -88,7 +81,7 @@ impl Counts {
         self.few.is_empty() && self.many.is_none()
     }
 
-    /// Adds what another one has counted, which is settled.
+    /// Adds what another one has counted.
     fn add(&mut self, other: &Counts) {
         match &other.many {
             None => other.few.iter().for_each(|&ns| self.record(ns)),
@@ -98,7 +91,6 @@ impl Counts {
                 self.max_ns = self.max_ns.max(other.max_ns);
             }
         }
-        self.settle(usize::MAX);
     }
 
     fn summary(&self) -> Latency {
@@ -164,15 +156,8 @@ impl LatencyCounts {
         }
     }
 
-    fn settle(&mut self) {
-        for counts in [&mut self.read, &mut self.write, &mut self.other] {
-            counts.settle(FEW);
-        }
-    }
-
     /// The summaries of all, reads and writes.
-    pub fn summary(&mut self) -> Latencies {
-        self.settle();
+    pub fn summary(&self) -> Latencies {
         let mut all = Counts::default();
         for counts in [&self.read, &self.write, &self.other] {
             all.add(counts);
@@ -181,8 +166,7 @@ impl LatencyCounts {
     }
 
     /// The distributions, coarse enough to draw.
-    pub fn histograms(&mut self) -> Histograms {
-        self.settle();
+    pub fn histograms(&self) -> Histograms {
         Histograms { read: self.read.steps(), write: self.write.steps() }
     }
 }
@@ -216,7 +200,6 @@ mod tests {
             let mut pairs = [Counts::default(), Counts::default()];
             pairs[1].fill();
             ns.iter().for_each(|&n| pairs.iter_mut().for_each(|counts| counts.record(n)));
-            pairs[1].settle(FEW);
             let mut both = Counts::default();
             pairs.iter().for_each(|counts| both.add(counts));
             prop_assert!(pairs[0].many.is_none());

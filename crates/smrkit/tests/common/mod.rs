@@ -214,7 +214,7 @@ pub fn random_settings(random: &mut impl Rng) -> Settings {
 pub fn with_times(random: &mut impl Rng, mut requests: Vec<Request>) -> Vec<Request> {
     let mut time = 0;
     for request in &mut requests {
-        let gap_ns = [0, 100_000, 10_000_000, 60_000_000][random.random_range(0..4)];
+        let gap_ns = [0, 100_000, 10_000_000, 300_000_000][random.random_range(0..4)];
         time += random.random_range(0..=gap_ns);
         request.time = Nanos(time);
     }

@@ -23,11 +23,14 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// Begins to bring the next run to the platters at `due`, or once they are free.
+    /// Begins to bring the next run to the platters at `due`, or once they are free, and before it cleans what is due.
     fn write_back(&mut self, disk: &mut Disk, due: Nanos) -> DiskResult {
         let Some(run) = self.cache.next_run().map(|run| self.cut(run)) else { return Ok(()) };
         let data = self.cache.take(disk, &run);
-        disk.behind(due, |disk| self.put_or_bypass(disk, run.lba, run.sectors, &data, run.direct))
+        disk.behind(due, |disk| {
+            while self.clean_due(disk)? {}
+            self.put_or_bypass(disk, run.lba, run.sectors, &data, run.direct)
+        })
     }
 
     /// Empties it, while the host waits.

@@ -72,6 +72,7 @@ impl DriveManaged {
             // The scratch pad must not be replayed over what is written now.
             self.persist(disk)?;
         }
+        let appends = self.appends;
         self.save_endangered(disk, &write)?;
         disk.write(write.pba, n, Cause::Host, data, at)?;
         let outdates = |map: &ExtentMap| map.mapped(lba, n).next().is_some();
@@ -83,8 +84,8 @@ impl DriveManaged {
         let last = self.home.spot(lba + (n - 1)).track;
         self.written.raise(write.band, last + 1 - self.home.tracks_of(write.band).start);
         self.counts.bypassed_sectors += n;
-        if self.appends >= self.costs.map_every_writes {
-            self.persist(disk)?;
+        if self.appends > appends {
+            self.follow_up(disk)?;
         }
         Ok(true)
     }

@@ -111,15 +111,19 @@ impl DriveManaged {
             let count = (n - done).min(self.log.request_max());
             self.make_room(disk, count)?;
             self.append(disk, Cause::Host, lba + done, count, data, at + done)?;
-            if self.log.is_nearly_full() {
-                self.clean_ahead(disk)?;
-            }
-            if self.appends >= self.costs.map_every_writes {
-                self.persist(disk)?;
-            }
+            self.follow_up(disk)?;
             done += count;
         }
         Ok(())
+    }
+
+    /// What follows an append: cleaning where little of the log is free, and every so often a copy of the map.
+    #[inline]
+    fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
+        if self.log.is_nearly_full() {
+            self.clean_ahead(disk)?;
+        }
+        if self.appends >= self.costs.map_every_writes { self.persist(disk) } else { Ok(()) }
     }
 
     /// Writes a copy of the map.
@@ -246,7 +250,9 @@ impl Layer for DriveManaged {
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         self.catch_up(disk)?;
         match need {
-            Need::Must => self.clean_due(disk),
+            // Else it is done behind the host's back, before the next run of the write cache.
+            Need::Must if self.cache.is_empty() => self.clean_due(disk),
+            Need::Must => Ok(false),
             // What is under way has to end first.
             Need::Spare if self.idle_clean && disk.free_at() <= disk.now() => self.clean_idly(disk),
             Need::Spare => Ok(false),

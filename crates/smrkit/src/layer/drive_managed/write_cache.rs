@@ -159,13 +159,10 @@ impl WriteCache {
     /// Takes out what it holds of a run, which is on its way until [`WriteCache::arrived`].
     pub fn take(&mut self, disk: &Disk, run: &Run) -> Buf {
         let mut data = disk.buf(run.sectors);
+        // It begins with a piece, and may end within one.
         let (first, end) = (run.lba.0, run.lba.0 + run.sectors);
-        let before = self.held.range(..first).next_back();
-        for (&lba, held) in before.into_iter().chain(self.held.range(first..end)) {
-            let (from, to) = (lba.max(first), (lba + held.sectors).min(end));
-            if from < to {
-                data.put(from - first, &held.data, from - lba, to - from);
-            }
+        for (&lba, held) in self.held.range(first..end) {
+            data.put(lba - first, &held.data, 0, held.sectors.min(end - lba));
         }
         self.remove(disk, run.lba, run.sectors);
         self.at = end;
