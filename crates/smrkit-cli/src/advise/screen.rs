@@ -4,7 +4,7 @@ use smrkit::stats::remedy::{Course, Effect};
 
 use super::advice::{Advice, Remedy};
 use super::remedies::Kind;
-use crate::report::format::{self, NONE, rate};
+use crate::report::format::{self, NONE, printable, rate};
 use crate::report::table::Grid;
 
 /// Columns of the sentences.
@@ -26,11 +26,6 @@ pub fn text(advice: &Advice) -> String {
         out += &format!("{}\n", wrapped(&printable(&line)));
     }
     out
-}
-
-/// What a file or a path contains must not steer the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// Lines of at most `WIDTH` columns, as far as words allow.

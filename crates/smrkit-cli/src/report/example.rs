@@ -144,6 +144,23 @@ pub fn rebuilt() -> Outcome {
     Outcome { array: Some("raid1:disks=2".into()), rebuild: Some(rebuild), ..in_place() }
 }
 
+/// Read-modify-write under two sources, one of which asked for nothing, with movements counted.
+pub fn merged() -> Outcome {
+    let latency_ns = latencies(1.0);
+    let writes =
+        SourceCounts { requests: 750_000, host_written_sectors: 6_000_000, latency_ns, ..SourceCounts::default() };
+    let source = |text: &str| MergedSource { workload: Some(text.into()), ..MergedSource::default() };
+    let movement = Movement::new(cause(4_000_000, 0, 1_500_000, 0), cause(600_000, 0, 90_000, 0), 100_000, 7_000);
+    let mut run = Outcome {
+        sources: Some(vec![source("random-write"), source("random-read\u{1b}[2J")]),
+        by_source: Some(vec![writes, SourceCounts::default()]),
+        movement: Some(movement),
+        ..rmw()
+    };
+    run.engine.movement = true;
+    run
+}
+
 /// A run in which nothing happened.
 pub fn empty() -> Outcome {
     Outcome { layer: "set-assoc".into(), drive: "small".into(), ..Outcome::default() }

@@ -101,6 +101,11 @@ pub fn ratio(value: Option<f64>) -> String {
     value.map_or(NONE.into(), short)
 }
 
+/// What a file or a path contains must not steer the terminal.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
 /// `part` of `whole` in percent; `-` where there is no whole.
 pub fn percent(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{} %", short(100.0 * part / whole)) } else { NONE.into() }

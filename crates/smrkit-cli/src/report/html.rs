@@ -143,6 +143,7 @@ p { margin: 0.4em 0; max-width: 75em; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: 0.8em 0; font-size: 0.92em; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.25em 0.7em; border-bottom: 1px solid #e4e4e4; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+td:first-child { overflow-wrap: normal; }
 th { border-bottom: 2px solid #999; white-space: nowrap; }
 .number { text-align: right; white-space: nowrap; }
 .agree { color: #006b4e; font-weight: 600; }

@@ -46,16 +46,14 @@ fn sources(runs: &[Outcome]) -> Option<Grid> {
 /// Its number, and its trace or workload.
 fn source_name(number: usize, source: Option<&MergedSource>) -> String {
     let what = source.and_then(|source| source.trace.as_deref().or(source.workload.as_deref()));
-    // What a path contains must not steer the terminal.
-    let what = what.map(|what| what.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>());
-    format!("#{number} {}", what.unwrap_or_default())
+    format!("#{number} {}", format::printable(what.unwrap_or_default()))
 }
 
-/// How heads went from track to track, a row a cause; `None` where that was not counted.
+/// How heads went from track to track, a row a cause; `None` where nobody asked: arrays count it in any case.
 fn movement(runs: &[Outcome]) -> Option<Grid> {
     let mut grid = Grid::new(["run", "cause", "tracks crossed", "strokes", "movements", "bands moved"]);
     for (name, run) in names(runs).into_iter().zip(runs) {
-        let Some(movement) = &run.movement else { continue };
+        let Some(movement) = run.movement.as_ref().filter(|_| run.engine.movement) else { continue };
         let causes = CAUSES.iter().map(|&(cause, count, share)| (cause, of(movement, count, share)));
         let moved: Vec<(&str, [String; 4])> =
             causes.filter(|(_, cells)| cells.iter().any(|cell| cell != "0")).collect();

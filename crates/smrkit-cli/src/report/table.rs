@@ -78,10 +78,8 @@ pub fn text(runs: &[Outcome]) -> String {
         return "No run was made.\n".into();
     }
     let mut out = String::new();
-    // What a file or a path contains must not steer the terminal.
-    let shown = |text: &str| -> String { text.chars().map(|c| if c.is_control() { '?' } else { c }).collect() };
     for line in verdicts(runs).into_iter().chain(power_cuts(runs)) {
-        out += &format!("{}\n", shown(&line));
+        out += &format!("{}\n", format::printable(&line));
     }
     out += &format!("\n{}\n\n{}\n\n", speed(runs).text(), cost(runs).text());
     for (_, grid) in optional::grids(runs) {
@@ -90,7 +88,7 @@ pub fn text(runs: &[Outcome]) -> String {
     let facts = about(runs);
     let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, value) in facts {
-        out += &format!("{name:width$}  {}\n", shown(&value));
+        out += &format!("{name:width$}  {}\n", format::printable(&value));
     }
     out
 }

@@ -2,12 +2,12 @@
 
 use smrkit::stats::outcome::{Outcome, Scalar};
 
-use super::example::{comparison, empty, in_place, rebuilt, rmw, set_assoc, single};
+use super::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
 use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style};
 use super::html::Section;
 use super::table::Grid;
 use super::target::Folder;
-use super::{figures, html, names, series, table};
+use super::{figures, html, names, optional, series, table};
 
 /// Comparisons from none to many runs, and runs in which nothing happened.
 fn every_kind() -> Vec<Vec<Outcome>> {
@@ -20,6 +20,7 @@ fn every_kind() -> Vec<Vec<Outcome>> {
         vec![set_assoc(1)],
         comparison(),
         vec![rebuilt(), in_place()],
+        vec![merged(), in_place()],
         std::iter::once(in_place()).chain(sweep()).collect(),
     ]
 }
@@ -37,6 +38,19 @@ fn runs_of_one_layer_are_told_apart_and_missing_values_are_dashes() {
     insta::assert_snapshot!(table::text(&[in_place(), set_assoc(1), set_assoc(2), quiet]));
     insta::assert_snapshot!(table::text(&[empty()]));
     insta::assert_snapshot!(table::text(&[]), @"No run was made.");
+}
+
+#[test]
+fn several_sources_and_movements_that_were_asked_for_have_tables() {
+    let uncounted = Outcome { layer: "log".into(), movement: None, ..merged() };
+    let tables = |runs: &[Outcome]| {
+        let table = |(heading, grid): (&str, Grid)| format!("{heading}\n{}\n\n", grid.text());
+        optional::grids(runs).into_iter().map(table).collect::<String>()
+    };
+    insta::assert_snapshot!(tables(&[merged(), uncounted]));
+    let mut unasked = Outcome { by_source: None, ..merged() };
+    unasked.engine.movement = false;
+    assert_eq!(tables(&[unasked]), "", "arrays count movements in any case");
 }
 
 #[test]

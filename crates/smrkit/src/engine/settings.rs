@@ -131,6 +131,7 @@ impl Settings {
             until_ns: self.until.map(|until| until.0),
             fold: self.fold,
             check: self.check,
+            movement: self.movement,
             power_cut: self.power_cut,
         }
     }

@@ -219,6 +219,8 @@ pub struct EngineSettings {
     pub fold: bool,
     /// Whether every read was verified.
     pub check: bool,
+    /// Whether the head's movements were asked for; arrays count them in any case.
+    pub movement: bool,
     /// The physical write at which the power was to be cut; null without.
     pub power_cut: Option<u64>,
 }

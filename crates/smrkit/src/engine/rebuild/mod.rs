@@ -14,7 +14,7 @@ pub use spec::{Begin, Order, RebuildSpec, Task};
 
 use self::order::{Pieces, Runs};
 use self::pace::Pace;
-use super::array_run::ArrayRun;
+use super::array_run::{ArrayRun, MemberRun};
 use super::fleet::Chore;
 use super::settings::Settings;
 use crate::array::{Array, Done, Member, Target};
@@ -71,10 +71,7 @@ impl RebuildSpec {
                 )));
             }
             Task::Rebuild { .. } if layout.copies() == 1 && layout.parities() == 0 => {
-                return Err(Error::Impossible(format!(
-                    "rebuild: {} keeps nothing twice, so that a failed disk is lost: use raid1, raid10, raid4, raid5 or raid6",
-                    array.level
-                )));
+                return Err(nothing_twice(array));
             }
             Task::Rebuild { disk, .. } => {
                 self.check(settings)?;
@@ -103,6 +100,19 @@ impl RebuildSpec {
             _ => Ok(()),
         }
     }
+}
+
+/// No disk of `array` can be rebuilt. One of an array inside it could be, but `disk` counts those of the outer level.
+fn nothing_twice(array: &ArrayRun) -> Error {
+    let is_nested = array.members.iter().any(|member| matches!(member, MemberRun::Array(_)));
+    let remedy = match is_nested {
+        true => {
+            "what its members keep twice is not rebuilt from here: use raid10 in place of a raid0 of mirrors, or run one \
+             of its members alone as --array"
+        }
+        false => "use raid1, raid10, raid4, raid5 or raid6",
+    };
+    Error::Impossible(format!("rebuild: {} keeps nothing twice, so that a failed disk is lost: {remedy}", array.level))
 }
 
 impl Rebuilding {

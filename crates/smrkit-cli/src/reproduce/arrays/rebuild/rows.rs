@@ -1,7 +1,7 @@
 //! What came of the rebuilds, as rows.
 
 use smrkit::layer::Scalar;
-use smrkit::stats::outcome::{Outcome, Rebuild};
+use smrkit::stats::outcome::{Latency, Outcome, Rebuild};
 use smrkit::stats::rebuild::BusyTimes;
 
 use super::super::super::row::{Row, Value};
@@ -81,7 +81,7 @@ impl Rebuilds {
     pub fn cleanings(&self) -> Vec<Row> {
         let row = |done: &Done| {
             let cleaned = done.bands_cleaned as f64 / done.rebuild.pieces.max(1) as f64;
-            let busy = &done.rebuild.members[1].busy_ns;
+            let busy = done.new_busy();
             let cleaning = busy.clean_read + busy.clean_write + busy.destage_read;
             let why = match done.bands_cleaned {
                 0 => "none".to_string(),
@@ -100,7 +100,7 @@ impl Rebuilds {
         let rows = |done: &Done| {
             let alone = self.hours_of(done.plan.kind, done.plan.way).unwrap_or(f64::NAN);
             let host = done.rebuild.foreground_ns;
-            let latency = |of: &smrkit::stats::outcome::Latency| {
+            let latency = |of: &Latency| {
                 format!(
                     "mean {}, 99 % {}, longest {}",
                     format::nanos(of.mean),
@@ -208,9 +208,14 @@ impl Done {
         self.rebuild.longest_new_ns.unwrap_or(0) as f64 / 1e9
     }
 
-    /// What the new member was busy with, in hours for 5 TB.
+    /// What the new member was busy with.
+    fn new_busy(&self) -> BusyTimes {
+        self.rebuild.members.last().map(|new| new.busy_ns).unwrap_or_default()
+    }
+
+    /// The same in words, in hours for 5 TB.
     fn busy(&self) -> String {
-        let busy: BusyTimes = self.rebuild.members.last().map_or_else(BusyTimes::default, |new| new.busy_ns);
+        let busy = self.new_busy();
         let parts = [
             ("reading for commands", busy.host_read),
             ("writing for commands", busy.host_write),

@@ -11,6 +11,7 @@ use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
 use smrkit::layer::{self, Parameters};
+use smrkit::quantity::parse_bytes;
 use smrkit::request::{InMemory, Source};
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
@@ -20,10 +21,8 @@ use super::super::setup::LIKE;
 
 /// What the survivor reads ahead, so that its rotations don't decide (assumption).
 const READ_AHEAD_BYTES: u64 = 32 << 20;
-/// The write cache of a drive (assumption).
-const WRITE_CACHE_BYTES: u64 = 64 << 20;
-/// From which length on a write bypasses the persistent cache: a run's, or a command's (assumption).
-const BYPASS_BYTES: &str = "512Ki";
+/// The write cache of a drive, the drive file's or the layer's own (assumption).
+const WRITE_CACHE: &str = "64Mi";
 /// How much lies together where records come in runs (assumption, after public threads).
 const RUN: &str = "3MB";
 /// A random write and a random read a second, for as long as the rebuild takes.
@@ -46,7 +45,9 @@ const fn kind(name: &'static str, layer: &'static str, set: &'static [(&'static 
     Kind { name, layer, set, buffered: false }
 }
 
-const CACHED: (&str, &str) = ("write_cache_bytes", "64Mi");
+const CACHED: (&str, &str) = ("write_cache_bytes", WRITE_CACHE);
+/// From which length on a write bypasses the persistent cache: a run's, or a command's (assumption).
+const BYPASSING: (&str, &str) = ("bypass_bytes", "512Ki");
 const SKIP: (&str, &str) = ("skip_unwritten", "on");
 
 pub const CONVENTIONAL: Kind = kind("conventional", "in-place", &[]);
@@ -54,9 +55,12 @@ pub const CONVENTIONAL_CACHED: Kind = Kind { buffered: true, ..kind("conventiona
 pub const MANAGED: Kind = kind("drive-managed", "drive-managed", &[]);
 pub const MANAGED_CACHED: Kind = kind("drive-managed, write cache", "drive-managed", &[CACHED]);
 pub const BY_RUN: Kind =
-    kind("drive-managed, write cache, bypass by run", "drive-managed", &[CACHED, ("bypass", "run"), SKIP]);
-pub const BY_COMMAND: Kind =
-    kind("drive-managed, write cache, bypass by command", "drive-managed", &[CACHED, ("bypass", "command"), SKIP]);
+    kind("drive-managed, write cache, bypass by run", "drive-managed", &[CACHED, ("bypass", "run"), BYPASSING, SKIP]);
+pub const BY_COMMAND: Kind = kind(
+    "drive-managed, write cache, bypass by command",
+    "drive-managed",
+    &[CACHED, ("bypass", "command"), BYPASSING, SKIP],
+);
 pub const VGUARD: Kind = kind("vguard", "vguard", &[]);
 pub const VGUARD_CACHED: Kind = Kind { buffered: true, ..kind("vguard, write cache", "vguard", &[]) };
 /// One that uses idle time, which a rebuild leaves it none of.
@@ -79,13 +83,9 @@ impl Kind {
     }
 
     fn member(self, part: u64) -> Result<MemberRun, Error> {
-        let line = format!("write_cache_bytes = {{ value = {WRITE_CACHE_BYTES}, source = \"assumption\" }}\n");
-        let mut set: Vec<(String, String)> =
-            self.set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        if set.iter().any(|(key, _)| key == "bypass") {
-            set.push(("bypass_bytes".into(), BYPASS_BYTES.into()));
-        }
-        member(drive(part, if self.buffered { &line } else { "" })?, self.layer, &set)
+        let write_cache_bytes = parse_bytes(WRITE_CACHE)?;
+        let buffer = self.buffered.then_some(("write_cache_bytes", write_cache_bytes));
+        member(drive(part, buffer)?, self.layer, self.set)
     }
 }
 
@@ -173,8 +173,7 @@ pub struct RebuildPlan {
 impl RebuildPlan {
     /// Makes the run.
     pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
-        let line = format!("read_ahead_bytes = {{ value = {READ_AHEAD_BYTES}, source = \"assumption\" }}\n");
-        let survivor = member(drive(self.part, &line)?, "in-place", &[])?;
+        let survivor = member(drive(self.part, Some(("read_ahead_bytes", READ_AHEAD_BYTES)))?, "in-place", &[])?;
         let members = vec![survivor, self.kind.member(self.part)?];
         let array = ArrayRun { level: Level::Raid1, chunk_sectors: 1024, write: WritePolicy::Auto, members };
         let settings = Settings { arrival: Arrival::Trace, seed: self.seed, ..Settings::default() };
@@ -192,16 +191,18 @@ pub fn hours(ns: u64, rebuild: &Rebuild) -> f64 {
     ns as f64 / 3.6e12 * SCALED_TO_BYTES / rebuild.bytes.max(1) as f64
 }
 
-fn member(drive: Drive, layer: &str, set: &[(String, String)]) -> Result<MemberRun, Error> {
+fn member(drive: Drive, layer: &str, set: &[(&str, &str)]) -> Result<MemberRun, Error> {
     let layer = layer::find(layer)?;
-    let parameters = Parameters::resolve(layer.name, layer.parameters, set)?;
+    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let parameters = Parameters::resolve(layer.name, layer.parameters, &set)?;
     Ok(MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters })))
 }
 
-/// A part of the 5 TB drive, with a buffer of its own if `buffer` is not empty.
-fn drive(part: u64, buffer: &str) -> Result<Drive, Error> {
+/// A part of the 5 TB drive, with a buffer of its own where one is named, of so many bytes.
+fn drive(part: u64, buffer: Option<(&str, u64)>) -> Result<Drive, Error> {
     let text = DRIVES.iter().find(|(name, _)| *name == LIKE).map_or("", |(_, text)| text);
-    let text = text.replace("[mechanical]", &format!("[mechanical]\n{buffer}"));
+    let line = |(key, bytes)| format!("{key} = {{ value = {bytes}, source = \"assumption\" }}\n");
+    let text = text.replace("[mechanical]", &format!("[mechanical]\n{}", buffer.map(line).unwrap_or_default()));
     let drive = Drive::parse(format!("{LIKE}.toml").as_ref(), &text)?;
     let sectors = drive.geometry.sectors() / part;
     drive.with_capacity(sectors)
