@@ -157,12 +157,14 @@ mod tests {
         let mut source = InMemory::new(requests.to_vec());
         let mut packed = Packed::new(&mut source, sectors, LIMIT);
         let (mut all, mut batch) = (Vec::new(), Vec::new());
+        let most = requests.iter().map(|request| 1 + request.sectors as usize).sum();
         loop {
             packed.fill(&mut batch).unwrap();
             if batch.is_empty() {
                 return all;
             }
             all.extend_from_slice(&batch);
+            assert!(all.len() <= most, "more requests than there were sectors");
         }
     }
 

@@ -37,10 +37,11 @@ pub fn make(
     let present = Change::new(Kind::Layer, "as it is", Ok(Trial::of(base.job.clone().with(settings))));
     let with_present: Vec<&Change> = std::iter::once(&present).chain(changes).collect();
     let mut made = run(base, &with_present, Some(first), sectors, interrupt)?.into_iter();
-    let before_first = match made.next() {
-        Some(Ok((course, _))) => Judged::new(&course, pace(known, None, None)),
-        _ => *before,
+    let Some(Ok((course, _))) = made.next() else {
+        // An interrupt: there is nothing to compare the others with.
+        return Ok(all.iter().map(|change| Remedy::new(change, Err(INTERRUPTED.into()), None)).collect());
     };
+    let before_first = Judged::new(&course, pace(known, None, None));
     let of_first = all.iter().zip(made).map(|(change, made)| judged(known, &before_first, change, made, Some(first)));
     let mut remedies: Vec<Remedy> = of_first.collect();
     let again: Vec<usize> = (0..all.len()).filter(|&at| may_be_a_fix(&remedies[at])).collect();

@@ -11,7 +11,7 @@ mod words;
 
 use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
-use smrkit::layer::{BASELINE, LAYERS, Parameters};
+use smrkit::layer::{LAYERS, Parameters};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
 
@@ -34,14 +34,7 @@ pub struct Base<'a> {
     pub input: &'a Input,
     /// The settings at each depth, the deepest last.
     pub depths: &'a [Settings],
-    /// More of the demand.
-    pub asked: Asked,
-}
-
-/// What the options say of the demand.
-#[derive(Clone, Copy)]
-pub struct Asked {
-    /// Traces and workloads.
+    /// Traces and workloads in the demand.
     pub sources: usize,
 }
 
@@ -139,8 +132,3 @@ fn pace(known: &Known, kind: Option<Kind>, conventional: Option<&Course>) -> Pac
 
 /// What is said of a run that an interrupt kept from its end.
 const INTERRUPTED: &str = "interrupted";
-
-/// Whether the present system is what the others are compared with.
-fn is_conventional(outcome: &Outcome) -> bool {
-    outcome.layer == BASELINE
-}

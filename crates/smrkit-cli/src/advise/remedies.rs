@@ -13,7 +13,7 @@ use smrkit::stats::remedy::Course;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::trial::Trial;
-use super::{Base, Known, is_conventional};
+use super::{Base, Known};
 use crate::job::{ArrayJob, DriveJob, Job};
 use crate::report::format;
 
@@ -82,7 +82,7 @@ pub fn all<'a>(base: &Base<'a>, known: &Known) -> Result<Vec<Change<'a>>, Error>
     all.extend(levels(&job, base));
     all.extend(dedicated(&job, base));
     all.extend(layers(&job)?);
-    if !is_conventional(&known.outcome) {
+    if !job.is_conventional() {
         let conventional = job.conventional().map(Trial::of);
         all.push(Change::new(Kind::Conventional, "conventional disks", conventional));
     }
@@ -197,7 +197,7 @@ fn levels<'a>(job: &Job<'a>, base: &Base) -> Vec<Change<'a>> {
     let change = |level: Level| {
         let run = ArrayRun { level, ..own.run.clone() };
         let made = level.check_disks(own.run.members.len()).and_then(|()| own.remade(run));
-        let placement = (was_dedicated && base.asked.sources > 1).then_some(Placement::EndToEnd);
+        let placement = (was_dedicated && base.sources > 1).then_some(Placement::EndToEnd);
         let trial = made.map(|job| Trial { placement, ..Trial::of(job) });
         Change::new(Kind::Level, format!("{level} of the same disks"), trial)
     };
@@ -206,7 +206,7 @@ fn levels<'a>(job: &Job<'a>, base: &Base) -> Vec<Change<'a>> {
 
 /// A disk for each source, each from its first sector on.
 fn dedicated<'a>(job: &Job<'a>, base: &Base) -> Option<Change<'a>> {
-    let sources = base.asked.sources;
+    let sources = base.sources;
     let made = match job {
         Job::Drive(own) if sources > 1 => one_each(own, sources),
         Job::Array(own) if sources > 1 && sources == own.run.members.len() && own.run.level != Level::Dedicated => {

@@ -4,7 +4,7 @@ use smrkit::stats::remedy::{Course, Effect};
 
 use super::advice::{Advice, Remedy};
 use super::remedies::Kind;
-use crate::report::format::{self, NONE, printable};
+use crate::report::format::{self, NONE, printable, rate};
 use crate::report::table::Grid;
 
 /// Columns of the sentences.
@@ -44,10 +44,6 @@ fn wrapped(text: &str) -> String {
         column += length;
     }
     out
-}
-
-fn rate(bytes_per_s: f64) -> String {
-    format!("{}/s", format::bytes(bytes_per_s))
 }
 
 /// What is told of a run: when the cache is full, what remains, the longest wait, who is dropped.

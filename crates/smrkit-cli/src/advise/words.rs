@@ -4,24 +4,20 @@ use smrkit::stats::remedy::{Course, Effect};
 
 use super::advice::{Advice, Present, Remedy};
 use super::remedies::Kind;
-use crate::report::format;
+use crate::report::format::{self, rate};
 
 /// The sentences. `fill` is the share of the cache in use at the end, where there is one.
 pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String {
     let Some(hardest) = advice.present.last() else { return String::new() };
     let mut sentences = vec![course(advice, hardest, fill, is_conventional), stalls(advice)];
     if hardest.conventional.dropped_7s > 0 && !is_conventional {
-        sentences.push("Conventional disks would be dropped as well: this is too much for any disk.".into());
+        sentences.push("Conventional disks would be dropped as well.".into());
     }
     if advice.problems.slow {
         sentences.push(format!("It is slow: {}.", slow(advice, hardest)));
     }
     sentences.extend(changes(advice));
     sentences.join(" ")
-}
-
-fn rate(bytes_per_s: f64) -> String {
-    format!("{}/s", format::bytes(bytes_per_s))
 }
 
 /// When the cache fills, and what remains.
@@ -70,10 +66,9 @@ fn course(
         }
         None if has_cache => {
             let used = fill.map_or(String::new(), |share| format!(", the cache {} full", format::percent(share, 1.0)));
-            format!(
-                "No request waits for cleaning: {pace}. The demand ends after {elapsed} ({demand}){used}; a longer one may \
-                 fill it."
-            )
+            // Reads fill no cache.
+            let longer = if advice.demand.written_bytes > 0 { "; a longer one may fill it" } else { "" };
+            format!("No request waits for cleaning: {pace}. The demand ends after {elapsed} ({demand}){used}{longer}.")
         }
         None => format!("Nothing has to be rewritten while the demand lasts ({elapsed}, {demand}): {pace}."),
     }
@@ -95,7 +90,7 @@ fn stalls(advice: &Advice) -> String {
         let longest = format::nanos(present.own.longest_stall_ns);
         if advice.is_open() { longest } else { format!("{longest} at depth {}", present.depth) }
     };
-    let mut text = format!("The longest wait for an answer is {}", list(all.iter().map(at).collect(), "and"));
+    let mut text = format!("The longest wait for an answer is {}", list(all.iter().map(at).collect()));
     let drops = |of: fn(&Course) -> u64| -> Vec<String> {
         let some = all.iter().filter(|present| of(&present.own) > 0);
         let one = |present: &Present| {
@@ -107,7 +102,7 @@ fn stalls(advice: &Advice) -> String {
     };
     let (short, long) = (drops(|course| course.dropped_7s), drops(|course| course.dropped_30s));
     let is_array = all.iter().any(|present| present.own.disks > 1);
-    let who = |some: Vec<String>| format!(" {}", list(some, "and")).trim_end().to_string();
+    let who = |some: Vec<String>| format!(" {}", list(some)).trim_end().to_string();
     match (short.is_empty(), long.is_empty()) {
         (true, _) => text + ": a timeout of 7 s would not drop " + if is_array { "any disk." } else { "the drive." },
         (false, is_kept) => {
@@ -130,18 +125,22 @@ fn changes(advice: &Advice) -> Vec<String> {
     let (fixes, so_far) = (of(Effect::Fixes), of(Effect::FixesSoFar));
     let mut sentences = vec![match (advice.problems.any(), fixes.is_empty(), so_far.is_empty()) {
         (false, ..) => "There is no problem here to fix.".to_string(),
+        (true, true, true) if advice.remedies.iter().all(|remedy| remedy.course.is_none()) => String::new(),
         (true, true, true) => "Nothing that was tried fixes it.".into(),
         (true, false, _) => format!("It is fixed by {}.", named(advice, &fixes, true)),
         (true, true, false) => String::new(),
     }];
     if !so_far.is_empty() {
         let also = if fixes.is_empty() { "it is fixed" } else { "also" };
+        let longer = if advice.demand.written_bytes > 0 { "; in a longer one it may" } else { "" };
         sentences.push(format!(
-            "As far as this demand goes {also} by {}: no cache is full at its end, which a longer one may change.",
+            "As far as this demand goes {also} by {}: no request waits for cleaning{longer}.",
             named(advice, &so_far, true)
         ));
     }
-    sentences.extend(rest(advice));
+    if advice.problems.any() {
+        sentences.extend(rest(&advice.remedies, advice.is_open()));
+    }
     let (helps, worse) = (of(Effect::Helps), of(Effect::Worsens));
     if !helps.is_empty() {
         let what = if advice.problems.any() {
@@ -162,18 +161,19 @@ fn changes(advice: &Advice) -> Vec<String> {
     sentences
 }
 
-/// With how much rest the disk keeps up, if with any.
-fn rest(advice: &Advice) -> Option<String> {
-    let mut rests = advice.remedies.iter().filter(|remedy| remedy.kind == Kind::Idle).peekable();
-    rests.peek().filter(|_| advice.problems.any())?;
-    let enough = rests.find(|remedy| matches!(remedy.effect, Some(Effect::Fixes | Effect::FixesSoFar)));
-    Some(match enough.and_then(|remedy| remedy.course.as_ref().map(|course| (remedy, course))) {
-        Some((remedy, _)) if advice.is_open() => format!("With {} it keeps up.", remedy.change),
+/// With how much rest the disk keeps up, if with any; nothing where the runs do not show it.
+fn rest(remedies: &[Remedy], is_open: bool) -> Option<String> {
+    let rests: Vec<&Remedy> = remedies.iter().filter(|remedy| remedy.kind == Kind::Idle).collect();
+    let enough = rests.iter().find(|remedy| matches!(remedy.effect, Some(Effect::Fixes | Effect::FixesSoFar)));
+    match enough.and_then(|remedy| remedy.course.as_ref().map(|course| (remedy, course))) {
+        Some((remedy, _)) if is_open => Some(format!("With {} it keeps up.", remedy.change)),
         Some((remedy, course)) => {
-            format!("With {} after each answer it keeps up, at {}.", remedy.change, rate(course.lasting_bytes_per_s()))
+            let rate = rate(course.lasting_bytes_per_s());
+            Some(format!("With {} after each answer it keeps up, at {rate}.", remedy.change))
         }
-        None => "Idle time alone does not do it.".into(),
-    })
+        None if rests.is_empty() || rests.iter().any(|remedy| remedy.course.is_none()) => None,
+        None => Some("Idle time alone does not do it.".into()),
+    }
 }
 
 /// Changes in words: of sizes that do the same the smallest, and layers together.
@@ -200,7 +200,7 @@ fn named(advice: &Advice, all: &[&Remedy], with_figures: bool) -> String {
         1 => names.push(format!("the layer {}", layers[0])),
         _ => names.push(format!("the layers {}", layers.join(", "))),
     }
-    list(names, "and")
+    list(names)
 }
 
 fn figures(advice: &Advice, course: &Course) -> String {
@@ -212,10 +212,36 @@ fn figures(advice: &Advice, course: &Course) -> String {
 }
 
 /// `a, b and c`.
-fn list(mut words: Vec<String>, last: &str) -> String {
+fn list(mut words: Vec<String>) -> String {
     match words.pop() {
         None => String::new(),
         Some(only) if words.is_empty() => only,
-        Some(end) => format!("{} {last} {end}", words.join(", ")),
+        Some(end) => format!("{} and {end}", words.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause(effect: Option<Effect>) -> Remedy {
+        let not_run = effect.is_none().then(|| super::super::INTERRUPTED.to_string());
+        let course = effect.map(|_| Course { rate_before_bytes_per_s: 5.0, ..Course::default() });
+        let change = "pauses of 1 s".to_string();
+        Remedy { kind: Kind::Idle, change, assumption: false, effect, not_run, first_requests: None, course }
+    }
+
+    #[test]
+    fn that_idle_time_does_not_do_it_is_said_only_if_every_pause_was_run() {
+        let said = |effects: &[Option<Effect>]| {
+            let remedies: Vec<Remedy> = effects.iter().map(|&effect| pause(effect)).collect();
+            rest(&remedies, false)
+        };
+        assert_eq!(said(&[Some(Effect::None), Some(Effect::Helps)]).unwrap(), "Idle time alone does not do it.");
+        assert_eq!(said(&[]), None);
+        assert_eq!(said(&[None, None]), None, "interrupted before the first");
+        assert_eq!(said(&[Some(Effect::None), None]), None, "the longer pause may have done it");
+        let enough = said(&[None, Some(Effect::FixesSoFar)]).unwrap();
+        assert_eq!(enough, "With pauses of 1 s after each answer it keeps up, at 5 B/s.");
     }
 }

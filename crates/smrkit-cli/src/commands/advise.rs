@@ -13,7 +13,7 @@ use smrkit::interleave::Placement;
 use smrkit::layer::{self, LayerSpec, Parameters};
 
 use super::trace::warn;
-use crate::advise::{Asked, Base, advise, screen};
+use crate::advise::{Base, advise, screen};
 use crate::exit::Done;
 use crate::input::Input;
 use crate::interrupt::Interrupt;
@@ -106,11 +106,7 @@ impl Advise {
         self.check_one(all.count())?;
         let placement = if spec.level == Level::Dedicated { Placement::Zero } else { Placement::default() };
         let (json, input) = self.open(placement)?;
-        let needed = match self.conditions.capacity {
-            Some(Capacity::Auto) => self.needed(&input)?,
-            _ => None,
-        };
-        let mut jobs = all.jobs(Settings::default(), needed)?;
+        let mut jobs = all.jobs(Settings::default(), self.needed(&input)?)?;
         match jobs.pop() {
             Some(job) => self.answer(Job::Array(Box::new(job)), depths, &input, json),
             None => Ok(Done::All),
@@ -119,7 +115,7 @@ impl Advise {
 
     fn answer(&self, job: Job, depths: &[Settings], input: &Input, json: Option<JsonTarget>) -> anyhow::Result<Done> {
         let interrupt = Interrupt::watch();
-        let base = Base { job, input, depths, asked: Asked { sources: self.demand.count().max(1) } };
+        let base = Base { job, input, depths, sources: self.demand.count().max(1) };
         let Some(advice) = advise(&base, &interrupt)? else {
             eprintln!("smrkit: interrupted before the drive as it is was known: no answer");
             return Ok(Done::Interrupted);

@@ -36,6 +36,11 @@ pub fn count(value: u64) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
+/// Bytes a second: `56.6 kB/s`.
+pub fn rate(bytes_per_s: f64) -> String {
+    format!("{}/s", bytes(bytes_per_s))
+}
+
 /// A time in seconds with the unit that keeps it readable: `24.8 ms`, `13 min`.
 pub fn seconds(value: f64) -> String {
     let (scale, unit) = match value.abs() {

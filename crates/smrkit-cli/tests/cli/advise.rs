@@ -127,6 +127,18 @@ fn by_its_own_times_a_trace_is_stretched_and_has_one_depth() {
 }
 
 #[test]
+fn reads_are_not_said_to_fill_a_cache() {
+    // Each read merges what lies in the full cache, which is slow.
+    let advice = advice("--drive tiny --workload sequential-read:count=50 --prefill random:1 --depth 8");
+    let text = advice["text"].as_str().unwrap();
+    assert!(text.contains("the cache 100 % full") && text.contains("As far as this demand goes"), "{text}");
+    assert!(
+        !text.contains("may fill it") && !text.contains("in a longer one") && !text.contains("no cache is full"),
+        "{text}"
+    );
+}
+
+#[test]
 fn the_same_command_gives_the_same_answer() {
     gives_the_same_bytes(&format!("advise {TWO} --depth 1,4 --json -"));
 }
