@@ -50,12 +50,10 @@ pub fn compare(
     outcomes.truncate(jobs.len());
     let mut runs: Vec<Outcome> = outcomes.into_iter().flatten().collect();
     // The first run hashed the traces, and all have the same sources.
-    let hashed = runs.first().map(|first| (first.trace_sha256.clone(), first.sources.clone()));
+    let hashed = runs.first().map(|first| first.demand.clone());
     for outcome in &mut runs {
-        if let Some((sha256, sources)) = &hashed {
-            outcome.trace_sha256.clone_from(sha256);
-            let hashes = sources.iter().flatten().map(|source| &source.sha256);
-            outcome.sources.iter_mut().flatten().zip(hashes).for_each(|(own, sha256)| own.sha256.clone_from(sha256));
+        if let Some(hashed) = &hashed {
+            outcome.demand.take_hashes(hashed);
         }
         // A part of the requests says nothing beside all of them.
         judge(outcome, baseline.as_ref().filter(|_| !outcome.interrupted));
@@ -100,7 +98,7 @@ fn execute(
         }
         result => result?,
     };
-    input.describe(&opened, &mut outcome);
+    outcome.demand = input.describe(&opened);
     if job.settings().arrival == Arrival::Trace {
         input.refuse_disorder(&opened)?;
     }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use smrkit::error::Error;
 use smrkit::interleave::{Interleaved, Placement};
 use smrkit::request::{Progress, Request, Source};
-use smrkit::stats::outcome::{Outcome, TraceReading};
+use smrkit::stats::outcome::{Demand, TraceReading};
 use smrkit::trace::{Laid, OpenOptions, VolumeChoice, VolumeTable, scan};
 use smrkit::workload::Workload;
 use tempfile::TempDir;
@@ -242,25 +242,28 @@ impl Input {
         }
     }
 
-    /// Notes in an outcome what was replayed.
-    pub fn describe(&self, opened: &Opened, outcome: &mut Outcome) {
+    /// What was replayed.
+    pub fn describe(&self, opened: &Opened) -> Demand {
         match (self, opened) {
             (Input::Trace(input), Opened::Trace(laid)) => {
                 let trace = laid.trace();
-                outcome.trace = Some(input.name.display().to_string());
-                outcome.trace_format = Some(match trace.detail() {
+                let format = match trace.detail() {
                     Some(detail) => format!("{} ({detail})", trace.format()),
                     None => trace.format().into(),
-                });
-                outcome.trace_sha256 = trace.sha256();
-                outcome.trace_reading = Some(input.reading());
-                outcome.trace_notes = trace.notes();
+                };
+                Demand {
+                    trace: Some(input.name.display().to_string()),
+                    trace_format: Some(format),
+                    trace_sha256: trace.sha256(),
+                    trace_reading: Some(input.reading()),
+                    trace_notes: trace.notes(),
+                    ..Demand::default()
+                }
             }
             (Input::Workload(workload, _), Opened::Workload(_, sectors)) => {
-                outcome.workload = Some(workload.to_string());
-                outcome.workload_sectors = Some(*sectors);
+                Demand { workload: Some(workload.to_string()), workload_sectors: Some(*sectors), ..Demand::default() }
             }
-            (Input::Merged(merged), Opened::Merged(sources)) => merged.describe(sources, outcome),
+            (Input::Merged(merged), Opened::Merged(sources)) => merged.describe(sources),
             _ => unreachable!("an input opens as what it is"),
         }
     }

@@ -3,7 +3,7 @@
 use smrkit::error::Error;
 use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::request::Source;
-use smrkit::stats::outcome::{MergedSource, Outcome};
+use smrkit::stats::outcome::{Demand, MergedSource};
 
 use crate::input::{Input, Opened};
 
@@ -86,16 +86,16 @@ impl Merged {
         Interleaved::new(parts, self.rule, elsewhere.unwrap_or(self.placement), seed)
     }
 
-    /// Notes in an outcome what was merged.
-    pub fn describe(&self, opened: &Interleaved<Opened>, outcome: &mut Outcome) {
+    /// What was merged.
+    pub fn describe(&self, opened: &Interleaved<Opened>) -> Demand {
+        let mut all = Demand { interleave: Some(self.rule.to_string()), ..Demand::default() };
         let source = |(number, input): (usize, &Input)| {
-            let mut own = Outcome::default();
-            input.describe(opened.source(number), &mut own);
-            let (notes, more) = (&mut outcome.trace_notes, own.trace_notes);
+            let own = input.describe(opened.source(number));
+            let (notes, more) = (&mut all.trace_notes, own.trace_notes);
             notes.skipped_rows += more.skipped_rows;
             notes.unaligned_rows += more.unaligned_rows;
             notes.out_of_order_rows += more.out_of_order_rows;
-            outcome.trace_reading = outcome.trace_reading.take().or(own.trace_reading);
+            all.trace_reading = all.trace_reading.take().or(own.trace_reading);
             let (first, sectors) = opened.place(number);
             MergedSource {
                 trace: own.trace,
@@ -107,8 +107,7 @@ impl Merged {
             }
         };
         let sources = self.inputs.iter().enumerate().map(source).collect();
-        outcome.sources = Some(sources);
-        outcome.interleave = Some(self.rule.to_string());
+        Demand { sources: Some(sources), ..all }
     }
 }
 

@@ -11,14 +11,13 @@ use common::{Disks, random_requests, with_times};
 use rand::{Rng, RngExt};
 use smrkit::array::health::Health;
 use smrkit::array::level::Level;
-use smrkit::array::{Array, Done};
 use smrkit::engine::NoObserver;
 use smrkit::engine::array_run::ArrayRun;
 use smrkit::engine::fleet::{Chore, Idle};
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
-use smrkit::error::{DiskResult, Error};
+use smrkit::error::Error;
 use smrkit::layer::LAYERS;
-use smrkit::request::{InMemory, Progress, Request};
+use smrkit::request::{InMemory, Request};
 use smrkit::stats::counts::HostCounts;
 use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::{Lba, Nanos};
@@ -173,20 +172,8 @@ fn dedicated_loses_nothing() {
 struct Never;
 
 impl Chore for Never {
-    fn next(&self) -> Nanos {
-        Nanos::MAX
-    }
-    fn act(&mut self, _: &mut Array, _: Nanos) -> DiskResult {
-        Ok(())
-    }
-    fn done(&mut self, _: &Done, _: &mut Array) -> DiskResult {
-        Ok(())
-    }
     fn is_over(&self) -> bool {
         false
-    }
-    fn progress(&self) -> Progress {
-        Progress::default()
     }
 }
 

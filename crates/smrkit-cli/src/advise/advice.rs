@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use smrkit::stats::outcome::{EngineSettings, MergedSource, Outcome, Scalar, TraceNotes, TraceReading};
+use smrkit::stats::outcome::{Demand, EngineSettings, Outcome, Scalar};
 use smrkit::stats::remedy::{Course, Effect, Problems};
 use smrkit::units::SECTOR_BYTES;
 
@@ -29,7 +29,7 @@ pub struct Advice {
     /// What serves.
     pub system: System,
     /// What is asked for.
-    pub demand: Demand,
+    pub demand: Asked,
     /// How requests come, at the deepest depth.
     pub engine: EngineSettings,
     /// The seed of everything random.
@@ -92,25 +92,10 @@ pub struct System {
 
 /// What is asked for.
 #[derive(Serialize)]
-pub struct Demand {
-    /// The trace's path.
-    pub trace: Option<String>,
-    /// Its SHA-256.
-    pub trace_sha256: Option<String>,
-    /// Its format.
-    pub trace_format: Option<String>,
-    /// How it was read.
-    pub trace_reading: Option<TraceReading>,
-    /// The workload.
-    pub workload: Option<String>,
-    /// What it took for the disk's size.
-    pub workload_sectors: Option<u64>,
-    /// Several sources, in the order of their numbers.
-    pub sources: Option<Vec<MergedSource>>,
-    /// How they were merged.
-    pub interleave: Option<String>,
-    /// Rows that had to be mended.
-    pub trace_notes: TraceNotes,
+pub struct Asked {
+    /// What was replayed.
+    #[serde(flatten)]
+    pub replayed: Demand,
     /// Requests served and counted.
     pub requests: u64,
     /// Bytes read.
@@ -140,16 +125,8 @@ impl Advice {
             present,
             remedies,
             complete,
-            demand: Demand {
-                trace: outcome.trace.clone(),
-                trace_sha256: outcome.trace_sha256.clone(),
-                trace_format: outcome.trace_format.clone(),
-                trace_reading: outcome.trace_reading.clone(),
-                workload: outcome.workload.clone(),
-                workload_sectors: outcome.workload_sectors,
-                sources: outcome.sources.clone(),
-                interleave: outcome.interleave.clone(),
-                trace_notes: outcome.trace_notes,
+            demand: Asked {
+                replayed: outcome.demand.clone(),
                 requests: outcome.requests,
                 read_bytes: outcome.host_read_sectors * SECTOR_BYTES,
                 written_bytes,

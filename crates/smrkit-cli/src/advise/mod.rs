@@ -111,9 +111,10 @@ fn present(base: &Base, sectors: u64, interrupt: &Interrupt) -> anyhow::Result<O
         conventional: Course::of(&pair[1]),
     };
     let all: Vec<Present> = pairs.map(of).collect();
-    let (sha256, sources) = (outcomes[0].trace_sha256.clone(), outcomes[0].sources.clone());
-    let deepest = outcomes.swap_remove(outcomes.len() - 2);
-    Ok(Some((all, Outcome { trace_sha256: sha256, sources, ..deepest })))
+    let hashed = outcomes[0].demand.clone();
+    let mut deepest = outcomes.swap_remove(outcomes.len() - 2);
+    deepest.demand.take_hashes(&hashed);
+    Ok(Some((all, deepest)))
 }
 
 /// By what a run is judged. `conventional` is the run of conventional disks under the same changed times, if it has one.

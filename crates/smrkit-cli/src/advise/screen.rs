@@ -139,9 +139,9 @@ fn effect(advice: &Advice, remedy: &Remedy) -> &'static str {
 /// What was run, in a few lines.
 fn about(advice: &Advice) -> Vec<String> {
     let (system, demand, engine) = (&advice.system, &advice.demand, &advice.engine);
-    let what = demand.trace.clone().or_else(|| demand.workload.clone());
+    let what = demand.replayed.trace.clone().or_else(|| demand.replayed.workload.clone());
     let sources = || {
-        let all = demand.sources.iter().flatten();
+        let all = demand.replayed.sources.iter().flatten();
         let names: Vec<String> = all.filter_map(|source| source.trace.clone().or(source.workload.clone())).collect();
         names.join(" & ")
     };

@@ -120,7 +120,7 @@ impl Advise {
             eprintln!("smrkit: interrupted before the drive as it is was known: no answer");
             return Ok(Done::Interrupted);
         };
-        warn(advice.demand.trace_notes);
+        warn(advice.demand.replayed.trace_notes);
         match json {
             None => print(screen::text(&advice))?,
             Some(target) => {

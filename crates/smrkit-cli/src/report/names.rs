@@ -52,7 +52,7 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
 }
 
 fn workload(run: &Outcome) -> Option<&str> {
-    run.trace.as_deref().or(run.workload.as_deref())
+    run.demand.trace.as_deref().or(run.demand.workload.as_deref())
 }
 
 /// A parameter's value as text.

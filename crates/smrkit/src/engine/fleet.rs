@@ -35,13 +35,19 @@ pub trait Chore {
     }
 
     /// When it is to act next; [`Nanos::MAX`] while it waits for its own commands, or for nothing.
-    fn next(&self) -> Nanos;
+    fn next(&self) -> Nanos {
+        Nanos::MAX
+    }
 
     /// Acts, at the moment that `next` told.
-    fn act(&mut self, array: &mut Array, now: Nanos) -> DiskResult;
+    fn act(&mut self, _array: &mut Array, _now: Nanos) -> DiskResult {
+        Ok(())
+    }
 
     /// A part of it is done.
-    fn done(&mut self, done: &Done, array: &mut Array) -> DiskResult;
+    fn done(&mut self, _done: &Done, _array: &mut Array) -> DiskResult {
+        Ok(())
+    }
 
     /// The member that is to take another's place, and the number of its first drive.
     fn successor(&mut self) -> Option<(usize, &mut Member)> {
@@ -55,27 +61,17 @@ pub trait Chore {
     fn is_over(&self) -> bool;
 
     /// How far it has come.
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
 }
 
 /// No work of the array's own.
 pub struct Idle;
 
 impl Chore for Idle {
-    fn next(&self) -> Nanos {
-        Nanos::MAX
-    }
-    fn act(&mut self, _: &mut Array, _: Nanos) -> DiskResult {
-        Ok(())
-    }
-    fn done(&mut self, _: &Done, _: &mut Array) -> DiskResult {
-        Ok(())
-    }
     fn is_over(&self) -> bool {
         true
-    }
-    fn progress(&self) -> Progress {
-        Progress::default()
     }
 }
 

@@ -1,0 +1,67 @@
+//! What was replayed: a trace, a workload, or several of them merged.
+
+use serde::{Deserialize, Serialize};
+
+use crate::trace::TraceNotes;
+
+/// What was asked for. `docs/outcome.md` explains every key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demand {
+    /// The trace's path.
+    pub trace: Option<String>,
+    /// The SHA-256 of the trace file as it lies on the disk.
+    pub trace_sha256: Option<String>,
+    /// The trace's format, as recognised.
+    pub trace_format: Option<String>,
+    /// How the trace was read.
+    pub trace_reading: Option<TraceReading>,
+    /// The workload, in its short text form.
+    pub workload: Option<String>,
+    /// The sectors that the workload took for the disk's size: the least that a layer of the comparison offers, or --span.
+    pub workload_sectors: Option<u64>,
+    /// Several traces or workloads merged into one stream: each of them, in the order of `by_source`; absent for one alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Vec<MergedSource>>,
+    /// How they were merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interleave: Option<String>,
+    /// Rows of the trace that were skipped, mended or out of order.
+    pub trace_notes: TraceNotes,
+}
+
+impl Demand {
+    /// Takes the traces' hashes from another run of the same, which had them reckoned.
+    pub fn take_hashes(&mut self, hashed: &Demand) {
+        self.trace_sha256.clone_from(&hashed.trace_sha256);
+        let hashes = hashed.sources.iter().flatten().map(|source| &source.sha256);
+        self.sources.iter_mut().flatten().zip(hashes).for_each(|(own, sha256)| own.sha256.clone_from(sha256));
+    }
+}
+
+/// One of several merged sources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergedSource {
+    /// The trace's path; null for a workload.
+    pub trace: Option<String>,
+    /// The workload, in its short text form; null for a trace.
+    pub workload: Option<String>,
+    /// The SHA-256 of the trace file as it lies on the disk.
+    pub sha256: Option<String>,
+    /// Its size: what a trace uses, rounded up to 1 MiB, or what a workload took for the disk's size.
+    pub sectors: u64,
+    /// Where its LBA 0 was placed.
+    pub first_lba: u64,
+    /// Requests taken from it, warm-up included.
+    pub requests: u64,
+}
+
+/// How a trace was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceReading {
+    /// The volume taken, or `all`.
+    pub volume: String,
+    /// The format that was asked for, its column map included; null where it was recognised.
+    pub format: Option<String>,
+    /// Whether malformed rows were left out.
+    pub skip_bad_rows: bool,
+}
