@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::{Bench, MODELS, is_mounted, signal};
+use super::{Bench, MODELS, is_mounted, is_root, signal};
 
 /// Waits for something, but not for ever.
 #[track_caller]
@@ -79,7 +79,7 @@ fn an_ordinary_umount_is_clean_as_well() {
     bench.mount().done();
     let process = bench.process();
     fs::write(bench.file("f"), "kept").unwrap();
-    let program = if std::env::var_os("USER").is_some_and(|user| user == "root") { "umount" } else { "fusermount3" };
+    let program = if is_root() { "umount" } else { "fusermount3" };
     wait_until("umount", || {
         let mut command = std::process::Command::new(program);
         command.args((program == "fusermount3").then_some("-u")).arg(bench.point());

@@ -8,6 +8,7 @@ mod refusals;
 mod unprivileged;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -98,6 +99,10 @@ impl Drop for Bench {
 fn is_mounted(point: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     point.to_str().is_some_and(|point| mounts.lines().any(|line| line.split(' ').nth(1) == Some(point)))
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 /// What a command left.

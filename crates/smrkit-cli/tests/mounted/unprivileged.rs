@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{MODELS, Ran, is_mounted, signal};
+use super::{MODELS, Ran, is_mounted, is_root, signal};
 
 /// Who owns nothing on this system (Debian's nobody and nogroup).
 const NOBODY: u32 = 65534;
@@ -29,7 +29,7 @@ impl User {
         if let Err(error) = smrkit_live::mount::check_system() {
             return skip(&error.to_string());
         }
-        if fs::metadata("/proc/self").is_ok_and(|own| own.uid() != 0) {
+        if !is_root() {
             return skip("only root can become another user");
         }
         if fs::metadata("/dev/fuse").is_ok_and(|device| device.mode() & 0o006 != 0o006) {
