@@ -3,24 +3,20 @@
 //! It stands apart from the layers that it checks. A damaged sector is found at the end of the request that damaged it,
 //! not when somebody happens to read it.
 
-use std::collections::BTreeMap;
-
 use crate::device::Device;
 use crate::error::{DiskResult, Fault};
-use crate::medium::{Buf, Damage, Stamp};
+use crate::medium::{Buf, Damage, Pages, Stamp};
 use crate::request::{Op, Request};
 use crate::units::Lba;
 
 /// Requests between two full checks of a layer's books.
 const FULL_CHECK_EVERY: u64 = 1000;
 
-const PAGE: u64 = 512;
-
 /// What the host expects of each sector.
 #[derive(Default)]
 pub struct Shadow {
     /// The stamp of the last write to each LBA; 0 where the host owns nothing.
-    pages: BTreeMap<u64, Box<[u64; PAGE as usize]>>,
+    pages: Pages,
     writes: u64,
     requests: u64,
     /// The write or discard that has not been answered.
@@ -39,15 +35,6 @@ pub struct Loss {
 }
 
 impl Shadow {
-    fn expected(&self, lba: Lba) -> Stamp {
-        self.pages.get(&(lba.0 / PAGE)).map_or(Stamp(0), |page| Stamp(page[(lba.0 % PAGE) as usize]))
-    }
-
-    fn expect(&mut self, lba: Lba, stamp: Stamp) {
-        let page = self.pages.entry(lba.0 / PAGE).or_insert_with(|| Box::new([0; PAGE as usize]));
-        page[(lba.0 % PAGE) as usize] = stamp.0;
-    }
-
     /// Serves a request as the device does, and verifies it.
     pub fn serve(&mut self, request: &Request, serve: impl FnOnce(&mut Buf) -> DiskResult) -> DiskResult {
         let n = u64::from(request.sectors);
@@ -63,42 +50,38 @@ impl Shadow {
         serve(&mut buf)?;
         self.in_flight = None;
         let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
-        for (i, &stamp) in stamps.iter().enumerate() {
-            let lba = request.lba + i as u64;
-            match request.op {
-                Op::Read => self.verify(lba, Stamp(stamp))?,
-                Op::Write => self.expect(lba, Stamp(stamp)),
-                Op::Discard | Op::Flush => unreachable!("they carry no data"),
-            }
-        }
-        if request.op == Op::Discard {
-            self.disown(request.lba, n);
+        match request.op {
+            Op::Read => self.verify(request.lba, stamps)?,
+            Op::Write => self.pages.put(request.lba.0, stamps, |_, _| {}),
+            Op::Discard => self.disown(request.lba, n),
+            Op::Flush => {}
         }
         Ok(())
     }
 
     /// The host no longer owns these sectors. A discard may span the whole disk: only pages that exist are touched.
     fn disown(&mut self, lba: Lba, n: u64) {
-        let end = lba.0 + n;
-        for (page, stamps) in self.pages.range_mut(lba.0 / PAGE..end.div_ceil(PAGE)) {
-            let first = page * PAGE;
-            let own = lba.0.max(first) - first..end.min(first + PAGE) - first;
-            stamps[own.start as usize..own.end as usize].fill(0);
-        }
+        self.pages.within(lba.0..lba.0 + n).for_each(|(_, stamps)| stamps.fill(0));
     }
 
-    fn verify(&self, lba: Lba, found: Stamp) -> DiskResult {
-        let expected = self.expected(lba);
-        if expected.0 == 0 || expected == found {
-            return Ok(());
+    /// Whether these stamps, found from `first` on, are those of the last writes.
+    fn verify(&self, first: Lba, found: &[u64]) -> DiskResult {
+        let mut expected = vec![0; found.len()];
+        self.pages.read(first.0, &mut expected);
+        match (0..).zip(expected.iter().zip(found)).find(|(_, (expected, found))| **expected != 0 && expected != found)
+        {
+            None => Ok(()),
+            Some((i, (&expected, &found))) => {
+                let (found, expected) = (Stamp(found).version(), Stamp(expected).version());
+                Err(Box::new(Fault::Stale { lba: first + i, found, expected }))
+            }
         }
-        Err(Box::new(Fault::Stale { lba, found: found.version(), expected: expected.version() }))
     }
 
     /// Whether anything that the host still owns has been damaged, and now and then the layer's own books.
     pub fn after(&mut self, device: &mut impl Device) -> DiskResult {
         for damage in device.take_damages() {
-            if self.expected(damage.was.lba()) == damage.was {
+            if self.pages.get(damage.was.lba().0) == damage.was.0 {
                 let Damage { pba, was, by } = damage;
                 return Err(Box::new(Fault::Damaged { lba: was.lba(), pba, by }));
             }
@@ -119,8 +102,8 @@ impl Shadow {
             Some(request) => loss.in_flight = Some((self.take_over(&request, device), u64::from(request.sectors))),
             None => {}
         }
-        for (page, stamps) in &mut self.pages {
-            for (lba, expected) in (page * PAGE..).map(Lba).zip(stamps.iter_mut()) {
+        for (first, stamps) in self.pages.within(0..device.host_sectors()) {
+            for (lba, expected) in (first..).map(Lba).zip(stamps) {
                 let found = if *expected == 0 { Stamp(0) } else { device.peek(lba) };
                 if found.0 != *expected {
                     *expected = 0;
@@ -138,7 +121,7 @@ impl Shadow {
         let extent = (0..u64::from(request.sectors)).map(|i| request.lba + i);
         let there: Vec<Lba> = extent.filter(|&lba| device.peek(lba) == Stamp::new(lba, self.writes)).collect();
         for &lba in &there {
-            self.expect(lba, Stamp::new(lba, self.writes));
+            self.pages.put(lba.0, &[Stamp::new(lba, self.writes).0], |_, _| {});
         }
         there.len() as u64
     }
@@ -146,16 +129,13 @@ impl Shadow {
     /// At the end: everything that the host owns is read back, and the layer's books are checked in full.
     pub fn finish(&mut self, device: &mut impl Device) -> DiskResult {
         device.check()?;
-        let pages: Vec<u64> = self.pages.keys().copied().collect();
-        for page in pages {
-            let first = Lba(page * PAGE);
-            let n = PAGE.min(device.host_sectors() - first.0);
+        let ranges: Vec<_> = self.pages.ranges().collect();
+        for range in ranges {
+            let n = range.end.min(device.host_sectors()) - range.start;
             let mut buf = Buf::Stamps(vec![0; n as usize]);
-            device.serve(&Request::new(Op::Read, first, n as u32), &mut buf)?;
+            device.serve(&Request::new(Op::Read, Lba(range.start), n as u32), &mut buf)?;
             let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
-            for (i, &stamp) in stamps.iter().enumerate() {
-                self.verify(first + i as u64, Stamp(stamp))?;
-            }
+            self.verify(Lba(range.start), stamps)?;
         }
         Ok(())
     }

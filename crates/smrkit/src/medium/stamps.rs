@@ -11,6 +11,7 @@ use crate::units::{Lba, Pba};
 
 use super::interference::Interference;
 use super::label::{Label, Labels};
+use super::pages::Pages;
 use super::record::record_sectors;
 
 /// What a sector holds: nothing (0), a version of an LBA, a part of a record, or damage by the write of an LBA.
@@ -65,16 +66,11 @@ pub struct Damage {
     pub by: Lba,
 }
 
-const PAGE: u64 = 1024;
-
-/// Stamps of the sectors ever written, in pages.
+/// Stamps of the sectors ever written.
 #[derive(Default)]
 pub struct Stamps {
-    pages: HashMap<u64, Box<[u64; PAGE as usize]>>,
-    /// Records by their stamps: their words, and how many sectors carry the stamp.
-    records: HashMap<u64, (Box<[u64]>, u64)>,
-    /// Records written so far.
-    recorded: u64,
+    pages: Pages,
+    records: Records,
     labels: Labels,
     damages: Vec<Damage>,
     history: History,
@@ -89,18 +85,11 @@ impl Stamps {
 
     /// What `pba` holds.
     pub fn get(&self, pba: Pba) -> Stamp {
-        self.pages.get(&(pba.0 / PAGE)).map_or(Stamp(0), |page| Stamp(page[(pba.0 % PAGE) as usize]))
-    }
-
-    fn slot(&mut self, pba: Pba) -> &mut u64 {
-        let page = self.pages.entry(pba.0 / PAGE).or_insert_with(|| Box::new([0; PAGE as usize]));
-        &mut page[(pba.0 % PAGE) as usize]
+        Stamp(self.pages.get(pba.0))
     }
 
     pub(super) fn read(&self, pba: Pba, out: &mut [u64]) {
-        for (i, stamp) in out.iter_mut().enumerate() {
-            *stamp = self.get(pba + i as u64).0;
-        }
+        self.pages.read(pba.0, out);
     }
 
     pub(super) fn write(&mut self, law: &Interference, geometry: &Geometry, pba: Pba, data: &[u64]) {
@@ -111,60 +100,37 @@ impl Stamps {
         if let Interference::Distances { dpid, writes, .. } = *law {
             self.history.worn_upstream(pba, n, dpid, writes, &mut hits);
         }
-        for (i, &stamp) in data.iter().enumerate() {
-            self.put(pba + i as u64, Stamp(stamp));
-        }
+        self.pages.put(pba.0, data, |was, is| self.records.replaced(Stamp(was), Stamp(is)));
         self.written_sectors += n;
         for (at, sectors) in hits {
-            for i in 0..sectors {
-                self.destroy(at + i, by);
-            }
+            self.destroy(at, sectors, by);
         }
     }
 
-    fn destroy(&mut self, pba: Pba, by: Lba) {
-        let was = self.get(pba);
-        if was.0 != 0 && !was.is_damaged() {
-            if !was.is_record() {
-                self.damages.push(Damage { pba, was, by });
-            }
-            self.put(pba, Stamp(DAMAGED | by.0));
-        }
-    }
-
-    fn put(&mut self, pba: Pba, stamp: Stamp) {
-        let was = Stamp(std::mem::replace(self.slot(pba), stamp.0));
-        if stamp.is_record()
-            && let Some((_, sectors)) = self.records.get_mut(&stamp.0)
-        {
-            *sectors += 1;
-        }
-        if was.is_record() {
-            self.forget(was);
-        }
-    }
-
-    /// One sector less carries the stamp of a record; with the last one go its words.
-    fn forget(&mut self, stamp: Stamp) {
-        if let Some((_, sectors)) = self.records.get_mut(&stamp.0) {
-            *sectors -= 1;
-            if *sectors == 0 {
-                self.records.remove(&stamp.0);
+    fn destroy(&mut self, first: Pba, sectors: u64, by: Lba) {
+        let damaged = Stamp(DAMAGED | by.0);
+        for (at, stamps) in self.pages.within(first.0..first.0 + sectors) {
+            for (pba, stamp) in (at..).map(Pba).zip(stamps) {
+                let was = Stamp(*stamp);
+                if was.0 != 0 && !was.is_damaged() {
+                    if !was.is_record() {
+                        self.damages.push(Damage { pba, was, by });
+                    }
+                    *stamp = damaged.0;
+                    self.records.replaced(was, damaged);
+                }
             }
         }
     }
 
     /// Keeps the words of a record; its sectors are to carry the stamp returned.
     pub(super) fn keep_record(&mut self, words: &[u64]) -> Stamp {
-        let stamp = Stamp(RECORD | self.recorded);
-        self.recorded += 1;
-        self.records.insert(stamp.0, (words.into(), 0));
-        stamp
+        self.records.keep(words)
     }
 
     /// The words of the record whose stamps these are, if they are all of one.
     pub(super) fn record(&self, stamps: &[u64]) -> Option<Vec<u64>> {
-        let (words, _) = self.records.get(stamps.first()?)?;
+        let words = self.records.words(Stamp(*stamps.first()?))?;
         let whole = stamps.len() as u64 == record_sectors(words.len()) && stamps.iter().all(|s| *s == stamps[0]);
         whole.then(|| words.to_vec())
     }
@@ -197,6 +163,45 @@ impl Stamps {
     /// Sectors written so far, counted here for comparison with the tally.
     pub fn written_sectors(&self) -> u64 {
         self.written_sectors
+    }
+}
+
+/// What layers' records say, as long as a sector carries their stamp.
+#[derive(Default)]
+struct Records {
+    /// By their stamps: their words, and how many sectors carry the stamp.
+    kept: HashMap<u64, (Box<[u64]>, u64)>,
+    /// Records written so far.
+    count: u64,
+}
+
+impl Records {
+    fn keep(&mut self, words: &[u64]) -> Stamp {
+        let stamp = Stamp(RECORD | self.count);
+        self.count += 1;
+        self.kept.insert(stamp.0, (words.into(), 0));
+        stamp
+    }
+
+    fn words(&self, stamp: Stamp) -> Option<&[u64]> {
+        self.kept.get(&stamp.0).map(|(words, _)| &**words)
+    }
+
+    /// A sector that carried one stamp carries another; with the last sector of a record go its words.
+    fn replaced(&mut self, was: Stamp, is: Stamp) {
+        if is.is_record()
+            && let Some((_, sectors)) = self.kept.get_mut(&is.0)
+        {
+            *sectors += 1;
+        }
+        if was.is_record()
+            && let Some((_, sectors)) = self.kept.get_mut(&was.0)
+        {
+            *sectors -= 1;
+            if *sectors == 0 {
+                self.kept.remove(&was.0);
+            }
+        }
     }
 }
 
