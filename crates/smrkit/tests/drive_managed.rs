@@ -136,6 +136,17 @@ fn a_bypass_by_run_or_command_length_leaves_the_cache_empty() {
     assert_eq!(count(&run, "log_length"), 15);
 }
 
+/// A stream that always follows on what was written last would else keep scattered writes in the cache until they fill it.
+#[test]
+fn scattered_writes_leave_the_write_cache_beside_a_stream() {
+    let scattered = (0..200).map(|i| (5_000_000_000 + i * 10_000_000, 8));
+    let stream = (0..600).map(|i| (i * 1024, 1024));
+    let mut source = InMemory::new(requests(Op::Write, scattered.chain(stream)));
+    let on = [("write_cache_bytes", "16M"), ("bypass", "run"), ("skip_unwritten", "on")];
+    let outcome = replay(&mut source, &on);
+    assert_eq!(count(&outcome, "map_entries"), 200);
+}
+
 #[test]
 fn what_a_bypassing_write_saves_is_not_taken_for_cleaning() {
     let outcome = workload("sequential-write:size=512KiB,count=500", &[("bypass", "command")]);

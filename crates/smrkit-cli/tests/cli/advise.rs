@@ -54,6 +54,9 @@ fn every_kind_of_change_is_tried_where_it_makes_sense() {
     assert_eq!(kinds(&format!("{TWO} --depth 1")), of(&dedicated));
     let array = [dedicated.as_slice(), &["chunk", "level"]].concat();
     assert_eq!(kinds(&format!("{TWO} --depth 4 --array raid0:disks=2,chunk=64KiB")), of(&array));
+    let set = "--set drive-managed.bypass=command --set drive-managed.write_cache_bytes=1M";
+    let known = ["conventional", "idle", "layer", "write-size"];
+    assert_eq!(kinds(&format!("{SMALL} --depth 1 {set}")), of(&known), "what was set is not assumed");
     let conventional = kinds("--drive tiny --layer in-place --workload random-read:count=200 --depth 1");
     assert_eq!(conventional, of(&["idle", "layer"]), "reads can't be packed, and there is nothing to assume");
 }

@@ -14,6 +14,8 @@ const QUIET: Nanos = Nanos(100_000_000);
 struct Held {
     sectors: u64,
     data: Buf,
+    /// How many writes the cache had taken when it came.
+    came: u64,
     /// Goes straight to its band.
     direct: bool,
 }
@@ -37,7 +39,12 @@ pub(super) struct WriteCache {
     half_full: Nanos,
     /// By the first LBA; they don't overlap.
     held: BTreeMap<u64, Held>,
-    /// The elevator goes on at this LBA.
+    /// Writes taken so far.
+    taken: u64,
+    /// A sweep brings those writes to the platters that came before it, and what has followed on them. A stream can't keep it
+    /// from ending, so none waits for long.
+    sweep: u64,
+    /// The sweep goes on at this LBA.
     at: u64,
 }
 
@@ -50,6 +57,8 @@ impl WriteCache {
             last: Nanos::ZERO,
             half_full: Nanos::ZERO,
             held: BTreeMap::new(),
+            taken: 0,
+            sweep: 0,
             at: 0,
         }
     }
@@ -81,7 +90,8 @@ impl WriteCache {
         self.remove(disk, lba, n);
         let mut own = disk.buf(n);
         own.put(0, data, 0, n);
-        self.insert(lba.0, Held { sectors: n, data: own, direct });
+        self.insert(lba.0, Held { sectors: n, data: own, came: self.taken, direct });
+        self.taken += 1;
     }
 
     fn insert(&mut self, lba: u64, held: Held) {
@@ -99,7 +109,7 @@ impl WriteCache {
                 if from < to {
                     let mut data = disk.buf(to - from);
                     data.put(0, &old.data, from - at, to - from);
-                    self.insert(from, Held { sectors: to - from, data, direct: old.direct });
+                    self.insert(from, Held { sectors: to - from, data, ..old });
                 }
             }
         }
@@ -143,10 +153,13 @@ impl WriteCache {
         self.sectors > self.limit / 2
     }
 
-    /// The next run in ascending order, beginning again at the lowest LBA: pieces of one kind that follow on each other.
-    pub fn next_run(&self) -> Option<Run> {
-        let (&lba, first) = self.held.range(self.at..).next().or_else(|| self.held.iter().next())?;
-        let mut run = Run { lba: Lba(lba), sectors: 0, direct: first.direct };
+    /// The next run of the sweep in ascending order, or the first of a new sweep: pieces of one kind that follow on each other.
+    pub fn next_run(&mut self) -> Option<Run> {
+        let (lba, direct) = self.next_of_sweep().or_else(|| {
+            (self.at, self.sweep) = (0, self.taken);
+            self.next_of_sweep()
+        })?;
+        let mut run = Run { lba: Lba(lba), sectors: 0, direct };
         for (&at, held) in self.held.range(lba..) {
             if at != lba + run.sectors || held.direct != run.direct {
                 break;
@@ -154,6 +167,11 @@ impl WriteCache {
             run.sectors += held.sectors;
         }
         Some(run)
+    }
+
+    fn next_of_sweep(&self) -> Option<(u64, bool)> {
+        let mut rest = self.held.range(self.at..);
+        rest.find(|(_, held)| held.came < self.sweep).map(|(&lba, held)| (lba, held.direct))
     }
 
     /// Takes out what it holds of a run, which is on its way until [`WriteCache::arrived`].
