@@ -15,14 +15,11 @@ use self::setup::{
 use super::super::lab::{Job, Made};
 use super::super::{Item, Scale, Shown};
 
-/// Which part of 5 TB is run, and for `--quick`. Beside a foreground in order it is larger, since what the host writes must fill
-/// write caches more than once.
-fn part(order: Order, beside: bool, scale: &Scale) -> u64 {
-    match (order, beside) {
-        (Order::Ascending, true) => scale.pick(4, 200),
-        (Order::Ascending, false) => scale.pick(40, 800),
-        (Order::Singly, _) => scale.pick(40, 800),
-        (Order::Runs, _) => scale.pick(60, 800),
+/// Which part of 5 TB is run, and for `--quick`.
+fn part(order: Order, scale: &Scale) -> u64 {
+    match order {
+        Order::Ascending | Order::Singly => scale.pick(40, 800),
+        Order::Runs => scale.pick(60, 800),
     }
 }
 
@@ -65,7 +62,7 @@ fn plans(scale: &Scale) -> Vec<RebuildPlan> {
         kind,
         way,
         beside,
-        part: part(way.order, beside, scale),
+        part: part(way.order, scale),
         seed: scale.seed,
     };
     let alone = ways().into_iter().flat_map(|way| Kind::ALL.map(|kind| plan(kind, way, false)));
