@@ -50,10 +50,10 @@ pub fn compare(
     outcomes.truncate(jobs.len());
     let mut runs: Vec<Outcome> = outcomes.into_iter().flatten().collect();
     // The first run hashed the traces, and all have the same sources.
-    let hashed = runs.first().map(|first| first.demand.clone());
+    let hashed = runs.first().map(|first| first.replayed.clone());
     for outcome in &mut runs {
         if let Some(hashed) = &hashed {
-            outcome.demand.take_hashes(hashed);
+            outcome.replayed.take_hashes(hashed);
         }
         // A part of the requests says nothing beside all of them.
         judge(outcome, baseline.as_ref().filter(|_| !outcome.interrupted));
@@ -98,7 +98,7 @@ fn execute(
         }
         result => result?,
     };
-    outcome.demand = input.describe(&opened);
+    outcome.replayed = input.describe(&opened);
     if job.settings().arrival == Arrival::Trace {
         input.refuse_disorder(&opened)?;
     }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use smrkit::error::Error;
 use smrkit::interleave::{Interleaved, Placement};
 use smrkit::request::{Progress, Request, Source};
-use smrkit::stats::outcome::{Demand, TraceReading};
+use smrkit::stats::outcome::{Replayed, TraceReading};
 use smrkit::trace::{Laid, OpenOptions, VolumeChoice, VolumeTable, scan};
 use smrkit::workload::Workload;
 use tempfile::TempDir;
@@ -243,7 +243,7 @@ impl Input {
     }
 
     /// What was replayed.
-    pub fn describe(&self, opened: &Opened) -> Demand {
+    pub fn describe(&self, opened: &Opened) -> Replayed {
         match (self, opened) {
             (Input::Trace(input), Opened::Trace(laid)) => {
                 let trace = laid.trace();
@@ -251,18 +251,20 @@ impl Input {
                     Some(detail) => format!("{} ({detail})", trace.format()),
                     None => trace.format().into(),
                 };
-                Demand {
+                Replayed {
                     trace: Some(input.name.display().to_string()),
                     trace_format: Some(format),
                     trace_sha256: trace.sha256(),
                     trace_reading: Some(input.reading()),
                     trace_notes: trace.notes(),
-                    ..Demand::default()
+                    ..Replayed::default()
                 }
             }
-            (Input::Workload(workload, _), Opened::Workload(_, sectors)) => {
-                Demand { workload: Some(workload.to_string()), workload_sectors: Some(*sectors), ..Demand::default() }
-            }
+            (Input::Workload(workload, _), Opened::Workload(_, sectors)) => Replayed {
+                workload: Some(workload.to_string()),
+                workload_sectors: Some(*sectors),
+                ..Replayed::default()
+            },
             (Input::Merged(merged), Opened::Merged(sources)) => merged.describe(sources),
             _ => unreachable!("an input opens as what it is"),
         }

@@ -3,7 +3,7 @@
 use smrkit::error::Error;
 use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::request::Source;
-use smrkit::stats::outcome::{Demand, MergedSource};
+use smrkit::stats::outcome::{MergedSource, Replayed};
 
 use crate::input::{Input, Opened};
 
@@ -87,8 +87,8 @@ impl Merged {
     }
 
     /// What was merged.
-    pub fn describe(&self, opened: &Interleaved<Opened>) -> Demand {
-        let mut all = Demand { interleave: Some(self.rule.to_string()), ..Demand::default() };
+    pub fn describe(&self, opened: &Interleaved<Opened>) -> Replayed {
+        let mut all = Replayed { interleave: Some(self.rule.to_string()), ..Replayed::default() };
         let source = |(number, input): (usize, &Input)| {
             let own = input.describe(opened.source(number));
             let (notes, more) = (&mut all.trace_notes, own.trace_notes);
@@ -107,7 +107,7 @@ impl Merged {
             }
         };
         let sources = self.inputs.iter().enumerate().map(source).collect();
-        Demand { sources: Some(sources), ..all }
+        Replayed { sources: Some(sources), ..all }
     }
 }
 

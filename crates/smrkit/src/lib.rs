@@ -10,6 +10,7 @@ pub mod quantity;
 pub mod request;
 pub mod pack;
 pub mod geometry;
+pub mod pages;
 pub mod medium;
 pub mod drive;
 pub mod tally;

@@ -5,7 +5,8 @@
 
 use crate::device::Device;
 use crate::error::{DiskResult, Fault};
-use crate::medium::{Buf, Damage, Pages, Stamp};
+use crate::medium::{Buf, Damage, Stamp};
+use crate::pages::Pages;
 use crate::request::{Op, Request};
 use crate::units::Lba;
 
@@ -52,30 +53,21 @@ impl Shadow {
         let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
         match request.op {
             Op::Read => self.verify(request.lba, stamps)?,
-            Op::Write => self.pages.put(request.lba.0, stamps, |_, _| {}),
+            Op::Write => self.pages.put(request.lba.0, stamps),
             Op::Discard => self.disown(request.lba, n),
             Op::Flush => {}
         }
         Ok(())
     }
 
-    /// The host no longer owns these sectors. A discard may span the whole disk: only pages that exist are touched.
+    /// The host no longer owns these sectors.
     fn disown(&mut self, lba: Lba, n: u64) {
-        self.pages.within(lba.0..lba.0 + n).for_each(|(_, stamps)| stamps.fill(0));
+        self.pages.clear(lba.0..lba.0 + n);
     }
 
     /// Whether these stamps, found from `first` on, are those of the last writes.
     fn verify(&self, first: Lba, found: &[u64]) -> DiskResult {
-        let mut expected = vec![0; found.len()];
-        self.pages.read(first.0, &mut expected);
-        match (0..).zip(expected.iter().zip(found)).find(|(_, (expected, found))| **expected != 0 && expected != found)
-        {
-            None => Ok(()),
-            Some((i, (&expected, &found))) => {
-                let (found, expected) = (Stamp(found).version(), Stamp(expected).version());
-                Err(Box::new(Fault::Stale { lba: first + i, found, expected }))
-            }
-        }
+        compare(first, &self.pages.words(first.0, found.len() as u64), found)
     }
 
     /// Whether anything that the host still owns has been damaged, and now and then the layer's own books.
@@ -121,7 +113,7 @@ impl Shadow {
         let extent = (0..u64::from(request.sectors)).map(|i| request.lba + i);
         let there: Vec<Lba> = extent.filter(|&lba| device.peek(lba) == Stamp::new(lba, self.writes)).collect();
         for &lba in &there {
-            self.pages.put(lba.0, &[Stamp::new(lba, self.writes).0], |_, _| {});
+            self.pages.put(lba.0, &[Stamp::new(lba, self.writes).0]);
         }
         there.len() as u64
     }
@@ -129,9 +121,9 @@ impl Shadow {
     /// At the end: everything that the host owns is read back, and the layer's books are checked in full.
     pub fn finish(&mut self, device: &mut impl Device) -> DiskResult {
         device.check()?;
-        let ranges: Vec<_> = self.pages.ranges().collect();
-        for range in ranges {
-            let n = range.end.min(device.host_sectors()) - range.start;
+        let extents: Vec<_> = self.pages.extents(device.host_sectors()).collect();
+        for range in extents {
+            let n = range.end - range.start;
             let mut buf = Buf::Stamps(vec![0; n as usize]);
             device.serve(&Request::new(Op::Read, Lba(range.start), n as u32), &mut buf)?;
             let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
@@ -139,4 +131,12 @@ impl Shadow {
         }
         Ok(())
     }
+}
+
+/// Whether the stamps found from `first` on are those expected; 0 is expected where the host owns nothing.
+pub(crate) fn compare(first: Lba, expected: &[u64], found: &[u64]) -> DiskResult {
+    let wrong = expected.iter().zip(found).position(|(expected, found)| *expected != 0 && expected != found);
+    let Some(at) = wrong else { return Ok(()) };
+    let version = |stamps: &[u64]| Stamp(stamps[at]).version();
+    Err(Box::new(Fault::Stale { lba: first + at as u64, found: version(found), expected: version(expected) }))
 }

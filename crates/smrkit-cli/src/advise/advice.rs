@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use smrkit::stats::outcome::{Demand, EngineSettings, Outcome, Scalar};
+use smrkit::stats::outcome::{EngineSettings, Outcome, Replayed, Scalar};
 use smrkit::stats::remedy::{Course, Effect, Problems};
 use smrkit::units::SECTOR_BYTES;
 
@@ -29,7 +29,7 @@ pub struct Advice {
     /// What serves.
     pub system: System,
     /// What is asked for.
-    pub demand: Asked,
+    pub demand: Demand,
     /// How requests come, at the deepest depth.
     pub engine: EngineSettings,
     /// The seed of everything random.
@@ -92,10 +92,10 @@ pub struct System {
 
 /// What is asked for.
 #[derive(Serialize)]
-pub struct Asked {
+pub struct Demand {
     /// What was replayed.
     #[serde(flatten)]
-    pub replayed: Demand,
+    pub replayed: Replayed,
     /// Requests served and counted.
     pub requests: u64,
     /// Bytes read.
@@ -125,8 +125,8 @@ impl Advice {
             present,
             remedies,
             complete,
-            demand: Asked {
-                replayed: outcome.demand.clone(),
+            demand: Demand {
+                replayed: outcome.replayed.clone(),
                 requests: outcome.requests,
                 read_bytes: outcome.host_read_sectors * SECTOR_BYTES,
                 written_bytes,

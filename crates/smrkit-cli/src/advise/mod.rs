@@ -111,9 +111,9 @@ fn present(base: &Base, sectors: u64, interrupt: &Interrupt) -> anyhow::Result<O
         conventional: Course::of(&pair[1]),
     };
     let all: Vec<Present> = pairs.map(of).collect();
-    let hashed = outcomes[0].demand.clone();
+    let hashed = outcomes[0].replayed.clone();
     let mut deepest = outcomes.swap_remove(outcomes.len() - 2);
-    deepest.demand.take_hashes(&hashed);
+    deepest.replayed.take_hashes(&hashed);
     Ok(Some((all, deepest)))
 }
 

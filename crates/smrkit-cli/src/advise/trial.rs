@@ -76,7 +76,7 @@ impl<'a> Trial<'a> {
             }
         };
         let mut outcome = served.map_err(|error| input.named(error))?;
-        outcome.demand = input.describe(&opened);
+        outcome.replayed = input.describe(&opened);
         if self.job.settings().arrival == Arrival::Trace {
             input.refuse_disorder(&opened)?;
         }

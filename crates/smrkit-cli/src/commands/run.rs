@@ -142,7 +142,7 @@ impl Run {
         let (records, files) =
             records::open(self.requests.as_deref(), self.accesses.as_deref(), self.system.array.is_some())?;
         let Compared { outcomes, complete } = compare(jobs, &input, &interrupt, "replaying", records)?;
-        warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.demand.trace_notes));
+        warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.replayed.trace_notes));
         // The results come first: a full disk must not take them with it.
         let runs = &outcomes.runs;
         let written = outputs.write(|| table::text(runs), &outcomes, || html::report(runs), || series::figures(runs));

@@ -19,12 +19,12 @@ fn run(layer: &str) -> Outcome {
         seed: 1,
         version: "0.1.0".into(),
         commit: Some("31c86d2".into()),
-        demand: Demand {
+        replayed: Replayed {
             trace: Some("traces/day.csv.zst".into()),
             trace_sha256: Some("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into()),
             trace_format: Some("msr".into()),
             trace_notes: TraceNotes { unaligned_rows: 12, ..TraceNotes::default() },
-            ..Demand::default()
+            ..Replayed::default()
         },
         requests: 750_000,
         host_read_sectors: 2_000_000,
@@ -155,7 +155,7 @@ pub fn merged() -> Outcome {
     let source = |text: &str| MergedSource { workload: Some(text.into()), ..MergedSource::default() };
     let movement = Movement::new(cause(4_000_000, 0, 1_500_000, 0), cause(600_000, 0, 90_000, 0), 100_000, 7_000);
     let mut run = Outcome { by_source: Some(vec![writes, SourceCounts::default()]), movement: Some(movement), ..rmw() };
-    run.demand.sources = Some(vec![source("random-write"), source("random-read\u{1b}[2J")]);
+    run.replayed.sources = Some(vec![source("random-write"), source("random-read\u{1b}[2J")]);
     run.engine.movement = true;
     run
 }

@@ -47,7 +47,7 @@ pub fn report(runs: &[Outcome]) -> String {
     sections.extend(optional::grids(runs).into_iter().map(|(heading, grid)| Section::of_table(heading, grid)));
     sections.extend(series::figures(runs).into_iter().map(Section::of_figure));
     sections.push(Section::of_table("What was run", facts));
-    let what = runs.first().and_then(|r| r.demand.trace.as_deref().or(r.demand.workload.as_deref()));
+    let what = runs.first().and_then(|r| r.replayed.trace.as_deref().or(r.replayed.workload.as_deref()));
     page(&what.map_or("smrkit".into(), |what| format!("smrkit: {what}")), &sections)
 }
 

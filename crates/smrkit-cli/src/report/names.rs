@@ -52,7 +52,7 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
 }
 
 fn workload(run: &Outcome) -> Option<&str> {
-    run.demand.trace.as_deref().or(run.demand.workload.as_deref())
+    run.replayed.trace.as_deref().or(run.replayed.workload.as_deref())
 }
 
 /// A parameter's value as text.

@@ -25,7 +25,7 @@ fn sources(runs: &[Outcome]) -> Option<Grid> {
     let mut grid = Grid::new(header);
     for (name, run) in names(runs).into_iter().zip(runs) {
         for (number, counts) in run.by_source.iter().flatten().enumerate() {
-            let source = run.demand.sources.as_ref().and_then(|sources| sources.get(number));
+            let source = run.replayed.sources.as_ref().and_then(|sources| sources.get(number));
             let latency = |ns: u64| if counts.requests > 0 { format::nanos(ns) } else { NONE.into() };
             let size = |sectors: u64| format::bytes((sectors * SECTOR_BYTES) as f64);
             grid.rows.push(vec![

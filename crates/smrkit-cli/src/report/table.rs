@@ -233,7 +233,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     say("array", &|r| r.array.clone().unwrap_or_default());
     say("rebuild", &|r| r.rebuild.as_ref().map(|rebuild| rebuild.spec.clone()).unwrap_or_default());
     say("trace", &trace);
-    say("workload", &|r| r.demand.workload.clone().unwrap_or_default());
+    say("workload", &|r| r.replayed.workload.clone().unwrap_or_default());
     say("sources", &sources);
     say("requests", &requests);
     say("arrival", &arrival);
@@ -283,16 +283,16 @@ fn distinct(values: impl Iterator<Item = String>, between: &str) -> String {
 }
 
 fn trace(run: &Outcome) -> String {
-    let Some(path) = &run.demand.trace else { return String::new() };
+    let Some(path) = &run.replayed.trace else { return String::new() };
     let details =
-        [run.demand.trace_format.clone(), run.demand.trace_sha256.as_ref().map(|sha| format!("sha256 {sha}"))];
+        [run.replayed.trace_format.clone(), run.replayed.trace_sha256.as_ref().map(|sha| format!("sha256 {sha}"))];
     let details: Vec<String> = details.into_iter().flatten().collect();
     if details.is_empty() { path.clone() } else { format!("{path} ({})", details.join(", ")) }
 }
 
 /// Several merged sources, by number, and how they were merged.
 fn sources(run: &Outcome) -> String {
-    let (Some(sources), Some(rule)) = (&run.demand.sources, &run.demand.interleave) else { return String::new() };
+    let (Some(sources), Some(rule)) = (&run.replayed.sources, &run.replayed.interleave) else { return String::new() };
     let name = |source: &MergedSource| source.trace.clone().or(source.workload.clone()).unwrap_or_default();
     format!("{} (interleave {rule})", sources.iter().map(name).collect::<Vec<_>>().join(" & "))
 }
@@ -341,7 +341,7 @@ fn arrival(run: &Outcome) -> String {
 }
 
 fn notes(run: &Outcome) -> String {
-    let rows = &run.demand.trace_notes;
+    let rows = &run.replayed.trace_notes;
     let notes = [
         (rows.skipped_rows, "skipped as malformed"),
         (rows.unaligned_rows, "widened to whole sectors"),

@@ -34,7 +34,7 @@ fn the_terminal_shows_verdicts_then_tables_then_what_was_run() {
 fn runs_of_one_layer_are_told_apart_and_missing_values_are_dashes() {
     let quiet = Outcome { parameters: set_assoc(3).parameters, ..single() };
     let quiet =
-        Outcome { drive: in_place().drive, engine: in_place().engine, demand: in_place().demand, seed: 1, ..quiet };
+        Outcome { drive: in_place().drive, engine: in_place().engine, replayed: in_place().replayed, seed: 1, ..quiet };
     insta::assert_snapshot!(table::text(&[in_place(), set_assoc(1), set_assoc(2), quiet]));
     insta::assert_snapshot!(table::text(&[empty()]));
     insta::assert_snapshot!(table::text(&[]), @"No run was made.");
@@ -65,7 +65,7 @@ fn the_tables_fit_a_terminal_of_120_columns() {
 #[test]
 fn a_path_can_not_steer_the_terminal() {
     let mut run = in_place();
-    run.demand.trace = Some("a\u{1b}[2Jb\nc".into());
+    run.replayed.trace = Some("a\u{1b}[2Jb\nc".into());
     let text = table::text(&[run]);
     assert!(text.contains("a?[2Jb?c"), "{text}");
 }
@@ -168,7 +168,7 @@ fn every_svg_is_well_formed_and_names_its_axes() {
 fn text_from_outside_is_escaped_in_every_output() {
     const EVIL: &str = "</script><b>\"it's\" & <img src=x onerror=alert(1)>\u{1}";
     let mut run = Outcome { layer: EVIL.into(), drive: EVIL.into(), ..set_assoc(1) };
-    run.demand.trace = Some(EVIL.into());
+    run.replayed.trace = Some(EVIL.into());
     run.verdict.text = EVIL.into();
     run.parameters = [(EVIL.to_string(), Scalar::Text(EVIL.into()))].into();
     run.timeline.gauges = [(EVIL.to_string(), vec![1.0, 2.0])].into();
@@ -196,7 +196,7 @@ fn the_page_has_every_section_one_plotly_and_no_address_to_load() {
         assert!(page.contains(&html::escape(&verdict)));
     }
     assert_eq!(page.matches("plotly.js v").count(), 1, "the script is embedded once");
-    assert!(page.contains(runs[0].demand.trace_sha256.as_deref().unwrap()) && page.contains("31c86d2"));
+    assert!(page.contains(runs[0].replayed.trace_sha256.as_deref().unwrap()) && page.contains("31c86d2"));
     let own = without_plotly(&page);
     assert!(!own.contains("http:") && !own.contains("https:") && !own.contains(" src=") && !own.contains(" href="));
     assert!(own.contains("default-src 'none'"), "and the page forbids to load anything");

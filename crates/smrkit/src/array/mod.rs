@@ -7,7 +7,6 @@
 pub mod address;
 mod agenda;
 mod check;
-mod contents;
 mod course;
 pub mod health;
 pub mod level;

@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 
-use super::contents::Contents;
 use super::target::{Answer, Command, Target};
 use super::watch::Watch;
 use crate::device::{Device, Single};
@@ -13,6 +12,7 @@ use crate::disk::Recorder;
 use crate::error::DiskResult;
 use crate::layer::{Gauges, Need};
 use crate::medium::Buf;
+use crate::pages::Pages;
 use crate::queue::{Queue, Waiting};
 use crate::request::{Op, Request};
 use crate::shadow::Shadow;
@@ -34,7 +34,7 @@ pub struct Queueing {
 #[derive(Default)]
 struct Checked {
     shadow: Shadow,
-    contents: Contents,
+    contents: Pages,
 }
 
 /// A drive with its queue.
@@ -193,9 +193,9 @@ impl Checked {
         self.shadow.after(device)?;
         let sectors = u64::from(request.sectors);
         match request.op {
-            Op::Read => return Ok(self.contents.read(request.lba, sectors)),
-            Op::Write => self.contents.write(request.lba, &command.words),
-            Op::Discard => self.contents.clear(request.lba, sectors),
+            Op::Read => return Ok(self.contents.words(request.lba.0, sectors)),
+            Op::Write => self.contents.put(request.lba.0, &command.words),
+            Op::Discard => self.contents.clear(request.lba.0..request.lba.0 + sectors),
             Op::Flush => {}
         }
         Ok(Vec::new())

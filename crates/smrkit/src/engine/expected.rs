@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use crate::array::Words;
 use crate::error::{DiskResult, Fault};
 use crate::medium::Stamp;
+use crate::pages::Pages;
 use crate::request::{Op, Request};
+use crate::shadow::compare;
 use crate::units::Lba;
-
-const PAGE: u64 = 512;
 
 /// What the host expects of each sector of an array.
 #[derive(Default)]
 pub(super) struct Expected {
     /// The word last written to each LBA; 0 where the host owns nothing.
-    pages: BTreeMap<u64, Box<[u64; PAGE as usize]>>,
+    pages: Pages,
     writes: u64,
     /// What reads that are under way must find, by their tags; 0 where anything may be.
     reads: BTreeMap<u64, (Lba, Words)>,
@@ -29,30 +29,18 @@ impl Expected {
         let sectors = u64::from(request.sectors);
         match request.op {
             Op::Read => {
-                let words = (0..sectors).map(|i| self.word(request.lba + i)).collect();
-                self.reads.insert(tag, (request.lba, words));
+                self.reads.insert(tag, (request.lba, self.pages.words(request.lba.0, sectors)));
             }
             Op::Write => {
                 self.writes += 1;
                 let words: Words = (0..sectors).map(|i| Stamp::new(request.lba + i, self.writes).0).collect();
-                self.put(request.lba, &words);
+                self.pages.put(request.lba.0, &words);
                 return words;
             }
-            Op::Discard => self.put(request.lba, &vec![0; sectors as usize]),
+            Op::Discard => self.pages.clear(request.lba.0..request.lba.0 + sectors),
             Op::Flush => {}
         }
         Words::new()
-    }
-
-    fn word(&self, lba: Lba) -> u64 {
-        self.pages.get(&(lba.0 / PAGE)).map_or(0, |page| page[(lba.0 % PAGE) as usize])
-    }
-
-    fn put(&mut self, lba: Lba, words: &[u64]) {
-        for (at, &word) in (lba.0..).zip(words) {
-            let page = self.pages.entry(at / PAGE).or_insert_with(|| Box::new([0; PAGE as usize]));
-            page[(at % PAGE) as usize] = word;
-        }
     }
 
     /// Compares what a read found with what it must find.
@@ -62,15 +50,11 @@ impl Expected {
             let message = format!("a read of {} sectors from {lba} found {}", expected.len(), found.len());
             return Err(Box::new(Fault::Inconsistent(message)));
         }
-        let wrong = expected.iter().zip(found).position(|(&expected, &found)| expected != 0 && expected != found);
-        let Some(at) = wrong else { return Ok(()) };
-        let version = |word: u64| Stamp(word).version();
-        let (found, expected) = (version(found[at]), version(expected[at]));
-        Err(Box::new(Fault::Stale { lba: lba + at as u64, found, expected }))
+        compare(lba, &expected, found)
     }
 
     /// Extents that the host owns some of, in order.
     pub fn owned(&self, capacity: u64) -> impl Iterator<Item = (Lba, u64)> {
-        self.pages.keys().map(move |page| (Lba(page * PAGE), PAGE.min(capacity - page * PAGE)))
+        self.pages.extents(capacity).map(|extent| (Lba(extent.start), extent.end - extent.start))
     }
 }

@@ -6,7 +6,6 @@
 
 pub mod interference;
 pub mod label;
-mod pages;
 pub mod record;
 pub mod stamps;
 
@@ -17,7 +16,6 @@ use crate::geometry::Geometry;
 use crate::units::{Pba, SECTOR_BYTES};
 use interference::Interference;
 pub use label::Label;
-pub(crate) use pages::Pages;
 pub use record::{Part, record_sectors};
 pub use stamps::{Damage, Stamp, Stamps};
 

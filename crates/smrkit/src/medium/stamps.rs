@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 
 use crate::geometry::Geometry;
+use crate::pages::Pages;
 use crate::units::{Lba, Pba};
 
 use super::interference::Interference;
 use super::label::{Label, Labels};
-use super::pages::Pages;
 use super::record::record_sectors;
 
 /// What a sector holds: nothing (0), a version of an LBA, a part of a record, or damage by the write of an LBA.
@@ -100,7 +100,7 @@ impl Stamps {
         if let Interference::Distances { dpid, writes, .. } = *law {
             self.history.worn_upstream(pba, n, dpid, writes, &mut hits);
         }
-        self.pages.put(pba.0, data, |was, is| self.records.replaced(Stamp(was), Stamp(is)));
+        self.pages.replace(pba.0, data, |was, is| self.records.replaced(Stamp(was), Stamp(is)));
         self.written_sectors += n;
         for (at, sectors) in hits {
             self.destroy(at, sectors, by);

@@ -1,7 +1,7 @@
 //! What a run says: the result file, and the counters and distributions behind it.
 
 mod buckets;
-mod demand;
+mod replayed;
 pub mod outcome;
 pub mod rebuild;
 pub mod histogram;

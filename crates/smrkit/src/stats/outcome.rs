@@ -7,8 +7,8 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-pub use super::demand::{Demand, MergedSource, TraceReading};
 pub use super::rebuild::Rebuild;
+pub use super::replayed::{MergedSource, Replayed, TraceReading};
 pub use crate::layer::{Capacity, Scalar};
 pub use crate::trace::TraceNotes;
 
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub commit: Option<String>,
     /// What was replayed.
     #[serde(flatten)]
-    pub demand: Demand,
+    pub replayed: Replayed,
     /// Whether the run was interrupted.
     pub interrupted: bool,
     /// Requests served and counted (warm-up left out).

@@ -41,8 +41,8 @@ pub(super) struct WriteCache {
     held: BTreeMap<u64, Held>,
     /// Writes taken so far.
     taken: u64,
-    /// A sweep brings those writes to the platters that came before it, and what has followed on them. A stream can't keep it
-    /// from ending, so none waits for long.
+    /// Writes taken when the sweep began. It brings those that came before to the platters, and what follows on them: a stream
+    /// can't keep it from ending.
     sweep: u64,
     /// The sweep goes on at this LBA.
     at: u64,

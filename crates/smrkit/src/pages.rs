@@ -15,7 +15,14 @@ impl Pages {
         self.0.get(&(at / PAGE)).map_or(0, |page| page[(at % PAGE) as usize])
     }
 
-    /// The words of the sectors from `first` on.
+    /// The words of `n` sectors from `first` on.
+    pub(crate) fn words(&self, first: u64, n: u64) -> Vec<u64> {
+        let mut words = vec![0; n as usize];
+        self.read(first, &mut words);
+        words
+    }
+
+    /// The words of as many sectors from `first` on as `out` holds.
     pub(crate) fn read(&self, first: u64, out: &mut [u64]) {
         for (number, within, of) in runs(first, out.len() as u64) {
             match self.0.get(&number) {
@@ -25,29 +32,38 @@ impl Pages {
         }
     }
 
-    /// Puts words into the sectors from `first` on; `put` gets what was there and what is.
-    pub(crate) fn put(&mut self, first: u64, words: &[u64], mut put: impl FnMut(u64, u64)) {
+    /// Puts words into the sectors from `first` on.
+    pub(crate) fn put(&mut self, first: u64, words: &[u64]) {
+        self.replace(first, words, |_, _| {});
+    }
+
+    /// Puts words into the sectors from `first` on; `each` gets what was there and what is.
+    pub(crate) fn replace(&mut self, first: u64, words: &[u64], mut each: impl FnMut(u64, u64)) {
         for (number, within, of) in runs(first, words.len() as u64) {
             let page = self.0.entry(number).or_insert_with(|| Box::new([0; PAGE as usize]));
             for (slot, &word) in page[within].iter_mut().zip(&words[of]) {
-                put(std::mem::replace(slot, word), word);
+                each(std::mem::replace(slot, word), word);
             }
         }
     }
 
     /// The sectors within `range` of pages that exist, ascending: each page's first of them, and their words.
     pub(crate) fn within(&mut self, range: Range<u64>) -> impl Iterator<Item = (u64, &mut [u64])> {
-        let end = if range.is_empty() { range.start } else { range.end };
-        self.0.range_mut(range.start / PAGE..end.div_ceil(PAGE).max(range.start / PAGE)).map(move |(number, page)| {
+        self.0.range_mut(range.start / PAGE..range.end.div_ceil(PAGE)).map(move |(number, page)| {
             let begin = number * PAGE;
-            let (first, end) = (range.start.max(begin), end.min(begin + PAGE));
+            let (first, end) = (range.start.max(begin), range.end.min(begin + PAGE));
             (first, &mut page[(first - begin) as usize..(end - begin) as usize])
         })
     }
 
-    /// The sectors of the pages that exist, ascending.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
-        self.0.keys().map(|number| number * PAGE..(number + 1) * PAGE)
+    /// Puts 0 into the sectors of `range`, which may be the whole disk: only pages that exist are touched.
+    pub(crate) fn clear(&mut self, range: Range<u64>) {
+        self.within(range).for_each(|(_, words)| words.fill(0));
+    }
+
+    /// The sectors of the pages that exist on a disk of so many, ascending.
+    pub(crate) fn extents(&self, capacity: u64) -> impl Iterator<Item = Range<u64>> {
+        self.0.keys().map(move |number| number * PAGE..capacity.min((number + 1) * PAGE))
     }
 }
 
@@ -80,17 +96,15 @@ mod tests {
             for (number, &(first, n)) in (1..).zip(&puts) {
                 let words = vec![number; n.min(SECTORS - first)];
                 let mut were = Vec::new();
-                pages.put(first as u64, &words, |was, _| were.push(was));
+                pages.replace(first as u64, &words, |was, _| were.push(was));
                 prop_assert_eq!(&were[..], &plain[first..][..words.len()]);
                 plain[first..][..words.len()].copy_from_slice(&words);
             }
             let n = n.min(SECTORS - first);
-            let mut out = vec![7; n];
-            pages.read(first as u64, &mut out);
-            prop_assert_eq!(&out[..], &plain[first..][..n]);
+            prop_assert_eq!(&pages.words(first as u64, n as u64)[..], &plain[first..][..n]);
             prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
-            let ranges: Vec<_> = pages.ranges().collect();
-            let covered = |at: usize| ranges.iter().any(|range| range.contains(&(at as u64)));
+            let extents: Vec<_> = pages.extents(SECTORS as u64).collect();
+            let covered = |at: usize| extents.iter().any(|extent| extent.contains(&(at as u64)));
             prop_assert!((0..SECTORS).all(|at| plain[at] == 0 || covered(at)));
             let asked = first as u64..(first + n) as u64;
             let mut seen = vec![false; SECTORS];
@@ -99,6 +113,8 @@ mod tests {
                 seen[at as usize..][..words.len()].fill(true);
             }
             prop_assert!((0..SECTORS).all(|at| seen[at] == (asked.contains(&(at as u64)) && covered(at))));
+            pages.clear(asked.clone());
+            prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == u64::from(!seen[at]) * plain[at]));
         }
     }
 }

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::TraceNotes;
 
-/// What was asked for. `docs/outcome.md` explains every key.
+/// What was replayed. `docs/outcome.md` explains every key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Demand {
+pub struct Replayed {
     /// The trace's path.
     pub trace: Option<String>,
     /// The SHA-256 of the trace file as it lies on the disk.
@@ -29,9 +29,9 @@ pub struct Demand {
     pub trace_notes: TraceNotes,
 }
 
-impl Demand {
+impl Replayed {
     /// Takes the traces' hashes from another run of the same, which had them reckoned.
-    pub fn take_hashes(&mut self, hashed: &Demand) {
+    pub fn take_hashes(&mut self, hashed: &Replayed) {
         self.trace_sha256.clone_from(&hashed.trace_sha256);
         let hashes = hashed.sources.iter().flatten().map(|source| &source.sha256);
         self.sources.iter_mut().flatten().zip(hashes).for_each(|(own, sha256)| own.sha256.clone_from(sha256));
