@@ -78,6 +78,11 @@ fn a_dedicated_disk_sees_its_own_source_alone() {
     let dedicated = remedies(&advice, "dedicated")[0];
     assert_eq!(dedicated["course"]["disks"], 2, "{dedicated}");
     assert_eq!(dedicated["course"]["requests"], 800);
+    let sectors = &advice["demand"]["sources"][1]["sectors"];
+    let span = sectors.as_u64().unwrap() * 512;
+    let run = outcome(&format!("{TWO} --span {span} --array dedicated:disks=2,layer=drive-managed"));
+    assert_eq!(&run["sources"][1]["sectors"], sectors);
+    assert_eq!(dedicated["course"]["longest_stall_ns"], run["verdict"]["longest_stall_ns"]);
 }
 
 #[test]

@@ -154,6 +154,10 @@ fn an_answer_interrupted_later_says_what_was_not_tried() {
         assert_eq!(answer["present"], whole["present"], "what was known by then");
         let rows = answer["remedies"].as_array().unwrap();
         assert_eq!(rows.len(), whole["remedies"].as_array().unwrap().len());
+        let of_whole = whole["remedies"].as_array().unwrap();
+        rows.iter()
+            .zip(of_whole)
+            .for_each(|(row, of_whole)| assert!(row["not_run"] == "interrupted" || row == of_whole));
         let untried = rows.iter().filter(|row| row["not_run"] == "interrupted").count();
         let sentence = format!("Interrupted: {untried} of {} changes were not tried.", rows.len());
         assert!(untried > 0 && answer["text"].as_str().unwrap().contains(&sentence), "{answer}");
