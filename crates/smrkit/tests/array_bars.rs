@@ -278,3 +278,14 @@ fn the_same_run_gives_the_same_bytes_on_any_thread() {
         assert!(others.iter().all(|other| *other == first), "{what}");
     });
 }
+
+#[test]
+fn members_give_as_many_sectors_as_they_are_told_and_have() {
+    let mut disks = Disks::new(1);
+    let drive = drive_run(&mut disks, find(BASELINE).unwrap());
+    let run = of_drives(Level::Span, 8, WritePolicy::Auto, vec![drive; 2]);
+    let whole = run.host_sectors().unwrap() / 2;
+    assert_eq!(run.layout_within(&[100, u64::MAX]).unwrap().host_sectors(), 100 + whole);
+    let error = run.layout_within(&[100]).unwrap_err().to_string();
+    assert_eq!(error, "1 sizes for 2 members: give one for each");
+}

@@ -12,7 +12,7 @@ mod interactive;
 mod members;
 mod names;
 mod optional;
-mod rebuild;
+pub mod rebuild;
 pub mod series;
 pub mod surface;
 pub mod table;

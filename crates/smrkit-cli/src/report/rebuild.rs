@@ -8,10 +8,10 @@ use super::format;
 use super::names::{Look, looks, names};
 
 /// Work of a drive: its name, its colour, and the time that it took.
-type Work = (&'static str, Colour, fn(&BusyTimes) -> u64);
+pub type Work = (&'static str, Colour, fn(&BusyTimes) -> u64);
 
 /// What a drive was busy with, in the order of bars.
-const WORK: [Work; 6] = [
+pub const WORK: [Work; 6] = [
     ("reading for commands", Colour::nth(0), |busy| busy.host_read),
     ("writing for commands", Colour::SKY, |busy| busy.host_write),
     ("maps", Colour::PINK, |busy| busy.map_read + busy.map_write),

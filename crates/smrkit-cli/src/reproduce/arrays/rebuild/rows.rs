@@ -10,6 +10,7 @@ use super::setup::{
     BY_COMMAND, BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, Kind, MANAGED, MANAGED_CACHED, Order, RebuildPlan, Way, hours,
 };
 use crate::report::format;
+use crate::report::rebuild::{WORK, Work};
 
 /// A rebuild, and what came of it.
 struct Done {
@@ -216,19 +217,11 @@ impl Done {
     /// The same in words, in hours for 5 TB.
     fn busy(&self) -> String {
         let busy = self.new_busy();
-        let parts = [
-            ("reading for commands", busy.host_read),
-            ("writing for commands", busy.host_write),
-            ("maps", busy.map_read + busy.map_write),
-            ("reading the log", busy.destage_read),
-            ("reading bands", busy.clean_read),
-            ("writing bands", busy.clean_write),
-        ];
-        let part = |(name, ns): (&str, u64)| {
-            let hours = hours(ns, &self.rebuild);
+        let part = |(name, _, of): &Work| {
+            let hours = hours(of(&busy), &self.rebuild);
             (hours >= 0.05).then(|| format!("{name} {} h", format::short(hours)))
         };
-        parts.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
+        WORK.iter().filter_map(part).collect::<Vec<_>>().join(", ")
     }
 }
 
