@@ -115,7 +115,7 @@ fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
     assert!(built.written_parts().is_empty());
     let (lba, sectors) = (Lba(1030), 10);
     let words = vec![1; sectors as usize];
-    let command = Command { tag: 0, op: Op::Write, lba, sectors, source: 0, arrival: Nanos::ZERO, words };
+    let command = Command { tag: 0, op: Op::Write, lba, sectors, source: 0, arrival: Nanos::ZERO, host: true, words };
     built.submit(command).unwrap();
     let mut more = Vec::new();
     let answered = (0..100).any(|_| {

@@ -152,6 +152,33 @@ fn times_and_sectors_add_up_by_cause_and_over_members() {
 }
 
 #[test]
+fn an_array_waits_for_cleaning_from_when_a_member_s_command_does() {
+    let mut waited = 0;
+    trials(|what, run, settings, requests| {
+        let mut rows = Rows::default();
+        let outcome = execute(run, settings, requests, &mut rows);
+        let verdict = outcome.verdict;
+        let first = outcome.members.iter().filter_map(|member| member.verdict.cache_full_at_s).reduce(f64::min);
+        assert_eq!(verdict.cache_full_at_s, first, "{what}");
+        let Some(at_s) = first else { return };
+        waited += u32::from(at_s > 0.0);
+        // What was answered at that very moment may count before it or after it.
+        let answered = |until: &dyn Fn(f64) -> bool| {
+            let rows =
+                rows.0.iter().filter(|row| until(row.end_ns as f64 / 1e9) && matches!(row.op, Op::Read | Op::Write));
+            rows.map(|row| f64::from(row.sectors) * 512.0).sum::<f64>()
+        };
+        let (before, with) = (answered(&|end_s| end_s < at_s - 1e-9), answered(&|end_s| end_s < at_s + 1e-9));
+        let counted = verdict.rate_before_bytes_per_s * at_s;
+        assert!(before - 1.0 < counted && counted < with + 1.0, "{what}: {before} to {with}, not {counted}");
+        let after = verdict.rate_after_bytes_per_s.unwrap() * (outcome.elapsed_ns as f64 / 1e9 - at_s);
+        let all = answered(&|_| true);
+        assert!((counted + after - all).abs() < 1.0, "{what}: {counted} and {after} are not {all}");
+    });
+    assert!(waited >= 5, "{waited}");
+}
+
+#[test]
 fn every_request_is_answered_once_and_its_latency_is_wait_and_service() {
     trials(|what, run, settings, requests| {
         let mut rows = Rows::default();

@@ -58,7 +58,7 @@ impl Array {
         }
         for number in 0..count {
             let work = self.works.get(id);
-            let (sub, source) = (work.subs()[number], work.command.source);
+            let (sub, source, host) = (work.subs()[number], work.command.source, work.command.host);
             let words = match self.check && sub.op == Op::Write {
                 true => {
                     let own = Own { lba: work.command.lba, words: &work.command.words };
@@ -71,7 +71,7 @@ impl Array {
             }
             let tag = u64::from(id) << 32 | number as u64;
             let (lba, sectors) = (sub.at, sub.sectors as u32);
-            let command = Command { tag, op: sub.op, lba, sectors, source, arrival: now, words };
+            let command = Command { tag, op: sub.op, lba, sectors, source, arrival: now, host, words };
             self.members.submit(sub.disk, command)?;
         }
         Ok(())
@@ -115,15 +115,8 @@ impl Array {
                     false => Vec::new(),
                 };
                 // What no member was asked for took no time.
-                let (turn, start) = (work.turn.min(now), work.start.min(now));
-                self.ready.push_back(Answer {
-                    tag: command.tag,
-                    turn,
-                    start,
-                    end: now,
-                    cleaning_end: work.cleaning_end,
-                    words,
-                });
+                let start = work.start.min(now);
+                self.ready.push_back(Answer { tag: command.tag, start, end: now, words });
             }
             Owner::Rebuild { disk, at, sectors } => {
                 let begin = work.command.arrival;

@@ -17,11 +17,6 @@ pub enum Member {
 }
 
 impl Member {
-    /// Sectors that it offers.
-    pub fn host_sectors(&self) -> u64 {
-        self.target().host_sectors()
-    }
-
     /// Counting of its drives starts anew at `now`, until when they wait.
     pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.target_mut().reset_counts(now)
@@ -76,6 +71,14 @@ impl Member {
     }
 
     #[inline]
+    fn first_wait(&self) -> Nanos {
+        match self {
+            Member::Drive(station) => station.first_wait(),
+            Member::Array(array) => array.first_wait(),
+        }
+    }
+
+    #[inline]
     fn rests(&self) -> bool {
         match self {
             Member::Drive(station) => station.rests(),
@@ -116,11 +119,12 @@ pub(super) struct Members {
     agenda: Agenda,
     /// Those that have work to turn to once [`Members::resume`] is called.
     resting: Vec<usize>,
+    first_wait: Nanos,
 }
 
 impl Members {
     pub fn new(all: Vec<Member>) -> Members {
-        Members { count: all.len(), agenda: agenda(&all), all, resting: Vec::new() }
+        Members { count: all.len(), agenda: agenda(&all), all, resting: Vec::new(), first_wait: Nanos::MAX }
     }
 
     pub fn as_slice(&self) -> &[Member] {
@@ -134,6 +138,18 @@ impl Members {
     #[inline]
     pub fn next(&self) -> Nanos {
         self.agenda.next()
+    }
+
+    /// [`Target::first_wait`] of all.
+    #[inline]
+    pub fn first_wait(&self) -> Nanos {
+        self.first_wait
+    }
+
+    /// Counting starts anew at `now`.
+    pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+        self.first_wait = Nanos::MAX;
+        self.as_mut_slice().iter_mut().try_for_each(|member| member.target_mut().reset_counts(now))
     }
 
     #[inline]
@@ -151,7 +167,10 @@ impl Members {
     /// [`Array::serve_at_once`] of a member.
     #[inline]
     pub fn serve_at_once(&mut self, disk: u32, command: &Command) -> DiskResult<Option<Answer>> {
-        self.all[disk as usize].serve_at_once(command)
+        let member = &mut self.all[disk as usize];
+        let answer = member.serve_at_once(command);
+        self.first_wait = self.first_wait.min(member.first_wait());
+        answer
     }
 
     /// Lets what happens next happen, if there is anything; answers as [`Target::advance`] does.
@@ -197,6 +216,7 @@ impl Members {
     fn touch(&mut self, number: usize) {
         let member = &self.all[number];
         self.agenda.set(number, member.next());
+        self.first_wait = self.first_wait.min(member.first_wait());
         if member.rests() && !self.resting.contains(&number) {
             self.resting.push(number);
         }

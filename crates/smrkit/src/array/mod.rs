@@ -272,6 +272,11 @@ impl Target for Array {
         Ok(first)
     }
 
+    #[inline]
+    fn first_wait(&self) -> Nanos {
+        self.members.first_wait()
+    }
+
     fn outstanding(&self) -> usize {
         self.works.len() + self.passed
     }
@@ -290,7 +295,7 @@ impl Target for Array {
     }
 
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {
-        self.members_mut().iter_mut().try_for_each(|member| member.target_mut().reset_counts(now))
+        self.members.reset_counts(now)
     }
 
     fn finish(&mut self) -> DiskResult {

@@ -60,8 +60,8 @@ impl Array {
 
     fn own(&mut self, owner: Owner, claim: Claim, now: Nanos) -> DiskResult {
         let (Owner::Rebuild { at, .. } | Owner::Scrub { at, .. }) = owner else { return Ok(()) };
-        let command =
-            Command { tag: 0, op: Op::Write, lba: at, sectors: 0, source: 0, arrival: now, words: Words::new() };
+        let (op, words) = (Op::Write, Words::new());
+        let command = Command { tag: 0, op, lba: at, sectors: 0, source: 0, arrival: now, host: false, words };
         let id = self.works.add(owner, command);
         self.start(id, Some(claim), now)
     }

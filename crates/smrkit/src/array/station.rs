@@ -50,6 +50,7 @@ pub struct Station {
     watch: Watch,
     /// Where the last command ended.
     at: Lba,
+    first_wait: Nanos,
     buf: Buf,
 }
 
@@ -66,6 +67,7 @@ impl Station {
             counts: counts(),
             watch: Watch::default(),
             at: Lba(0),
+            first_wait: Nanos::MAX,
             buf: Buf::NoData,
         }
     }
@@ -91,11 +93,6 @@ impl Station {
     /// What was counted of its commands, and nothing from now on.
     pub fn take_counts(&mut self) -> HostCounts {
         std::mem::replace(&mut self.counts, counts())
-    }
-
-    /// What was counted of its commands.
-    pub fn counts(&self) -> &HostCounts {
-        &self.counts
     }
 
     /// From now on [`Station::watched`] counts.
@@ -157,8 +154,8 @@ impl Station {
     /// Serves a command while nothing else waits; its answer is given before its moment.
     #[inline]
     pub(super) fn serve(&mut self, command: &Command) -> DiskResult<Answer> {
+        let turn = self.device.now().max(command.arrival);
         self.device.idle_until(command.arrival)?;
-        let turn = self.device.now();
         self.device.step(Need::Must)?;
         let start = self.device.now();
         let request = Request {
@@ -176,10 +173,14 @@ impl Station {
         let end = self.device.now();
         self.at = command.end();
         self.watch.count(end - command.arrival);
-        let times = Times { arrival: command.arrival, turn, start, end };
+        let times = Times { arrival: command.arrival, start, end };
         let device = &self.device;
-        self.counts.count(&request, &times, device.cleaning_end(), || device.gauges());
-        Ok(Answer { tag: command.tag, turn, start, end, cleaning_end: device.cleaning_end(), words })
+        if device.cleaning_end() > command.arrival {
+            self.counts.waits_for_cleaning(turn);
+            self.first_wait = self.first_wait.min(if command.host { turn } else { Nanos::MAX });
+        }
+        self.counts.count(&request, &times, || device.gauges());
+        Ok(Answer { tag: command.tag, start, end, words })
     }
 }
 
@@ -237,6 +238,11 @@ impl Target for Station {
     }
 
     #[inline]
+    fn first_wait(&self) -> Nanos {
+        self.first_wait
+    }
+
+    #[inline]
     fn outstanding(&self) -> usize {
         self.arrived.len() + usize::from(self.current.is_some()) + self.waiting.as_ref().map_or(0, Waiting::len)
     }
@@ -259,6 +265,7 @@ impl Target for Station {
         // It may have gone on longer, while the array's counting begins now.
         self.device.disk.record_since(now);
         self.watch();
+        self.first_wait = Nanos::MAX;
         self.counts = counts();
         self.counts.begin(now);
         Ok(())

@@ -23,6 +23,8 @@ pub struct Command {
     pub source: u8,
     /// When it arrives.
     pub arrival: Nanos,
+    /// Whether a request of the host waits for it.
+    pub host: bool,
     /// What is written, in check mode.
     pub words: Words,
 }
@@ -39,14 +41,10 @@ impl Command {
 pub struct Answer {
     /// The command's.
     pub tag: u64,
-    /// A member turned to it (and to what it owed before it).
-    pub turn: Nanos,
     /// Its own service began.
     pub start: Nanos,
     /// It was answered.
     pub end: Nanos,
-    /// When cleaning last ended on the members that served it, before that.
-    pub cleaning_end: Nanos,
     /// What was read, in check mode.
     pub words: Words,
 }
@@ -72,6 +70,9 @@ pub trait Target {
     /// Begins what comes next, once all that comes at this moment is there: a drive that orders its commands sees all of
     /// them, as it does in the engine's own loop.
     fn resume(&mut self) -> DiskResult;
+
+    /// The first moment since counting began at which a request of the host waited for cleaning; [`Nanos::MAX`] if none did.
+    fn first_wait(&self) -> Nanos;
 
     /// Commands that have not been answered.
     fn outstanding(&self) -> usize;

@@ -26,9 +26,7 @@ pub(super) struct Work {
     pub left: u32,
     /// Whether the second part of the plan is under way.
     pub second: bool,
-    pub turn: Nanos,
     pub start: Nanos,
-    pub cleaning_end: Nanos,
     /// What it claims, if anything.
     pub claim: Option<Claim>,
     /// Rebuilding: how often the member had been replaced when it was written to.
@@ -41,9 +39,7 @@ impl Work {
     pub fn new(owner: Owner, command: Command) -> Work {
         Work {
             owner,
-            turn: Nanos::MAX,
             start: Nanos::MAX,
-            cleaning_end: Nanos::ZERO,
             command,
             plan: Plan::default(),
             left: 0,
@@ -58,7 +54,7 @@ impl Work {
     #[inline]
     fn renew(&mut self, owner: Owner, command: Command) {
         (self.owner, self.command) = (owner, command);
-        (self.turn, self.start, self.cleaning_end) = (Nanos::MAX, Nanos::MAX, Nanos::ZERO);
+        self.start = Nanos::MAX;
         (self.left, self.second, self.claim) = (0, false, None);
         self.plan.clear();
         self.known.clear();
@@ -73,9 +69,7 @@ impl Work {
     #[inline]
     pub fn answered(&mut self, answer: &Answer) {
         self.left -= 1;
-        self.turn = self.turn.min(answer.turn);
         self.start = self.start.min(answer.start);
-        self.cleaning_end = self.cleaning_end.max(answer.cleaning_end);
     }
 }
 

@@ -168,6 +168,7 @@ impl<'a> Fleet<'a> {
             // All that comes at this moment is there.
             if self.array.rests() && self.now < member.min(arrival).min(chore) {
                 self.array.resume()?;
+                self.note_waiting();
                 member = self.array.next();
             }
             if member <= arrival && member <= chore {
@@ -242,10 +243,13 @@ impl<'a> Fleet<'a> {
             && self.arrivals.wait_for_answers()
             && let Some(answer) = self.array.serve_at_once(&command)?
         {
+            self.note_waiting();
             self.now = answer.end;
             return self.receive(&answer);
         }
-        Ok(self.array.submit(command)?)
+        self.array.submit(command)?;
+        self.note_waiting();
+        Ok(())
     }
 
     #[inline]
@@ -265,14 +269,16 @@ impl<'a> Fleet<'a> {
         let tag = u64::from(tag);
         let words = self.expected.as_mut().map_or(Words::new(), |expected| expected.sent(tag, request));
         let Request { op, lba, sectors, source, .. } = *request;
-        Command { tag, op, lba, sectors, source, arrival, words }
+        Command { tag, op, lba, sectors, source, arrival, host: true, words }
     }
 
     /// Lets the members' next event happen.
     #[inline]
     fn advance(&mut self) -> Result<(), Error> {
         self.now = self.array.next();
-        if let Some(answer) = self.array.advance(&mut self.answers)? {
+        let answer = self.array.advance(&mut self.answers)?;
+        self.note_waiting();
+        if let Some(answer) = answer {
             self.receive(&answer)?;
         }
         if !self.answers.is_empty() {
@@ -291,17 +297,25 @@ impl<'a> Fleet<'a> {
         received
     }
 
+    /// Takes note of the first request that waits for cleaning, at the moment that it begins to.
+    #[inline]
+    fn note_waiting(&mut self) {
+        let moment = self.array.first_wait();
+        if self.counting && moment < Nanos::MAX {
+            self.counts.waits_for_cleaning(moment);
+        }
+    }
+
     #[inline]
     fn receive(&mut self, answer: &Answer) -> Result<(), Error> {
         let Sent { request, arrival } = self.sent[answer.tag as usize];
         self.settle(answer)?;
         self.arrivals.answered(answer.end);
         self.answered += 1;
-        let times =
-            Times { arrival, turn: answer.turn.max(arrival), start: answer.start.max(arrival), end: answer.end };
+        let times = Times { arrival, start: answer.start.max(arrival), end: answer.end };
         if self.answered > self.settings.warmup {
             let array = &self.array;
-            self.counts.count(&request, &times, answer.cleaning_end, || array.gauges());
+            self.counts.count(&request, &times, || array.gauges());
             if self.has_chore {
                 self.chore.answered(&request, &times);
             }

@@ -173,21 +173,24 @@ impl<'a, D: Device> Engine<'a, D> {
     #[inline]
     fn serve(&mut self, request: &Request, arrival: Nanos) -> Result<(), Error> {
         self.intake.check_arrival(arrival)?;
+        let turn = self.device.now().max(arrival);
         if arrival > self.device.now() {
             self.through_outages(|engine| engine.device.idle_until(arrival))?;
         }
-        let turn = self.device.now();
         let start = self.through_outages(|engine| {
             engine.device.step(Need::Must)?;
             let start = engine.device.now();
             engine.serve_checked(request)?;
             Ok(start)
         })?;
-        let times = Times { arrival, turn, start, end: self.device.now() };
+        let times = Times { arrival, start, end: self.device.now() };
         self.arrivals.answered(times.end);
         self.answered += 1;
         if self.answered > self.settings.warmup {
-            self.counts.count(request, &times, self.device.cleaning_end(), || self.device.gauges());
+            if self.device.cleaning_end() > arrival {
+                self.counts.waits_for_cleaning(turn);
+            }
+            self.counts.count(request, &times, || self.device.gauges());
             if self.wants_requests {
                 self.report(request, &times);
             }

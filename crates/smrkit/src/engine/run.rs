@@ -208,6 +208,8 @@ fn verdict(counts: &HostCounts, longest_stall_ns: u64) -> Verdict {
     let total = counts.host_bytes();
     let (full, before) = counts.cache_full.unwrap_or((counts.end, total));
     let until = full.since(counts.begin);
+    // What was answered in no time at all has no rate.
+    let before = if until > Nanos::ZERO { before } else { 0 };
     let after = rate(total - before, counts.end.since(full));
     Verdict {
         cache_full_at_s: counts.cache_full.map(|_| until.as_secs()),

@@ -18,8 +18,6 @@ pub const STALL_30S: Nanos = Nanos(30_000_000_000);
 pub struct Times {
     /// It came.
     pub arrival: Nanos,
-    /// The device turned to it (and to what it owed before it).
-    pub turn: Nanos,
     /// Its own service began.
     pub start: Nanos,
     /// It was answered.
@@ -113,12 +111,9 @@ impl HostCounts {
         (self.begin, self.end, self.last_arrival) = (now, now, now);
     }
 
-    /// Counts a request; `gauges` is asked at the end of a window, `cleaning_end` is when cleaning last ended.
+    /// Counts a request; `gauges` is asked at the end of a window.
     #[inline]
-    pub fn count(&mut self, request: &Request, times: &Times, cleaning_end: Nanos, gauges: impl FnOnce() -> Gauges) {
-        if cleaning_end > times.arrival && self.cache_full.is_none() {
-            self.note_cache_full(times, cleaning_end);
-        }
+    pub fn count(&mut self, request: &Request, times: &Times, gauges: impl FnOnce() -> Gauges) {
         let latency_ns = (times.end - times.arrival).0;
         self.requests += 1;
         let sectors = u64::from(request.sectors);
@@ -154,10 +149,13 @@ impl HostCounts {
         self.timeline.count(request.op, sectors, latency_ns);
     }
 
-    #[cold]
-    fn note_cache_full(&mut self, times: &Times, cleaning_end: Nanos) {
-        let moment = if cleaning_end > times.turn { times.turn.max(times.arrival) } else { times.arrival };
-        self.cache_full = Some((moment, self.host_bytes()));
+    /// A request waits for cleaning, from `moment` on or since before counting began. All that was answered until then has
+    /// been counted.
+    #[inline]
+    pub fn waits_for_cleaning(&mut self, moment: Nanos) {
+        if self.cache_full.is_none() {
+            self.cache_full = Some((moment.max(self.begin), self.host_bytes()));
+        }
     }
 
     /// Host bytes read and written.
