@@ -191,7 +191,6 @@ fn outside(source: &impl Source, number: u64, end: Lba, sectors: u64) -> Error {
 pub struct Interleaved<S> {
     lanes: Vec<Lane<S>>,
     rule: Interleave,
-    host_sectors: u64,
     dice: Dice,
     /// Lanes that have more, ascending; `None` before the first request.
     live: Option<Vec<usize>>,
@@ -220,7 +219,6 @@ impl<S: Source> Interleaved<S> {
             ));
         }
         let first = end_to_end(parts.iter().map(|part| part.sectors), placement)?;
-        let host_sectors = first.iter().zip(&parts).map(|(first, part)| first.0 + part.sectors).max().unwrap_or(0);
         let lane = |(number, (part, first)): (usize, (Part<S>, Lba))| Lane {
             source: part.source,
             number: number as u8,
@@ -233,20 +231,7 @@ impl<S: Source> Interleaved<S> {
             read: 0,
         };
         let lanes = parts.into_iter().zip(first).enumerate().map(lane).collect();
-        Ok(Interleaved {
-            lanes,
-            rule,
-            host_sectors,
-            dice: Dice::new(seed, STREAM),
-            live: None,
-            heads: Vec::new(),
-            burst: (0, 0),
-        })
-    }
-
-    /// The sources' sizes as they were placed: the least that a device must offer.
-    pub fn host_sectors(&self) -> u64 {
-        self.host_sectors
+        Ok(Interleaved { lanes, rule, dice: Dice::new(seed, STREAM), live: None, heads: Vec::new(), burst: (0, 0) })
     }
 
     /// One of the sources.

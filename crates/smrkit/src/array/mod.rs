@@ -13,7 +13,7 @@ pub mod level;
 mod locks;
 mod member;
 mod own;
-pub mod parity;
+mod parity;
 mod plan;
 pub mod spec;
 mod station;
@@ -112,8 +112,7 @@ impl Array {
         &self.layout
     }
 
-    /// The members.
-    pub fn members(&self) -> &[Member] {
+    fn members(&self) -> &[Member] {
         self.members.as_slice()
     }
 

@@ -27,14 +27,6 @@ pub fn add(sum: &mut [u64], words: &[u64]) {
     }
 }
 
-/// Adds 2ⁱ times the words: the change of Q for a change of data unit `index`.
-pub fn add_scaled(sum: &mut [u64], index: usize, words: &[u64]) {
-    let factor = power(index);
-    for (sum, word) in sum.iter_mut().zip(words) {
-        *sum ^= times(*word, factor);
-    }
-}
-
 /// P of data units of equal length.
 pub fn p<'a>(words: usize, data: impl IntoIterator<Item = &'a [u64]>) -> Vec<u64> {
     let mut sum = vec![0; words];
@@ -199,7 +191,8 @@ mod tests {
             add(&mut change, &new);
             add(&mut data[index], &change);
             add(old[k].as_mut().unwrap(), &change);
-            add_scaled(old[k + 1].as_mut().unwrap(), index, &change);
+            let scaled: Vec<u64> = change.iter().map(|&word| times(word, power(index))).collect();
+            add(old[k + 1].as_mut().unwrap(), &scaled);
             let new = with_parities(&data, 2);
             prop_assert_eq!(&old[k..], &new[k..]);
         }
