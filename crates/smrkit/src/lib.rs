@@ -7,6 +7,7 @@ pub mod units;
 pub mod error;
 pub mod partial;
 pub mod quantity;
+pub mod random;
 pub mod request;
 pub mod pack;
 pub mod geometry;

@@ -4,6 +4,7 @@
 //! the power comes back.
 
 use crate::error::{DiskResult, Fault};
+use crate::random::mix;
 
 /// The power supply of a disk.
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ impl Power {
             return Ok((true, n));
         }
         self.cuts.pop();
-        Ok((false, mixed(self.seed ^ self.writes.rotate_left(32)) % (n + 1)))
+        Ok((false, mix(self.seed ^ self.writes.rotate_left(32)) % (n + 1)))
     }
 
     /// What every access says from the cut on.
@@ -53,11 +54,4 @@ impl Power {
     pub(crate) fn on(&mut self) {
         self.off = false;
     }
-}
-
-/// The finaliser of SplitMix64.
-fn mixed(x: u64) -> u64 {
-    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
 }

@@ -57,11 +57,8 @@ fn a_small_write_costs_one_sector_a_copy_and_a_parity() {
     for members in 4..8 {
         for write in [WritePolicy::Auto, WritePolicy::ReadModifyWrite, WritePolicy::Reconstruct] {
             let cost = |level| cost_of_small_writes(level, members, write).0;
-            for once in [Level::Span, Level::Raid0, Level::Dedicated] {
-                // All come from one source, which has one disk of a dedicated array.
-                if once != Level::Dedicated {
-                    assert_eq!(cost(once), 1.0, "{once}");
-                }
+            for once in [Level::Span, Level::Raid0] {
+                assert_eq!(cost(once), 1.0, "{once}");
             }
             assert_eq!(cost(Level::Raid1), members as f64);
             assert_eq!((cost(raid10(2)), cost(raid10(3))), (2.0, 3.0));

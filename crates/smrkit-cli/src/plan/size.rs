@@ -5,8 +5,7 @@ use std::str::FromStr;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::layer::{LayerSpec, Parameters};
-use smrkit::quantity::parse_bytes;
-use smrkit::units::SECTOR_BYTES;
+use smrkit::quantity::parse_capacity;
 
 /// The size of drives.
 #[derive(Clone, Copy)]
@@ -22,7 +21,7 @@ impl FromStr for Capacity {
     fn from_str(text: &str) -> Result<Capacity, Error> {
         match text {
             "auto" => Ok(Capacity::Auto),
-            _ => Ok(Capacity::Sectors(parse_bytes(text)? / SECTOR_BYTES)),
+            _ => Ok(Capacity::Sectors(parse_capacity(text)?)),
         }
     }
 }

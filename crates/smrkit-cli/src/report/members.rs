@@ -48,8 +48,8 @@ fn lines(runs: &[Outcome]) -> Grid {
             grid.rows.push(vec![
                 name.clone(),
                 member,
-                busy(drive, run),
-                format::percent(drive.cleaning.ns as f64, run.elapsed_ns as f64),
+                share(drive.busy_ns, run),
+                share(drive.cleaning.ns, run),
                 format::count(drive.requests),
                 format::times(drive.write_amplification),
                 some_latency(drive, drive.latency_ns.all.mean),
@@ -66,7 +66,7 @@ fn summary(runs: &[Outcome]) -> Grid {
     let header = ["run", "members", "least busy", "median", "busiest", "most amplified", "longest command", "over 7 s"];
     let mut grid = Grid::new(header);
     for (name, run) in names(runs).into_iter().zip(runs).filter(|(_, run)| !run.members.is_empty()) {
-        let [least, median, most] = by_busy(run).map(|at| busy(&run.members[at], run));
+        let [least, median, most] = by_busy(run).map(|at| share(run.members[at].busy_ns, run));
         let amplified = run.members.iter().filter_map(|member| member.write_amplification).reduce(f64::max);
         let slowest = run.members.iter().max_by_key(|member| member.latency_ns.all.max).unwrap_or(run);
         let stalled = run.members.iter().filter(|member| member.verdict.stalls_over_7s > 0).count();
@@ -84,44 +84,6 @@ fn summary(runs: &[Outcome]) -> Grid {
     grid
 }
 
-/// What was rebuilt or scrubbed beside the requests; `None` where nothing was.
-pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
-    let header = [
-        "run",
-        "redundant",
-        "clean",
-        "MB/s",
-        "longest piece",
-        "longest command",
-        "of the new",
-        "host mean",
-        "host p99",
-        "dropped at",
-    ];
-    let mut grid = Grid::new(header);
-    for (name, run) in names(runs).into_iter().zip(runs) {
-        let Some(rebuild) = &run.rebuild else { continue };
-        let host = |ns: u64| if rebuild.foreground_ns.all.count > 0 { format::nanos(ns) } else { format::NONE.into() };
-        grid.rows.push(vec![
-            name,
-            format::nanos(rebuild.elapsed_ns),
-            rebuild.clean_ns.map_or(format::NONE.into(), format::nanos),
-            format::ratio(Some(rebuild.bytes_per_s / 1e6)),
-            format::nanos(rebuild.longest_piece_ns),
-            format::nanos(rebuild.longest_command_ns),
-            rebuild.longest_new_ns.map_or(format::NONE.into(), format::nanos),
-            host(rebuild.foreground_ns.all.mean),
-            host(rebuild.foreground_ns.all.p99),
-            match (rebuild.dropped_7s, rebuild.dropped_30s) {
-                (_, true) => "7 s, 30 s".into(),
-                (true, false) => "7 s".into(),
-                (false, false) => format::NONE.into(),
-            },
-        ]);
-    }
-    (!grid.rows.is_empty()).then_some(grid)
-}
-
 /// The numbers of the least busy member, the one in the middle, and the busiest, of an array.
 pub fn by_busy(run: &Outcome) -> [usize; 3] {
     let mut order: Vec<usize> = (0..run.members.len()).collect();
@@ -130,9 +92,17 @@ pub fn by_busy(run: &Outcome) -> [usize; 3] {
     [at(0), at(order.len() / 2), at(order.len().saturating_sub(1))]
 }
 
-/// The share of the array's time in which a member was busy.
-fn busy(member: &Outcome, run: &Outcome) -> String {
-    format::percent(member.busy_ns as f64, run.elapsed_ns as f64)
+/// What a member did for `part_ns`, as a share of the array's time.
+pub fn share(part_ns: u64, run: &Outcome) -> String {
+    format::percent(part_ns as f64, span_ns(run) as f64)
+}
+
+/// From the beginning of counting to the last answer, or until what was rebuilt was whole. A member that worked for longer still
+/// (a write cache may, or a rebuild that was cut short) makes it longer: nothing is busy for more than all of the time.
+fn span_ns(run: &Outcome) -> u64 {
+    let whole = run.rebuild.as_ref().map_or(0, |rebuild| rebuild.begin_ns + rebuild.elapsed_ns);
+    let worked = run.members.iter().map(|member| member.busy_ns.max(member.cleaning.ns)).max();
+    run.elapsed_ns.max(whole).max(worked.unwrap_or(0))
 }
 
 fn some_latency(member: &Outcome, ns: u64) -> String {

@@ -1,10 +1,13 @@
 //! What each run of a comparison is called, and its colour: the same in the table, the page and the figures.
 
+use std::collections::BTreeMap;
+
 use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
 use super::figure::{Colour, Style};
 use super::format;
+use super::members::drives;
 
 /// The name of each run: its array's level and its layer, and what differs from the other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {
@@ -23,11 +26,7 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
     let level = run.array.as_deref().and_then(|array| array.split(':').next());
     let mut words: Vec<String> = level.map(str::to_string).into_iter().chain([run.layer.clone()]).collect();
     let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == run.layer).collect();
-    for (key, value) in &run.parameters {
-        if alike.iter().any(|r| r.parameters.get(key) != Some(value)) {
-            words.push(format!("{key}={}", scalar(value)));
-        }
-    }
+    words.extend(settings(run, &alike));
     if let Some(array) = &run.array
         && runs.iter().any(|r| r.array != run.array)
     {
@@ -49,6 +48,35 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
         words.extend(workload(run).map(str::to_string));
     }
     words.join(" ")
+}
+
+/// The layers and parameters of a run's drives that differ from those in the same places of the runs `alike`.
+fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
+    // Where no array's members differ, each has its parameters itself.
+    let is_mixed = alike.iter().any(|run| run.parameters.is_empty());
+    let of = |run| if is_mixed { drives(run) } else { std::slice::from_ref(run) };
+    let (mut layers, mut parameters) = (Vec::new(), BTreeMap::<&str, Vec<String>>::new());
+    for (place, drive) in of(run).iter().enumerate() {
+        let others = || alike.iter().filter_map(|&run| of(run).get(place));
+        if others().any(|other| other.layer != drive.layer) {
+            add(&mut layers, drive.layer.clone());
+        }
+        for (key, value) in &drive.parameters {
+            let differs = |other: &Outcome| other.layer == drive.layer && other.parameters.get(key) != Some(value);
+            if others().any(differs) {
+                add(parameters.entry(key).or_default(), scalar(value));
+            }
+        }
+    }
+    let parameters = parameters.into_iter().map(|(key, values)| format!("{key}={}", values.join(",")));
+    layers.into_iter().chain(parameters).collect()
+}
+
+/// Adds a word that is not there yet.
+fn add(words: &mut Vec<String>, word: String) {
+    if !words.contains(&word) {
+        words.push(word);
+    }
 }
 
 fn workload(run: &Outcome) -> Option<&str> {

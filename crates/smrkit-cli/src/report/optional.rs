@@ -4,8 +4,9 @@ use smrkit::stats::outcome::{ByCause, Causes, MergedSource, Movement, Outcome};
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
-use super::members::{members, rebuilds};
+use super::members::members;
 use super::names::names;
+use super::rebuild::rebuilds;
 use super::table::Grid;
 
 /// What only some runs have: headings and tables.

@@ -1,4 +1,4 @@
-//! Figures of a rebuild or a scrub: its course beside the host's latency, and what the new member was busy with.
+//! A rebuild or a scrub: its table, and its figures: its course beside the host's latency, and what the new member was busy with.
 
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
@@ -6,6 +6,7 @@ use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
 use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
 use super::format;
 use super::names::{Look, looks, names};
+use super::table::Grid;
 
 /// Work of a drive: its name, its colour, and the time that it took.
 pub type Work = (&'static str, Colour, fn(&BusyTimes) -> u64);
@@ -22,6 +23,44 @@ pub const WORK: [Work; 6] = [
 
 /// A run that rebuilt, its name and its look.
 type Named<'a> = (&'a Outcome, &'a Rebuild, String, Look);
+
+/// What was rebuilt or scrubbed beside the requests; `None` where nothing was.
+pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
+    let header = [
+        "run",
+        "redundant",
+        "clean",
+        "MB/s",
+        "longest piece",
+        "longest command",
+        "of the new",
+        "host mean",
+        "host p99",
+        "dropped at",
+    ];
+    let mut grid = Grid::new(header);
+    for (name, run) in names(runs).into_iter().zip(runs) {
+        let Some(rebuild) = &run.rebuild else { continue };
+        let host = |ns: u64| if rebuild.foreground_ns.all.count > 0 { format::nanos(ns) } else { format::NONE.into() };
+        grid.rows.push(vec![
+            name,
+            format::nanos(rebuild.elapsed_ns),
+            rebuild.clean_ns.map_or(format::NONE.into(), format::nanos),
+            format::ratio(Some(rebuild.bytes_per_s / 1e6)),
+            format::nanos(rebuild.longest_piece_ns),
+            format::nanos(rebuild.longest_command_ns),
+            rebuild.longest_new_ns.map_or(format::NONE.into(), format::nanos),
+            host(rebuild.foreground_ns.all.mean),
+            host(rebuild.foreground_ns.all.p99),
+            match (rebuild.dropped_7s, rebuild.dropped_30s) {
+                (_, true) => "7 s, 30 s".into(),
+                (true, false) => "7 s".into(),
+                (false, false) => format::NONE.into(),
+            },
+        ]);
+    }
+    (!grid.rows.is_empty()).then_some(grid)
+}
 
 /// The figures of all runs that rebuilt or scrubbed; none where none did.
 pub fn figures(runs: &[Outcome]) -> Vec<Figure> {

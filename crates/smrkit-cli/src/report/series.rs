@@ -7,7 +7,7 @@ use smrkit::units::SECTOR_BYTES;
 
 use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
 use super::format;
-use super::members::{by_busy, member_names};
+use super::members::{by_busy, member_names, share};
 use super::names::{Look, looks, names};
 use super::rebuild;
 
@@ -162,13 +162,13 @@ impl All<'_> {
             let rows = member_rows(run);
             let values: Vec<[f64; 4]> =
                 rows.iter().map(|(_, drive)| by_cause(&drive.busy_by_cause_ns).map(|ns| ns / 1e9 / unit_s)).collect();
-            let share = |drive: &Outcome| format::percent(drive.busy_ns as f64, run.elapsed_ns as f64);
-            let totals = rows.iter().map(|(_, drive)| share(drive)).collect();
+            let totals = rows.iter().map(|(_, drive)| share(drive.busy_ns, run)).collect();
             let rows = rows.into_iter().map(|(name, _)| name).collect();
             let body = Body::Bars { rows, totals, parts: cause_parts(&values) };
             panel(Some(name), axis.clone(), Axis::default(), body)
         });
-        let note = "Whom each member worked for. After each bar: its share of the time that the run took.";
+        let note =
+            "Whom each member worked for. After each bar: its share of the array's time, that of a rebuild included.";
         figure("members", "Busy time of the members by cause", note, panels, "No member was ever busy.")
     }
 

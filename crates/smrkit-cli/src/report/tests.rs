@@ -1,6 +1,6 @@
 //! What a reader sees, as snapshots; what no reader may see, as properties.
 
-use smrkit::stats::outcome::{Outcome, Scalar};
+use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
 
 use super::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
 use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style};
@@ -139,6 +139,59 @@ fn the_course_of_a_rebuild_begins_at_the_failure_and_ends_with_all_of_it() {
     quiet.rebuild.as_mut().unwrap().foreground_ns = Default::default();
     assert_eq!(named(&[quiet], "rebuild").unwrap().panels.len(), 1, "nobody asked for anything");
     assert!(named(&[in_place()], "rebuild").is_none() && named(&[in_place()], "rebuild-busy").is_none());
+}
+
+#[test]
+fn shares_of_members_are_of_all_the_time_until_the_array_was_whole() {
+    let member = |busy_s: u64| {
+        let cleaning = Cleaning { ns: busy_s * 500_000_000, ..Cleaning::default() };
+        Outcome { busy_ns: busy_s * 1_000_000_000, cleaning, ..in_place() }
+    };
+    // The host's last answer comes after 50 s; the array is whole after 400 s.
+    let run = |busy_s: &[u64]| {
+        let members = busy_s.iter().copied().map(member).collect();
+        Outcome { elapsed_ns: 50_000_000_000, members, ..rebuilt() }
+    };
+    let table = |busy_s: &[u64]| {
+        let (heading, grid) = optional::grids(&[run(busy_s)]).swap_remove(0);
+        assert_eq!(heading, "Members");
+        grid.rows.into_iter().map(|row| row[2..].join(", ")).collect::<Vec<_>>()
+    };
+    let begins = |row: &str, with: &str| assert!(row.starts_with(with), "{row}");
+    begins(&table(&[40, 200])[0], "10 %, 5 %, ");
+    begins(&table(&[40, 200])[1], "50 %, 25 %, ");
+    begins(&table(&[200; 17])[0], "50 %, 50 %, 50 %, ");
+    let figures = series::figures(&[run(&[40, 200])]);
+    let figure = figures.iter().find(|figure| figure.name == "members").unwrap();
+    let Body::Bars { totals, .. } = &figure.panels[0].body else { panic!("bars") };
+    assert_eq!(totals, &["10 %", "50 %"]);
+    begins(&table(&[40, 500])[0], "8 %, 4 %, ");
+    begins(&table(&[40, 500])[1], "100 %, 50 %, ");
+}
+
+#[test]
+fn arrays_whose_members_differ_are_told_apart_by_them() {
+    let array = |members: [Outcome; 2]| {
+        let alike = members[0].parameters == members[1].parameters;
+        Outcome {
+            array: Some("raid0:disks=2".into()),
+            layer: if members[0].layer == members[1].layer { members[0].layer.clone() } else { "mixed".into() },
+            parameters: if alike { members[0].parameters.clone() } else { Default::default() },
+            members: members.into(),
+            ..rmw()
+        }
+    };
+    let with = |n: u64| {
+        let parameters = [("hold".into(), Scalar::Int(n)), ("other".into(), Scalar::Int(1))];
+        Outcome { parameters: parameters.into(), ..rmw() }
+    };
+    let named = |runs: &[[Outcome; 2]]| names::names(&runs.iter().cloned().map(array).collect::<Vec<_>>());
+    assert_eq!(named(&[[with(5), with(3)], [with(5), with(4)]]), ["raid0 rmw hold=3", "raid0 rmw hold=4"]);
+    assert_eq!(named(&[[with(5), with(5)], [with(5), with(4)]]), ["raid0 rmw hold=5", "raid0 rmw hold=4"]);
+    assert_eq!(named(&[[with(5), with(6)], [with(6), with(5)]]), ["raid0 rmw hold=5,6", "raid0 rmw hold=6,5"]);
+    assert_eq!(named(&[[with(5), with(6)]]), ["raid0 rmw"]);
+    let layers = named(&[[with(5), in_place()], [with(5), set_assoc(1)]]);
+    assert_eq!(layers, ["raid0 mixed in-place", "raid0 mixed set-assoc"]);
 }
 
 #[test]

@@ -314,6 +314,26 @@ fn a_member_is_rebuilt_beside_the_requests() {
 }
 
 #[test]
+fn no_member_is_busy_for_more_than_all_of_the_time() {
+    let array = "--array raid5:disks=4,chunk=64KiB --layer in-place,vguard --drive tiny --workload mix:count=30";
+    let text = smrkit(&format!("run {array} --rebuild rate=100kB,after=20,failed=before")).done();
+    let words: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("raid5 ")).flat_map(str::split_whitespace).collect();
+    let shares = words.windows(2).filter(|pair| pair[1] == "%").map(|pair| pair[0].replace(',', ""));
+    let shares: Vec<f64> = shares.map(|share| share.parse().unwrap()).collect();
+    assert!(shares.len() >= 2 * 8, "two of each member: {text}");
+    assert!(shares.iter().all(|&share| share <= 100.0), "{text}");
+}
+
+#[test]
+fn runs_are_told_apart_by_the_parameters_in_which_their_members_differ() {
+    let array = "--array raid0:member=(set=(region_sectors=50)),member=() --layer rmw --set rmw.region_sectors=30,40";
+    let text = smrkit(&format!("run --drive tiny {array} --workload mix:count=50")).done();
+    assert!(text.starts_with("raid0 rmw region_sectors=30: "), "{text}");
+    assert!(text.contains("\nraid0 rmw region_sectors=40: "), "{text}");
+}
+
+#[test]
 fn what_no_array_could_be_says_the_remedy() {
     let run = |options: &str| smrkit(&format!("run {SMALL} --layer in-place {options}"));
     run("--array raid7:disks=3").says(2, &["raid7", "raid5", "dedicated"]);

@@ -5,6 +5,8 @@
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
+use crate::random::{Permutation, bits_under, mix, splitmix};
+
 /// A seeded stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Dice(Pcg64Mcg);
@@ -12,7 +14,7 @@ pub struct Dice(Pcg64Mcg);
 impl Dice {
     /// The stream numbered `stream` of `seed`; streams don't overlap in practice, even of neighbouring seeds.
     pub fn new(seed: u64, stream: u64) -> Dice {
-        let high = mix(seed ^ mix(stream.wrapping_add(0x9e37_79b9_7f4a_7c15)));
+        let high = mix(seed ^ splitmix(stream));
         let low = mix(high ^ seed.rotate_left(32));
         Dice(Pcg64Mcg::new(u128::from(high) << 64 | u128::from(low)))
     }
@@ -54,13 +56,6 @@ impl Dice {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
 /// A coin that falls on its face with a given share, without a draw where it always or never does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Coin {
@@ -90,47 +85,20 @@ impl Coin {
     }
 }
 
-/// A random order of the numbers under `n` that takes no memory: a Feistel network of four rounds over the least power
-/// of two, walked along its cycle until it lands under `n` (Black and Rogaway 2002).
+/// A random order of the numbers under `n`, that takes no memory.
 #[derive(Clone, Debug)]
-pub(super) struct Shuffle {
-    n: u64,
-    low_bits: u32,
-    low_mask: u64,
-    high_mask: u64,
-    keys: [u64; 4],
-}
+pub(super) struct Shuffle(Permutation);
 
 impl Shuffle {
     /// An order of the numbers under `n`.
     pub fn new(n: u64, dice: &mut Dice) -> Shuffle {
-        let bits = 64 - n.saturating_sub(1).leading_zeros();
-        let (low_bits, high_bits) = (bits.div_ceil(2), bits / 2);
-        let keys = std::array::from_fn(|_| dice.next());
-        Shuffle { n, low_bits, low_mask: (1 << low_bits) - 1, high_mask: (1 << high_bits) - 1, keys }
+        Shuffle(Permutation::new(n, bits_under(n), std::array::from_fn(|_| dice.next())))
     }
 
     /// The number at place `i`, which must be under `n`.
     #[inline]
     pub fn at(&self, i: u64) -> u64 {
-        debug_assert!(i < self.n);
-        let mut x = i;
-        loop {
-            x = self.round_trip(x);
-            if x < self.n {
-                return x;
-            }
-        }
-    }
-
-    #[inline]
-    fn round_trip(&self, x: u64) -> u64 {
-        let (mut low, mut high) = (x & self.low_mask, x >> self.low_bits);
-        for pair in self.keys.chunks_exact(2) {
-            high ^= scramble(low ^ pair[0]) & self.high_mask;
-            low ^= scramble(high ^ pair[1]) & self.low_mask;
-        }
-        high << self.low_bits | low
+        self.0.at(i, scramble)
     }
 }
 
@@ -164,6 +132,12 @@ mod tests {
         let mut dice = Dice::new(1, 0);
         let drawn = [dice.next(), dice.below(1000), dice.between(16, 111)];
         assert_eq!(drawn, [16_718_138_825_133_856_006, 587, 82]);
+        let first = |n| {
+            let shuffle = Shuffle(Permutation::new(n, bits_under(n), [1, 2, 3, 4]));
+            [0, 1, 2, 3, 4, 5].map(|i| shuffle.at(i))
+        };
+        assert_eq!(first(300), [96, 51, 289, 234, 149, 148]);
+        assert_eq!(first(1000), [480, 565, 97, 957, 213, 650]);
     }
 
     #[test]
