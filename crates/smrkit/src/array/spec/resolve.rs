@@ -3,7 +3,7 @@
 use super::{ArraySpec, DEPTH_MAX, DRIVES_MAX, DriveSpec, MemberSpec};
 use crate::array::level::{CHUNK_SECTORS, Level, WritePolicy};
 use crate::error::Error;
-use crate::quantity::{parse_count, parse_sectors};
+use crate::quantity::{parse_capacity, parse_count, parse_sectors};
 
 /// An array as it was written.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +115,7 @@ fn members(raw: &RawArray, name: &str, own: &DriveSpec, depth: usize) -> Result<
 
 /// A drive that takes from `inherited` what it is not given. Whoever names a layer names its parameters too.
 fn drive(raw: &RawDrive, inherited: &DriveSpec) -> Result<DriveSpec, Error> {
-    let capacity = raw.capacity.as_deref().map(parse_sectors).transpose();
+    let capacity = raw.capacity.as_deref().map(parse_capacity).transpose();
     let capacity = capacity.map_err(|e| Error::Usage(format!("capacity: {e}")))?;
     if capacity == Some(0) {
         return usage("capacity=0: give a drive at least one sector (512 bytes)");

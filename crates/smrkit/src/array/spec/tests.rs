@@ -72,6 +72,8 @@ fn the_short_form_reads_as_people_write_it() {
         ),
         ("span:disks=1,drive=\"a, b.toml\"", "span:disks=1,chunk=512Ki,drive=\"a, b.toml\""),
         ("dedicated:disks=1k,capacity=5T", "dedicated:disks=1000,chunk=512Ki,capacity=5T"),
+        // A drive's whole sectors, as --capacity counts them.
+        ("raid0:disks=2,capacity=1MB", "raid0:disks=2,chunk=512Ki,capacity=999936"),
     ] {
         assert_eq!(parse(text).to_string(), canonical);
     }
@@ -131,6 +133,7 @@ fn mistakes_say_where_they_are_and_what_to_do() {
         ("raid1:disks=2,copies=2", "leave out copies, or use raid10"),
         ("raid10:disks=2,copies=1", "raise copies, or use raid0"),
         ("raid0:disks=2,capacity=0", "capacity=0"),
+        ("raid0:disks=2,capacity=511", "capacity=0"),
     ] {
         let error = ArraySpec::parse(text).unwrap_err();
         assert!(matches!(error, Error::Usage(_)) && error.to_string().contains(message), "{text}: {error}");
