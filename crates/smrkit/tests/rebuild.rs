@@ -395,6 +395,38 @@ fn the_moments_of_failure_and_of_work_are_those_asked_for() {
 }
 
 #[test]
+fn the_work_begins_no_later_than_the_workload_ends() {
+    let array = mirror(20_000, member(drive(20_000, ""), "in-place", &[]));
+    let of = |settings, text: &str| {
+        let outcome = run(&array, settings, text, Some("mix:size=4Ki,count=500")).unwrap();
+        let rebuild = outcome.rebuild.expect("it came to its end");
+        (outcome.requests, rebuild.begin_ns, rebuild.elapsed_ns, rebuild.work_ns)
+    };
+    for settings in [Settings::default(), Settings { warmup: 100, depth: 4, ..Settings::default() }] {
+        for text in ["disk=1", "disk=1,failed=before", "scrub:read=1Mi"] {
+            let last = of(settings, &format!("{text},after=1M"));
+            assert_eq!(last.0, 500 - settings.warmup);
+            for at in ["1h", "213503d", "213503.98d"] {
+                assert_eq!(of(settings, &format!("{text},at={at}")), last, "{text} {at}");
+            }
+        }
+    }
+    // Nobody waits for it where there is nothing to wait for, not even for counting to begin.
+    assert_eq!(run(&array, Settings::default(), "disk=1,at=1h", None).unwrap().rebuild.unwrap().begin_ns, 0);
+    assert_eq!(of(Settings { warmup: 1000, ..Settings::default() }, "disk=1,at=1h").1, 0);
+}
+
+#[test]
+fn what_would_go_on_for_centuries_is_refused_with_the_remedy() {
+    let array = mirror(1, member(drive(1, ""), "in-place", &[]));
+    for text in ["disk=1,write=64Mi,rate=100", "scrub:read=64Mi,rate=1"] {
+        let error = run(&array, Settings::default(), text, Some("mix:size=4Ki,count=50")).unwrap_err();
+        assert!(matches!(error, Error::Usage(_)), "{text}: {error}");
+        assert!(error.to_string().contains("raise its rate"), "{text}: {error}");
+    }
+}
+
+#[test]
 fn what_can_not_be_rebuilt_is_refused_with_the_remedy() {
     let part = || small("log");
     let of = |level, text: &str, check| {

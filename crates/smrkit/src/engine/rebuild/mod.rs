@@ -215,11 +215,10 @@ impl Chore for Rebuilding {
         }
     }
 
-    fn alone(&mut self, now: Nanos) -> bool {
-        if self.begins == Nanos::MAX && self.counting.is_some() {
+    fn alone(&mut self, now: Nanos) {
+        if self.begun.is_none() && self.begins > now {
             self.begin_at(now);
         }
-        self.next() < Nanos::MAX
     }
 
     #[inline]
