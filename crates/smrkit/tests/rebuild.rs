@@ -1,19 +1,24 @@
 //! Rebuilds, resilvers and scrubs beside a workload: no byte is wrong, all time is accounted for, and what decides shows.
 
+use std::sync::{Arc, Mutex};
+
 use proptest::prelude::*;
 use smrkit::array::level::{Level, WritePolicy};
+use smrkit::array::{Command, Target};
+use smrkit::disk::Recorder;
 use smrkit::drive::{DRIVES, Drive};
-use smrkit::engine::NoObserver;
 use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::engine::{NoObserver, Observer};
 use smrkit::error::Error;
 use smrkit::layer::{self, Parameters};
-use smrkit::request::{InMemory, Source};
+use smrkit::request::{InMemory, Op, Source};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rebuild::{BusyTimes, Rebuild};
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
-use smrkit::units::Nanos;
+use smrkit::tally::Access;
+use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
 
 /// A part of the 5 TB drive of the Vguard paper; with a write cache and read-ahead of its own, or without.
@@ -50,6 +55,16 @@ fn mirror(part: u64, new: MemberRun) -> ArrayRun {
 }
 
 fn run(array: &ArrayRun, settings: Settings, rebuild: &str, workload: Option<&str>) -> Result<Outcome, Error> {
+    run_before(array, settings, rebuild, workload, &mut NoObserver)
+}
+
+fn run_before(
+    array: &ArrayRun,
+    settings: Settings,
+    rebuild: &str,
+    workload: Option<&str>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
     let span = array.host_sectors()?;
     let mut source: Box<dyn Source> = match workload {
         Some(text) => Workload::parse(text)?.source(span, settings.seed)?,
@@ -57,7 +72,7 @@ fn run(array: &ArrayRun, settings: Settings, rebuild: &str, workload: Option<&st
     };
     let mut chore = RebuildSpec::parse(rebuild)?.chore(array, &settings)?;
     let timeline = TimelineBuilder::growing(WINDOW_FIRST);
-    array.execute(settings, source.as_mut(), &mut chore, &mut NoObserver, timeline)
+    array.execute(settings, source.as_mut(), &mut chore, observer, timeline)
 }
 
 fn rebuilt(array: &ArrayRun, rebuild: &str, workload: Option<&str>) -> Rebuild {
@@ -392,6 +407,113 @@ fn the_moments_of_failure_and_of_work_are_those_asked_for() {
     );
     let unwarmed = Settings { warmup: 5000, ..settings };
     assert!(run(&array, unwarmed, "disk=1", Some("mix:size=4Ki,count=1k")).unwrap().rebuild.is_some());
+}
+
+#[test]
+fn the_work_begins_no_later_than_the_workload_ends() {
+    let array = mirror(20_000, member(drive(20_000, ""), "in-place", &[]));
+    let of = |settings, text: &str| {
+        let outcome = run(&array, settings, text, Some("mix:size=4Ki,count=500")).unwrap();
+        let rebuild = outcome.rebuild.expect("it came to its end");
+        (outcome.requests, rebuild.begin_ns, rebuild.elapsed_ns, rebuild.work_ns)
+    };
+    for settings in [Settings::default(), Settings { warmup: 100, depth: 4, ..Settings::default() }] {
+        for text in ["disk=1", "disk=1,failed=before", "scrub:read=1Mi"] {
+            let last = of(settings, &format!("{text},after=1M"));
+            assert_eq!(last.0, 500 - settings.warmup);
+            for at in ["1h", "213503d", "213503.98d"] {
+                assert_eq!(of(settings, &format!("{text},at={at}")), last, "{text} {at}");
+            }
+        }
+    }
+    // Nobody waits for it where there is nothing to wait for, not even for counting to begin.
+    assert_eq!(run(&array, Settings::default(), "disk=1,at=1h", None).unwrap().rebuild.unwrap().begin_ns, 0);
+    assert_eq!(of(Settings { warmup: 1000, ..Settings::default() }, "disk=1,at=1h").1, 0);
+}
+
+#[test]
+fn what_would_go_on_for_centuries_is_refused_with_the_remedy() {
+    let array = mirror(1, member(drive(1, ""), "in-place", &[]));
+    for text in ["disk=1,write=64Mi,rate=100", "scrub:read=64Mi,rate=1"] {
+        let error = run(&array, Settings::default(), text, Some("mix:size=4Ki,count=50")).unwrap_err();
+        assert!(matches!(error, Error::Usage(_)), "{text}: {error}");
+        assert!(error.to_string().contains("raise its rate"), "{text}: {error}");
+    }
+}
+
+/// Accesses of all drives, with the drive's number.
+#[derive(Clone, Default)]
+struct Witness(Arc<Mutex<Vec<(usize, Access)>>>);
+
+struct OfDrive(usize, Witness);
+
+impl Recorder for OfDrive {
+    fn access(&mut self, access: &Access) {
+        self.1.0.lock().unwrap().push((self.0, *access));
+    }
+}
+
+impl Observer for Witness {
+    fn recorder(&mut self, drive: usize) -> Option<Box<dyn Recorder>> {
+        Some(Box::new(OfDrive(drive, self.clone())))
+    }
+}
+
+#[test]
+fn a_member_that_failed_before_is_missing_until_the_work_begins() {
+    for level in LEVELS {
+        for disk in 0..4 {
+            let array = array(level, (0..4).map(|_| small("in-place")).collect());
+            let settings = Settings { check: true, depth: 4, ..Settings::default() };
+            let mut witness = Witness::default();
+            let spec = format!("disk={disk},failed=before,after=300");
+            let workload = Some("mix:size=8Ki,count=600,write_share=0.7,span=8M");
+            let rebuild = run_before(&array, settings, &spec, workload, &mut witness).unwrap().rebuild.unwrap();
+            let begun = rebuild.elapsed_ns - rebuild.work_ns;
+            assert!(begun > 0 && rebuild.begin_ns == 0);
+            let accesses = witness.0.lock().unwrap();
+            let degraded = |number| accesses.iter().filter(|a| a.0 == number && a.1.start.0 < begun).count();
+            for number in 0..4 {
+                assert_eq!(degraded(number) == 0, number == disk, "{level}: drive {number} without {disk}");
+            }
+        }
+    }
+}
+
+#[test]
+fn for_a_missing_parity_nothing_is_read() {
+    let array = array(Level::Raid4, (0..4).map(|_| small("in-place")).collect());
+    let mut witness = Witness::default();
+    let (spec, workload) = ("disk=3,failed=before,after=200", Some("random-write:size=4Ki,count=300,span=8M"));
+    let rebuild = run_before(&array, Settings::default(), spec, workload, &mut witness).unwrap().rebuild.unwrap();
+    let begun = rebuild.elapsed_ns - rebuild.work_ns;
+    let accesses = witness.0.lock().unwrap();
+    assert!(accesses.iter().all(|(_, access)| access.write || access.start.0 >= begun));
+}
+
+/// A write that has read what it needs leaves out a member that failed meanwhile.
+#[test]
+fn a_write_under_way_leaves_out_what_failed() {
+    for failed in 0..2 {
+        let array = array(Level::Raid4, (0..3).map(|_| small("in-place")).collect());
+        let mut array = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
+        let words = vec![7; 8];
+        let command =
+            Command { tag: 3, op: Op::Write, lba: Lba(0), sectors: 8, source: 0, arrival: Nanos::ZERO, words };
+        array.submit(command).unwrap();
+        // Of the first unit and the parity, which the second unit is read for.
+        let failed = [0, 2][failed];
+        array.fail(failed);
+        let mut more = Vec::new();
+        let answer = (0..10).find_map(|_| {
+            array.resume().unwrap();
+            array.advance(&mut more).unwrap()
+        });
+        assert_eq!(answer.map(|answer| answer.tag), Some(3));
+        let commands: Vec<u64> = array.stations().iter().map(|station| station.watched().commands).collect();
+        assert_eq!(commands[failed as usize], 0, "{commands:?}");
+        assert_eq!(commands.iter().sum::<u64>(), 2, "a read and a write: {commands:?}");
+    }
 }
 
 #[test]

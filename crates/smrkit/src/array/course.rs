@@ -97,6 +97,9 @@ impl Array {
         }
         if !work.second {
             work.second = true;
+            // A member may have failed since this was planned.
+            let health = &self.health;
+            work.plan.second.retain(|sub| health[sub.disk as usize].works());
             if !work.plan.second.is_empty() {
                 return self.send(id, answer.end);
             }

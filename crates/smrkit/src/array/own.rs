@@ -16,7 +16,8 @@ use crate::units::{Lba, Nanos};
 const PART_SECTORS: u64 = 1024;
 
 impl Array {
-    /// A member fails: what it held is gone. Commands under way are answered.
+    /// A member fails: what it held is gone. What it was asked is answered; what was to be written to it after that is left
+    /// out.
     pub fn fail(&mut self, disk: u32) {
         self.health[disk as usize] = Health::Failed;
     }

@@ -24,10 +24,8 @@ pub trait Chore {
     /// Counting begins (after prefill and warm-up).
     fn counting(&mut self, _now: Nanos) {}
 
-    /// The host wants nothing more, and nothing is under way; whether it will act now.
-    fn alone(&mut self, _now: Nanos) -> bool {
-        false
-    }
+    /// The host wants nothing more, and nothing is under way: what waited for the host need wait no longer.
+    fn alone(&mut self, _now: Nanos) {}
 
     /// What there is to tell when the run is over; lets the members' own cleaning come to its end.
     fn report(&mut self, _array: &mut Array) -> DiskResult<Option<Rebuild>> {
@@ -159,11 +157,9 @@ impl<'a> Fleet<'a> {
                 go_on = self.observer.go_on(self.progress(source), self.answered);
             }
             ended |= has_chore && self.chore.is_over();
-            let arrival = match batch.get(at) {
-                Some(request) if !ended || !has_chore => self.arrivals.peek(request.time),
-                _ => Nanos::MAX,
-            };
-            let chore = if has_chore { self.chore.next() } else { Nanos::MAX };
+            let request = batch.get(at).filter(|_| !ended || !has_chore);
+            let arrival = request.map_or(Nanos::MAX, |request| self.arrivals.peek(request.time));
+            let mut chore = if has_chore { self.chore.next() } else { Nanos::MAX };
             let mut member = self.array.next();
             // All that comes at this moment is there.
             if self.array.rests() && self.now < member.min(arrival).min(chore) {
@@ -171,16 +167,20 @@ impl<'a> Fleet<'a> {
                 self.note_waiting();
                 member = self.array.next();
             }
-            if member <= arrival && member <= chore {
-                match member {
-                    Nanos::MAX if !self.alone()? => break,
-                    Nanos::MAX => {}
-                    _ => self.advance()?,
+            if request.is_none() && member == Nanos::MAX && !self.array.rests() {
+                self.alone()?;
+                chore = self.chore.next();
+                if chore == Nanos::MAX {
+                    break;
                 }
-            } else if chore <= arrival {
+            }
+            if member < Nanos::MAX && member <= arrival && member <= chore {
+                self.advance()?;
+            } else if chore < Nanos::MAX && chore <= arrival {
+                self.intake.check_arrival(chore).map_err(|_| too_late())?;
                 self.now = chore;
                 self.chore.act(&mut self.array, chore)?;
-            } else if let Some(&(mut request)) = batch.get(at) {
+            } else if let Some(&(mut request)) = request {
                 at += 1;
                 let capacity = self.array.sectors_of_source(request.source);
                 self.intake.admit(&mut request, capacity, source)?;
@@ -214,12 +214,13 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Nothing comes any more; whether the array's own work waited for that.
-    fn alone(&mut self) -> DiskResult<bool> {
+    /// Nothing comes any more, and nothing is under way.
+    fn alone(&mut self) -> DiskResult {
         if !self.counting {
             self.begin_counting()?;
         }
-        Ok(self.chore.alone(self.now))
+        self.chore.alone(self.now);
+        Ok(())
     }
 
     /// What the array's own work has to tell.
@@ -395,6 +396,12 @@ impl Fleet<'_> {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn too_late() -> Error {
+    let message = "the array's own work would go on for more than 292 years: raise its rate, or begin earlier (at)";
+    Error::Usage(message.into())
 }
 
 /// The observer's recorders take note of what drives do, the first of them number `first`.

@@ -31,11 +31,11 @@ pub struct Rebuild {
     pub pieces: u64,
     /// The longest that one of them took.
     pub longest_piece_ns: u64,
-    /// Whether a timeout of 7 s would have dropped the new member (of a scrub: any).
+    /// Whether a timeout of 7 s would have dropped the new member (of a scrub: any), since a command took longer.
     pub dropped: bool,
-    /// The same.
+    /// The same as `dropped`, under the name that goes with `dropped_30s`.
     pub dropped_7s: bool,
-    /// Whether one of 30 s would have.
+    /// Whether a timeout of 30 s would have dropped it.
     pub dropped_30s: bool,
     /// The longest command of any member.
     pub longest_command_ns: u64,

@@ -157,17 +157,24 @@ impl Rebuilding {
         self.fails = self.fails.min(now);
     }
 
-    /// The member fails, and a new one takes its place; or the scrub begins.
-    fn fail(&mut self, array: &mut Array, now: Nanos) -> DiskResult {
+    /// The member fails, or the scrub begins.
+    fn fail(&mut self, array: &mut Array, now: Nanos) {
         self.failed = Some(now);
         for station in array.stations() {
             station.watch();
         }
+        if let Task::Rebuild { disk, .. } = self.spec.task {
+            array.fail(disk);
+        }
+    }
+
+    /// The work begins: the new member takes the place of the failed one.
+    fn begin_work(&mut self, array: &mut Array, now: Nanos) -> DiskResult {
+        self.begun = Some(now);
         if let (Task::Rebuild { disk, .. }, Some(mut new)) = (self.spec.task, self.new.take()) {
             new.reset_counts(now)?;
             let counting = self.counting.unwrap_or(now);
             new.stations().into_iter().for_each(|drive| drive.device_mut().disk.record_since(counting));
-            array.fail(disk);
             array.replace(disk, new, self.spec.piece_sectors());
         }
         Ok(())
@@ -215,11 +222,10 @@ impl Chore for Rebuilding {
         }
     }
 
-    fn alone(&mut self, now: Nanos) -> bool {
-        if self.begins == Nanos::MAX && self.counting.is_some() {
+    fn alone(&mut self, now: Nanos) {
+        if self.begun.is_none() && self.begins > now {
             self.begin_at(now);
         }
-        self.next() < Nanos::MAX
     }
 
     #[inline]
@@ -235,10 +241,10 @@ impl Chore for Rebuilding {
     fn act(&mut self, array: &mut Array, now: Nanos) -> DiskResult {
         self.now = now;
         if self.failed.is_none() {
-            self.fail(array, now)?;
+            self.fail(array, now);
         }
         if self.begun.is_none() && now >= self.begins {
-            self.begun = Some(now);
+            self.begin_work(array, now)?;
         }
         match (self.begun, self.piece) {
             (None, _) => Ok(()),

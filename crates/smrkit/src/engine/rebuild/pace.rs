@@ -19,11 +19,12 @@ impl Pace {
         Pace { bytes_per_s, since: Nanos::ZERO, bytes: 0 }
     }
 
-    /// Before this moment none may begin.
+    /// Before this moment none may begin; never `Nanos::MAX`, which means that nothing is to come.
     pub fn due(&self) -> Nanos {
         let Some(rate) = self.bytes_per_s else { return Nanos::ZERO };
         let ns = u128::from(self.bytes) * 1_000_000_000 / u128::from(rate);
-        Nanos(self.since.0.saturating_add(ns as u64))
+        let due = u64::try_from(ns).map_or(u64::MAX, |ns| self.since.0.saturating_add(ns));
+        Nanos(due.min(u64::MAX - 1))
     }
 
     /// A piece begins.
@@ -54,5 +55,14 @@ mod tests {
         let mut pace = Pace::new(None);
         pace.begin(Nanos(7), 1 << 40);
         assert_eq!(pace.due(), Nanos::ZERO);
+    }
+
+    #[test]
+    fn what_is_due_after_the_end_of_time_is_still_to_come() {
+        for bytes in [1 << 35, 1 << 40, 1 << 62] {
+            let mut pace = Pace::new(Some(1));
+            pace.begin(Nanos(7), bytes);
+            assert_eq!(pace.due(), Nanos(u64::MAX - 1));
+        }
     }
 }

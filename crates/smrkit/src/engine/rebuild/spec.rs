@@ -45,7 +45,7 @@ pub enum Task {
     Rebuild {
         /// Which.
         disk: u32,
-        /// Whether it has failed before counting begins, or fails as the work begins.
+        /// Whether it fails when counting begins, or as the work begins.
         before: bool,
     },
     /// All members are read, and in check mode compared.
@@ -73,7 +73,7 @@ pub enum Order {
     },
 }
 
-/// When the work begins; where the host's requests end before that, then.
+/// When the work begins; where the host's requests are all answered before that, then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// After so many requests of the host.
@@ -230,7 +230,11 @@ impl<'a> Given<'a> {
     fn rate(&self) -> Result<Option<u64>, Error> {
         let Some(text) = self.get("rate") else { return Ok(None) };
         match parse_bytes(text).map_err(|e| wrong(text, e))? {
-            0 => Err(wrong("rate", "nothing would ever be done: give bytes a second, or leave it out")),
+            0 => Err(wrong("rate", "nothing would ever be done: give bytes a second, at least 1, or leave it out")),
+            // Sizes are rounded.
+            1 if is_less_than_one(text) => {
+                Err(wrong(text, "pieces keep to whole bytes a second: give at least 1, or leave it out"))
+            }
             rate => Ok(Some(rate)),
         }
     }
@@ -242,6 +246,14 @@ impl<'a> Given<'a> {
             _ => Ok(Begin::After(self.number("after", 0, 0, u64::MAX)?)),
         }
     }
+}
+
+/// Whether a size of one byte has been rounded up to it.
+fn is_less_than_one(text: &str) -> bool {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit = parse_bytes(&format!("1{unit}")).unwrap_or(1) as f64;
+    number.parse::<f64>().is_ok_and(|number| number * unit < 1.0)
 }
 
 fn wrong(what: &str, message: impl fmt::Display) -> Error {

@@ -27,6 +27,13 @@ fn a_text_says_what_it_leaves_out() {
 }
 
 #[test]
+fn one_byte_a_second_may_be_written_in_larger_units() {
+    for text in ["rate=1", "rate=1.0B", "rate=0.001k", "rate=0.000001 MB", "rate=0.0009765625Ki"] {
+        assert_eq!(RebuildSpec::parse(text).unwrap().rate, Some(1), "{text}");
+    }
+}
+
+#[test]
 fn mistakes_come_with_their_remedy() {
     for (text, part) in [
         ("disc=1", "did you mean `disk`"),
@@ -45,6 +52,8 @@ fn mistakes_come_with_their_remedy() {
         ("write=1Gi", "from 512 to 64Mi"),
         ("window=0", "from 1 to 65536"),
         ("rate=0", "leave it out"),
+        ("rate=0.5", "at least 1"),
+        ("rate=0.0009k", "at least 1"),
         ("after=1,at=2s", "leave one out"),
         ("failed=later", "`before`"),
     ] {
