@@ -59,7 +59,7 @@ pub fn advise(base: &Base, interrupt: &Interrupt) -> anyhow::Result<Option<Advic
             Error::Usage("no request was counted: lower --warmup, or give a longer trace or workload".into()).into()
         );
     }
-    let wanted_bytes_per_s = match hardest.own.cache_full_at_s.and(hardest.own.fresh_bytes_per_s()) {
+    let wanted_bytes_per_s = match hardest.own.fresh_bytes_per_s() {
         Some(fresh) => fresh,
         None => hardest.conventional.lasting_bytes_per_s(),
     };

@@ -46,7 +46,7 @@ fn course(
         }
         false => {
             let usual = usual(format!("do {}", rate(conventional.lasting_bytes_per_s())));
-            match own.cache_full_at_s.and(own.fresh_bytes_per_s()) {
+            match own.fresh_bytes_per_s() {
                 Some(fresh) => format!(
                     "from then on it does {} instead of {}{usual}",
                     rate(own.lasting_bytes_per_s()),
@@ -76,7 +76,7 @@ fn course(
 
 /// What it is slower than.
 fn slow(advice: &Advice, Present { own, .. }: &Present) -> &'static str {
-    match own.cache_full_at_s.and(own.fresh_bytes_per_s()) {
+    match own.fresh_bytes_per_s() {
         _ if advice.is_open() => "an answer takes more than twice as long as on conventional disks",
         Some(_) => "less than half of what it does before its cache is full",
         None => "less than half of what conventional disks do",
