@@ -228,7 +228,17 @@ mod tests {
         let not_run = effect.is_none().then(|| super::super::INTERRUPTED.to_string());
         let course = effect.map(|_| Course { rate_before_bytes_per_s: 5.0, ..Course::default() });
         let change = "pauses of 1 s".to_string();
-        Remedy { kind: Kind::Idle, change, assumption: false, effect, not_run, first_requests: None, course }
+        Remedy {
+            kind: Kind::Idle,
+            change,
+            assumption: false,
+            effect,
+            not_run,
+            think_ns: None,
+            time_scale: None,
+            first_requests: None,
+            course,
+        }
     }
 
     #[test]
