@@ -8,7 +8,7 @@ use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
-use smrkit::layer::{self, Parameters};
+use smrkit::layer;
 use smrkit::request::{InMemory, Source};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rebuild::{BusyTimes, Rebuild};
@@ -36,7 +36,7 @@ type Set<'a> = &'a [(&'a str, &'a str)];
 fn member(drive: Drive, layer: &str, set: Set) -> MemberRun {
     let layer = layer::find(layer).unwrap();
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = Parameters::resolve(layer.name, layer.parameters, &set).unwrap();
+    let parameters = layer.resolve(&set).unwrap();
     MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
 }
 

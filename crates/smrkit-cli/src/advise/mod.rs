@@ -11,7 +11,7 @@ mod words;
 
 use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
-use smrkit::layer::{LAYERS, Parameters};
+use smrkit::layer::LAYERS;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
 
@@ -77,7 +77,7 @@ fn common_sectors(job: &Job) -> Result<u64, Error> {
     let own = job.host_sectors()?;
     let mut least = own.min(job.conventional()?.host_sectors()?);
     for layer in LAYERS {
-        let defaults = Parameters::resolve(layer.name, layer.parameters, &[])?;
+        let defaults = layer.resolve(&[])?;
         let offered = job.under(layer, &defaults).and_then(|job| job.host_sectors());
         least = match offered {
             Ok(sectors) if sectors >= own / 100 * ALIKE_PERCENT => least.min(sectors),

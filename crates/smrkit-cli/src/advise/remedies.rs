@@ -185,9 +185,9 @@ fn assumed<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
 fn with_parameter<'a>(job: &Job<'a>, key: &str, value: &str) -> Result<Option<Job<'a>>, Error> {
     let other = |layer: &'static LayerSpec, parameters: &Parameters| -> Option<Parameters> {
         let parameter = layer.parameters.iter().find(|parameter| parameter.key == key)?;
-        let default = Parameters::resolve(layer.name, layer.parameters, &[]).ok()?;
+        let default = layer.resolve(&[]).ok()?;
         let is_default = default.values().get(parameter.key) == parameters.values().get(parameter.key);
-        is_default.then(|| parameters.with(layer.name, layer.parameters, key, value).ok()).flatten()
+        is_default.then(|| layer.with(parameters, key, value).ok()).flatten()
     };
     match job {
         Job::Drive(own) => {
@@ -274,7 +274,7 @@ fn layers<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
     let mut changes = Vec::new();
     for spec in LAYERS.iter().filter(|spec| spec.name != BASELINE && !has(spec)) {
         let spec = layer::find(spec.name)?;
-        let parameters = Parameters::resolve(spec.name, spec.parameters, &[])?;
+        let parameters = spec.resolve(&[])?;
         // A layer that the drive has no room for is seen here.
         let made = job.under(spec, &parameters).and_then(|job| job.host_sectors().map(|_| Trial::of(job)));
         changes.push(Change::new(Kind::Layer, format!("layer {}", spec.name), made));
