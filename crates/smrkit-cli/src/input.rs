@@ -234,29 +234,33 @@ impl Input {
         {
             request.remedy = self.larger().unwrap_or(request.remedy);
         }
-        match self {
-            Input::Trace(trace) => trace.named(error),
-            Input::Workload(..) => error,
-            Input::Merged(merged) => merged.inputs().iter().fold(error, |error, input| input.named(error)),
-        }
+        self.traces().fold(error, |error, trace| trace.named(error))
+    }
+
+    /// The traces in it.
+    fn traces(&self) -> impl Iterator<Item = &TraceInput> {
+        let inputs = match self {
+            Input::Merged(merged) => merged.inputs(),
+            one => std::slice::from_ref(one),
+        };
+        inputs.iter().filter_map(|input| match input {
+            Input::Trace(trace) => Some(&**trace),
+            Input::Workload(..) | Input::Merged(_) => None,
+        })
     }
 
     /// What to do where addresses lie past the device, if it is not what helps a trace.
     fn larger(&self) -> Option<&'static str> {
-        let has_trace = match self {
-            Input::Trace(_) => return None,
-            Input::Workload(..) => false,
-            Input::Merged(merged) => merged.inputs().iter().any(|input| matches!(input, Input::Trace(_))),
-        };
-        match (has_trace, self.least_sectors()) {
-            (false, _) => Some(
+        match self {
+            Input::Trace(_) => None,
+            _ if self.traces().next().is_none() => Some(
                 "add --fold to take addresses modulo the capacity, or give a smaller --span or a larger --capacity",
             ),
             // A workload takes what there is, so that --capacity auto knows no size.
-            (true, Ok(None)) => Some(
+            _ if matches!(self.least_sectors(), Ok(None)) => Some(
                 "add --fold to take addresses modulo the capacity, give a larger --capacity, or choose one --volume",
             ),
-            (true, _) => None,
+            _ => None,
         }
     }
 
