@@ -34,7 +34,7 @@ const SMALL: [(&str, &str); 7] = [
 fn small(layer: &LayerSpec) -> Parameters {
     let takes = |key: &str| layer.parameters.iter().any(|parameter| parameter.key == key);
     let set: Vec<_> = SMALL.iter().filter(|(key, _)| takes(key)).map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    Parameters::resolve(layer.name, layer.parameters, &set).expect("values in range")
+    layer.resolve(&set).expect("values in range")
 }
 
 // The first byte says at which physical write the power is cut, the rest is requests.

@@ -43,7 +43,7 @@ pub fn number(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref::<Error>() {
         Some(Error::Usage(_)) => 2,
-        Some(Error::Input(_) | Error::Io { writing: false, .. }) => 3,
+        Some(Error::Input(_) | Error::NoRoom(_) | Error::Io { writing: false, .. }) => 3,
         Some(Error::Impossible(_)) => 4,
         Some(Error::Fault(_)) => 5,
         None => of_mount(error).or(error.downcast_ref().map(of_live)).unwrap_or(1),

@@ -111,10 +111,13 @@ impl TraceInput {
 
     /// An error about the copy of a pipe names what was given.
     fn named(&self, mut error: Error) -> Error {
-        if let Error::Input(bad) = &mut error
-            && bad.path == self.path
-        {
-            bad.path.clone_from(&self.name);
+        let path = match &mut error {
+            Error::Input(bad) => &mut bad.path,
+            Error::NoRoom(request) => &mut request.path,
+            _ => return error,
+        };
+        if *path == self.path {
+            path.clone_from(&self.name);
         }
         error
     }
@@ -224,12 +227,40 @@ impl Input {
         Err(Error::input(&input.name, message))
     }
 
-    /// An error about the copy of a pipe names what was given.
-    pub fn named(&self, error: Error) -> Error {
+    /// An error about the copy of a pipe names what was given, one about room what gives this input more.
+    pub fn named(&self, mut error: Error) -> Error {
+        if let Error::NoRoom(request) = &mut error
+            && !request.is_too_large()
+        {
+            request.remedy = self.larger().unwrap_or(request.remedy);
+        }
+        self.traces().fold(error, |error, trace| trace.named(error))
+    }
+
+    /// The traces in it.
+    fn traces(&self) -> impl Iterator<Item = &TraceInput> {
+        let inputs = match self {
+            Input::Merged(merged) => merged.inputs(),
+            one => std::slice::from_ref(one),
+        };
+        inputs.iter().filter_map(|input| match input {
+            Input::Trace(trace) => Some(&**trace),
+            Input::Workload(..) | Input::Merged(_) => None,
+        })
+    }
+
+    /// What to do where addresses lie past the device, if it is not what helps a trace.
+    fn larger(&self) -> Option<&'static str> {
         match self {
-            Input::Trace(trace) => trace.named(error),
-            Input::Workload(..) => error,
-            Input::Merged(merged) => merged.inputs().iter().fold(error, |error, input| input.named(error)),
+            Input::Trace(_) => None,
+            _ if self.traces().next().is_none() => Some(
+                "add --fold to take addresses modulo the capacity, or give a smaller --span or a larger --capacity",
+            ),
+            // A workload takes what there is, so that --capacity auto knows no size.
+            _ if matches!(self.least_sectors(), Ok(None)) => Some(
+                "add --fold to take addresses modulo the capacity, give a larger --capacity, or choose one --volume",
+            ),
+            _ => None,
         }
     }
 

@@ -67,7 +67,7 @@ fn timed(requests: &Arc<[Request]>, run: impl FnOnce(&mut InMemory)) -> f64 {
 fn in_place() -> (Drive, &'static layer::LayerSpec, Parameters) {
     let drive = Drive::load(DRIVE).expect("the drive comes with smrkit");
     let spec = layer::find(layer::BASELINE).expect("a layer");
-    let parameters = Parameters::resolve(spec.name, spec.parameters, &[]).expect("defaults within their ranges");
+    let parameters = spec.resolve(&[]).expect("defaults within their ranges");
     (drive, spec, parameters)
 }
 

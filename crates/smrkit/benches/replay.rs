@@ -139,7 +139,7 @@ fn run(case: &str, layer: &str, drive: &Drive, settings: Settings, requests: Arc
 
 fn defaults(layer: &str) -> Parameters {
     let spec = layer::find(layer).expect("a layer");
-    Parameters::resolve(spec.name, spec.parameters, &[]).expect("defaults within their ranges")
+    spec.resolve(&[]).expect("defaults within their ranges")
 }
 
 fn generated(layer: &str, text: &str) -> Arc<[Request]> {

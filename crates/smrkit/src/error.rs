@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::request::Request;
 use crate::units::{Lba, Pba};
 
 /// What can go wrong in the library. The command's exit code follows the variant.
@@ -13,6 +14,9 @@ pub enum Error {
     /// A file that can't be understood (exit code 3).
     #[error("{0}")]
     Input(Box<BadInput>),
+    /// A request that the device has no room for (exit code 3).
+    #[error("{0}")]
+    NoRoom(Box<NoRoom>),
     /// A configuration that no drive could have (exit code 4).
     #[error("{0}")]
     Impossible(String),
@@ -70,6 +74,39 @@ impl std::fmt::Display for BadInput {
             write!(f, "{column}:")?;
         }
         write!(f, " {}", self.message)
+    }
+}
+
+/// A request that ends outside its device.
+#[derive(Debug)]
+pub struct NoRoom {
+    /// The trace's file, or what stands for it.
+    pub path: PathBuf,
+    /// Which request it is, from 1.
+    pub number: u64,
+    /// The request.
+    pub request: Request,
+    /// The device's size in sectors.
+    pub capacity: u64,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+impl NoRoom {
+    /// Whether it would not fit at any address.
+    pub fn is_too_large(&self) -> bool {
+        u64::from(self.request.sectors) > self.capacity
+    }
+}
+
+impl std::fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let NoRoom { path, number, request, capacity, remedy } = self;
+        write!(f, "{}: request {number} ", path.display())?;
+        match self.is_too_large() {
+            true => write!(f, "has {} sectors, more than the capacity of {capacity}: {remedy}", request.sectors),
+            false => write!(f, "ends at sector {}, past the capacity of {capacity} sectors: {remedy}", request.end()),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::fleet::{Chore, Idle};
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::settings::{Prefill, Settings};
-use smrkit::layer::{self, Parameters};
+use smrkit::layer;
 use smrkit::request::Op;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
@@ -40,7 +40,7 @@ impl Observer for Witness {
 /// A mirror of a drive and of two striped ones.
 fn array() -> ArrayRun {
     let layer = layer::find("drive-managed").unwrap();
-    let parameters = Parameters::resolve(layer.name, layer.parameters, &[]).unwrap();
+    let parameters = layer.resolve(&[]).unwrap();
     let drive = |sectors| {
         let drive = Drive::load("tiny").unwrap().with_capacity(sectors).unwrap();
         MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters: parameters.clone() }))
@@ -109,7 +109,7 @@ fn a_new_member_takes_the_number_of_the_failed_one() {
 fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
     let array = ArrayRun { level: Level::Raid5, chunk_sectors: 1000, ..array() };
     let layer = layer::find("log").unwrap();
-    let array = array.with_layer(layer, &Parameters::resolve(layer.name, layer.parameters, &[]).unwrap());
+    let array = array.with_layer(layer, &layer.resolve(&[]).unwrap());
     let array = ArrayRun { members: [array.members.clone(), array.members].concat(), ..array };
     let mut built = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
     assert!(built.written_parts().is_empty());

@@ -5,7 +5,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
-use smrkit::layer::{self, Parameters, Scalar};
+use smrkit::layer::{self, Scalar};
 use smrkit::medium::{Buf, Medium};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::TimelineBuilder;
@@ -124,7 +124,7 @@ fn simulate(name: &str, set: &[(&str, &str)], workload: &str, settings: Settings
     let drive = Drive::load("cassuto-table1").unwrap();
     let spec = layer::find(name).unwrap();
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = Parameters::resolve(name, spec.parameters, &set).unwrap();
+    let parameters = spec.resolve(&set).unwrap();
     let run = Run { drive: &drive, layer: spec, parameters, settings };
     let mut source = Workload::parse(workload).unwrap().source(run.host_sectors().unwrap(), settings.seed).unwrap();
     run.execute(source.as_mut(), &mut NoObserver, None, TimelineBuilder::fixed(Nanos(10_000_000_000))).unwrap()

@@ -6,7 +6,7 @@ use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::geometry::Geometry;
-use smrkit::layer::{self, Parameters};
+use smrkit::layer;
 use smrkit::medium::interference::Interference;
 use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::Nanos;
@@ -36,7 +36,7 @@ fn amplification(set: &[(&str, &str)], workload: &str) -> f64 {
     let layer = layer::find("log").unwrap();
     let all = [&[("segment_tracks", "1")], set].concat();
     let all: Vec<(String, String)> = all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = Parameters::resolve("log", layer.parameters, &all).unwrap();
+    let parameters = layer.resolve(&all).unwrap();
     let settings = Settings { prefill: Prefill::Sequential, warmup: WRITES, ..Settings::default() };
     let run = Run { drive: &drive, layer, parameters, settings };
     let workload = format!("{workload},count={}", 2 * WRITES);

@@ -156,7 +156,7 @@ fn a_log_written_in_order_goes_one_track_at_a_time() {
     let drive = Drive::load("tiny-constant").unwrap();
     let layer = smrkit::layer::find("log").unwrap();
     let settings = [("segment_tracks".to_string(), "4".to_string())];
-    let parameters = Parameters::resolve(layer.name, layer.parameters, &settings).unwrap();
+    let parameters = layer.resolve(&settings).unwrap();
     let run = Run { drive: &drive, layer, parameters, settings: Settings { movement: true, ..Settings::default() } };
     let requests: Vec<Request> = (0..500).map(|i| Request::new(Op::Write, Lba(i * 8), 8)).collect();
     let (outcome, _, accesses) = execute(&run, &requests);
@@ -313,7 +313,7 @@ fn every_sector_of_a_drive_has_its_use() {
     for (name, _) in DRIVES {
         let drive = Drive::load(name).unwrap();
         for spec in LAYERS {
-            let defaults = Parameters::resolve(spec.name, spec.parameters, &[]).unwrap();
+            let defaults = spec.resolve(&[]).unwrap();
             whole(&format!("{} on {name}", spec.name), spec, &drive, &defaults);
         }
     }

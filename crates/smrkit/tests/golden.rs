@@ -6,7 +6,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
-use smrkit::layer::{LAYERS, LayerSpec, Parameters};
+use smrkit::layer::{LAYERS, LayerSpec};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::Nanos;
@@ -96,7 +96,7 @@ fn readable(outcome: &Outcome) -> serde_json::Value {
 fn snapshot(name: &str, drive: &str, spec: &'static LayerSpec, set: &[(&str, &str)], settings: Settings) {
     let drive = Drive::load(drive).unwrap();
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = Parameters::resolve(spec.name, spec.parameters, &set).unwrap();
+    let parameters = spec.resolve(&set).unwrap();
     let run = Run { drive: &drive, layer: spec, parameters, settings };
     let mut source = Workload::parse(REQUESTS).unwrap().source(HOST_SECTORS, 1).unwrap();
     let timeline = TimelineBuilder::growing(Nanos(100_000_000));

@@ -167,7 +167,7 @@ fn small(name: &str, reach: u64, set: &[(&str, &str)], requests: &[Request], wri
     let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::Blocks { reach }).unwrap();
     let spec = layer::find(name).unwrap();
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = layer::Parameters::resolve(spec.name, spec.parameters, &set).unwrap();
+    let parameters = spec.resolve(&set).unwrap();
     let settings = Settings { check: true, ..Settings::default() };
     run(&Run { drive: &drive, layer: spec, parameters, settings }, requests, vec![write]).unwrap().remove(0)
 }

@@ -12,7 +12,7 @@ use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::error::Error;
-use smrkit::layer::{self, Parameters};
+use smrkit::layer;
 use smrkit::request::{InMemory, Op, Source};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rebuild::{BusyTimes, Rebuild};
@@ -41,7 +41,7 @@ type Set<'a> = &'a [(&'a str, &'a str)];
 fn member(drive: Drive, layer: &str, set: Set) -> MemberRun {
     let layer = layer::find(layer).unwrap();
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = Parameters::resolve(layer.name, layer.parameters, &set).unwrap();
+    let parameters = layer.resolve(&set).unwrap();
     MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
 }
 
@@ -498,8 +498,16 @@ fn a_write_under_way_leaves_out_what_failed() {
         let array = array(Level::Raid4, (0..3).map(|_| small("in-place")).collect());
         let mut array = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
         let words = vec![7; 8];
-        let command =
-            Command { tag: 3, op: Op::Write, lba: Lba(0), sectors: 8, source: 0, arrival: Nanos::ZERO, words };
+        let command = Command {
+            tag: 3,
+            op: Op::Write,
+            lba: Lba(0),
+            sectors: 8,
+            source: 0,
+            arrival: Nanos::ZERO,
+            host: true,
+            words,
+        };
         array.submit(command).unwrap();
         // Of the first unit and the parity, which the second unit is read for.
         let failed = [0, 2][failed];

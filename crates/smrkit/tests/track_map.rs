@@ -9,7 +9,7 @@ use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::error::Error;
 use smrkit::geometry::Geometry;
 use smrkit::layer::track_map::{cost, scheme::Scheme};
-use smrkit::layer::{self, Parameters, Scalar};
+use smrkit::layer::{self, Scalar};
 use smrkit::medium::interference::Interference;
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::outcome::Outcome;
@@ -29,7 +29,7 @@ fn run(drive: &Drive, set: &[(&str, String)], settings: Settings, requests: Vec<
     let spec = layer::find("track-map").unwrap();
     let mut all = vec![("random_tracks".to_string(), "0".to_string())];
     all.extend(set.iter().map(|(key, value)| (key.to_string(), value.clone())));
-    let parameters = Parameters::resolve(spec.name, spec.parameters, &all)?;
+    let parameters = spec.resolve(&all)?;
     let run = Run { drive, layer: spec, parameters, settings };
     let timeline = TimelineBuilder::growing(Nanos(1_000_000));
     run.execute(&mut InMemory::new(requests), &mut NoObserver, None, timeline)

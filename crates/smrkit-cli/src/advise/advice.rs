@@ -65,6 +65,10 @@ pub struct Remedy {
     pub effect: Option<Effect>,
     /// Why it was not run; null where it was.
     pub not_run: Option<String>,
+    /// The pause after each answer; null where it is not what changes.
+    pub think_ns: Option<u64>,
+    /// The factor on the trace's times; null where it is not what changes.
+    pub time_scale: Option<f64>,
     /// So many requests of the demand were served, which showed enough; null where it was all of them.
     pub first_requests: Option<u64>,
     /// The run; null where there was none.
@@ -164,8 +168,16 @@ impl Remedy {
             Ok((effect, course)) => (Some(effect), Some(course), None),
             Err(reason) => (None, None, Some(reason)),
         };
-        let Change { kind, is_assumed, .. } = *change;
-        let first_requests = first.filter(|_| course.is_some());
-        Remedy { kind, change: change.name.clone(), assumption: is_assumed, effect, not_run, first_requests, course }
+        Remedy {
+            kind: change.kind,
+            change: change.name.clone(),
+            assumption: change.is_assumed,
+            effect,
+            not_run,
+            think_ns: change.think.map(|think| think.0),
+            time_scale: change.time_scale,
+            first_requests: first.filter(|_| course.is_some()),
+            course,
+        }
     }
 }

@@ -4,7 +4,7 @@ use smrkit::error::Error;
 use smrkit::stats::remedy::{Course, Effect, Judged, effect, mean_request_bytes};
 
 use super::advice::Remedy;
-use super::remedies::{Change, Kind};
+use super::remedies::{Change, Kind, one_line};
 use super::trial::Trial;
 use super::{Base, INTERRUPTED, Known, pace};
 use crate::interrupt::Interrupt;
@@ -109,11 +109,11 @@ fn judged(known: &Known, before: &Judged, change: &Change, made: Made, first: Op
     Remedy::new(change, judged, first)
 }
 
-/// Why a change could not be run, in few words.
+/// Why a change could not be run, in one line.
 fn why_not(error: Error) -> String {
     match error {
-        // The demand was served as things are: what is wrong with it now is that it does not fit.
-        Error::Input(_) | Error::Usage(_) => "offers less room than the demand needs".into(),
-        other => other.to_string(),
+        // What helps there is no remedy here: the demand fits the system as it is.
+        Error::NoRoom(_) => "offers less room than the demand needs".into(),
+        other => one_line(&other),
     }
 }

@@ -11,7 +11,7 @@ mod words;
 
 use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
-use smrkit::layer::{LAYERS, Parameters};
+use smrkit::layer::LAYERS;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
 
@@ -59,7 +59,7 @@ pub fn advise(base: &Base, interrupt: &Interrupt) -> anyhow::Result<Option<Advic
             Error::Usage("no request was counted: lower --warmup, or give a longer trace or workload".into()).into()
         );
     }
-    let wanted_bytes_per_s = match hardest.own.cache_full_at_s.and(hardest.own.fresh_bytes_per_s()) {
+    let wanted_bytes_per_s = match hardest.own.fresh_bytes_per_s() {
         Some(fresh) => fresh,
         None => hardest.conventional.lasting_bytes_per_s(),
     };
@@ -77,7 +77,7 @@ fn common_sectors(job: &Job) -> Result<u64, Error> {
     let own = job.host_sectors()?;
     let mut least = own.min(job.conventional()?.host_sectors()?);
     for layer in LAYERS {
-        let defaults = Parameters::resolve(layer.name, layer.parameters, &[])?;
+        let defaults = layer.resolve(&[])?;
         let offered = job.under(layer, &defaults).and_then(|job| job.host_sectors());
         least = match offered {
             Ok(sectors) if sectors >= own / 100 * ALIKE_PERCENT => least.min(sectors),

@@ -15,7 +15,6 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use super::trial::Trial;
 use super::{Base, Known};
 use crate::job::{ArrayJob, DriveJob, Job};
-use crate::report::format;
 
 /// Sizes of writes and of chunks: that of a page cache's clusters, of md's chunk, and of a large buffer (assumption).
 const SIZES_BYTES: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
@@ -57,6 +56,10 @@ pub struct Change<'a> {
     pub name: String,
     /// Whether the disk is assumed to be able to do it.
     pub is_assumed: bool,
+    /// The pause after each answer, where that is what changes.
+    pub think: Option<Nanos>,
+    /// The factor on the trace's times, where that is what changes.
+    pub time_scale: Option<f64>,
     /// The run, or why there is none.
     pub trial: Result<Trial<'a>, String>,
     /// Conventional disks under the same times, where those are what changes.
@@ -66,9 +69,14 @@ pub struct Change<'a> {
 impl<'a> Change<'a> {
     /// A change; an error says why it has no run.
     pub fn new(kind: Kind, name: impl Into<String>, trial: Result<Trial<'a>, Error>) -> Change<'a> {
-        let trial = trial.map_err(|error| error.to_string());
-        Change { kind, name: name.into(), is_assumed: false, trial, beside: None }
+        let trial = trial.map_err(|error| one_line(&error));
+        Change { kind, name: name.into(), is_assumed: false, think: None, time_scale: None, trial, beside: None }
     }
+}
+
+/// What an error says, in one line.
+pub fn one_line(error: &Error) -> String {
+    error.to_string().lines().collect::<Vec<_>>().join(" ")
 }
 
 /// All that is tried.
@@ -106,9 +114,14 @@ fn write_sizes<'a>(job: &Job<'a>, known: &Known) -> Result<Vec<Change<'a>>, Erro
 fn times<'a>(job: &Job<'a>, settings: &Settings, known: &Known) -> Result<Vec<Change<'a>>, Error> {
     let mut changes = Vec::new();
     let mut add = |name: String, changed: Settings| -> Result<(), Error> {
-        let trial = Trial::of(job.clone().with(changed));
-        let beside = Trial::of(job.conventional()?.with(changed));
-        changes.push(Change { beside: Some(beside), ..Change::new(Kind::Idle, name, Ok(trial)) });
+        let trial = changed.validate().map(|()| Trial::of(job.clone().with(changed)));
+        let beside = match trial {
+            Ok(_) => Some(Trial::of(job.conventional()?.with(changed))),
+            Err(_) => None,
+        };
+        let think = (changed.think != settings.think).then_some(changed.think);
+        let time_scale = (changed.time_scale != settings.time_scale).then_some(changed.time_scale);
+        changes.push(Change { think, time_scale, beside, ..Change::new(Kind::Idle, name, trial) });
         Ok(())
     };
     match settings.arrival {
@@ -116,7 +129,7 @@ fn times<'a>(job: &Job<'a>, settings: &Settings, known: &Known) -> Result<Vec<Ch
             for share in IDLE {
                 let think = pause(&known.own, settings.depth, share);
                 if think > settings.think {
-                    let name = format!("pauses of {}", format::nanos(think.0));
+                    let name = format!("pauses of {}", pause_text(think));
                     add(name, Settings { think, ..*settings })?;
                 }
             }
@@ -132,10 +145,28 @@ fn times<'a>(job: &Job<'a>, settings: &Settings, known: &Known) -> Result<Vec<Ch
 }
 
 /// The pause after each answer that leaves the busiest disk idle for `share` of the time, if it then works as long for a
-/// request as now: `depth` requests come in the time of one round, pause and answer.
+/// request as now: `depth` requests come in the time of one round, pause and answer. It has three digits that count, for it
+/// to be told in full.
 fn pause(own: &Course, depth: u32, share: f64) -> Nanos {
     let work_ns = own.elapsed_ns as f64 * (1.0 - own.idle_share) / own.requests.max(1) as f64;
-    Nanos((work_ns * (f64::from(depth) / (1.0 - share) - 1.0)).round() as u64)
+    rounded(Nanos((work_ns * (f64::from(depth) / (1.0 - share) - 1.0)).round() as u64))
+}
+
+/// To three digits that count.
+fn rounded(time: Nanos) -> Nanos {
+    let unit = 10_u64.pow(time.0.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    Nanos(((time.0 / unit) + u64::from(time.0 % unit >= unit.div_ceil(2))).saturating_mul(unit))
+}
+
+/// A rounded time in full, as --think takes it.
+fn pause_text(time: Nanos) -> String {
+    let (scale, unit) = match time.0 {
+        0..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "µs"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    format!("{} {unit}", time.0 as f64 / f64::from(scale))
 }
 
 /// What the layer can do where it is told to, but no known disk is known to do.
@@ -154,9 +185,9 @@ fn assumed<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
 fn with_parameter<'a>(job: &Job<'a>, key: &str, value: &str) -> Result<Option<Job<'a>>, Error> {
     let other = |layer: &'static LayerSpec, parameters: &Parameters| -> Option<Parameters> {
         let parameter = layer.parameters.iter().find(|parameter| parameter.key == key)?;
-        let default = Parameters::resolve(layer.name, layer.parameters, &[]).ok()?;
+        let default = layer.resolve(&[]).ok()?;
         let is_default = default.values().get(parameter.key) == parameters.values().get(parameter.key);
-        is_default.then(|| parameters.with(layer.name, layer.parameters, key, value).ok()).flatten()
+        is_default.then(|| layer.with(parameters, key, value).ok()).flatten()
     };
     match job {
         Job::Drive(own) => {
@@ -243,7 +274,7 @@ fn layers<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
     let mut changes = Vec::new();
     for spec in LAYERS.iter().filter(|spec| spec.name != BASELINE && !has(spec)) {
         let spec = layer::find(spec.name)?;
-        let parameters = Parameters::resolve(spec.name, spec.parameters, &[])?;
+        let parameters = spec.resolve(&[])?;
         // A layer that the drive has no room for is seen here.
         let made = job.under(spec, &parameters).and_then(|job| job.host_sectors().map(|_| Trial::of(job)));
         changes.push(Change::new(Kind::Layer, format!("layer {}", spec.name), made));
@@ -253,6 +284,8 @@ fn layers<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use smrkit::quantity::parse_duration;
+
     use super::*;
 
     #[test]
@@ -263,5 +296,24 @@ mod tests {
         assert_eq!(pause(&own, 1, 0.9), Nanos(72_000_000));
         // Two outstanding: each comes every 32 ms, 8 of which it is served.
         assert_eq!(pause(&own, 2, 0.5), Nanos(24_000_000));
+    }
+
+    #[test]
+    fn the_text_of_a_pause_is_what_is_run() {
+        let texts =
+            [0, 7, 451, 4_514, 999_499, 999_500, 24_750_000, 4_514_449_271, 781_400_000_000, 65_536_000_000_000]
+                .map(|ns| pause_text(rounded(Nanos(ns))));
+        let wanted = ["0 ns", "7 ns", "451 ns", "4.51 µs", "999 µs", "1 ms", "24.8 ms", "4.51 s", "781 s", "65500 s"];
+        assert_eq!(texts, wanted);
+    }
+
+    #[test]
+    fn a_pause_reads_back_as_it_is_told_and_is_rounded_by_little() {
+        // From 292 years down, each a ninth less.
+        for ns in std::iter::successors(Some(u64::MAX / 2), |ns| Some(ns - ns.div_ceil(9))).take_while(|ns| *ns > 0) {
+            let pause = rounded(Nanos(ns));
+            assert_eq!(parse_duration(&pause_text(pause)).unwrap(), pause);
+            assert!(pause.0.abs_diff(ns) <= ns / 200, "{ns}: {pause:?}");
+        }
     }
 }

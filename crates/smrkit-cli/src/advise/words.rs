@@ -46,7 +46,7 @@ fn course(
         }
         false => {
             let usual = usual(format!("do {}", rate(conventional.lasting_bytes_per_s())));
-            match own.cache_full_at_s.and(own.fresh_bytes_per_s()) {
+            match own.fresh_bytes_per_s() {
                 Some(fresh) => format!(
                     "from then on it does {} instead of {}{usual}",
                     rate(own.lasting_bytes_per_s()),
@@ -76,7 +76,7 @@ fn course(
 
 /// What it is slower than.
 fn slow(advice: &Advice, Present { own, .. }: &Present) -> &'static str {
-    match own.cache_full_at_s.and(own.fresh_bytes_per_s()) {
+    match own.fresh_bytes_per_s() {
         _ if advice.is_open() => "an answer takes more than twice as long as on conventional disks",
         Some(_) => "less than half of what it does before its cache is full",
         None => "less than half of what conventional disks do",
@@ -228,7 +228,17 @@ mod tests {
         let not_run = effect.is_none().then(|| super::super::INTERRUPTED.to_string());
         let course = effect.map(|_| Course { rate_before_bytes_per_s: 5.0, ..Course::default() });
         let change = "pauses of 1 s".to_string();
-        Remedy { kind: Kind::Idle, change, assumption: false, effect, not_run, first_requests: None, course }
+        Remedy {
+            kind: Kind::Idle,
+            change,
+            assumption: false,
+            effect,
+            not_run,
+            think_ns: None,
+            time_scale: None,
+            first_requests: None,
+            course,
+        }
     }
 
     #[test]

@@ -177,7 +177,7 @@ impl Advise {
         let plans = combinations(&set, &[layer]);
         self.check_one(plans.len())?;
         let values = plans.first().map(|values| of_layer(values, layer)).unwrap_or_default();
-        Ok((layer, Parameters::resolve(layer.name, layer.parameters, &values)?))
+        Ok((layer, layer.resolve(&values)?))
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -213,7 +213,7 @@ impl Run {
         let mut plans = Vec::new();
         for spec in layers {
             for values in combinations(&set, &[spec]) {
-                plans.push((spec, Parameters::resolve(spec.name, spec.parameters, &of_layer(&values, spec))?));
+                plans.push((spec, spec.resolve(&of_layer(&values, spec))?));
             }
         }
         Ok(plans)

@@ -11,7 +11,7 @@ use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::settings::Settings;
 use smrkit::error::Error;
-use smrkit::layer::{self, LayerSpec, Parameters};
+use smrkit::layer::{self, LayerSpec};
 
 use super::settings::{self, Setting, Value};
 use super::size::{Capacity, fit};
@@ -228,7 +228,7 @@ impl<'a> Builder<'a> {
         };
         // The description's own parameters come last: they hold.
         let set = [settings::of_layer(&self.plan.set, layer), spec.set.clone()].concat();
-        let parameters = Parameters::resolve(layer.name, layer.parameters, &set)?;
+        let parameters = layer.resolve(&set)?;
         let drive = match self.of.drives.get(name) {
             Some(drive) => drive.clone(),
             None => Drive::load(name)?,

@@ -9,7 +9,7 @@ use smrkit::engine::Observer;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Prefill, Settings};
 use smrkit::error::Error;
-use smrkit::layer::{self, Parameters};
+use smrkit::layer;
 use smrkit::request::{InMemory, Request, Source};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
@@ -104,7 +104,7 @@ impl Plan {
     /// Makes the run alone.
     pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         let spec = layer::find(self.layer)?;
-        let parameters = Parameters::resolve(self.layer, spec.parameters, &self.set)?;
+        let parameters = spec.resolve(&self.set)?;
         let run = Run { drive: &self.drive, layer: spec, parameters, settings: self.settings };
         let (host_sectors, seed) = (run.host_sectors()?, self.settings.seed);
         let mut source: Box<dyn Source> = match &self.requests {

@@ -35,9 +35,32 @@ fn the_system_as_it_is_is_that_of_smrkit_run_at_each_depth() {
         let usual = outcome(&format!("{SMALL} --layer in-place --span {span} --depth {}", one["depth"]));
         assert_eq!(one["conventional"]["longest_stall_ns"], usual["verdict"]["longest_stall_ns"]);
     }
-    let think = outcome(&format!("{SMALL} --layer track-map --span {span} --depth 16"));
+    let run = outcome(&format!("{SMALL} --layer track-map --span {span} --depth 16"));
     let layer = remedies(&advice, "layer").into_iter().find(|remedy| remedy["change"] == "layer track-map").unwrap();
-    assert_eq!(layer["course"]["longest_stall_ns"], think["verdict"]["longest_stall_ns"]);
+    assert_eq!(layer["course"]["longest_stall_ns"], run["verdict"]["longest_stall_ns"]);
+    assert!(layer["think_ns"].is_null() && layer["time_scale"].is_null(), "{layer}");
+}
+
+#[test]
+fn a_pause_is_that_of_smrkit_run_with_the_text_for_its_think_time() {
+    let advice = advice(&format!("{SMALL} --depth 4"));
+    let span = advice["demand"]["workload_sectors"].as_u64().unwrap() * 512;
+    let pauses = remedies(&advice, "idle");
+    assert_eq!(pauses.len(), 3);
+    for pause in pauses {
+        let think = pause["change"].as_str().unwrap().strip_prefix("pauses of ").unwrap().replace(' ', "");
+        let run = outcome(&format!("{SMALL} --layer drive-managed --span {span} --depth 4 --think {think}"));
+        assert_eq!(pause["think_ns"], run["engine"]["think_ns"], "{think}");
+        let course = &pause["course"];
+        for key in ["rate_before_bytes_per_s", "rate_after_bytes_per_s", "longest_stall_ns"] {
+            assert_eq!(course[key], run["verdict"][key], "{think}: {key}");
+        }
+        assert_eq!(
+            (&course["mean_ns"], &course["elapsed_ns"]),
+            (&run["latency_ns"]["all"]["mean"], &run["elapsed_ns"])
+        );
+        assert!(pause["time_scale"].is_null());
+    }
 }
 
 #[test]
@@ -119,9 +142,8 @@ fn a_long_demand_is_served_in_part_where_that_shows_enough() {
         assert!(row["effect"] != "fixes" && row["effect"] != "fixes-so-far" || row["kind"] == "idle", "{row}");
         assert!(row["course"]["requests"].as_u64() <= row["first_requests"].as_u64(), "{row}");
     }
-    for row in rows.iter().filter(|row| row["effect"] == "fixes" && row["kind"] == "conventional") {
-        assert_eq!(row["course"]["requests"], 150_000);
-    }
+    let [conventional] = remedies(&advice, "conventional")[..] else { panic!("{rows:?}") };
+    assert_eq!((&conventional["effect"], &conventional["course"]["requests"]), (&"fixes".into(), &150_000.into()));
 }
 
 #[test]
@@ -131,7 +153,44 @@ fn by_its_own_times_a_trace_is_stretched_and_has_one_depth() {
     let stretched = remedies(&advice, "idle");
     let names: Vec<&str> = stretched.iter().map(|remedy| remedy["change"].as_str().unwrap()).collect();
     assert_eq!(names, ["times stretched 2×", "times stretched 10×", "times stretched 100×"]);
+    let factors: Vec<f64> = stretched.iter().map(|remedy| remedy["time_scale"].as_f64().unwrap()).collect();
+    assert_eq!(factors, [2.0, 10.0, 100.0]);
+    assert!(stretched.iter().all(|remedy| remedy["think_ns"].is_null() && remedy["effect"].is_string()));
     assert!(advice["demand"]["trace_sha256"].is_string());
+}
+
+#[test]
+fn why_a_change_is_not_run_is_told_as_it_is() {
+    let scratch = Scratch::new();
+    let reasons = |arguments: &str, kind: &str| -> Vec<String> {
+        let advice = advice(arguments);
+        let reason = |remedy: &&Value| remedy["not_run"].as_str().unwrap_or("it was").to_string();
+        remedies(&advice, kind).iter().map(reason).collect()
+    };
+    // An hour, times a million: 114 years.
+    let long = scratch.msr("long.csv", &[(0, 0, 4096), (3_600_000, 0, 4096)]);
+    let trace = format!("--drive tiny --trace {long} --arrival trace");
+    let stretched = reasons(&format!("{trace} --time-scale 1e6"), "idle");
+    let late = "would arrive after more than 292 years: give a smaller --time-scale";
+    assert!(stretched[0] == "it was" && stretched[1..].iter().all(|why| why.contains(late)), "{stretched:?}");
+    let short = scratch.msr("short.csv", &[(0, 0, 4096), (10, 0, 4096)]);
+    let stretched = reasons(&format!("--drive tiny --trace {short} --arrival trace --time-scale 2e8"), "idle");
+    let limit = "--time-scale takes a factor above 0 and at most 1e9";
+    assert_eq!(stretched, ["it was", limit, limit]);
+    // The disks just hold the trace, and with redundancy they do not.
+    let wide = scratch.msr("wide.csv", &[(0, 0, 4096), (1, 30 << 20, 4096)]);
+    let auto = format!("--array span:disks=3 --drive tiny --capacity auto --trace {wide} --depth 4");
+    let no_room = "offers less room than the demand needs";
+    assert_eq!(reasons(&auto, "level"), ["it was", no_room, no_room]);
+}
+
+#[test]
+fn depths_without_an_order_are_left_out_of_the_default_list() {
+    let advice = advice("--drive tiny --workload mix:count=50 --queue elevator");
+    let depths: Vec<u64> =
+        advice["present"].as_array().unwrap().iter().map(|one| one["depth"].as_u64().unwrap()).collect();
+    assert_eq!(depths, [10, 32]);
+    smrkit("advise --drive tiny --workload mix:count=50 --queue elevator --depth 1,10").says(2, &["add --depth 32"]);
 }
 
 #[test]

@@ -139,6 +139,9 @@ fn standard_input_serves_every_run_and_errors_name_it() {
     assert_eq!(requests, [5000, 5000, 5000]);
     let err = from(&format!("{ROW}{}", ROW.replace("Read", "Raed")), three).failed(3);
     assert!(err.starts_with("smrkit: -:2:25:"), "{err}");
+    let far = ROW.replace("8192", "8192000000000");
+    let err = from(&far, "run --drive tiny --layer in-place --trace -").failed(3);
+    assert!(err.starts_with("smrkit: -: request 1 ends at sector 16000000008, past"), "{err}");
 }
 
 #[test]
@@ -149,6 +152,30 @@ fn past_the_capacity_the_error_names_the_remedies() {
     smrkit(&format!("run {TINY} --trace {trace}")).says(3, &remedies);
     smrkit(&format!("run {TINY} --trace {trace} --fold")).done();
     smrkit(&format!("run {TINY} --trace {trace} --capacity auto")).done();
+}
+
+#[test]
+fn past_the_capacity_a_workload_is_told_only_what_helps_it() {
+    let small = "run --drive tiny --layer in-place";
+    let says = |arguments: &str, words: &[&str], none: &[&str]| {
+        let err = smrkit(&format!("{small} {arguments}")).failed(3);
+        assert!(words.iter().all(|word| err.contains(word)), "{err}");
+        assert!(none.iter().all(|word| !err.contains(word)), "{err}");
+    };
+    let two = "--workload mix:count=100 --workload zipf:count=10 --interleave none";
+    let of_trace = ["--volume", "--capacity auto", "the trace"];
+    for large in ["--span 300MB --workload mix:count=100", &format!("--span 3MB {two}")] {
+        says(large, &["past the capacity", "--fold", "smaller --span", "larger --capacity"], &of_trace);
+        smrkit(&format!("{small} {large} --fold")).done();
+        smrkit(&format!("{small} {large} --capacity 310MB")).done();
+    }
+    // Beside a trace, a workload takes what there is: no size is known for all.
+    let scratch = Scratch::new();
+    let trace = scratch.msr("far.csv", &[(0, 40 << 20, 4096)]);
+    let mixed = format!("--trace {trace} --workload mix:count=10 --interleave none --sources zero");
+    says(&mixed, &["--fold", "larger --capacity", "--volume"], &["--capacity auto", "--span"]);
+    says(&format!("{mixed} --span 1MB"), &["--fold", "--capacity auto", "--volume"], &["--span"]);
+    smrkit(&format!("{small} {mixed} --span 1MB --capacity auto")).done();
 }
 
 #[test]

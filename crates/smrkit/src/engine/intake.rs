@@ -1,12 +1,16 @@
 //! Requests on their way in: what lies outside the device, or comes out of order, is refused with the remedy.
 
 use super::settings::{Arrival, Settings};
-use crate::error::Error;
+use crate::error::{Error, NoRoom};
 use crate::request::{Request, Source};
 use crate::units::{Lba, Nanos};
 
 /// Later arrivals are refused, well before time ends at `Nanos::MAX`.
 const LATEST: Nanos = Nanos(u64::MAX / 2);
+
+/// What helps where a trace's addresses lie past the device; who replays something else names what helps there.
+const FOLD_A_TRACE: &str = "add --fold to take addresses modulo the capacity, --capacity auto for a drive as large as the \
+                            trace, or choose one --volume";
 
 /// What is known of the requests so far.
 pub(super) struct Intake {
@@ -52,22 +56,19 @@ impl Intake {
             request.lba = Lba((request.lba.0 % capacity).min(capacity - sectors));
             return Ok(());
         }
-        let (number, end) = (self.taken, request.end());
-        let message = match sectors > capacity {
-            true if capacity == 0 => format!(
+        let (path, number) = (source.name(), self.taken);
+        if capacity == 0 {
+            let message = format!(
                 "request {number} is of source {}, counted from 0, and the dedicated array has no member for it: raise disks",
                 request.source
-            ),
-            true => format!(
-                "request {number} has {sectors} sectors, more than the capacity of {capacity}: take a larger drive, or give \
-                 a larger --capacity"
-            ),
-            false => format!(
-                "request {number} ends at sector {end}, past the capacity of {capacity} sectors: add --fold to take \
-                 addresses modulo the capacity, --capacity auto for a drive as large as the trace, or choose one --volume"
-            ),
+            );
+            return Err(Error::input(path, message));
+        }
+        let remedy = match sectors > capacity {
+            true => "take a larger drive, or give a larger --capacity",
+            false => FOLD_A_TRACE,
         };
-        Err(Error::input(source.name(), message))
+        Err(Error::NoRoom(Box::new(NoRoom { path, number, request: *request, capacity, remedy })))
     }
 
     #[cold]

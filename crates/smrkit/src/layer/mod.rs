@@ -147,6 +147,20 @@ pub struct LayerSpec {
     pub build: Build,
 }
 
+impl LayerSpec {
+    /// The defaults of its parameters, with `set` (key, value as text) in their place.
+    ///
+    /// An unknown key or an impossible value is a usage error that names the layer and what is expected.
+    pub fn resolve(&self, set: &[(String, String)]) -> Result<Parameters, Error> {
+        Parameters::resolve(self.name, self.parameters, set)
+    }
+
+    /// `parameters` of it with another value of one.
+    pub fn with(&self, parameters: &Parameters, key: &str, text: &str) -> Result<Parameters, Error> {
+        parameters.with(self.name, self.parameters, key, text)
+    }
+}
+
 /// Every layer.
 pub const LAYERS: &[LayerSpec] = &[
     in_place::SPEC,

@@ -114,7 +114,11 @@ impl Parameters {
     /// The defaults of `known`, with `settings` (key, value as text) in their place.
     ///
     /// An unknown key or an impossible value is a usage error that names `layer` and what is expected.
-    pub fn resolve(layer: &str, known: &[Parameter], settings: &[(String, String)]) -> Result<Parameters, Error> {
+    pub(super) fn resolve(
+        layer: &str,
+        known: &[Parameter],
+        settings: &[(String, String)],
+    ) -> Result<Parameters, Error> {
         let mut values = BTreeMap::new();
         for parameter in known {
             let value = parameter.kind.parse(parameter.default).expect("a default within its own range");
@@ -139,7 +143,7 @@ impl Parameters {
     }
 
     /// The same with another value of one of them.
-    pub fn with(&self, layer: &str, known: &[Parameter], key: &str, text: &str) -> Result<Parameters, Error> {
+    pub(super) fn with(&self, layer: &str, known: &[Parameter], key: &str, text: &str) -> Result<Parameters, Error> {
         let mut new = Parameters::resolve(layer, known, &[(key.into(), text.into())])?;
         for (other, value) in &self.0 {
             if other != key {

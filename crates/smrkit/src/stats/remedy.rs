@@ -78,9 +78,10 @@ impl Course {
         self.rate_after_bytes_per_s.unwrap_or(self.rate_before_bytes_per_s)
     }
 
-    /// The rate as long as nothing waits for cleaning; `None` where requests wait from the first on.
+    /// The rate before the cache was full; `None` where it never was, or requests wait from the first on.
     pub fn fresh_bytes_per_s(&self) -> Option<f64> {
-        Some(self.rate_before_bytes_per_s).filter(|&rate| rate > 0.0 && self.cache_full_at_s != Some(0.0))
+        self.cache_full_at_s.filter(|&at_s| at_s > 0.0)?;
+        Some(self.rate_before_bytes_per_s).filter(|&rate| rate > 0.0)
     }
 }
 
@@ -294,12 +295,12 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_from_the_start_was_never_fresh() {
+    fn fresh_is_what_was_before_the_cache_was_full_if_there_was_such_a_time() {
         let fresh = |at, before| {
             let course = Course { cache_full_at_s: at, rate_before_bytes_per_s: before, ..Course::default() };
             course.fresh_bytes_per_s()
         };
-        assert_eq!([fresh(Some(0.0), 5.0), fresh(Some(2.0), 5.0), fresh(None, 5.0)], [None, Some(5.0), Some(5.0)]);
+        assert_eq!([fresh(Some(0.0), 5.0), fresh(Some(2.0), 5.0), fresh(None, 5.0)], [None, Some(5.0), None]);
         assert_eq!(fresh(Some(2.0), 0.0), None);
     }
 }

@@ -177,7 +177,7 @@ impl Disks {
             };
             settings.push((parameter.key.to_string(), value));
         }
-        Parameters::resolve(spec.name, spec.parameters, &settings).unwrap()
+        spec.resolve(&settings).unwrap()
     }
 }
 
@@ -266,7 +266,7 @@ pub fn on_st5000as0011(layer: &str, set: &[(&str, &str)], warmup: u64, source: &
 pub fn parameters(layer: &str, set: &[(&str, &str)]) -> Parameters {
     let spec = layer::find(layer).unwrap();
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Parameters::resolve(spec.name, spec.parameters, &set).unwrap()
+    spec.resolve(&set).unwrap()
 }
 
 /// A counter of a layer.

@@ -11,7 +11,7 @@ use smrkit::engine::fleet::Idle;
 use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::error::Error;
 use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
-use smrkit::layer::{self, Parameters};
+use smrkit::layer;
 use smrkit::request::Source;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
@@ -163,7 +163,7 @@ impl ArrayPlan {
         let used = self.used_sectors();
         let (name, set) = self.scheme.layer();
         let spec = layer::find(name)?;
-        let parameters = Parameters::resolve(name, spec.parameters, &set)?;
+        let parameters = spec.resolve(&set)?;
         let member = |used: &u64| {
             let run = DriveRun { drive: drive(bands(*used))?, layer: spec, parameters: parameters.clone() };
             Ok(MemberRun::Drive(Box::new(run)))

@@ -5,7 +5,7 @@ use smrkit::error::Error;
 use smrkit::geometry::Geometry;
 use smrkit::layer::track_map::cost::{space_gain, update_war};
 use smrkit::layer::track_map::scheme::Scheme;
-use smrkit::layer::{self, Layer, Parameters};
+use smrkit::layer::{self, Layer};
 use smrkit::medium::interference::Interference;
 use smrkit::units::Lba;
 
@@ -74,7 +74,7 @@ fn example() -> Result<Vec<Row>, Error> {
     let spec = layer::find("track-map")?;
     let set = [("scheme", "1234".to_string()), ("random_tracks", RANDOM_TRACKS.to_string())];
     let set: Vec<(String, String)> = set.into_iter().map(|(key, value)| (key.into(), value)).collect();
-    let layer: Box<dyn Layer> = (spec.build)(&drive, &Parameters::resolve(spec.name, spec.parameters, &set)?)?;
+    let layer: Box<dyn Layer> = (spec.build)(&drive, &spec.resolve(&set)?)?;
     let capacity = layer.capacity();
     // LBAs count from 1 in the paper, tracks from 1 behind the random access zone.
     let track = |lba: u64| layer.locate(Lba(lba - 1)).0 / SECTORS - RANDOM_TRACKS + 1;

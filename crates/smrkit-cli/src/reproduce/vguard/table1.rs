@@ -38,7 +38,7 @@ struct Built {
 impl Built {
     fn new(drive: &Drive, name: &'static str) -> Result<Built, Error> {
         let spec = layer::find(name)?;
-        let parameters = Parameters::resolve(name, spec.parameters, &[])?;
+        let parameters = spec.resolve(&[])?;
         let capacity = (spec.build)(drive, &parameters)?.capacity();
         Ok(Built { name, parameters, capacity })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smrkit::drive::Drive;
 use smrkit::error::Error;
-use smrkit::layer::{self, Parameters};
+use smrkit::layer;
 
 use super::super::Scale;
 use super::{LAYERS, paper};
@@ -101,7 +101,7 @@ fn room(drive: &Drive) -> Result<u64, Error> {
     let mut room = u64::MAX;
     for name in LAYERS {
         let spec = layer::find(name)?;
-        let parameters = Parameters::resolve(name, spec.parameters, &[])?;
+        let parameters = spec.resolve(&[])?;
         room = room.min((spec.build)(drive, &parameters)?.capacity().host_sectors);
     }
     Ok(room)

@@ -21,7 +21,7 @@ fn drive(width: u64) -> Drive {
 fn parameters(set: &[(&str, &str)]) -> Parameters {
     let all = [&[("segment_tracks", "2")], set].concat();
     let all: Vec<(String, String)> = all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Parameters::resolve("log", SPEC.parameters, &all).unwrap()
+    SPEC.resolve(&all).unwrap()
 }
 
 #[test]

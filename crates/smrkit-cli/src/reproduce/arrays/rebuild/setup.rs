@@ -10,7 +10,7 @@ use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
-use smrkit::layer::{self, Parameters};
+use smrkit::layer;
 use smrkit::quantity::parse_bytes;
 use smrkit::request::{InMemory, Source};
 use smrkit::stats::outcome::{Outcome, Rebuild};
@@ -194,7 +194,7 @@ pub fn hours(ns: u64, rebuild: &Rebuild) -> f64 {
 fn member(drive: Drive, layer: &str, set: &[(&str, &str)]) -> Result<MemberRun, Error> {
     let layer = layer::find(layer)?;
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = Parameters::resolve(layer.name, layer.parameters, &set)?;
+    let parameters = layer.resolve(&set)?;
     Ok(MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters })))
 }
 
