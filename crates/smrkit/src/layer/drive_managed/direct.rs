@@ -105,16 +105,17 @@ impl Direct {
     fn endangered(&self, disk: &Disk) -> Vec<(Lba, u64)> {
         let (law, g) = (disk.interference(), disk.geometry());
         let before = Pba(self.pba.0.saturating_sub(law.upstream())).max(self.from);
+        // Torn after its first track, a write destroys what it was to replace on the next ones.
+        let by_tracks = matches!(law.form(), Some(Form::Tracks | Form::Physical));
+        let after = law.downstream_start(g, self.pba, if self.careful && by_tracks { 1 } else { self.sectors });
         let end = law.downstream_end(g, self.pba, self.sectors).min(self.to);
-        // Torn, a write destroys from where it ends: what it replaces there is still needed.
-        let (until, after) = match law.form() {
-            Some(Form::Blocks | Form::Distances) if self.careful && self.pba < self.to => (end, end),
-            Some(Form::Tracks | Form::Physical) if self.careful => (self.pba, law.downstream_start(g, self.pba, 1)),
-            _ => (self.pba, law.downstream_start(g, self.pba, self.sectors)),
-        };
         // LBAs run with PBAs inside a band.
         let lba = |pba: Pba| Lba(self.lba.0 + pba.0 - self.pba.0);
-        let ranges = [(before, until), (after, end)];
+        let by_sectors = matches!(law.form(), Some(Form::Blocks | Form::Distances));
+        let ranges = match self.careful && by_sectors && self.pba < self.to {
+            true => [(before, end), (end, end)],
+            false => [(before, self.pba), (after, end)],
+        };
         ranges.into_iter().filter(|(a, b)| a < b).map(|(a, b)| (lba(a), b - a)).collect()
     }
 }
