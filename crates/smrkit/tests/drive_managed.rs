@@ -126,6 +126,13 @@ fn a_write_cache_merges_what_follows_in_order() {
 }
 
 #[test]
+fn the_smallest_write_cache_holds_a_sector() {
+    let of = |bytes| workload("sequential-write:size=512,count=20", &[("write_cache_bytes", bytes)]);
+    let [off, least, most, sector] = ["0", "1", "511", "512"].map(|bytes| of(bytes).latency_ns);
+    assert!(least == sector && most == sector && sector != off);
+}
+
+#[test]
 fn a_bypass_by_run_or_command_length_leaves_the_cache_empty() {
     let on = |bypass| [("bypass", bypass), ("skip_unwritten", "on")];
     let large = workload("sequential-write:size=512KiB,count=500", &on("command"));
@@ -134,6 +141,18 @@ fn a_bypass_by_run_or_command_length_leaves_the_cache_empty() {
     assert_eq!(count(&small, "bypassed_sectors"), 0);
     let run = workload("sequential-write:size=32KiB,count=500", &on("run"));
     assert_eq!(count(&run, "log_length"), 15);
+}
+
+/// A command over two tracks does not wait for a rotation between them, nor is anything copied that was never written.
+#[test]
+fn what_bypasses_the_log_is_one_access_as_far_as_it_lies_in_a_row() {
+    let on = [("bypass", "command"), ("skip_unwritten", "on")];
+    let rotation_ms = 60_000.0 / 5980.0;
+    let outcome = workload("sequential-write:size=4MiB,count=4", &on);
+    let transfer = 8192.0 / 3576.0 * rotation_ms;
+    let longest = milliseconds(outcome.latency_ns.write.max);
+    assert!(longest < transfer + 1.1 * rotation_ms, "{longest}");
+    assert_eq!((outcome.physical_read_sectors.host, outcome.physical_written_sectors.host), (0, 4 * 8192));
 }
 
 /// A stream that always follows on what was written last would else keep scattered writes in the cache until they fill it.

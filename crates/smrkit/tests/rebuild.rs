@@ -257,6 +257,25 @@ fn with_a_bypass_a_sequential_rebuild_takes_as_long_as_a_conventional_one() {
     }
 }
 
+/// One access for what lies in a row. A band's guard costs a rotation, which counts for more the fewer pieces share it: for long
+/// ones up to a rotation for the twenty of a band.
+#[test]
+fn without_a_write_cache_a_bypass_costs_guards_alone() {
+    let of = |layer, set: &[(&str, &str)], order: &str| {
+        ns_per_byte(&rebuilt(&mirror(200, member(drive(200, ""), layer, set)), &format!("disk=1,{order}"), None))
+    };
+    for window in [1, 32] {
+        for (write, most) in [("32Ki", 0.002), ("512Ki", 0.02), ("1Mi", 0.03), ("4Mi", 0.04), ("32Mi", 0.05)] {
+            let order = format!("write={write},window={window}");
+            let conventional = of("in-place", &[], &order);
+            for bypass in ["run", "command"].into_iter().filter(|bypass| write != "32Ki" || *bypass == "run") {
+                let managed = of("drive-managed", &[("bypass", bypass), ("skip_unwritten", "on")], &order);
+                assert!(near(managed, conventional, most), "{order} {bypass}: {managed} against {conventional}");
+            }
+        }
+    }
+}
+
 /// What the platters do behind the write cache, the host does not wait for: the pieces under way don't decide.
 #[test]
 fn with_a_write_cache_neither_the_size_of_pieces_nor_their_number_decides() {

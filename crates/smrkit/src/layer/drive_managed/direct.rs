@@ -1,9 +1,9 @@
 //! Writes that go straight to their bands (the option `bypass`).
 //!
 //! What such a write would destroy, and does not rewrite, is copied to the log first. Where the log held a copy of what was
-//! written, a header without data notes that it is out of date. Torn by a power cut, a write is there in part. A command
-//! goes track by track, and where a torn write destroys what follows on its own track, the old data are copied too, so that
-//! each sector is old or new. A run of the write cache, which promises nothing, is written whole.
+//! written, a header without data notes that it is out of date. What lies in a row is one access. Torn by a power cut, a write
+//! is there in part: where that destroys old data that it was to replace, they are copied too, so that each sector is old or
+//! new. A run of the write cache promises nothing: what it replaces is not copied.
 
 use super::DriveManaged;
 use crate::disk::Disk;
@@ -36,10 +36,7 @@ impl DriveManaged {
     pub(super) fn put_direct(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let count = match self.keeps_acknowledged() {
-                true => self.home.spot(lba + done).left.min(n - done),
-                false => self.home_run(lba + done, n - done).1,
-            };
+            let count = self.home_run(lba + done, n - done).1;
             if !self.put_home(disk, lba + done, count, data, done)? {
                 self.put(disk, lba + done, count, data, done)?;
             }
@@ -108,7 +105,9 @@ impl Direct {
     fn endangered(&self, disk: &Disk) -> Vec<(Lba, u64)> {
         let (law, g) = (disk.interference(), disk.geometry());
         let before = Pba(self.pba.0.saturating_sub(law.upstream())).max(self.from);
-        let after = law.downstream_start(g, self.pba, self.sectors);
+        // Torn after its first track, a write destroys what it was to replace on the next ones.
+        let by_tracks = matches!(law.form(), Some(Form::Tracks | Form::Physical));
+        let after = law.downstream_start(g, self.pba, if self.careful && by_tracks { 1 } else { self.sectors });
         let end = law.downstream_end(g, self.pba, self.sectors).min(self.to);
         // LBAs run with PBAs inside a band.
         let lba = |pba: Pba| Lba(self.lba.0 + pba.0 - self.pba.0);

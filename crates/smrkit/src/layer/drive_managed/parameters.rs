@@ -111,7 +111,7 @@ impl DriveManaged {
             noted_band: None,
             merged: Vec::new(),
             ordered: Vec::new(),
-            cache: WriteCache::new(parameters.int("write_cache_bytes") / SECTOR_BYTES),
+            cache: WriteCache::new(parameters.int("write_cache_bytes").div_ceil(SECTOR_BYTES)),
             bypass: Bypass::new(parameters.word("bypass"), parameters.int("bypass_bytes").div_ceil(SECTOR_BYTES)),
             written: Written::new(parameters.is_on("skip_unwritten"), home.bands()),
             home,
