@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::request::Request;
 use crate::units::{Lba, Pba};
 
 /// What can go wrong in the library. The command's exit code follows the variant.
@@ -84,8 +83,10 @@ pub struct NoRoom {
     pub path: PathBuf,
     /// Which request it is, from 1.
     pub number: u64,
-    /// The request.
-    pub request: Request,
+    /// How many sectors it has.
+    pub sectors: u64,
+    /// The sector after its last.
+    pub end: Lba,
     /// The device's size in sectors.
     pub capacity: u64,
     /// What to do.
@@ -95,17 +96,17 @@ pub struct NoRoom {
 impl NoRoom {
     /// Whether it would not fit at any address.
     pub fn is_too_large(&self) -> bool {
-        u64::from(self.request.sectors) > self.capacity
+        self.sectors > self.capacity
     }
 }
 
 impl std::fmt::Display for NoRoom {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let NoRoom { path, number, request, capacity, remedy } = self;
+        let NoRoom { path, number, sectors, end, capacity, remedy } = self;
         write!(f, "{}: request {number} ", path.display())?;
         match self.is_too_large() {
-            true => write!(f, "has {} sectors, more than the capacity of {capacity}: {remedy}", request.sectors),
-            false => write!(f, "ends at sector {}, past the capacity of {capacity} sectors: {remedy}", request.end()),
+            true => write!(f, "has {sectors} sectors, more than the capacity of {capacity}: {remedy}"),
+            false => write!(f, "ends at sector {end}, past the capacity of {capacity} sectors: {remedy}"),
         }
     }
 }

@@ -68,7 +68,7 @@ impl Intake {
             true => "take a larger drive, or give a larger --capacity",
             false => FOLD_A_TRACE,
         };
-        Err(Error::NoRoom(Box::new(NoRoom { path, number, request: *request, capacity, remedy })))
+        Err(Error::NoRoom(Box::new(NoRoom { path, number, sectors, end: request.end(), capacity, remedy })))
     }
 
     #[cold]
