@@ -142,7 +142,8 @@ fn an_answer_interrupted_later_says_what_was_not_tried() {
     let begin = Instant::now();
     let whole: Value = serde_json::from_str(&smrkit(arguments).done()).unwrap();
     let whole_took = begin.elapsed();
-    // Where the machine is busy with something else, some come too early or too late.
+    // Where the machine is busy with something else, some come too early or too late, and some just between two runs.
+    let mut hits = 0;
     for share in [0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.5, 0.6, 0.7] {
         let (code, out, err) = interrupted_answer(arguments, whole_took.mul_f64(share));
         if code != 130 || out.is_empty() {
@@ -161,7 +162,7 @@ fn an_answer_interrupted_later_says_what_was_not_tried() {
         let untried = rows.iter().filter(|row| row["not_run"] == "interrupted").count();
         let sentence = format!("Interrupted: {untried} of {} changes were not tried.", rows.len());
         assert!(untried > 0 && answer["text"].as_str().unwrap().contains(&sentence), "{answer}");
-        return;
+        hits += 1;
     }
-    panic!("no interrupt came while changes were tried");
+    assert!(hits > 0, "no interrupt came while changes were tried");
 }
