@@ -290,7 +290,8 @@ impl Target for Array {
     }
 
     fn gauges(&self) -> Gauges {
-        target::joined(self.members().iter().map(|member| member.target().gauges()))
+        let working = self.members().iter().zip(&self.health).filter(|(_, health)| health.works());
+        target::joined(working.map(|(member, _)| member.target().gauges()))
     }
 
     fn reset_counts(&mut self, now: Nanos) -> DiskResult {
