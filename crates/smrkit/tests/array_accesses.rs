@@ -1,12 +1,11 @@
 //! The accesses that an array's drives report add up to what was counted of each, and their times are the array's.
 
-use std::sync::{Arc, Mutex};
+mod common;
 
+use common::Witness;
 use smrkit::array::level::{Level, WritePolicy};
 use smrkit::array::{Command, Target};
-use smrkit::disk::Recorder;
 use smrkit::drive::Drive;
-use smrkit::engine::Observer;
 use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::fleet::{Chore, Idle};
 use smrkit::engine::rebuild::RebuildSpec;
@@ -18,24 +17,6 @@ use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
-
-/// What every drive did, by its number.
-#[derive(Clone, Default)]
-struct Witness(Arc<Mutex<Vec<(usize, Access)>>>);
-
-struct OfDrive(usize, Witness);
-
-impl Recorder for OfDrive {
-    fn access(&mut self, access: &Access) {
-        self.1.0.lock().unwrap().push((self.0, *access));
-    }
-}
-
-impl Observer for Witness {
-    fn recorder(&mut self, drive: usize) -> Option<Box<dyn Recorder>> {
-        Some(Box::new(OfDrive(drive, self.clone())))
-    }
-}
 
 /// A mirror of a drive and of two striped ones.
 fn array() -> ArrayRun {

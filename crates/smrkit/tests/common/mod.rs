@@ -2,11 +2,14 @@
 #![allow(dead_code)]
 
 pub mod arrays;
+pub mod rebuilds;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use smrkit::disk::Recorder;
 use smrkit::drive::Drive;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Queue, Settings};
@@ -18,6 +21,7 @@ use smrkit::request::{Op, Request, Source};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rows::RequestRow;
 use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::tally::Access;
 use smrkit::trace::{OpenOptions, Trace};
 use smrkit::units::{Lba, Nanos};
 
@@ -31,6 +35,24 @@ impl Observer for Rows {
     }
     fn request(&mut self, row: &RequestRow) {
         self.0.push(*row);
+    }
+}
+
+/// What every drive did, by its number.
+#[derive(Clone, Default)]
+pub struct Witness(pub Arc<Mutex<Vec<(usize, Access)>>>);
+
+struct OfDrive(usize, Witness);
+
+impl Recorder for OfDrive {
+    fn access(&mut self, access: &Access) {
+        self.1.0.lock().unwrap().push((self.0, *access));
+    }
+}
+
+impl Observer for Witness {
+    fn recorder(&mut self, drive: usize) -> Option<Box<dyn Recorder>> {
+        Some(Box::new(OfDrive(drive, self.clone())))
     }
 }
 

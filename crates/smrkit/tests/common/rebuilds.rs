@@ -1,0 +1,95 @@
+//! Arrays that are rebuilt: mirrors of parts of a 5 TB drive, small arrays of any layer, and runs of them.
+#![allow(dead_code)]
+
+use smrkit::array::level::{Level, WritePolicy};
+use smrkit::drive::{DRIVES, Drive};
+use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::rebuild::RebuildSpec;
+use smrkit::engine::settings::Settings;
+use smrkit::engine::{NoObserver, Observer};
+use smrkit::error::Error;
+use smrkit::layer;
+use smrkit::medium::interference::Interference;
+use smrkit::request::{InMemory, Source};
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::rebuild::Rebuild;
+use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::workload::Workload;
+
+/// A part of the 5 TB drive of the Vguard paper; with a write cache and read-ahead of its own, or without.
+pub fn drive(part: u64, buffers: &str) -> Drive {
+    let text = DRIVES.iter().find(|(name, _)| *name == "st5000as0011").unwrap().1;
+    let text = text.replace("[mechanical]", &format!("[mechanical]\n{buffers}"));
+    let drive = Drive::parse("drives/st5000as0011.toml".as_ref(), &text).unwrap();
+    let sectors = drive.geometry.sectors() / part;
+    drive.with_capacity(sectors).unwrap()
+}
+
+pub const READ_AHEAD: &str = "read_ahead_bytes = { value = 33554432, source = \"assumption: made for tests\" }\n";
+pub const WRITE_CACHE: &str = "write_cache_bytes = { value = 67108864, source = \"assumption: made for tests\" }\n";
+/// A write cache of the layer.
+pub const CACHED: (&str, &str) = ("write_cache_bytes", "64M");
+
+/// Parameters of a layer.
+pub type Set<'a> = &'a [(&'a str, &'a str)];
+
+pub fn member(drive: Drive, layer: &str, set: Set) -> MemberRun {
+    let layer = layer::find(layer).unwrap();
+    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let parameters = layer.resolve(&set).unwrap();
+    MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
+}
+
+pub fn array(level: Level, members: Vec<MemberRun>) -> ArrayRun {
+    ArrayRun { level, chunk_sectors: 1024, write: WritePolicy::Auto, members }
+}
+
+/// A mirror of a conventional drive that reads ahead and one that is to be rebuilt.
+pub fn mirror(part: u64, new: MemberRun) -> ArrayRun {
+    array(Level::Raid1, vec![member(drive(part, READ_AHEAD), "in-place", &[]), new])
+}
+
+pub fn run(array: &ArrayRun, settings: Settings, rebuild: &str, workload: Option<&str>) -> Result<Outcome, Error> {
+    run_before(array, settings, rebuild, workload, &mut NoObserver)
+}
+
+pub fn run_before(
+    array: &ArrayRun,
+    settings: Settings,
+    rebuild: &str,
+    workload: Option<&str>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
+    let span = array.host_sectors()?;
+    let mut source: Box<dyn Source> = match workload {
+        Some(text) => Workload::parse(text)?.source(span, settings.seed)?,
+        None => Box::new(InMemory::new([])),
+    };
+    let mut chore = RebuildSpec::parse(rebuild)?.chore(array, &settings)?;
+    let timeline = TimelineBuilder::growing(WINDOW_FIRST);
+    array.execute(settings, source.as_mut(), &mut chore, observer, timeline)
+}
+
+pub fn rebuilt(array: &ArrayRun, rebuild: &str, workload: Option<&str>) -> Rebuild {
+    run(array, Settings::default(), rebuild, workload).unwrap().rebuild.expect("it came to its end")
+}
+
+pub const LEVELS: [Level; 5] = [Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid4, Level::Raid5, Level::Raid6];
+
+pub fn small(layer: &str) -> MemberRun {
+    let sets: &[(&str, &str)] = match layer {
+        "drive-managed" => {
+            &[("write_cache_bytes", "64Ki"), ("bypass", "run"), ("bypass_bytes", "32Ki"), ("skip_unwritten", "on")]
+        }
+        "set-assoc" => &[("region_sectors", "200"), ("cache_percent", "10")],
+        "s-block" => &[("sblock_sectors", "40"), ("spare_percent", "10"), ("cache_percent", "20")],
+        _ => &[],
+    };
+    let tiny = Drive::load("tiny").unwrap().with_capacity(60_000).unwrap();
+    let tiny = if layer == "in-place" { conventional(tiny) } else { tiny };
+    member(tiny, layer, sets)
+}
+
+pub fn conventional(drive: Drive) -> Drive {
+    drive.with_interference(Interference::None).unwrap()
+}

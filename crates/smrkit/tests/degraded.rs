@@ -1,0 +1,76 @@
+//! An array without one of its members: nothing is asked of it, and nothing is worked out for it, until its successor comes.
+
+mod common;
+
+use common::Witness;
+use common::rebuilds::{LEVELS, array, run_before, small};
+use smrkit::array::level::Level;
+use smrkit::array::{Command, Target};
+use smrkit::engine::settings::Settings;
+use smrkit::request::Op;
+use smrkit::units::{Lba, Nanos};
+
+#[test]
+fn a_member_that_failed_before_is_missing_until_the_work_begins() {
+    for level in LEVELS {
+        for disk in 0..4 {
+            let array = array(level, (0..4).map(|_| small("in-place")).collect());
+            let settings = Settings { check: true, depth: 4, ..Settings::default() };
+            let mut witness = Witness::default();
+            let spec = format!("disk={disk},failed=before,after=300");
+            let workload = Some("mix:size=8Ki,count=600,write_share=0.7,span=8M");
+            let rebuild = run_before(&array, settings, &spec, workload, &mut witness).unwrap().rebuild.unwrap();
+            let begun = rebuild.elapsed_ns - rebuild.work_ns;
+            assert!(begun > 0 && rebuild.begin_ns == 0);
+            let accesses = witness.0.lock().unwrap();
+            let degraded = |number| accesses.iter().filter(|a| a.0 == number && a.1.start.0 < begun).count();
+            for number in 0..4 {
+                assert_eq!(degraded(number) == 0, number == disk, "{level}: drive {number} without {disk}");
+            }
+        }
+    }
+}
+
+#[test]
+fn for_a_missing_parity_nothing_is_read() {
+    let array = array(Level::Raid4, (0..4).map(|_| small("in-place")).collect());
+    let mut witness = Witness::default();
+    let (spec, workload) = ("disk=3,failed=before,after=200", Some("random-write:size=4Ki,count=300,span=8M"));
+    let rebuild = run_before(&array, Settings::default(), spec, workload, &mut witness).unwrap().rebuild.unwrap();
+    let begun = rebuild.elapsed_ns - rebuild.work_ns;
+    let accesses = witness.0.lock().unwrap();
+    assert!(accesses.iter().all(|(_, access)| access.write || access.start.0 >= begun));
+}
+
+/// A write that has read what it needs leaves out a member that failed meanwhile.
+#[test]
+fn a_write_under_way_leaves_out_what_failed() {
+    for failed in 0..2 {
+        let array = array(Level::Raid4, (0..3).map(|_| small("in-place")).collect());
+        let mut array = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
+        let words = vec![7; 8];
+        let command = Command {
+            tag: 3,
+            op: Op::Write,
+            lba: Lba(0),
+            sectors: 8,
+            source: 0,
+            arrival: Nanos::ZERO,
+            host: true,
+            words,
+        };
+        array.submit(command).unwrap();
+        // Of the first unit and the parity, which the second unit is read for.
+        let failed = [0, 2][failed];
+        array.fail(failed);
+        let mut more = Vec::new();
+        let answer = (0..10).find_map(|_| {
+            array.resume().unwrap();
+            array.advance(&mut more).unwrap()
+        });
+        assert_eq!(answer.map(|answer| answer.tag), Some(3));
+        let commands: Vec<u64> = array.stations().iter().map(|station| station.watched().commands).collect();
+        assert_eq!(commands[failed as usize], 0, "{commands:?}");
+        assert_eq!(commands.iter().sum::<u64>(), 2, "a read and a write: {commands:?}");
+    }
+}
