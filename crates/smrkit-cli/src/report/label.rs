@@ -7,7 +7,11 @@ use smrkit::stats::outcome::{Outcome, Scalar};
 
 use super::figure::{Colour, Style};
 use super::format;
-use super::members::drives;
+
+/// The drives of a run: itself, or an array's members.
+pub fn drives(run: &Outcome) -> &[Outcome] {
+    if run.members.is_empty() { std::slice::from_ref(run) } else { &run.members }
+}
 
 /// The name of each run: its array's level and its layer, and what differs from the other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {
@@ -62,7 +66,8 @@ fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
             add(&mut layers, drive.layer.clone());
         }
         for (key, value) in &drive.parameters {
-            let differs = |other: &Outcome| other.layer == drive.layer && other.parameters.get(key) != Some(value);
+            // What was asked for, not what `auto` made of it, tells runs apart.
+            let differs = |other: &Outcome| other.layer == drive.layer && asked(other, key) != asked(drive, key);
             if others().any(differs) {
                 add(parameters.entry(key).or_default(), scalar(value));
             }
@@ -70,6 +75,11 @@ fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
     }
     let parameters = parameters.into_iter().map(|(key, values)| format!("{key}={}", values.join(",")));
     layers.into_iter().chain(parameters).collect()
+}
+
+/// A parameter as it was asked for.
+fn asked<'a>(run: &'a Outcome, key: &str) -> Option<&'a Scalar> {
+    run.asked.get(key).or_else(|| run.parameters.get(key))
 }
 
 /// Adds a word that is not there yet.
