@@ -6,6 +6,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
+use smrkit::engine::system::DriveRun;
 use smrkit::layer::{BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::timeline::TimelineBuilder;
@@ -43,10 +44,10 @@ fuzz_target!(|bytes: &[u8]| {
     let drive = Drive::load("tiny-constant").expect("a drive of ours");
     for layer in LAYERS.iter().filter(|layer| layer.name != BASELINE) {
         let settings = Settings { check: true, power_cut: Some(u64::from(cut) + 1), ..Settings::default() };
-        let run = Run { drive: &drive, layer, parameters: small(layer), settings };
+        let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: small(layer) }, settings);
         let host_sectors = run.host_sectors().expect("room for the layer");
         let requests: Vec<Request> = bytes.chunks_exact(4).map(|four| request(four, host_sectors)).collect();
         let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-        run.execute(&mut InMemory::new(requests), &mut NoObserver, None, timeline).expect("no layer loses a write");
+        run.execute(&mut InMemory::new(requests), &mut NoObserver, timeline).expect("no layer loses a write");
     }
 });

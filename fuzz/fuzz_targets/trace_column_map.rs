@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use smrkit::request::Source;
-use smrkit::trace::{OpenOptions, Trace};
+use smrkit_trace::{OpenOptions, Trace};
 
 fuzz_target!(|text: &str| {
     let Some((map, table)) = text.split_once('\n') else { return };

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use smrkit::request::{Op, Source};
-use smrkit::trace::{FORMATS, OpenOptions, Trace};
+use smrkit_trace::{FORMATS, OpenOptions, Trace};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, bytes)) = bytes.split_first() else { return };

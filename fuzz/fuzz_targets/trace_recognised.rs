@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use smrkit::request::Source;
-use smrkit::trace::{OpenOptions, Trace};
+use smrkit_trace::{OpenOptions, Trace};
 
 fuzz_target!(|bytes: &[u8]| {
     for skip_bad_rows in [false, true] {

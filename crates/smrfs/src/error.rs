@@ -6,7 +6,8 @@ use smrkit::error::{Error, Fault};
 
 use crate::units::{Granule, Span};
 
-/// What a system call answers, as Linux numbers it.
+/// The error number of a system call, as Linux numbers it. A table of our own: the crates that have one bring an operating system,
+/// and this core has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Errno(pub i32);
 
@@ -161,6 +162,50 @@ pub enum DeviceError {
 /// What a device answers.
 pub type DeviceResult<T = ()> = Result<T, DeviceError>;
 
+/// A map that a store vouches for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedMap {
+    /// The record, as `store_map` was given it.
+    pub record: Vec<u8>,
+    /// A number that the file was given with its first map: a second file that has it holds a copy.
+    pub mark: u64,
+}
+
+/// A map that a store has, and whose seal says that it does not belong where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealError {
+    /// The file.
+    pub file: u64,
+    /// What is wrong.
+    pub fault: SealFault,
+    /// The bytes as the store has them.
+    pub stored: Vec<u8>,
+}
+
+/// A fault of a seal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SealFault {
+    /// The bytes are damaged: their checksum does not match.
+    #[error("its map is damaged: its checksum does not match")]
+    Damaged,
+    /// A version that this program does not know.
+    #[error("its map is sealed in version {0}, which this smrkit does not know: use a newer one")]
+    Version(u8),
+    /// The bytes are whole, and were not sealed with this volume's key.
+    #[error("its map was not made by this volume")]
+    Forged,
+    /// The map was made for a file of another user.
+    #[error("its map was made for a file of user {sealed_for}, and the file belongs to user {owner}")]
+    Owner {
+        /// The user that it was made for.
+        sealed_for: u32,
+        /// The user that the file belongs to.
+        owner: u32,
+        /// The map itself.
+        map: SealedMap,
+    },
+}
+
 /// Why the file system did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum FsError {
@@ -173,6 +218,12 @@ pub enum FsError {
     /// What is on the disk makes no sense; says what, where, and what to do.
     #[error("{0}")]
     Corrupt(String),
+    /// The seal of a map is not what it should be.
+    #[error("file {}: {}; run smrkit fsck", .0.file, .0.fault)]
+    Seal(Box<SealError>),
+    /// A part of a map was not sealed with this volume's key.
+    #[error("part {0} of a map was not made by this volume; run smrkit fsck")]
+    ForgedPart(u64),
     /// The power is off (in tests).
     #[error("the power is off")]
     PowerCut,
@@ -190,7 +241,11 @@ impl FsError {
         match self {
             FsError::Errno(errno) => *errno,
             FsError::Device(DeviceError::Io(error)) => error.raw_os_error().map_or(Errno::EIO, Errno),
-            FsError::Device(_) | FsError::Corrupt(_) | FsError::PowerCut => Errno::EIO,
+            FsError::Device(_)
+            | FsError::Corrupt(_)
+            | FsError::Seal(_)
+            | FsError::ForgedPart(_)
+            | FsError::PowerCut => Errno::EIO,
         }
     }
 }

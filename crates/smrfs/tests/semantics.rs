@@ -96,6 +96,7 @@ impl Machine {
             "directory" => self.make(path, Kind::Directory)?,
             "write" => fs.write(self.id(path)?, number(2), Data::Bytes(word(3).as_bytes()), false)?,
             "sync" => fs.sync(self.id(path)?)?,
+            "sync-all" => fs.sync_all()?,
             "truncate" => {
                 let size = Some(number(2));
                 fs.set_attributes(self.id(path)?, &SetAttr { size, ..SetAttr::default() })?;
@@ -109,6 +110,10 @@ impl Machine {
             "zero" => fs.allocate(self.id(path)?, Allocate::Zero(false), number(2), number(3))?,
             "unlink" => fs.unlink(self.place(path)?.0, self.place(path)?.1)?,
             "rename" => fs.rename(self.place(path)?, self.place(word(2))?, RenameMode::Replace)?,
+            "link" => {
+                let (parent, name) = self.place(word(2))?;
+                fs.link(self.id(path)?, parent, name)?;
+            }
             "open" => {
                 let id = self.id(path)?;
                 fs.open(id, true, false)?;

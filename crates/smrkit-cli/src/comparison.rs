@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use smrkit::engine::settings::Arrival;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::stats::verdict::{Baseline, judge};
 
 use crate::input::{Input, Opened};
@@ -88,7 +88,7 @@ fn execute(
     mut watch: Watch,
 ) -> Result<Outcome, Error> {
     let mut opened = open()?;
-    let timeline = || TimelineBuilder::growing(WINDOW_FIRST);
+    let timeline = TimelineBuilder::default;
     let mut outcome = match job.execute(opened.source(), &mut watch, timeline()) {
         Err(Error::SecondVolume(_)) => {
             input.look_for_volumes()?;

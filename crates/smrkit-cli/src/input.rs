@@ -9,8 +9,8 @@ use smrkit::error::Error;
 use smrkit::interleave::{Interleaved, Placement};
 use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::{Replayed, TraceReading};
-use smrkit::trace::{Laid, OpenOptions, VolumeChoice, VolumeTable, scan};
 use smrkit::workload::Workload;
+use smrkit_trace::{Laid, OpenOptions, VolumeChoice, VolumeTable, scan};
 use tempfile::TempDir;
 
 use crate::merged::Merged;
@@ -172,6 +172,8 @@ impl Input {
     pub fn least_sectors(&self) -> Result<Option<u64>, Error> {
         match self {
             Input::Trace(trace) => trace.footprint_end().map(Some),
+            // No trace, no need: workloads are told what there is.
+            _ if self.traces().next().is_none() => Ok(None),
             Input::Workload(..) => Ok(None),
             Input::Merged(merged) => merged.least_sectors(),
         }

@@ -1,35 +1,84 @@
 //! Ctrl-C: the first ends the run with what there is, the second ends the process.
+//!
+//! A command that has not come to writing its results shortly after the first is ended too: planning, or a long step of a
+//! run, must not keep the user waiting. What it had begun to write is removed.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a command may take to notice an interrupt.
+const PATIENCE: Duration = Duration::from_millis(350);
+/// How often the handler looks whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A flag that a signal sets.
 #[derive(Clone, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    is_set: AtomicBool,
+    is_writing: AtomicBool,
+    /// Files under construction.
+    partial: Mutex<Vec<PathBuf>>,
+}
+
+/// The one that signals set.
+static OF_SIGNALS: OnceLock<Interrupt> = OnceLock::new();
 
 impl Interrupt {
-    /// Watches for SIGINT, SIGTERM and SIGHUP from now on.
+    /// Watches for SIGINT, SIGTERM and SIGHUP from the first call on; later calls give the same.
     pub fn watch() -> Interrupt {
-        let interrupt = Interrupt::default();
-        let flag = interrupt.clone();
-        let handler = move || {
-            if flag.0.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
-        };
-        if let Err(error) = ctrlc::set_handler(handler) {
-            eprintln!("smrkit: an interrupt will lose the results so far: {error}");
-        }
-        interrupt
+        OF_SIGNALS
+            .get_or_init(|| {
+                let interrupt = Interrupt::default();
+                let own = interrupt.clone();
+                if let Err(error) = ctrlc::set_handler(move || own.signalled()) {
+                    eprintln!("smrkit: an interrupt will lose the results so far: {error}");
+                }
+                interrupt
+            })
+            .clone()
     }
 
     /// Whether it is time to stop.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_set.load(Ordering::Relaxed)
     }
 
     /// Stops the other runs, after one of them has failed.
     pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.is_set.store(true, Ordering::Relaxed);
+    }
+
+    /// Results are being written: from now on only a second signal ends the process.
+    pub fn writing(&self) {
+        self.0.is_writing.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets files under construction be named before they are opened; nothing ends the process while the guard is held.
+    pub fn opening(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.0.partial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signalled(&self) {
+        if !self.0.is_set.swap(true, Ordering::Relaxed) {
+            let begin = Instant::now();
+            while begin.elapsed() < PATIENCE {
+                std::thread::sleep(LOOK_EVERY);
+                if self.0.is_writing.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+            eprintln!("smrkit: interrupted before there was a result: no answer, and nothing is written");
+        }
+        let partial = self.opening();
+        for path in partial.iter() {
+            // One that was not made yet, or is no longer there, is as it should be.
+            let _ = std::fs::remove_file(path);
+        }
+        std::process::exit(130);
     }
 }

@@ -17,9 +17,11 @@ mod records;
 mod report;
 mod reproduce;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use commands::helper;
 
 /// Simulates and checks shingled disks: what would it be like to live with one?
 #[derive(Parser)]
@@ -29,7 +31,30 @@ struct Cli {
     command: commands::Command,
 }
 
+/// Commands that end with what they have; a mount has a handler of its own.
+const INTERRUPTIBLE: [&str; 4] = ["run", "advise", "reproduce", "trace"];
+
+/// The arguments; `--json -` of `trace info`, whose value is optional and takes `=`, becomes `--json=-`.
+fn arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|command| command == "trace")
+        && arguments.get(2).is_some_and(|what| what == "info")
+        && let Some(at) = arguments.windows(2).position(|pair| pair[0] == "--json" && pair[1] == "-")
+    {
+        arguments.splice(at..at + 2, [OsString::from("--json=-")]);
+    }
+    arguments
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut called = std::env::args_os();
+    if helper::is_called(called.next().as_deref()) {
+        return helper::execute(called);
+    }
+    // Before anything else, so that an interrupt finds a handler from the beginning.
+    if called.next().is_some_and(|command| INTERRUPTIBLE.iter().any(|name| command == *name)) {
+        interrupt::Interrupt::watch();
+    }
+    let cli = Cli::parse_from(arguments());
     exit::code(cli.command.execute())
 }

@@ -1,13 +1,18 @@
-//! Standard output, and result files that go there or to a path.
+//! Standard output, and result files that go there or to a path; an output never takes the place of an input.
 
+use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
 
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use smrkit::error::Error;
+use smrkit_trace::partial::temporary_of;
 
+use crate::interrupt::Interrupt;
 use crate::report::figure::Figure;
 use crate::report::figures::{self, Format};
 use crate::report::target::{Folder, Target};
@@ -21,6 +26,104 @@ pub fn print(text: impl AsRef<str>) -> anyhow::Result<()> {
 /// Prints `value` as JSON.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(serde_json::to_string_pretty(value)? + "\n")
+}
+
+/// What a command reads and what it is to write, by the paths given.
+#[derive(Default)]
+pub struct Paths {
+    /// Files that are read.
+    pub inputs: Vec<PathBuf>,
+    /// Files that are written.
+    pub outputs: Vec<PathBuf>,
+    /// Folders that files with such an ending are written into.
+    pub folders: Vec<(PathBuf, &'static str)>,
+}
+
+impl Paths {
+    /// Refuses an output that is an input or another output, whatever its name, before anything is opened.
+    pub fn check(&self) -> Result<(), Error> {
+        let mut known: Vec<(Identity, &Path, &str)> = Vec::new();
+        let named = self.inputs.iter().map(|path| (path, "an input"));
+        for (path, what) in named {
+            known.extend(Identity::of(path).map(|identity| (identity, path.as_path(), what)));
+        }
+        for path in &self.outputs {
+            let Some(identity) = Identity::of(path) else { continue };
+            match known.iter().find(|(other, ..)| *other == identity) {
+                Some((_, other, "an input")) => {
+                    let whose =
+                        if *other == path { String::new() } else { format!(" under the name {}", other.display()) };
+                    return Err(Error::Usage(format!(
+                        "{} is read by this command{whose}: write to another file",
+                        path.display()
+                    )));
+                }
+                Some(_) => {
+                    let message = format!("{} is named for two outputs: give each its own", path.display());
+                    return Err(Error::Usage(message));
+                }
+                None => known.push((identity, path, "an output")),
+            }
+        }
+        self.folders.iter().try_for_each(|(folder, ending)| in_the_way(folder, ending, &known))
+    }
+
+    /// Tells an interrupt what is about to be opened, and keeps it from ending the process meanwhile.
+    pub fn opening<'a>(&self, interrupt: &'a Interrupt) -> MutexGuard<'a, Vec<PathBuf>> {
+        let mut partial = interrupt.opening();
+        partial.extend(self.outputs.iter().filter(|path| !is_stream(path)).filter_map(|path| temporary_of(path)));
+        partial
+    }
+}
+
+/// Refuses files that figures may take the place of.
+fn in_the_way(folder: &Path, ending: &str, known: &[(Identity, &Path, &str)]) -> Result<(), Error> {
+    let Ok(folder) = fs::canonicalize(folder) else { return Ok(()) };
+    let is_there = |path: &Path| {
+        let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        whole.parent() == Some(&folder) && whole.extension().is_some_and(|own| own == ending)
+    };
+    match known.iter().find(|(_, path, _)| is_there(path)) {
+        Some((_, path, what)) => Err(Error::Usage(format!(
+            "{} is {what} of this command, and figures are written beside it as .{ending}: give --figures another folder",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Which file a path leads to.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    /// A file that exists, by device and number: links lead to it too.
+    File(u64, u64),
+    /// One that does not, by its folder and name.
+    Missing(PathBuf),
+}
+
+impl Identity {
+    /// None for standard streams, and for pipes and devices, which keep nothing.
+    fn of(path: &Path) -> Option<Identity> {
+        if is_stream(path) {
+            return None;
+        }
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_file() => Some(Identity::File(meta.dev(), meta.ino())),
+            Ok(_) => None,
+            Err(_) => {
+                let path = fs::read_link(path).map_or_else(|_| path.to_path_buf(), |to| path.with_file_name(to));
+                let folder = match path.parent() {
+                    Some(parent) if parent != Path::new("") => parent,
+                    _ => Path::new("."),
+                };
+                Some(Identity::Missing(fs::canonicalize(folder).ok()?.join(path.file_name()?)))
+            }
+        }
+    }
+}
+
+fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }
 
 /// Where JSON goes: standard output (`-`) or a file, opened before the work starts.
@@ -72,6 +175,12 @@ pub struct Outputs {
 }
 
 impl OutputOptions {
+    /// Adds what it names to the outputs of a command.
+    pub fn name(&self, paths: &mut Paths) {
+        paths.outputs.extend([&self.json, &self.report].into_iter().flatten().cloned());
+        paths.folders.extend(self.figures.clone().map(|folder| (folder, self.figure_format.ending())));
+    }
+
     /// Opens all of them: fails at once where one can't be written.
     pub fn open(&self) -> Result<Outputs, Error> {
         Ok(Outputs {

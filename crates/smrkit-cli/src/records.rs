@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smrkit::disk::Recorder;
 use smrkit::error::Error;
-use smrkit::stats::rows::{MemberAccess, RequestRow, Row, Rows};
+use smrkit::stats::rows::RequestRow;
 use smrkit::tally::Access;
+use smrkit_trace::rows::{MemberAccess, Row, Rows};
 
 use crate::comparison::Records;
 

@@ -58,6 +58,19 @@ pub enum LiveError {
         /// The directory.
         meta: PathBuf,
     },
+    /// Other users could read or change what is behind the permissions of files.
+    #[error("{}: {how}: {remedy} {}, or trust it as it is with --trust-open-metadata", .path.display(), .path.display())]
+    Exposed {
+        /// The image or the metadata directory.
+        path: PathBuf,
+        /// Who could do what.
+        how: String,
+        /// The command that mends it, without the path.
+        remedy: String,
+    },
+    /// An image or a directory of another user, who could change what is in it.
+    #[error("{} belongs to another user: name one of your own, or take it over (chown)", .0.display())]
+    NotYours(PathBuf),
     /// A directory with something in it that is not ours.
     #[error("{} is not empty: name a new or an empty directory with --meta DIR", .0.display())]
     NotEmpty(PathBuf),

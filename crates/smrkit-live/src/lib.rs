@@ -8,6 +8,8 @@ pub mod fuse;
 pub mod image;
 pub mod log;
 pub mod mount;
+mod privacy;
+mod reserve;
 pub mod survey;
 pub mod volume;
 pub mod workplace;

@@ -90,7 +90,7 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     let scanned = store.scan(&mut |id, record| -> FsResult {
         files += 1;
         let Some(record) = record else { return Ok(()) };
-        let decoded = map::decode(&record, |number| store.load_spill(number))?;
+        let decoded = map::decode(&record, |number| map::load_part(&*store, number))?;
         live += decoded.map.granules();
         promised += decoded.summary.head.promised;
         for piece in decoded.map.extents_from(0) {

@@ -8,6 +8,8 @@ mod make;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod forged_tests;
+#[cfg(test)]
 mod mounted_tests;
 
 use std::ffi::OsStr;
@@ -29,6 +31,7 @@ pub use make::{Made, Mkfs, mkfs};
 use crate::directory::{DirectoryStore, Home};
 use crate::error::LiveError;
 use crate::image;
+use crate::privacy::exposure;
 
 /// How to open a volume.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +44,8 @@ pub struct Open {
     pub destroys: bool,
     /// Whether an image and a directory that were not last used together will do: for checks.
     pub out_of_step: bool,
+    /// Whether an image or a directory that other users get at is refused.
+    pub private: bool,
 }
 
 /// An open volume, locked against a second user.
@@ -52,6 +57,7 @@ pub struct Volume {
     was_clean: bool,
     is_in_step: bool,
     read_only: bool,
+    exposed: Vec<LiveError>,
 }
 
 /// An error of the place of the superblocks, as one of the image.
@@ -73,7 +79,11 @@ impl Volume {
             Some(meta) => meta.clone(),
             None => PathBuf::from(OsStr::from_bytes(&superblock.path)),
         };
-        let home = Home::open(&meta, superblock.metadata, superblock.uuid)?;
+        let home = Home::open(&meta, superblock.metadata, superblock.uuid, superblock.key)?;
+        let mut exposed = exposed(image, &home)?;
+        if how.private && !exposed.is_empty() {
+            return Err(exposed.swap_remove(0));
+        }
         // A crash between the two marks leaves the directory's one ahead.
         let is_in_step = home.mounts().wrapping_sub(superblock.mounts) <= 1;
         if !is_in_step && !how.out_of_step {
@@ -84,7 +94,7 @@ impl Volume {
         let store = Arc::new(DirectoryStore::open(home, !how.read_only).map_err(failed)?);
         let device: Arc<dyn HostManaged> = Arc::new(data_part(area.device()));
         let read_only = how.read_only;
-        let mut volume = Volume { area, device, store, image: image.into(), was_clean, is_in_step, read_only };
+        let mut volume = Volume { area, device, store, image: image.into(), was_clean, is_in_step, read_only, exposed };
         if !read_only {
             volume.begin()?;
         }
@@ -152,10 +162,20 @@ impl Volume {
         self.was_clean
     }
 
+    /// What lets other users at the image or the metadata directory.
+    pub fn exposed(&self) -> &[LiveError] {
+        &self.exposed
+    }
+
     /// Whether image and directory were last used together.
     pub fn is_in_step(&self) -> bool {
         self.is_in_step
     }
+}
+
+fn exposed(image: &Path, home: &Home) -> Result<Vec<LiveError>, LiveError> {
+    let stat = rustix::fs::stat(image).map_err(|error| LiveError::os(image, error))?;
+    Ok(exposure(image, &stat).into_iter().chain(home.exposure()?).collect())
 }
 
 /// A fresh allocator for a disk, of its model and with the default settings.

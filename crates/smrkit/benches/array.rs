@@ -9,20 +9,18 @@ mod common;
 use std::sync::Arc;
 
 use common::{cloudphysics, cpu_seconds};
-use smrkit::array::level::{Level, WritePolicy};
+use smrkit::device::level::Level;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
-use smrkit::engine::fleet::Idle;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Queue, Settings};
+use smrkit::engine::settings::{Prefill, Queue, Settings};
+use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::layer::{self, Parameters};
 use smrkit::request::{InMemory, Request};
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::timeline::TimelineBuilder;
 
 const REQUESTS: usize = 10_000_000;
 const DRIVE: &str = "st5000as0011";
-const CHUNK_SECTORS: u64 = 1024;
 
 /// Name, level, disks, depth, queue.
 const CASES: &[(&str, Level, usize, u32, Queue)] = &[
@@ -45,7 +43,7 @@ fn main() {
     print("in-place", &requests, single, single);
     for &(name, level, disks, depth, queue) in CASES {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-            let settings = Settings { depth, queue, ..Settings::default() };
+            let settings = Settings { depth, queue, prefill: Prefill::None, ..Settings::default() };
             let seconds = timed(&requests, |source| array(level, disks, settings, source));
             print(name, &requests, seconds, single);
         }
@@ -73,14 +71,13 @@ fn in_place() -> (Drive, &'static layer::LayerSpec, Parameters) {
 
 fn single(source: &mut InMemory) {
     let (drive, layer, parameters) = in_place();
-    let run = Run { drive: &drive, layer, parameters, settings: Settings::default() };
-    run.execute(source, &mut NoObserver, None, TimelineBuilder::growing(WINDOW_FIRST)).expect("nothing fails");
+    let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters }, Settings::default());
+    run.execute(source, &mut NoObserver, TimelineBuilder::default()).expect("nothing fails");
 }
 
 fn array(level: Level, disks: usize, settings: Settings, source: &mut InMemory) {
     let (drive, layer, parameters) = in_place();
     let member = MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }));
-    let run = ArrayRun { level, chunk_sectors: CHUNK_SECTORS, write: WritePolicy::Auto, members: vec![member; disks] };
-    let timeline = TimelineBuilder::growing(WINDOW_FIRST);
-    run.execute(settings, source, &mut Idle, &mut NoObserver, timeline).expect("nothing fails");
+    let run = Run::new(ArrayRun::new(level, vec![member; disks]), settings);
+    run.execute(source, &mut NoObserver, TimelineBuilder::default()).expect("nothing fails");
 }

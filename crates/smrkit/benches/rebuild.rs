@@ -11,7 +11,7 @@ mod rebuilds;
 use std::time::Instant;
 
 use rebuilds::{CACHED, Set, WRITE_CACHE, drive, member, mirror, run};
-use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::engine::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Rebuild;
 use smrkit::units::Nanos;
 
@@ -50,7 +50,7 @@ fn main() {
                 continue;
             }
             let array = mirror(part, member(drive(part, buffers), layer, set));
-            let settings = Settings { arrival: Arrival::Trace, ..Settings::default() };
+            let settings = Settings { arrival: Arrival::Trace, prefill: Prefill::None, ..Settings::default() };
             let start = Instant::now();
             let outcome = run(&array, settings, &format!("disk=1,{order}"), beside).expect("nothing fails");
             let seconds = start.elapsed().as_secs_f64();

@@ -16,6 +16,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Queue, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::layer::{self, LAYERS, Parameters};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
@@ -86,7 +87,7 @@ fn main() {
                 }
                 let Some(trace) = &trace else { return };
                 let depth = if queue == Queue::Sptf { 32 } else { 1 };
-                let settings = Settings { queue, depth, ..Settings::default() };
+                let settings = Settings { queue, depth, prefill: Prefill::None, ..Settings::default() };
                 match size {
                     Size::Own => run(&case, layer, &own_drive(), settings, trace.clone()),
                     Size::Smallest => {
@@ -96,7 +97,13 @@ fn main() {
                 }
             }
             Requests::Workload(text) => {
-                run(&case, layer, &own_drive(), Settings::default(), generated(layer, text));
+                run(
+                    &case,
+                    layer,
+                    &own_drive(),
+                    Settings { prefill: Prefill::None, ..Settings::default() },
+                    generated(layer, text),
+                );
             }
         }
     }
@@ -121,8 +128,9 @@ fn smallest_drive(layer: &str, requests: &[Request]) -> Drive {
     own_drive()
 }
 
-fn prepared<'a>(layer: &str, drive: &'a Drive, settings: Settings) -> Run<'a> {
-    Run { drive, layer: layer::find(layer).expect("a layer"), parameters: defaults(layer), settings }
+fn prepared(layer: &str, drive: &Drive, settings: Settings) -> Run {
+    let (drive, spec) = (drive.clone(), layer::find(layer).expect("a layer"));
+    Run::new(DriveRun { drive, layer: spec, parameters: defaults(layer) }, settings)
 }
 
 fn run(case: &str, layer: &str, drive: &Drive, settings: Settings, requests: Arc<[Request]>) {
@@ -130,7 +138,7 @@ fn run(case: &str, layer: &str, drive: &Drive, settings: Settings, requests: Arc
     let count = requests.len();
     let mut source = InMemory::new(requests);
     let before = cpu_seconds();
-    let outcome = run.execute(&mut source, &mut NoObserver, None, TimelineBuilder::growing(WINDOW_FIRST));
+    let outcome = run.execute(&mut source, &mut NoObserver, TimelineBuilder::growing(WINDOW_FIRST));
     let seconds = cpu_seconds() - before;
     let outcome = outcome.expect("requests within the drive");
     assert_eq!(outcome.requests, count as u64);

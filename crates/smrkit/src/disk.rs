@@ -1,10 +1,12 @@
 //! The only door to the platters: every access is checked, charged and counted here.
 
+use std::sync::Arc;
+
 use crate::drive::{Drive, DriveClock};
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
-use crate::medium::{Buf, Label, Medium, Part, Stamps};
+use crate::medium::{Buf, Label, Medium, Part, Placement, Stamps};
 use crate::power::Power;
 use crate::tally::{Access, Cause, Tally};
 use crate::units::{Nanos, Pba};
@@ -52,6 +54,11 @@ impl Disk {
             free_at: Nanos::ZERO,
             cleaned_behind: Nanos::ZERO,
         }
+    }
+
+    /// Takes every LBA as written once, in order, where `placement` says: in no time, before anything else is done.
+    pub fn fill(&mut self, placement: Arc<dyn Placement>) {
+        self.medium.fill(placement, self.geometry.sectors());
     }
 
     /// Reads `n` sectors from `pba` into `buf`, sector `at` on.

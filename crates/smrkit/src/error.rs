@@ -23,7 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
     /// A trace that was replayed as one volume shows a second one: not a fault, but a signal to the caller to scan the
-    /// trace and start again (`trace::Laid::with_table`). It need not reach the user.
+    /// trace and start again (`smrkit_trace::Laid::with_table`). It need not reach the user.
     #[error("{}: the trace has more than one volume; scan it and start again, or choose one with --volume N", .0.display())]
     SecondVolume(PathBuf),
     /// A file that can't be opened, read or written (exit code 3 when it is read, else 1).

@@ -1,18 +1,45 @@
-//! Words of a disk's sectors, one a sector, 0 where none was ever put: kept in pages, since most of a disk is empty.
+//! Words of a disk's sectors, one a sector: kept in pages, since most of a disk is never touched.
+//!
+//! A sector of a page that does not exist has the word that the disk began with: 0, or on a full disk what a function of
+//! its number says.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::lba_set::LbaSet;
+use crate::units::Lba;
+
 const PAGE: u64 = 512;
+
+/// Sectors of the largest disk of which all is looked at where a disk began full: 8.6 GB (assumption: a few seconds). On
+/// larger ones it is the pages that were touched.
+pub(crate) const WHOLE_SECTORS_MAX: u64 = 1 << 24;
+
+/// What a disk began with: puts the words of the sectors from a number on into a slice of zeros.
+pub(crate) type First = Box<dyn Fn(u64, &mut [u64]) + Send + Sync>;
+
+type Page = Box<[u64; PAGE as usize]>;
 
 /// A word a sector, in pages that come to be with the first word put.
 #[derive(Default)]
-pub(crate) struct Pages(BTreeMap<u64, Box<[u64; PAGE as usize]>>);
+pub(crate) struct Pages {
+    pages: BTreeMap<u64, Page>,
+    first: Option<First>,
+    /// Pages that were cleared and do not exist, by their numbers.
+    blank: LbaSet,
+}
 
 impl Pages {
+    /// Pages of a disk on which nothing was put yet, and which began with the words that `first` tells.
+    pub(crate) fn beginning_with(first: First) -> Pages {
+        Pages { first: Some(first), ..Pages::default() }
+    }
+
     /// The word of the sector `at`.
     pub(crate) fn get(&self, at: u64) -> u64 {
-        self.0.get(&(at / PAGE)).map_or(0, |page| page[(at % PAGE) as usize])
+        let mut word = [0];
+        self.read(at, &mut word);
+        word[0]
     }
 
     /// The words of `n` sectors from `first` on.
@@ -25,11 +52,31 @@ impl Pages {
     /// The words of as many sectors from `first` on as `out` holds.
     pub(crate) fn read(&self, first: u64, out: &mut [u64]) {
         for (number, within, of) in runs(first, out.len() as u64) {
-            match self.0.get(&number) {
+            match self.pages.get(&number) {
                 Some(page) => out[of].copy_from_slice(&page[within]),
-                None => out[of].fill(0),
+                None => self.begin(number * PAGE + within.start as u64, &mut out[of]),
             }
         }
+    }
+
+    /// Puts the words that sectors of a page that does not exist have into `out`.
+    fn begin(&self, at: u64, out: &mut [u64]) {
+        out.fill(0);
+        if let Some(first) = &self.first
+            && !self.blank.contains(Lba(at / PAGE))
+        {
+            first(at, out);
+        }
+    }
+
+    /// Makes a page exist.
+    fn page(&mut self, number: u64) -> &mut [u64; PAGE as usize] {
+        if !self.pages.contains_key(&number) {
+            let mut page = Box::new([0; PAGE as usize]);
+            self.begin(number * PAGE, &mut page[..]);
+            self.pages.insert(number, page);
+        }
+        self.pages.get_mut(&number).expect("just put")
     }
 
     /// Puts words into the sectors from `first` on.
@@ -40,30 +87,48 @@ impl Pages {
     /// Puts words into the sectors from `first` on; `each` gets what was there and what is.
     pub(crate) fn replace(&mut self, first: u64, words: &[u64], mut each: impl FnMut(u64, u64)) {
         for (number, within, of) in runs(first, words.len() as u64) {
-            let page = self.0.entry(number).or_insert_with(|| Box::new([0; PAGE as usize]));
-            for (slot, &word) in page[within].iter_mut().zip(&words[of]) {
+            for (slot, &word) in self.page(number)[within].iter_mut().zip(&words[of]) {
                 each(std::mem::replace(slot, word), word);
             }
         }
     }
 
-    /// The sectors within `range` of pages that exist, ascending: each page's first of them, and their words.
+    /// The sectors within `range` that may have another word than 0, ascending by page: each page's first of them, and their
+    /// words. On a disk that began full these are all pages of the range.
     pub(crate) fn within(&mut self, range: Range<u64>) -> impl Iterator<Item = (u64, &mut [u64])> {
-        self.0.range_mut(range.start / PAGE..range.end.div_ceil(PAGE)).map(move |(number, page)| {
+        let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
+        if self.first.is_some() {
+            for number in numbers.clone() {
+                self.page(number);
+            }
+        }
+        self.pages.range_mut(numbers).map(move |(number, page)| {
             let begin = number * PAGE;
             let (first, end) = (range.start.max(begin), range.end.min(begin + PAGE));
             (first, &mut page[(first - begin) as usize..(end - begin) as usize])
         })
     }
 
-    /// Puts 0 into the sectors of `range`, which may be the whole disk: only pages that exist are touched.
+    /// Puts 0 into the sectors of `range`, which may be the whole disk: no page comes to be but those at its ends.
     pub(crate) fn clear(&mut self, range: Range<u64>) {
-        self.within(range).for_each(|(_, words)| words.fill(0));
+        let whole = range.start.div_ceil(PAGE)..range.end / PAGE;
+        if self.first.is_some() && whole.start < whole.end {
+            self.blank.insert(Lba(whole.start), whole.end - whole.start);
+            self.pages.range_mut(whole.clone()).for_each(|(_, page)| page.fill(0));
+            self.within(range.start..whole.start * PAGE).for_each(|(_, words)| words.fill(0));
+            self.within(whole.end * PAGE..range.end).for_each(|(_, words)| words.fill(0));
+        } else {
+            self.within(range).for_each(|(_, words)| words.fill(0));
+        }
     }
 
-    /// The sectors of the pages that exist on a disk of so many, ascending.
-    pub(crate) fn extents(&self, capacity: u64) -> impl Iterator<Item = Range<u64>> {
-        self.0.keys().map(move |number| number * PAGE..capacity.min((number + 1) * PAGE))
+    /// The sectors of the pages that exist on a disk of so many, ascending; all of a small disk that began full.
+    pub(crate) fn extents(&self, capacity: u64) -> Vec<Range<u64>> {
+        let extent = |number: u64| number * PAGE..capacity.min((number + 1) * PAGE);
+        match self.first {
+            Some(_) if capacity <= WHOLE_SECTORS_MAX => (0..capacity.div_ceil(PAGE)).map(extent).collect(),
+            _ => self.pages.keys().copied().map(extent).collect(),
+        }
     }
 }
 
@@ -86,16 +151,35 @@ mod tests {
 
     const SECTORS: usize = 5 * PAGE as usize;
 
+    /// What sectors begin with in the tests of a full disk.
+    fn first(at: u64) -> u64 {
+        at % 3 * 1000
+    }
+
+    fn pages_of(full: bool) -> (Pages, Vec<u64>) {
+        let words = |from: u64, out: &mut [u64]| (from..).zip(out).for_each(|(at, word)| *word = first(at));
+        match full {
+            true => (Pages::beginning_with(Box::new(words)), (0..SECTORS as u64).map(first).collect()),
+            false => (Pages::default(), vec![0; SECTORS]),
+        }
+    }
+
     proptest! {
         #[test]
         fn pages_hold_what_a_plain_list_holds(
+            full in any::<bool>(),
             puts in prop::collection::vec((0..SECTORS, 0..1200usize), 1..12),
             (first, n) in (0..SECTORS, 0..1200usize),
         ) {
-            let (mut pages, mut plain) = (Pages::default(), vec![0; SECTORS]);
+            let (mut pages, mut plain) = pages_of(full);
             for (number, &(first, n)) in (1..).zip(&puts) {
                 let words = vec![number; n.min(SECTORS - first)];
                 let mut were = Vec::new();
+                if number % 4 == 0 {
+                    pages.clear(first as u64..(first + words.len()) as u64);
+                    plain[first..][..words.len()].fill(0);
+                    continue;
+                }
                 pages.replace(first as u64, &words, |was, _| were.push(was));
                 prop_assert_eq!(&were[..], &plain[first..][..words.len()]);
                 plain[first..][..words.len()].copy_from_slice(&words);
@@ -103,18 +187,21 @@ mod tests {
             let n = n.min(SECTORS - first);
             prop_assert_eq!(&pages.words(first as u64, n as u64)[..], &plain[first..][..n]);
             prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
-            let extents: Vec<_> = pages.extents(SECTORS as u64).collect();
+            let extents = pages.extents(SECTORS as u64);
             let covered = |at: usize| extents.iter().any(|extent| extent.contains(&(at as u64)));
             prop_assert!((0..SECTORS).all(|at| plain[at] == 0 || covered(at)));
             let asked = first as u64..(first + n) as u64;
-            let mut seen = vec![false; SECTORS];
             for (at, words) in pages.within(asked.clone()) {
+                prop_assert!(asked.contains(&at) || words.is_empty());
                 prop_assert_eq!(&*words, &plain[at as usize..][..words.len()]);
-                seen[at as usize..][..words.len()].fill(true);
+                words.fill(7);
+                plain[at as usize..][..words.len()].fill(7);
             }
-            prop_assert!((0..SECTORS).all(|at| seen[at] == (asked.contains(&(at as u64)) && covered(at))));
+            prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
+            prop_assert!(asked.clone().all(|at| !covered(at as usize) || plain[at as usize] == 7));
             pages.clear(asked.clone());
-            prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == u64::from(!seen[at]) * plain[at]));
+            plain[first..][..n].fill(0);
+            prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! k, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024; B may follow. Numbers are read as decimal digits, not as floating
 //! point, so that what is printed exactly is read back exactly. What is finer than a byte or a nanosecond is rounded.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -98,7 +99,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, Error> {
     let (digits, unit) = split(text, SIZES)?;
     let lower = unit.to_ascii_lowercase();
     let unit = lower.strip_suffix('b').unwrap_or(&lower);
-    scale(text, digits, find(text, unit, SIZE_UNITS, SIZES)?, SIZES)
+    scale(text, &digits, find(text, unit, SIZE_UNITS, SIZES)?, SIZES)
 }
 
 /// Reads the size of a drive, and gives the whole sectors in it.
@@ -114,6 +115,8 @@ pub fn parse_sectors(text: &str) -> Result<u64, Error> {
             (bytes / SECTOR_BYTES * SECTOR_BYTES, bytes.div_ceil(SECTOR_BYTES).saturating_mul(SECTOR_BYTES));
         let instead = match below {
             0 => exact_bytes(above),
+            // The next sector's end can't be counted in bytes.
+            _ if bytes > u64::MAX - SECTOR_BYTES => exact_bytes(below),
             _ => format!("{} or {}", exact_bytes(below), exact_bytes(above)),
         };
         return Err(Error::Usage(format!(
@@ -132,7 +135,7 @@ pub fn parse_duration(text: &str) -> Result<Nanos, Error> {
         "" => return Err(expected(text, "has no unit", DURATIONS)),
         unit => unit,
     };
-    scale(text, digits, find(text, unit, TIME_UNITS, DURATIONS)?, DURATIONS).map(Nanos)
+    scale(text, &digits, find(text, unit, TIME_UNITS, DURATIONS)?, DURATIONS).map(Nanos)
 }
 
 /// Reads a count; `k`, `M`, `G` multiply by powers of 1000.
@@ -143,7 +146,7 @@ pub fn parse_count(text: &str) -> Result<u64, Error> {
     if unit.checked_ilog10().is_none_or(|places| fraction.len() > places as usize) {
         return Err(expected(text, "is not whole", COUNTS));
     }
-    scale(text, digits, unit, COUNTS)
+    scale(text, &digits, unit, COUNTS)
 }
 
 /// Reads a share from 0 to 1, written so or as a percentage.
@@ -202,8 +205,8 @@ pub fn exact_duration(time: Nanos) -> String {
     }
 }
 
-/// The number's digits and the unit behind them, both without blanks.
-fn split<'a>(text: &'a str, what: &str) -> Result<(&'a str, &'a str), Error> {
+/// The number's digits and the unit behind them, both without blanks; `_` may stand between digits.
+fn split<'a>(text: &'a str, what: &str) -> Result<(Cow<'a, str>, &'a str), Error> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return Err(expected(text, "is empty", what));
@@ -211,12 +214,13 @@ fn split<'a>(text: &'a str, what: &str) -> Result<(&'a str, &'a str), Error> {
     if trimmed.starts_with('-') {
         return Err(expected(text, "is negative", what));
     }
-    let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
     let (digits, unit) = trimmed.split_at(end);
     let points = digits.bytes().filter(|&b| b == b'.').count();
-    if points > 1 || points == digits.len() {
+    if points > 1 || points == digits.len() || digits.starts_with('_') || digits.ends_with('_') {
         return Err(expected(text, "does not begin with a number", what));
     }
+    let digits = if digits.contains('_') { digits.replace('_', "").into() } else { digits.into() };
     Ok((digits, unit.trim_start()))
 }
 
@@ -271,6 +275,7 @@ mod tests {
             (".5Mi", 524_288),
             ("5.0 TB", 5_000_000_000_000),
             (" 2Ti ", 2 << 40),
+            ("1_000k", 1_000_000),
             ("512B", 512),
             ("1.3Ki", 1331),
         ] {
@@ -310,9 +315,23 @@ mod tests {
 
     #[test]
     fn mistakes_say_what_was_expected() {
-        for bad in
-            ["", " ", "-1", "-1G", "NaN", "inf", "1e9", "1..2", ".", "4Q", "4KiBB", "99999999999999999999", "20000P"]
-        {
+        for bad in [
+            "",
+            " ",
+            "-1",
+            "-1G",
+            "NaN",
+            "inf",
+            "1e9",
+            "1..2",
+            ".",
+            "_1",
+            "1_",
+            "4Q",
+            "4KiBB",
+            "99999999999999999999",
+            "20000P",
+        ] {
             let message = parse_bytes(bad).unwrap_err().to_string();
             assert!(message.contains("expected a size such as"), "{bad}: {message}");
         }
@@ -324,6 +343,8 @@ mod tests {
             assert!(parse_share(bad).unwrap_err().to_string().contains("expected a share"), "{bad}");
         }
         assert!(parse_percent("101").is_err() && parse_percent("%").is_err());
+        let message = parse_sectors("18446744073709551615").unwrap_err().to_string();
+        assert!(message.contains("write 18446744073709551104 (k is"), "{message}");
         let message = parse_sectors("4k").unwrap_err().to_string();
         assert!(message.contains("write 3584 or 4Ki"), "{message}");
     }

@@ -9,12 +9,13 @@ mod common;
 use common::arrays::{Failures, array_run, level, run_with};
 use common::{Disks, random_requests, with_times};
 use rand::{Rng, RngExt};
-use smrkit::array::health::Health;
-use smrkit::array::level::Level;
+use smrkit::device::health::Health;
+use smrkit::device::level::Level;
 use smrkit::engine::NoObserver;
-use smrkit::engine::array_run::ArrayRun;
-use smrkit::engine::fleet::{Chore, Idle};
+use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
+use smrkit::engine::system::ArrayRun;
+use smrkit::engine::task::{BackgroundTask, Idle};
 use smrkit::error::Error;
 use smrkit::layer::LAYERS;
 use smrkit::request::{InMemory, Request};
@@ -49,7 +50,7 @@ impl Trial {
         let open = random.random_bool(0.3);
         let settings = Settings {
             arrival: if open { Arrival::Trace } else { Arrival::FlatOut },
-            prefill: [Prefill::None, Prefill::None, Prefill::Sequential][random.random_range(0..3)],
+            prefill: [Prefill::None, Prefill::Full, Prefill::Sequential][random.random_range(0..3)],
             depth,
             queue,
             check: true,
@@ -74,20 +75,21 @@ impl Trial {
     fn survives(&self) -> Result<(), Error> {
         let mut failures = self.failures();
         let due = failures.due.len();
-        let checked = run_with(&self.run, self.settings, &self.requests, &mut failures, |fleet| {
-            fleet.finish()?;
-            assert!(fleet.array.health().iter().all(|health| matches!(health, Health::Good)), "not all is rebuilt");
+        let checked = run_with(&self.run, self.settings, &self.requests, &mut failures, |engine| {
+            engine.finish()?;
+            let array = engine.member.array_mut().unwrap();
+            assert!(array.health().iter().all(|health| matches!(health, Health::Good)), "not all is rebuilt");
             // What fails now is not what was rebuilt: that has to stand in for it.
             if due > 0 {
-                fleet.array.fail((self.settings.seed % self.run.members.len() as u64) as u32);
-                fleet.finish()?;
+                array.fail((self.settings.seed % self.run.members.len() as u64) as u32);
+                engine.finish()?;
             }
-            Ok(counted(&mut fleet.counts))
+            Ok(counted(&mut engine.counts))
         })?;
         let unchecked = Settings { check: false, ..self.settings };
         let mut failures = Failures::random(&mut self.disks.random.clone(), &self.run, &unchecked, REQUESTS);
         let plain =
-            run_with(&self.run, unchecked, &self.requests, &mut failures, |fleet| Ok(counted(&mut fleet.counts)))?;
+            run_with(&self.run, unchecked, &self.requests, &mut failures, |engine| Ok(counted(&mut engine.counts)))?;
         assert_eq!(checked, plain, "the check takes time");
         Ok(())
     }
@@ -119,7 +121,7 @@ fn survives(kind: Level) {
 }
 
 fn describe(run: &ArrayRun) -> String {
-    use smrkit::engine::array_run::MemberRun;
+    use smrkit::engine::system::MemberRun;
     let member = |member: &MemberRun| match member {
         MemberRun::Drive(drive) => format!("{} {}", drive.layer.name, member.host_sectors().unwrap()),
         MemberRun::Array(array) => format!("({})", describe(array)),
@@ -171,7 +173,7 @@ fn dedicated_loses_nothing() {
 /// Work of an array's own that never comes: for its sake the loop goes from event to event.
 struct Never;
 
-impl Chore for Never {
+impl BackgroundTask for Never {
     fn is_over(&self) -> bool {
         false
     }
@@ -184,10 +186,11 @@ fn what_is_answered_at_once_counts_as_from_event_to_event() {
         let trial = Trial::new(kinds[seed as usize % kinds.len()], seed);
         let depth = [1, 1, 2][seed as usize / kinds.len() % 3];
         let settings = Settings { depth, queue: Queue::Fcfs, arrival: Arrival::FlatOut, ..trial.settings };
-        let outcome = |chore: &mut dyn Chore| {
+        let run = Run::new(trial.run.clone(), settings);
+        let outcome = |task: &mut dyn BackgroundTask| {
             let mut source = InMemory::new(trial.requests.clone());
             let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-            let outcome = trial.run.execute(settings, &mut source, chore, &mut NoObserver, timeline).unwrap();
+            let outcome = run.execute_with(task, &mut source, &mut NoObserver, timeline).unwrap();
             serde_json::to_string(&outcome).unwrap()
         };
         assert_eq!(outcome(&mut Idle), outcome(&mut Never), "seed {seed}, {:?}", describe(&trial.run));

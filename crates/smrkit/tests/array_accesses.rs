@@ -3,17 +3,17 @@
 mod common;
 
 use common::Witness;
-use smrkit::array::level::{Level, WritePolicy};
-use smrkit::array::{Command, Target};
+use smrkit::device::Command;
+use smrkit::device::level::Level;
 use smrkit::drive::Drive;
-use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
-use smrkit::engine::fleet::{Chore, Idle};
 use smrkit::engine::rebuild::RebuildSpec;
+use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::layer;
-use smrkit::request::Op;
+use smrkit::request::{Op, Request};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
@@ -26,7 +26,7 @@ fn array() -> ArrayRun {
         let drive = Drive::load("tiny").unwrap().with_capacity(sectors).unwrap();
         MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters: parameters.clone() }))
     };
-    let of = |level, members| ArrayRun { level, chunk_sectors: 64, write: WritePolicy::Auto, members };
+    let of = |level, members| ArrayRun { chunk_sectors: 64, ..ArrayRun::new(level, members) };
     let striped = of(Level::Raid0, vec![drive(8000), drive(8000)]);
     of(Level::Raid1, vec![drive(9000), MemberRun::Array(Box::new(striped))])
 }
@@ -35,12 +35,9 @@ fn run(settings: Settings, rebuild: Option<&str>) -> (Outcome, Vec<(usize, Acces
     let (array, mut witness) = (array(), Witness::default());
     let workload = Workload::parse("mix:count=400,write_share=0.7").unwrap();
     let mut source = workload.source(array.host_sectors().unwrap(), 1).unwrap();
-    let mut chore: Box<dyn Chore> = match rebuild {
-        Some(text) => Box::new(RebuildSpec::parse(text).unwrap().chore(&array, &settings).unwrap()),
-        None => Box::new(Idle),
-    };
-    let timeline = TimelineBuilder::growing(WINDOW_FIRST);
-    let outcome = array.execute(settings, source.as_mut(), chore.as_mut(), &mut witness, timeline).unwrap();
+    let background = rebuild.map(|text| RebuildSpec::parse(text).unwrap());
+    let run = Run { background, ..Run::new(array, settings) };
+    let outcome = run.execute(source.as_mut(), &mut witness, TimelineBuilder::default()).unwrap();
     let accesses = std::mem::take(&mut *witness.0.lock().unwrap());
     (outcome, accesses)
 }
@@ -90,20 +87,21 @@ fn a_new_member_takes_the_number_of_the_failed_one() {
 fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
     let array = ArrayRun { level: Level::Raid5, chunk_sectors: 1000, ..array() };
     let layer = layer::find("log").unwrap();
-    let array = array.with_layer(layer, &layer.resolve(&[]).unwrap());
-    let array = ArrayRun { members: [array.members.clone(), array.members].concat(), ..array };
+    let parameters = layer.resolve(&[]).unwrap();
+    let members: Vec<MemberRun> = array.members.iter().map(|member| member.with_layer(layer, &parameters)).collect();
+    let array = ArrayRun { members: [members.clone(), members].concat(), ..array };
     let mut built = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
     assert!(built.written_parts().is_empty());
     let (lba, sectors) = (Lba(1030), 10);
-    let words = vec![1; sectors as usize];
-    let command = Command { tag: 0, op: Op::Write, lba, sectors, source: 0, arrival: Nanos::ZERO, host: true, words };
+    let (request, stamps) = (Request::new(Op::Write, lba, sectors), vec![1; sectors as usize]);
+    let command = Command { tag: 0, request, arrival: Nanos::ZERO, host: true, stamps };
     built.submit(command).unwrap();
     let mut more = Vec::new();
-    let answered = (0..100).any(|_| {
+    let completed = (0..100).any(|_| {
         built.resume().unwrap();
         built.advance(&mut more).unwrap().is_some() || !more.is_empty()
     });
-    assert!(answered);
+    assert!(completed);
     assert_eq!(built.layout().place(lba).1, Lba(30), "the second unit of the first stripe");
     let last = built.layout().member_sectors(0).min(1024);
     assert_eq!(built.written_parts(), [(Lba(0), last)]);

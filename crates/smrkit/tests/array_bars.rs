@@ -6,30 +6,29 @@ mod common;
 use common::arrays::{array_run, drive_run, level};
 use common::{Disks, Rows, parameters, random_requests, random_settings, with_times};
 use rand::RngExt;
-use smrkit::array::level::{Level, WritePolicy};
+use smrkit::device::level::{Level, WritePolicy};
 use smrkit::drive::Drive;
-use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
-use smrkit::engine::fleet::Idle;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Queue, Settings};
+use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::layer::{BASELINE, LAYERS, find};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::outcome::{ByCause, Outcome};
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::Lba;
 
 const SEEDS: u64 = 8;
 
 fn of_drives(level: Level, chunk_sectors: u64, write: WritePolicy, drives: Vec<DriveRun>) -> ArrayRun {
     let members = drives.into_iter().map(|drive| MemberRun::Drive(Box::new(drive))).collect();
-    ArrayRun { level, chunk_sectors, write, members }
+    ArrayRun { chunk_sectors, write, ..ArrayRun::new(level, members) }
 }
 
 fn execute(run: &ArrayRun, settings: Settings, requests: &[Request], observer: &mut dyn Observer) -> Outcome {
-    let timeline = TimelineBuilder::growing(WINDOW_FIRST);
-    run.execute(settings, &mut InMemory::new(requests), &mut Idle, observer, timeline).unwrap()
+    let timeline = TimelineBuilder::default();
+    Run::new(run.clone(), settings).execute(&mut InMemory::new(requests), observer, timeline).unwrap()
 }
 
 /// Writes of 4 KiB at random, over a quarter of the array or more, none across a chunk.
@@ -231,9 +230,9 @@ fn an_array_of_one_drive_is_that_drive() {
             let requests = random_requests(&mut Disks::new(seed).random, run.host_sectors().unwrap(), 500);
             let requests = with_times(&mut disks.random, requests);
             let array = execute(&run, settings, &requests, &mut NoObserver);
-            let single = Run { drive: &drive.drive, layer: spec, parameters: drive.parameters.clone(), settings };
-            let timeline = TimelineBuilder::growing(WINDOW_FIRST);
-            let single = single.execute(&mut InMemory::new(requests), &mut NoObserver, None, timeline).unwrap();
+            let single = Run::new(drive.clone(), settings);
+            let timeline = TimelineBuilder::default();
+            let single = single.execute(&mut InMemory::new(requests), &mut NoObserver, timeline).unwrap();
             assert_eq!(seen(&array), seen(&single), "{what}");
             assert_eq!(json(&array.members[0]), json(&single), "{what}");
         }
@@ -252,8 +251,8 @@ type Set = (&'static str, &'static [(&'static str, &'static str)]);
 /// The layers of the arrays' study: in place, with the band's tail copied, with a band held open, a log.
 const STUDY: [Set; 4] = [
     ("in-place", &[]),
-    ("rmw", &[("region_sectors", "2000")]),
-    ("rmw", &[("region_sectors", "2000"), ("hold", "1")]),
+    ("rmw", &[("region_sectors", "500")]),
+    ("rmw", &[("region_sectors", "500"), ("hold", "1")]),
     ("log", &[("spare_percent", "20")]),
 ];
 
@@ -262,7 +261,7 @@ fn sources_as_large_as_members_are_served_as_alone_however_they_are_interleaved(
     for (name, set) in STUDY {
         let drive = Drive::load("tiny").unwrap().with_capacity(60_000).unwrap();
         let drive = DriveRun { drive, layer: find(name).unwrap(), parameters: parameters(name, set) };
-        let settings = Settings { movement: true, ..Settings::default() };
+        let settings = Settings { movement: true, prefill: Prefill::None, ..Settings::default() };
         let sectors = MemberRun::Drive(Box::new(drive.clone())).host_sectors().unwrap();
         let of_source = |seed| {
             let mut requests = random_requests(&mut Disks::new(seed).random, sectors, 700);
@@ -270,10 +269,10 @@ fn sources_as_large_as_members_are_served_as_alone_however_they_are_interleaved(
             requests
         };
         let pure = [1, 2, 3].map(|seed| {
-            let run = Run { drive: &drive.drive, layer: drive.layer, parameters: drive.parameters.clone(), settings };
-            let timeline = TimelineBuilder::growing(WINDOW_FIRST);
+            let run = Run::new(drive.clone(), settings);
+            let timeline = TimelineBuilder::default();
             let requests = &mut InMemory::new(of_source(seed));
-            counters(&run.execute(requests, &mut NoObserver, None, timeline).unwrap())
+            counters(&run.execute(requests, &mut NoObserver, timeline).unwrap())
         });
         for operations in [1, 7, 50, 1000] {
             let rule = Interleave::Burst { operations, weighted: false };
@@ -281,8 +280,8 @@ fn sources_as_large_as_members_are_served_as_alone_however_they_are_interleaved(
                 let part = |seed| Part { source: InMemory::new(of_source(seed)), sectors, requests: None };
                 let mut merged = Interleaved::new([1, 2, 3].map(part).into(), rule, placement, 9).unwrap();
                 let run = of_drives(level, 8, WritePolicy::Auto, vec![drive.clone(); 3]);
-                let timeline = TimelineBuilder::growing(WINDOW_FIRST);
-                let outcome = run.execute(settings, &mut merged, &mut Idle, &mut NoObserver, timeline).unwrap();
+                let timeline = TimelineBuilder::default();
+                let outcome = Run::new(run, settings).execute(&mut merged, &mut NoObserver, timeline).unwrap();
                 let found: Vec<String> = outcome.members.iter().map(counters).collect();
                 assert_eq!(found, pure, "{name} {set:?}, {level}, burst {operations}");
             }
@@ -309,7 +308,8 @@ fn members_give_as_many_sectors_as_they_are_told_and_have() {
     let drive = drive_run(&mut disks, find(BASELINE).unwrap());
     let run = of_drives(Level::Span, 8, WritePolicy::Auto, vec![drive; 2]);
     let whole = run.host_sectors().unwrap() / 2;
-    assert_eq!(run.layout_within(&[100, u64::MAX]).unwrap().host_sectors(), 100 + whole);
-    let error = run.layout_within(&[100]).unwrap_err().to_string();
+    let within = |sectors: &[u64]| ArrayRun { used_sectors: Some(sectors.to_vec()), ..run.clone() }.host_sectors();
+    assert_eq!(within(&[100, u64::MAX]).unwrap(), 100 + whole);
+    let error = within(&[100]).unwrap_err().to_string();
     assert_eq!(error, "1 sizes for 2 members: give one for each");
 }

@@ -5,6 +5,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::layer::{self, Scalar};
 use smrkit::medium::{Buf, Medium};
 use smrkit::stats::outcome::Outcome;
@@ -125,9 +126,9 @@ fn simulate(name: &str, set: &[(&str, &str)], workload: &str, settings: Settings
     let spec = layer::find(name).unwrap();
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let parameters = spec.resolve(&set).unwrap();
-    let run = Run { drive: &drive, layer: spec, parameters, settings };
+    let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
     let mut source = Workload::parse(workload).unwrap().source(run.host_sectors().unwrap(), settings.seed).unwrap();
-    run.execute(source.as_mut(), &mut NoObserver, None, TimelineBuilder::fixed(Nanos(10_000_000_000))).unwrap()
+    run.execute(source.as_mut(), &mut NoObserver, TimelineBuilder::fixed(Nanos(10_000_000_000))).unwrap()
 }
 
 /// A simulation's write overloading is definition 4 over its own counts, and its time the clock's over its own counts.

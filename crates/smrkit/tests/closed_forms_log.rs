@@ -5,6 +5,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::geometry::Geometry;
 use smrkit::layer;
 use smrkit::medium::interference::Interference;
@@ -38,11 +39,11 @@ fn amplification(set: &[(&str, &str)], workload: &str) -> f64 {
     let all: Vec<(String, String)> = all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let parameters = layer.resolve(&all).unwrap();
     let settings = Settings { prefill: Prefill::Sequential, warmup: WRITES, ..Settings::default() };
-    let run = Run { drive: &drive, layer, parameters, settings };
+    let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters }, settings);
     let workload = format!("{workload},count={}", 2 * WRITES);
     let mut source = Workload::parse(&workload).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
     let timeline = TimelineBuilder::growing(Nanos(1_000_000_000));
-    run.execute(source.as_mut(), &mut NoObserver, None, timeline).unwrap().write_amplification.unwrap()
+    run.execute(source.as_mut(), &mut NoObserver, timeline).unwrap().write_amplification.unwrap()
 }
 
 #[test]

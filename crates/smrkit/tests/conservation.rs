@@ -7,16 +7,18 @@ use std::sync::{Arc, Mutex};
 
 use common::{Disks, Rows, TinyClock, random_requests, random_settings, with_times};
 use rand::RngExt;
-use smrkit::device::Single;
+use smrkit::device::{LayeredDisk, Member, MemberDrive, Queue, Queueing};
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::Settings;
-use smrkit::engine::{Engine, NoObserver};
+use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::engine::task::Idle;
+use smrkit::engine::{Engine, NoObserver, Observer};
 use smrkit::error::DiskResult;
 use smrkit::layer::{BASELINE, Capacity, LAYERS, Layer, LayerSpec, Need, Parameters};
 use smrkit::medium::interference::{Form, Interference};
-use smrkit::medium::{Buf, Medium, Stamps};
+use smrkit::medium::{Ascending, Buf, Medium, Placement};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::counts::HostCounts;
 use smrkit::stats::outcome::{ByCause, Latency, Outcome};
@@ -38,6 +40,30 @@ impl Recorder for Witness {
     }
 }
 
+/// Keeps every request's row, and every access.
+#[derive(Default)]
+struct Seen {
+    rows: Rows,
+    witness: Witness,
+}
+
+impl Observer for Seen {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+    fn request(&mut self, row: &RequestRow) {
+        self.rows.request(row);
+    }
+    fn recorder(&mut self, _: usize) -> Option<Box<dyn Recorder>> {
+        Some(Box::new(self.witness.clone()))
+    }
+}
+
+/// The drive of a run.
+fn drive_of(run: &Run) -> &DriveRun {
+    run.system.drives()[0]
+}
+
 /// A random drive, layer parameters and settings; calls `each` where the parameters fit the drive.
 fn trials(mut each: impl FnMut(&str, Run, Vec<Request>)) {
     let mut fitting = vec![0; LAYERS.len()];
@@ -49,7 +75,7 @@ fn trials(mut each: impl FnMut(&str, Run, Vec<Request>)) {
         let drive = disks.drive_with(clock, form);
         let parameters = disks.parameters(spec);
         let settings = random_settings(&mut disks.random);
-        let run = Run { drive: &drive, layer: spec, parameters, settings };
+        let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
         let Ok(host_sectors) = run.host_sectors() else { continue };
         let requests = random_requests(&mut disks.random, host_sectors, REQUESTS);
         let requests = with_times(&mut disks.random, requests);
@@ -61,11 +87,11 @@ fn trials(mut each: impl FnMut(&str, Run, Vec<Request>)) {
 }
 
 fn execute(run: &Run, requests: &[Request]) -> (Outcome, Vec<RequestRow>, Vec<Access>) {
-    let (witness, mut rows) = (Witness::default(), Rows::default());
+    let mut seen = Seen::default();
     let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-    let outcome = run.execute(&mut InMemory::new(requests), &mut rows, Some(Box::new(witness.clone())), timeline);
-    let accesses = std::mem::take(&mut *witness.0.lock().unwrap());
-    (outcome.unwrap(), rows.0, accesses)
+    let outcome = run.execute(&mut InMemory::new(requests), &mut seen, timeline);
+    let accesses = std::mem::take(&mut *seen.witness.0.lock().unwrap());
+    (outcome.unwrap(), seen.rows.0, accesses)
 }
 
 fn by_cause(accesses: &[Access], write: Option<bool>, of: impl Fn(&Access) -> u64) -> ByCause {
@@ -125,7 +151,7 @@ fn the_head_moves_as_the_accesses_at_the_door_say() {
     trials(|what, mut run, requests| {
         run.settings.movement = true;
         let (outcome, _, accesses) = execute(&run, &requests);
-        let geometry = &run.drive.geometry;
+        let geometry = &drive_of(&run).drive.geometry;
         let first = |access: &Access| geometry.track_of(access.pba).0;
         let last = |access: &Access| geometry.track_of(access.pba + (access.sectors - 1)).0;
         let steps = accesses.windows(2).map(|pair| (pair[1].cause, last(&pair[0]).abs_diff(first(&pair[1]))));
@@ -157,7 +183,10 @@ fn a_log_written_in_order_goes_one_track_at_a_time() {
     let layer = smrkit::layer::find("log").unwrap();
     let settings = [("segment_tracks".to_string(), "4".to_string())];
     let parameters = layer.resolve(&settings).unwrap();
-    let run = Run { drive: &drive, layer, parameters, settings: Settings { movement: true, ..Settings::default() } };
+    let run = Run::new(
+        DriveRun { drive: drive.clone(), layer, parameters },
+        Settings { movement: true, prefill: Prefill::None, ..Settings::default() },
+    );
     let requests: Vec<Request> = (0..500).map(|i| Request::new(Op::Write, Lba(i * 8), 8)).collect();
     let (outcome, _, accesses) = execute(&run, &requests);
     let track = |pba: Pba| drive.geometry.track_of(pba).0;
@@ -192,7 +221,7 @@ fn time_is_spent_once() {
         assert_eq!(outcome.busy_ns, outcome.busy_by_cause_ns.total, "{what}");
         let until = all_done(&outcome, &accesses);
         assert!(outcome.busy_ns <= until, "{what}: busy {} of {until}", outcome.busy_ns);
-        let behind = run.parameters.values().contains_key("write_cache_bytes");
+        let behind = drive_of(&run).parameters.values().contains_key("write_cache_bytes");
         assert!(behind || until == outcome.elapsed_ns, "{what}: an access after the last answer");
         let apart = accesses.windows(2).all(|pair| pair[0].start + pair[0].duration <= pair[1].start);
         assert!(apart, "{what}: two accesses at once");
@@ -282,21 +311,22 @@ fn warm_up_leaves_the_rest_to_be_counted() {
 #[test]
 fn the_medium_counts_the_same_sectors() {
     trials(|what, run, requests| {
-        let mut drive = run.drive.clone();
-        if run.layer.name == BASELINE {
+        let mut drive = drive_of(&run).drive.clone();
+        if drive_of(&run).layer.name == BASELINE {
             drive.interference = Interference::None;
         }
-        let device = Run { drive: &drive, ..run.clone() }.device(Medium::Stamps(Stamps::new())).unwrap();
-        let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
         let settings = Settings { check: true, ..run.settings };
-        let mut observer = NoObserver;
-        let mut engine = Engine::new(device, settings, counts, &mut observer);
+        let member = MemberRun::from(DriveRun { drive, ..drive_of(&run).clone() }).build(&settings).unwrap();
+        let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
+        let (mut task, mut observer) = (Idle, NoObserver);
+        let mut engine = Engine::new(member, settings, counts, &mut task, &mut observer);
         engine.run(&mut InMemory::new(requests)).unwrap_or_else(|error| panic!("{what}: {error}"));
-        let (mut device, ..) = engine.into_parts();
+        let mut drives = engine.member.drives();
+        let device = drives[0].device_mut();
         let counted: u64 = Cause::ALL.iter().map(|&cause| device.disk.tally().writes(cause).sectors).sum();
         let written = device.disk.stamps().unwrap().written_sectors();
         assert_eq!(counted, written, "{what}");
-        assert!(written > 0 || run.parameters.values().contains_key("hold"), "{what}: nothing was written");
+        assert!(written > 0 || drive_of(&run).parameters.values().contains_key("hold"), "{what}: nothing was written");
     });
 }
 
@@ -309,7 +339,7 @@ fn every_sector_of_a_drive_has_its_use() {
         let used = c.host_sectors + c.cache_sectors + c.guard_sectors + c.spare_sectors;
         assert_eq!(used, c.raw_sectors, "{what}: {c:?}");
     };
-    trials(|what, run, _| whole(what, run.layer, run.drive, &run.parameters));
+    trials(|what, run, _| whole(what, drive_of(&run).layer, &drive_of(&run).drive, &drive_of(&run).parameters));
     for (name, _) in DRIVES {
         let drive = Drive::load(name).unwrap();
         for spec in LAYERS {
@@ -346,6 +376,9 @@ impl Layer for Owing {
         }
         Ok(false)
     }
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        Arc::new(Ascending::new(self.sectors, |lba| Pba(lba.0)))
+    }
     fn locate(&self, lba: Lba) -> Pba {
         Pba(lba.0)
     }
@@ -359,17 +392,20 @@ fn the_next_request_waits_for_what_the_drive_owes() {
     let drive = Drive::load("tiny").unwrap();
     let sectors = drive.geometry.sectors();
     let requests = random_requests(&mut Disks::new(1).random, sectors, REQUESTS);
-    let (witness, mut rows) = (Witness::default(), Rows::default());
-    let mut disk = Disk::new(&drive, Medium::NoData);
-    disk.record(Some(Box::new(witness.clone())));
-    let device = Single::new(disk, Box::new(move || Ok(Box::new(Owing { sectors, owes: false })))).unwrap();
+    let mut seen = Seen::default();
+    let accesses = Arc::clone(&seen.witness.0);
+    let disk = Disk::new(&drive, Medium::NoData);
+    let device = LayeredDisk::new(disk, Box::new(move || Ok(Box::new(Owing { sectors, owes: false })))).unwrap();
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
-    let mut engine = Engine::new(device, Settings::default(), counts, &mut rows);
+    let queueing = Queueing { queue: Queue::Fcfs, depth: 1 };
+    let member = Member::Drive(Box::new(MemberDrive::new(device, queueing, false)));
+    let mut task = Idle;
+    let mut engine = Engine::new(member, Settings::default(), counts, &mut task, &mut seen);
     engine.run(&mut InMemory::new(requests)).unwrap();
-    let (device, counts, _) = engine.into_parts();
-    let busy = by_cause(&witness.0.lock().unwrap(), None, |access| access.duration.0);
+    let (drives, counts) = (engine.member.drives(), &engine.counts);
+    let busy = by_cause(&accesses.lock().unwrap(), None, |access| access.duration.0);
     assert!(busy.clean > 0);
     assert_eq!((counts.wait_ns, counts.service_ns), (busy.clean, busy.host));
     assert_eq!(counts.elapsed().0, busy.total);
-    assert_eq!(device.disk.tally().busy().0, busy.total);
+    assert_eq!(drives[0].device().disk.tally().busy().0, busy.total);
 }

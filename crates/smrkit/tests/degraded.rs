@@ -4,10 +4,10 @@ mod common;
 
 use common::Witness;
 use common::rebuilds::{LEVELS, array, run_before, small};
-use smrkit::array::level::Level;
-use smrkit::array::{Command, Target};
-use smrkit::engine::settings::Settings;
-use smrkit::request::Op;
+use smrkit::device::Command;
+use smrkit::device::level::Level;
+use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::request::{Op, Request};
 use smrkit::units::{Lba, Nanos};
 
 #[test]
@@ -32,6 +32,24 @@ fn a_member_that_failed_before_is_missing_until_the_work_begins() {
 }
 
 #[test]
+fn a_full_array_is_read_without_a_member_and_scrubs_clean() {
+    for level in LEVELS {
+        for layer in ["in-place", "s-block", "log"] {
+            let array = array(level, (0..4).map(|_| small(layer)).collect());
+            let settings = Settings { check: true, depth: 4, prefill: Prefill::Full, ..Settings::default() };
+            let reads = Some("random-read:size=8Ki,count=300,span=8M");
+            for disk in 0..4 {
+                let spec = format!("disk={disk},failed=before,after=200");
+                let outcome = run_before(&array, settings, &spec, reads, &mut Witness::default()).unwrap();
+                assert!(outcome.rebuild.unwrap().bytes > 0, "{level} {layer}");
+            }
+            let scrubbed = run_before(&array, settings, "scrub", reads, &mut Witness::default()).unwrap();
+            assert!(scrubbed.rebuild.unwrap().bytes > 0, "{level} {layer}");
+        }
+    }
+}
+
+#[test]
 fn for_a_missing_parity_nothing_is_read() {
     let array = array(Level::Raid4, (0..4).map(|_| small("in-place")).collect());
     let mut witness = Witness::default();
@@ -48,28 +66,19 @@ fn a_write_under_way_leaves_out_what_failed() {
     for failed in 0..2 {
         let array = array(Level::Raid4, (0..3).map(|_| small("in-place")).collect());
         let mut array = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
-        let words = vec![7; 8];
-        let command = Command {
-            tag: 3,
-            op: Op::Write,
-            lba: Lba(0),
-            sectors: 8,
-            source: 0,
-            arrival: Nanos::ZERO,
-            host: true,
-            words,
-        };
+        let (request, stamps) = (Request::new(Op::Write, Lba(0), 8), vec![7; 8]);
+        let command = Command { tag: 3, request, arrival: Nanos::ZERO, host: true, stamps };
         array.submit(command).unwrap();
         // Of the first unit and the parity, which the second unit is read for.
         let failed = [0, 2][failed];
         array.fail(failed);
         let mut more = Vec::new();
-        let answer = (0..10).find_map(|_| {
+        let completion = (0..10).find_map(|_| {
             array.resume().unwrap();
             array.advance(&mut more).unwrap()
         });
-        assert_eq!(answer.map(|answer| answer.tag), Some(3));
-        let commands: Vec<u64> = array.stations().iter().map(|station| station.watched().commands).collect();
+        assert_eq!(completion.map(|completion| completion.tag), Some(3));
+        let commands: Vec<u64> = array.drives().iter().map(|drive| drive.watched().commands).collect();
         assert_eq!(commands[failed as usize], 0, "{commands:?}");
         assert_eq!(commands.iter().sum::<u64>(), 2, "a read and a write: {commands:?}");
     }

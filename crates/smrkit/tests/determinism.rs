@@ -10,6 +10,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::layer::{LAYERS, Parameters};
 use smrkit::medium::interference::Form;
@@ -66,14 +67,14 @@ impl Trial {
         Some(trial)
     }
 
-    fn run(&self) -> Run<'_> {
+    fn run(&self) -> Run {
         let parameters = self.parameters.clone();
-        Run { drive: &self.drive, layer: &LAYERS[self.layer], parameters, settings: self.settings }
+        Run::new(DriveRun { drive: self.drive.clone(), layer: &LAYERS[self.layer], parameters }, self.settings)
     }
 
     fn bytes_of(&self, source: &mut dyn Source) -> String {
         let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-        let outcome = self.run().execute(source, &mut NoObserver, None, timeline).unwrap();
+        let outcome = self.run().execute(source, &mut NoObserver, timeline).unwrap();
         serde_json::to_string(&outcome).unwrap()
     }
 

@@ -3,10 +3,8 @@
 mod common;
 
 use common::{count, on_st5000as0011};
-use smrkit::device::Device;
 use smrkit::drive::Drive;
-use smrkit::engine::run::Run;
-use smrkit::engine::settings::Settings;
+use smrkit::engine::system::DriveRun;
 use smrkit::layer::{self, Layer, Parameters, Scalar};
 use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::request::{InMemory, Op, Request, Source};
@@ -207,7 +205,7 @@ fn idle_time_empties_the_log_where_that_is_wanted() {
         let layer = layer::find("drive-managed").unwrap();
         let parameters =
             parameters(&[("idle_clean", set), ("cache_tracks", "40"), ("alpha", "300"), ("band_tracks", "6")]);
-        let run = Run { drive: &drive, layer, parameters, settings: Settings::default() };
+        let run = DriveRun { drive, layer, parameters };
         let mut device = run.device(Medium::NoData).unwrap();
         for i in 0..100 {
             device.serve(&Request::new(Op::Write, Lba(i * 17), 4), &mut Buf::NoData).unwrap();
@@ -232,7 +230,7 @@ fn after_a_power_cut(flush: bool) -> u64 {
     let drive = Drive::load("tiny").unwrap();
     let spec = layer::find("drive-managed").unwrap();
     let parameters = parameters(&[("write_cache_bytes", "64Ki"), ("cache_tracks", "40"), ("band_tracks", "6")]);
-    let run = Run { drive: &drive, layer: spec, parameters: parameters.clone(), settings: Settings::default() };
+    let run = DriveRun { drive: drive.clone(), layer: spec, parameters: parameters.clone() };
     let mut device = run.device(Medium::Stamps(Stamps::new())).unwrap();
     let stamps = (0..8).map(|i| Stamp::new(Lba(100 + i), 1).0).collect();
     device.serve(&Request::new(Op::Write, Lba(100), 8), &mut Buf::Stamps(stamps)).unwrap();

@@ -6,6 +6,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::layer::{LAYERS, LayerSpec};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::TimelineBuilder;
@@ -97,10 +98,10 @@ fn snapshot(name: &str, drive: &str, spec: &'static LayerSpec, set: &[(&str, &st
     let drive = Drive::load(drive).unwrap();
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let parameters = spec.resolve(&set).unwrap();
-    let run = Run { drive: &drive, layer: spec, parameters, settings };
+    let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
     let mut source = Workload::parse(REQUESTS).unwrap().source(HOST_SECTORS, 1).unwrap();
     let timeline = TimelineBuilder::growing(Nanos(100_000_000));
-    let outcome = run.execute(source.as_mut(), &mut NoObserver, None, timeline).unwrap();
+    let outcome = run.execute(source.as_mut(), &mut NoObserver, timeline).unwrap();
     insta::assert_json_snapshot!(name, readable(&outcome));
 }
 
@@ -108,7 +109,13 @@ fn snapshot(name: &str, drive: &str, spec: &'static LayerSpec, set: &[(&str, &st
 fn every_layer_on_every_small_drive() {
     for (drive, spec) in ["tiny", "tiny-constant"].into_iter().flat_map(|d| LAYERS.iter().map(move |s| (d, s))) {
         for (case, set) in cases(spec) {
-            snapshot(&format!("{drive}-{case}"), drive, spec, &set, Settings::default());
+            snapshot(
+                &format!("{drive}-{case}"),
+                drive,
+                spec,
+                &set,
+                Settings { prefill: Prefill::None, ..Settings::default() },
+            );
         }
     }
 }

@@ -1,62 +1,214 @@
-//! The modules of each library use only those above them in `lib.rs`.
+//! The modules of each library use only those above them in `lib.rs`, and no modules of a crate import each other in a circle.
+//!
+//! Imports are read from the text: paths that begin with `crate::`, `super::` or `self::`. What a parent module re-exports counts as
+//! the parent's own. Tests may use what they like.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+/// Libraries whose `lib.rs` lists the modules in the order of their dependencies.
+const ORDERED: [&str; 3] = ["smrkit", "smrkit-trace", "smrfs"];
+
+/// Circles that remain, to shrink to none: the crate, the module that holds them, and its children that import each other.
+const CIRCLES: &[&str] = &[
+    "smrkit stats: outcome rebuild timeline",
+    "smrkit-cli : input merged",
+    "smrkit-cli advise: advice words",
+    "smrkit-cli reproduce: arrays caveat lab",
+    "smrkit-cli reproduce::arrays: sets setup",
+    "smrkit-live directory: index nodes",
+    "smrkit-live directory: maps walk",
+    "smrkit-live directory: stat way",
+    "smrkit-live fuse: adapter listing",
+];
+
+/// A module's path from the crate's root.
+type Module = Vec<String>;
+
+/// Imports among the children of one module: (from, to), and a file that has it.
+type Imports = BTreeMap<(String, String), PathBuf>;
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
 }
 
-/// The modules that a line of code names after `crate::`, alone or in braces.
-fn used(line: &str) -> Vec<String> {
-    let name = |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
-    let mut names = Vec::new();
-    for rest in line.split("crate::").skip(1) {
-        match rest.strip_prefix('{') {
-            Some(list) => names.extend(list.trim_end_matches(['}', ';']).split(',').map(name)),
-            None => names.push(name(rest)),
-        }
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let all = entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] });
+    all.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect()
+}
+
+/// The module that a file of `src` holds.
+fn module(src: &Path, file: &Path) -> Module {
+    let path = file.strip_prefix(src).unwrap().with_extension("");
+    let mut names: Module = path.iter().map(|name| name.to_str().unwrap().to_string()).collect();
+    if names.last().is_some_and(|name| ["mod", "lib", "main"].contains(&name.as_str())) {
+        names.pop();
     }
     names
 }
 
-#[test]
-fn modules_use_only_those_above_them() {
-    for library in ["smrkit", "smrfs"] {
-        in_order(&Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(library).join("src"));
+/// The code of a file without its comments and its tests.
+fn code(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
+}
+
+/// The paths that a module's code names from the crate's root, groups in braces taken apart.
+fn named(own: &[String], code: &str) -> Vec<Module> {
+    let mut paths = Vec::new();
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in code.match_indices(start) {
+            let inside = code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+            if !inside {
+                path(&mut Vec::new(), &mut &code[at..], &mut paths);
+            }
+        }
+    }
+    paths.into_iter().filter_map(|path| from_root(own, path)).collect()
+}
+
+/// Reads a path, or a group of them in braces, that goes on from `before`.
+fn path(before: &mut Module, rest: &mut &str, paths: &mut Vec<Module>) {
+    let depth = before.len();
+    loop {
+        *rest = rest.trim_start();
+        if let Some(group) = rest.strip_prefix('{') {
+            *rest = group;
+            while !rest.is_empty() && !rest.trim_start().starts_with('}') {
+                let left = rest.len();
+                path(before, rest, paths);
+                *rest = rest.trim_start().trim_start_matches(',');
+                assert!(rest.len() < left, "not the names of an import: {}", rest.lines().next().unwrap_or(""));
+            }
+            *rest = rest.trim_start().strip_prefix('}').unwrap_or("");
+            break;
+        }
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        before.push(rest[..end].to_string());
+        *rest = &rest[end..];
+        match rest.strip_prefix("::") {
+            Some(more) if !more.starts_with(['<', '*']) => *rest = more,
+            _ => {
+                paths.push(before.clone());
+                // A new name (`as x`) or a star is no part of the path.
+                let end = rest.find([',', '}', ';', '(', ')', '\n']).unwrap_or(rest.len());
+                *rest = &rest[end..];
+                break;
+            }
+        }
+    }
+    before.truncate(depth);
+}
+
+fn from_root(own: &[String], path: Module) -> Option<Module> {
+    let ups = path.iter().take_while(|name| *name == "super").count();
+    match path.first()?.as_str() {
+        "crate" => Some(path[1..].to_vec()),
+        "self" => Some([own, &path[1..]].concat()),
+        _ => Some([&own[..own.len().checked_sub(ups)?], &path[ups..]].concat()),
     }
 }
 
-fn in_order(src: &Path) {
-    let lib = fs::read_to_string(src.join("lib.rs")).unwrap();
-    let order: Vec<&str> = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
-    assert!(order.len() > 8, "lib.rs lists the modules");
-    let rank = |module: &str| order.iter().position(|name| *name == module);
-    // Tests may use what they like, inside a file and in one of their own.
-    let is_code = |path: &PathBuf| path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs");
-    for path in files(src).into_iter().filter(is_code) {
-        let module = path.strip_prefix(src).unwrap().components().next().unwrap().as_os_str();
-        let module = module.to_str().unwrap().trim_end_matches(".rs");
-        let Some(own) = rank(module) else { continue };
-        let code = fs::read_to_string(&path).unwrap();
-        let code = code.split("#[cfg(test)]\nmod").next().unwrap();
-        for (number, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
-            for name in used(line) {
-                let wrong = rank(&name).is_some_and(|rank| rank > own);
-                assert!(
-                    !wrong,
-                    "{}:{}: {module} stands above {name} in lib.rs, but uses it",
-                    path.display(),
-                    number + 1
-                );
+/// The imports of a crate among siblings, by their parent.
+fn imports(src: &Path) -> BTreeMap<Module, Imports> {
+    let is_test = |name: &String| name == "tests" || name.ends_with("_tests");
+    let files: Vec<(Module, PathBuf)> = files(src).into_iter().map(|file| (module(src, &file), file)).collect();
+    let known: BTreeSet<&Module> = files.iter().map(|(module, _)| module).collect();
+    let mut all: BTreeMap<Module, Imports> = BTreeMap::new();
+    for (own, file) in files.iter().filter(|(own, _)| !own.iter().any(is_test)) {
+        for path in named(own, &code(file)) {
+            let used = (0..=path.len()).rev().map(|n| path[..n].to_vec()).find(|path| known.contains(path));
+            let used = used.unwrap_or_default();
+            let common = own.iter().zip(&used).take_while(|(a, b)| a == b).count();
+            if let (Some(from), Some(to)) = (own.get(common), used.get(common)) {
+                let siblings = all.entry(own[..common].to_vec()).or_default();
+                siblings.entry((from.clone(), to.clone())).or_insert(file.clone());
             }
+        }
+    }
+    all
+}
+
+/// The modules that `from` imports, directly or not.
+fn reached(imports: &Imports, from: &str) -> BTreeSet<String> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from.to_string()]);
+    while let Some(module) = open.pop() {
+        let next = imports.keys().filter(|(user, _)| *user == module).map(|(_, used)| used.clone());
+        open.extend(next.filter(|used| seen.insert(used.clone())));
+    }
+    seen
+}
+
+/// The groups of modules that reach each other.
+fn circles(imports: &Imports) -> BTreeSet<Vec<String>> {
+    let modules: BTreeSet<&String> = imports.keys().map(|(user, _)| user).collect();
+    let reach: BTreeMap<&str, BTreeSet<String>> = modules.iter().map(|m| (m.as_str(), reached(imports, m))).collect();
+    let back = |module: &str, other: &str| reach.get(other).is_some_and(|reach| reach.contains(module));
+    let circle = |m: &&String| reach[m.as_str()].iter().filter(|other| back(m, other)).cloned().collect::<Vec<_>>();
+    modules.iter().map(circle).filter(|circle| circle.len() > 1).collect()
+}
+
+#[test]
+fn modules_use_only_those_above_them() {
+    for library in ORDERED {
+        let src = crates().join(library).join("src");
+        let lib = fs::read_to_string(src.join("lib.rs")).unwrap();
+        let order = listed(&lib);
+        assert!(order.len() > 8, "lib.rs of {library} lists the modules");
+        let rank = |module: &str| order.iter().position(|name| *name == module);
+        for ((from, to), file) in &imports(&src)[&Vec::new()] {
+            let wrong = rank(from).is_some_and(|own| rank(to).is_some_and(|used| used > own));
+            assert!(!wrong, "{}: {from} stands above {to} in lib.rs of {library}, but uses it", file.display());
         }
     }
 }
 
+/// The modules that `lib.rs` declares, of any visibility.
+fn listed(lib: &str) -> Vec<&str> {
+    lib.lines().filter_map(|line| line.rsplit_once("mod ")?.1.strip_suffix(';')).collect()
+}
+
 #[test]
-fn the_reader_of_use_lines_sees_lists_and_paths() {
-    assert_eq!(used("use crate::{disk, layer::Layer};"), ["disk", "layer"]);
-    assert_eq!(used("let x = crate::tally::adjusted(1);"), ["tally"]);
+fn no_modules_import_each_other_in_a_circle() {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(crates()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_string();
+        for (parent, imports) in imports(&path.join("src")) {
+            let place = parent.join("::");
+            found.extend(circles(&imports).into_iter().map(|circle| format!("{name} {place}: {}", circle.join(" "))));
+        }
+    }
+    let allowed: BTreeSet<String> = CIRCLES.iter().map(|circle| circle.to_string()).collect();
+    let (new, gone): (Vec<_>, Vec<_>) = (found.difference(&allowed).collect(), allowed.difference(&found).collect());
+    assert!(new.is_empty(), "new circles: {new:#?}; move what both sides use into a module below them");
+    assert!(gone.is_empty(), "circles that are no more: {gone:#?}; take them off the list");
+}
+
+#[test]
+fn the_reader_of_imports_sees_groups_and_nested_paths() {
+    let own = ["a".to_string(), "b".to_string()];
+    let names = |code: &str| named(&own, code).into_iter().map(|path| path.join("::")).collect::<Vec<_>>();
+    assert_eq!(
+        names("use crate::{disk, layer::{self, Layer as L},\n x::*};"),
+        ["disk", "layer::self", "layer::Layer", "x"]
+    );
+    assert_eq!(names("let x = crate::tally::adjusted(1);"), ["tally::adjusted"]);
+    assert_eq!(names("use super::c::D;\nuse super::super::e;\nuse self::f::G;"), ["a::c::D", "e", "a::b::f::G"]);
+    let imports: Imports = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]
+        .map(|(from, to)| ((from.to_string(), to.to_string()), PathBuf::new()))
+        .into();
+    assert_eq!(circles(&imports), [["a", "b", "c"].map(String::from).to_vec()].into());
+    assert_eq!(listed("pub mod a;\npub(crate) mod b;\nmod c;\npub use a::X;"), ["a", "b", "c"]);
+}
+
+#[test]
+fn the_architecture_page_names_every_module() {
+    let page = fs::read_to_string(crates().join("../docs/architecture.md")).unwrap();
+    let lib = fs::read_to_string(crates().join("smrkit/src/lib.rs")).unwrap();
+    let missing: Vec<_> = listed(&lib).into_iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/architecture.md lacks {missing:?}");
 }

@@ -11,11 +11,12 @@ use smrkit::drive::Drive;
 use smrkit::engine::Engine;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::engine::settings::{Arrival, Prefill, Settings};
+use smrkit::engine::system::DriveRun;
+use smrkit::engine::task::Idle;
 use smrkit::error::Error;
 use smrkit::layer::{self, LayerSpec};
 use smrkit::medium::interference::{Form, Interference};
-use smrkit::medium::{Medium, Stamps};
 use smrkit::power::Power;
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::counts::HostCounts;
@@ -31,15 +32,14 @@ fn cuts_wanted() -> u64 {
 
 /// One run with the power cut at `cuts`, its end checked like any other run's.
 fn run(run: &Run, requests: &[Request], cuts: Vec<u64>) -> Result<Vec<PowerCut>, Error> {
-    let mut device = run.device(Medium::Stamps(Stamps::new()))?;
-    device.disk.cut_power(Power::new(cuts, run.settings.seed));
+    let mut member = run.system.build(&run.settings)?;
+    member.drives()[0].device_mut().disk.cut_power(Power::new(cuts, run.settings.seed));
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
-    let mut observer = NoObserver;
-    let mut engine = Engine::new(device, run.settings, counts, &mut observer);
+    let (mut task, mut observer) = (Idle, NoObserver);
+    let mut engine = Engine::new(member, run.settings, counts, &mut task, &mut observer);
     engine.run(&mut InMemory::new(requests.to_vec()))?;
-    let power_cuts = std::mem::take(&mut engine.power_cuts);
-    let (mut device, _, shadow) = engine.into_parts();
-    shadow.expect("check mode").finish(&mut device)?;
+    let power_cuts = engine.take_power_cuts();
+    engine.finish()?;
     Ok(power_cuts)
 }
 
@@ -76,8 +76,9 @@ fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
         for &form in spec.copes_with {
             let Some((drive, parameters, requests)) = scene(spec, form, seed) else { continue };
             let arrival = if is_open(seed) { Arrival::Trace } else { Arrival::FlatOut };
-            let settings = Settings { check: true, seed, arrival, ..Settings::default() };
-            let the_run = Run { drive: &drive, layer: spec, parameters, settings };
+            let prefill = [Prefill::None, Prefill::Full][(seed / 2 % 2) as usize];
+            let settings = Settings { check: true, seed, arrival, prefill, ..Settings::default() };
+            let the_run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
             for write in 1.. {
                 let mut cuts = vec![write];
                 if write % 2 == 0 {
@@ -85,7 +86,8 @@ fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
                 }
                 let what = format!(
                     "{name} under {form:?}, seed {seed}, cut at {cuts:?}\n{:?} {:?}",
-                    drive.interference, the_run.parameters
+                    drive.interference,
+                    the_run.system.drives()[0].parameters
                 );
                 let found = run(&the_run, &requests, cuts).unwrap_or_else(|error| panic!("{what}: {error}"));
                 found.iter().for_each(|cut| see(cut, &the_run, &what));
@@ -127,11 +129,12 @@ fn log_keeps_what_it_acknowledged_and_requests_whole() {
 fn drive_managed_loses_only_what_a_write_cache_held() {
     let mut lost = 0;
     cut_everywhere("drive-managed", |cut, run, what| {
-        let caches = run.parameters.int("write_cache_bytes") > 0;
+        let parameters = &run.system.drives()[0].parameters;
+        let caches = parameters.int("write_cache_bytes") > 0;
         lost += u64::from(caches && cut.lost_sectors > 0);
         assert!(caches || cut.lost_sectors == 0, "{what}: {cut:?}");
         // What bypasses the log is written in place.
-        let logs = !caches && run.parameters.word("bypass") == "off";
+        let logs = !caches && parameters.word("bypass") == "off";
         assert!(!logs || cut.in_flight != "part", "{what}: {cut:?}");
     });
     assert!(lost > 0);
@@ -169,7 +172,9 @@ fn small(name: &str, reach: u64, set: &[(&str, &str)], requests: &[Request], wri
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let parameters = spec.resolve(&set).unwrap();
     let settings = Settings { check: true, ..Settings::default() };
-    run(&Run { drive: &drive, layer: spec, parameters, settings }, requests, vec![write]).unwrap().remove(0)
+    run(&Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings), requests, vec![write])
+        .unwrap()
+        .remove(0)
 }
 
 #[test]

@@ -4,10 +4,10 @@ mod common;
 
 use common::rebuilds::{CACHED, LEVELS, array, drive, member, mirror, rebuilt, run, small};
 use proptest::prelude::*;
-use smrkit::array::level::Level;
-use smrkit::engine::array_run::MemberRun;
+use smrkit::device::level::Level;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::engine::system::MemberRun;
 use smrkit::error::Error;
 use smrkit::stats::rebuild::BusyTimes;
 
@@ -223,7 +223,7 @@ fn what_can_not_be_rebuilt_is_refused_with_the_remedy() {
     let of = |level, text: &str, check| {
         let settings = Settings { check, ..Settings::default() };
         let error =
-            RebuildSpec::parse(text).unwrap().chore(&array(level, vec![part(), part(), part(), part()]), &settings);
+            RebuildSpec::parse(text).unwrap().build(&array(level, vec![part(), part(), part(), part()]), &settings);
         error.err().expect("refused").to_string()
     };
     assert!(of(Level::Raid0, "disk=1", false).contains("use raid1"));

@@ -10,6 +10,7 @@ use rand::RngExt;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::error::{Error, Fault};
 use smrkit::layer::{self, LAYERS, LayerSpec};
 use smrkit::medium::interference::Form;
@@ -35,12 +36,13 @@ fn trial(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<Result<(), S
         check: true,
         seed,
         arrival: if open { Arrival::Trace } else { Arrival::FlatOut },
-        prefill: [Prefill::None, Prefill::Sequential, Prefill::Random(0.7)][disks.random.random_range(0..3)],
+        prefill: [Prefill::None, Prefill::Full, Prefill::Full, Prefill::Sequential, Prefill::Random(0.7)]
+            [disks.random.random_range(0..5)],
         depth: if queued { 4 } else { 1 },
         queue: if queued { Queue::Sptf } else { Queue::Fcfs },
         ..Settings::default()
     };
-    let run = Run { drive: &drive, layer: spec, parameters, settings };
+    let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
     let host_sectors = match run.host_sectors() {
         Ok(sectors) => sectors,
         Err(Error::Impossible(_)) => return None,
@@ -51,8 +53,12 @@ fn trial(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<Result<(), S
         requests = with_times(&mut disks.random, requests);
     }
     let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-    let result = run.execute(&mut InMemory::new(requests), &mut NoObserver, None, timeline);
-    Some(result.map(|_| ()).map_err(|error| format!("{error}\n{:?} {:?}", drive.interference, run.parameters)))
+    let result = run.execute(&mut InMemory::new(requests), &mut NoObserver, timeline);
+    Some(
+        result
+            .map(|_| ())
+            .map_err(|error| format!("{error}\n{:?} {:?}", drive.interference, run.system.drives()[0].parameters)),
+    )
 }
 
 fn survives(name: &str) {
@@ -129,11 +135,11 @@ fn the_conventional_disk_is_caught_under_every_interference() {
 fn damage_is_named_when_it_happens() {
     let mut disks = Disks::new(1);
     let drive = disks.drive(Form::Blocks);
-    let settings = Settings { check: true, ..Settings::default() };
+    let settings = Settings { check: true, prefill: Prefill::None, ..Settings::default() };
     let layer = layer::find(layer::BASELINE).unwrap();
-    let run = Run { drive: &drive, layer, parameters: disks.parameters(layer), settings };
+    let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: disks.parameters(layer) }, settings);
     let writes = common::writes(&[(8, 8), (0, 8)]);
-    let error = run.execute(&mut InMemory::new(writes), &mut NoObserver, None, TimelineBuilder::growing(Nanos(1)));
+    let error = run.execute(&mut InMemory::new(writes), &mut NoObserver, TimelineBuilder::growing(Nanos(1)));
     let Err(Error::Fault(fault)) = error else { panic!("no fault") };
     assert!(matches!(*fault, Fault::Damaged { lba, by, .. } if lba.0 == 8 && by.0 == 0), "{fault}");
 }

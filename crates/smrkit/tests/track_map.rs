@@ -6,6 +6,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::geometry::Geometry;
 use smrkit::layer::track_map::{cost, scheme::Scheme};
@@ -30,9 +31,9 @@ fn run(drive: &Drive, set: &[(&str, String)], settings: Settings, requests: Vec<
     let mut all = vec![("random_tracks".to_string(), "0".to_string())];
     all.extend(set.iter().map(|(key, value)| (key.to_string(), value.clone())));
     let parameters = spec.resolve(&all)?;
-    let run = Run { drive, layer: spec, parameters, settings };
+    let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
     let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-    run.execute(&mut InMemory::new(requests), &mut NoObserver, None, timeline)
+    run.execute(&mut InMemory::new(requests), &mut NoObserver, timeline)
 }
 
 fn stat(outcome: &Outcome, key: &str) -> f64 {
@@ -50,7 +51,7 @@ fn list(outcome: &Outcome, key: &str) -> Vec<u64> {
 
 /// Every sector verified, on an empty disk.
 fn empty() -> Settings {
-    Settings { check: true, ..Settings::default() }
+    Settings { check: true, prefill: Prefill::None, ..Settings::default() }
 }
 
 /// The same on a disk as full as it is offered.

@@ -99,7 +99,17 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
         Ok(Vec::new())
     }
 
-    fn discard(&self, _span: Span) {}
+    fn discard(&self, span: Span) {
+        self.platters.discard(span);
+    }
+
+    fn reserve(&self, bytes: u64) -> DeviceResult {
+        self.platters.reserve(bytes)
+    }
+
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        self.platters.room_bytes()
+    }
 
     fn flush(&self) -> DeviceResult {
         self.platters.flush()

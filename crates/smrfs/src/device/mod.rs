@@ -183,6 +183,17 @@ pub trait HostManaged: Send + Sync {
     /// The host will not read this again before it has been written again. A checker counts on it; disks may ignore it.
     fn discard(&self, span: Span);
 
+    /// Sees to it that `bytes` can be written, wherever on the disk: all that has been accepted and is not written yet. An
+    /// image file takes up room on its host as it is written, and the host's disk may be full (ENOSPC).
+    fn reserve(&self, _bytes: u64) -> DeviceResult {
+        Ok(())
+    }
+
+    /// Bytes that can still be written where nothing lies yet; none where the disk has all of its room.
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        Ok(None)
+    }
+
     /// Makes durable what has been written.
     fn flush(&self) -> DeviceResult;
 

@@ -34,6 +34,19 @@ pub trait Platters: Send + Sync {
     /// outlive the process keep the cursors beside the data, durable with the next flush.
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult;
 
+    /// The host will not read this again before it has been written again: the room may go back to where it came from.
+    fn discard(&self, _span: Span) {}
+
+    /// As [`HostManaged::reserve`](super::HostManaged::reserve).
+    fn reserve(&self, _bytes: u64) -> DeviceResult {
+        Ok(())
+    }
+
+    /// As [`HostManaged::room_bytes`](super::HostManaged::room_bytes).
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        Ok(None)
+    }
+
     /// Makes durable what has been written, and the cursors.
     fn flush(&self) -> DeviceResult;
 
@@ -63,6 +76,18 @@ impl<P: Platters + ?Sized> Platters for Arc<P> {
 
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
         (**self).keep_cursor(band, cursor)
+    }
+
+    fn discard(&self, span: Span) {
+        (**self).discard(span);
+    }
+
+    fn reserve(&self, bytes: u64) -> DeviceResult {
+        (**self).reserve(bytes)
+    }
+
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        (**self).room_bytes()
     }
 
     fn flush(&self) -> DeviceResult {

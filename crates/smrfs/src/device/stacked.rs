@@ -56,6 +56,16 @@ pub trait Stacked: Send + Sync {
         self.below().discard(span);
     }
 
+    /// As [`HostManaged::reserve`].
+    fn reserve(&self, bytes: u64) -> DeviceResult {
+        self.below().reserve(bytes)
+    }
+
+    /// As [`HostManaged::room_bytes`].
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        self.below().room_bytes()
+    }
+
     /// As [`HostManaged::flush`].
     fn flush(&self) -> DeviceResult {
         self.below().flush()
@@ -107,6 +117,14 @@ impl<S: Stacked> HostManaged for S {
 
     fn discard(&self, span: Span) {
         Stacked::discard(self, span);
+    }
+
+    fn reserve(&self, bytes: u64) -> DeviceResult {
+        Stacked::reserve(self, bytes)
+    }
+
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        Stacked::room_bytes(self)
     }
 
     fn flush(&self) -> DeviceResult {

@@ -143,7 +143,9 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
             return Err(Violation::NoSuchBand { band, bands }.into());
         }
         let _writing = lock(&self.writing);
-        self.put_cursor(band, 0)
+        self.put_cursor(band, 0)?;
+        self.platters.discard(self.shape.bands.span(band));
+        Ok(())
     }
 
     fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
@@ -161,7 +163,17 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         Ok((first.min(end)..end).map(report).collect())
     }
 
-    fn discard(&self, _span: Span) {}
+    fn discard(&self, span: Span) {
+        self.platters.discard(span);
+    }
+
+    fn reserve(&self, bytes: u64) -> DeviceResult {
+        self.platters.reserve(bytes)
+    }
+
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        self.platters.room_bytes()
+    }
 
     fn flush(&self) -> DeviceResult {
         self.platters.flush()

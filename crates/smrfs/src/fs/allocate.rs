@@ -94,6 +94,9 @@ impl FileSystem {
         emptied: Range<u64>,
     ) -> FsResult {
         let mut held = state.lacks(range.clone());
+        if held > 0 && self.beyond_host(held)? > 0 {
+            return Err(Errno::ENOSPC.into());
+        }
         lock(&self.rooms).promise(held)?;
         if emptied.start < emptied.end {
             self.rearrange(state, emptied.clone(), &mut 0, |state| {

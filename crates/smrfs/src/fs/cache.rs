@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, RwLockReadGuard, RwLockWriteGuard};
 use super::FileSystem;
 use super::file::{File, FileState, Times};
 use super::locks::{lock, read, write};
-use crate::error::{Errno, FsResult};
-use crate::map::{self, Summary};
+use crate::error::{Errno, FsError, FsResult};
+use crate::map::{self, FileMap, Head, Summary};
 use crate::meta::Kind;
-use crate::units::NodeId;
+use crate::units::{NodeId, Owner};
 
 const SHARDS: usize = 16;
 
@@ -218,8 +218,9 @@ impl FileSystem {
     }
 
     fn decode_into(&self, file: &Arc<File>, record: &[u8], state: &mut FileState) -> FsResult {
-        let decoded = map::decode(record, |number| self.store.load_spill(number))?;
+        let decoded = map::decode(record, |number| map::load_part(&*self.store, number))?;
         let head = decoded.summary.head;
+        self.check_map(file.id, &head, &decoded.map)?;
         state.map = decoded.map;
         state.stored = decoded.stored;
         state.size = head.size;
@@ -228,6 +229,27 @@ impl FileSystem {
         // A map that was committed while something was not written may have more than the size.
         self.drop_behind(file, state, head.size.div_ceil(self.granule_bytes));
         state.owed = state.promise_holes(head.promised);
+        Ok(())
+    }
+
+    /// Refuses a map that no file here can have: with an impossible size or promise, or with data that is not live or not
+    /// that file's. Whoever made it, nothing of it may be read or freed.
+    fn check_map(&self, id: NodeId, head: &Head, map: &FileMap) -> FsResult {
+        if i64::try_from(head.size).is_err() || head.promised > self.device.shape().granules {
+            return Err(FsError::Corrupt(format!(
+                "the map of file {id} has {} bytes and {} promised granules, more than the disk: unmount, and run smrkit fsck",
+                head.size, head.promised
+            )));
+        }
+        let space = lock(&self.space);
+        for piece in map.extents_from(0) {
+            let Some(span) = piece.span() else { continue };
+            if !space.live().holds(span, Owner { file: id, granule: piece.first }) {
+                return Err(FsError::Corrupt(format!(
+                    "the map of file {id} names {span}, which is not that file's: unmount, and run smrkit fsck"
+                )));
+            }
+        }
         Ok(())
     }
 

@@ -241,7 +241,7 @@ impl FileSystem {
 /// Whether that is about what lies there, and would be so again: neither a lack of memory or room, nor of power.
 fn is_damage(error: &FsError) -> bool {
     match error {
-        FsError::Corrupt(_) | FsError::Errno(Errno::EIO) => true,
+        FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_) | FsError::Errno(Errno::EIO) => true,
         FsError::Device(error) => !matches!(error, DeviceError::PowerCut),
         FsError::Errno(_) | FsError::PowerCut => false,
     }

@@ -170,6 +170,7 @@ impl FileSystem {
             granule_bytes: self.granule_bytes,
             usable: rooms.usable,
             free: rooms.free(),
+            beyond_host: self.beyond_host(rooms.free())?,
             live: rooms.mapped,
             promised: rooms.promised,
             counts,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::allocate::BEHIND_ALL;
+use super::file::File;
 use super::locks::lock;
 use super::room::Rooms;
 use super::saved::{self, Saved};
@@ -91,7 +92,25 @@ impl FileSystem {
         let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().unlinked);
         saved.extents.retain(|&(_, owner)| !unlinked(owner));
         saved.mapped = saved.extents.iter().map(|(span, _)| span.count).sum();
-        self.store.store_state(STATE, &saved::encode(&saved, self.device.shape()))
+        match self.store.store_state(STATE, &saved::encode(&saved, self.device.shape())) {
+            // The next mount reads all maps instead.
+            Err(error) if error.errno() == Errno::ENOSPC => Ok(()),
+            stored => stored,
+        }
+    }
+
+    /// Files with data or a size that is not durable, those with most first: a path where the store knows one, and the bytes in
+    /// memory.
+    pub fn unsaved(&self) -> Vec<(Option<Vec<u8>>, u64)> {
+        let files: Vec<Arc<File>> = lock(&self.dirty).values().cloned().collect();
+        let unsaved = files.iter().filter_map(|file| {
+            let state = file.look();
+            let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.granule_bytes;
+            (state.is_unsaved() && !state.unlinked).then_some((file.id, bytes))
+        });
+        let mut unsaved: Vec<(NodeId, u64)> = unsaved.collect();
+        unsaved.sort_by_key(|&(id, bytes)| (std::cmp::Reverse(bytes), id));
+        unsaved.into_iter().map(|(id, bytes)| (self.store.path_to(id), bytes)).collect()
     }
 
     /// Whether the data is of no interest (in simulation).
@@ -113,7 +132,8 @@ fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> Fs
     let mut found = Found { next_part: parts.last().map_or(1, |last| last + 1), ..Found::default() };
     store.scan(&mut |id, record| {
         let Some(record) = record else { return Ok(()) };
-        let decoded = map::decode(&record, |number| store.load_spill(number)).map_err(|error| in_file(id, error))?;
+        let decoded =
+            map::decode(&record, |number| map::load_part(store, number)).map_err(|error| in_file(id, error))?;
         for piece in decoded.map.extents_from(0) {
             let Some(span) = piece.span() else { continue };
             adopt(space, span, Owner { file: id, granule: piece.first })?;

@@ -66,9 +66,10 @@ impl FileSystem {
         self.store.read_link(id)
     }
 
-    /// Gives a node another name.
+    /// Gives a node another name; a file with data not yet durable is committed first.
     pub fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
         self.changeable()?;
+        self.save_unsaved(id)?;
         let _names = write(&self.names);
         if self.files.get(id).is_some_and(|file| file.look().unlinked) {
             return Err(Errno::ENOENT.into());
@@ -100,22 +101,35 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Moves a name; a file with data not yet durable is committed first.
+    /// Moves a name, or exchanges two; a file with data not yet durable is committed first.
     pub fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
         self.changeable()?;
-        let unsaved = self.store.lookup(from.0, from.1)?.id;
-        let saved = match self.files.get(unsaved).filter(|file| file.look().is_unsaved()) {
-            Some(file) => self.save(&file),
-            None => Ok(()),
-        };
-        self.store.forget(unsaved, 1);
-        saved?;
+        self.save_named(from)?;
+        if mode == RenameMode::Exchange {
+            self.save_named(to)?;
+        }
         let _names = write(&self.names);
         // Another thread may have given the name to another file.
         let moved = self.store.lookup(from.0, from.1)?;
         let result = self.rename_node(&moved, from, to, mode);
         self.store.forget(moved.id, 1);
         result
+    }
+
+    /// Makes the data behind a name durable, before another name leads to it.
+    fn save_named(&self, (parent, name): (NodeId, &[u8])) -> FsResult {
+        let id = self.store.lookup(parent, name)?.id;
+        let saved = self.save_unsaved(id);
+        self.store.forget(id, 1);
+        saved
+    }
+
+    /// Commits a file with data that is not durable.
+    fn save_unsaved(&self, id: NodeId) -> FsResult {
+        match self.files.get(id).filter(|file| file.look().is_unsaved()) {
+            Some(file) => self.save(&file),
+            None => Ok(()),
+        }
     }
 
     /// The caller holds the lock of names.
@@ -224,7 +238,7 @@ impl FileSystem {
         match file {
             Ok(file) => Ok(Victim { attr, file }),
             // What makes no sense can be removed; its space comes back with the next scan.
-            Err(FsError::Corrupt(_)) => Ok(Victim { attr, file: None }),
+            Err(FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_)) => Ok(Victim { attr, file: None }),
             Err(error) => {
                 self.store.forget(attr.id, 1);
                 Err(error)

@@ -13,6 +13,8 @@ pub struct Usage {
     pub usable: u64,
     /// Granules free for files: usable less live less promised.
     pub free: u64,
+    /// Of the free granules those for which the host of the image has no room.
+    pub beyond_host: u64,
     /// Granules in maps.
     pub live: u64,
     /// Granules promised to data not yet written, and by fallocate.
@@ -30,7 +32,12 @@ pub struct Usage {
 impl Usage {
     /// The granules that there are for files: what they can fill, and where a crash has brought more back, as many as that.
     pub fn size(&self) -> u64 {
-        self.usable.max(self.live.saturating_add(self.promised))
+        self.usable.max(self.live.saturating_add(self.promised)).saturating_sub(self.beyond_host)
+    }
+
+    /// The granules that can be filled now: what is free, and the host of the image has room for.
+    pub fn available(&self) -> u64 {
+        self.free.saturating_sub(self.beyond_host)
     }
 }
 

@@ -90,6 +90,7 @@ impl FileSystem {
             return Err(Errno::ENOENT.into());
         }
         promise.at_least(state.lacks(offset / granule..end.div_ceil(granule)))?;
+        self.keep_room_on_host(data.bytes())?;
         self.clear_tail(file, &mut state, end)?;
         self.buffer(file, &mut state, &head, data.part(0, head.end - offset), &mut promise.granules)?;
         let mut at = direct.start;

@@ -4,6 +4,7 @@
 //! bytes are kept, and of each part 8. Left out: the tree of names (the conventional file system has a check of its own),
 //! and whether shingling has damaged data, which only reading it tells.
 
+mod extent;
 mod overlap;
 mod repair;
 pub mod report;
@@ -15,8 +16,9 @@ use crate::error::FsResult;
 use crate::fs::mount::STATE;
 use crate::fs::saved;
 use crate::meta::MetadataStore;
+use extent::Extent;
 use report::{Finding, Problem, Report, Verdict};
-use scan::{Extent, Scan};
+use scan::Scan;
 use surface::Surface;
 
 /// What to check.
@@ -28,11 +30,13 @@ pub struct Options {
     pub read_all: bool,
     /// How many problems are listed; all are counted.
     pub listed: usize,
+    /// Take maps that were made for another owner as the files' own.
+    pub accept_owners: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { repair: false, read_all: false, listed: 1000 }
+        Options { repair: false, read_all: false, listed: 1000, accept_owners: false }
     }
 }
 
@@ -81,14 +85,12 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Opti
     let mut surface = Surface::of(device)?;
     let mut scan = Scan::default();
     scan.run(device, store, &surface, options.read_all, &mut findings)?;
+    scan.settle_marks(store, options.accept_owners, &mut findings)?;
     overlap::resolve(&mut scan, store, &mut findings)?;
     surface.fill(&scan.extents);
     check_saved(device, store, &scan, &mut findings)?;
     let leaked = scan.leaked(store)?;
-    for &part in &leaked {
-        findings.add(Problem::LeakedPart { part });
-    }
-    if options.repair && findings.found > 0 {
+    if options.repair && (findings.found > 0 || !leaked.is_empty()) {
         repair::run(store, device.shape().granule_bytes, &scan, &leaked)?;
     }
     Ok(Report {
@@ -101,6 +103,7 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Opti
         granules: scan.extents.iter().map(|extent| extent.span.count).sum(),
         behind_end: scan.behind_end,
         parts: scan.parts.len() as u64,
+        leaked_parts: leaked.len() as u64,
         read: scan.read,
         counts: surface.counts(),
         bands: surface.bands_by_fill(),

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::Findings;
+use super::extent::Extent;
 use super::report::Problem;
-use super::scan::{Extent, Scan};
+use super::scan::{Scan, changed};
 use crate::error::FsResult;
-use crate::map;
 use crate::meta::{MetadataStore, Time};
 use crate::space::live::Live;
 use crate::units::{Owner, Span};
@@ -46,16 +46,14 @@ fn settle(
     store: &dyn MetadataStore,
     findings: &mut Findings,
 ) -> FsResult<Vec<Extent>> {
-    let mut changed: BTreeMap<_, (Time, u64)> = BTreeMap::new();
+    let mut changes: BTreeMap<_, (Time, u64)> = BTreeMap::new();
     for extent in several {
-        if let Entry::Vacant(entry) = changed.entry(extent.file) {
-            let record = store.load_map(extent.file)?;
-            let summary = record.and_then(|record| map::summary(&record).ok()).unwrap_or_default();
-            entry.insert((summary.head.ctime, summary.generation));
+        if let Entry::Vacant(entry) = changes.entry(extent.file) {
+            entry.insert(changed(store, extent.file)?);
         }
     }
     let mut order: Vec<&Extent> = several.iter().collect();
-    order.sort_by_key(|extent| (Reverse(changed[&extent.file]), extent.file, extent.first));
+    order.sort_by_key(|extent| (Reverse(changes[&extent.file]), extent.file, extent.first));
     let mut taken = Live::new();
     for extent in order {
         let mut at = extent.span.at;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::scan::{Fix, Scan};
-use crate::error::{FsError, FsResult};
+use crate::error::{FsError, FsResult, SealFault};
 use crate::fs::mount::STATE;
 use crate::map::{self, Decoded, FileMap, Head, Stored};
 use crate::meta::MetadataStore;
@@ -29,16 +29,26 @@ pub(super) fn run(store: &dyn MetadataStore, granule_bytes: u64, scan: &Scan, le
 
 /// Gives a file a map without what was wrong; tells what parts it no longer needs.
 fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, next: &mut u64) -> FsResult<Vec<u64>> {
-    let Some(record) = store.load_map(file)? else { return Ok(Vec::new()) };
-    let (mut head, mut map, mut stored) = match fix.empty {
+    let (record, is_own) = match store.load_map(file) {
+        Ok(Some(record)) => (record, true),
+        Ok(None) => return Ok(Vec::new()),
+        Err(FsError::Seal(error)) => match error.fault {
+            SealFault::Owner { map, .. } if fix.reseal => (map.record, true),
+            _ => (error.stored, false),
+        },
+        Err(error) => return Err(error),
+    };
+    let is_empty = fix.empty || !is_own;
+    let (mut head, mut map, mut stored) = match is_empty {
         false => {
             let Decoded { summary, map, stored } = map::decode(&record, |number| store.load_spill(number))?;
             (summary.head, map, stored)
         }
         true => {
             store.store_state(&format!("damaged-map.{file}"), &record)?;
+            store.forget_mark(file)?;
             (
-                map::summary(&record).map_or_else(|_| Head::default(), |summary| summary.head),
+                map::summary(&record).ok().filter(|_| is_own).map_or_else(Head::default, |summary| summary.head),
                 FileMap::new(),
                 Stored::new(),
             )
@@ -47,7 +57,7 @@ fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, 
     for &(first, count) in &fix.holes {
         map.remove(first..first + count);
     }
-    if fix.head || fix.empty {
+    if fix.head || is_empty {
         head.promised = 0;
     }
     if i64::try_from(head.size).is_err() {
@@ -73,11 +83,19 @@ fn still_leaked(store: &dyn MetadataStore, mut parts: Vec<u64>) -> FsResult<Vec<
         return Ok(parts);
     }
     let (mut named, mut blind) = (BTreeSet::new(), false);
-    store.scan(&mut |_, record| {
-        let Some(record) = record else { return Ok(()) };
+    store.inspect(&mut |_, found| {
+        let record = match found {
+            Ok(None) => return Ok(()),
+            Ok(Some(map)) => map.record,
+            Err(FsError::Seal(error)) => match error.fault {
+                SealFault::Owner { map, .. } => map.record,
+                _ => error.stored,
+            },
+            Err(error) => return Err(error),
+        };
         match map::part_numbers(&record, |number| store.load_spill(number)) {
             Ok(numbers) => named.extend(numbers),
-            Err(FsError::Corrupt(_)) => blind = true,
+            Err(FsError::Corrupt(_) | FsError::ForgedPart(_)) => blind = true,
             Err(error) => return Err(error),
         }
         Ok(())

@@ -44,6 +44,20 @@ pub enum Problem {
         /// Why.
         reason: String,
     },
+    /// A map that was not made by this volume for this file. The file loses its data; the record is kept as a state.
+    ForgedMap {
+        /// The file.
+        file: u64,
+        /// How that is known.
+        reason: String,
+    },
+    /// A map that was made for a file of another user. It is left alone unless owners are accepted.
+    OtherOwner {
+        /// The file.
+        file: u64,
+        /// Whom it was made for, and who has it.
+        reason: String,
+    },
     /// A map of a version that this program does not know; it is left alone.
     NewerMap {
         /// The file.
@@ -106,11 +120,6 @@ pub enum Problem {
         /// What the disk says.
         reason: String,
     },
-    /// A part that no map names; it is removed.
-    LeakedPart {
-        /// Its number.
-        part: u64,
-    },
     /// A saved free map that is not what the maps say; it is removed.
     StaleState {
         /// Its name.
@@ -124,6 +133,13 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::BadMap { file, reason } => write!(f, "file {file}: its map is damaged: {reason}"),
+            Problem::ForgedMap { file, reason } => write!(f, "file {file}: its map is forged: {reason}"),
+            Problem::OtherOwner { file, reason } => {
+                write!(
+                    f,
+                    "file {file}: {reason}: give it back (chown), or run fsck --accept-owners if a copy changed it"
+                )
+            }
             Problem::NewerMap { file, reason } => write!(f, "file {file}: its map is not understood: {reason}"),
             Problem::MissingPart { file, part } => write!(f, "file {file}: part {part} of its map is missing"),
             Problem::BadSize { file, bytes } => write!(f, "file {file}: {bytes} bytes is no size"),
@@ -139,7 +155,6 @@ impl fmt::Display for Problem {
             }
             Problem::Overlap { place, kept_by } => write!(f, "{place}: also in the map of file {kept_by}"),
             Problem::Unreadable { place, reason } => write!(f, "{place}: can't be read: {reason}"),
-            Problem::LeakedPart { part } => write!(f, "part {part} of a map belongs to no file"),
             Problem::StaleState { name, reason } => write!(f, "the saved state {name} is out of date: {reason}"),
         }
     }
@@ -203,6 +218,8 @@ pub struct Report {
     pub behind_end: u64,
     /// Parts of maps too large for one record.
     pub parts: u64,
+    /// Parts that no map names: left by a crash. Harmless; a repair removes them, and so does the next mount.
+    pub leaked_parts: u64,
     /// Granules read, if data was read.
     pub read: u64,
     /// Granules by what may be done with them, as a mount would find them (after the repair, if there was one).

@@ -1,38 +1,24 @@
 //! The first pass: every map by itself and against the disk.
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use smrkit::tally::Cause;
 
 use super::Findings;
+use super::extent::Extent;
 use super::report::{Place, Problem};
 use super::surface::{Surface, Wrong};
 use crate::data::Room;
 use crate::device::HostManaged;
-use crate::error::{DeviceError, Errno, FsError, FsResult};
+use crate::error::{DeviceError, Errno, FsError, FsResult, SealFault, SealedMap};
 use crate::map::{self, Decoded, MapError, Piece};
-use crate::meta::MetadataStore;
+use crate::meta::{MetadataStore, Time};
 use crate::units::{Granule, NodeId, Span};
 
 /// What is read at once when data is read.
 const READ_BYTES: u64 = 1 << 20;
-
-/// A run of granules in a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Extent {
-    pub span: Span,
-    pub file: NodeId,
-    pub first: u64,
-}
-
-impl Extent {
-    /// Whether `next` goes on where this ends, in the file and on the disk.
-    pub fn continues(&self, next: &Extent) -> bool {
-        let end = (self.file, self.span.end(), self.first + self.span.count);
-        end == (next.file, next.span.at, next.first)
-    }
-}
 
 /// What is to become of one file.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +27,8 @@ pub(super) struct Fix {
     pub holes: Vec<(u64, u64)>,
     /// Its map is damaged: all of it becomes a hole.
     pub empty: bool,
+    /// Its map was made for another owner, and is stored anew for this one.
+    pub reseal: bool,
     /// The size or the promise is impossible.
     pub head: bool,
 }
@@ -55,6 +43,10 @@ pub(super) struct Scan {
     pub fixes: BTreeMap<NodeId, Fix>,
     pub behind_end: u64,
     pub read: u64,
+    /// The mark of each map: copies have the same.
+    marks: Vec<(u64, NodeId)>,
+    /// Files whose maps were made for another owner, and how that is said.
+    others: BTreeMap<NodeId, String>,
     /// Whether some map is not understood, so that nobody knows what parts it names.
     blind: bool,
     room: Vec<u8>,
@@ -69,10 +61,11 @@ impl Scan {
         read_all: bool,
         findings: &mut Findings,
     ) -> FsResult {
-        store.scan(&mut |file, record| {
+        store.inspect(&mut |file, found| {
             self.files += 1;
-            let Some(record) = record else { return Ok(()) };
-            let Some(decoded) = self.decode(store, file, &record, findings)? else { return Ok(()) };
+            let Some(map) = self.sealed(file, found, findings)? else { return Ok(()) };
+            self.marks.push((map.mark, file));
+            let Some(decoded) = self.decode(store, file, &map.record, findings)? else { return Ok(()) };
             self.parts.extend(decoded.stored.numbers());
             self.check_head(device, file, &decoded, findings);
             for piece in decoded.map.extents_from(0) {
@@ -80,6 +73,86 @@ impl Scan {
             }
             Ok(())
         })
+    }
+
+    /// The map that the store vouches for. One that it does not vouch for is a problem of the file's.
+    fn sealed(
+        &mut self,
+        file: NodeId,
+        found: FsResult<Option<SealedMap>>,
+        findings: &mut Findings,
+    ) -> FsResult<Option<SealedMap>> {
+        let error = match found {
+            Err(FsError::Seal(error)) => error,
+            found => return found,
+        };
+        let reason = error.fault.to_string();
+        match error.fault {
+            SealFault::Damaged => findings.add(Problem::BadMap { file: file.0, reason }),
+            SealFault::Forged => findings.add(Problem::ForgedMap { file: file.0, reason }),
+            SealFault::Version(_) => {
+                self.blind = true;
+                findings.add_left(Problem::NewerMap { file: file.0, reason });
+                return Ok(None);
+            }
+            SealFault::Owner { map, .. } => {
+                self.others.insert(file, reason);
+                return Ok(Some(map));
+            }
+        }
+        self.fix(file).empty = true;
+        Ok(None)
+    }
+
+    /// Of maps made for another owner and of files with the same mark, decides which are copies. One that is the only one
+    /// with its mark may come from a copy of the whole volume that changed owners: it is accepted only if asked for.
+    pub fn settle_marks(
+        &mut self,
+        store: &dyn MetadataStore,
+        accept_owners: bool,
+        findings: &mut Findings,
+    ) -> FsResult {
+        let mut marks = std::mem::take(&mut self.marks);
+        marks.sort_unstable();
+        let mut copies = BTreeSet::new();
+        for same in marks.chunk_by(|(one, _), (other, _)| one == other) {
+            let files = self.original_first(store, same.iter().map(|&(_, file)| file).collect())?;
+            let original = files[0];
+            for &copy in &files[1..] {
+                self.others.remove(&copy);
+                copies.insert(copy);
+                self.fixes.insert(copy, Fix { empty: true, ..Fix::default() });
+                let reason = format!("it is a copy of the map of file {original}");
+                findings.add(Problem::ForgedMap { file: copy.0, reason });
+            }
+            let Some(reason) = self.others.remove(&original) else { continue };
+            let problem = Problem::OtherOwner { file: original.0, reason };
+            if accept_owners {
+                findings.add(problem);
+                self.fix(original).reseal = true;
+            } else {
+                findings.add_left(problem);
+            }
+        }
+        if !copies.is_empty() {
+            self.extents.retain(|extent| !copies.contains(&extent.file));
+        }
+        Ok(())
+    }
+
+    /// Files with the same mark, the one that keeps its map first: a map made for another owner is a copy for sure, else
+    /// the file that changed last keeps it.
+    fn original_first(&self, store: &dyn MetadataStore, files: Vec<NodeId>) -> FsResult<Vec<NodeId>> {
+        if files.len() == 1 {
+            return Ok(files);
+        }
+        let mut ranked = Vec::with_capacity(files.len());
+        for file in files {
+            let changed = changed(store, file)?;
+            ranked.push((self.others.contains_key(&file), Reverse(changed), store.attributes(file)?.ctime, file));
+        }
+        ranked.sort_unstable();
+        Ok(ranked.into_iter().map(|(.., file)| file).collect())
     }
 
     fn decode(
@@ -107,6 +180,7 @@ impl Scan {
             Ok(_) => match map::decode(record, load) {
                 Ok(decoded) => return Ok(Some(decoded)),
                 Err(FsError::Corrupt(reason)) => Problem::BadMap { file: file.0, reason },
+                Err(error @ FsError::ForgedPart(_)) => Problem::ForgedMap { file: file.0, reason: error.to_string() },
                 Err(error) => match missing.get() {
                     Some(part) => Problem::MissingPart { file: file.0, part },
                     None => return Err(error),
@@ -229,4 +303,14 @@ impl Scan {
 fn part(extent: Extent, begin: u64, count: u64) -> Extent {
     let at = Granule(extent.span.at.0 + begin);
     Extent { span: Span { at, count }, first: extent.first + begin, ..extent }
+}
+
+/// When a file changed last, and its commits so far. A map that is not its own counts as the oldest.
+pub(super) fn changed(store: &dyn MetadataStore, file: NodeId) -> FsResult<(Time, u64)> {
+    let record = match store.load_map(file) {
+        Err(FsError::Seal(_)) => None,
+        record => record?,
+    };
+    let summary = record.and_then(|record| map::summary(&record).ok()).unwrap_or_default();
+    Ok((summary.head.ctime, summary.generation))
 }

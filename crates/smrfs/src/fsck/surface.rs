@@ -3,8 +3,8 @@
 //! Of past writes nothing is known, as at a mount: on Caveat-Scriptor whatever is dead within DPID below live data counts
 //! as NW, and on strict-append whatever is not behind a cursor.
 
+use super::extent::Extent;
 use super::report::Fill;
-use super::scan::Extent;
 use crate::device::{BandReport, BandState, HostManaged, Model, Shape};
 use crate::error::FsResult;
 use crate::space::Counts;

@@ -2,7 +2,7 @@
 //!
 //! Integers are LEB128 (seven bits a byte, the lowest first); signed ones are folded (0, -1, 1, -2, ...) before.
 
-use super::record::MapError;
+use super::error::MapError;
 use super::{FileMap, Piece};
 use crate::units::{Granule, Span};
 
@@ -140,48 +140,7 @@ pub(super) fn apply(map: &mut FileMap, piece: Piece) {
 
 /// CRC-32C (Castagnoli) of `bytes`, the checksum of everything that SMRfs stores.
 pub fn checksum(bytes: &[u8]) -> u32 {
-    let mut crc = !0u32;
-    let mut words = bytes.chunks_exact(8);
-    for word in &mut words {
-        let low = crc ^ u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-        let [a, b, c, d] = low.to_le_bytes().map(usize::from);
-        let [e, f, g, h] = [word[4], word[5], word[6], word[7]].map(usize::from);
-        crc = TABLES[7][a] ^ TABLES[6][b] ^ TABLES[5][c] ^ TABLES[4][d];
-        crc ^= TABLES[3][e] ^ TABLES[2][f] ^ TABLES[1][g] ^ TABLES[0][h];
-    }
-    for &byte in words.remainder() {
-        crc = crc >> 8 ^ TABLES[0][usize::from(crc as u8 ^ byte)];
-    }
-    !crc
-}
-
-/// `TABLES[n][b]`: what byte `b` does to the sum `n` bytes later.
-static TABLES: [[u32; 256]; 8] = tables();
-
-const fn tables() -> [[u32; 256]; 8] {
-    let mut tables = [[0u32; 256]; 8];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
-            bit += 1;
-        }
-        tables[0][byte] = crc;
-        byte += 1;
-    }
-    let mut later = 1;
-    while later < 8 {
-        let mut byte = 0;
-        while byte < 256 {
-            let before = tables[later - 1][byte];
-            tables[later][byte] = before >> 8 ^ tables[0][(before & 0xff) as usize];
-            byte += 1;
-        }
-        later += 1;
-    }
-    tables
+    crc32c::crc32c(bytes)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! knows what of it is durable and plans what to write at a commit; `decode` reads it back.
 
 mod code;
+mod error;
 mod overlay;
 mod ranges;
 mod record;
@@ -17,9 +18,10 @@ use std::ops::Range;
 use crate::units::{Granule, Span};
 
 pub use code::checksum;
+pub use error::MapError;
 pub use ranges::Ranges;
-pub use record::{Head, MapError, Summary, summary};
-pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, Plan, Stored, decode, part_numbers};
+pub use record::{Head, Summary, summary};
+pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, Plan, Stored, decode, load_part, part_numbers};
 
 /// Granules of a file that lie together on the disk, or that are a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,8 @@
 //! (nothing, a list of parts, or the number of the part with that list), and pieces that override it.
 
 use super::code::{LIMIT, PieceWriter, Reader, checksum, put, put_signed};
-use crate::error::FsError;
+use super::error::{MapError, VERSION};
 use crate::meta::Time;
-
-/// The version of records and parts.
-const VERSION: u8 = 1;
 
 /// The kinds of part.
 pub(super) const EXTENTS: u8 = b'E';
@@ -36,51 +33,6 @@ pub struct Summary {
     pub head: Head,
     /// Granules of data.
     pub granules: u64,
-}
-
-/// Why bytes are no map record, or no part of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MapError {
-    /// It ends too early.
-    #[error("it ends too early")]
-    Short,
-    /// There is something behind its end.
-    #[error("there is something behind its end")]
-    Long,
-    /// The checksum does not match.
-    #[error("its checksum does not match")]
-    Checksum,
-    /// A version that this program does not know.
-    #[error("it is of version {0}, and this program knows {VERSION}: use a newer one")]
-    Version(u8),
-    /// A kind that does not exist, or is not the one that belongs here.
-    #[error("it is of an unknown kind ({0})")]
-    Kind(u8),
-    /// A number outside its range.
-    #[error("a number in it is out of range")]
-    Range,
-    /// A part in the place of another.
-    #[error("part {found} is in the place of part {wanted}")]
-    WrongPart {
-        /// The part that the record names.
-        wanted: u64,
-        /// What the part says that it is.
-        found: u64,
-    },
-    /// The extents are not as many as the record says.
-    #[error("its extents have {found} granules, and it says {said}")]
-    Granules {
-        /// What the record says.
-        said: u64,
-        /// What its extents have.
-        found: u64,
-    },
-}
-
-impl From<MapError> for FsError {
-    fn from(error: MapError) -> FsError {
-        FsError::Corrupt(format!("a map record is damaged: {error}; run smrkit fsck"))
-    }
 }
 
 /// What a record tells by itself. It is cheap: parts are not read.

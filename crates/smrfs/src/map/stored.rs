@@ -8,13 +8,15 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::code::{LIMIT, PieceWriter, Reader, apply, pieces};
+use super::error::MapError;
 use super::overlay::{Overlay, data_in};
 use super::record::{
-    Base, EXTENTS, Head, INDEX, MapError, PartRef, Summary, read_part, read_parts, read_record, write_part,
-    write_parts, write_record,
+    Base, EXTENTS, Head, INDEX, PartRef, Summary, read_part, read_parts, read_record, write_part, write_parts,
+    write_record,
 };
 use super::{FileMap, Piece};
-use crate::error::FsResult;
+use crate::error::{Errno, FsError, FsResult};
+use crate::meta::MetadataStore;
 
 /// Records are kept to this even where a store takes longer ones: a record is rewritten at each commit. (Assumption: a page.)
 pub const PAGE_BYTES: usize = 4096;
@@ -250,6 +252,16 @@ pub fn decode(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> 
     }
     let stored = Stored { generation: summary.generation, parts, index, overlay };
     Ok(Decoded { summary, map, stored })
+}
+
+/// Reads part `number` of a map. A record names it: that it is missing is damage, and no wrong name.
+pub fn load_part(store: &dyn MetadataStore, number: u64) -> FsResult<Vec<u8>> {
+    match store.load_spill(number) {
+        Err(FsError::Errno(Errno::ENOENT)) => {
+            Err(FsError::Corrupt(format!("part {number} of a map is missing; run smrkit fsck")))
+        }
+        loaded => loaded,
+    }
 }
 
 /// The numbers of the parts that a record needs; of them `load` reads only the list of the others, if that is in a part.

@@ -7,7 +7,7 @@
 pub mod memory;
 pub mod model;
 
-use crate::error::FsResult;
+use crate::error::{FsResult, SealedMap};
 use crate::units::NodeId;
 
 /// What kind of node.
@@ -193,6 +193,10 @@ pub trait MetadataStore: Send + Sync {
     fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
     /// Stores a file's map, atomically. ENOSPC if it is longer than fits beside the user's attributes.
     fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult;
+    /// Takes a map that is a copy away, so that the next one gets a mark of its own. Stores without seals need not.
+    fn forget_mark(&self, _id: NodeId) -> FsResult {
+        Ok(())
+    }
     /// The longest map that always fits, in bytes.
     fn map_bytes_max(&self) -> usize;
     /// A part of a map that is too long, under a number of the core's choosing; never overwritten. Durable with `sync_spill`.
@@ -206,7 +210,8 @@ pub trait MetadataStore: Send + Sync {
     /// The numbers of all spilled parts.
     fn spills(&self) -> FsResult<Vec<u64>>;
 
-    /// A file of the store's own, such as the saved free map; none if it was never stored.
+    /// A file of the store's own, such as the saved free map; none if it was never stored, or was stored by another store of
+    /// which this one is a copy: it may name nodes by their numbers.
     fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>>;
     /// Stores it, atomically and durably.
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult;
@@ -222,8 +227,21 @@ pub trait MetadataStore: Send + Sync {
 
     /// Tells every regular file and its map; a node with several names once.
     fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult;
+    /// Tells every regular file as `scan` does; a map with a wrong seal ([`FsError::Seal`](crate::error::FsError::Seal)) or
+    /// one that can't be read is told, too, and does not end it. Stores without seals take files' numbers for marks.
+    fn inspect(&self, visit: &mut dyn FnMut(NodeId, FsResult<Option<SealedMap>>) -> FsResult) -> FsResult {
+        self.scan(&mut |id, record| visit(id, Ok(record.map(|record| SealedMap { record, mark: id.0 }))))
+    }
     /// How much room there is.
     fn room(&self) -> FsResult<Room>;
+    /// Sees to it that `bytes` of maps can be stored; ENOSPC if there is no room for them.
+    fn reserve(&self, _bytes: u64) -> FsResult {
+        Ok(())
+    }
+    /// A path to the node from the root, for messages, where the store knows one.
+    fn path_to(&self, _id: NodeId) -> Option<Vec<u8>> {
+        None
+    }
     /// The store's time now, as it would put it into a node.
     fn now(&self) -> Time;
 }

@@ -105,6 +105,22 @@ impl Live {
         in_order(self.extents.range(first..end))
     }
 
+    /// Whether all of `span` is there and goes on from `owner`.
+    pub fn holds(&self, span: Span, owner: Owner) -> bool {
+        let mut at = span.at;
+        for (found, whose) in self.overlapping(span) {
+            // Neighbours of one file are one extent: places in it are compared, not beginnings.
+            let expected = whose.file == owner.file
+                && whose.granule.checked_add(at.0.saturating_sub(found.at.0))
+                    == owner.granule.checked_add(at - span.at);
+            if found.at > at || !expected {
+                return false;
+            }
+            at = found.end();
+        }
+        span.is_empty() || at >= span.end()
+    }
+
     /// The last extent that begins before `at`.
     pub fn before(&self, at: Granule) -> Option<(Span, Owner)> {
         in_order(self.extents.range(..at.0)).next_back()
@@ -146,5 +162,25 @@ mod tests {
         assert_eq!(live.before(Granule(26)), Some((Span::new(10, 2), owner(1, 0))));
         assert_eq!(live.overlapping(Span::new(11, 16)).count(), 2);
         assert_eq!(live.overlapping(Span::new(12, 14)).count(), 0);
+    }
+
+    #[test]
+    fn a_span_is_held_by_one_place_of_one_file() {
+        let mut live = Live::new();
+        assert!(live.insert(Span::new(10, 5), owner(1, 7)));
+        assert!(live.insert(Span::new(15, 5), owner(2, 0)));
+        assert!(live.holds(Span::new(10, 5), owner(1, 7)) && live.holds(Span::new(12, 2), owner(1, 9)));
+        assert!(live.holds(Span::new(30, 0), owner(3, 0)), "nothing is held by anyone");
+        for (span, whose) in [
+            (Span::new(12, 2), owner(1, 7)),
+            (Span::new(12, 2), owner(2, 9)),
+            (Span::new(9, 2), owner(1, 6)),
+            (Span::new(13, 4), owner(1, 10)),
+            (Span::new(18, 4), owner(2, 3)),
+            (Span::new(40, 1), owner(1, 0)),
+            (Span::new(10, 5), owner(1, u64::MAX)),
+        ] {
+            assert!(!live.holds(span, whose), "{span} {whose:?}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::map::checksum;
 /// What every superblock begins with.
 const MAGIC: &[u8; 8] = b"SMRfs\r\n\0";
 /// The version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The fields before the path, with magic and version.
 const HEAD_BYTES: usize = 146;
 
@@ -39,6 +39,16 @@ impl fmt::Display for Uuid {
             write!(f, "{dash}{byte:02x}")?;
         }
         Ok(())
+    }
+}
+
+/// The key of a volume, with which its maps are sealed. Whoever knows it can forge them: it is never shown.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct VolumeKey(pub [u8; 16]);
+
+impl fmt::Debug for VolumeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("VolumeKey(..)")
     }
 }
 
@@ -66,7 +76,7 @@ pub enum SuperblockError {
     #[error("no SMRfs file system is on it: make one with smrkit mkfs, or check the path")]
     Foreign,
     /// A version that this program does not know.
-    #[error("its format is version {0}, and this smrkit knows version {VERSION}: use a newer smrkit")]
+    #[error("its format is version {}, and this smrkit knows version {VERSION}: {}", .0, version_remedy(.0))]
     Version(u32),
     /// They are damaged.
     #[error("its superblock is damaged: restore the image from a copy")]
@@ -74,6 +84,14 @@ pub enum SuperblockError {
     /// The checksum is right, but the fields make no sense.
     #[error("its superblock makes no sense ({0}): restore the image from a copy, or use the smrkit that made it")]
     Malformed(&'static str),
+}
+
+/// What helps with a superblock of that version.
+fn version_remedy(version: &u32) -> &'static str {
+    match *version > VERSION {
+        true => "use a newer smrkit",
+        false => "copy the files with the smrkit that made it to a new volume (smrkit mkfs)",
+    }
 }
 
 /// The superblock of a file system.
@@ -91,6 +109,8 @@ pub struct Superblock {
     pub mounts: u64,
     /// Whether the last mount ended in good order.
     pub is_clean: bool,
+    /// The key of its maps' seals.
+    pub key: VolumeKey,
     /// Where the metadata is: the path of a directory.
     pub path: Vec<u8>,
 }
@@ -114,7 +134,7 @@ impl Superblock {
         counts.iter().chain(&bands).for_each(|count| out.extend_from_slice(&count.to_le_bytes()));
         out.extend_from_slice(&(self.path.len() as u32).to_le_bytes());
         debug_assert_eq!(out.len(), HEAD_BYTES - 16);
-        out.extend_from_slice(&[0; 16]);
+        out.extend_from_slice(&self.key.0);
         out.extend_from_slice(&self.path);
         out.resize(shape.granule_bytes as usize - 4, 0);
         let sum = checksum(&out);
@@ -155,13 +175,13 @@ impl Superblock {
         let bands = Bands { count, granules: band_granules, gap_granules, max_open };
         let shape = Shape { model, granule_bytes, granules, did, dpid, bands };
         let path_bytes = u32::from_le_bytes(reader.take()?) as usize;
-        reader.take::<16>()?;
+        let key = VolumeKey(reader.take()?);
         let path = reader.0.get(..path_bytes).ok_or(SuperblockError::Malformed("its path"))?.to_vec();
         if granule_bytes != granule.len() as u64 || shape.check().is_err() {
             return Err(SuperblockError::Malformed("its shape"));
         }
-        let superblock = Superblock { uuid, metadata, shape, sequence, mounts, is_clean, path };
-        match superblock.path.len() <= superblock.path_bytes_max() {
+        let superblock = Superblock { uuid, metadata, shape, sequence, mounts, is_clean, key, path };
+        match superblock.path.len() <= superblock.path_bytes_max() && !superblock.path.contains(&0) {
             true => Ok(superblock),
             false => Err(SuperblockError::Malformed("its path")),
         }

@@ -30,6 +30,7 @@ fn superblock(shape: &Shape) -> Superblock {
         sequence: 0,
         mounts: 0,
         is_clean: true,
+        key: VolumeKey([5; 16]),
         path: b"/srv/meta".to_vec(),
     }
 }
@@ -126,9 +127,15 @@ fn what_is_no_superblock_is_said_to_be_none() {
     let bytes = superblock(&shape).encode().unwrap();
     assert_eq!(Superblock::decode(&[]), Err(SuperblockError::Foreign));
     assert_eq!(Superblock::decode(&[0; 512]), Err(SuperblockError::Foreign));
-    let mut newer = bytes.clone();
-    newer[8] = 2;
-    assert_eq!(Superblock::decode(&newer), Err(SuperblockError::Version(2)));
+    for (version, remedy) in [(1, "new volume (smrkit mkfs)"), (3, "newer smrkit")] {
+        let mut other = bytes.clone();
+        other[8] = version;
+        let error = Superblock::decode(&other).unwrap_err();
+        assert_eq!(error, SuperblockError::Version(u32::from(version)));
+        assert!(error.to_string().contains(remedy), "{error}");
+    }
+    let zero_in_path = Superblock { path: b"/srv/\0".to_vec(), ..superblock(&shape) }.encode().unwrap();
+    assert_eq!(Superblock::decode(&zero_in_path), Err(SuperblockError::Malformed("its path")));
     assert_eq!(Superblock::decode(&bytes[..511]), Err(SuperblockError::Checksum));
     let too_long = Superblock { path: vec![b'x'; 400], ..superblock(&shape) };
     assert!(matches!(too_long.encode(), Err(SuperblockError::Malformed(_))));
@@ -161,6 +168,12 @@ fn a_superblock_with_bands_farther_apart_than_the_disk_is_long_is_refused() {
     odd.shape.bands.count = 1;
     odd.shape.bands.gap_granules = u64::MAX - odd.shape.bands.granules;
     assert_eq!(Superblock::decode(&odd.encode().unwrap()), Err(SuperblockError::Malformed("its shape")));
+}
+
+#[test]
+fn a_key_is_not_shown() {
+    let shown = format!("{:?}", Superblock { key: VolumeKey([0xab; 16]), ..superblock(&shape(Model::Caveat, 1, 1)) });
+    assert!(!shown.contains("171") && !shown.to_lowercase().contains("ab,"), "{shown}");
 }
 
 proptest! {

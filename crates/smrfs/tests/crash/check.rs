@@ -107,12 +107,12 @@ fn check_names(run: &Run, cut: u64, found: &BTreeMap<Place, NodeId>) {
 /// Each byte is one that the file had there since the last promise.
 fn check_content(run: &Run, cut: u64, place: Place, id: NodeId, fs: &FileSystem) -> Order {
     let bytes = read(fs, id).expect("it can be read");
-    let renamed = run.renamed.iter().rev().find(|renamed| renamed.what == (place, id) && renamed.from <= cut);
-    let by_rename = renamed.filter(|renamed| {
-        let before = between(&run.names, last(run.synced_names.get(&place), cut), renamed.from - 1);
+    let given = run.given.iter().rev().find(|given| given.what == (place, id) && given.from <= cut);
+    let by_name = given.filter(|given| {
+        let before = between(&run.names, last(run.synced_names.get(&place), cut), given.from - 1);
         before.iter().all(|names| names.what.get(&place) != Some(&id))
     });
-    let promised = last(run.synced_files.get(&id), cut).max(by_rename.map_or(0, |renamed| renamed.from));
+    let promised = last(run.synced_files.get(&id), cut).max(by_name.map_or(0, |given| given.from));
     let possible = between(&run.contents[&id], promised, cut);
     if possible.iter().any(|content| *content.what == *bytes) || (promised == 0 && bytes.is_empty()) {
         return Order::Kept;

@@ -44,8 +44,8 @@ pub struct Run {
     pub synced_files: BTreeMap<NodeId, Vec<u64>>,
     /// When each name was.
     pub synced_names: BTreeMap<Place, Vec<u64>>,
-    /// A file with this content got this name by a rename, which commits it first.
-    pub renamed: Vec<Moment<(Place, NodeId)>>,
+    /// A file with this content got this name by a rename or a link, which commits it first.
+    pub given: Vec<Moment<(Place, NodeId)>>,
     /// Before the last mount.
     cleaned: (u64, u64),
     mounted: Mounted,
@@ -71,7 +71,7 @@ impl Run {
             contents: BTreeMap::new(),
             synced_files: BTreeMap::new(),
             synced_names: BTreeMap::new(),
-            renamed: Vec::new(),
+            given: Vec::new(),
             cleaned: (0, 0),
             mounted,
             random: Pcg64Mcg::seed_from_u64(seed),
@@ -131,9 +131,12 @@ impl Run {
             }
             (59..62, Some(id)) => {
                 let ((parent, name), fs) = (at(self, b), self.fs());
-                fs.link(id, parent, &name).map(|_| fs.forget(id, 1)).map(|()| {
+                let linked = fs.link(id, parent, &name).map(|_| fs.forget(id, 1));
+                if linked.is_ok() {
                     names.insert(b, id);
-                })
+                    self.given.push(Moment { from, what: (b, id) });
+                }
+                linked
             }
             (62..69, Some(id)) => {
                 let ((parent, name), (to, to_name)) = (at(self, a), at(self, b));
@@ -141,7 +144,7 @@ impl Run {
                 if renamed.is_ok() && names.get(&b) != Some(&id) {
                     names.remove(&a);
                     names.insert(b, id);
-                    self.renamed.push(Moment { from, what: (b, id) });
+                    self.given.push(Moment { from, what: (b, id) });
                 }
                 renamed
             }

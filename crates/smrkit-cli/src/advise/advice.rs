@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use smrkit::stats::outcome::{EngineSettings, Outcome, Replayed, Scalar};
+use smrkit::stats::outcome::{EngineSettings, Outcome, Replayed, Scalar, Scaled, State};
 use smrkit::stats::remedy::{Course, Effect, Problems};
+use smrkit::stats::verdict;
 use smrkit::units::SECTOR_BYTES;
 
 use super::remedies::{Change, Kind};
@@ -32,6 +33,10 @@ pub struct Advice {
     pub demand: Demand,
     /// How requests come, at the deepest depth.
     pub engine: EngineSettings,
+    /// What the disks were before, under every change as well.
+    pub state: State,
+    /// Why the drives have more platters than their own; null where they have their own, or the size asked for.
+    pub scaled: Option<Scaled>,
     /// The seed of everything random.
     pub seed: u64,
     /// smrkit's version.
@@ -146,12 +151,15 @@ impl Advice {
                 cache_sectors: outcome.capacity.cache_sectors,
             },
             engine: outcome.engine.clone(),
+            state: outcome.state.clone(),
+            scaled: outcome.scaled,
             seed: outcome.seed,
             version: VERSION,
             commit: COMMIT,
         };
         let fill = outcome.timeline.cache_fill.last().copied();
         advice.text = words::text(&advice, fill, base.job.is_conventional());
+        advice.text.extend(verdict::scaling(&outcome).map(|text| format!(" {text}")));
         advice
     }
 

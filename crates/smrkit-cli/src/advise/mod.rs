@@ -29,7 +29,7 @@ const ALIKE_PERCENT: u64 = 80;
 /// What is asked about.
 pub struct Base<'a> {
     /// The drive or array as it is; its settings are those of `depths`.
-    pub job: Job<'a>,
+    pub job: Job,
     /// The demand.
     pub input: &'a Input,
     /// The settings at each depth, the deepest last.
@@ -78,7 +78,7 @@ fn common_sectors(job: &Job) -> Result<u64, Error> {
     let mut least = own.min(job.conventional()?.host_sectors()?);
     for layer in LAYERS {
         let defaults = layer.resolve(&[])?;
-        let offered = job.under(layer, &defaults).and_then(|job| job.host_sectors());
+        let offered = job.under(layer, &defaults).host_sectors();
         least = match offered {
             Ok(sectors) if sectors >= own / 100 * ALIKE_PERCENT => least.min(sectors),
             _ => least,

@@ -2,9 +2,10 @@
 //! disks.
 
 use serde::Serialize;
-use smrkit::array::level::Level;
-use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
+use smrkit::device::level::Level;
+use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::error::Error;
 use smrkit::interleave::Placement;
 use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
@@ -14,7 +15,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::trial::Trial;
 use super::{Base, Known};
-use crate::job::{ArrayJob, DriveJob, Job};
+use crate::job::Job;
 
 /// Sizes of writes and of chunks: that of a page cache's clusters, of md's chunk, and of a large buffer (assumption).
 const SIZES_BYTES: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
@@ -49,7 +50,7 @@ pub enum Kind {
 }
 
 /// A change, and the run that shows what it does.
-pub struct Change<'a> {
+pub struct Change {
     /// Its kind.
     pub kind: Kind,
     /// What is changed.
@@ -61,14 +62,14 @@ pub struct Change<'a> {
     /// The factor on the trace's times, where that is what changes.
     pub time_scale: Option<f64>,
     /// The run, or why there is none.
-    pub trial: Result<Trial<'a>, String>,
+    pub trial: Result<Trial, String>,
     /// Conventional disks under the same times, where those are what changes.
-    pub beside: Option<Trial<'a>>,
+    pub beside: Option<Trial>,
 }
 
-impl<'a> Change<'a> {
+impl Change {
     /// A change; an error says why it has no run.
-    pub fn new(kind: Kind, name: impl Into<String>, trial: Result<Trial<'a>, Error>) -> Change<'a> {
+    pub fn new(kind: Kind, name: impl Into<String>, trial: Result<Trial, Error>) -> Change {
         let trial = trial.map_err(|error| one_line(&error));
         Change { kind, name: name.into(), is_assumed: false, think: None, time_scale: None, trial, beside: None }
     }
@@ -80,7 +81,7 @@ pub fn one_line(error: &Error) -> String {
 }
 
 /// All that is tried.
-pub fn all<'a>(base: &Base<'a>, known: &Known) -> Result<Vec<Change<'a>>, Error> {
+pub fn all(base: &Base, known: &Known) -> Result<Vec<Change>, Error> {
     let Some(&settings) = base.depths.last() else { return Ok(Vec::new()) };
     let job = base.job.clone().with(settings);
     let mut all = write_sizes(&job, known)?;
@@ -98,7 +99,7 @@ pub fn all<'a>(base: &Base<'a>, known: &Known) -> Result<Vec<Change<'a>>, Error>
 }
 
 /// The same bytes by larger writes, as far as the disk holds one.
-fn write_sizes<'a>(job: &Job<'a>, known: &Known) -> Result<Vec<Change<'a>>, Error> {
+fn write_sizes(job: &Job, known: &Known) -> Result<Vec<Change>, Error> {
     let (outcome, room) = (&known.outcome, job.host_sectors()? * SECTOR_BYTES);
     let (bytes, writes) = (outcome.host_written_sectors * SECTOR_BYTES, outcome.commands.host_write);
     let larger = SIZES_BYTES.into_iter().filter(|&size| size <= room && writes > 0 && size * writes > bytes);
@@ -111,7 +112,7 @@ fn write_sizes<'a>(job: &Job<'a>, known: &Known) -> Result<Vec<Change<'a>>, Erro
 }
 
 /// Pauses in a closed loop, stretched times in an open one.
-fn times<'a>(job: &Job<'a>, settings: &Settings, known: &Known) -> Result<Vec<Change<'a>>, Error> {
+fn times(job: &Job, settings: &Settings, known: &Known) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     let mut add = |name: String, changed: Settings| -> Result<(), Error> {
         let trial = changed.validate().map(|()| Trial::of(job.clone().with(changed)));
@@ -170,7 +171,7 @@ fn pause_text(time: Nanos) -> String {
 }
 
 /// What the layer can do where it is told to, but no known disk is known to do.
-fn assumed<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
+fn assumed(job: &Job) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     for (key, value, name) in ASSUMED {
         if let Some(changed) = with_parameter(job, key, value)? {
@@ -182,52 +183,43 @@ fn assumed<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
 }
 
 /// The same system with another value of a parameter; `None` where no drive's layer has it, or has it otherwise.
-fn with_parameter<'a>(job: &Job<'a>, key: &str, value: &str) -> Result<Option<Job<'a>>, Error> {
+fn with_parameter(job: &Job, key: &str, value: &str) -> Result<Option<Job>, Error> {
     let other = |layer: &'static LayerSpec, parameters: &Parameters| -> Option<Parameters> {
         let parameter = layer.parameters.iter().find(|parameter| parameter.key == key)?;
         let default = layer.resolve(&[]).ok()?;
         let is_default = default.values().get(parameter.key) == parameters.values().get(parameter.key);
         is_default.then(|| layer.with(parameters, key, value).ok()).flatten()
     };
-    match job {
-        Job::Drive(own) => {
-            let changed = other(own.run.layer, &own.run.parameters);
-            changed.map(|parameters| job.under(own.run.layer, &parameters)).transpose()
-        }
-        Job::Array(own) => {
-            if own.run.drives().iter().all(|run| other(run.layer, &run.parameters).is_none()) {
-                return Ok(None);
-            }
-            let changed = |run: &DriveRun| {
-                let parameters = other(run.layer, &run.parameters).unwrap_or_else(|| run.parameters.clone());
-                DriveRun { parameters, ..run.clone() }
-            };
-            own.remade(own.run.with_drives(&changed)).map(Some)
-        }
+    if job.run.system.drives().iter().all(|run| other(run.layer, &run.parameters).is_none()) {
+        return Ok(None);
     }
+    let changed = |run: &DriveRun| {
+        let parameters = other(run.layer, &run.parameters).unwrap_or_else(|| run.parameters.clone());
+        DriveRun { parameters, ..run.clone() }
+    };
+    Ok(Some(job.on(job.run.system.with_drives(&changed))))
 }
 
-fn chunks<'a>(job: &Job<'a>) -> Vec<Change<'a>> {
-    let Job::Array(own) = job else { return Vec::new() };
-    let others = SIZES_BYTES
-        .into_iter()
-        .filter(|size| own.run.level.is_striped() && *size != own.run.chunk_sectors * SECTOR_BYTES);
+fn chunks(job: &Job) -> Vec<Change> {
+    let Some(array) = job.run.system.array() else { return Vec::new() };
+    let others =
+        SIZES_BYTES.into_iter().filter(|size| array.level.is_striped() && *size != array.chunk_sectors * SECTOR_BYTES);
     let change = |size: u64| {
-        let run = ArrayRun { chunk_sectors: size / SECTOR_BYTES, ..own.run.clone() };
-        Change::new(Kind::Chunk, format!("chunks of {}", Bytes(size)), own.remade(run).map(Trial::of))
+        let changed = job.on(ArrayRun { chunk_sectors: size / SECTOR_BYTES, ..array.clone() });
+        Change::new(Kind::Chunk, format!("chunks of {}", Bytes(size)), changed.possible().map(Trial::of))
     };
     others.map(change).collect()
 }
 
 /// Other levels of the same disks; a member for each source is a change of its own.
-fn levels<'a>(job: &Job<'a>, base: &Base) -> Vec<Change<'a>> {
-    let Job::Array(own) = job else { return Vec::new() };
-    let was_dedicated = own.run.level == Level::Dedicated;
+fn levels(job: &Job, base: &Base) -> Vec<Change> {
+    let Some(array) = job.run.system.array() else { return Vec::new() };
+    let was_dedicated = array.level == Level::Dedicated;
     let all = [Level::Span, Level::Raid0, Level::Raid10 { copies: 2 }, Level::Raid5];
-    let others = all.into_iter().filter(|level| *level != own.run.level);
+    let others = all.into_iter().filter(|level| *level != array.level);
     let change = |level: Level| {
-        let run = ArrayRun { level, ..own.run.clone() };
-        let made = level.check_disks(own.run.members.len()).and_then(|()| own.remade(run));
+        let changed = job.on(ArrayRun { level, ..array.clone() });
+        let made = level.check_disks(array.members.len()).and_then(|()| changed.possible());
         let placement = (was_dedicated && base.sources > 1).then_some(Placement::EndToEnd);
         let trial = made.map(|job| Trial { placement, ..Trial::of(job) });
         Change::new(Kind::Level, format!("{level} of the same disks"), trial)
@@ -236,47 +228,39 @@ fn levels<'a>(job: &Job<'a>, base: &Base) -> Vec<Change<'a>> {
 }
 
 /// A disk for each source, each from its first sector on.
-fn dedicated<'a>(job: &Job<'a>, base: &Base) -> Option<Change<'a>> {
+fn dedicated(job: &Job, base: &Base) -> Option<Change> {
     let sources = base.sources;
-    let made = match job {
-        Job::Drive(own) if sources > 1 => one_each(own, sources),
-        Job::Array(own) if sources > 1 && sources == own.run.members.len() && own.run.level != Level::Dedicated => {
-            own.remade(ArrayRun { level: Level::Dedicated, ..own.run.clone() })
+    let changed = match job.run.system.array() {
+        _ if sources < 2 => return None,
+        None => one_each(job, sources),
+        Some(array) if sources == array.members.len() && array.level != Level::Dedicated => {
+            job.on(ArrayRun { level: Level::Dedicated, ..array.clone() })
         }
-        _ => return None,
+        Some(_) => return None,
     };
-    let trial = made.map(|job| Trial { placement: Some(Placement::Zero), ..Trial::of(job) });
+    let trial = changed.possible().map(|job| Trial { placement: Some(Placement::Zero), ..Trial::of(job) });
     Some(Change::new(Kind::Dedicated, "a disk for each source", trial))
 }
 
-/// As many of these drives as sources.
-fn one_each<'a>(own: &DriveJob, sources: usize) -> Result<Job<'a>, Error> {
-    let run = &own.run;
-    let drive = DriveRun { drive: run.drive.clone(), layer: run.layer, parameters: run.parameters.clone() };
-    let members = vec![MemberRun::Drive(Box::new(drive)); sources];
-    let array = ArrayRun {
-        level: Level::Dedicated,
-        chunk_sectors: smrkit::array::level::CHUNK_SECTORS,
-        write: Default::default(),
-        members,
-    };
-    let text = format!("{}:disks={sources}", Level::Dedicated);
-    let files = vec![own.file.clone(); sources];
-    ArrayJob { run: array.clone(), text, settings: run.settings, host_sectors: 0, files, rebuild: None }.remade(array)
+/// As many of a job's drives as sources.
+fn one_each(own: &Job, sources: usize) -> Job {
+    let array = ArrayRun::new(Level::Dedicated, vec![own.run.system.clone(); sources]);
+    let files = own.files.iter().cycle().take(sources).cloned().collect();
+    let run = Run::new(array, own.run.settings);
+    let array = Some(format!("{}:disks={sources}", Level::Dedicated));
+    Job { run, array, host_sectors: None, files, scaled: None }
 }
 
 /// Every other published layer on the same disks.
-fn layers<'a>(job: &Job<'a>) -> Result<Vec<Change<'a>>, Error> {
-    let has = |layer: &LayerSpec| match job {
-        Job::Drive(own) => own.run.layer.name == layer.name,
-        Job::Array(own) => own.run.drives().iter().all(|run| run.layer.name == layer.name),
-    };
+fn layers(job: &Job) -> Result<Vec<Change>, Error> {
+    let drives = job.run.system.drives();
+    let has = |layer: &LayerSpec| drives.iter().all(|run| run.layer.name == layer.name);
     let mut changes = Vec::new();
     for spec in LAYERS.iter().filter(|spec| spec.name != BASELINE && !has(spec)) {
         let spec = layer::find(spec.name)?;
         let parameters = spec.resolve(&[])?;
         // A layer that the drive has no room for is seen here.
-        let made = job.under(spec, &parameters).and_then(|job| job.host_sectors().map(|_| Trial::of(job)));
+        let made = job.under(spec, &parameters).possible().map(Trial::of);
         changes.push(Change::new(Kind::Layer, format!("layer {}", spec.name), made));
     }
     Ok(changes)

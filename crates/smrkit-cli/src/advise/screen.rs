@@ -4,44 +4,26 @@ use smrkit::stats::remedy::{Course, Effect};
 
 use super::advice::{Advice, Remedy};
 use super::remedies::Kind;
-use crate::report::format::{self, NONE, printable, rate};
-use crate::report::table::Grid;
+use crate::report::format::{self, NONE, printable, rate, wrapped};
+use crate::report::grid::Grid;
 
 /// Columns of the sentences.
 const WIDTH: usize = 96;
 
 /// All of it.
 pub fn text(advice: &Advice) -> String {
-    let mut out = format!("{}\n\n", wrapped(&printable(&advice.text)));
+    let mut out = format!("{}\n\n", wrapped("", &printable(&advice.text), WIDTH));
     out += &format!("{}\n\n{}\n\n", present(advice).text(), tried(advice).text());
     for remedy in &advice.remedies {
         if let Some(reason) = &remedy.not_run {
-            out += &format!("{}\n", wrapped(&printable(&format!("{}: not run: {reason}", remedy.change))));
+            out += &format!("{}\n", wrapped("", &printable(&format!("{}: not run: {reason}", remedy.change)), WIDTH));
         }
     }
     if let Some(first) = advice.remedies.iter().find_map(|remedy| remedy.first_requests) {
         out += &format!("* over the first {} requests, which showed enough\n", format::count(first));
     }
     for line in about(advice) {
-        out += &format!("{}\n", wrapped(&printable(&line)));
-    }
-    out
-}
-
-/// Lines of at most `WIDTH` columns, as far as words allow.
-fn wrapped(text: &str) -> String {
-    let (mut out, mut column) = (String::new(), 0);
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
-            out.push('\n');
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
+        out += &format!("{}\n", wrapped("", &printable(&line), WIDTH));
     }
     out
 }
@@ -154,9 +136,7 @@ fn about(advice: &Advice) -> Vec<String> {
         how += &format!(", think time {}", format::nanos(engine.think_ns));
     }
     how += &format!(", order {}", engine.queue);
-    if engine.prefill != "none" {
-        how += &format!(", pre-filled {}", engine.prefill);
-    }
+    how += &format!(", {}", advice.state.words());
     vec![
         format!(
             "{}: {} requests, {} read, {} written, {how}",

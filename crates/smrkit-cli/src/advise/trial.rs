@@ -8,7 +8,7 @@ use smrkit::interleave::Placement;
 use smrkit::pack::Packed;
 use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::timeline::TimelineBuilder;
 
 use crate::input::Input;
 use crate::job::Job;
@@ -16,9 +16,9 @@ use crate::pool::Watch;
 
 /// A run to be made.
 #[derive(Clone)]
-pub struct Trial<'a> {
+pub struct Trial {
     /// The system, under its settings.
-    pub job: Job<'a>,
+    pub job: Job,
     /// Writes are packed into writes of so many sectors.
     pub packed_sectors: Option<u32>,
     /// Where several sources go, if elsewhere than now.
@@ -57,16 +57,16 @@ impl Source for First<'_> {
     }
 }
 
-impl<'a> Trial<'a> {
+impl Trial {
     /// The demand as it is.
-    pub fn of(job: Job<'a>) -> Trial<'a> {
+    pub fn of(job: Job) -> Trial {
         Trial { job, packed_sectors: None, placement: None, first: None }
     }
 
     /// Serves the demand; a workload takes `sectors` for the disk's size. `hash` asks for the traces' SHA-256.
     pub fn serve(&self, input: &Input, sectors: u64, hash: bool, mut watch: Watch) -> Result<Outcome, Error> {
         let mut opened = input.open_placed(sectors, self.job.settings().seed, hash, self.placement)?;
-        let timeline = TimelineBuilder::growing(WINDOW_FIRST);
+        let timeline = TimelineBuilder::default();
         let mut first = First { source: opened.source(), left: self.first.unwrap_or(u64::MAX) };
         let served = match self.packed_sectors {
             None => self.job.execute(&mut first, &mut watch, timeline),

@@ -17,6 +17,9 @@ pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String
         sentences.push(format!("It is slow: {}.", slow(advice, hardest)));
     }
     sentences.extend(changes(advice));
+    if advice.state.prefill == "none" {
+        sentences.push("All of that is on empty disks: those in use may be slower.".into());
+    }
     sentences.join(" ")
 }
 

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use smrkit::array::level::Level;
-use smrkit::array::spec::ArraySpec;
+use smrkit::device::level::Level;
+use smrkit::device::spec::ArraySpec;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Queue, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::interleave::Placement;
 use smrkit::layer::{self, LayerSpec, Parameters};
@@ -17,14 +18,15 @@ use crate::advise::{Base, advise, screen};
 use crate::exit::Done;
 use crate::input::Input;
 use crate::interrupt::Interrupt;
-use crate::job::{DriveJob, Job};
+use crate::job::Job;
 use crate::options::conditions::Conditions;
 use crate::options::demand::Demand;
 use crate::options::system::{DEFAULT_DRIVE, System};
-use crate::output::{JsonTarget, print};
+use crate::output::{JsonTarget, Paths, print};
 use crate::plan::arrays::{self, Arrays, Own};
 use crate::plan::settings::{Setting, combinations, of_layer};
-use crate::plan::size::{Capacity, fit_drive};
+use crate::plan::size::{Size, Wanted, scaled};
+use crate::pool;
 
 /// The layer of the drives that are sold, unless another is named.
 const DEFAULT_LAYER: &str = "drive-managed";
@@ -76,15 +78,22 @@ impl Advise {
         let name = self.system.drive();
         let drive = Drive::load(name)?;
         let (layer, parameters) = self.plan()?;
-        let (json, input) = self.open(Placement::default())?;
-        let drive = match (self.conditions.capacity, self.needed(&input)?) {
-            (Some(Capacity::Sectors(sectors)), _) => drive.with_capacity(sectors)?,
-            (Some(Capacity::Auto), Some(needed)) => fit_drive(&drive, &[(layer, parameters.clone())], needed)?,
-            _ => drive,
+        let (json, input) = self.open(Placement::default(), Vec::new())?;
+        let (own_sectors, plans) = (drive.geometry.sectors(), [(layer, parameters.clone())]);
+        let wanted = Wanted { drive: &drive, plans: &plans };
+        let needed = self.needed(&input)?;
+        let (times, sized) = match needed {
+            Some(needed) => match wanted.fitted(needed)? {
+                (1, own) => (1, own),
+                _ => wanted.fitted(with_margin(needed))?,
+            },
+            None => (1, Size::of(self.conditions.capacity).applied(drive.clone())?),
         };
+        let scaled = needed.and_then(|needed| scaled(times, needed, own_sectors));
         let file = DRIVES.iter().all(|(shipped, _)| *shipped != name).then(|| name.to_string());
-        let run = Run { drive: &drive, layer, parameters, settings: Settings::default() };
-        self.answer(Job::Drive(DriveJob { run, file }), depths, &input, json)
+        let run = Run::new(DriveRun { drive: sized, layer, parameters }, Settings::default());
+        let job = Job { run, array: None, host_sectors: None, files: vec![file], scaled };
+        self.answer(job, depths, &input, json)
     }
 
     fn of_array(&self, depths: &[Settings], spec: &ArraySpec) -> anyhow::Result<Done> {
@@ -105,10 +114,14 @@ impl Advise {
         let all = Arrays::new(spec, &own)?;
         self.check_one(all.count())?;
         let placement = if spec.level == Level::Dedicated { Placement::Zero } else { Placement::default() };
-        let (json, input) = self.open(placement)?;
-        let mut jobs = all.jobs(Settings::default(), self.needed(&input)?)?;
+        let (json, input) = self.open(placement, all.files())?;
+        let needed = self.needed(&input)?;
+        let mut jobs = all.jobs(Settings::default(), needed)?;
+        if jobs.iter().any(|job| job.scaled.is_some()) {
+            jobs = all.jobs(Settings::default(), needed.map(with_margin))?;
+        }
         match jobs.pop() {
-            Some(job) => self.answer(Job::Array(Box::new(job)), depths, &input, json),
+            Some(job) => self.answer(job, depths, &input, json),
             None => Ok(Done::All),
         }
     }
@@ -120,6 +133,7 @@ impl Advise {
             eprintln!("smrkit: interrupted before the drive as it is was known: no answer");
             return Ok(Done::Interrupted);
         };
+        interrupt.writing();
         warn(advice.demand.replayed.trace_notes);
         match json {
             None => print(screen::text(&advice))?,
@@ -133,20 +147,23 @@ impl Advise {
         Ok(if advice.complete { Done::All } else { Done::Interrupted })
     }
 
-    /// Opens the output, and what is replayed.
-    fn open(&self, placement: Placement) -> anyhow::Result<(Option<JsonTarget>, Input)> {
+    /// Opens the output, and what is replayed; `drives` are read too.
+    fn open(&self, placement: Placement, drives: Vec<PathBuf>) -> anyhow::Result<(Option<JsonTarget>, Input)> {
+        let mut paths = Paths { inputs: drives, outputs: self.json.iter().cloned().collect(), ..Paths::default() };
+        paths.inputs.extend(self.system.files().chain(self.demand.files()));
+        paths.check()?;
+        let interrupt = Interrupt::watch();
+        let opening = paths.opening(&interrupt);
         let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
+        drop(opening);
         let input = self.demand.input(&self.conditions, placement)?;
-        input.look_for_volumes()?;
+        pool::make_one(&interrupt, "reading the trace", |_| input.look_for_volumes())?;
         Ok((json, input))
     }
 
-    /// Sectors that a drive of the trace's size should offer; an eighth more, since layers differ in what they offer.
+    /// Sectors that the drive must offer.
     fn needed(&self, input: &Input) -> Result<Option<u64>, Error> {
-        match self.conditions.capacity {
-            Some(Capacity::Auto) => Ok(input.least_sectors()?.map(|sectors| sectors + sectors / 8)),
-            _ => Ok(None),
-        }
+        if self.conditions.is_sized() { input.least_sectors() } else { Ok(None) }
     }
 
     /// The settings of each depth, from the shallowest on.
@@ -200,4 +217,9 @@ impl Advise {
             ))),
         }
     }
+}
+
+/// An eighth more than a trace needs: other layers, which are tried on a drive made larger for it, may offer less.
+fn with_margin(sectors: u64) -> u64 {
+    sectors + sectors / 8
 }

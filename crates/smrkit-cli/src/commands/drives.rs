@@ -13,7 +13,7 @@ use crate::exit::Done;
 use crate::output::{print, print_json};
 use crate::report::figure::{Axis, Series, Style};
 use crate::report::figures::line_figure;
-use crate::report::table::Grid;
+use crate::report::grid::Grid;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -35,6 +35,9 @@ pub struct Fsck {
     /// The metadata directory, if it is not where the image says.
     #[arg(long, value_name = "DIR")]
     meta: Option<PathBuf>,
+    /// Take maps that were made for files of another user as the files' own: after a copy that changed owners.
+    #[arg(long)]
+    accept_owners: bool,
     /// Problems to list at most; all are counted.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     list: usize,
@@ -47,7 +50,12 @@ impl Fsck {
     pub fn execute(self) -> anyhow::Result<Done> {
         let how = Open { meta: self.meta.clone(), read_only: self.no_changes, out_of_step: true, ..Open::default() };
         let mut volume = Volume::open(&self.image, &how)?;
-        let options = Options { repair: !self.no_changes, read_all: self.read_all, listed: self.list };
+        let options = Options {
+            repair: !self.no_changes,
+            read_all: self.read_all,
+            listed: self.list,
+            accept_owners: self.accept_owners,
+        };
         let report = check(&*volume.device(), &*volume.store(), &options)
             .map_err(|error| LiveError::file_system(volume.meta(), error))?;
         let code = self.code(&volume, report.verdict);

@@ -75,11 +75,22 @@ impl Mkfs {
             band_bytes: bytes(self.band),
         };
         let made = mkfs(&Wanted { image: self.image.clone(), meta: self.meta.clone(), layout, force: self.force })?;
+        if let Some(free) = made.host_free_bytes {
+            eprintln!("smrkit: {}", self.warning(&made, Bytes(free)));
+        }
         match self.json {
             true => print_json(&self.record(&made))?,
             false => print(self.text(&made))?,
         }
         Ok(Done::All)
+    }
+
+    fn warning(&self, made: &Made, free: Bytes) -> String {
+        let (image, shape) = (self.image.display(), &made.superblock.shape);
+        let whole = Bytes(shape.granules * shape.granule_bytes);
+        format!(
+            "{image} may grow to {whole}, and its file system has {free} free: choose a smaller --size, or another place"
+        )
     }
 
     fn record(&self, made: &Made) -> Value {
@@ -99,6 +110,7 @@ impl Mkfs {
             "band_bytes": shape.bands.granules * granule,
             "attribute_bytes": probe.attribute_bytes,
             "free_nodes": probe.free_nodes,
+            "host_free_bytes": made.host_free_bytes,
         })
     }
 

@@ -11,11 +11,14 @@ mod mkfs;
 mod mount;
 mod reproduce;
 mod run;
+mod sync;
 mod top;
 mod trace;
 mod umount;
 
 use clap::Subcommand;
+
+pub use mount::helper;
 
 use crate::exit::Done;
 
@@ -46,6 +49,8 @@ pub enum Command {
     Mount(mount::Mount),
     /// Unmount it, and wait until all is durable.
     Umount(umount::Umount),
+    /// Make durable all that has been written on a mount.
+    Sync(sync::Sync),
     /// Watch a mount: host, cleaner, stalls, amplification.
     Top(top::Top),
     /// Move the data of files on a mount into as few extents as possible.
@@ -67,6 +72,7 @@ impl Command {
             Command::Df(command) => command.execute(),
             Command::Mount(command) => command.execute(),
             Command::Umount(command) => command.execute(),
+            Command::Sync(command) => command.execute(),
             Command::Top(command) => command.execute(),
             Command::Defragment(command) => command.execute(),
         }

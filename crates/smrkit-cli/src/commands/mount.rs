@@ -1,5 +1,7 @@
 //! `smrkit mount`: an image becomes a file system, served in the background until it is unmounted.
 
+pub mod helper;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -54,9 +56,12 @@ pub struct Mount {
     /// Where data goes on a Caveat-Scriptor disk: beside, next-fit, first-fit, best-fit, reservation [default: beside].
     #[arg(long, value_name = "POLICY", value_parser = Placement::from_str)]
     placement: Option<Placement>,
-    /// How long data that nobody syncs may stay volatile.
-    #[arg(long, value_name = "DURATION", default_value = "5s")]
-    commit_interval: String,
+    /// How long data that nobody syncs may stay volatile [default: 500ms].
+    #[arg(long, value_name = "DURATION")]
+    commit_interval: Option<String>,
+    /// Mount although other users may get at the image or the metadata directory, or own it.
+    #[arg(long)]
+    trust_open_metadata: bool,
     /// Serve, as the process in the background.
     #[arg(long, hide = true, conflicts_with = "foreground")]
     daemon: bool,
@@ -71,7 +76,8 @@ impl Mount {
             return serve(mounted);
         }
         if !self.daemon {
-            return self.start_daemon();
+            print(self.start_daemon()?)?;
+            return Ok(Done::All);
         }
         match daemon::detach().map_err(anyhow::Error::from).and_then(|()| self.start(interval)) {
             Ok((mounted, _)) => {
@@ -86,7 +92,8 @@ impl Mount {
     }
 
     fn commit_interval(&self) -> Result<Duration, Error> {
-        let interval = Duration::from_nanos(quantity::parse_duration(&self.commit_interval)?.0);
+        let Some(interval) = &self.commit_interval else { return Ok(mount::COMMIT_INTERVAL) };
+        let interval = Duration::from_nanos(quantity::parse_duration(interval)?.0);
         match interval.is_zero() {
             true => Err(Error::Usage("--commit-interval 0 would never rest: 10ms is short enough".to_string())),
             false => Ok(interval),
@@ -99,8 +106,10 @@ impl Mount {
         let mount_point = mount::canonical(&self.mount_point)?;
         mount::check(&mount_point)?;
         let image = absolute(&self.image)?;
-        let how = Open { meta: self.meta.clone(), read_only: self.read_only, ..Open::default() };
+        let (read_only, private) = (self.read_only, !self.trust_open_metadata);
+        let how = Open { meta: self.meta.clone(), read_only, private, ..Open::default() };
         let volume = Volume::open(&image, &how)?;
+        volume.exposed().iter().for_each(|exposure| log(&format!("trusted as asked: {exposure}")));
         mount::keep_apart(&mount_point, volume.meta())?;
         let core = self.core(&volume)?;
         let said = format!("{} is mounted on {}\n", image.display(), mount_point.display());
@@ -138,8 +147,8 @@ impl Mount {
         }
     }
 
-    /// Starts this program anew in the background.
-    fn start_daemon(&self) -> anyhow::Result<Done> {
+    /// Starts this program anew in the background; tells what is mounted.
+    fn start_daemon(&self) -> anyhow::Result<String> {
         let mount_point = mount::canonical(&self.mount_point)?;
         mount::check(&mount_point)?;
         let image = absolute(&self.image)?;
@@ -148,7 +157,9 @@ impl Mount {
             None => run_directory::log(&mount_point)?,
         };
         let mut arguments: Vec<OsString> = vec!["mount".into(), "--daemon".into()];
-        arguments.extend(["--commit-interval".into(), OsString::from(&self.commit_interval)]);
+        if let Some(interval) = &self.commit_interval {
+            arguments.extend(["--commit-interval".into(), OsString::from(interval)]);
+        }
         if let Some(meta) = &self.meta {
             arguments.extend(["--meta".into(), absolute(meta)?.into()]);
         }
@@ -157,13 +168,13 @@ impl Mount {
         }
         arguments.extend(self.read_only.then(|| "--read-only".into()));
         arguments.extend(self.allow_other.then(|| "--allow-other".into()));
+        arguments.extend(self.trust_open_metadata.then(|| "--trust-open-metadata".into()));
         arguments.extend(["--".into(), OsString::from(&image), OsString::from(&mount_point)]);
         let started = daemon::start(&arguments, &log).with_context(|| format!("the log is {}", log.display()))?;
         match started {
             Started::Ready => {
                 let (image, point) = (image.display(), mount_point.display());
-                print(format!("{image} is mounted on {point}; the log is {}\n", log.display()))?;
-                Ok(Done::All)
+                Ok(format!("{image} is mounted on {point}; the log is {}\n", log.display()))
             }
             Started::Failed { error, code } => Err(exit::Told { error, code }.into()),
         }

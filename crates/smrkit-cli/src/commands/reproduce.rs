@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, Paths};
 use crate::reproduce::study::Study;
 use crate::reproduce::traces::Traces;
 use crate::reproduce::{REPRODUCTIONS, Scale, find};
@@ -49,9 +49,15 @@ impl Reproduce {
     pub fn execute(self) -> anyhow::Result<Done> {
         let chosen = find(&self.name)?;
         let scale = Scale { quick: self.quick, seed: self.seed, traces: Traces::find(self.traces.as_deref())? };
-        let outputs = self.outputs.open()?;
+        let mut paths = Paths { inputs: scale.traces.files(), ..Paths::default() };
+        self.outputs.name(&mut paths);
+        paths.check()?;
         let interrupt = Interrupt::watch();
+        let opening = paths.opening(&interrupt);
+        let outputs = self.outputs.open()?;
+        drop(opening);
         let study = Study::make(&chosen, scale, &interrupt)?;
+        interrupt.writing();
         outputs.write(|| study.text(), &study.record(), || study.page(), || study.figures().cloned().collect())?;
         Ok(if study.interrupted { Done::Interrupted } else { Done::All })
     }

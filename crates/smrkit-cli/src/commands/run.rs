@@ -3,37 +3,39 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use smrkit::array::level::Level;
-use smrkit::array::spec::ArraySpec;
+use smrkit::device::level::Level;
+use smrkit::device::spec::ArraySpec;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::run::Run as Runs;
+use smrkit::engine::run as engine;
 use smrkit::engine::settings::Settings;
+use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::interleave::Placement;
 use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::stats::outcome::TraceNotes;
 
 use super::trace::warn;
-use crate::comparison::{Compared, compare};
+use crate::comparison::{Compared, Records, compare};
 use crate::exit::Done;
 use crate::input::Input;
 use crate::interrupt::Interrupt;
-use crate::job::{ArrayJob, DriveJob, Job};
+use crate::job::Job;
 use crate::options::conditions::Conditions;
 use crate::options::demand::Demand;
 use crate::options::system::{DEFAULT_DRIVE, System};
-use crate::output::{OutputOptions, Outputs};
+use crate::output::{OutputOptions, Outputs, Paths};
 use crate::plan::arrays::{self, Arrays, Own};
 use crate::plan::settings::{Setting, combinations, of_layer};
-use crate::plan::size::{Capacity, fit_drive};
-use crate::records;
+use crate::plan::size::{Size, Wanted, scaled};
+use crate::pool;
+use crate::records::{self, Files};
 use crate::report::{html, series, table};
 
 const EXAMPLES: &str = "\
 Examples:
   smrkit run                                          the built-in desktop day on every layer
-  smrkit run --trace trace.csv.gz --capacity auto     a trace, on a drive as large as it needs
+  smrkit run --trace trace.csv.gz                     a trace, on a drive that holds it
   smrkit run --layer set-assoc --set set-assoc.cache_percent=1,2,5 --workload random-write
   smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
   smrkit run --array raid5:disks=4,chunk=512KiB --layer in-place,drive-managed --workload random-write
@@ -94,14 +96,21 @@ impl Run {
         let name = self.system.drive();
         let drive = Drive::load(name)?;
         let plans = self.plans()?;
-        let prepared = self.prepare(plans.len(), Placement::default())?;
-        let drive = self.sized(drive, &plans, &prepared.input)?;
+        let prepared = self.prepare(plans.len(), Placement::default(), Vec::new())?;
         let file = DRIVES.iter().all(|(shipped, _)| *shipped != name).then(|| name.to_string());
-        let job = |(layer, parameters)| {
-            Job::Drive(DriveJob { run: Runs { drive: &drive, layer, parameters, settings }, file: file.clone() })
-        };
-        let jobs: Vec<Job> = plans.into_iter().map(job).collect();
-        self.compare(&jobs, prepared)
+        self.compare(prepared, |needed, compare| {
+            let (times, sized) = match needed {
+                Some(needed) => Wanted { drive: &drive, plans: &plans }.fitted(needed)?,
+                None => (1, Size::of(self.conditions.capacity).applied(drive.clone())?),
+            };
+            let scaled = needed.and_then(|needed| scaled(times, needed, drive.geometry.sectors()));
+            let job = |(layer, parameters): &(&'static LayerSpec, Parameters)| {
+                let run = DriveRun { drive: sized.clone(), layer, parameters: parameters.clone() };
+                let (run, files) = (engine::Run::new(run, settings), vec![file.clone()]);
+                Job { run, array: None, host_sectors: None, files, scaled }
+            };
+            compare(&plans.iter().map(job).collect::<Vec<_>>())
+        })
     }
 
     fn run_arrays(&self, settings: Settings, spec: &ArraySpec) -> anyhow::Result<Done> {
@@ -117,32 +126,65 @@ impl Run {
         let all = Arrays::new(spec, &own)?;
         // Where each source has a member, each begins at its member's first sector.
         let placement = if spec.level == Level::Dedicated { Placement::Zero } else { Placement::default() };
-        let prepared = self.prepare(all.count(), placement)?;
-        let needed = match self.conditions.capacity {
-            Some(Capacity::Auto) => prepared.input.least_sectors()?,
-            _ => None,
-        };
-        let jobs = all.jobs(settings, needed)?;
-        let job = |job: ArrayJob| Job::Array(Box::new(ArrayJob { rebuild: self.rebuild, ..job }));
-        let jobs: Vec<Job> = jobs.into_iter().map(job).collect();
-        self.compare(&jobs, prepared)
+        let prepared = self.prepare(all.count(), placement, all.files())?;
+        self.compare(prepared, |needed, compare| {
+            let mut jobs = all.jobs(settings, needed)?;
+            jobs.iter_mut().for_each(|job| job.run.background = self.rebuild);
+            compare(&jobs)
+        })
     }
 
-    /// Opens the outputs of so many runs, and what they replay.
-    fn prepare(&self, runs: usize, placement: Placement) -> anyhow::Result<Prepared> {
-        self.check_outputs(runs)?;
-        let outputs = self.outputs.open()?;
-        let input = self.demand.input(&self.conditions, placement)?;
-        self.look_for_volumes(&input)?;
-        Ok(Prepared { outputs, input })
-    }
-
-    fn compare(&self, jobs: &[Job], Prepared { outputs, input }: Prepared) -> anyhow::Result<Done> {
+    /// Opens the outputs of so many runs, and what they replay; `drives` are read too.
+    fn prepare(&self, runs: usize, placement: Placement, drives: Vec<PathBuf>) -> anyhow::Result<Prepared> {
+        if (self.requests.is_some() || self.accesses.is_some()) && runs > 1 {
+            let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
+            return Err(Error::Usage(message).into());
+        }
+        let mut paths = Paths { inputs: drives, ..Paths::default() };
+        paths.inputs.extend(self.system.files().chain(self.demand.files()));
+        paths.outputs.extend([&self.requests, &self.accesses].into_iter().flatten().cloned());
+        self.outputs.name(&mut paths);
+        paths.check()?;
         let interrupt = Interrupt::watch();
+        let opening = paths.opening(&interrupt);
+        let outputs = self.outputs.open()?;
         let (records, files) =
             records::open(self.requests.as_deref(), self.accesses.as_deref(), self.system.array.is_some())?;
-        let Compared { outcomes, complete } = compare(jobs, &input, &interrupt, "replaying", records)?;
+        drop(opening);
+        let input = self.demand.input(&self.conditions, placement)?;
+        self.look_for_volumes(&input)?;
+        Ok(Prepared { outputs, records, files, input, interrupt })
+    }
+
+    /// Compares the jobs that `sized` makes for the sectors that the input needs, and writes what comes out.
+    ///
+    /// The size of a trace is looked for only where it has to be: before a run that is recorded, and after one that met an
+    /// address past the drive.
+    fn compare(&self, prepared: Prepared, sized: impl Fn(Option<u64>, &mut Compare) -> Made) -> anyhow::Result<Done> {
+        let Prepared { outputs, records, files, input, interrupt } = prepared;
+        let is_recorded = self.requests.is_some() || self.accesses.is_some();
+        let read = || pool::make_one(&interrupt, "reading the trace", |_| input.least_sectors());
+        let needed = || if self.conditions.is_sized() { read() } else { Ok(None) };
+        let mut records = Some(records);
+        let mut compare =
+            |jobs: &[Job]| compare(jobs, &input, &interrupt, "replaying", records.take().unwrap_or_default());
+        let first = if is_recorded { needed()? } else { None };
+        let compared = match sized(first, &mut compare) {
+            Err(error) if !is_recorded && matches!(error.downcast_ref(), Some(Error::NoRoom(_))) => match needed()? {
+                Some(needed) => sized(Some(needed), &mut compare),
+                None => Err(error),
+            },
+            result => result,
+        };
+        let Compared { outcomes, complete } = compared?;
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.replayed.trace_notes));
+        if complete && self.conditions.warmup > 0 && outcomes.runs.iter().all(|outcome| outcome.requests == 0) {
+            let warmup = self.conditions.warmup;
+            eprintln!(
+                "smrkit: warning: --warmup {warmup} takes all requests, and no request was counted: give a smaller one"
+            );
+        }
+        interrupt.writing();
         // The results come first: a full disk must not take them with it.
         let runs = &outcomes.runs;
         let written = outputs.write(|| table::text(runs), &outcomes, || html::report(runs), || series::figures(runs));
@@ -151,12 +193,9 @@ impl Run {
         Ok(if complete { Done::All } else { Done::Interrupted })
     }
 
-    /// Refuses what arrays can't do, and sources that a dedicated one has no members for.
+    /// Refuses sources that a dedicated array has no members or no places for.
     fn check_array(&self, spec: &ArraySpec) -> Result<(), Error> {
         let wrong = |message: &str| Err(Error::Usage(message.into()));
-        if self.power_cut.is_some() {
-            return wrong("--power-cut knows single drives only: leave out --array, or cut the power of one drive");
-        }
         if spec.level == Level::Dedicated && self.demand.sources == Some(Placement::EndToEnd) {
             return wrong(
                 "in a dedicated array each source begins at the first sector of its own member: leave out --sources, or \
@@ -164,23 +203,6 @@ impl Run {
             );
         }
         arrays::check_sources(spec, self.demand.count())
-    }
-
-    /// Refuses outputs that get in each other's way.
-    fn check_outputs(&self, runs: usize) -> Result<(), Error> {
-        if (self.requests.is_some() || self.accesses.is_some()) && runs > 1 {
-            let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
-            return Err(Error::Usage(message));
-        }
-        let named = [&self.outputs.json, &self.outputs.report, &self.requests, &self.accesses];
-        let mut paths: Vec<&PathBuf> = named.into_iter().flatten().collect();
-        paths.sort();
-        match paths.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => {
-                Err(Error::Usage(format!("{} is named for two outputs: give each its own", pair[0].display())))
-            }
-            None => Ok(()),
-        }
     }
 
     /// A run that starts again for a second volume would record twice: volumes are looked for beforehand.
@@ -223,22 +245,17 @@ impl Run {
     fn default_layers(&self) -> Vec<&'static LayerSpec> {
         LAYERS.iter().filter(|spec| !(self.is_checked() && spec.name == BASELINE)).collect()
     }
-
-    /// The drive in the size asked for.
-    fn sized(&self, drive: Drive, plans: &[(&'static LayerSpec, Parameters)], input: &Input) -> Result<Drive, Error> {
-        match self.conditions.capacity {
-            None => Ok(drive),
-            Some(Capacity::Sectors(sectors)) => drive.with_capacity(sectors),
-            Some(Capacity::Auto) => match input.least_sectors()? {
-                Some(sectors) => fit_drive(&drive, plans, sectors),
-                None => Ok(drive),
-            },
-        }
-    }
 }
+
+/// Compares jobs.
+type Compare<'a> = dyn FnMut(&[Job]) -> Made + 'a;
+type Made = anyhow::Result<Compared>;
 
 /// What is open before the runs begin.
 struct Prepared {
     outputs: Outputs,
+    records: Records,
+    files: Files,
     input: Input,
+    interrupt: Interrupt,
 }

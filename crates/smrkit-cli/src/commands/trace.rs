@@ -6,14 +6,14 @@ use clap::{Args, Subcommand};
 use smrkit::error::Error;
 use smrkit::quantity::parse_bytes;
 use smrkit::request::{InMemory, Progress, Request, Source};
-use smrkit::trace::info::{InfoSettings, TraceInfo};
-use smrkit::trace::parquet::{Meta, ParquetWriter};
-use smrkit::trace::{OpenOptions, Trace as Reader, TraceNotes};
 use smrkit::units::Nanos;
+use smrkit_trace::info::{InfoSettings, TraceInfo};
+use smrkit_trace::parquet::{Meta, ParquetWriter};
+use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, print, print_json};
+use crate::output::{JsonTarget, Paths, print, print_json};
 use crate::progress::Bar;
 use crate::report::figures::{self, Format};
 use crate::report::target::Folder;
@@ -77,7 +77,7 @@ struct Info {
     #[command(flatten)]
     input: Input,
     /// Print JSON, or write it into a file.
-    #[arg(long, value_name = "OUT|-", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(long, value_name = "OUT|-", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Write the figures into this directory.
     #[arg(long, value_name = "DIR")]
@@ -135,11 +135,21 @@ impl Input {
 
 impl Info {
     fn execute(self) -> anyhow::Result<Done> {
+        let paths = Paths {
+            inputs: vec![self.input.trace.clone()],
+            outputs: self.json.iter().cloned().collect(),
+            folders: self.figures.iter().map(|folder| (folder.clone(), self.figure_format.ending())).collect(),
+        };
+        paths.check()?;
+        let interrupt = Interrupt::watch();
+        let opening = paths.opening(&interrupt);
         let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
         let folder = self.figures.as_ref().map(Folder::open).transpose()?;
+        drop(opening);
         let mut watched = Watched::new(self.input.open()?, "reading");
         let mut info = TraceInfo::of(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
         let (reader, done) = watched.finish();
+        interrupt.writing();
         info.name_volumes(reader.volumes());
         if let Some(folder) = &folder {
             figures::write_all(&trace_info::figures(&info), folder, self.figure_format)?;
@@ -157,13 +167,19 @@ impl Info {
 
 impl Convert {
     fn execute(self) -> anyhow::Result<Done> {
+        let paths =
+            Paths { inputs: vec![self.input.trace.clone()], outputs: vec![self.output.clone()], ..Paths::default() };
+        paths.check()?;
+        refuse_other_formats(&self.output)?;
+        let interrupt = Interrupt::watch();
         let reader = match self.sort {
             true => self.input.open()?.with_absolute_times(),
             false => self.input.open()?,
         };
-        refuse_to_overwrite_the_source(&self.input.trace, &self.output)?;
         let mut meta = Meta { source_format: reader.format().into(), ..Meta::default() };
+        let opening = paths.opening(&interrupt);
         let mut writer = ParquetWriter::create(&self.output, &meta)?;
+        drop(opening);
         let mut watched = Watched::new(reader, "converting");
         let mut rows = 0u64;
         if self.sort {
@@ -179,6 +195,7 @@ impl Convert {
         if done == Done::Interrupted {
             return Ok(done);
         }
+        interrupt.writing();
         meta.volumes = reader.volumes().to_vec();
         meta.source_sha256 = reader.sha256();
         writer.set_meta(&meta);
@@ -195,10 +212,16 @@ impl Convert {
     }
 }
 
-fn refuse_to_overwrite_the_source(source: &Path, output: &Path) -> Result<(), Error> {
-    let same = matches!((source.canonicalize(), output.canonicalize()), (Ok(a), Ok(b)) if a == b);
-    match same {
-        true => Err(Error::Usage(format!("{} is the trace itself: write to another file", output.display()))),
+/// Endings of files in other formats than the one that is written.
+const OTHER_ENDINGS: [&str; 9] = ["csv", "tsv", "txt", "log", "json", "gz", "zst", "bz2", "xz"];
+
+fn refuse_other_formats(output: &Path) -> Result<(), Error> {
+    let ending = output.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
+    match OTHER_ENDINGS.contains(&ending.as_str()) {
+        true => Err(Error::Usage(format!(
+            "{}: a trace is converted to Parquet, not to .{ending}: name a file that ends in .parquet",
+            output.display()
+        ))),
         false => Ok(()),
     }
 }

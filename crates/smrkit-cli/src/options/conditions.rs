@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
 use smrkit::quantity::{parse_duration, parse_share};
-use smrkit::trace::VolumeChoice;
 use smrkit::units::Nanos;
+use smrkit_trace::VolumeChoice;
 
 use crate::plan::size::Capacity;
 
@@ -25,8 +25,9 @@ pub struct Conditions {
     /// The order of waiting commands.
     #[arg(long, value_enum, default_value = "fcfs")]
     pub queue: QueueName,
-    /// The state before: none, sequential, or random:SHARE of the persistent cache (of the disk, where there is none).
-    #[arg(long, value_parser = parse_prefill, default_value = "none")]
+    /// The state before: full (every LBA written once, the cache empty), none, sequential, or random:SHARE of the persistent
+    /// cache (of the disk, where there is none).
+    #[arg(long, value_parser = parse_prefill, default_value = "full")]
     pub prefill: Prefill,
     /// Requests served before counting begins.
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -34,7 +35,8 @@ pub struct Conditions {
     /// One of the trace's volumes by number, or all laid end to end.
     #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|all")]
     pub volume: VolumeChoice,
-    /// The drive's size (of each member of an array), or auto for as large as the trace [default: the drive's own].
+    /// The drive's size (of each member of an array); auto is its own, or more of the same platters where the trace needs
+    /// them [default: auto].
     #[arg(long, value_name = "auto|SIZE")]
     pub capacity: Option<Capacity>,
     /// Take addresses modulo the capacity.
@@ -66,15 +68,21 @@ pub enum QueueName {
 
 fn parse_prefill(text: &str) -> Result<Prefill, Error> {
     match text.split_once(':') {
+        None if text == "full" => Ok(Prefill::Full),
         None if text == "none" => Ok(Prefill::None),
         None if text == "sequential" => Ok(Prefill::Sequential),
         None if text == "random" => Ok(Prefill::Random(1.0)),
         Some(("random", share)) => Ok(Prefill::Random(parse_share(share)?)),
-        _ => Err(Error::Usage(format!("'{text}': expected none, sequential, random or random:SHARE"))),
+        _ => Err(Error::Usage(format!("'{text}': expected full, none, sequential, random or random:SHARE"))),
     }
 }
 
 impl Conditions {
+    /// Whether drives get more platters where the input needs them.
+    pub fn is_sized(&self) -> bool {
+        !self.fold && !matches!(self.capacity, Some(Capacity::Sectors(_)))
+    }
+
     /// The settings of a run with so many commands outstanding, unchecked; they have still to be validated.
     pub fn settings(&self, depth: u32) -> Settings {
         Settings {

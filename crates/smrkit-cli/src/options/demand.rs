@@ -7,9 +7,9 @@ use clap::Args;
 use smrkit::error::Error;
 use smrkit::interleave::{Interleave, Placement, SOURCES_MAX};
 use smrkit::quantity::parse_bytes;
-use smrkit::trace::OpenOptions;
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
+use smrkit_trace::OpenOptions;
 
 use super::conditions::{ArrivalName, Conditions};
 use crate::input::{Input, TraceInput};
@@ -38,6 +38,12 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// Files that are read for it.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let workloads = self.workload.iter().filter(|text| text.ends_with(".toml")).map(PathBuf::from);
+        self.trace.iter().cloned().chain(workloads)
+    }
+
     /// How many traces and workloads are named.
     pub fn count(&self) -> usize {
         self.trace.len() + self.workload.len()

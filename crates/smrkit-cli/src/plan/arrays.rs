@@ -2,20 +2,21 @@
 //! parameters, size.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use smrkit::array::address::Layout;
-use smrkit::array::level::Level;
-use smrkit::array::spec::{ArraySpec, DriveSpec, MemberSpec};
+use smrkit::device::address::Layout;
+use smrkit::device::level::Level;
+use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use smrkit::drive::{DRIVES, Drive};
-use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
+use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::layer::{self, LayerSpec};
 
 use super::settings::{self, Setting, Value};
-use super::size::{Capacity, fit};
-use crate::job::ArrayJob;
+use super::size::{Capacity, Size, fewest, scaled, too_large};
+use crate::job::Job;
 
 /// The array that `--array` describes, as text or as the path of a TOML file.
 pub fn read(text: &str) -> Result<ArraySpec, Error> {
@@ -102,42 +103,46 @@ impl<'a> Arrays<'a> {
         })
     }
 
+    /// Files that describe its drives.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.drives.keys().map(PathBuf::from).filter(|path| path.is_file()).collect()
+    }
+
     /// How many runs there are.
     pub fn count(&self) -> usize {
         self.plans.len()
     }
 
-    /// The runs; with `--capacity auto` as large as `needed` (what each source needs of a dedicated array, all together of
-    /// another), where that is known.
-    pub fn jobs(&self, settings: Settings, needed: Option<u64>) -> Result<Vec<ArrayJob>, Error> {
-        let all = |capacity| self.plans.iter().map(|plan| self.job(plan, settings, capacity)).collect();
-        let needed = match (self.capacity, needed) {
-            (Some(Capacity::Auto), Some(needed)) => needed,
-            (Some(Capacity::Sectors(sectors)), _) => return all(Some(sectors)),
-            _ => return all(None),
-        };
-        let sized = |sectors: u64| match all(Some(sectors)) {
-            Ok(jobs) => Ok(Some(jobs).filter(|jobs: &Vec<ArrayJob>| jobs.iter().all(|job| job.host_sectors >= needed))),
+    /// The runs; with `--capacity auto` each drive with as many of its platters as let the array hold `needed` (what each
+    /// source needs of a dedicated array, all together of another).
+    pub fn jobs(&self, settings: Settings, needed: Option<u64>) -> Result<Vec<Job>, Error> {
+        let all = |size| self.plans.iter().map(|plan| self.job(plan, settings, size)).collect::<Result<Vec<_>, _>>();
+        let own = Size::of(self.capacity);
+        let Some(needed) = needed.filter(|_| own == Size::Platters(1)) else { return all(own) };
+        let holds = |jobs: &Vec<Job>| jobs.iter().all(|job| job.host_sectors >= Some(needed));
+        let sized = |times: u64| match all(Size::Platters(times)) {
+            Ok(jobs) => Ok(Some(jobs).filter(holds)),
             Err(Error::Impossible(_)) => Ok(None),
             Err(other) => Err(other),
         };
-        let least = match self.spec.level {
-            Level::Dedicated => needed,
-            _ => needed.div_ceil(self.spec.drives().max(1) as u64),
+        let (times, mut jobs) = match fewest(1, sized)? {
+            Some(found) => found,
+            // Where the members themselves are impossible, that is what has to be said.
+            None => return Err(all(own).err().unwrap_or_else(|| too_large(&self.spec.to_string(), needed))),
         };
-        fit(least, sized)?.ok_or_else(|| {
-            Error::Impossible(format!(
-                "no size of its members lets {} offer {needed} sectors under every layer: give --capacity SIZE",
-                self.spec
-            ))
-        })
+        if times > 1 {
+            for (job, own) in jobs.iter_mut().zip(all(own)?) {
+                job.scaled = scaled(times, needed, own.raw_sectors());
+            }
+        }
+        Ok(jobs)
     }
 
-    fn job(&self, plan: &Plan, settings: Settings, capacity: Option<u64>) -> Result<ArrayJob, Error> {
-        let mut builder = Builder { of: self, plan, capacity, known: Vec::new(), files: Vec::new() };
+    fn job(&self, plan: &Plan, settings: Settings, size: Size) -> Result<Job, Error> {
+        let mut builder = Builder { of: self, plan, size, known: Vec::new(), files: Vec::new() };
         let (run, layout) = builder.array(self.spec)?;
-        let host_sectors = layout.sectors_for_all();
-        Ok(ArrayJob { run, text: self.spec.to_string(), settings, host_sectors, files: builder.files, rebuild: None })
+        let (array, host_sectors) = (Some(self.spec.to_string()), Some(layout.sectors_for_all()));
+        Ok(Job { run: Run::new(run, settings), array, host_sectors, files: builder.files, scaled: None })
     }
 }
 
@@ -186,7 +191,7 @@ fn spec_drives(spec: &ArraySpec) -> Vec<&DriveSpec> {
 struct Builder<'a> {
     of: &'a Arrays<'a>,
     plan: &'a Plan,
-    capacity: Option<u64>,
+    size: Size,
     known: Vec<(&'a DriveSpec, DriveRun, u64)>,
     files: Vec<Option<String>>,
 }
@@ -198,18 +203,19 @@ impl<'a> Builder<'a> {
             let (member, sectors) = match member {
                 MemberSpec::Drive(drive) => {
                     let (run, sectors) = self.drive(drive)?;
-                    (MemberRun::Drive(Box::new(run)), sectors)
+                    (MemberRun::from(run), sectors)
                 }
                 MemberSpec::Array(array) => {
                     let (run, layout) = self.array(array)?;
-                    (MemberRun::Array(Box::new(run)), layout.host_sectors())
+                    (MemberRun::from(run), layout.host_sectors())
                 }
             };
             members.push(member);
             sizes.push(sectors);
         }
         let layout = Layout::new(spec.level, spec.chunk_sectors, &sizes)?;
-        let run = ArrayRun { level: spec.level, chunk_sectors: spec.chunk_sectors, write: spec.write, members };
+        let (chunk_sectors, write) = (spec.chunk_sectors, spec.write);
+        let run = ArrayRun { chunk_sectors, write, ..ArrayRun::new(spec.level, members) };
         Ok((run, layout))
     }
 
@@ -233,17 +239,14 @@ impl<'a> Builder<'a> {
             Some(drive) => drive.clone(),
             None => Drive::load(name)?,
         };
-        let drive = match spec.capacity_sectors.or(self.capacity) {
-            Some(sectors) => drive.with_capacity(sectors)?,
-            None => drive,
-        };
-        let built = (layer.build)(&drive, &parameters).map_err(|error| match error {
+        let drive = spec.capacity_sectors.map_or(self.size, Size::Sectors).applied(drive)?;
+        let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| match error {
             Error::Impossible(text) if !text.starts_with(layer.name) => {
                 Error::Impossible(format!("{}: {text}", layer.name))
             }
             other => other,
         })?;
-        let sectors = built.capacity().host_sectors;
+        let sectors = capacity.host_sectors;
         let run = DriveRun { drive, layer, parameters };
         self.known.push((spec, run.clone(), sectors));
         Ok((run, sectors))

@@ -1,16 +1,18 @@
-//! `--capacity`: a size, or the smallest that a trace fits into on every layer of a comparison.
+//! `--capacity`: a size, or as many of a drive's platters as a trace needs on every layer of a comparison.
 
 use std::str::FromStr;
 
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::layer::{LayerSpec, Parameters};
-use smrkit::quantity::parse_capacity;
+use smrkit::quantity::{Bytes, parse_capacity};
+use smrkit::stats::outcome::Scaled;
+use smrkit::units::SECTOR_BYTES;
 
 /// The size of drives.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// As large as the trace.
+    /// A drive's own, or more of its platters where a trace needs them.
     Auto,
     /// This many sectors.
     Sectors(u64),
@@ -26,55 +28,130 @@ impl FromStr for Capacity {
     }
 }
 
-/// Doublings from one sector beyond which no drive is tried.
-const DOUBLINGS: u32 = 40;
+/// What `--capacity` makes of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// So many times its platters.
+    Platters(u64),
+    /// This many sectors.
+    Sectors(u64),
+}
 
-/// What `made` makes of the smallest size that is enough, to one part in a hundred, from `least` sectors on; `None` where no
-/// size is.
-pub fn fit<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> Result<Option<T>, Error> {
-    let (mut too_small, mut enough) = (0, least.max(1));
+impl Size {
+    /// The size that is not `auto`'s to choose; the drive's own for `auto`.
+    pub fn of(capacity: Option<Capacity>) -> Size {
+        match capacity {
+            Some(Capacity::Sectors(sectors)) => Size::Sectors(sectors),
+            Some(Capacity::Auto) | None => Size::Platters(1),
+        }
+    }
+
+    /// The drive in this size.
+    pub fn applied(self, drive: Drive) -> Result<Drive, Error> {
+        match self {
+            Size::Platters(1) => Ok(drive),
+            Size::Platters(times) => drive.with_platters(times),
+            Size::Sectors(sectors) => drive.with_capacity(sectors),
+        }
+    }
+}
+
+/// Times more platters than which none are tried: from the smallest drive to the largest there can be.
+const PLATTERS_MAX: u64 = 1 << 40;
+
+/// What `made` makes of the fewest platters (times the drive's own, from `least` on) that are enough; `None` where no number
+/// is. More platters never hold less.
+pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> Result<Option<(u64, T)>, Error> {
+    let (mut too_few, mut enough, mut step) = (least.max(1) - 1, least.max(1), 1);
     let mut fitting = made(enough)?;
     while fitting.is_none() {
-        if enough >= 1 << DOUBLINGS {
+        if enough > PLATTERS_MAX {
             return Ok(None);
         }
-        (too_small, enough) = (enough, enough * 2);
+        (too_few, enough, step) = (enough, enough + step, step * 2);
         fitting = made(enough)?;
     }
-    while too_small > 0 && enough - too_small > enough / 100 {
-        let middle = too_small + (enough - too_small) / 2;
-        match made(middle)? {
-            None => too_small = middle,
+    while enough - too_few > 1 {
+        let middle = too_few + (enough - too_few) / 2;
+        // What lies below `least` is known to be too few.
+        match if middle < least { None } else { made(middle)? } {
+            None => too_few = middle,
             better => (enough, fitting) = (middle, better),
         }
     }
-    Ok(fitting)
+    Ok(fitting.map(|made| (enough, made)))
 }
 
-/// The drive in the smallest size on which every layer offers `host_sectors`.
-pub fn fit_drive(drive: &Drive, plans: &[(&'static LayerSpec, Parameters)], host_sectors: u64) -> Result<Drive, Error> {
-    fit(host_sectors, |sectors| sized_for(drive, plans, sectors, host_sectors))?.ok_or_else(|| {
-        Error::Impossible(format!(
-            "no size of {} lets every layer offer {host_sectors} sectors: give --capacity SIZE",
-            drive.name
-        ))
-    })
+/// A drive and the layers that are to run on it, each with its parameters.
+pub struct Wanted<'a> {
+    pub drive: &'a Drive,
+    pub plans: &'a [(&'static LayerSpec, Parameters)],
 }
 
-/// The drive with `sectors`, if every layer offers `host_sectors` on it.
-fn sized_for(
-    drive: &Drive,
-    plans: &[(&'static LayerSpec, Parameters)],
-    sectors: u64,
-    host_sectors: u64,
-) -> Result<Option<Drive>, Error> {
-    let sized = drive.clone().with_capacity(sectors)?;
-    for (spec, parameters) in plans {
-        match (spec.build)(&sized, parameters) {
-            Ok(layer) if layer.capacity().host_sectors >= host_sectors => {}
-            Ok(_) | Err(Error::Impossible(_)) => return Ok(None),
-            Err(other) => return Err(other),
-        }
+impl Wanted<'_> {
+    /// Times its platters that the drive needs for every layer to offer `needed` sectors, and the drive with them.
+    pub fn fitted(&self, needed: u64) -> Result<(u64, Drive), Error> {
+        let least = needed.div_ceil(self.drive.geometry.sectors().max(1));
+        fewest(least, |times| self.with_platters(times, needed))?.ok_or_else(|| too_large(&self.drive.name, needed))
     }
-    Ok(Some(sized))
+
+    /// The drive with so many times its platters, if every layer offers `needed` sectors on it.
+    fn with_platters(&self, times: u64, needed: u64) -> Result<Option<Drive>, Error> {
+        let drive = match Size::Platters(times).applied(self.drive.clone()) {
+            Err(Error::Impossible(_)) if times > 1 => return Ok(None),
+            result => result?,
+        };
+        for (spec, parameters) in self.plans {
+            match (spec.capacity)(&drive, parameters) {
+                Ok(capacity) if capacity.host_sectors >= needed => {}
+                Ok(_) | Err(Error::Impossible(_)) => return Ok(None),
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(Some(drive))
+    }
+}
+
+/// The refusal of a trace that no number of platters holds.
+pub fn too_large(what: &str, needed: u64) -> Error {
+    let needed = Bytes(needed.saturating_mul(SECTOR_BYTES));
+    Error::Impossible(format!(
+        "the trace needs {needed}, and no number of platters lets {what} offer that under every layer: choose one --volume, a \
+         larger --drive, or --fold"
+    ))
+}
+
+/// What is to be said of drives with more platters than their own.
+pub fn scaled(times: u64, needed: u64, own_sectors: u64) -> Option<Scaled> {
+    let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
+    (times > 1).then(|| Scaled { platters: times, needed_bytes: bytes(needed), own_bytes: bytes(own_sectors) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fewest_that_are_enough_are_found_from_any_start() {
+        for enough in [1, 2, 3, 17, 18, 1000] {
+            for least in [0, 1, 2, enough] {
+                let found = fewest(least, |times| Ok((times >= enough).then_some(times))).unwrap();
+                let expected = enough.max(least);
+                assert_eq!(found, Some((expected, expected)), "{enough} from {least}");
+            }
+        }
+        assert_eq!(fewest(1, |_| Ok(None::<()>)).unwrap(), None);
+    }
+
+    #[test]
+    fn a_drive_that_holds_the_trace_stays_as_it_is() {
+        let drive = Drive::load("st5000as0011").unwrap();
+        let spec = smrkit::layer::find("drive-managed").unwrap();
+        let plans = [(spec, spec.resolve(&[]).unwrap())];
+        let wanted = Wanted { drive: &drive, plans: &plans };
+        assert_eq!(wanted.fitted(1).unwrap().0, 1);
+        let (times, larger) = wanted.fitted(92_000_000_000_000 / 512).unwrap();
+        assert_eq!((times, larger.geometry.sectors()), (19, 19 * drive.geometry.sectors()));
+        assert_eq!(larger.geometry.cylinders(), drive.geometry.cylinders(), "seeks are as long as ever");
+    }
 }

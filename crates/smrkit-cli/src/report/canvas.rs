@@ -3,11 +3,11 @@
 //! The font (Ubuntu Light) is compiled in, so that no font of the system is needed and text can be measured. An SVG
 //! names fonts instead of carrying one; `text_width` leaves room for wider ones.
 
-use ab_glyph::{Font, FontRef, OutlineCurve};
 use tiny_skia::{FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
+use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
 use super::figure::Colour;
-use super::html::escape;
+use super::format::escape;
 
 /// Fonts that an SVG asks for, from the one that was measured to any.
 const FAMILIES: &str = "Ubuntu, 'Noto Sans', 'DejaVu Sans', Arial, sans-serif";
@@ -56,8 +56,15 @@ pub trait Canvas {
     fn text(&mut self, x: f64, y: f64, label: Label);
 }
 
-fn font() -> Option<FontRef<'static>> {
-    FontRef::try_from_slice(epaint_default_fonts::UBUNTU_LIGHT).ok()
+const FONT: &[u8] = include_bytes!("../../vendor/Ubuntu-Light.ttf");
+
+fn font() -> Option<Face<'static>> {
+    Face::parse(FONT, 0).ok()
+}
+
+/// The glyph of a character, or the font's mark for one that it lacks.
+fn glyph_of(font: &Face, c: char) -> GlyphId {
+    font.glyph_index(c).unwrap_or(GlyphId(0))
 }
 
 /// The room that a text needs.
@@ -69,9 +76,9 @@ pub fn text_width(text: &str, size: f64) -> f64 {
     }
 }
 
-fn advance(font: &FontRef, text: &str, size: f64) -> f64 {
-    let units: f32 = text.chars().map(|c| font.h_advance_unscaled(font.glyph_id(c))).sum();
-    f64::from(units / font.units_per_em().unwrap_or(1000.0)) * size
+fn advance(font: &Face, text: &str, size: f64) -> f64 {
+    let units: u64 = text.chars().map(|c| u64::from(font.glyph_hor_advance(glyph_of(font, c)).unwrap_or(0))).sum();
+    units as f64 / f64::from(font.units_per_em()) * size
 }
 
 /// An SVG document being written.
@@ -143,7 +150,7 @@ impl Canvas for Svg {
 /// Pixels being painted.
 pub struct Raster {
     pixels: Pixmap,
-    font: Option<FontRef<'static>>,
+    font: Option<Face<'static>>,
 }
 
 impl Raster {
@@ -206,7 +213,7 @@ impl Canvas for Raster {
             Anchor::End => -1.0,
         };
         let start = (shift * advance(font, label.text, label.size)) as f32;
-        let em = label.size as f32 / font.units_per_em().unwrap_or(1000.0);
+        let em = label.size as f32 / f32::from(font.units_per_em());
         let Some(path) = outline(font, label.text, start / em) else { return };
         let turn = if label.turned { Transform::from_rotate(-90.0) } else { Transform::identity() };
         // Glyphs count upward from the base line, pictures downward.
@@ -220,29 +227,40 @@ impl Canvas for Raster {
 }
 
 /// The outline of a text, in the font's units, from `start` on the base line.
-fn outline(font: &FontRef, text: &str, start: f32) -> Option<tiny_skia::Path> {
-    let mut path = PathBuilder::new();
-    let mut at = start;
+fn outline(font: &Face, text: &str, start: f32) -> Option<tiny_skia::Path> {
+    let mut text_outline = Outline { path: PathBuilder::new(), at: start };
     for c in text.chars() {
-        let glyph = font.glyph_id(c);
-        let mut end = None;
-        for curve in font.outline(glyph).map(|o| o.curves).unwrap_or_default() {
-            let (from, to) = match &curve {
-                OutlineCurve::Line(a, b) => (*a, *b),
-                OutlineCurve::Quad(a, _, b) => (*a, *b),
-                OutlineCurve::Cubic(a, _, _, b) => (*a, *b),
-            };
-            if end != Some(from) {
-                path.move_to(at + from.x, from.y);
-            }
-            match curve {
-                OutlineCurve::Line(_, b) => path.line_to(at + b.x, b.y),
-                OutlineCurve::Quad(_, q, b) => path.quad_to(at + q.x, q.y, at + b.x, b.y),
-                OutlineCurve::Cubic(_, q, r, b) => path.cubic_to(at + q.x, q.y, at + r.x, r.y, at + b.x, b.y),
-            }
-            end = Some(to);
-        }
-        at += font.h_advance_unscaled(glyph);
+        let glyph = glyph_of(font, c);
+        font.outline_glyph(glyph, &mut text_outline);
+        text_outline.at += f32::from(font.glyph_hor_advance(glyph).unwrap_or(0));
     }
-    path.finish()
+    text_outline.path.finish()
+}
+
+/// A path that takes glyphs, each placed at `at`.
+struct Outline {
+    path: PathBuilder,
+    at: f32,
+}
+
+impl OutlineBuilder for Outline {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.path.move_to(self.at + x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.path.line_to(self.at + x, y);
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        self.path.quad_to(self.at + x1, y1, self.at + x, y);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        self.path.cubic_to(self.at + x1, y1, self.at + x2, y2, self.at + x, y);
+    }
+
+    fn close(&mut self) {
+        self.path.close();
+    }
 }

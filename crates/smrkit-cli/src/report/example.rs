@@ -1,7 +1,7 @@
 //! Outcomes made up for tests: a conventional disk, a cache that fills, and read-modify-write.
 
 use smrkit::stats::outcome::*;
-use smrkit::stats::rebuild::{BusyTimes, Course, MemberRebuild};
+use smrkit::stats::rebuild::{BusyTimes, MemberRebuild, Series};
 
 /// A run of 1,000 s with the counts that any layer has.
 fn run(layer: &str) -> Outcome {
@@ -139,7 +139,7 @@ pub fn rebuilt() -> Outcome {
         begin_ns: 100e9 as u64,
         elapsed_ns: 300e9 as u64,
         bytes: 4_000_000_000,
-        course: Course { window_ns: 120e9 as u64, bytes: vec![1_000_000_000, 2_000_000_000, 1_000_000_000] },
+        course: Series { window_ns: 120e9 as u64, bytes: vec![1_000_000_000, 2_000_000_000, 1_000_000_000] },
         foreground_ns: latencies(1.0),
         members: vec![MemberRebuild::default(), new],
         ..Rebuild::default()

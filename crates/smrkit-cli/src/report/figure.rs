@@ -67,7 +67,7 @@ pub struct Series {
     pub colour: Colour,
     /// How the points are joined.
     pub style: Style,
-    /// The points, in the order of x.
+    /// The points, in the order of x; one whose y is NaN is a gap.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -314,6 +314,19 @@ impl Colour {
         let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * at.fract()).round() as u8;
         Colour(mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
     }
+}
+
+/// Steps that end where a window without a value (NaN) begins, with one point without a value for each gap.
+pub fn gapped(steps: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(steps.len());
+    for &(x, y) in steps {
+        match points.last() {
+            Some(&(_, last)) if y.is_nan() && !last.is_nan() => points.extend([(x, last), (x, f64::NAN)]),
+            _ if y.is_nan() => {}
+            _ => points.push((x, y)),
+        }
+    }
+    points
 }
 
 #[cfg(test)]

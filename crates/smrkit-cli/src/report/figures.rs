@@ -41,7 +41,8 @@ impl Format {
         }
     }
 
-    fn ending(self) -> &'static str {
+    /// The ending of its files.
+    pub fn ending(self) -> &'static str {
         match self {
             Format::Svg => "svg",
             Format::Png => "png",
@@ -306,9 +307,16 @@ fn draw_guides(plot: &Plot, canvas: &mut dyn Canvas) {
     }
 }
 
+/// Draws the stretches of a series between its gaps.
 fn draw_series(plot: &Plot, series: &Series, canvas: &mut dyn Canvas) {
-    let points = series.points.iter().filter(|p| plot.panel.x.takes(p.0) && plot.panel.y.takes(p.1));
-    let points: Vec<(f64, f64)> = points.map(|&(x, y)| (plot.x(x), plot.y(y))).collect();
+    for stretch in series.points.split(|point| point.1.is_nan()) {
+        let points = stretch.iter().filter(|p| plot.panel.x.takes(p.0) && plot.panel.y.takes(p.1));
+        let points: Vec<(f64, f64)> = points.map(|&(x, y)| (plot.x(x), plot.y(y))).collect();
+        draw_stretch(&points, series, canvas);
+    }
+}
+
+fn draw_stretch(points: &[(f64, f64)], series: &Series, canvas: &mut dyn Canvas) {
     let single = points.windows(2).all(|w| w[0] == w[1]);
     if single || matches!(series.style, Style::Points | Style::Marked) {
         points.iter().for_each(|&(x, y)| canvas.dot(x, y, 3.5, series.colour));
@@ -316,7 +324,7 @@ fn draw_series(plot: &Plot, series: &Series, canvas: &mut dyn Canvas) {
     if series.style == Style::Points || points.len() < 2 {
         return;
     }
-    let line = if series.style.steps() { staircase(&points) } else { points };
+    let line = if series.style.steps() { staircase(points) } else { points.to_vec() };
     canvas.path(&line, series.colour, 1.8, series.style.dashed());
 }
 

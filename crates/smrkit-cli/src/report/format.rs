@@ -111,6 +111,45 @@ pub fn percent(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{} %", short(100.0 * part / whole)) } else { NONE.into() }
 }
 
+/// Text with the characters that HTML gives a meaning written out.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Columns of a terminal that paragraphs and tables fit into.
+pub const WIDTH: usize = 118;
+
+/// A paragraph in lines of at most `width` columns, as far as words allow; lines after the first are indented like the
+/// text after `mark`.
+pub fn wrapped(mark: &str, text: &str, width: usize) -> String {
+    let indent = mark.chars().count();
+    let (mut out, mut column) = (mark.to_string(), indent);
+    for (i, word) in text.split_whitespace().enumerate() {
+        let length = word.chars().count();
+        if i > 0 && column + 1 + length > width {
+            out += &format!("\n{:indent$}", "");
+            column = indent;
+        } else if i > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out += word;
+        column += length;
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,9 @@
 use smrkit::stats::outcome::Outcome;
 
 use super::figure::Figure;
-use super::table::{Grid, about, cost, power_cuts, speed, verdicts};
+use super::format::escape;
+use super::grid::Grid;
+use super::table::{about, cost, power_cuts, speed, verdicts};
 use super::{interactive, optional, series};
 
 /// A part of a page.
@@ -84,21 +86,13 @@ fn scripts(charts: &[serde_json::Value]) -> String {
     // `<` can only stand in a JSON string; written so, no text can end the script.
     let charts = serde_json::Value::from(charts.to_vec()).to_string().replace('<', "\\u003c");
     format!(
-        "{}\n<script>\nconst charts = {charts};\nconst options = {{responsive: true, displaylogo: false}};\n\
-         charts.forEach((c, i) => Plotly.newPlot('chart' + i, c.data, c.layout, options));\n</script>\n",
-        plotly_script()
+        "<script>{PLOTLY}</script>\n<script>\nconst charts = {charts};\nconst options = {{responsive: true, displaylogo: false}};\n\
+         charts.forEach((c, i) => Plotly.newPlot('chart' + i, c.data, c.layout, options));\n</script>\n"
     )
 }
 
-/// The script element of plotly.js. The crate appends MathJax for formulas (2 MB), which no figure here has.
-fn plotly_script() -> String {
-    const END: &str = "</script>";
-    let mut scripts = plotly::Plot::offline_js_sources();
-    if let Some(end) = scripts.find(END) {
-        scripts.truncate(end + END.len());
-    }
-    scripts
-}
+/// plotly.js without the charts that no figure here has: scatter, bar, heat map and their kin.
+const PLOTLY: &str = include_str!("../../vendor/plotly-cartesian.min.js");
 
 fn table(grid: &Grid) -> String {
     let class = |i: usize| if grid.is_numeric(i) { " class=\"number\"" } else { "" };
@@ -114,22 +108,6 @@ fn table(grid: &Grid) -> String {
         "<div class=\"wide\"><table>\n<thead>\n{}</thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n",
         row("th", &grid.header)
     )
-}
-
-/// Text with the characters that HTML gives a meaning written out.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";

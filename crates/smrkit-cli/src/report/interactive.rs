@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::canvas::text_width;
 use super::figure::{Axis, Body, Colour, Numbers, Panel, Part, Series, Style};
-use super::html::escape;
+use super::format::escape;
 
 /// Height of a panel of lines, in CSS pixels.
 const LINES_HEIGHT: usize = 340;
@@ -39,7 +39,8 @@ fn legend_height(series: &[Series]) -> usize {
 }
 
 fn line(panel: &Panel, series: &Series) -> Value {
-    let points = series.points.iter().filter(|p| panel.x.takes(p.0) && panel.y.takes(p.1));
+    // A point without a value is a gap: null in JSON.
+    let points = series.points.iter().filter(|p| panel.x.takes(p.0) && (panel.y.takes(p.1) || p.1.is_nan()));
     let (x, y): (Vec<f64>, Vec<f64>) = points.copied().unzip();
     let text: Vec<String> =
         x.iter().zip(&y).map(|(&x, &y)| format!("{}, {}", panel.x.numbers.text(x), panel.y.numbers.text(y))).collect();

@@ -3,16 +3,11 @@
 use smrkit::stats::outcome::Outcome;
 
 use super::format;
-use super::names::names;
-use super::table::Grid;
+use super::grid::Grid;
+use super::label::names;
 
 /// More members than these, of all runs together, are summed up.
 const LINES_MAX: usize = 16;
-
-/// The drives of a run: itself, or an array's members.
-pub fn drives(run: &Outcome) -> &[Outcome] {
-    if run.members.is_empty() { std::slice::from_ref(run) } else { &run.members }
-}
 
 /// What each member of the arrays among `runs` is called: its number from 0, and how it differs from the others.
 pub fn member_names(run: &Outcome) -> Vec<String> {

@@ -4,10 +4,10 @@ use smrkit::stats::outcome::{ByCause, Causes, MergedSource, Movement, Outcome};
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
+use super::grid::Grid;
+use super::label::names;
 use super::members::members;
-use super::names::names;
 use super::rebuild::rebuilds;
-use super::table::Grid;
 
 /// What only some runs have: headings and tables.
 pub fn grids(runs: &[Outcome]) -> Vec<(&'static str, Grid)> {

@@ -3,10 +3,10 @@
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
 
-use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
+use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
 use super::format;
-use super::names::{Look, looks, names};
-use super::table::Grid;
+use super::grid::Grid;
+use super::label::{Look, looks, names};
 
 /// Work of a drive: its name, its colour, and the time that it took.
 pub type Work = (&'static str, Colour, fn(&BusyTimes) -> u64);
@@ -121,12 +121,14 @@ fn slowest(run: &Outcome, rebuild: &Rebuild) -> Vec<(f64, f64)> {
     }
     let since = |window: usize| (window as f64 * run.timeline.window_ns as f64 - rebuild.begin_ns as f64) / 1e9;
     let end_s = rebuild.elapsed_ns as f64 / 1e9;
+    let is_idle = |window: usize| run.timeline.requests.get(window).is_none_or(|&requests| requests == 0);
+    let latency = |window: usize, ns: u64| if is_idle(window) { f64::NAN } else { ns as f64 / 1e9 };
     let windows = run.timeline.longest_ns.iter().enumerate();
     let meanwhile = windows.filter(|(window, _)| since(window + 1) > 0.0 && since(*window) < end_s);
     let mut points: Vec<(f64, f64)> =
-        meanwhile.map(|(window, &ns)| (since(window).max(0.0), ns as f64 / 1e9)).collect();
+        meanwhile.map(|(window, &ns)| (since(window).max(0.0), latency(window, ns))).collect();
     points.extend(points.last().map(|&(_, latency)| (end_s, latency)));
-    points
+    gapped(&points)
 }
 
 fn busy(all: &[Named]) -> Figure {

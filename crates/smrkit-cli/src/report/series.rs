@@ -5,10 +5,10 @@
 use smrkit::stats::outcome::{ByCause, Capacity, Outcome};
 use smrkit::units::SECTOR_BYTES;
 
-use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series};
+use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
 use super::format;
+use super::label::{Look, looks, names};
 use super::members::{by_busy, member_names, share};
-use super::names::{Look, looks, names};
 use super::rebuild;
 
 /// The causes, as the struct `ByCause` orders them, with their colours.
@@ -72,8 +72,9 @@ impl All<'_> {
 
     fn longest(&self) -> Figure {
         let points = |run: &Outcome| {
-            let seconds: Vec<f64> = run.timeline.longest_ns.iter().map(|&ns| ns as f64 / 1e9).collect();
-            self.steps(run, &seconds)
+            let windows = run.timeline.longest_ns.iter().zip(&run.timeline.requests);
+            let seconds = windows.map(|(&ns, &requests)| if requests > 0 { ns as f64 / 1e9 } else { f64::NAN });
+            gapped(&self.steps(run, &seconds.collect::<Vec<f64>>()))
         };
         let body = self.lines(|run, look| (look.steps(), points(run)));
         let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
@@ -128,7 +129,10 @@ impl All<'_> {
 
     fn amplification(&self) -> Figure {
         let bars = self.bars(
-            |run| by_cause(&run.physical_written_sectors).map(|n| n / run.host_written_sectors as f64),
+            |run| match run.write_amplification {
+                Some(_) => by_cause(&run.physical_written_sectors).map(|n| n / run.host_written_sectors as f64),
+                None => [0.0; 4],
+            },
             |run| format::times(run.write_amplification),
         );
         let panels = [panel(None, Axis::linear("Sectors written / sectors the host wrote"), Axis::default(), bars)];
@@ -259,15 +263,15 @@ impl All<'_> {
         if rates.len() > 1 && last_s < 0.5 * window_s {
             rates.pop();
         }
-        self.steps(run, &rates)
+        self.steps(run, &rates.into_iter().map(finite).collect::<Vec<f64>>())
     }
 
-    /// A value that holds for a window each, with a last point where the last window ends.
+    /// A value that holds for a window each (NaN: none), with a last point where the last window ends.
     fn steps(&self, run: &Outcome, values: &[f64]) -> Vec<(f64, f64)> {
         let unit_s = self.time_unit().0;
         let window_s = run.timeline.window_ns as f64 / 1e9;
         let at = |i: usize| (window_s * i as f64).min(run.elapsed_ns as f64 / 1e9) / unit_s;
-        let mut points: Vec<_> = values.iter().enumerate().map(|(i, &v)| (at(i), finite(v))).collect();
+        let mut points: Vec<_> = values.iter().enumerate().map(|(i, &v)| (at(i), v)).collect();
         if let Some(&(_, value)) = points.last() {
             points.push((at(values.len()), value));
         }

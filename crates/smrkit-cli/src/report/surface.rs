@@ -4,7 +4,7 @@ use smrkit_live::survey::{Bands, Cell, Survey};
 
 use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part};
 use super::format;
-use super::table::Grid;
+use super::grid::Grid;
 
 /// Cells in a line of the picture.
 const WIDTH: usize = 64;

@@ -4,73 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use comfy_table::Width::Fixed;
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::{MergedSource, Outcome, PowerCut};
 use smrkit::units::SECTOR_BYTES;
 
 use super::format::{self, NONE};
-use super::members::drives;
-use super::names::{names, scalar};
+use super::grid::Grid;
+use super::label::{drives, names, scalar};
 use super::optional;
-
-/// Columns that the longest word of a run's name gets at most.
-const NAME_WIDTH: u16 = 24;
-/// Columns of a terminal that the tables fit into.
-const WIDTH: u16 = 118;
-
-/// A table as text: a header, and rows of as many cells.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Grid {
-    /// The columns' names.
-    pub header: Vec<String>,
-    /// The rows.
-    pub rows: Vec<Vec<String>>,
-}
-
-impl Grid {
-    /// A grid with these columns and no rows.
-    pub fn new<const N: usize>(header: [&str; N]) -> Grid {
-        Grid { header: header.map(str::to_string).into(), rows: Vec::new() }
-    }
-
-    /// For a terminal: the first column to the left, numbers to the right.
-    pub fn text(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
-        let arrangement =
-            if self.width() <= WIDTH.into() { ContentArrangement::Disabled } else { ContentArrangement::Dynamic };
-        table.set_content_arrangement(arrangement).set_width(WIDTH).set_header(&self.header);
-        table.add_rows(&self.rows);
-        for i in 0..self.header.len() {
-            if let Some(column) = table.column_mut(i) {
-                column.set_padding(if i == 0 { (0, 1) } else { (1, 0) });
-                column.set_cell_alignment(if self.is_numeric(i) { CellAlignment::Right } else { CellAlignment::Left });
-            }
-        }
-        // A word of a run's name is not broken, as far as there is room.
-        let words = self.rows.iter().filter_map(|row| row.first()).flat_map(|name| name.split(' '));
-        let longest = words.map(|word| word.chars().count() + 1).max().unwrap_or(0).min(usize::from(NAME_WIDTH));
-        if let Some(column) = table.column_mut(0) {
-            column.set_constraint(ColumnConstraint::LowerBoundary(Fixed(longest as u16)));
-        }
-        table.trim_fmt()
-    }
-
-    /// Columns of a terminal that it takes with no cell broken.
-    fn width(&self) -> usize {
-        let lines = || std::iter::once(&self.header).chain(&self.rows);
-        let widest = |i: usize| lines().filter_map(|line| line.get(i)).map(|cell| cell.chars().count()).max();
-        (0..self.header.len()).map(|i| widest(i).unwrap_or(0) + 2).sum()
-    }
-
-    /// Whether a column holds numbers: every cell begins with a digit, or is a dash.
-    pub fn is_numeric(&self, column: usize) -> bool {
-        let number = |cell: &String| cell == NONE || cell.starts_with(|c: char| c.is_ascii_digit());
-        column > 0 && self.rows.iter().filter_map(|row| row.get(column)).all(number)
-    }
-}
 
 /// Everything that `smrkit run` prints about its results.
 pub fn text(runs: &[Outcome]) -> String {
@@ -325,9 +266,7 @@ fn arrival(run: &Outcome) -> String {
     if !engine.queue.is_empty() {
         words.push(format!("order {}", engine.queue));
     }
-    if !matches!(engine.prefill.as_str(), "" | "none") {
-        words.push(format!("pre-filled {}", engine.prefill));
-    }
+    words.extend(Some(run.state.words()).filter(|words| !words.is_empty()));
     if engine.warmup > 0 {
         words.push(format!("warmed up by {} requests", format::count(engine.warmup)));
     }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
-use smrkit::partial::Partial;
+use smrkit_trace::partial::Partial;
 
 /// A file that will be written at the end.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
 
 use super::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
 use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style};
+use super::grid::Grid;
 use super::html::Section;
-use super::table::Grid;
 use super::target::Folder;
-use super::{figures, html, names, optional, series, table};
+use super::{figures, format, html, label, optional, series, table};
 
 /// Comparisons from none to many runs, and runs in which nothing happened.
 fn every_kind() -> Vec<Vec<Outcome>> {
@@ -185,7 +185,7 @@ fn arrays_whose_members_differ_are_told_apart_by_them() {
         let parameters = [("hold".into(), Scalar::Int(n)), ("other".into(), Scalar::Int(1))];
         Outcome { parameters: parameters.into(), ..rmw() }
     };
-    let named = |runs: &[[Outcome; 2]]| names::names(&runs.iter().cloned().map(array).collect::<Vec<_>>());
+    let named = |runs: &[[Outcome; 2]]| label::names(&runs.iter().cloned().map(array).collect::<Vec<_>>());
     assert_eq!(named(&[[with(5), with(3)], [with(5), with(4)]]), ["raid0 rmw hold=3", "raid0 rmw hold=4"]);
     assert_eq!(named(&[[with(5), with(5)], [with(5), with(4)]]), ["raid0 rmw hold=5", "raid0 rmw hold=4"]);
     assert_eq!(named(&[[with(5), with(6)], [with(6), with(5)]]), ["raid0 rmw hold=5,6", "raid0 rmw hold=6,5"]);
@@ -196,11 +196,11 @@ fn arrays_whose_members_differ_are_told_apart_by_them() {
 
 #[test]
 fn in_place_is_grey_and_does_not_use_up_a_colour() {
-    let looks = names::looks(&[set_assoc(1), in_place(), rmw()]);
+    let looks = label::looks(&[set_assoc(1), in_place(), rmw()]);
     assert_eq!(looks[1].colour, super::figure::Colour::GREY);
-    assert_eq!(looks[0], names::looks(&[in_place(), set_assoc(1)])[1]);
+    assert_eq!(looks[0], label::looks(&[in_place(), set_assoc(1)])[1]);
     let many: Vec<Outcome> = (1..=12).map(set_assoc).collect();
-    let looks = names::looks(&many);
+    let looks = label::looks(&many);
     assert!((0..12).all(|i| (0..i).all(|j| looks[i] != looks[j])), "twelve runs look different");
 }
 
@@ -241,14 +241,14 @@ fn the_page_has_every_section_one_plotly_and_no_address_to_load() {
     let runs = comparison();
     let page = html::report(&runs);
     let headings = ["Verdict", "How fast", "What it costs", "What was run"];
-    let titles: Vec<String> = series::figures(&runs).iter().map(|f| html::escape(&f.title)).collect();
+    let titles: Vec<String> = series::figures(&runs).iter().map(|f| format::escape(&f.title)).collect();
     for heading in headings.into_iter().chain(titles.iter().map(String::as_str)) {
         assert_eq!(page.matches(&format!("<h2>{heading}</h2>")).count(), 1, "{heading}");
     }
     for verdict in table::verdicts(&runs) {
-        assert!(page.contains(&html::escape(&verdict)));
+        assert!(page.contains(&format::escape(&verdict)));
     }
-    assert_eq!(page.matches("plotly.js v").count(), 1, "the script is embedded once");
+    assert_eq!(page.matches("plotly.js (cartesian").count(), 1, "the script is embedded once");
     assert!(page.contains(runs[0].replayed.trace_sha256.as_deref().unwrap()) && page.contains("31c86d2"));
     let own = without_plotly(&page);
     assert!(!own.contains("http:") && !own.contains("https:") && !own.contains(" src=") && !own.contains(" href="));
@@ -333,7 +333,32 @@ fn other_commands_draw_lines_and_points_and_pages_of_tables() {
     items.rows.push(["reads", "10", "12", "s", "differs", "the trace is not public"].map(str::to_string).into());
     let page = html::page("cassuto-cache", &[Section::of_table("Items", items), Section::of_figure(figure)]);
     assert!(page.contains("<td class=\"agree\">agree</td>") && page.contains("<td class=\"differs\">differs</td>"));
-    assert_eq!(page.matches("plotly.js v").count(), 1);
+    assert_eq!(page.matches("plotly.js (cartesian").count(), 1);
     let plain = html::page("no figure", &[Section { heading: "A".into(), ..Section::default() }]);
     assert!(!plain.contains("<script"), "a page without figures carries no script");
+}
+
+#[test]
+fn no_latency_is_drawn_where_no_request_was() {
+    let steps = [(0.0, 70.0), (1.0, f64::NAN), (2.0, f64::NAN), (3.0, 5.0), (4.0, 5.0)];
+    let drawn = super::figure::gapped(&steps);
+    let text = format!("{drawn:?}");
+    assert_eq!(text, "[(0.0, 70.0), (1.0, 70.0), (1.0, NaN), (3.0, 5.0), (4.0, 5.0)]");
+    let mut figure = super::series::figures(&[single()]).remove(2);
+    let super::figure::Body::Lines(series) = &mut figure.panels[0].body else { panic!("lines") };
+    series.truncate(1);
+    series[0].points = drawn;
+    let svg = super::figures::svg(&figure);
+    assert_eq!(
+        svg.matches("<polyline").count(),
+        super::figures::svg(&without_gap(&figure)).matches("<polyline").count() + 1
+    );
+}
+
+/// The figure with the points of its gaps left out, so that its line is one.
+fn without_gap(figure: &super::figure::Figure) -> super::figure::Figure {
+    let mut figure = figure.clone();
+    let super::figure::Body::Lines(series) = &mut figure.panels[0].body else { panic!("lines") };
+    series[0].points.retain(|point| !point.1.is_nan());
+    figure
 }

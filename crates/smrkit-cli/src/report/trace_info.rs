@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use smrkit::error::Error;
-use smrkit::trace::Trace;
-use smrkit::trace::info::TraceInfo;
 use smrkit::units::SECTOR_BYTES;
+use smrkit_trace::Trace;
+use smrkit_trace::info::TraceInfo;
 
 use super::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
 use super::format::{bytes, count, nanos, percent, short};
-use super::table::Grid;
+use super::grid::Grid;
 
 /// Volumes listed one by one; of more, only the busiest.
 const VOLUMES_SHOWN: usize = 12;

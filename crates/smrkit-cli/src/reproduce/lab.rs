@@ -8,11 +8,12 @@ use smrkit::drive::Drive;
 use smrkit::engine::Observer;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Prefill, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::layer;
 use smrkit::request::{InMemory, Request, Source};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
@@ -47,9 +48,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `requests` on `layer`, with its defaults.
+    /// `requests` on `layer`, with its defaults, on an empty disk.
     pub fn new(drive: &Drive, layer: &'static str, requests: Requests, seed: u64) -> Plan {
-        let settings = Settings { seed, ..Settings::default() };
+        let settings = Settings { seed, prefill: Prefill::None, ..Settings::default() };
         Plan { drive: drive.clone(), layer, set: Vec::new(), requests, settings, window: None }
     }
 
@@ -105,7 +106,7 @@ impl Plan {
     pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         let spec = layer::find(self.layer)?;
         let parameters = spec.resolve(&self.set)?;
-        let run = Run { drive: &self.drive, layer: spec, parameters, settings: self.settings };
+        let run = Run::new(DriveRun { drive: self.drive.clone(), layer: spec, parameters }, self.settings);
         let (host_sectors, seed) = (run.host_sectors()?, self.settings.seed);
         let mut source: Box<dyn Source> = match &self.requests {
             Requests::Workload(text) => Workload::parse(text)?.source(host_sectors, seed)?,
@@ -117,9 +118,9 @@ impl Plan {
         };
         let timeline = match self.window {
             Some(window) => TimelineBuilder::fixed(window),
-            None => TimelineBuilder::growing(WINDOW_FIRST),
+            None => TimelineBuilder::default(),
         };
-        run.execute(source.as_mut(), observer, None, timeline)
+        run.execute(source.as_mut(), observer, timeline)
     }
 }
 

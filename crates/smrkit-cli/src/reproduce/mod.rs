@@ -33,6 +33,8 @@ pub struct Reproduction {
     pub paper: &'static str,
     /// What is reproduced, in one sentence.
     pub summary: &'static str,
+    /// The state of the disks before, in one sentence.
+    pub before: &'static str,
     /// The items, in the paper's order.
     pub items: fn(&Scale) -> Result<Vec<Item>, Error>,
     /// What the paper leaves open or contradicts, a line each.

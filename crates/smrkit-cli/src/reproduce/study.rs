@@ -8,11 +8,9 @@ use super::{Item, Reproduction, Scale, Shown, lab};
 use crate::exit::{COMMIT, VERSION};
 use crate::interrupt::Interrupt;
 use crate::report::figure::Figure;
+use crate::report::format::{WIDTH, wrapped};
+use crate::report::grid::Grid;
 use crate::report::html::{self, Section};
-use crate::report::table::Grid;
-
-/// Columns of a terminal that paragraphs fit into.
-const WIDTH: usize = 118;
 
 /// The result of one or more reproductions.
 pub struct Study {
@@ -107,15 +105,16 @@ impl Study {
         let mut out = self.summary().join("\n") + "\n";
         for part in &self.parts {
             out += &format!("\n{}\n{}\n", part.of.paper, "═".repeat(part.of.paper.chars().count()));
+            out += &format!("{}\n", part.of.before);
             for (heading, shown) in &part.items {
                 out += &format!("\n{heading}\n");
-                out += &shown.text.iter().map(|text| wrapped("", text)).collect::<String>();
+                out += &shown.text.iter().map(|text| wrapped("", text, WIDTH) + "\n").collect::<String>();
                 if !shown.rows.is_empty() {
                     out += &format!("\n{}\n", grid(&shown.rows).text());
                 }
             }
             out += "\nWhat the paper leaves open, or contradicts\n";
-            out += &part.open.iter().map(|line| wrapped("- ", line)).collect::<String>();
+            out += &part.open.iter().map(|line| wrapped("- ", line, WIDTH) + "\n").collect::<String>();
         }
         out
     }
@@ -134,7 +133,8 @@ impl Study {
                 });
             }
             let heading = "What the paper leaves open, or contradicts".into();
-            sections.push(Section { heading, text: part.open.clone(), ..Section::default() });
+            let text = [part.of.before.to_string()].into_iter().chain(part.open.clone()).collect();
+            sections.push(Section { heading, text, ..Section::default() });
         }
         let papers: Vec<&str> = self.parts.iter().map(|part| part.of.paper).collect();
         html::page(&format!("Reproduced: {}", papers.join("; ")), &sections)
@@ -184,24 +184,6 @@ fn named<'a>(reproduction: &'a str, heading: &str, row: &'a Row) -> NamedRow<'a>
         reason: &row.reason,
         by_construction: row.by_construction,
     }
-}
-
-/// A paragraph in lines that fit beside the tables; lines after the first are indented like the text after `mark`.
-fn wrapped(mark: &str, text: &str) -> String {
-    let (mut out, mut width) = (mark.to_string(), mark.chars().count());
-    for (i, word) in text.split(' ').enumerate() {
-        let length = word.chars().count();
-        if i > 0 && width + 1 + length > WIDTH {
-            out += &format!("\n{:1$}", "", mark.chars().count());
-            width = mark.chars().count();
-        } else if i > 0 {
-            out.push(' ');
-            width += 1;
-        }
-        out += word;
-        width += length;
-    }
-    out + "\n"
 }
 
 fn grid(rows: &[Row]) -> Grid {

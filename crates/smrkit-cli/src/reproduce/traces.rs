@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrkit::error::Error;
-use smrkit::trace::{OpenOptions, VolumeChoice};
+use smrkit_trace::{OpenOptions, VolumeChoice};
 
 use crate::input::TraceInput;
 
@@ -30,6 +30,12 @@ impl Traces {
         let mut folders =
             std::env::var_os("SMRKIT_TRACES").into_iter().map(PathBuf::from).chain(FOLDERS.map(PathBuf::from));
         Ok(Traces { folder: folders.find(|folder| folder.is_dir()) })
+    }
+
+    /// The files in the folder.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let entries = self.folder.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
     }
 
     /// The trace whose file is called `name` and an ending that tells the format, if it is at hand.

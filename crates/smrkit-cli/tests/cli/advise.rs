@@ -179,7 +179,7 @@ fn why_a_change_is_not_run_is_told_as_it_is() {
     assert_eq!(stretched, ["it was", limit, limit]);
     // The disks just hold the trace, and with redundancy they do not.
     let wide = scratch.msr("wide.csv", &[(0, 0, 4096), (1, 30 << 20, 4096)]);
-    let auto = format!("--array span:disks=3 --drive tiny --capacity auto --trace {wide} --depth 4");
+    let auto = format!("--array span:disks=3 --drive tiny --capacity 15MB --trace {wide} --depth 4");
     let no_room = "offers less room than the demand needs";
     assert_eq!(reasons(&auto, "level"), ["it was", no_room, no_room]);
 }
@@ -226,7 +226,7 @@ fn nonsense_is_refused_with_the_remedy() {
     smrkit("advise --json /nonexistent/a.json").says(1, &["/nonexistent/a.json"]);
     let scratch = Scratch::new();
     let far = scratch.msr("far.csv", &[(0, 1 << 40, 4096)]);
-    smrkit(&format!("advise --drive tiny --trace {far}")).says(3, &["--fold", "--capacity auto"]);
+    smrkit(&format!("advise --drive tiny --capacity 4MB --trace {far}")).says(3, &["--fold", "--capacity auto"]);
     let empty = scratch.file("empty.csv", "");
     smrkit(&format!("advise --trace {empty}")).says(3, &["the file is empty"]);
 }

@@ -140,7 +140,7 @@ fn standard_input_serves_every_run_and_errors_name_it() {
     let err = from(&format!("{ROW}{}", ROW.replace("Read", "Raed")), three).failed(3);
     assert!(err.starts_with("smrkit: -:2:25:"), "{err}");
     let far = ROW.replace("8192", "8192000000000");
-    let err = from(&far, "run --drive tiny --layer in-place --trace -").failed(3);
+    let err = from(&far, "run --drive tiny --capacity 4MB --layer in-place --trace -").failed(3);
     assert!(err.starts_with("smrkit: -: request 1 ends at sector 16000000008, past"), "{err}");
 }
 
@@ -149,9 +149,9 @@ fn past_the_capacity_the_error_names_the_remedies() {
     let scratch = Scratch::new();
     let trace = scratch.msr("far.csv", &[(0, 0, 4096), (1, 40 << 20, 4096)]);
     let remedies = ["far.csv", "request 2", "--fold", "--capacity auto", "--volume"];
-    smrkit(&format!("run {TINY} --trace {trace}")).says(3, &remedies);
+    smrkit(&format!("run {TINY} --capacity 4MB --trace {trace}")).says(3, &remedies);
     smrkit(&format!("run {TINY} --trace {trace} --fold")).done();
-    smrkit(&format!("run {TINY} --trace {trace} --capacity auto")).done();
+    smrkit(&format!("run {TINY} --trace {trace}")).done();
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn past_the_capacity_a_workload_is_told_only_what_helps_it() {
     let trace = scratch.msr("far.csv", &[(0, 40 << 20, 4096)]);
     let mixed = format!("--trace {trace} --workload mix:count=10 --interleave none --sources zero");
     says(&mixed, &["--fold", "larger --capacity", "--volume"], &["--capacity auto", "--span"]);
-    says(&format!("{mixed} --span 1MB"), &["--fold", "--capacity auto", "--volume"], &["--span"]);
-    smrkit(&format!("{small} {mixed} --span 1MB --capacity auto")).done();
+    says(&format!("{mixed} --span 1MB --capacity 4MB"), &["--fold", "--capacity auto", "--volume"], &["--span"]);
+    smrkit(&format!("{small} {mixed} --span 1MB")).done();
 }
 
 #[test]

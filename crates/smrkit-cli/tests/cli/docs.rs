@@ -142,7 +142,7 @@ fn the_command_line_page_names_every_option() {
     {
         let help = super::smrkit(&format!("{command} --help")).done();
         let options = help.lines().filter_map(|line| {
-            let word = line.trim_start().split([' ', ',']).find(|word| word.starts_with("--"))?;
+            let word = line.trim_start().split([' ', ',', '[']).find(|word| word.starts_with("--"))?;
             line.trim_start().starts_with('-').then(|| word.to_string())
         });
         for option in options.filter(|option| option != "--help") {

@@ -1,6 +1,6 @@
 //! Each exit code of the contract, and what the messages say.
 
-use super::{Scratch, smrkit};
+use super::{Scratch, smrkit, testdata};
 
 #[test]
 fn what_works_exits_with_0() {
@@ -53,7 +53,7 @@ fn options_exit_with_2_and_say_what_they_take() {
     smrkit("run --depth 0").says(2, &["from 1 to 65536"]);
     smrkit("run --think 5").says(2, &["no unit", "5ms"]);
     smrkit("run --capacity 5q").says(2, &["unknown unit", "512KiB"]);
-    smrkit("run --prefill x").says(2, &["none, sequential, random or random:SHARE"]);
+    smrkit("run --prefill x").says(2, &["full, none, sequential, random or random:SHARE"]);
     smrkit("run --prefill random:2").says(2, &["a share from 0 to 1"]);
     smrkit("run --time-scale 0").says(2, &["a factor above 0"]);
     smrkit("run --time-scale -1").says(2, &["a factor above 0"]);
@@ -106,4 +106,56 @@ fn a_failed_run_leaves_no_output_files() {
     let arguments = format!("run --trace missing.csv --json {json} --report {report} --figures {figures}");
     smrkit(&arguments).failed(3);
     assert!(scratch.names().iter().all(|name| name == "figures"), "{:?}", scratch.names());
+}
+
+#[test]
+fn an_output_never_takes_the_place_of_an_input() {
+    let scratch = Scratch::new();
+    let rows = std::fs::read(testdata("msr.csv")).unwrap();
+    let trace = scratch.file("t.csv", &rows);
+    let (hard, soft) = (scratch.path("hard.csv"), scratch.path("soft.csv"));
+    std::fs::hard_link(&trace, &hard).unwrap();
+    std::os::unix::fs::symlink(&trace, &soft).unwrap();
+    let drive = scratch.file("d.toml", std::fs::read(super::root().join("drives/tiny.toml")).unwrap());
+    let array = scratch.file("a.toml", format!("level = \"raid0\"\n[[member]]\ndrive = \"{drive}\"\n[[member]]\n"));
+    let workload = scratch.file("w.toml", "[[phase]]\nname = \"mix\"\ncount = 10\n");
+    let twice = scratch.path("twice");
+    let before: Vec<Vec<u8>> = [&trace, &drive, &array, &workload].map(|path| std::fs::read(path).unwrap()).into();
+    let run = "run --layer in-place";
+    let refused = [
+        format!("{run} --trace {trace} --json {trace}"),
+        format!("{run} --trace {trace} --json {hard}"),
+        format!("{run} --trace {trace} --report {soft}"),
+        format!("{run} --trace {soft} --requests {trace}"),
+        format!("{run} --trace {trace} --accesses {hard}"),
+        format!("{run} --drive {drive} --json {drive}"),
+        format!("{run} --array {array} --json {array}"),
+        format!("{run} --workload {workload} --json {workload}"),
+        format!("{run} --workload mix:count=1 --json {twice} --report {twice}"),
+        format!("advise --trace {trace} --json {hard}"),
+        format!("advise --drive {drive} --json {drive}"),
+        format!("reproduce he-du --quick --traces {} --json {trace}", scratch.path("")),
+        format!("trace info {trace} --json={soft}"),
+        format!("trace convert {trace} {hard}"),
+    ];
+    for arguments in &refused {
+        let err = smrkit(arguments).failed(2);
+        assert!(err.contains("write to another file") || err.contains("give each its own"), "{arguments}: {err}");
+    }
+    let after: Vec<Vec<u8>> = [&trace, &drive, &array, &workload].map(|path| std::fs::read(path).unwrap()).into();
+    assert_eq!(before, after);
+    assert_eq!(scratch.names(), ["a.toml", "d.toml", "hard.csv", "soft.csv", "t.csv", "w.toml"]);
+}
+
+#[test]
+fn a_trace_is_not_taken_for_the_name_of_an_output() {
+    let scratch = Scratch::new();
+    let rows = std::fs::read(testdata("msr.csv")).unwrap();
+    let (first, second) = (scratch.file("a.csv", &rows), scratch.file("b.csv", &rows));
+    smrkit(&format!("trace info --json {first} {second}")).failed(2);
+    assert_eq!(std::fs::read(&first).unwrap(), rows);
+    assert!(smrkit(&format!("trace info --json {first}")).done().starts_with('{'));
+    let csv = scratch.path("out.csv");
+    smrkit(&format!("trace convert {first} {csv}")).says(2, &["Parquet", ".parquet"]);
+    assert_eq!(scratch.names(), ["a.csv", "b.csv"]);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{TINY, outcome, outcomes, root, testdata};
+use super::{Scratch, TINY, outcome, outcomes, root, testdata};
 
 /// What the contract promises of a run, null where any value will do.
 fn contract() -> Value {
@@ -93,7 +93,7 @@ fn numbers_of_a_run_agree_with_each_other() {
 fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
     for (key, value) in value.as_object().into_iter().flatten() {
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        if !["parameters", "layer_stats", "timeline.gauges", "members"].contains(&path.as_str()) {
+        if !["parameters", "asked", "layer_stats", "timeline.gauges", "members"].contains(&path.as_str()) {
             paths(&path, value, into);
         }
         into.insert(path);
@@ -117,7 +117,8 @@ fn a_power_cut_is_reported_and_a_loss_that_the_paper_warns_of_is_no_violation() 
 
 #[test]
 fn what_a_recovery_cleans_is_not_cleaning_that_a_request_waited_for() {
-    let run = outcome("--drive tiny-constant --layer log --workload random-write:size=16Ki,count=200 --power-cut 5");
+    let work = "--prefill none --workload random-write:size=16Ki,count=200 --power-cut 5";
+    let run = outcome(&format!("--drive tiny-constant --layer log {work}"));
     assert!(run["power_cut"]["recovery_written_sectors"].as_u64() > Some(0), "{}", run["power_cut"]);
     assert!(run["physical_written_sectors"]["clean"].as_u64() > Some(0));
     assert!(run["verdict"]["cache_full_at_s"].is_null(), "{}", run["verdict"]);
@@ -133,6 +134,9 @@ fn the_page_on_outcomes_names_every_key_and_no_other() {
     paths("", &outcome(&format!("--drive tiny --layer in-place {two}")), &mut found);
     let rebuilt = "--array raid1:disks=2,layer=in-place --rebuild disk=1";
     paths("", &outcome(&format!("--drive tiny {rebuilt} --workload mix:count=100")), &mut found);
+    let scratch = Scratch::new();
+    let far = scratch.msr("far.csv", &[(0, 40 << 20, 4096)]);
+    paths("", &outcome(&format!("--drive tiny --layer in-place --trace {far}")), &mut found);
     let page = std::fs::read_to_string(root().join("docs/outcome.md")).unwrap();
     // A row of a table begins with the key's path: | `latency_ns.all` | …
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));

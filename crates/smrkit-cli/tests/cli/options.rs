@@ -93,28 +93,62 @@ fn volumes_are_laid_end_to_end_or_taken_alone() {
 }
 
 #[test]
-fn capacity_is_a_size_or_as_large_as_the_trace() {
+fn capacity_is_a_size_or_more_of_the_same_platters() {
     let scratch = Scratch::new();
     let trace = scratch.msr("far.csv", &[(0, 0, 4096), (1, 40 << 20, 4096)]);
     let run = |options: &str| outcome(&format!("--drive tiny --layer in-place --trace {trace} {options}"));
     let host = |outcome: &Value| outcome["capacity"]["host_sectors"].as_u64().unwrap();
-    let auto = host(&run("--capacity auto"));
-    let needed = (40 << 11) + 8;
-    assert!((needed..needed + needed / 20).contains(&auto), "{auto}");
+    let (own, needed) = (9264, (40 << 11) + 8);
+    let auto = run("");
+    assert_eq!(host(&auto), own * 9, "as many times its platters as are needed");
+    assert_eq!(run("--capacity auto"), auto, "auto is the default");
+    assert_eq!(auto["scaled"]["platters"], 9);
+    assert_eq!(auto["scaled"]["own_bytes"], own * 512);
+    let text = auto["verdict"]["text"].as_str().unwrap();
+    assert!(text.contains("The trace needs 41.9 MB: this is tiny with 9 × its platters, 42.7 MB"), "{text}");
+    // The record's size gives the same drive.
+    let recorded = auto["capacity"]["raw_sectors"].as_u64().unwrap() * 512;
+    let again = run(&format!("--capacity {recorded}"));
+    assert_eq!((&again["busy_ns"], &again["capacity"]), (&auto["busy_ns"], &auto["capacity"]));
+    assert!(again["scaled"].is_null());
     assert!((200_000..=200_100_000).contains(&host(&run("--capacity 100MiB"))));
-    // Every layer of a comparison holds the trace.
-    for run in outcomes(&format!("{TINY} --trace {trace} --capacity auto")) {
+    // Every layer of a comparison holds the trace, and so does a run that is recorded.
+    for run in outcomes(&format!("{TINY} --trace {trace}")) {
         assert!(host(&run) >= needed, "{}", run["layer"]);
     }
+    let rows = scratch.path("rows.parquet");
+    assert_eq!(host(&run(&format!("--requests {rows}"))), own * 9);
 }
 
 #[test]
-fn a_small_trace_gets_a_drive_as_large_as_the_layers_need() {
-    let runs = outcomes(&format!("--trace {} --capacity auto", testdata("msr.csv")));
-    for run in runs {
-        let raw = run["capacity"]["raw_sectors"].as_u64().unwrap();
-        assert!((6144..10_000_000).contains(&raw), "{raw}");
+fn a_trace_that_fits_runs_on_the_drive_as_it_is() {
+    let trace = testdata("msr.csv");
+    let own = outcomes("--workload mix:count=10 --layer in-place,drive-managed");
+    let runs = outcomes(&format!("--trace {trace} --layer in-place,drive-managed"));
+    for (run, own) in runs.iter().zip(&own) {
+        assert_eq!((&run["capacity"], &run["scaled"]), (&own["capacity"], &Value::Null));
     }
+    assert_eq!(runs[1]["asked"]["cache_tracks"], "auto");
+    assert_eq!(runs[1]["parameters"]["cache_tracks"], 13_791);
+}
+
+#[test]
+fn a_capacity_that_cannot_be_is_refused_by_name() {
+    let run = "run --layer in-place --workload mix:count=1";
+    smrkit(&format!("{run} --capacity 1")).says(2, &["--capacity", "at least 512 bytes"]);
+    smrkit(&format!("{run} --capacity 1P")).says(4, &["a capacity of 1.0 PB", "at most 512 TiB", "--capacity"]);
+    let short = smrkit("run --drive tiny --capacity 512 --layer log --workload mix:count=1").failed(4);
+    assert!(short.contains("take a larger drive") && !short.contains("raise log.segment_tracks"), "{short}");
+}
+
+#[test]
+fn a_warmup_longer_than_the_demand_is_said() {
+    let ran = smrkit("run --drive tiny --layer in-place --workload mix:count=10 --warmup 10");
+    assert!(
+        ran.code == 0 && ran.err.contains("--warmup 10") && ran.err.contains("no request was counted"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

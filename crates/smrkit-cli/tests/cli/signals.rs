@@ -166,3 +166,56 @@ fn an_answer_interrupted_later_says_what_was_not_tried() {
     }
     assert!(hits > 0, "no interrupt came while changes were tried");
 }
+
+/// Waits until a process has a handler for SIGINT: from then on every moment counts.
+fn wait_for_handler(child: &Child) {
+    let caught = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim();
+        Some(u64::from_str_radix(mask, 16).ok()? & 1 << 1 != 0)
+    };
+    let begin = Instant::now();
+    while caught() == Some(false) && begin.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Interrupts `arguments` at moments up to `latest`, drawn from a seed: it ends with 130 in time, and leaves whole files.
+fn ends_in_time_at_any_moment(arguments: &str, latest: Duration) {
+    let mut random = 0x9E37_79B9_7F4A_7C15u64;
+    for number in 0..10 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let share = (random >> 40) as f64 / (1u64 << 24) as f64;
+        let after = latest.mul_f64(share * share);
+        let scratch = Scratch::new();
+        let mut child = start(&format!("{arguments} --json {}", scratch.path("out.json")));
+        wait_for_handler(&child);
+        std::thread::sleep(after);
+        let signal = if number % 2 == 0 { "-INT" } else { "-TERM" };
+        let sent = Instant::now();
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(code(&mut child), 130, "{arguments} after {after:?}");
+        let took = sent.elapsed();
+        // On a machine that is busy with something else.
+        assert!(took < Duration::from_secs(3), "{arguments} after {after:?}: {took:?}");
+        assert!(scratch.names().iter().all(|name| name == "out.json"), "{arguments} {after:?}: {:?}", scratch.names());
+        if let Ok(text) = std::fs::read_to_string(scratch.path("out.json")) {
+            serde_json::from_str::<Value>(&text).expect("whole JSON");
+        }
+    }
+}
+
+#[test]
+fn a_run_ends_in_time_at_any_moment() {
+    ends_in_time_at_any_moment(&format!("run {LONG}"), Duration::from_secs(2));
+}
+
+#[test]
+fn advice_ends_in_time_at_any_moment() {
+    ends_in_time_at_any_moment("advise --workload random-write:count=4G", Duration::from_secs(2));
+}
+
+#[test]
+fn a_reproduction_ends_in_time_at_any_moment() {
+    ends_in_time_at_any_moment("reproduce cassuto-cache", Duration::from_secs(2));
+}

@@ -52,7 +52,7 @@ fn head_shows_as_many_requests_as_asked() {
 fn convert_writes_parquet_and_never_over_its_source() {
     let scratch = Scratch::new();
     let trace = scratch.msr("trace.csv", &[(0, 0, 512), (1, 512, 512)]);
-    smrkit(&format!("trace convert {trace} {trace}")).says(2, &["is the trace itself"]);
+    smrkit(&format!("trace convert {trace} {trace}")).says(2, &["is read by this command", "write to another file"]);
     let converted = scratch.path("trace.parquet");
     smrkit(&format!("trace convert {trace} {converted}")).done();
     assert!(std::fs::read(&converted).unwrap().starts_with(b"PAR1"));

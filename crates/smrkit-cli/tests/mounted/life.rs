@@ -183,3 +183,23 @@ fn df_of_a_mount_and_of_its_image_tell_the_same() {
         assert_eq!(mounted["live_bytes"], 5 << 20);
     }
 }
+
+#[test]
+fn a_mount_waits_for_the_one_that_was_unmounted_before() {
+    if !is_root() {
+        println!("skipped: umount is root's");
+        return;
+    }
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    for round in 0..5u8 {
+        bench.mount_with(&["--commit-interval", "1h"]).done();
+        fs::write(bench.file("f"), vec![round; 6 << 20]).unwrap();
+        wait_until("umount", || {
+            let mut umount = std::process::Command::new("umount");
+            umount.arg(bench.point()).stderr(Stdio::null()).status().unwrap().success()
+        });
+        bench.mount().done();
+        assert!(fs::read(bench.file("f")).unwrap() == vec![round; 6 << 20]);
+        bench.umount().done();
+    }
+}

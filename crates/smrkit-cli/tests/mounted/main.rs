@@ -2,9 +2,15 @@
 //!
 //! What programs see inside is tested in `crates/smrkit-live/tests/mounted`.
 
+mod copies;
+mod durable;
+mod full;
+mod helper;
 mod kill;
 mod life;
+mod others;
 mod refusals;
+mod stat;
 mod unprivileged;
 
 use std::fs;
@@ -30,12 +36,15 @@ impl Bench {
             println!("skipped: can't mount here: {error}");
             return None;
         }
-        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        Some(Bench::made_in(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"), model, size))
+    }
+
+    fn made_in(folder: TempDir, model: &str, size: &str) -> Bench {
         let bench = Bench { folder };
         fs::create_dir(bench.point()).expect("a mount point");
         let (image, meta) = (bench.path("disk.img"), bench.path("meta"));
         bench.smrkit(&["mkfs", "--model", model, "--size", size, &image, "--meta", &meta]).done();
-        Some(bench)
+        bench
     }
 
     fn path(&self, name: &str) -> String {
@@ -61,7 +70,19 @@ impl Bench {
     }
 
     fn mount(&self) -> Ran {
-        self.smrkit(&["mount", "--log", &self.path("log"), &self.path("disk.img"), &self.path("mnt")])
+        self.mount_with(&[])
+    }
+
+    fn mount_with(&self, options: &[&str]) -> Ran {
+        let (log, image, point) = (self.path("log"), self.path("disk.img"), self.path("mnt"));
+        self.smrkit(&[&["mount", "--log", &log], options, &[&image, &point]].concat())
+    }
+
+    /// The process behind the mount is killed, and what it left is mounted again.
+    fn kill_and_mount(&self) {
+        signal(self.process(), "KILL");
+        self.umount().done();
+        self.mount().done();
     }
 
     fn umount(&self) -> Ran {

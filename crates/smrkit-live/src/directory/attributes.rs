@@ -43,6 +43,14 @@ pub fn set(fd: &OwnedFd, name: &[u8], value: &[u8], flags: XattrFlags) -> Result
     }
 }
 
+/// Removes an attribute.
+pub fn remove(fd: &OwnedFd, name: &[u8]) -> Result<(), Os> {
+    match rustix::fs::fremovexattr(fd, name) {
+        Err(Os::BADF) => rustix::fs::removexattr(stat::path_of(fd), name),
+        done => done,
+    }
+}
+
 /// The names of all attributes.
 fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
     let mut names = Vec::with_capacity(MOST_BYTES);
@@ -113,11 +121,7 @@ impl DirectoryStore {
         checked(name, Errno::ENODATA)?;
         let _names = self.names_stay();
         let fd = self.fd(id)?;
-        let removed = match rustix::fs::fremovexattr(&fd, name) {
-            Err(Os::BADF) => rustix::fs::removexattr(stat::path_of(&fd), name),
-            done => done,
-        };
-        removed.map_err(failed)?;
+        remove(&fd, name).map_err(failed)?;
         self.has_changed(id);
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! that lost its attributes in a copy as well.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -11,16 +12,21 @@ use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
 use smrfs::error::{DeviceError, Errno, FsError, FsResult};
 use smrfs::meta::Room;
-use smrfs::superblock::Uuid;
+use smrfs::superblock::{Uuid, VolumeKey};
 
 use super::attributes::{get, set};
 use super::probe::{Probe, probe};
-use super::{failed, maps, walk, way};
+use super::seal::{SEAL_BYTES, Sealer};
+use super::{failed, maps, stat, walk, way};
 use crate::error::LiveError;
 use crate::exclusive;
+use crate::privacy;
+use crate::reserve::Reserve;
 
 /// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether they share.
 const VOLUME: &[u8] = b"user.smrfs.volume";
+/// The attribute of a saved state that tells which nodes it, the directory and the tree were when it was stored.
+const PLACE: &[u8] = b"user.smrfs.place";
 /// The attribute of the directory that counts the mounts it has seen.
 const MOUNTS: &[u8] = b"user.smrfs.mounts";
 /// The version of the directory's layout.
@@ -33,13 +39,18 @@ pub struct Home {
     path: PathBuf,
     fd: OwnedFd,
     volume: Volume,
+    /// Seals the volume's maps.
+    pub(super) sealer: Sealer,
     /// The folders of spilled parts whose names are known to be durable.
     pub(super) settled: Mutex<[bool; 256]>,
+    /// Room for maps of what was accepted.
+    pub(super) reserve: Reserve,
 }
 
 impl Home {
-    fn new(path: PathBuf, fd: OwnedFd, volume: Volume) -> Home {
-        Home { path, fd, volume, settled: Mutex::new([false; 256]) }
+    fn new(path: PathBuf, fd: OwnedFd, volume: Volume, key: VolumeKey) -> Home {
+        let reserve = Reserve::new(fd.try_clone().ok());
+        Home { path, fd, volume, sealer: Sealer::new(key), settled: Mutex::new([false; 256]), reserve }
     }
 }
 
@@ -133,7 +144,8 @@ impl Site {
         }
         let is_new = before == Before::Missing;
         if is_new {
-            std::fs::create_dir(path).map_err(|error| LiveError::io(path, error))?;
+            let made = std::fs::DirBuilder::new().mode(0o700).create(path);
+            made.map_err(|error| LiveError::io(path, error))?;
         }
         Site::open(path, is_new).inspect_err(|_| {
             if is_new {
@@ -145,6 +157,10 @@ impl Site {
     fn open(path: &Path, is_new: bool) -> Result<Site, LiveError> {
         let fd = open_directory(path).map_err(|error| LiveError::os(path, error))?;
         lock(path, &fd)?;
+        let stat = rustix::fs::fstat(&fd).map_err(|error| LiveError::os(path, error))?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(LiveError::NotYours(path.into()));
+        }
         let probe = probe(path, &fd)?;
         Ok(Site { path: absolute(path)?, fd, probe, is_new })
     }
@@ -154,12 +170,14 @@ impl Site {
         &self.path
     }
 
-    /// Makes it the metadata directory of `image`, with the UUID `own`. What an older one held is erased.
-    pub fn furnish(self, own: Uuid, image: Uuid) -> Result<Home, LiveError> {
+    /// Makes it the metadata directory of `image`, with the UUID `own`; `key` seals its maps. What an older one held is
+    /// erased, and other users are kept out.
+    pub fn furnish(self, own: Uuid, image: Uuid, key: VolumeKey) -> Result<Home, LiveError> {
         let Site { path, fd, probe, .. } = self;
+        rustix::fs::fchmod(&fd, Mode::RWXU).map_err(|error| LiveError::os(&path, error))?;
         FOLDERS.iter().try_for_each(|folder| erase(&path, &fd, folder))?;
         let volume = Volume { own, image, attribute_bytes: probe.attribute_bytes, is_shared: probe.is_shared };
-        let home = Home::new(path, fd, volume);
+        let home = Home::new(path, fd, volume, key);
         home.furnish().map_err(|error| LiveError::file_system(&home.path, error))?;
         Ok(home)
     }
@@ -198,8 +216,8 @@ impl Home {
         self.sync_all()
     }
 
-    /// Opens the metadata directory of `image`.
-    pub fn open(path: &Path, own: Uuid, image: Uuid) -> Result<Home, LiveError> {
+    /// Opens the metadata directory of `image`, whose maps `key` seals.
+    pub fn open(path: &Path, own: Uuid, image: Uuid, key: VolumeKey) -> Result<Home, LiveError> {
         let fd = match open_directory(path) {
             Err(Os::NOENT) => return Err(LiveError::NoMetadata(path.into())),
             Err(Os::NOTDIR) => return Err(LiveError::NotADirectory(path.into())),
@@ -210,7 +228,7 @@ impl Home {
             return Err(LiveError::OtherImage { path: path.into(), belongs: volume.image, image });
         }
         lock(path, &fd)?;
-        let home = Home::new(absolute(path)?, fd, volume);
+        let home = Home::new(absolute(path)?, fd, volume, key);
         for folder in FOLDERS {
             home.folder(folder).map_err(|_| LiveError::NotMetadata(path.into()))?;
         }
@@ -220,6 +238,12 @@ impl Home {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What lets other users into it.
+    pub fn exposure(&self) -> Result<Option<LiveError>, LiveError> {
+        let stat = rustix::fs::fstat(&self.fd).map_err(|error| LiveError::os(&self.path, error))?;
+        Ok(privacy::exposure(&self.path, &stat))
     }
 
     /// How many mounts it has seen.
@@ -244,15 +268,36 @@ impl Home {
         rustix::fs::fsync(folder).map_err(failed)
     }
 
+    /// Marks a saved state that names nodes by their numbers as one of this directory. In a copy these numbers mean others.
+    pub(super) fn bind(&self, state: &OwnedFd) -> FsResult {
+        match self.place_of(state)? {
+            Some(place) => set(state, PLACE, place.as_bytes(), XattrFlags::empty()).map_err(failed),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a saved state lies where it was stored: neither it nor what it lies in is a copy.
+    pub(super) fn is_bound(&self, state: &OwnedFd) -> FsResult<bool> {
+        let Some(place) = self.place_of(state)? else { return Ok(false) };
+        Ok(get(state, PLACE).is_ok_and(|noted| noted == place.as_bytes()))
+    }
+
+    /// Which nodes a state, the directory and the tree are; none where the file system does not tell.
+    fn place_of(&self, state: &OwnedFd) -> FsResult<Option<String>> {
+        let nodes = [stat::birth(state)?, stat::birth(&self.fd)?, stat::birth(&self.folder("tree")?)?];
+        let words: Option<Vec<String>> = nodes.into_iter().collect();
+        Ok(words.map(|words| words.join(" ")))
+    }
+
     /// Bytes that users' attributes of one file may take all in all, if they share the room with the map.
     pub(super) fn users_bytes(&self) -> Option<usize> {
         let Volume { attribute_bytes, is_shared, .. } = self.volume;
         is_shared.then(|| attribute_bytes.saturating_sub(maps::reserved(attribute_bytes, true)))
     }
 
-    /// The longest map that always fits beside users' attributes.
+    /// The longest map that always fits beside users' attributes, its seal apart.
     pub(super) fn map_bytes(&self) -> usize {
-        maps::reserved(self.volume.attribute_bytes, self.volume.is_shared)
+        maps::reserved(self.volume.attribute_bytes, self.volume.is_shared).saturating_sub(SEAL_BYTES)
     }
 
     /// One of the folders in it.

@@ -1,4 +1,4 @@
-//! Maps: in an attribute of the file, or spilled to files of their own; saved states; and what makes them durable.
+//! Maps, sealed: in an attribute of the file, or spilled to files of their own; saved states; and what makes them durable.
 //!
 //! A file's attribute is made durable by fsync: on ext4, fdatasync does not save it.
 
@@ -7,28 +7,53 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::sync::PoisonError;
 
-use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
-use smrfs::error::{DeviceError, Errno, FsError, FsResult};
+use rustix::rand::GetRandomFlags;
+use smrfs::error::{DeviceError, Errno, FsError, FsResult, SealedMap};
 
-use super::attributes::{get, set};
+use super::attributes::{get, remove, set};
+use super::seal::{Owners, Sealer};
 use super::way::give_way;
-use super::{DirectoryStore, Home, failed};
+use super::{DirectoryStore, Home, failed, stat};
+use crate::reserve::Use;
 
 /// The attribute that holds a file's map.
 pub const MAP: &[u8] = b"user.smrfs.map";
 
-fn failed_io(error: std::io::Error) -> FsError {
+pub(super) fn failed_io(error: std::io::Error) -> FsError {
     error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
 }
 
-/// A file's map, as the file at hand has it.
-pub fn map_of(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
+/// The attribute that holds a file's map, as the file at hand has it.
+fn stored_map(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
     match give_way(fd, || get(fd, MAP)) {
         Ok(map) => Ok(Some(map)),
         Err(Os::NODATA) => Ok(None),
         Err(error) => Err(failed(error)),
     }
+}
+
+/// A file's map, as the file at hand has it; an error if it is not this volume's and that owner's.
+pub fn map_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<Option<SealedMap>> {
+    let Some(stored) = stored_map(fd)? else { return Ok(None) };
+    let stat = stat::of(fd)?;
+    sealer.open_map(stat.st_ino, stat.st_uid, stored).map(Some)
+}
+
+/// The mark of a file: that of its map if it has one, else a new one.
+fn mark_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<u64> {
+    match map_of(sealer, fd) {
+        Ok(Some(map)) => Ok(map.mark),
+        Ok(None) | Err(FsError::Seal(_)) => random_mark(),
+        Err(error) => Err(error),
+    }
+}
+
+fn random_mark() -> FsResult<u64> {
+    let mut bytes = [0; 8];
+    let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty()).map_err(failed)?;
+    if filled == bytes.len() { Ok(u64::from_le_bytes(bytes)) } else { Err(Errno::EIO.into()) }
 }
 
 /// Bytes of attributes that are kept for a map: half of the room where users' attributes share it.
@@ -39,17 +64,56 @@ pub fn reserved(attribute_bytes: usize, is_shared: bool) -> usize {
 impl DirectoryStore {
     pub(super) fn read_map(&self, id: u64) -> FsResult<Option<Vec<u8>>> {
         let _names = self.names_stay();
-        map_of(&*self.fd(id)?)
+        let _owners = self.owners_stay();
+        Ok(map_of(&self.home.sealer, &*self.fd(id)?)?.map(|map| map.record))
     }
 
     pub(super) fn write_map(&self, id: u64, map: &[u8]) -> FsResult {
         let _names = self.names_stay();
+        let _owners = self.owners_stay();
         let fd = self.fd(id)?;
-        match give_way(&fd, || set(&fd, MAP, map, XattrFlags::empty())) {
+        let sealer = &self.home.sealer;
+        let map = sealer.seal_map(map, Owners::only(stat::of(&fd)?.st_uid), mark_of(sealer, &fd)?);
+        let store = || give_way(&fd, || set(&fd, MAP, &map, XattrFlags::empty()));
+        match self.home.reserve.with(map.len() as u64, Use::Accepted, store) {
             // Too long for its place: a matter of room, whatever the file system calls it.
             Err(Os::TOOBIG | Os::RANGE) => Err(Errno::ENOSPC.into()),
             done => done.map_err(failed),
         }
+    }
+
+    pub(super) fn remove_map(&self, id: u64) -> FsResult {
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        match give_way(&fd, || remove(&fd, MAP)) {
+            Err(Os::NODATA) => Ok(()),
+            done => done.map_err(failed),
+        }
+    }
+
+    /// Gives a file to another user. Its map is sealed for both until it has changed hands: a crash in between leaves a map
+    /// that one of them owns.
+    pub(super) fn give_file(&self, fd: &OwnedFd, uid: u32, gid: Option<u32>) -> FsResult {
+        let _alone = self.owners_change();
+        let sealer = &self.home.sealer;
+        let reseal = |map: &SealedMap, owners| {
+            let sealed = sealer.seal_map(&map.record, owners, map.mark);
+            give_way(fd, || set(fd, MAP, &sealed, XattrFlags::empty())).map_err(failed)
+        };
+        let map = match map_of(sealer, fd) {
+            // A map that is not this volume's or this file's does not become it by a new owner.
+            Err(FsError::Seal(_)) => None,
+            map => map?,
+        };
+        let old = stat::of(fd)?.st_uid;
+        if let Some(map) = map.as_ref().filter(|_| old != uid) {
+            reseal(map, Owners { now: uid, or: old })?;
+        }
+        let given = stat::change_owner(fd, Some(uid), gid);
+        if let Some(map) = map.as_ref().filter(|_| old != uid) {
+            reseal(map, Owners::only(if given.is_ok() { uid } else { old }))?;
+        }
+        given
     }
 
     pub(super) fn sync_node(&self, id: u64) -> FsResult {
@@ -77,6 +141,10 @@ impl Home {
 
     /// Stores a part of a map under a new number.
     pub(super) fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
+        self.reserve.with(part.len() as u64, Use::Accepted, || self.try_to_spill(number, part))
+    }
+
+    fn try_to_spill(&self, number: u64, part: &[u8]) -> FsResult {
         let folder = match self.spill_folder(number) {
             Err(FsError::Errno(Errno::ENOENT)) => {
                 let maps = self.folder("maps")?;
@@ -91,7 +159,7 @@ impl Home {
         let name = spill_name(number).1;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, &*name, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
-        File::from(file).write_all(part).map_err(|error| {
+        File::from(file).write_all(&self.sealer.seal_part(number, part)).map_err(|error| {
             let _ = rustix::fs::unlinkat(&folder, &*name, AtFlags::empty());
             failed_io(error)
         })
@@ -99,9 +167,9 @@ impl Home {
 
     pub(super) fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
         let file = read_only(&self.spill_folder(number)?, &spill_name(number).1)?;
-        let mut part = Vec::new();
-        File::from(file).read_to_end(&mut part).map_err(failed_io)?;
-        Ok(part)
+        let mut stored = Vec::new();
+        File::from(file).read_to_end(&mut stored).map_err(failed_io)?;
+        self.sealer.open_part(number, &stored)
     }
 
     pub(super) fn sync_spill(&self, number: u64) -> FsResult {
@@ -152,19 +220,28 @@ impl Home {
             Err(FsError::Errno(Errno::ENOENT)) => return Ok(None),
             file => file?,
         };
+        if !self.is_bound(&file)? {
+            return Ok(None);
+        }
         let mut bytes = Vec::new();
         File::from(file).read_to_end(&mut bytes).map_err(failed_io)?;
         Ok(Some(bytes))
     }
 
     pub(super) fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
+        self.reserve.with(bytes.len() as u64, Use::Accepted, || self.try_to_store_state(name, bytes))
+    }
+
+    fn try_to_store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
         super::checked(name.as_bytes())?;
         let folder = self.folder("state")?;
         let new = format!("{name}.new");
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(&folder, &*new, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
-        let mut file = File::from(file);
-        let written = file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed_io);
+        let written = self.bind(&file).and_then(|()| {
+            let mut file = File::from(file);
+            file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed_io)
+        });
         written.and_then(|()| rustix::fs::renameat(&folder, &*new, &folder, name).map_err(failed)).inspect_err(
             |_| {
                 // An unfinished state must not keep room that is short.
@@ -185,6 +262,17 @@ impl Home {
     }
 }
 
+/// Opens a regular file for reading. Anything else in its place is damage: a pipe is not waited for, a link not followed.
 fn read_only(folder: &OwnedFd, name: &str) -> FsResult<OwnedFd> {
-    rustix::fs::openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let odd = || FsError::Corrupt(format!("{name} in the metadata directory is no regular file: remove it"));
+    match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Ok(file) => match FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(failed)?.st_mode) {
+            FileType::RegularFile => Ok(file),
+            _ => Err(odd()),
+        },
+        // A link, or a socket or a device without a driver.
+        Err(Os::LOOP | Os::NXIO) => Err(odd()),
+        Err(error) => Err(failed(error)),
+    }
 }

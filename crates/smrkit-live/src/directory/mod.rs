@@ -11,6 +11,7 @@ mod maps;
 mod names;
 mod nodes;
 pub mod probe;
+pub(crate) mod seal;
 mod stat;
 #[cfg(test)]
 mod tests;
@@ -23,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
-use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::error::{Errno, FsError, FsResult, SealedMap};
 use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, Room, SetAttr, Time};
 use smrfs::units::NodeId;
 
@@ -41,6 +42,8 @@ pub struct DirectoryStore {
     nodes: Mutex<Nodes>,
     /// Held shared while a name is used, alone while one goes or moves.
     names: RwLock<()>,
+    /// Held shared while a map is sealed or opened for the owner that its file has, alone while a file changes hands.
+    owners: RwLock<()>,
 }
 
 /// What the operating system says, as the core says it.
@@ -102,6 +105,7 @@ impl DirectoryStore {
             orphans: orphans_stat.st_ino,
             nodes: Mutex::new(nodes),
             names: RwLock::new(()),
+            owners: RwLock::new(()),
         })
     }
 
@@ -125,6 +129,14 @@ impl DirectoryStore {
 
     fn names_change(&self) -> RwLockWriteGuard<'_, ()> {
         self.names.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn owners_stay(&self) -> RwLockReadGuard<'_, ()> {
+        self.owners.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn owners_change(&self) -> RwLockWriteGuard<'_, ()> {
+        self.owners.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A descriptor of a node, opened by its name where none is at hand. The caller holds the lock of the names.
@@ -282,6 +294,10 @@ impl MetadataStore for DirectoryStore {
         self.write_map(id.0, map)
     }
 
+    fn forget_mark(&self, id: NodeId) -> FsResult {
+        self.remove_map(id.0)
+    }
+
     fn map_bytes_max(&self) -> usize {
         self.home.map_bytes()
     }
@@ -331,11 +347,30 @@ impl MetadataStore for DirectoryStore {
     }
 
     fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
+        self.visit_files(&mut |id, map| visit(id, map?.map(|map| map.record)))
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(NodeId, FsResult<Option<SealedMap>>) -> FsResult) -> FsResult {
         self.visit_files(visit)
     }
 
     fn room(&self) -> FsResult<Room> {
         self.home.room()
+    }
+
+    fn reserve(&self, bytes: u64) -> FsResult {
+        self.home.reserve.keep(bytes).map_err(maps::failed_io)
+    }
+
+    fn path_to(&self, id: NodeId) -> Option<Vec<u8>> {
+        let nodes = self.nodes();
+        let (mut path, mut at) = (Vec::new(), id.0);
+        while at != self.root {
+            let place = nodes.place(at)?;
+            path.splice(0..0, [b"/", &*place.name].concat());
+            at = place.parent;
+        }
+        Some(path)
     }
 
     fn now(&self) -> Time {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
 use smrfs::error::{Errno, FsResult};
-use smrfs::meta::{Attr, Kind, NewNode, RenameMode};
+use smrfs::meta::{Attr, Kind, NewNode, RenameMode, SetAttr, SetTime};
 
 use super::nodes::{Hold, Place};
 use super::{DirectoryStore, checked, failed, open_at, stat};
@@ -81,9 +81,15 @@ impl DirectoryStore {
         {
             let now = DirectoryStore::clock();
             let (id, kind) = (made.st_ino, stat::kind(made));
+            // The kernel's clock is behind: the node would be older than what was written before it.
+            let new = SetAttr { mtime: Some(SetTime::To(now)), ..SetAttr::default() };
+            stat::change_times(&fd, &new, now)?;
             let mut nodes = self.nodes();
             nodes.answered(id, kind, parent, name);
             nodes.keep(id, kind, &Arc::new(fd));
+            if let Some(node) = nodes.get(id) {
+                (node.modified, node.changed) = (Some(now), Some(now));
+            }
             if let Some(node) = nodes.get(parent) {
                 (node.modified, node.changed) = (Some(now), Some(now));
             }

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, StatxFlags, Timespec, Timestamps, UTIME_OMIT, Uid};
 use smrfs::error::{Errno, FsResult};
 use smrfs::meta::{Attr, Kind, SetAttr, SetTime, Time};
 use smrfs::units::NodeId;
@@ -52,6 +52,16 @@ pub fn at(parent: &OwnedFd, name: &[u8]) -> FsResult<Stat> {
 /// What the kernel tells of an open node.
 pub fn of(fd: &OwnedFd) -> FsResult<Stat> {
     way::steady(|| rustix::fs::fstat(fd)).map_err(failed)
+}
+
+/// Tells a node from all others that ever were: its number, and when it was made. Numbers are given anew, and copies are
+/// made later. None where the file system does not keep that time.
+pub fn birth(fd: &OwnedFd) -> FsResult<Option<String>> {
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let found = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, wanted).map_err(failed)?;
+    let is_told = StatxFlags::from_bits_retain(found.stx_mask).contains(wanted);
+    let born = found.stx_btime;
+    Ok(is_told.then(|| format!("{}:{}.{:09}", found.stx_ino, born.tv_sec, born.tv_nsec)))
 }
 
 /// A moment as the kernel writes it.
@@ -105,7 +115,8 @@ pub fn change_owner(fd: &OwnedFd, uid: Option<u32>, gid: Option<u32>) -> FsResul
     rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH).map_err(failed)
 }
 
-fn change_times(fd: &OwnedFd, set: &SetAttr, now: Time) -> FsResult {
+/// Sets times.
+pub fn change_times(fd: &OwnedFd, set: &SetAttr, now: Time) -> FsResult {
     let spec = |time: Option<SetTime>| match time {
         None => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         Some(SetTime::Now) => Timespec { tv_sec: now.seconds, tv_nsec: i64::from(now.nanoseconds) },
@@ -173,8 +184,10 @@ impl DirectoryStore {
         let _names = self.names_stay();
         let fd = self.fd(id)?;
         let kind = kind(&of(&fd)?);
-        if set.uid.is_some() || set.gid.is_some() {
-            change_owner(&fd, set.uid, set.gid)?;
+        match set.uid {
+            Some(uid) if kind == Kind::File => self.give_file(&fd, uid, set.gid)?,
+            uid if uid.is_some() || set.gid.is_some() => change_owner(&fd, uid, set.gid)?,
+            _ => {}
         }
         if let Some(mode) = set.mode {
             way::steady(|| change_mode(&fd, kind, mode))?;

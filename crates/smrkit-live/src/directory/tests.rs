@@ -10,19 +10,20 @@ use rand_pcg::Pcg64Mcg;
 use smrfs::error::{Errno, FsResult};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{Attr, Kind, MetadataStore, NewNode, RenameMode, SetAttr, SetTime, Time};
-use smrfs::superblock::Uuid;
+use smrfs::superblock::{Uuid, VolumeKey};
 use smrfs::units::NodeId;
 use tempfile::TempDir;
 
 use super::{DirectoryStore, Home, Site};
 use crate::error::LiveError;
 
+const KEY: VolumeKey = VolumeKey([4; 16]);
 const OWN: Uuid = Uuid([1; 16]);
 const IMAGE: Uuid = Uuid([2; 16]);
 
 fn home(folder: &TempDir) -> Home {
     let path = folder.path().join("meta");
-    Site::choose(&path, false).expect("a place with attributes").furnish(OWN, IMAGE).expect("a new directory")
+    Site::choose(&path, false).expect("a place with attributes").furnish(OWN, IMAGE, KEY).expect("a new directory")
 }
 
 fn store(folder: &TempDir, descriptors: usize) -> DirectoryStore {
@@ -315,7 +316,7 @@ fn any_number_of_files_in_use_takes_few_descriptors_also_when_their_names_go() {
     assert!(std::fs::read_dir(&orphans).unwrap().count() <= 200);
     drop(store);
     // The rest goes at the next mount.
-    let home = Home::open(&folder.path().join("meta"), OWN, IMAGE).unwrap();
+    let home = Home::open(&folder.path().join("meta"), OWN, IMAGE, KEY).unwrap();
     drop(DirectoryStore::open(home, true).unwrap());
     assert_eq!(std::fs::read_dir(&orphans).unwrap().count(), 0);
 }
@@ -329,7 +330,7 @@ fn a_file_that_nobody_has_looked_up_is_found_by_its_number() {
     first.link(two, first.root(), b"second-name").unwrap();
     first.store_map(one, b"map of one").unwrap();
     drop(first);
-    let store = DirectoryStore::open(Home::open(&folder.path().join("meta"), OWN, IMAGE).unwrap(), true).unwrap();
+    let store = DirectoryStore::open(Home::open(&folder.path().join("meta"), OWN, IMAGE, KEY).unwrap(), true).unwrap();
     assert_eq!(store.load_map(one).unwrap().unwrap(), b"map of one");
     store.store_map(two, b"map of two").unwrap();
     // The names that the index knows move and go.
@@ -429,24 +430,47 @@ fn parts_and_states_are_kept_under_their_names() {
 }
 
 #[test]
+fn a_saved_state_is_taken_where_it_was_stored_and_not_in_a_copy() {
+    let folder = TempDir::new().unwrap();
+    let original = store(&folder, 16);
+    original.store_state("free-map", b"saved").unwrap();
+    drop(original);
+    let (meta, copy) = (folder.path().join("meta"), folder.path().join("copy"));
+    let status = std::process::Command::new("cp").arg("-a").arg(&meta).arg(&copy).status();
+    assert!(status.unwrap().success());
+    let state = |path: &std::path::Path| {
+        let store = DirectoryStore::open(Home::open(path, OWN, IMAGE, KEY).unwrap(), false).unwrap();
+        store.load_state("free-map").unwrap()
+    };
+    assert_eq!(state(&meta).as_deref(), Some(&b"saved"[..]));
+    assert_eq!(state(&copy), None);
+    // A state put back from a copy, and a tree put back below a state that stayed.
+    std::fs::remove_file(meta.join("state/free-map")).unwrap();
+    let status =
+        std::process::Command::new("cp").arg("-a").args([copy.join("state/free-map"), meta.join("state")]).status();
+    assert!(status.unwrap().success());
+    assert_eq!(state(&meta), None);
+}
+
+#[test]
 fn a_wrong_or_a_used_directory_is_refused() {
     let folder = TempDir::new().unwrap();
     let meta = folder.path().join("meta");
-    assert!(matches!(Home::open(&meta, OWN, IMAGE), Err(LiveError::NoMetadata(_))));
+    assert!(matches!(Home::open(&meta, OWN, IMAGE, KEY), Err(LiveError::NoMetadata(_))));
     std::fs::create_dir(&meta).unwrap();
-    assert!(matches!(Home::open(&meta, OWN, IMAGE), Err(LiveError::NotMetadata(_))));
+    assert!(matches!(Home::open(&meta, OWN, IMAGE, KEY), Err(LiveError::NotMetadata(_))));
     std::fs::write(meta.join("file"), "x").unwrap();
     assert!(matches!(Site::choose(&meta, true), Err(LiveError::NotEmpty(_))));
-    assert!(matches!(Home::open(&meta.join("file"), OWN, IMAGE), Err(LiveError::NotADirectory(_))));
+    assert!(matches!(Home::open(&meta.join("file"), OWN, IMAGE, KEY), Err(LiveError::NotADirectory(_))));
     std::fs::remove_file(meta.join("file")).unwrap();
     let home = home(&folder);
-    assert!(matches!(Home::open(&meta, OWN, IMAGE), Err(LiveError::InUse(_))));
+    assert!(matches!(Home::open(&meta, OWN, IMAGE, KEY), Err(LiveError::InUse(_))));
     assert!(matches!(Site::choose(&meta, true), Err(LiveError::InUse(_))));
     drop(home);
-    assert!(matches!(Home::open(&meta, OWN, Uuid([3; 16])), Err(LiveError::OtherImage { .. })));
-    assert!(matches!(Home::open(&meta, IMAGE, IMAGE), Err(LiveError::OtherImage { .. })));
+    assert!(matches!(Home::open(&meta, OWN, Uuid([3; 16]), KEY), Err(LiveError::OtherImage { .. })));
+    assert!(matches!(Home::open(&meta, IMAGE, IMAGE, KEY), Err(LiveError::OtherImage { .. })));
     assert!(matches!(Site::choose(&meta, false), Err(LiveError::Exists(_))));
-    drop(Home::open(&meta, OWN, IMAGE).unwrap());
+    drop(Home::open(&meta, OWN, IMAGE, KEY).unwrap());
 }
 
 /// As root permissions are no obstacle; as another user they are, and a file that was opened first is written all the same.
@@ -464,4 +488,36 @@ fn the_map_of_a_file_is_stored_whatever_its_permissions_are() {
         store.sync(id).unwrap();
     }
     assert_eq!(files(&store).len(), 3);
+}
+
+/// A pipe without a writer would be waited for, a link followed.
+#[test]
+fn only_a_regular_file_is_read_as_a_part_or_a_state() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    store.store_spill(7, b"part").unwrap();
+    store.store_state("free-map", b"state").unwrap();
+    let meta = folder.path().join("meta");
+    let (part, state) = (meta.join(format!("maps/07/{:016x}", 7)), meta.join("state/free-map"));
+    let odd = |store: &DirectoryStore| {
+        for error in [store.load_spill(7).unwrap_err(), store.load_state("free-map").unwrap_err()] {
+            assert_eq!(error.errno(), Errno::EIO);
+            assert!(error.to_string().contains("no regular file: remove it"), "{error}");
+        }
+    };
+    for path in [&part, &state] {
+        std::fs::remove_file(path).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    }
+    odd(&store);
+    for path in [&part, &state] {
+        std::fs::remove_file(path).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", path).unwrap();
+    }
+    odd(&store);
+    for path in [&part, &state] {
+        std::fs::remove_file(path).unwrap();
+        std::fs::create_dir(path).unwrap();
+    }
+    odd(&store);
 }

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, Mode, RawDir, RawDirEntry, SeekFrom};
-use smrfs::error::FsResult;
+use smrfs::error::{FsResult, SealedMap};
 use smrfs::meta::{Entry, Kind};
 use smrfs::units::NodeId;
 
@@ -135,10 +135,13 @@ impl DirectoryStore {
         Ok(())
     }
 
-    pub(super) fn visit_files(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
+    pub(super) fn visit_files(
+        &self,
+        visit: &mut dyn FnMut(NodeId, FsResult<Option<SealedMap>>) -> FsResult,
+    ) -> FsResult {
         let index = self.walk(&mut |directory, found| {
             let file = super::open_at(directory, &found.name, Kind::File)?;
-            visit(NodeId(found.id), maps::map_of(&file)?)
+            visit(NodeId(found.id), maps::map_of(&self.home.sealer, &file))
         })?;
         self.nodes().index = Some(index);
         Ok(())

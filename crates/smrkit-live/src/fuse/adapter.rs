@@ -5,13 +5,14 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
-    OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 use rustix::fs::{OFlags, XattrFlags};
 use smrfs::data::{Data, Room};
@@ -41,12 +42,28 @@ thread_local! {
 pub struct Adapter {
     gate: Arc<Gate>,
     numbers: Numbers,
+    /// Tells the kernel what changed without its asking; set once there is a session.
+    notifier: Arc<OnceLock<Notifier>>,
 }
 
 impl Adapter {
     /// The kernel's view of the core behind `gate`, whose root is `root`.
     pub fn new(gate: Arc<Gate>, root: NodeId) -> Adapter {
-        Adapter { gate, numbers: Numbers::new(root) }
+        Adapter { gate, numbers: Numbers::new(root), notifier: Arc::default() }
+    }
+
+    /// Where the session's notifier goes.
+    pub fn notifier(&self) -> Arc<OnceLock<Notifier>> {
+        self.notifier.clone()
+    }
+
+    /// The kernel is to ask for the attributes of a node again: it does not know that a mode has changed. Its data is not
+    /// concerned, so that this never waits for a request.
+    fn forget_attributes(&self, node: INodeNo) {
+        if let Some(notifier) = self.notifier.get() {
+            // A kernel that does not know the node has nothing to forget.
+            let _ = notifier.inval_inode(node, -1, 0);
+        }
     }
 
     fn ask<T>(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult<T>) -> Result<T, Errno> {
@@ -322,7 +339,12 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let clear = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = self.ask("write", |core| {
-            core.write(id, offset, Data::Bytes(data), clear)?;
+            let clears = clear && convert::without_set_id(&core.attributes(id)?).is_some();
+            let done = core.write(id, offset, Data::Bytes(data), clear);
+            if clears {
+                self.forget_attributes(ino);
+            }
+            done?;
             if synchronous(flags) { core.sync(id) } else { Ok(()) }
         });
         match written {
@@ -385,8 +407,8 @@ impl fuser::Filesystem for Adapter {
                 let (nodes, free_nodes) = (usage.nodes, usage.free_nodes);
                 reply.statfs(
                     usage.size(),
-                    usage.free,
-                    usage.free,
+                    usage.available(),
+                    usage.available(),
                     nodes,
                     free_nodes,
                     granule,
@@ -452,7 +474,11 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         self.empty("fallocate", reply, |core| {
             core.allocate(id, how, offset, length)?;
-            if req.uid() == 0 { Ok(()) } else { clear_set_id(core, id) }
+            if req.uid() != 0 {
+                clear_set_id(core, id)?;
+                self.forget_attributes(ino);
+            }
+            Ok(())
         });
     }
 

@@ -48,16 +48,18 @@ impl Gate {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Waits for the requests under way, makes everything durable and lets no more in.
-    pub fn shut(&self) -> FsResult {
-        let ended = {
+    /// Waits for the requests under way, makes everything durable and lets no more in; `ended` sees how that went.
+    pub fn shut(&self, ended: impl FnOnce(&FileSystem, &FsResult)) -> FsResult {
+        let core = {
             let mut core = self.core.write().unwrap_or_else(PoisonError::into_inner);
             core.take()
         };
-        let Some(core) = ended else { return Ok(()) };
-        catch_unwind(AssertUnwindSafe(|| core.unmount())).unwrap_or_else(|_| {
+        let Some(core) = core else { return Ok(()) };
+        let result = catch_unwind(AssertUnwindSafe(|| core.unmount())).unwrap_or_else(|_| {
             log("unmount: a bug; what was not yet durable may be lost");
             Err(FsError::Errno(Errno::EIO))
-        })
+        });
+        ended(&core, &result);
+        result
     }
 }

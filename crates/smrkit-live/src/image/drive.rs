@@ -1,8 +1,8 @@
 //! Making and opening images as host-managed disks.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,8 +11,11 @@ use smrfs::device::strict::StrictAppend;
 use smrfs::device::{HostManaged, Model, Shape};
 
 use super::head::{self, Head, NoHead};
-use super::{Image, Target, bytes_for, head_bytes, open_alone};
+use super::{Image, Target, bytes_for, head_bytes, open_alone, parent};
 use crate::error::LiveError;
+
+/// The permissions of an image file: all files' data is in it, and the key of their maps.
+const PRIVATE: u32 = 0o600;
 
 /// An image about to be made: its file is locked, and nothing in it has been changed yet.
 pub struct Blank {
@@ -38,13 +41,18 @@ impl Blank {
         }
         let is_new = target == Target::Missing;
         if is_new {
-            File::create_new(path).map_err(|error| LiveError::io(path, error))?;
+            let made = File::options().write(true).create_new(true).mode(PRIVATE).open(path);
+            made.map_err(|error| LiveError::io(path, error))?;
         }
         let file = open_alone(path, true).inspect_err(|_| {
             if is_new {
                 let _ = std::fs::remove_file(path);
             }
         })?;
+        let owner = file.metadata().map_err(|error| LiveError::io(path, error))?;
+        if owner.is_file() && owner.uid() != rustix::process::geteuid().as_raw() {
+            return Err(LiveError::NotYours(path.into()));
+        }
         if !force && !is_blank(&file).map_err(|error| LiveError::io(path, error))? {
             return Err(LiveError::Exists(path.into()));
         }
@@ -66,6 +74,8 @@ impl Blank {
     fn write(&self) -> io::Result<()> {
         let is_file = self.file.metadata()?.is_file();
         if is_file {
+            // Whatever the mask left, and whoever could read an older image: it is its owner's alone.
+            self.file.set_permissions(Permissions::from_mode(PRIVATE))?;
             // An old image's bytes go, and the new one's are made when they are written.
             self.file.set_len(0)?;
             self.file.set_len(self.bytes)?;
@@ -97,8 +107,7 @@ fn is_blank(file: &File) -> io::Result<bool> {
 
 /// Makes the name of a new file durable.
 fn sync_parent(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent)?.sync_all()
+    File::open(parent(path))?.sync_all()
 }
 
 /// Opens an image as the disk that it is; `writable` or only to be looked at. `destroys`: neighbours of what is written on

@@ -3,17 +3,21 @@
 //! The head of an image holds the disk's shape and, on strict-append, each band's cursor: as the electronics of a real disk
 //! would. The file system's own superblock lies behind it, on the disk.
 
+mod dead;
 mod drive;
 mod head;
 
 use std::fs::File;
+use std::io;
 use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rustix::fs::{Advice, OFlags};
+use rustix::fs::{Advice, FallocateFlags, OFlags};
 use smrfs::data::{Data, Room};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
@@ -22,26 +26,38 @@ use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
+use dead::Dead;
 pub use drive::{Blank, open};
 use head::Head;
 pub use head::{bytes_for, head_bytes};
 
 use crate::error::LiveError;
 use crate::exclusive;
+use crate::reserve::{Full, Reserve, Use};
 
 /// Bytes of zeros that are written at a time where only their number is known.
 const ZEROS: usize = 1 << 20;
+/// Holes are made of so much at least, unless the host is short of room (assumption).
+const HOLE_BYTES: u64 = 1 << 20;
 
 /// An image file or a block device, locked against a second user.
 pub struct Image {
     path: PathBuf,
     file: File,
+    /// No block device.
+    is_file: bool,
     shape: Shape,
     /// Where the disk's first granule lies in the file.
     first_byte: u64,
     opened: Instant,
     /// Cursors that have moved since the last flush, in granules of their band.
     moved: Mutex<std::collections::BTreeMap<u64, u64>>,
+    /// What is to become holes. Held while they are made, so that nothing is written there meanwhile.
+    dead: Mutex<Dead>,
+    /// Room on the host for what was accepted.
+    reserve: Reserve,
+    /// Whether the host was short of room when it was last asked.
+    is_short: AtomicBool,
 }
 
 /// What a path that is to become an image is.
@@ -99,9 +115,14 @@ fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
 
 impl Image {
     fn new(path: &Path, file: File, head: &Head) -> Image {
+        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         Image {
+            dead: Mutex::default(),
+            reserve: Reserve::new(if is_file { File::open(parent(path)).ok().map(OwnedFd::from) } else { None }),
+            is_short: AtomicBool::new(false),
             path: path.into(),
             file,
+            is_file,
             shape: head.shape,
             first_byte: head_bytes(&head.shape),
             opened: Instant::now(),
@@ -118,7 +139,7 @@ impl Image {
         self.first_byte + at.0 * self.shape.granule_bytes
     }
 
-    fn write_zeros(&self, at: u64, bytes: u64) -> DeviceResult {
+    fn write_zeros(&self, at: u64, bytes: u64) -> io::Result<()> {
         let zeros = vec![0; ZEROS.min(bytes as usize)];
         let mut done = 0;
         while done < bytes {
@@ -128,6 +149,45 @@ impl Image {
         }
         Ok(())
     }
+
+    /// Makes holes of what is dead: of all of it, or of a run.
+    fn punch(&self, dead: &mut Dead, run: Option<Span>) {
+        let runs: Vec<Span> = match run {
+            Some(run) => {
+                dead.remove(run);
+                vec![run]
+            }
+            None => dead.take().collect(),
+        };
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        for run in runs {
+            // A host that can't leaves the file as large as it is.
+            let _ = rustix::fs::fallocate(&self.file, flags, self.byte(run.at), run.count * self.shape.granule_bytes);
+        }
+    }
+
+    /// The bytes of the disk that take up no room on the host yet.
+    fn hole_bytes(&self) -> io::Result<u64> {
+        let end = self.byte(Granule(self.shape.granules));
+        Ok(end.saturating_sub(std::os::unix::fs::MetadataExt::blocks(&self.file.metadata()?) * 512))
+    }
+
+    fn keep(&self, bytes: u64) -> io::Result<()> {
+        match self.reserve.keep(bytes) {
+            // More than the holes is never needed.
+            Err(error) if error.is_full() => self.reserve.keep(bytes.min(self.hole_bytes()?)),
+            done => done,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The directory that a file lies in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Platters for Image {
@@ -144,11 +204,42 @@ impl Platters for Image {
         let _ = rustix::fs::fadvise(&self.file, self.byte(span.at), length, Advice::WillNeed);
     }
 
-    fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {
-        match data {
-            Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)).map_err(DeviceError::Io),
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+        lock(&self.dead).remove(Span { at, count: data.bytes() / self.shape.granule_bytes });
+        let whose = if cause == Cause::Clean { Use::Other } else { Use::Accepted };
+        let written = self.reserve.with(data.bytes(), whose, || match data {
+            Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)),
             Data::Blank(bytes) => self.write_zeros(self.byte(at), bytes),
+        });
+        written.map_err(DeviceError::Io)
+    }
+
+    fn discard(&self, span: Span) {
+        if !self.is_file {
+            return;
         }
+        let mut dead = lock(&self.dead);
+        let run = dead.add(span);
+        if run.count * self.shape.granule_bytes >= HOLE_BYTES {
+            self.punch(&mut dead, Some(run));
+        } else if self.is_short.load(Relaxed) {
+            self.punch(&mut dead, None);
+        }
+    }
+
+    fn reserve(&self, bytes: u64) -> DeviceResult {
+        let mut kept = self.keep(bytes);
+        if kept.as_ref().is_err_and(Full::is_full) {
+            self.punch(&mut lock(&self.dead), None);
+            kept = self.keep(bytes);
+        }
+        self.is_short.store(kept.is_err(), Relaxed);
+        kept.map_err(DeviceError::Io)
+    }
+
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        let Some(room) = self.reserve.room_bytes()? else { return Ok(None) };
+        Ok((room < self.hole_bytes()?).then_some(room))
     }
 
     fn destroy(&self, span: Span, _by: Granule) -> DeviceResult {

@@ -25,16 +25,17 @@ impl Background {
     /// Starts it.
     pub(super) fn start(gate: Arc<Gate>, commit_interval: Duration) -> std::io::Result<Background> {
         let (stop, stopped) = mpsc::channel();
+        let tick = TICK.min(commit_interval);
         let mut work = Work {
             gate,
             commit_interval,
+            tick,
             committed: Instant::now(),
             requests: 0,
             quiet_ticks: 0,
             dirty: false,
             error: None,
         };
-        let tick = TICK.min(commit_interval);
         let thread = thread::Builder::new().name("background".to_string()).spawn(move || {
             while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
                 work.tick();
@@ -55,6 +56,8 @@ impl Background {
 struct Work {
     gate: Arc<Gate>,
     commit_interval: Duration,
+    /// How long until the next tick.
+    tick: Duration,
     committed: Instant,
     /// Requests of the kernel at the last tick.
     requests: u64,
@@ -82,7 +85,8 @@ impl Work {
                 break;
             }
         }
-        if self.dirty && self.committed.elapsed() >= self.commit_interval {
+        // At the next tick it would be too late.
+        if self.dirty && self.committed.elapsed() + self.tick > self.commit_interval {
             self.dirty = false;
             self.step("commit", |core| core.sync_all().map(|()| false));
             self.committed = Instant::now();

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
@@ -110,6 +111,8 @@ impl Server {
         // Left by a daemon that was killed: whoever called has found that none is alive.
         let _ = fs::remove_file(&path);
         let listener = UnixListener::bind(&path).map_err(failed)?;
+        // The directory keeps others out already.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
         thread::Builder::new()
             .name("control".to_string())
             .spawn(move || {

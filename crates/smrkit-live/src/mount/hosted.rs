@@ -11,7 +11,7 @@ use smrfs::space::Space;
 use super::{Handle, MountError, Options, Session};
 use crate::volume::{Layout, Mkfs, Open, Volume, mkfs};
 
-/// As often as `smrkit mount` commits.
+/// As often as file systems in simulation commit, which these are compared with.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A mount of this process.

@@ -5,9 +5,11 @@
 mod background;
 pub mod control;
 mod hosted;
+mod kernel;
 mod point;
 pub mod run_directory;
 mod session;
+mod unsaved;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,8 +20,12 @@ use smrfs::error::FsError;
 use crate::error::LiveError;
 
 pub use hosted::Hosted;
-pub use point::{Unmount, canonical, check, check_system, end, keep_apart, unmount};
+pub use point::{Unmount, canonical, check, check_system, end, keep_apart, remount, sync, unmount};
 pub use session::{Handle, Session};
+pub use unsaved::Unsaved;
+
+/// How long data that nobody syncs stays volatile at most, unless a mount is told otherwise.
+pub const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How to mount.
 #[derive(Clone, Debug)]
@@ -73,6 +79,11 @@ pub enum MountError {
     /// A file system of ours is there.
     #[error("{0} has an SMRfs mounted already: choose another mount point, or run smrkit umount {0}")]
     PointTaken(PathBuf),
+    /// It was unmounted long ago, and its process has not ended.
+    #[error(
+        "{0} was unmounted, and its process still makes data durable: wait until it ends (its log tells), and try again"
+    )]
+    PointEnding(PathBuf),
     /// Another error at the mount point.
     #[error("{path}: {error}")]
     Point {
@@ -92,6 +103,12 @@ pub enum MountError {
     /// The kernel or fusermount3 refuses.
     #[error("the mount is refused: {0}")]
     Refused(io::Error),
+    /// Its process may not write.
+    #[error("{0} was mounted read-only and can't become writable: unmount it, and mount it again without ro")]
+    OnlyReadOnly(PathBuf),
+    /// What has been written would be lost.
+    #[error("{0}")]
+    Unsaved(Unsaved),
     /// The unmounting failed.
     #[error("{path} can't be unmounted: {error}")]
     Unmount {

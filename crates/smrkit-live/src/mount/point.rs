@@ -2,13 +2,14 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::mount::UnmountFlags;
+use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::geteuid;
 
 use super::MountError;
@@ -20,6 +21,9 @@ const HELPER: &str = "fusermount3";
 /// How often, and after what pauses, a mount in use is tried again (assumption).
 const TRIES: u32 = 8;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// How long a mount waits for the process of the one before (assumption).
+const END_LIMIT: Duration = Duration::from_secs(60);
 
 /// How to unmount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +54,7 @@ pub fn canonical(path: &Path) -> Result<PathBuf, MountError> {
 /// Whether the system can mount, and something can be mounted at `path` ([`canonical`]).
 pub fn check(path: &Path) -> Result<(), MountError> {
     check_system()?;
-    if control::is_alive(path) {
-        return Err(MountError::PointTaken(path.to_path_buf()));
-    }
+    wait_for_end(path)?;
     let metadata = fs::symlink_metadata(path).map_err(|error| point_error(path, error))?;
     if !metadata.is_dir() {
         return Err(MountError::PointNotDirectory(path.to_path_buf()));
@@ -61,6 +63,30 @@ pub fn check(path: &Path) -> Result<(), MountError> {
     match entries.next() {
         Some(_) => Err(MountError::PointNotEmpty(path.to_path_buf())),
         None => Ok(()),
+    }
+}
+
+/// Waits until nobody serves `path` any more, where that is ending: it is unmounted, and its process still commits.
+fn wait_for_end(path: &Path) -> Result<(), MountError> {
+    let began = Instant::now();
+    while control::is_alive(path) {
+        if is_mounted(path) {
+            return Err(MountError::PointTaken(path.to_path_buf()));
+        }
+        if began.elapsed() > END_LIMIT {
+            return Err(MountError::PointEnding(path.to_path_buf()));
+        }
+        thread::sleep(BETWEEN_TRIES);
+    }
+    Ok(())
+}
+
+/// Whether another file system begins at `path`, as far as can be told.
+fn is_mounted(path: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
+    match (device(path), path.parent().map(device)) {
+        (Ok(own), Some(Ok(above))) => own != above,
+        _ => true,
     }
 }
 
@@ -103,6 +129,34 @@ pub fn end(path: &Path) -> Result<(), MountError> {
         Err(MountError::NotMounted(_) | MountError::Control { .. }) if is_dead(path) => unmount(path, Unmount::Detach),
         asked => asked,
     }
+}
+
+/// Makes a mount of ours read-only or writable again. What was written before is durable when it is read-only.
+pub fn remount(path: &Path, read_only: bool) -> Result<(), MountError> {
+    let mut client = Client::connect(path)?;
+    if !read_only && client.ask(control::Command::Report)?["read_only"] == true {
+        return Err(MountError::OnlyReadOnly(path.to_path_buf()));
+    }
+    let mut flags = MountFlags::NODEV | MountFlags::NOSUID;
+    flags.set(MountFlags::RDONLY, read_only);
+    rustix::mount::mount_remount(path, flags, c"").map_err(|error| match error {
+        Errno::BUSY => MountError::Busy(path.to_path_buf()),
+        error => MountError::Refused(error.into()),
+    })?;
+    // The kernel takes no more writes: what it has handed over is all there is.
+    if read_only { client.ask(control::Command::Sync).map(drop) } else { Ok(()) }
+}
+
+/// Makes durable all that has been written on the mount at `path` ([`canonical`]) before.
+pub fn sync(path: &Path) -> Result<(), MountError> {
+    let mut client = Client::connect(path).map_err(|error| match error {
+        MountError::NotMounted(_) if is_dead(path) => MountError::PointDead(path.to_path_buf()),
+        error => error,
+    })?;
+    // What programs have changed in mapped pages is the kernel's until it is told to write them.
+    let root = File::open(path).map_err(|error| point_error(path, error))?;
+    rustix::fs::syncfs(root).map_err(|error| point_error(path, error.into()))?;
+    client.ask(control::Command::Sync).map(drop)
 }
 
 /// Whether the mount at `path` has lost its process. Attributes would come from the kernel's cache; the room is always asked for.

@@ -1,6 +1,6 @@
 //! The directory that holds control sockets and logs, and the names in it.
 //!
-//! It belongs to one user alone. A name is a hash of the mount point, so that a long path fits into a socket's address.
+//! It belongs to one user alone, who made it: one that another made first is not used. A name is a hash of the mount point, so that a long path fits into a socket's address.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -45,8 +45,8 @@ fn own(path: PathBuf) -> Result<PathBuf, MountError> {
     if !metadata.is_dir() || metadata.uid() != geteuid().as_raw() {
         return Err(wrong("it is not a directory of this user".to_string()));
     }
-    if metadata.mode() & 0o022 != 0 {
-        return Err(wrong("others may write to it".to_string()));
+    if metadata.mode() & 0o077 != 0 {
+        return Err(wrong("it is open to other users: chmod 700".to_string()));
     }
     Ok(path)
 }

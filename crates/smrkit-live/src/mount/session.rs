@@ -6,8 +6,6 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fuser::{Config, MountOption, SessionACL};
-use rustix::process::geteuid;
 use serde_json::{Value, json};
 use smrfs::device::HostManaged;
 use smrfs::error::{Errno, FsError, FsResult};
@@ -16,13 +14,11 @@ use smrfs::fs::FileSystem;
 use super::background::Background;
 use super::control::{self, Answer, Command, Server};
 use super::point::{self, Unmount};
-use super::{MountError, Options};
+use super::{MountError, Options, Unsaved, kernel};
 use crate::fuse::{self, Adapter, Gate};
 use crate::log::log;
 use crate::survey::survey_of_mount;
 
-/// Threads that take requests: more gained nothing on two cores.
-const THREADS: usize = 2;
 /// How long a signal leaves programs that still use the mount (assumption).
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -77,8 +73,10 @@ impl Session {
         let gate = Arc::new(Gate::new(core));
         let background = Background::start(gate.clone(), options.commit_interval).map_err(MountError::Refused)?;
         let adapter = Adapter::new(gate.clone(), root);
-        let kernel =
-            fuser::Session::new(adapter, &options.mount_point, &config(&options)).map_err(MountError::Refused)?;
+        let notifier = adapter.notifier();
+        let kernel = kernel::session(adapter, &options)?;
+        // A new session: nothing was put there before.
+        let _ = notifier.set(kernel.notifier());
         let (sender, events) = mpsc::channel();
         let ended = sender.clone();
         let spawned = thread::Builder::new().name("kernel".to_string()).spawn(move || {
@@ -105,7 +103,11 @@ impl Session {
     pub fn wait(self, close: impl FnOnce() -> Result<(), MountError>) -> Result<(), MountError> {
         let waiting = self.serve();
         self.background.stop();
-        let ended = self.gate.shut().map_err(MountError::from).and_then(|()| close());
+        let ended = self
+            .gate
+            .shut(|core, result| Unsaved::log_lost(core, &self.options, result))
+            .map_err(MountError::from)
+            .and_then(|()| close());
         self.server.hide();
         drop(self.gate);
         let told = ended.as_ref().map_err(ToString::to_string).copied();
@@ -131,6 +133,8 @@ impl Session {
                 Ok(Event::Ended(result)) => {
                     if let Err(error) = result {
                         log(&format!("the session ended: {error}"));
+                        // It ended by itself: nobody else takes the dead mount away.
+                        let _ = point::unmount(&self.options.mount_point, Unmount::Detach);
                     }
                     return waiting;
                 }
@@ -141,7 +145,7 @@ impl Session {
                 }
                 // Another client has already had it unmounted.
                 Ok(Event::Unmount(client)) if !waiting.is_empty() => waiting.push(client),
-                Ok(Event::Unmount(client)) => match point::unmount_patiently(&self.options.mount_point) {
+                Ok(Event::Unmount(client)) => match self.unmount() {
                     Ok(()) => waiting.push(client),
                     Err(error) => drop(client.outcome.send(Err(error.to_string()))),
                 },
@@ -151,6 +155,14 @@ impl Session {
                 }
                 Err(RecvTimeoutError::Disconnected) => return waiting,
             }
+        }
+    }
+
+    /// Unmounts, unless something would be lost by that.
+    fn unmount(&self) -> Result<(), MountError> {
+        match Unsaved::after_sync(&self.gate, &self.options) {
+            Some(unsaved) => Err(MountError::Unsaved(unsaved)),
+            None => point::unmount_patiently(&self.options.mount_point),
         }
     }
 
@@ -168,23 +180,6 @@ impl Session {
             log(&error.to_string());
         }
     }
-}
-
-fn config(options: &Options) -> Config {
-    let mut config = Config::default();
-    // A comma would end the name and begin an option.
-    let name = options.image.display().to_string().replace([',', '\n', '\\'], "_");
-    config.mount_options = vec![
-        MountOption::FSName(name),
-        MountOption::Subtype("smrfs".to_string()),
-        MountOption::DefaultPermissions,
-        if options.read_only { MountOption::RO } else { MountOption::RW },
-    ];
-    let everyone = options.allow_other || geteuid().is_root();
-    config.acl = if everyone { SessionACL::All } else { SessionACL::Owner };
-    config.n_threads = Some(THREADS);
-    config.clone_fd = true;
-    config
 }
 
 /// What a client is told of an error. Behind a gate that is shut there is no mount any more.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use smrfs::device::Shape;
 use smrfs::superblock::area::{Area, AreaError, data_shape};
-use smrfs::superblock::{Superblock, Uuid};
+use smrfs::superblock::{Superblock, Uuid, VolumeKey};
 
 use super::{Layout, of_area, space};
 use crate::directory::Site;
@@ -40,6 +40,8 @@ pub struct Made {
     pub data: Shape,
     /// Granules of it that files can fill.
     pub usable: u64,
+    /// Bytes free on the image's file system, where these are too few for all of the image.
+    pub host_free_bytes: Option<u64>,
 }
 
 /// Makes a file system.
@@ -104,15 +106,17 @@ impl From<AreaError> for Failed {
 fn assemble(shape: Shape, blank: Blank, site: Site) -> Result<Made, Failed> {
     let data = data_shape(&shape);
     let usable = space(&data)?.usable();
-    let (uuid, own) = (random_uuid()?, random_uuid()?);
+    let (uuid, own) = (Uuid::random(random_bytes()?), Uuid::random(random_bytes()?));
+    let key = VolumeKey(random_bytes()?);
     let path = site.path().as_os_str().as_bytes().to_vec();
-    let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, path };
+    let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, key, path };
     first.encode().map_err(AreaError::Superblock)?;
     let whole = blank.fill()?;
     let probe = site.probe;
-    let home = site.furnish(own, uuid)?;
+    let home = site.furnish(own, uuid, key)?;
     let area = Area::format(whole, first)?;
-    Ok(Made { superblock: area.newest().clone(), meta: home.path().into(), probe, data, usable })
+    let host_free_bytes = area.device().room_bytes().map_err(AreaError::Device)?;
+    Ok(Made { superblock: area.newest().clone(), meta: home.path().into(), probe, data, usable, host_free_bytes })
 }
 
 /// An image inside its own metadata directory would be erased with it.
@@ -124,10 +128,9 @@ fn refuse_nesting(image: &Path, meta: &Path) -> Result<(), LiveError> {
     }
 }
 
-fn random_uuid() -> Result<Uuid, LiveError> {
+fn random_bytes() -> Result<[u8; 16], LiveError> {
     let source = Path::new("/dev/urandom");
     let mut bytes = [0; 16];
     let read = std::fs::File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| LiveError::io(source, error))?;
-    Ok(Uuid::random(bytes))
+    read.map_err(|error| LiveError::io(source, error)).map(|()| bytes)
 }

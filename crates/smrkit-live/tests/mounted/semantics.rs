@@ -181,6 +181,6 @@ fn a_panic_in_the_core_is_an_error_and_the_next_request_works() {
     let answer = gate.ask("test", |_: &FileSystem| -> Result<(), FsError> { panic!("planted") });
     assert!(matches!(answer, Err(FsError::Errno(Number::EIO))));
     assert!(gate.ask("test", |core| core.usage()).is_ok());
-    gate.shut().unwrap();
+    gate.shut(|_, _| ()).unwrap();
     assert!(matches!(gate.ask("test", |core| core.usage()), Err(FsError::Errno(Number::ENODEV))));
 }

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use smrkit::request::{Request, Source};
-use smrkit::trace::{OpenOptions, Trace};
 use smrkit::units::Nanos;
+use smrkit_trace::{OpenOptions, Trace};
 
 /// CPU time of this thread where Linux tells it, else the time on the wall, in seconds.
 pub fn cpu_seconds() -> f64 {

@@ -60,13 +60,14 @@ fn degrees(key: &str, value: &Option<Sourced<f64>>) -> Result<Turn, Error> {
     }
 }
 
-/// The geometry of a drive file: each recording zone on each surface in turn. A zone without `toward` shingles in the
+/// The geometry of a drive file: each recording zone on each surface, and each copy of it, in turn. A zone without `toward` shingles in the
 /// direction of `head`.
 pub(super) fn geometry(file: &DriveFile, head: Edge) -> Result<Geometry, Error> {
     let surfaces = file.geometry.surfaces.as_ref().map_or(1, |s| s.value);
     if surfaces == 0 || surfaces > SURFACES_MAX {
         return Err(Error::Impossible(format!("geometry.surfaces = {surfaces}: give 1 to {SURFACES_MAX}")));
     }
+    let copies = file.copies();
     let zones = &file.geometry.zones.value;
     let mut shapes = Vec::new();
     for (zone, (i, outer_cylinder)) in zones.iter().zip(outer_cylinders(zones).into_iter().enumerate()) {
@@ -86,7 +87,8 @@ pub(super) fn geometry(file: &DriveFile, head: Edge) -> Result<Geometry, Error> 
                 }
             };
             let toward = zone.toward.unwrap_or(head);
-            shapes.push(ZoneShape { surface, outer_cylinder, tracks: zone.tracks, track_sectors, toward });
+            let shape = |surface| ZoneShape { surface, outer_cylinder, tracks: zone.tracks, track_sectors, toward };
+            shapes.extend((0..copies).map(|copy| shape(surface * copies + copy)));
         }
     }
     let defects = file.geometry.slips.as_ref().map_or(Vec::new(), |s| s.value.clone());
@@ -147,44 +149,8 @@ pub(super) fn drive_managed(t: &DriveManagedTable) -> Result<DriveManaged, Error
     })
 }
 
-/// Scales the tracks of recording zones from `have` sectors to `want`, cumulatively, so that roundings do not add up.
-/// Gaps between zones stay as they are; defects beyond the new end go.
-pub(super) fn scale(file: &mut DriveFile, have: u64, want: u64) {
-    let zones = &mut file.geometry.zones.value;
-    let old = outer_cylinders(zones);
-    let (mut before, mut given) = (0u128, 0u128);
-    let mut tracks = Vec::with_capacity(zones.len());
-    for zone in zones.iter() {
-        before += u128::from(zone.tracks);
-        let target = before.saturating_mul(u128::from(want)).div_ceil(u128::from(have.max(1)));
-        tracks.push(target.saturating_sub(given).clamp(1, u128::from(u32::MAX)) as u64);
-        given += u128::from(tracks[tracks.len() - 1]);
-    }
-    let mut by_place: Vec<usize> = (0..zones.len()).collect();
-    by_place.sort_by_key(|&i| old[i]);
-    let (mut old_end, mut new_end) = (0, 0u64);
-    for i in by_place {
-        let start = new_end.saturating_add(old[i].saturating_sub(old_end));
-        (old_end, new_end) = (old[i].saturating_add(zones[i].tracks), start.saturating_add(tracks[i]));
-        (zones[i].first_cylinder, zones[i].tracks) = (Some(start), tracks[i]);
-    }
-    if let Some(slips) = &mut file.geometry.slips {
-        slips.value.retain(|&s| s < want);
-    }
-}
-
-/// Adds tracks to the innermost recording zone.
-pub(super) fn lengthen(file: &mut DriveFile, tracks: u64) {
-    let zones = &mut file.geometry.zones.value;
-    let starts = outer_cylinders(zones);
-    let innermost = (0..zones.len()).max_by_key(|&i| starts[i]);
-    if let Some(zone) = innermost.map(|i| &mut zones[i]) {
-        zone.tracks = zone.tracks.saturating_add(tracks.max(1));
-    }
-}
-
 /// Where each recording zone's outermost track lies.
-fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
+pub(super) fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
     let mut next = 0u64;
     let place = |zone: &ZoneTable| {
         let start = zone.first_cylinder.unwrap_or(next);

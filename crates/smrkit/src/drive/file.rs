@@ -28,6 +28,16 @@ pub(super) struct DriveFile {
     pub constant: Option<ConstantTable>,
     pub mechanical: Option<MechanicalTable>,
     pub drive_managed: Option<DriveManagedTable>,
+    /// Times that the drive has each of its surfaces, where it was made larger; 0 is once.
+    #[serde(skip)]
+    pub copies: u32,
+}
+
+impl DriveFile {
+    /// Times that the drive has each of its surfaces.
+    pub fn copies(&self) -> u32 {
+        self.copies.max(1)
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

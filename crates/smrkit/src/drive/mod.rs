@@ -10,13 +10,15 @@ mod constant;
 mod file;
 mod mechanical;
 mod seek;
+mod size;
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::geometry::{Edge, Geometry};
+use crate::geometry::{Edge, Geometry, SECTORS_MAX};
 use crate::medium::interference::{Form, Interference};
-use crate::units::Nanos;
+use crate::quantity::Bytes;
+use crate::units::{Nanos, SECTOR_BYTES};
 
 pub use buffered::{Buffer, Buffered};
 pub use clock::{DriveClock, Position};
@@ -98,23 +100,30 @@ impl Drive {
         Drive::build(DriveFile::parse(path, text)?, path)
     }
 
-    /// The same drive with room for at least `sectors`: the tracks of each recording zone change in proportion, the
-    /// rest stays (seek times are shares of the stroke). Defects beyond the new end go.
+    /// This drive with room for at least `sectors`, by the rule of `docs/model.md`: a mechanical drive gets more of its
+    /// platters, as many as are needed, and then as few tracks in each recording zone as will do. Seek times stay shares of
+    /// the stroke, and defects beyond the new end go. Given the size of what comes out, it gives the same drive again.
     pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {
         if sectors == 0 {
-            return Err(Error::Usage("a capacity of 0: give at least one sector (512 bytes)".into()));
+            return Err(Error::Usage("a capacity below one sector: give at least 512 bytes with --capacity".into()));
+        }
+        if sectors > SECTORS_MAX {
+            return Err(Error::Impossible(format!(
+                "a capacity of {}: a drive holds at most {}; give a smaller --capacity",
+                Bytes(sectors.saturating_mul(SECTOR_BYTES)),
+                Bytes(SECTORS_MAX * SECTOR_BYTES)
+            )));
         }
         let (interference, mut file) = (self.interference, self.file);
-        build::scale(&mut file, self.geometry.sectors(), sectors);
-        let mut drive = Drive::build(file, &self.path)?;
-        while drive.geometry.sectors() < sectors {
-            let missing = sectors - drive.geometry.sectors();
-            let a_track_each = u64::from(drive.geometry.surfaces()) * drive.geometry.longest_track();
-            let mut file = drive.file;
-            build::lengthen(&mut file, missing.div_ceil(a_track_each));
-            drive = Drive::build(file, &self.path)?;
-        }
-        drive.with_interference(interference)
+        size::resize(&mut file, sectors)?;
+        Drive::build(file, &self.path)?.with_interference(interference)
+    }
+
+    /// This drive with so many times its platters, at the same track geometry and the same seeks; the drive itself for 1.
+    pub fn with_platters(self, times: u64) -> Result<Drive, Error> {
+        let slipped = self.geometry.slipped();
+        let raw = self.geometry.sectors() + slipped;
+        self.with_capacity(raw.saturating_mul(times) - slipped)
     }
 
     /// The same drive under another law. Errors: a law that its geometry does not suit.

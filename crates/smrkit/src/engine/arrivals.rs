@@ -1,4 +1,4 @@
-//! When requests arrive: as commands are answered (closed loop), or by the trace's clock (open loop).
+//! When requests arrive: as commands are completed (closed loop), or by the trace's clock (open loop).
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use crate::units::Nanos;
 
 /// Gives each request its moment of arrival.
 pub enum Arrivals {
-    /// The moments at which commands were answered and not yet followed by another.
+    /// The moments at which commands were completed and not yet followed by another.
     Closed {
         /// One moment for each command that may be outstanding.
         free: VecDeque<Nanos>,
-        /// The pause after an answer.
+        /// The pause after a completion.
         think: Nanos,
     },
     /// The trace's times from `origin` on, stretched by `scale`.
@@ -43,7 +43,7 @@ impl Arrivals {
         }
     }
 
-    /// The same without taking it; [`Nanos::MAX`] where no further command may be outstanding.
+    /// The arrival of the next request, which is not taken; [`Nanos::MAX`] where no further command may be outstanding.
     #[inline]
     pub fn peek(&self, time: Nanos) -> Nanos {
         match self {
@@ -52,15 +52,20 @@ impl Arrivals {
         }
     }
 
-    /// Whether no request arrives before one is answered.
+    /// Whether a further command may be outstanding.
     #[inline]
-    pub fn wait_for_answers(&self) -> bool {
-        matches!(self, Arrivals::Closed { free, .. } if free.is_empty())
+    pub fn may_send(&self) -> bool {
+        !matches!(self, Arrivals::Closed { free, .. } if free.is_empty())
     }
 
-    /// A request was answered at `end`; answers come in the order of time.
+    /// Whether each request waits for the completion of the one before it.
+    pub fn is_one_by_one(&self) -> bool {
+        matches!(self, Arrivals::Closed { free, .. } if free.len() == 1)
+    }
+
+    /// A request was completed at `end`; completions come in the order of time.
     #[inline]
-    pub fn answered(&mut self, end: Nanos) {
+    pub fn completed(&mut self, end: Nanos) {
         if let Arrivals::Closed { free, think } = self {
             free.push_back(end + *think);
         }

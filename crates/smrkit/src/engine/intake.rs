@@ -12,6 +12,62 @@ const LATEST: Nanos = Nanos(u64::MAX / 2);
 const FOLD_A_TRACE: &str = "add --fold to take addresses modulo the capacity, --capacity auto for a drive as large as the \
                             trace, or choose one --volume";
 
+const TASK_TOO_LATE: &str =
+    "the array's own work would go on for more than 292 years: raise its rate, or begin earlier (at)";
+
+/// Requests on their way in, a batch at a time.
+#[derive(Default)]
+pub(super) struct Input {
+    batch: Vec<Request>,
+    at: usize,
+    is_over: bool,
+}
+
+impl Input {
+    /// Whether the next batch is to be taken.
+    #[inline]
+    pub fn wants_more(&self) -> bool {
+        self.at == self.batch.len() && !self.is_over
+    }
+
+    /// Whether no batch has been taken yet.
+    pub fn is_new(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    /// Takes the next batch.
+    pub fn fill(&mut self, source: &mut dyn Source) -> Result<(), Error> {
+        source.fill(&mut self.batch)?;
+        (self.at, self.is_over) = (0, self.batch.is_empty());
+        Ok(())
+    }
+
+    /// Nothing more is taken.
+    pub fn end(&mut self) {
+        self.batch.clear();
+        (self.at, self.is_over) = (0, true);
+    }
+
+    /// Whether nothing comes any more.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The next request, which is not taken.
+    #[inline]
+    pub fn peek(&self) -> Option<&Request> {
+        self.batch.get(self.at)
+    }
+
+    /// Takes the next request.
+    #[inline]
+    pub fn next(&mut self) -> Option<&mut Request> {
+        let request = self.batch.get_mut(self.at)?;
+        self.at += 1;
+        Some(request)
+    }
+}
+
 /// What is known of the requests so far.
 pub(super) struct Intake {
     arrival: Arrival,
@@ -47,6 +103,15 @@ impl Intake {
     #[inline]
     pub fn check_arrival(&self, arrival: Nanos) -> Result<(), Error> {
         if arrival > LATEST { Err(self.too_late()) } else { Ok(()) }
+    }
+
+    /// Refuses work of an array's own at the end of time.
+    #[inline]
+    pub fn check_task(&self, moment: Nanos) -> Result<(), Error> {
+        match moment > LATEST {
+            true => Err(Error::Usage(TASK_TOO_LATE.into())),
+            false => Ok(()),
+        }
     }
 
     #[cold]

@@ -1,223 +1,161 @@
-//! One run: a drive, a layer, settings and requests; out comes an outcome.
+//! One run: a drive or an array, settings and requests; out comes an outcome.
 
-use super::settings::Settings;
+use super::physical::{physical, sum, with_host};
+use super::rebuild::RebuildSpec;
+use super::settings::{Prefill, Settings};
+use super::system::{DriveRun, MemberRun};
+use super::task::{BackgroundTask, Idle};
 use super::{Engine, Observer};
-use crate::device::{Device, Single};
-use crate::disk::{Disk, Recorder};
-use crate::drive::{Drive, DriveClock};
+use crate::device::{Member, MemberDrive};
+use crate::drive::DriveClock;
 use crate::error::Error;
-use crate::layer::{Gauges, LayerSpec, Parameters};
-use crate::medium::{Medium, Stamp, Stamps};
+use crate::pages::WHOLE_SECTORS_MAX;
+use crate::quantity::Bytes;
 use crate::request::Source;
 use crate::stats::counts::HostCounts;
-use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Outcome, Surface, Verdict};
+use crate::stats::outcome::{Outcome, State};
 use crate::stats::timeline::TimelineBuilder;
-use crate::tally::{Cause, Counter, Tally};
-use crate::units::Nanos;
+use crate::units::SECTOR_BYTES;
 
-/// What is to be run.
+/// A run of a drive or an array.
 #[derive(Clone)]
-pub struct Run<'a> {
-    /// The drive.
-    pub drive: &'a Drive,
-    /// The layer.
-    pub layer: &'static LayerSpec,
-    /// Its parameters.
-    pub parameters: Parameters,
+pub struct Run {
+    /// What serves the requests.
+    pub system: MemberRun,
     /// Arrivals, queue, state before.
     pub settings: Settings,
+    /// The array's own work next to the requests.
+    pub background: Option<RebuildSpec>,
 }
 
-impl Run<'_> {
-    /// Sectors that the layer offers on this drive.
+impl Run {
+    /// A run without work of the array's own.
+    pub fn new(system: impl Into<MemberRun>, settings: Settings) -> Run {
+        Run { system: system.into(), settings, background: None }
+    }
+
+    /// Sectors that the host is offered.
     pub fn host_sectors(&self) -> Result<u64, Error> {
-        Ok((self.layer.build)(self.drive, &self.parameters)?.capacity().host_sectors)
+        self.system.host_sectors()
     }
 
-    /// The drive, empty, under its layer.
-    pub fn device(&self, medium: Medium) -> Result<Single, Error> {
-        let (spec, drive, parameters) = (self.layer, self.drive.clone(), self.parameters.clone());
-        Single::new(Disk::new(self.drive, medium), Box::new(move || (spec.build)(&drive, &parameters)))
-    }
-
-    /// Runs the requests of `source`. The names of trace or workload, and what a comparison tells, are left to the
-    /// caller.
+    /// Runs the requests of `source`. The names of trace or workload, and what a comparison tells, are left to the caller.
     pub fn execute(
         &self,
         source: &mut dyn Source,
         observer: &mut dyn Observer,
-        recorder: Option<Box<dyn Recorder>>,
         timeline: TimelineBuilder,
     ) -> Result<Outcome, Error> {
-        if self.settings.check {
-            checkable(self.drive)?;
+        match (&self.background, &self.system) {
+            (Some(spec), MemberRun::Array(array)) => {
+                self.execute_with(&mut spec.build(array, &self.settings)?, source, observer, timeline)
+            }
+            (Some(_), MemberRun::Drive(_)) => {
+                Err(Error::Usage("a drive is not rebuilt: leave out --rebuild, or give an --array".into()))
+            }
+            (None, _) => self.execute_with(&mut Idle, source, observer, timeline),
         }
-        let medium = match self.settings.check {
-            true => Medium::Stamps(Stamps::new()),
-            false => Medium::NoData,
-        };
-        if self.settings.power_cut.is_some() && matches!(self.drive.clock, DriveClock::Buffered(_)) {
-            return Err(Error::Impossible(
+    }
+
+    /// Runs the requests of `source` next to a task of the caller's.
+    pub fn execute_with(
+        &self,
+        task: &mut dyn BackgroundTask,
+        source: &mut dyn Source,
+        observer: &mut dyn Observer,
+        timeline: TimelineBuilder,
+    ) -> Result<Outcome, Error> {
+        let settings = &self.settings;
+        self.check_power_cut()?;
+        let counts = HostCounts::new(timeline).of_sources(source.sources());
+        let mut engine = Engine::new(self.system.build(settings)?, *settings, counts, task, observer);
+        let finished = engine.run(source)?;
+        // What verification reads at the end is no part of the outcome.
+        engine.member.drives().into_iter().for_each(|drive| drive.record(None));
+        let (physical, mut members) = self.system.outcome(&mut engine.member, settings);
+        let (gauges, rebuild) = (engine.member.gauges(), engine.report()?);
+        let power_cut = engine.take_power_cuts().pop();
+        engine.finish()?;
+        let mut outcome = with_host(physical, engine.counts, &gauges);
+        if rebuild.is_some() {
+            // What a rebuild writes is not the host's writes amplified.
+            for one in members.iter_mut().chain([&mut outcome]) {
+                (one.write_amplification, one.write_overloading) = (None, None);
+            }
+        }
+        Ok(Outcome { interrupted: !finished, power_cut, members, rebuild, ..outcome })
+    }
+
+    /// Refuses what power cuts don't know.
+    fn check_power_cut(&self) -> Result<(), Error> {
+        match &self.system {
+            _ if self.settings.power_cut.is_none() => Ok(()),
+            // Members are ahead of each other: each has served its command whole before the next event.
+            MemberRun::Array(_) => Err(Error::Usage(
+                "--power-cut knows single drives only: leave out --array, or cut the power of one drive".into(),
+            )),
+            MemberRun::Drive(run) if matches!(run.drive.clock, DriveClock::Buffered(_)) => Err(Error::Impossible(
                 "--power-cut knows no drive with a write cache of its own: take a drive file without write_cache_bytes and \
                  read_ahead_bytes"
                     .into(),
-            ));
+            )),
+            MemberRun::Drive(run) => self.check_full(run.host_sectors()?),
         }
-        let mut device = self.device(medium)?;
-        device.record(recorder);
-        if self.settings.movement {
-            device.disk.count_movement();
-        }
-        let counts = HostCounts::new(timeline).of_sources(source.sources());
-        let mut engine = Engine::new(device, self.settings, counts, observer);
-        let finished = engine.run(source)?;
-        let power_cut = engine.power_cuts.pop();
-        let (mut device, counts, shadow) = engine.into_parts();
-        let outcome = Outcome { interrupted: !finished, power_cut, ..self.outcome(&device, counts) };
-        device.disk.record(None);
-        if let Some(mut shadow) = shadow {
-            shadow.finish(&mut device)?;
-        }
-        Ok(outcome)
     }
 
-    fn outcome(&self, device: &Single, counts: HostCounts) -> Outcome {
-        let own = Outcome {
+    /// After a power cut every LBA is looked at, for a full disk owns all of them.
+    fn check_full(&self, host_sectors: u64) -> Result<(), Error> {
+        match self.settings.prefill == Prefill::Full && host_sectors > WHOLE_SECTORS_MAX {
+            true => Err(Error::Impossible(format!(
+                "after a power cut all of a full disk is looked at, and {host_sectors} sectors are too many: give a \
+                 --capacity of {} at most, or --prefill none",
+                Bytes(WHOLE_SECTORS_MAX * SECTOR_BYTES)
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl MemberRun {
+    /// What the drives show: all together, and for an array each of them too.
+    fn outcome(&self, member: &mut Member, settings: &Settings) -> (Outcome, Vec<Outcome>) {
+        match (self, member) {
+            (MemberRun::Drive(run), Member::Drive(drive)) => (run.physical(drive, settings), Vec::new()),
+            (MemberRun::Array(_), Member::Array(array)) => {
+                let host_sectors = array.layout().host_sectors();
+                let runs = self.drives();
+                let members: Vec<Outcome> =
+                    runs.iter().zip(array.drives()).map(|(run, drive)| run.outcome(drive, settings)).collect();
+                let mut all = Outcome { engine: settings.describe(), seed: settings.seed, ..sum(&members) };
+                all.capacity.host_sectors = host_sectors;
+                all.state = State::new(&all.engine.prefill, &all.capacity);
+                (all, members)
+            }
+            _ => unreachable!("built from it"),
+        }
+    }
+}
+
+impl DriveRun {
+    /// What the drive shows, and what it is.
+    fn physical(&self, drive: &MemberDrive, settings: &Settings) -> Outcome {
+        let parameters = (self.layer.settled)(&self.drive, &self.parameters);
+        let (physical, engine) = (physical(drive.device()), settings.describe());
+        Outcome {
+            state: State::new(&engine.prefill, &physical.capacity),
             layer: self.layer.name.into(),
             drive: self.drive.name.clone(),
-            parameters: self.parameters.values().clone(),
-            engine: self.settings.describe(),
-            seed: self.settings.seed,
-            ..physical(device)
-        };
-        with_host(own, counts, &device.gauges())
+            asked: self.parameters.asked(&parameters),
+            parameters: parameters.values().clone(),
+            engine,
+            seed: settings.seed,
+            ..physical
+        }
     }
-}
 
-/// Refuses a drive with more sectors than stamps can name.
-pub(super) fn checkable(drive: &Drive) -> Result<(), Error> {
-    match drive.geometry.sectors() {
-        sectors if sectors > Stamp::LBA_MAX => Err(Error::Impossible(format!(
-            "--check holds stamps of up to {} sectors, and the drive has {sectors}: give a smaller --capacity",
-            Stamp::LBA_MAX
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// What a drive shows after a run: the accesses to its platters, and its layer's books.
-pub(super) fn physical(device: &Single) -> Outcome {
-    let (tally, layer) = (device.disk.tally(), device.layer.as_ref());
-    let read = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.reads(cause))).total;
-    let write = |of: fn(&Counter) -> u64| by_cause(|cause| of(tally.writes(cause))).total;
-    Outcome {
-        physical_read_sectors: by_cause(|cause| tally.reads(cause).sectors),
-        physical_written_sectors: by_cause(|cause| tally.writes(cause).sectors),
-        busy_by_cause_ns: by_cause(|cause| tally.reads(cause).ns + tally.writes(cause).ns),
-        commands: Commands {
-            physical_read: read(|c| c.commands),
-            physical_write: write(|c| c.commands),
-            ..Commands::default()
-        },
-        adjusted: Commands {
-            physical_read: read(|c| c.adjusted),
-            physical_write: write(|c| c.adjusted),
-            ..Commands::default()
-        },
-        busy_ns: tally.busy().0,
-        map_bytes: layer.map_bytes(),
-        cleaning: cleaning(tally),
-        capacity: layer.capacity(),
-        surface: surface(tally),
-        movement: movement(&device.disk, layer.bands_moved()),
-        layer_stats: layer.stats(),
-        ..Outcome::default()
-    }
-}
-
-/// Completes what drives show by what the host saw; `gauges` are those of the end.
-pub(super) fn with_host(physical: Outcome, counts: HostCounts, gauges: &Gauges) -> Outcome {
-    let latency_ns = counts.latencies();
-    let host = |host: Commands, drives: Commands| Commands {
-        physical_read: drives.physical_read,
-        physical_write: drives.physical_write,
-        ..host
-    };
-    let (commands, adjusted) = (host(counts.commands, physical.commands), host(counts.adjusted, physical.adjusted));
-    let excess = (adjusted.physical_write + adjusted.physical_read) as f64 - adjusted.host_read as f64;
-    let written = physical.physical_written_sectors.total as f64;
-    let mut outcome = Outcome {
-        requests: counts.requests,
-        host_read_sectors: counts.read_sectors,
-        host_written_sectors: counts.written_sectors,
-        commands,
-        adjusted,
-        write_overloading: ratio(excess, adjusted.host_write),
-        write_amplification: ratio(written, counts.written_sectors),
-        latency_ns,
-        wait_ns: counts.wait_ns,
-        service_ns: counts.service_ns,
-        by_source: counts.by_source(),
-        elapsed_ns: counts.elapsed().0,
-        arrivals_ns: counts.last_arrival.since(counts.begin).0,
-        verdict: verdict(&counts, latency_ns.all.max),
-        ..physical
-    };
-    (outcome.latency_histogram, outcome.timeline) = counts.finish(gauges);
-    outcome
-}
-
-fn ratio(over: f64, under: u64) -> Option<f64> {
-    (under > 0).then(|| over / under as f64)
-}
-
-fn by_cause(of: impl Fn(Cause) -> u64) -> ByCause {
-    let [host, destage, clean, map] = Cause::ALL.map(of);
-    ByCause { total: host + destage + clean + map, host, destage, clean, map }
-}
-
-fn cleaning(tally: &Tally) -> Cleaning {
-    let counters = [Cause::Destage, Cause::Clean].map(|cause| [tally.reads(cause), tally.writes(cause)]);
-    let sum = |of: fn(&Counter) -> u64| counters.iter().flatten().map(|counter| of(counter)).sum();
-    let (count, longest) = tally.stretches();
-    Cleaning { count, sectors: sum(|c| c.sectors), ns: sum(|c| c.ns), max_ns: longest.0 }
-}
-
-/// The head's movements, where they were counted.
-fn movement(disk: &Disk, bands_moved: u64) -> Option<Movement> {
-    let counted = disk.tally().movement()?;
-    let (distance, count) = (by_cause(|cause| counted.distance(cause)), by_cause(|cause| counted.count(cause)));
-    Some(Movement::new(distance, count, disk.geometry().tracks(), bands_moved))
-}
-
-fn surface(tally: &Tally) -> Surface {
-    let (parts, part_sectors) = tally.surface();
-    let of = |cause: Cause| parts.iter().map(|part| part[cause as usize]).collect();
-    Surface {
-        part_sectors,
-        host: of(Cause::Host),
-        destage: of(Cause::Destage),
-        clean: of(Cause::Clean),
-        map: of(Cause::Map),
-    }
-}
-
-/// The part of the plain answer that the run alone tells.
-fn verdict(counts: &HostCounts, longest_stall_ns: u64) -> Verdict {
-    let rate = |bytes: u64, time: Nanos| if time > Nanos::ZERO { bytes as f64 / time.as_secs() } else { 0.0 };
-    let total = counts.host_bytes();
-    let (full, before) = counts.cache_full.unwrap_or((counts.end, total));
-    let until = full.since(counts.begin);
-    // What was answered in no time at all has no rate.
-    let before = if until > Nanos::ZERO { before } else { 0 };
-    let after = rate(total - before, counts.end.since(full));
-    Verdict {
-        cache_full_at_s: counts.cache_full.map(|_| until.as_secs()),
-        rate_before_bytes_per_s: rate(before, until),
-        rate_after_bytes_per_s: counts.cache_full.map(|_| after),
-        longest_stall_ns,
-        stalls_over_7s: counts.stalls_over_7s,
-        stalls_over_30s: counts.stalls_over_30s,
-        ..Verdict::default()
+    /// What was counted of a member of an array, too.
+    fn outcome(&self, drive: &mut MemberDrive, settings: &Settings) -> Outcome {
+        let counts = drive.take_counts();
+        with_host(self.physical(drive, settings), counts, &drive.device().layer.gauges())
     }
 }

@@ -1,7 +1,7 @@
 //! How requests arrive, how they are ordered, and what state they find.
 
+pub use crate::device::Queue;
 use crate::error::Error;
-pub use crate::queue::Queue;
 use crate::stats::outcome::EngineSettings;
 use crate::units::Nanos;
 
@@ -17,13 +17,27 @@ pub enum Arrival {
 /// The state of the disk before the first request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Prefill {
+    /// Every LBA was written once, in order, at no cost, and the persistent cache is empty: a disk in use.
+    Full,
     /// Never written.
     None,
-    /// Every LBA written once, in order.
+    /// Every LBA written once, in order, by requests that are served and not counted.
     Sequential,
     /// Random 4 KiB writes until this share of the persistent cache is in use; where there is none, random 1 MiB writes,
     /// as many as make up this share of the disk.
     Random(f64),
+}
+
+impl Prefill {
+    /// As the command line has it.
+    pub fn name(self) -> String {
+        match self {
+            Prefill::Full => "full".into(),
+            Prefill::None => "none".into(),
+            Prefill::Sequential => "sequential".into(),
+            Prefill::Random(share) => format!("random:{share}"),
+        }
+    }
 }
 
 /// Settings of a run, with the defaults of the command line.
@@ -33,7 +47,7 @@ pub struct Settings {
     pub arrival: Arrival,
     /// Commands outstanding, at least 1.
     pub depth: u32,
-    /// Pause between an answer and the next request.
+    /// Pause between a completion and the next request.
     pub think: Nanos,
     /// Factor on the trace's times.
     pub time_scale: f64,
@@ -65,7 +79,7 @@ impl Default for Settings {
             think: Nanos::ZERO,
             time_scale: 1.0,
             queue: Queue::Fcfs,
-            prefill: Prefill::None,
+            prefill: Prefill::Full,
             warmup: 0,
             until: None,
             fold: false,
@@ -122,11 +136,7 @@ impl Settings {
                 Queue::Elevator => "elevator".into(),
                 Queue::Sptf => "sptf".into(),
             },
-            prefill: match self.prefill {
-                Prefill::None => "none".into(),
-                Prefill::Sequential => "sequential".into(),
-                Prefill::Random(share) => format!("random:{share}"),
-            },
+            prefill: self.prefill.name(),
             warmup: self.warmup,
             until_ns: self.until.map(|until| until.0),
             fold: self.fold,

@@ -21,8 +21,12 @@ pub(super) fn zones_of(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
         }
         let sectors = s.tracks.checked_mul(s.track_sectors).filter(|&n| n > 0 && n <= SECTORS_MAX);
         let Some(end) = sectors.map(|n| raw + n).filter(|&n| n <= SECTORS_MAX) else {
+            let remedy = match s.tracks {
+                0 => "give at least 1 track".into(),
+                _ => format!("a drive has at most {SECTORS_MAX} sectors in all: give fewer"),
+            };
             return impossible(format!(
-                "recording zone {i} has {} tracks of {} sectors: give at least 1 track, and at most 2^48 sectors in all",
+                "recording zone {i} has {} tracks of {} sectors: {remedy}",
                 s.tracks, s.track_sectors
             ));
         };

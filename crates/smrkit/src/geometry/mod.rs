@@ -151,8 +151,8 @@ pub struct Geometry {
 pub const TRACK_SECTORS_MAX: u64 = 1 << 24;
 /// Recording zones a drive may have at most (surfaces counted apart).
 pub const ZONES_MAX: usize = 32_768;
-/// 562 TB, as far as the extent map counts.
-const SECTORS_MAX: u64 = 1 << 40;
+/// Sectors a drive may have at most: 562 TB, as far as the extent map counts.
+pub(crate) const SECTORS_MAX: u64 = 1 << 40;
 const BUCKETS: u64 = 4096;
 
 impl Geometry {

@@ -2,10 +2,12 @@
 //!
 //! It knows nothing of shingling, so check mode catches it under every form of interference.
 
+use std::sync::Arc;
+
 use super::{Capacity, Layer, LayerSpec};
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::medium::Buf;
+use crate::medium::{Ascending, Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -15,6 +17,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
     paper: "none (the baseline of all five papers)",
     parameters: &[],
     copes_with: &[],
+    capacity: |drive, _| Ok(capacity(drive.geometry.sectors())),
+    settled: super::as_asked,
     build: |drive, _| Ok(Box::new(InPlace { sectors: drive.geometry.sectors() })),
 };
 
@@ -22,9 +26,14 @@ struct InPlace {
     sectors: u64,
 }
 
+/// All of a drive's sectors are the host's.
+fn capacity(sectors: u64) -> Capacity {
+    Capacity { raw_sectors: sectors, host_sectors: sectors, ..Capacity::default() }
+}
+
 impl Layer for InPlace {
     fn capacity(&self) -> Capacity {
-        Capacity { raw_sectors: self.sectors, host_sectors: self.sectors, ..Capacity::default() }
+        capacity(self.sectors)
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
@@ -37,6 +46,10 @@ impl Layer for InPlace {
 
     fn discard(&mut self, _disk: &mut Disk, _lba: Lba, _n: u64) -> DiskResult {
         Ok(())
+    }
+
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        Arc::new(Ascending::new(self.sectors, |lba| Pba(lba.0)))
     }
 
     fn locate(&self, lba: Lba) -> Pba {

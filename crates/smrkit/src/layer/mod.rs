@@ -16,14 +16,15 @@ pub mod track_map;
 mod vguard;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error, Fault};
-use crate::medium::Buf;
 use crate::medium::interference::Form;
+use crate::medium::{Buf, Placement};
 use crate::units::{Lba, Pba};
 
 pub use parameter::{Kind, Parameter, Parameters, Scalar};
@@ -68,6 +69,10 @@ pub trait Layer: Send {
     fn keeps_acknowledged(&self) -> bool {
         false
     }
+
+    /// Takes every LBA as written once, in order, and nothing as cached, in a layer just built on an empty drive; returns where
+    /// they lie. It takes no longer on a large drive: what a map would hold of each LBA is not stored.
+    fn fill(&mut self) -> Arc<dyn Placement>;
 
     /// Rebuilds the maps of this layer, which was built on an empty drive, from what is on the platters.
     fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
@@ -124,8 +129,40 @@ pub struct Capacity {
 pub struct Gauges {
     /// Share of the persistent cache in use, 0 to 1; `None` without one.
     pub cache_fill: Option<f64>,
-    /// Others, by name.
-    pub others: Vec<(&'static str, f64)>,
+    /// Others.
+    pub others: Vec<Gauge>,
+}
+
+/// One value that a layer shows of its state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gauge {
+    /// Its name in the timeline.
+    pub name: &'static str,
+    /// What it is: several drives together show the mean of shares, and the sum of counts.
+    pub unit: GaugeUnit,
+    /// Its value.
+    pub value: f64,
+}
+
+/// What a gauge's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaugeUnit {
+    /// A share, from 0 to 1.
+    Share,
+    /// A number of things.
+    Count,
+}
+
+impl Gauge {
+    /// A share, from 0 to 1.
+    pub fn share(name: &'static str, value: f64) -> Gauge {
+        Gauge { name, unit: GaugeUnit::Share, value }
+    }
+
+    /// A number of things.
+    pub fn count(name: &'static str, value: f64) -> Gauge {
+        Gauge { name, unit: GaugeUnit::Count, value }
+    }
 }
 
 /// Builds a layer on an empty drive.
@@ -143,8 +180,17 @@ pub struct LayerSpec {
     pub parameters: &'static [Parameter],
     /// The forms of interference that it copes with.
     pub copes_with: &'static [Form],
+    /// What becomes of a drive's sectors under it, by arithmetic: what the layer that is built says too.
+    pub capacity: fn(&Drive, &Parameters) -> Result<Capacity, Error>,
+    /// Its parameters on a drive, each `auto` replaced by the value that it stands for there.
+    pub settled: fn(&Drive, &Parameters) -> Parameters,
     /// Builds it on an empty drive.
     pub build: Build,
+}
+
+/// The `settled` of layers without a parameter that depends on the drive.
+fn as_asked(_: &Drive, parameters: &Parameters) -> Parameters {
+    parameters.clone()
 }
 
 impl LayerSpec {

@@ -2,38 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::Error;
 use crate::quantity::parse_bytes;
-
-/// A value of a parameter or counter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Scalar {
-    /// On or off.
-    Bool(bool),
-    /// A whole number.
-    Int(u64),
-    /// A fraction.
-    Float(f64),
-    /// A word.
-    Text(String),
-    /// A list of counts (such as `track_updates`).
-    List(Vec<u64>),
-}
-
-impl std::fmt::Display for Scalar {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Scalar::Bool(value) => f.write_str(if *value { "on" } else { "off" }),
-            Scalar::Int(value) => value.fmt(f),
-            Scalar::Float(value) => value.fmt(f),
-            Scalar::Text(value) => f.write_str(value),
-            Scalar::List(values) => write!(f, "{values:?}"),
-        }
-    }
-}
+pub use crate::schema::Scalar;
 
 /// What values a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,6 +122,19 @@ impl Parameters {
             }
         }
         Ok(new)
+    }
+
+    /// These, with a whole number where `auto` (or another word) stands for `key`.
+    pub(super) fn settle(&mut self, key: &str, value: u64) {
+        if let Some(Scalar::Text(_)) = self.0.get(key) {
+            self.0.insert(key.into(), Scalar::Int(value));
+        }
+    }
+
+    /// The values that `settled`, made of these, has in place of a word: what was asked for.
+    pub fn asked(&self, settled: &Parameters) -> BTreeMap<String, Scalar> {
+        let own = self.0.iter().filter(|(key, value)| settled.0.get(*key) != Some(value));
+        own.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
     /// All values by key.

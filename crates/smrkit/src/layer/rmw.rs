@@ -10,15 +10,16 @@
 //! "band held open"); what they hold is lost with the power.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{Capacity, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
-use crate::extent_map::ExtentMap;
 use crate::geometry::{Regions, pieces_by_multiples};
-use crate::medium::Buf;
+use crate::lba_set::LbaSet;
 use crate::medium::interference::Form;
+use crate::medium::{Ascending, Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -47,6 +48,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
         },
     ],
     copes_with: &Form::ALL,
+    capacity: |drive, parameters| Ok(layout(drive, parameters)?.1),
+    settled: super::as_asked,
     build: |drive, parameters| Ok(Box::new(Rmw::new(drive, parameters)?)),
 };
 
@@ -62,10 +65,10 @@ struct Rmw {
     region_sectors: u64,
     portion: Portion,
     capacity: Capacity,
-    /// LBAs that hold data of the host; each maps to its own PBA, so that runs join.
-    valid: ExtentMap,
+    /// LBAs that hold data of the host.
+    valid: LbaSet,
     /// LBAs ever written: a second write to one wears the tracks before it.
-    written: ExtentMap,
+    written: LbaSet,
     hold: usize,
     /// Regions open in memory, the least recently used first.
     held: Vec<Held>,
@@ -83,28 +86,34 @@ struct Held {
     dirty: Vec<(u64, u64)>,
 }
 
+/// The regions, all of them the host's.
+fn layout(drive: &Drive, parameters: &Parameters) -> Result<(Regions, Capacity), Error> {
+    let guard = drive.interference.guard(&drive.geometry);
+    let regions = Regions::new(&drive.geometry, guard, parameters.int("region_sectors"))?;
+    let capacity = Capacity {
+        raw_sectors: drive.geometry.sectors(),
+        host_sectors: regions.count() * regions.region_sectors(),
+        guard_sectors: regions.guard_sectors(),
+        ..Capacity::default()
+    };
+    Ok((regions, capacity))
+}
+
 impl Rmw {
     fn new(drive: &Drive, parameters: &Parameters) -> Result<Rmw, Error> {
-        let region_sectors = parameters.int("region_sectors");
-        let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
-        let capacity = Capacity {
-            raw_sectors: drive.geometry.sectors(),
-            host_sectors: regions.count() * region_sectors,
-            guard_sectors: regions.guard_sectors(),
-            ..Capacity::default()
-        };
+        let (regions, capacity) = layout(drive, parameters)?;
         let portion = match parameters.word("portion") {
             "tail" => Portion::Tail,
             "region" => Portion::Region,
             _ => Portion::Smallest,
         };
         Ok(Rmw {
+            region_sectors: regions.region_sectors(),
             regions,
-            region_sectors,
             portion,
             capacity,
-            valid: ExtentMap::new(),
-            written: ExtentMap::new(),
+            valid: LbaSet::default(),
+            written: LbaSet::default(),
             hold: parameters.int("hold") as usize,
             held: Vec::new(),
             requests: 0,
@@ -115,8 +124,7 @@ impl Rmw {
     }
 
     fn place(&self, lba: Lba) -> Pba {
-        let (region, offset) = self.regions.of_logical(lba);
-        self.regions.start(region) + offset
+        place(&self.regions, lba)
     }
 
     /// Cuts `n` sectors from `lba` on at region ends: (region, first sector in it, sectors, offset from `lba`).
@@ -145,14 +153,14 @@ impl Rmw {
     /// Where rewriting must begin, so that no sector upstream sees a second write after its own.
     fn reach_upstream(&self, disk: &Disk, base: Lba, first: u64, end: u64) -> u64 {
         let reach = disk.interference().upstream();
-        if reach == 0 || self.written.mapped(base + first, end - first).next().is_none() {
+        if reach == 0 || self.written.runs(base + first, end - first).next().is_none() {
             return first;
         }
         let mut from = first;
         while from > 0 {
             let window = from.saturating_sub(reach);
-            match self.valid.mapped(base + window, from - window).next() {
-                Some((lba, ..)) => from = lba - base,
+            match self.valid.runs(base + window, from - window).next() {
+                Some((lba, _)) => from = lba - base,
                 None => break,
             }
         }
@@ -171,13 +179,24 @@ impl Rmw {
             if from >= to {
                 return end;
             }
-            let Some((lba, ..)) = self.valid.mapped(base + from, to - from).last() else { return end };
+            let Some((lba, _)) = self.valid.runs(base + from, to - from).last() else { return end };
             if self.portion == Portion::Tail {
                 return self.region_sectors;
             }
-            let rest = self.valid.pieces(lba, self.region_sectors - (lba - base));
-            end = lba - base + rest.take_while(|piece| piece.pba.is_some()).map(|piece| piece.sectors).sum::<u64>();
+            end = self.run_end(base, lba) - base;
         }
+    }
+
+    /// Where the run of valid data that `lba` is in ends, in the region from `base` on.
+    fn run_end(&self, base: Lba, lba: Lba) -> Lba {
+        let mut end = lba;
+        for (first, n) in self.valid.runs(lba, self.region_sectors - (lba - base)) {
+            if first != end {
+                break;
+            }
+            end = first + n;
+        }
+        end
     }
 
     /// Writes the sectors `dirty` of a region, of which the first is sector `at` of `data`.
@@ -199,9 +218,9 @@ impl Rmw {
             self.rewritten_sectors += to - from;
             self.first_rewrite.get_or_insert(self.requests - 1);
         }
-        self.written.insert(base + from, to - from, pba + from);
+        self.written.insert(base + from, to - from);
         for &(a, b) in dirty {
-            self.valid.insert(base + a, b - a, pba + a);
+            self.valid.insert(base + a, b - a);
         }
         Ok(())
     }
@@ -209,7 +228,7 @@ impl Rmw {
     fn holes_are_empty(&self, base: Lba, dirty: &[(u64, u64)]) -> bool {
         dirty.windows(2).all(|pair| {
             let (from, to) = (pair[0].1, pair[1].0);
-            self.valid.mapped(base + from, to - from).next().is_none()
+            self.valid.runs(base + from, to - from).next().is_none()
         })
     }
 
@@ -233,6 +252,12 @@ impl Rmw {
         let at = held.dirty.first().map_or(0, |&(first, _)| first);
         self.rewrite(disk, held.region, &held.dirty, &held.data, at)
     }
+}
+
+/// Where an LBA lies, always.
+fn place(regions: &Regions, lba: Lba) -> Pba {
+    let (region, offset) = regions.of_logical(lba);
+    regions.start(region) + offset
 }
 
 impl Held {
@@ -328,13 +353,15 @@ impl Layer for Rmw {
         disk.flush()
     }
 
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
+        let regions = self.regions.clone();
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&regions, lba)))
+    }
+
     /// Which sectors are in use is known no more: all of them may be. What a cut rewrite destroyed is lost.
     fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
-        for region in 0..self.regions.count() {
-            let (lba, pba) = (Lba(region * self.region_sectors), self.regions.start(region));
-            self.valid.insert(lba, self.region_sectors, pba);
-            self.written.insert(lba, self.region_sectors, pba);
-        }
+        (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
         Ok(())
     }
 
@@ -343,12 +370,8 @@ impl Layer for Rmw {
     }
 
     fn check(&self, _disk: &Disk) -> DiskResult {
-        for (lba, n, pba) in self.valid.mapped(Lba(0), self.capacity.host_sectors) {
-            // Where regions need no guard, a run may go on into the next.
-            if self.by_region(lba, n).any(|(.., at)| pba + at != self.place(lba + at)) {
-                return inconsistent(format!("LBA {lba} is not at its place in its region"));
-            }
-            if self.written.pieces(lba, n).any(|piece| piece.pba.is_none()) {
+        for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
+            if !self.written.contains_all(lba, n) {
                 return inconsistent(format!("LBA {lba} is valid but was never written"));
             }
         }

@@ -6,6 +6,7 @@
 //! is read, merged and written back, one after another, while the host waits.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
 use crate::disk::Disk;
@@ -13,8 +14,8 @@ use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::extent_map::{ExtentMap, joined};
 use crate::geometry::Regions;
-use crate::medium::Buf;
 use crate::medium::interference::Form;
+use crate::medium::{Ascending, Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -37,6 +38,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
         },
     ],
     copes_with: &Form::ALL,
+    capacity: |drive, parameters| Ok(layout(drive, parameters)?.2),
+    settled: super::as_asked,
     build: |drive, parameters| Ok(Box::new(SetAssoc::new(drive, parameters)?)),
 };
 
@@ -62,35 +65,47 @@ struct Counts {
     first_cleaning_request: Option<u64>,
 }
 
+/// The regions, how many of them are the cache, and what that makes of the drive. Errors: nothing left for data.
+fn layout(drive: &Drive, parameters: &Parameters) -> Result<(Regions, u64, Capacity), Error> {
+    let region_sectors = parameters.int("region_sectors");
+    let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
+    let share = parameters.percent("cache_percent") / 100.0;
+    let caches = ((regions.count() as f64 * share).round() as u64).max(1);
+    if regions.count() <= caches {
+        return Err(Error::Impossible(format!(
+            "set-assoc: the drive holds {} regions of {region_sectors} sectors, too few for a cache of {caches} and data \
+             beside it: lower set-assoc.region_sectors or take a larger drive",
+            regions.count()
+        )));
+    }
+    let capacity = Capacity {
+        raw_sectors: drive.geometry.sectors(),
+        host_sectors: (regions.count() - caches) * region_sectors,
+        cache_sectors: caches * region_sectors,
+        guard_sectors: regions.guard_sectors(),
+        spare_sectors: 0,
+    };
+    Ok((regions, caches, capacity))
+}
+
 impl SetAssoc {
     fn new(drive: &Drive, parameters: &Parameters) -> Result<SetAssoc, Error> {
-        let region_sectors = parameters.int("region_sectors");
-        let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
-        let share = parameters.percent("cache_percent") / 100.0;
-        let caches = ((regions.count() as f64 * share).round() as u64).max(1);
-        if regions.count() <= caches {
-            return Err(Error::Impossible(format!(
-                "set-assoc: the drive holds {} regions of {region_sectors} sectors, too few for a cache of {caches} and \
-                 data beside it: lower set-assoc.region_sectors or take a larger drive",
-                regions.count()
-            )));
-        }
-        let natives = regions.count() - caches;
-        let capacity = Capacity {
-            raw_sectors: drive.geometry.sectors(),
-            host_sectors: natives * region_sectors,
-            cache_sectors: caches * region_sectors,
-            guard_sectors: regions.guard_sectors(),
-            spare_sectors: 0,
-        };
-        let fill = vec![0; caches as usize];
-        let (map, counts) = (ExtentMap::new(), Counts::default());
-        Ok(SetAssoc { regions, region_sectors, caches, natives, capacity, map, fill, filled_sectors: 0, counts })
+        let (regions, caches, capacity) = layout(drive, parameters)?;
+        Ok(SetAssoc {
+            region_sectors: regions.region_sectors(),
+            natives: regions.count() - caches,
+            fill: vec![0; caches as usize],
+            filled_sectors: 0,
+            map: ExtentMap::new(),
+            counts: Counts::default(),
+            regions,
+            caches,
+            capacity,
+        })
     }
 
     fn native(&self, lba: Lba) -> Pba {
-        let (region, offset) = self.regions.of_logical(lba);
-        self.regions.start(self.caches + region) + offset
+        native(&self.regions, self.caches, lba)
     }
 
     fn cache_of(&self, lba: Lba) -> usize {
@@ -153,6 +168,12 @@ impl SetAssoc {
     }
 }
 
+/// Where an LBA lies in the native regions, which come after `caches` others.
+fn native(regions: &Regions, caches: u64, lba: Lba) -> Pba {
+    let (region, offset) = regions.of_logical(lba);
+    regions.start(caches + region) + offset
+}
+
 impl Layer for SetAssoc {
     fn capacity(&self) -> Capacity {
         self.capacity
@@ -194,6 +215,11 @@ impl Layer for SetAssoc {
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {
         self.counts.requests += 1;
         disk.flush()
+    }
+
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        let (regions, caches) = (self.regions.clone(), self.caches);
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| native(&regions, caches, lba)))
     }
 
     fn locate(&self, lba: Lba) -> Pba {

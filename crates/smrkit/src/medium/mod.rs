@@ -6,20 +6,24 @@
 
 pub mod interference;
 pub mod label;
+pub mod placement;
 pub mod record;
 pub mod stamps;
 
 use std::io;
+use std::sync::Arc;
 
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::units::{Pba, SECTOR_BYTES};
 use interference::Interference;
 pub use label::Label;
+pub use placement::{Ascending, Placement};
 pub use record::{Part, record_sectors};
 pub use stamps::{Damage, Stamp, Stamps};
 
 /// What sectors hold.
+#[expect(clippy::large_enum_variant, reason = "a disk has one medium, and goes through it with each access")]
 pub enum Medium {
     /// Nothing: only time is of interest.
     NoData,
@@ -159,6 +163,14 @@ impl Medium {
             (Medium::Stamps(stamps), Buf::Stamps(v)) => stamps.record(&v[range(at, sectors)]),
             (_, Buf::Bytes(v)) => record::decode(&v[range(at * SECTOR_BYTES, sectors * SECTOR_BYTES)]),
             _ => None,
+        }
+    }
+
+    /// Takes every LBA as written once, in order, where `placement` says. Real bytes are none to be made up: a disk of them
+    /// stays as it is.
+    pub fn fill(&mut self, placement: Arc<dyn Placement>, sectors: u64) {
+        if let Medium::Stamps(stamps) = self {
+            stamps.fill(placement, sectors);
         }
     }
 

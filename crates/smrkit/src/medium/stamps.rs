@@ -5,6 +5,7 @@
 //! that law.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::geometry::Geometry;
 use crate::pages::Pages;
@@ -12,6 +13,7 @@ use crate::units::{Lba, Pba};
 
 use super::interference::Interference;
 use super::label::{Label, Labels};
+use super::placement::Placement;
 use super::record::record_sectors;
 
 /// What a sector holds: nothing (0), a version of an LBA, a part of a record, or damage by the write of an LBA.
@@ -32,6 +34,11 @@ impl Stamp {
         debug_assert!(lba.0 < 1 << LBA_BITS);
         let version = version % ((1 << VERSION_BITS) - 1) + 1;
         Stamp(version << LBA_BITS | lba.0)
+    }
+
+    /// The stamp of an LBA on a disk that began full: before every write.
+    pub fn first(lba: Lba) -> Stamp {
+        Stamp::new(lba, 0)
     }
 
     /// Whether a layer's record lies here, not the host's data.
@@ -75,12 +82,24 @@ pub struct Stamps {
     damages: Vec<Damage>,
     history: History,
     written_sectors: u64,
+    /// Where LBAs lay when the disk began full.
+    placement: Option<Arc<dyn Placement>>,
 }
 
 impl Stamps {
     /// An empty disk.
     pub fn new() -> Stamps {
         Stamps::default()
+    }
+
+    /// Takes every LBA as written once, in the order of PBAs, on an empty disk of so many sectors.
+    pub(super) fn fill(&mut self, placement: Arc<dyn Placement>, sectors: u64) {
+        let lies = Arc::clone(&placement);
+        self.pages = Pages::beginning_with(Box::new(move |first, out| {
+            lies.within(Pba(first), out.len() as u64, &mut |at, lba| out[at as usize] = Stamp::first(lba).0);
+        }));
+        self.history.order = sectors;
+        self.placement = Some(placement);
     }
 
     /// What `pba` holds.
@@ -98,6 +117,10 @@ impl Stamps {
         let mut hits = Vec::new();
         law.destroyed(geometry, pba, n, |at, sectors| hits.push((at, sectors)));
         if let Interference::Distances { dpid, writes, .. } = *law {
+            if let Some(placement) = &self.placement {
+                let from = pba.0.saturating_sub(dpid);
+                self.history.begin_full(placement.as_ref(), Pba(from), pba.0 + n - from);
+            }
             self.history.worn_upstream(pba, n, dpid, writes, &mut hits);
         }
         self.pages.replace(pba.0, data, |was, is| self.records.replaced(Stamp(was), Stamp(is)));
@@ -147,7 +170,20 @@ impl Stamps {
     /// The labels of those of `n` sectors from `pba` on that still hold what was written with them.
     pub(super) fn labels(&self, pba: Pba, n: u64) -> Vec<(u64, Label)> {
         let labels = self.labels.within(pba, n);
-        labels.filter(|&(i, stamp, _)| self.get(pba + i).0 == stamp).map(|(i, _, label)| (i, label)).collect()
+        let kept = labels.filter(|&(i, stamp, _)| self.get(pba + i).0 == stamp).map(|(i, _, label)| (i, label));
+        let mut all: Vec<(u64, Label)> = kept.collect();
+        if let Some(placement) = &self.placement {
+            let written = all.len();
+            placement.within(pba, n, &mut |i, lba| {
+                if all[..written].binary_search_by_key(&i, |label| label.0).is_err()
+                    && self.get(pba + i) == Stamp::first(lba)
+                {
+                    all.extend(placement.label(lba).map(|label| (i, label)));
+                }
+            });
+            all.sort_unstable_by_key(|label| label.0);
+        }
+        all
     }
 
     /// The sectors destroyed since the last call.
@@ -213,6 +249,14 @@ struct History {
 }
 
 impl History {
+    /// Sectors that hold an LBA on a disk that began full count as written once, in the order of PBAs.
+    fn begin_full(&mut self, placement: &dyn Placement, pba: Pba, n: u64) {
+        placement.within(pba, n, &mut |i, _| {
+            let at = pba.0 + i;
+            self.times.entry(at).or_insert_with(|| vec![at + 1]);
+        });
+    }
+
     /// Notes an ascending write of `n` sectors at `pba`, and adds to `hits` the sectors upstream that it wore out:
     /// those x within `dpid` before a written sector k that had already been written `writes` times since x was.
     fn worn_upstream(&mut self, pba: Pba, n: u64, dpid: u64, writes: u32, hits: &mut Vec<(Pba, u64)>) {

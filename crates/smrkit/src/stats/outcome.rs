@@ -8,9 +8,9 @@ use std::ops::Add;
 use serde::{Deserialize, Serialize};
 
 pub use super::rebuild::Rebuild;
-pub use super::replayed::{MergedSource, Replayed, TraceReading};
+pub use super::replayed::{MergedSource, Replayed, TraceNotes, TraceReading};
 pub use crate::layer::{Capacity, Scalar};
-pub use crate::trace::TraceNotes;
+use crate::units::SECTOR_BYTES;
 
 /// The file: one record a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,10 +32,19 @@ pub struct Outcome {
     pub drive_file: Option<String>,
     /// The array, if the device was one.
     pub array: Option<String>,
-    /// The layer's parameters, defaults included.
+    /// The layer's parameters, defaults included, each `auto` as the value that it became.
     pub parameters: BTreeMap<String, Scalar>,
+    /// Those of them that were asked for in another form, as they were asked for: `auto`.
+    #[serde(default)]
+    pub asked: BTreeMap<String, Scalar>,
+    /// Why the drive has more platters than its own; null where it has its own, or the size asked for.
+    #[serde(default)]
+    pub scaled: Option<Scaled>,
     /// How requests arrived and were ordered.
     pub engine: EngineSettings,
+    /// What the disk was when counting began.
+    #[serde(default)]
+    pub state: State,
     /// The seed of everything random.
     pub seed: u64,
     /// smrkit's version.
@@ -113,6 +122,17 @@ pub struct Outcome {
     pub rebuild: Option<Rebuild>,
 }
 
+/// A drive, or each drive of an array, with more platters than its own, because a trace needs them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scaled {
+    /// Times its own platters.
+    pub platters: u64,
+    /// The end of what the trace uses.
+    pub needed_bytes: u64,
+    /// The size of the drive itself; of an array, of all its drives.
+    pub own_bytes: u64,
+}
+
 /// What was counted of one of several merged sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCounts {
@@ -165,7 +185,7 @@ pub struct EngineSettings {
     pub time_scale: f64,
     /// `fcfs`, `elevator` or `sptf`.
     pub queue: String,
-    /// `none`, `sequential` or `random:SHARE`.
+    /// `full`, `none`, `sequential` or `random:SHARE`.
     pub prefill: String,
     /// Requests served before counting began.
     pub warmup: u64,
@@ -179,6 +199,50 @@ pub struct EngineSettings {
     pub movement: bool,
     /// The physical write at which the power was to be cut; null without.
     pub power_cut: Option<u64>,
+}
+
+/// What the disk was when counting began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The prefill: `full`, `none`, `sequential` or `random:SHARE`.
+    pub prefill: String,
+    /// Bytes offered to the host.
+    pub capacity_bytes: u64,
+    /// Bytes of persistent cache.
+    pub cache_bytes: u64,
+    /// When cleaning had settled; null where that was not asked for.
+    pub steady: Option<Steady>,
+}
+
+/// When cleaning had settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Steady {
+    /// Requests answered until then.
+    pub after_requests: u64,
+    /// The time that they took.
+    pub after_ns: u64,
+}
+
+impl State {
+    /// The state that a prefill leaves on a device of this capacity.
+    pub fn new(prefill: &str, capacity: &Capacity) -> State {
+        State {
+            prefill: prefill.into(),
+            capacity_bytes: capacity.host_sectors * SECTOR_BYTES,
+            cache_bytes: capacity.cache_sectors * SECTOR_BYTES,
+            steady: None,
+        }
+    }
+
+    /// It in words, to follow "run" or a comma; empty where nothing is known.
+    pub fn words(&self) -> String {
+        match self.prefill.as_str() {
+            "" => String::new(),
+            "full" => "on a full disk".into(),
+            "none" => "on an empty disk".into(),
+            other => format!("pre-filled {other}"),
+        }
+    }
 }
 
 /// A power cut, and what was found after it.

@@ -26,7 +26,7 @@ pub struct Rebuild {
     pub bytes_per_s: f64,
     /// When they were.
     #[serde(default)]
-    pub course: Course,
+    pub course: Series,
     /// How many pieces that took: a write each, and what had to be read for it.
     pub pieces: u64,
     /// The longest that one of them took.
@@ -49,20 +49,20 @@ pub struct Rebuild {
 
 /// What was rebuilt (or read) in each of equal windows of time, from the failure on (or the beginning of the scrub).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Course {
+pub struct Series {
     /// The length of a window; it doubles as the work takes longer.
     pub window_ns: u64,
     /// Bytes of the pieces that were finished in it.
     pub bytes: Vec<u64>,
 }
 
-impl Default for Course {
-    fn default() -> Course {
-        Course { window_ns: WINDOW_FIRST.0, bytes: Vec::new() }
+impl Default for Series {
+    fn default() -> Series {
+        Series { window_ns: WINDOW_FIRST.0, bytes: Vec::new() }
     }
 }
 
-impl Course {
+impl Series {
     /// A piece is finished, so long after the failure.
     #[inline]
     pub fn add(&mut self, at: Nanos, bytes: u64) {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn windows_of_a_course_double_and_no_byte_is_lost() {
-        let mut course = Course::default();
+        let mut course = Series::default();
         for second in 0..1000 {
             course.add(Nanos(second * 1_000_000_000), 1 + second);
         }

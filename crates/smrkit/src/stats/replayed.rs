@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::trace::TraceNotes;
-
 /// What was replayed. `docs/outcome.md` explains every key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
@@ -64,4 +62,15 @@ pub struct TraceReading {
     pub format: Option<String>,
     /// Whether malformed rows were left out.
     pub skip_bad_rows: bool,
+}
+
+/// Rows of a trace that needed attention.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceNotes {
+    /// Malformed rows left out (`--skip-bad-rows`).
+    pub skipped_rows: u64,
+    /// Rows whose offset or size was not a multiple of 512 bytes: the offset was rounded down, the end up.
+    pub unaligned_rows: u64,
+    /// Rows whose time lies before the row above.
+    pub out_of_order_rows: u64,
 }

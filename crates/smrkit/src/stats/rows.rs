@@ -1,18 +1,7 @@
-//! The tables behind `--requests` and `--accesses`: a row for each request or physical access, as Parquet.
-//!
-//! Operations and causes are words, all else unsigned whole numbers; `docs/trace-parquet.md` describes them. Each file appears at `finish`.
-
-use std::path::Path;
-
-use bytes::Bytes;
-use parquet::data_type::ByteArray;
+//! The row of `--requests`: a request as it was served. `smrkit-trace` writes such rows as Parquet.
 
 use super::counts::Times;
-use crate::error::Error;
 use crate::request::{Op, Request};
-use crate::tally::Access;
-use crate::trace::parquet::table::{Column, GROUP_ROWS, Packing, TableWriter, Values};
-use crate::trace::parquet::{KEY_FORMAT, KEY_ROWS, KEY_VERSION, VERSION};
 use crate::units::Nanos;
 
 /// One request, as it was served.
@@ -28,12 +17,16 @@ pub struct RequestRow {
     pub lba: u64,
     /// How many.
     pub sectors: u32,
-    /// When it arrived.
+    /// When it arrived; 0 where that was before counting began.
     pub arrival_ns: u64,
     /// When its service began.
     pub start_ns: u64,
     /// When it was answered.
     pub end_ns: u64,
+    /// From its arrival, whenever that was, to the beginning of its service.
+    pub wait_ns: u64,
+    /// From its arrival, whenever that was, to its answer.
+    pub latency_ns: u64,
 }
 
 impl RequestRow {
@@ -49,291 +42,23 @@ impl RequestRow {
             arrival_ns: since(times.arrival),
             start_ns: since(times.start),
             end_ns: since(times.end),
+            wait_ns: times.start.since(times.arrival).0,
+            latency_ns: times.end.since(times.arrival).0,
         }
     }
-}
-
-/// Writes one row a request.
-pub type RequestRows = Rows<RequestRow>;
-
-/// A physical access of one drive of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemberAccess {
-    /// The drive's number among the array's `members`.
-    pub member: u32,
-    /// What it did.
-    pub access: Access,
-}
-
-/// Writes one row a physical access.
-pub type AccessRows = Rows<Access>;
-
-/// A table being written, a row group at a time.
-pub struct Rows<R: Row> {
-    rows: Vec<R>,
-    table: TableWriter,
-    written: u64,
-}
-
-impl<R: Row> Rows<R> {
-    /// Starts the table that will become `path`.
-    pub fn create(path: &Path) -> Result<Rows<R>, Error> {
-        let table = TableWriter::create(path, R::COLUMNS)?;
-        Ok(Rows { rows: Vec::with_capacity(GROUP_ROWS), table, written: 0 })
-    }
-
-    /// Appends a row.
-    #[inline]
-    pub fn push(&mut self, row: &R) -> Result<(), Error> {
-        self.rows.push(*row);
-        if self.rows.len() < GROUP_ROWS { Ok(()) } else { self.flush() }
-    }
-
-    /// Writes the rest, and makes the file appear under its name.
-    pub fn finish(mut self) -> Result<(), Error> {
-        self.flush()?;
-        let pair = |key: &str, value: &str| (key.to_string(), value.to_string());
-        self.table.finish(vec![
-            pair(KEY_FORMAT, R::KIND),
-            pair(KEY_VERSION, &VERSION.to_string()),
-            pair(KEY_ROWS, &self.written.to_string()),
-        ])
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        if !self.rows.is_empty() {
-            R::write(&self.rows, &mut self.table)?;
-            self.written += self.rows.len() as u64;
-            self.rows.clear();
-        }
-        Ok(())
-    }
-}
-
-/// A row of one of the tables; sealed.
-pub trait Row: sealed::Row {}
-
-impl Row for RequestRow {}
-impl Row for Access {}
-impl Row for MemberAccess {}
-
-mod sealed {
-    use super::*;
-
-    /// The columns of a table and how they are taken from its rows.
-    pub trait Row: Copy {
-        #[allow(private_interfaces)]
-        const COLUMNS: &'static [Column];
-        const KIND: &'static str;
-        #[allow(private_interfaces)]
-        fn write(rows: &[Self], table: &mut TableWriter) -> Result<(), Error>;
-    }
-}
-
-impl sealed::Row for RequestRow {
-    #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column] = &[
-        column("index", 64),
-        column("source", 8),
-        word("op"),
-        column("lba", 64),
-        column("sectors", 32),
-        column("arrival_ns", 64),
-        column("start_ns", 64),
-        column("end_ns", 64),
-        column("wait_ns", 64),
-        column("latency_ns", 64),
-    ];
-    const KIND: &'static str = "requests";
-
-    #[allow(private_interfaces)]
-    fn write(rows: &[RequestRow], table: &mut TableWriter) -> Result<(), Error> {
-        table.write_group(&[
-            Values::Long(&long(rows, |row| row.index)),
-            Values::Int(&int(rows, |row| u32::from(row.source))),
-            Values::Words(&words(rows, |row| row.op.name())),
-            Values::Long(&long(rows, |row| row.lba)),
-            Values::Int(&int(rows, |row| row.sectors)),
-            Values::Long(&long(rows, |row| row.arrival_ns)),
-            Values::Long(&long(rows, |row| row.start_ns)),
-            Values::Long(&long(rows, |row| row.end_ns)),
-            Values::Long(&long(rows, |row| row.start_ns.saturating_sub(row.arrival_ns))),
-            Values::Long(&long(rows, |row| row.end_ns.saturating_sub(row.arrival_ns))),
-        ])
-    }
-}
-
-impl sealed::Row for Access {
-    #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column] = &ACCESS_COLUMNS;
-    const KIND: &'static str = "accesses";
-
-    #[allow(private_interfaces)]
-    fn write(rows: &[Access], table: &mut TableWriter) -> Result<(), Error> {
-        write_accesses(&[], rows, |row| row, table)
-    }
-}
-
-impl sealed::Row for MemberAccess {
-    #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column] = &{
-        let [time, cause, op, pba, sectors, duration] = ACCESS_COLUMNS;
-        [column("member", 32), time, cause, op, pba, sectors, duration]
-    };
-    const KIND: &'static str = "accesses";
-
-    #[allow(private_interfaces)]
-    fn write(rows: &[MemberAccess], table: &mut TableWriter) -> Result<(), Error> {
-        write_accesses(&[Values::Int(&int(rows, |row| row.member))], rows, |row| &row.access, table)
-    }
-}
-
-const ACCESS_COLUMNS: [Column; 6] = [
-    column("time_ns", 64),
-    word("cause"),
-    word("op"),
-    column("pba", 64),
-    column("sectors", 64),
-    column("duration_ns", 64),
-];
-
-/// Writes the columns `before`, and those of the accesses behind them.
-fn write_accesses<R>(
-    before: &[Values],
-    rows: &[R],
-    of: impl Fn(&R) -> &Access,
-    table: &mut TableWriter,
-) -> Result<(), Error> {
-    let (times, pbas) = (long(rows, |row| of(row).start.0), long(rows, |row| of(row).pba.0));
-    let (sectors, durations) = (long(rows, |row| of(row).sectors), long(rows, |row| of(row).duration.0));
-    let causes = words(rows, |row| of(row).cause.name());
-    let ops = words(rows, |row| if of(row).write { Op::Write.name() } else { Op::Read.name() });
-    let own = [
-        Values::Long(&times),
-        Values::Words(&causes),
-        Values::Words(&ops),
-        Values::Long(&pbas),
-        Values::Long(&sectors),
-        Values::Long(&durations),
-    ];
-    table.write_group(&[before, &own].concat())
-}
-
-const fn word(name: &'static str) -> Column {
-    Column { name, bits: 0, packing: Packing::Words }
-}
-
-fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> Vec<ByteArray> {
-    rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect()
-}
-
-const fn column(name: &'static str, bits: i8) -> Column {
-    Column { name, bits, packing: Packing::Delta }
-}
-
-fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> Vec<i64> {
-    rows.iter().map(|row| of(row) as i64).collect()
-}
-
-fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> Vec<i32> {
-    rows.iter().map(|row| of(row) as i32).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::Field;
-
     use super::*;
-    use crate::tally::Cause;
-    use crate::units::{Nanos, Pba};
-
-    /// Words stand for their places here.
-    const WORDS: [&str; 8] = ["read", "write", "flush", "discard", "host", "destage", "clean", "map"];
-
-    /// The names of the columns, and the rows as numbers.
-    fn table(path: &Path) -> (Vec<String>, Vec<Vec<u64>>) {
-        let file = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
-        let columns = file.metadata().file_metadata().schema_descr().columns();
-        let names = columns.iter().map(|column| column.name().to_string()).collect();
-        let number = |field: &Field| match field {
-            Field::ULong(value) => *value,
-            Field::UInt(value) => u64::from(*value),
-            Field::UByte(value) => u64::from(*value),
-            Field::Str(word) => WORDS.iter().position(|known| known == word).unwrap() as u64,
-            other => panic!("{other:?} is no unsigned number"),
-        };
-        let rows = file.get_row_iter(None).unwrap();
-        (names, rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| number(field)).collect()).collect())
-    }
+    use crate::units::Lba;
 
     #[test]
-    fn request_rows_are_read_by_any_parquet_reader() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("requests.parquet");
-        let mut rows = RequestRows::create(&path).unwrap();
-        let count = GROUP_ROWS as u64 + 3;
-        let row = |index: u64| RequestRow {
-            index,
-            source: (index % 3) as u8,
-            op: if index.is_multiple_of(2) { Op::Write } else { Op::Discard },
-            lba: u64::MAX - index,
-            sectors: u32::MAX,
-            arrival_ns: index * 10,
-            start_ns: index * 10 + 4,
-            end_ns: index * 10 + 24_780_000,
-        };
-        (0..count).for_each(|index| rows.push(&row(index)).unwrap());
-        assert!(!path.exists(), "the file appears at the end");
-        rows.finish().unwrap();
-        let (names, read) = table(&path);
-        let wanted = "index source op lba sectors arrival_ns start_ns end_ns wait_ns latency_ns";
-        assert_eq!(names, wanted.split(' ').collect::<Vec<_>>());
-        assert_eq!(read.len() as u64, count);
-        let last = count - 1;
-        let (arrival, lba) = (last * 10, u64::MAX - last);
-        let expected =
-            [last, last % 3, 1, lba, u32::MAX.into(), arrival, arrival + 4, arrival + 24_780_000, 4, 24_780_000];
-        assert_eq!(read[last as usize], expected);
-        assert_eq!(read[1][2], 3, "discard");
-    }
-
-    #[test]
-    fn access_rows_are_read_by_any_parquet_reader() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("accesses.parquet");
-        let mut rows = AccessRows::create(&path).unwrap();
-        for cause in Cause::ALL {
-            let pba = Pba(cause as u64 * 1000);
-            let (start, duration) = (Nanos(5), Nanos(10_033_444));
-            rows.push(&Access { start, duration, cause, write: false, pba, sectors: 7 }).unwrap();
-        }
-        rows.finish().unwrap();
-        let (names, read) = table(&path);
-        assert_eq!(names, ["time_ns", "cause", "op", "pba", "sectors", "duration_ns"]);
-        let expected = |cause: u64| vec![5, 4 + cause, 0, cause * 1000, 7, 10_033_444];
-        assert_eq!(read, (0..4).map(expected).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn accesses_of_an_array_tell_the_member_too() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("accesses.parquet");
-        let mut rows = Rows::create(&path).unwrap();
-        let access =
-            Access { start: Nanos(5), duration: Nanos(6), cause: Cause::Map, write: true, pba: Pba(7), sectors: 8 };
-        (0..2).for_each(|member| rows.push(&MemberAccess { member: 40 + member, access }).unwrap());
-        rows.finish().unwrap();
-        let (names, read) = table(&path);
-        assert_eq!(names, ["member", "time_ns", "cause", "op", "pba", "sectors", "duration_ns"]);
-        assert_eq!(read, [40, 41].map(|member| vec![member, 5, 7, 1, 7, 8, 6]));
-    }
-
-    #[test]
-    fn an_empty_table_is_a_table() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("none.parquet");
-        AccessRows::create(&path).unwrap().finish().unwrap();
-        assert_eq!(table(&path).1.len(), 0);
+    fn a_wait_that_began_before_counting_counts_in_full() {
+        let request = Request { time: Nanos(40), lba: Lba(0), sectors: 8, op: Op::Read, volume: 0, source: 0 };
+        let times = Times { arrival: Nanos(40), start: Nanos(110), end: Nanos(150) };
+        let row = RequestRow::new(&request, &times, Nanos(100), 0);
+        assert_eq!((row.arrival_ns, row.start_ns, row.end_ns), (0, 10, 50));
+        assert_eq!((row.wait_ns, row.latency_ns), (70, 110));
     }
 }

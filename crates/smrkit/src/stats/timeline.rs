@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::outcome::Timeline;
-use crate::layer::Gauges;
+use crate::layer::{Gauge, Gauges};
 use crate::request::Op;
 use crate::units::{Nanos, SECTOR_BYTES};
 
@@ -21,7 +21,7 @@ struct Window {
     written_sectors: u64,
     longest_ns: u64,
     cache_fill: Option<f64>,
-    gauges: Vec<(&'static str, f64)>,
+    gauges: Vec<Gauge>,
 }
 
 /// Collects a timeline.
@@ -33,6 +33,13 @@ pub struct TimelineBuilder {
     current_end_ns: u64,
     /// What the layer showed at the last turn.
     shown: Option<Gauges>,
+}
+
+impl Default for TimelineBuilder {
+    /// Growing windows of the first length.
+    fn default() -> TimelineBuilder {
+        TimelineBuilder::growing(WINDOW_FIRST)
+    }
 }
 
 impl TimelineBuilder {
@@ -111,8 +118,8 @@ impl TimelineBuilder {
         }
         let windows = &self.windows;
         let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for (name, value) in windows.iter().flat_map(|w| &w.gauges) {
-            by_name.entry(name.to_string()).or_default().push(*value);
+        for gauge in windows.iter().flat_map(|w| &w.gauges) {
+            by_name.entry(gauge.name.to_string()).or_default().push(gauge.value);
         }
         Timeline {
             window_ns: self.window_ns,

@@ -4,7 +4,7 @@
 use super::outcome::Outcome;
 use crate::layer::BASELINE;
 use crate::quantity::Bytes;
-use crate::units::Nanos;
+use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Requests answered late by a conventional disk at this share of the elapsed time show that it can't keep up.
 const OVERLOAD_SHARE: f64 = 0.05;
@@ -67,14 +67,31 @@ fn is_array(outcome: &Outcome) -> bool {
     !outcome.members.is_empty()
 }
 
+/// Whether a layer puts its rewriting off: it has a cache or a log.
+fn cleans(outcome: &Outcome) -> bool {
+    outcome.capacity.cache_sectors > 0 || outcome.layer_stats.contains_key("collections")
+}
+
+/// What the disk's state has to do with it.
+fn state(outcome: &Outcome) -> String {
+    let rewrites = !cleans(outcome) && outcome.verdict.cache_full_at_s.is_some();
+    match outcome.state.prefill.as_str() {
+        _ if outcome.layer == BASELINE => String::new(),
+        "none" => " That is on an empty disk: one in use may be slower.".into(),
+        "full" if rewrites => " The disk is full: what a write would destroy is rewritten with it.".into(),
+        _ => String::new(),
+    }
+}
+
 fn sentence(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
     if outcome.requests == 0 {
         return "No request was counted.".into();
     }
-    let mut text = course(outcome) + &in_all(outcome);
+    let mut text = course(outcome) + &in_all(outcome) + &state(outcome);
     text += &format!(" The longest wait for an answer is {}", Nanos(verdict.longest_stall_ns));
     text += &stalls(outcome);
+    text += &scaling(outcome).map_or(String::new(), |text| format!(" {text}"));
     if verdict.baseline_overloaded {
         let who = if is_array(outcome) { "An array of conventional disks" } else { "The conventional disk" };
         text += &format!(" {who} itself can't keep up with these arrival times: stretch them with --time-scale.");
@@ -85,6 +102,23 @@ fn sentence(outcome: &Outcome) -> String {
     text
 }
 
+/// A sentence on the drive's size, where it has more platters than its own.
+pub fn scaling(outcome: &Outcome) -> Option<String> {
+    let scaled = outcome.scaled?;
+    let bytes = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
+    let whose = match is_array(outcome) {
+        true => format!("each drive ({}) has {} × its platters, in all", outcome.drive, scaled.platters),
+        false => format!("this is {} with {} × its platters,", outcome.drive, scaled.platters),
+    };
+    let cache = match outcome.capacity.cache_sectors {
+        0 => String::new(),
+        sectors => format!(", cache {}", bytes(sectors)),
+    };
+    let size = bytes(outcome.capacity.raw_sectors);
+    let (needed, own) = (Bytes(scaled.needed_bytes), Bytes(scaled.own_bytes));
+    Some(format!("The trace needs {needed}: {whose} {size} in place of {own}{cache}."))
+}
+
 /// When cleaning first made a request wait, and the rates before and after.
 ///
 /// By the trace's times a rate is the trace's own, not the disk's: the mean latency tells more. A layer with a cache or a
@@ -92,7 +126,7 @@ fn sentence(outcome: &Outcome) -> String {
 fn course(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
     let open = outcome.engine.arrival == "trace";
-    let cleans = outcome.capacity.cache_sectors > 0 || outcome.layer_stats.contains_key("collections");
+    let cleans = cleans(outcome);
     let mean = format!("an answer takes {} on average", Nanos(outcome.latency_ns.all.mean));
     let before = verdict.rate_before_bytes_per_s;
     let Some((at_s, after)) = verdict.cache_full_at_s.zip(verdict.rate_after_bytes_per_s) else {
@@ -182,7 +216,7 @@ fn rate(bytes_per_s: f64) -> String {
 mod tests {
     use super::*;
     use crate::layer::{Capacity, Scalar};
-    use crate::stats::outcome::Verdict;
+    use crate::stats::outcome::{Scaled, Verdict};
 
     fn outcome(after: f64) -> Outcome {
         let verdict = Verdict {
@@ -200,6 +234,16 @@ mod tests {
         assert!(sentence(&outcome(0.5e6)).starts_with("Fast until 60.0 s, then requests wait for cleaning"));
         assert!(sentence(&outcome(2e6)).contains("the rate does not fall: 1.0 MB/s before, 2.0 MB/s from then on."));
         assert!(sentence(&outcome(0.95e6)).contains("the rate hardly falls: 1.0 MB/s before"));
+    }
+
+    #[test]
+    fn a_drive_made_larger_is_named_with_both_sizes_and_its_cache() {
+        let mut larger = outcome(2e6);
+        larger.drive = "d".into();
+        larger.scaled = Some(Scaled { platters: 18, needed_bytes: 92 << 40, own_bytes: 5 << 40 });
+        larger.capacity = Capacity { raw_sectors: 90 << 31, cache_sectors: 1 << 30, ..Capacity::default() };
+        let text = "The trace needs 92 TiB: this is d with 18 × its platters, 90 TiB in place of 5 TiB, cache 512 GiB.";
+        assert!(sentence(&larger).contains(text), "{}", sentence(&larger));
     }
 
     #[test]
@@ -238,6 +282,19 @@ mod tests {
         assert!(text(5, &[1, 3, 0]).ends_with("A timeout of 7 s would drop 2 of its 3 members."));
         assert!(text(5, &[1, 3]).ends_with("A timeout of 7 s would drop every one of its 2 members."));
         assert!(text(0, &[0]).contains("as long as the same array of conventional disks."));
+    }
+
+    #[test]
+    fn an_empty_disk_is_named_and_a_full_one_where_it_explains_the_slowdown() {
+        let text = |prefill: &str, cache_sectors, layer: &str| {
+            let mut one = outcome(0.5e6);
+            (one.state.prefill, one.capacity.cache_sectors, one.layer) = (prefill.into(), cache_sectors, layer.into());
+            sentence(&one)
+        };
+        assert!(text("none", 0, "x").contains("on an empty disk") && text("none", 9, "x").contains("on an empty disk"));
+        assert!(!text("none", 0, BASELINE).contains("empty"));
+        assert!(text("full", 0, "x").contains("The disk is full") && !text("full", 9, "x").contains("full:"));
+        assert_eq!(text("sequential", 0, "x"), text("", 0, "x"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! When requests arrive: evenly, as a Poisson process, or normally spread; the whole in bursts with pauses, if asked.
 
 use std::fmt;
+use std::str::FromStr;
 
 use super::dice::Dice;
 use crate::error::Error;
@@ -18,9 +19,11 @@ pub(super) enum Spread {
     Normal(Nanos),
 }
 
-impl Spread {
+impl FromStr for Spread {
+    type Err = Error;
+
     /// Reads `even`, `poisson` or `normal:10ms`.
-    pub fn parse(text: &str) -> Result<Spread, Error> {
+    fn from_str(text: &str) -> Result<Spread, Error> {
         match text.split_once(':') {
             Some(("normal", deviation)) => Ok(Spread::Normal(parse_duration(deviation)?)),
             None if text == "even" => Ok(Spread::Even),
@@ -96,7 +99,7 @@ mod tests {
             let (mut dice, mut arrivals) = (Dice::new(1, 1), Arrivals::new(ms(10), spread));
             let last = (0..100_001).map(|_| arrivals.next(&mut dice)).last().unwrap();
             assert!((last.as_secs() - 1000.0).abs() < 10.0, "{spread}: {last}");
-            assert_eq!(Spread::parse(&spread.to_string()).unwrap(), spread);
+            assert_eq!(spread.to_string().parse::<Spread>().unwrap(), spread);
         }
         let (mut dice, mut bursts) = (Dice::new(1, 1), Arrivals::new(ms(10), Spread::Even).in_bursts(ms(20), ms(100)));
         let times: Vec<u64> = (0..5).map(|_| bursts.next(&mut dice).0 / 1_000_000).collect();

@@ -6,30 +6,28 @@
 
 mod address;
 mod arrivals;
-mod build;
 mod cassuto_pc;
 mod catalog;
 mod desktop;
 pub mod dice;
-pub(crate) mod names;
 mod parse;
 mod part;
+mod recipe;
+mod recipes;
 mod sizes;
 mod stream;
 mod structured;
 #[cfg(test)]
 mod tests;
-mod value;
 mod zipf;
 
 use std::fmt;
 use std::str::FromStr;
 
-pub use catalog::{Key, WORKLOADS, WorkloadInfo, find};
+pub use catalog::{WORKLOADS, WorkloadInfo, find};
 
 use crate::error::Error;
 use crate::request::Source;
-use build::Site;
 use part::Part;
 use stream::{Chained, Generated, Merged, Stream};
 
@@ -67,7 +65,7 @@ impl Workload {
         for parts in &self.phases {
             let mut streams = Vec::new();
             for part in parts {
-                streams.extend(Site { part, capacity: span_sectors, seed, number }.streams()?);
+                streams.extend(part.streams(span_sectors, seed, number)?);
                 number += 1;
             }
             if streams.len() > 256 {

@@ -5,6 +5,7 @@ use toml::{Table, Value as Toml};
 use super::Workload;
 use super::part::Part;
 use crate::error::Error;
+use crate::schema::Refused;
 
 /// Reads `name:key=value,…`, joined by `+` (together) and `;` (one after another).
 pub(super) fn text(text: &str) -> Result<Workload, Error> {
@@ -58,9 +59,9 @@ fn part(piece: Piece<'_>) -> Result<Part, Box<Error>> {
         let Some((key, value)) = setting.split_once('=') else {
             return Err(setting.error("expected key=value"));
         };
-        part.set(key.text, value.text).map_err(|e| {
-            let place = if part.has(key.text) && part.given(key.text).is_none() { value } else { key };
-            place.error(e)
+        part.set(key.text, value.text).map_err(|refused| {
+            let place = if matches!(refused, Refused::Value(_)) { value } else { key };
+            place.error(refused)
         })?;
     }
     part.check().map_err(|e| piece.error(e))?;

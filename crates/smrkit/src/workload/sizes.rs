@@ -1,6 +1,7 @@
 //! How long requests are: one size, a range, or a list with weights (`4Ki/70:64Ki/30`).
 
 use std::fmt;
+use std::str::FromStr;
 
 use super::dice::Dice;
 use crate::error::Error;
@@ -19,21 +20,6 @@ pub(super) enum Sizes {
 }
 
 impl Sizes {
-    /// Reads `4Ki`, `4Ki-64Ki` or `4Ki/70:64Ki/30`.
-    pub fn parse(text: &str) -> Result<Sizes, Error> {
-        if text.contains('/') || text.contains(':') {
-            return text.split(':').map(weighted).collect::<Result<_, _>>().map(Sizes::Weighted);
-        }
-        match text.trim_start_matches('-').split_once('-') {
-            Some((low, high)) => match (one(low)?, one(high)?) {
-                (low, high) if low < high => Ok(Sizes::Range(low, high)),
-                (low, high) if low == high => Ok(Sizes::One(low)),
-                _ => Err(Error::Usage(format!("`{text}` runs backwards: write the smaller size first"))),
-            },
-            None => one(text).map(Sizes::One),
-        }
-    }
-
     /// The smallest, in sectors.
     pub fn smallest(&self) -> u64 {
         u64::from(match self {
@@ -79,6 +65,25 @@ impl Sizes {
                 let ends = ends.collect();
                 Picker::Weighted { ends, whole }
             }
+        }
+    }
+}
+
+impl FromStr for Sizes {
+    type Err = Error;
+
+    /// Reads `4Ki`, `4Ki-64Ki` or `4Ki/70:64Ki/30`.
+    fn from_str(text: &str) -> Result<Sizes, Error> {
+        if text.contains('/') || text.contains(':') {
+            return text.split(':').map(weighted).collect::<Result<_, _>>().map(Sizes::Weighted);
+        }
+        match text.trim_start_matches('-').split_once('-') {
+            Some((low, high)) => match (one(low)?, one(high)?) {
+                (low, high) if low < high => Ok(Sizes::Range(low, high)),
+                (low, high) if low == high => Ok(Sizes::One(low)),
+                _ => Err(Error::Usage(format!("`{text}` runs backwards: write the smaller size first"))),
+            },
+            None => one(text).map(Sizes::One),
         }
     }
 }
@@ -144,7 +149,7 @@ mod tests {
     fn sizes_are_drawn_as_written() {
         let mut dice = Dice::new(1, 1);
         for (text, mean) in [("4Ki", 8.0), ("4Ki-64Ki", 68.0), ("512-1536", 2.0), ("4Ki/70:64Ki/30", 44.0)] {
-            let sizes = Sizes::parse(text).unwrap();
+            let sizes = text.parse::<Sizes>().unwrap();
             assert_eq!(sizes.to_string(), text);
             assert_eq!(sizes.mean(), mean);
             let picker = sizes.picker();
@@ -168,7 +173,7 @@ mod tests {
             ("3Ti", "too large"),
             ("", "empty"),
         ] {
-            let message = Sizes::parse(bad).unwrap_err().to_string();
+            let message = bad.parse::<Sizes>().unwrap_err().to_string();
             assert!(message.contains(words), "{bad}: {message}");
         }
     }

@@ -1,12 +1,12 @@
 //! Small random arrays, members that fail and are rebuilt, and runs of them in check mode and without.
 
 use rand::{Rng, RngExt};
-use smrkit::array::level::{Level, WritePolicy};
-use smrkit::array::{Array, Done};
-use smrkit::engine::NoObserver;
-use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
-use smrkit::engine::fleet::{Chore, Fleet};
+use smrkit::device::level::{Level, WritePolicy};
+use smrkit::device::{Array, Done, Member};
 use smrkit::engine::settings::Settings;
+use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::task::BackgroundTask;
+use smrkit::engine::{Engine, NoObserver};
 use smrkit::error::{DiskResult, Error};
 use smrkit::layer::{BASELINE, LAYERS, LayerSpec};
 use smrkit::medium::interference::{Form, Interference};
@@ -69,7 +69,7 @@ pub fn array_run(disks: &mut Disks, (level, count): (Level, usize), spec: &'stat
     let chunk_sectors = [1, 2, 3, 8, 16, 24, 40, 64][disks.random.random_range(0..8)].min(smallest);
     let policies = [WritePolicy::Auto, WritePolicy::ReadModifyWrite, WritePolicy::Reconstruct];
     let write = policies[disks.random.random_range(0..3)];
-    ArrayRun { level, chunk_sectors, write, members }
+    ArrayRun { chunk_sectors, write, ..ArrayRun::new(level, members) }
 }
 
 /// How many members may be gone at once.
@@ -98,7 +98,7 @@ pub struct Failures {
     /// Pieces to be rebuilt: member, first sector, sectors.
     pieces: Vec<(u32, Lba, u64)>,
     outstanding: usize,
-    answered: u64,
+    completed: u64,
     requests: u64,
     now: Nanos,
     /// Members that have been rebuilt.
@@ -135,7 +135,7 @@ impl Failures {
             gone: Vec::new(),
             pieces: Vec::new(),
             outstanding: 0,
-            answered: 0,
+            completed: 0,
             requests,
             now: Nanos::ZERO,
             rebuilt: Vec::new(),
@@ -147,11 +147,11 @@ impl Failures {
         self.pieces.retain(|piece| piece.0 != disk);
         self.gone.retain(|gone| gone.1 != disk);
         self.rebuilt.retain(|&other| other != disk);
-        self.gone.push((self.answered + self.replaced_after, disk));
+        self.gone.push((self.completed + self.replaced_after, disk));
     }
 
     fn replace(&mut self, disk: u32, array: &mut Array) {
-        let new = self.runs[disk as usize].build(&self.settings).unwrap();
+        let new = self.runs[disk as usize].build_member(&self.settings).unwrap();
         array.replace(disk, new, self.unit_sectors);
         let (sectors, step) = (array.layout().member_sectors(disk), self.unit_sectors * self.units_at_once);
         let mut pieces: Vec<_> =
@@ -165,20 +165,20 @@ impl Failures {
     }
 }
 
-impl Chore for Failures {
+impl BackgroundTask for Failures {
     fn next(&self) -> Nanos {
-        let fails = self.due.first().is_some_and(|due| due.0 <= self.answered);
-        let replaces = self.gone.iter().any(|gone| gone.0 <= self.answered);
+        let fails = self.due.first().is_some_and(|due| due.0 <= self.completed);
+        let replaces = self.gone.iter().any(|gone| gone.0 <= self.completed);
         let rebuilds = !self.pieces.is_empty() && self.outstanding < self.window;
         if fails || replaces || rebuilds { self.now } else { Nanos::MAX }
     }
 
     fn act(&mut self, array: &mut Array, now: Nanos) -> DiskResult {
         self.now = now;
-        if let Some(at) = self.gone.iter().position(|gone| gone.0 <= self.answered) {
+        if let Some(at) = self.gone.iter().position(|gone| gone.0 <= self.completed) {
             let (_, disk) = self.gone.remove(at);
             self.replace(disk, array);
-        } else if self.due.first().is_some_and(|due| due.0 <= self.answered) {
+        } else if self.due.first().is_some_and(|due| due.0 <= self.completed) {
             let (_, disk) = self.due.remove(0);
             self.fail(disk, array);
         } else if let Some((disk, at, sectors)) = self.pieces.pop() {
@@ -194,10 +194,10 @@ impl Chore for Failures {
         Ok(())
     }
 
-    fn answered(&mut self, _: &Request, times: &Times) {
-        self.answered += 1;
+    fn completed(&mut self, _: &Request, times: &Times) {
+        self.completed += 1;
         self.now = self.now.max(times.end);
-        if self.answered == self.requests {
+        if self.completed == self.requests {
             // Nothing else comes: what is due is due now.
             self.due.iter_mut().chain(&mut self.gone).for_each(|due| due.0 = 0);
             self.replaced_after = 0;
@@ -206,7 +206,7 @@ impl Chore for Failures {
 
     fn is_over(&self) -> bool {
         let nothing = self.due.is_empty() && self.gone.is_empty() && self.pieces.is_empty();
-        nothing && self.outstanding == 0 && self.answered >= self.requests
+        nothing && self.outstanding == 0 && self.completed >= self.requests
     }
 
     fn progress(&self) -> Progress {
@@ -220,12 +220,12 @@ pub fn run_with<T>(
     settings: Settings,
     requests: &[Request],
     failures: &mut Failures,
-    after: impl FnOnce(&mut Fleet) -> Result<T, Error>,
+    after: impl FnOnce(&mut Engine) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut observer = NoObserver;
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
-    let array = run.build(&settings)?;
-    let mut fleet = Fleet::new(array, settings, counts, failures, &mut observer);
-    fleet.run(&mut InMemory::new(requests))?;
-    after(&mut fleet)
+    let array = Member::Array(Box::new(run.build(&settings)?));
+    let mut engine = Engine::new(array, settings, counts, failures, &mut observer);
+    engine.run(&mut InMemory::new(requests))?;
+    after(&mut engine)
 }

@@ -12,7 +12,8 @@ use rand_pcg::Pcg64Mcg;
 use smrkit::disk::Recorder;
 use smrkit::drive::Drive;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Arrival, Queue, Settings};
+use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
+use smrkit::engine::system::DriveRun;
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
 use smrkit::layer::{self, Kind, LayerSpec, Parameters, Scalar};
@@ -22,8 +23,8 @@ use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rows::RequestRow;
 use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::tally::Access;
-use smrkit::trace::{OpenOptions, Trace};
 use smrkit::units::{Lba, Nanos};
+use smrkit_trace::{OpenOptions, Trace};
 
 /// Keeps every request's row.
 #[derive(Default)]
@@ -227,6 +228,7 @@ pub fn random_settings(random: &mut impl Rng) -> Settings {
         time_scale: [1.0, 0.7][random.random_range(0..2)],
         depth,
         queue,
+        prefill: [Prefill::Full, Prefill::None][random.random_range(0..2)],
         seed: random.random_range(0..100),
         ..Settings::default()
     }
@@ -276,12 +278,15 @@ pub fn writes(extents: &[(u64, u32)]) -> Vec<Request> {
     extents.iter().map(|&(lba, sectors)| Request::new(Op::Write, Lba(lba), sectors)).collect()
 }
 
-/// Runs a layer on the drive of the Vguard paper.
+/// Runs a layer on the drive of the Vguard paper, empty.
 pub fn on_st5000as0011(layer: &str, set: &[(&str, &str)], warmup: u64, source: &mut dyn Source) -> Outcome {
     let drive = Drive::load("st5000as0011").unwrap();
-    let settings = Settings { warmup, ..Settings::default() };
-    let run = Run { drive: &drive, layer: layer::find(layer).unwrap(), parameters: parameters(layer, set), settings };
-    run.execute(source, &mut NoObserver, None, TimelineBuilder::growing(Nanos(1_000_000_000))).unwrap()
+    let settings = Settings { warmup, prefill: Prefill::None, ..Settings::default() };
+    let run = Run::new(
+        DriveRun { drive: drive.clone(), layer: layer::find(layer).unwrap(), parameters: parameters(layer, set) },
+        settings,
+    );
+    run.execute(source, &mut NoObserver, TimelineBuilder::growing(Nanos(1_000_000_000))).unwrap()
 }
 
 /// A layer's parameters, these set.

@@ -1,11 +1,12 @@
 //! Arrays that are rebuilt: mirrors of parts of a 5 TB drive, small arrays of any layer, and runs of them.
 #![allow(dead_code)]
 
-use smrkit::array::level::{Level, WritePolicy};
+use smrkit::device::level::Level;
 use smrkit::drive::{DRIVES, Drive};
-use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::rebuild::RebuildSpec;
+use smrkit::engine::run::Run;
 use smrkit::engine::settings::Settings;
+use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::error::Error;
 use smrkit::layer;
@@ -13,7 +14,7 @@ use smrkit::medium::interference::Interference;
 use smrkit::request::{InMemory, Source};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rebuild::Rebuild;
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::workload::Workload;
 
 /// A part of the 5 TB drive of the Vguard paper; with a write cache and read-ahead of its own, or without.
@@ -41,7 +42,7 @@ pub fn member(drive: Drive, layer: &str, set: Set) -> MemberRun {
 }
 
 pub fn array(level: Level, members: Vec<MemberRun>) -> ArrayRun {
-    ArrayRun { level, chunk_sectors: 1024, write: WritePolicy::Auto, members }
+    ArrayRun::new(level, members)
 }
 
 /// A mirror of a conventional drive that reads ahead and one that is to be rebuilt.
@@ -65,9 +66,9 @@ pub fn run_before(
         Some(text) => Workload::parse(text)?.source(span, settings.seed)?,
         None => Box::new(InMemory::new([])),
     };
-    let mut chore = RebuildSpec::parse(rebuild)?.chore(array, &settings)?;
-    let timeline = TimelineBuilder::growing(WINDOW_FIRST);
-    array.execute(settings, source.as_mut(), &mut chore, observer, timeline)
+    let background = Some(RebuildSpec::parse(rebuild)?);
+    let run = Run { background, ..Run::new(array.clone(), settings) };
+    run.execute(source.as_mut(), observer, TimelineBuilder::default())
 }
 
 pub fn rebuilt(array: &ArrayRun, rebuild: &str, workload: Option<&str>) -> Rebuild {

@@ -12,8 +12,8 @@ use smrfs::workload::latency::Summary;
 use crate::exit::{COMMIT, VERSION};
 use crate::report::figure::{Axis, Figure, Series, Style};
 use crate::report::format;
+use crate::report::grid::Grid;
 use crate::report::html::{self, Section};
-use crate::report::table::Grid;
 
 /// The result of `smrkit age`.
 pub struct Aged {

@@ -19,6 +19,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     name: "arrays",
     paper: "Le, Holliday & Amer: The Peril and Promise of Shingled Disk Arrays",
     summary: "Figure 2's eight configurations under four schemes, on three sets of sources; and how long a member takes to rebuild.",
+    before: "Disks are filled in order before movement is counted; a rebuild begins on an empty array.",
     items,
     open,
 };

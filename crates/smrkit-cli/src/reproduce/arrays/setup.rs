@@ -3,18 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use smrkit::array::level::{Level, WritePolicy};
+use smrkit::device::level::Level;
 use smrkit::drive::Drive;
 use smrkit::engine::Observer;
-use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
-use smrkit::engine::fleet::Idle;
+use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::layer;
 use smrkit::request::Source;
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::timeline::TimelineBuilder;
 
 use super::sets::Set;
 
@@ -166,16 +166,16 @@ impl ArrayPlan {
         let parameters = spec.resolve(&set)?;
         let member = |used: &u64| {
             let run = DriveRun { drive: drive(bands(*used))?, layer: spec, parameters: parameters.clone() };
-            Ok(MemberRun::Drive(Box::new(run)))
+            Ok(MemberRun::from(run))
         };
         let members = used.iter().map(member).collect::<Result<_, Error>>()?;
         let level = self.configuration.level();
-        let run = ArrayRun { level, chunk_sectors: BLOCK_SECTORS, write: WritePolicy::Auto, members };
+        let array = ArrayRun { chunk_sectors: BLOCK_SECTORS, ..ArrayRun::new(level, members) };
+        let array = ArrayRun { used_sectors: Some(used), ..array };
         let settings =
             Settings { seed: self.seed, prefill: Prefill::Sequential, movement: true, ..Settings::default() };
         let mut source = self.source()?;
-        let timeline = TimelineBuilder::growing(WINDOW_FIRST);
-        run.execute_within(run.layout_within(&used)?, settings, &mut source, &mut Idle, observer, timeline)
+        Run::new(array, settings).execute(&mut source, observer, TimelineBuilder::default())
     }
 
     /// Sectors that are used of each disk: what its source needs, where it has its own, or a fourth of what all need.

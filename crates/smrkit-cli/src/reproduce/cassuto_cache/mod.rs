@@ -22,6 +22,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     name: "cassuto-cache",
     paper: "Cassuto et al. 2010, section IV: the set-associative disk cache",
     summary: "Table I's accounting, the read-modify-write claim, and figures 5 to 9.",
+    before: "Disks are empty before, those of the read-modify-write claim filled in order.",
     items,
     open,
 };

@@ -19,6 +19,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     name: "cassuto-sblocks",
     paper: "Cassuto et al. 2010, section V: S-blocks",
     summary: "Figures 12 to 14, rules and policies of destaging, figure 9's test, and sections.",
+    before: "Disks are empty before.",
     items,
     open,
 };

@@ -22,6 +22,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     name: "caveat",
     paper: "Kadekodi, Pimpale & Gibson 2015: Caveat-Scriptor",
     summary: "Figures 2 to 5, and when Caveat-Scriptor runs out of space.",
+    before: "File systems are aged from new.",
     items,
     open,
 };

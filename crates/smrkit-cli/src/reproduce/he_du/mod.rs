@@ -20,6 +20,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     name: "he-du",
     paper: "He & Du 2014: static track maps",
     summary: "Space gain, write amplification, figure 2, Table 1 and figure 3.",
+    before: "Disks are filled in order before, up to the share of each item; SYN begins on an empty one.",
     items,
     open,
 };

@@ -25,6 +25,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     name: "vguard",
     paper: "Shafaei & Desnoyers 2017: Virtual Guard",
     summary: "Tables 1 to 3 and figures 2 to 6, for the traces at hand and for random writes.",
+    before: "Disks are empty before; both layers take every track as in use.",
     items,
     open,
 };

@@ -1,8 +1,8 @@
 //! Table 3 and figure 5: how much CloudPhysics traces write, and on how many tracks of 1 MB. Nothing is simulated.
 
 use smrkit::error::Error;
-use smrkit::trace::info::{InfoSettings, TraceInfo};
 use smrkit::units::SECTOR_BYTES;
+use smrkit_trace::info::{InfoSettings, TraceInfo};
 
 use super::super::row::{Row, Value};
 use super::super::{Item, Shown};

@@ -14,15 +14,15 @@ pub use spec::{Begin, Order, RebuildSpec, Task};
 
 use self::order::{Pieces, Runs};
 use self::pace::Pace;
-use super::array_run::{ArrayRun, MemberRun};
-use super::fleet::Chore;
 use super::settings::Settings;
-use crate::array::{Array, Done, Member, Target};
+use super::system::{ArrayRun, MemberRun};
+use super::task::BackgroundTask;
+use crate::device::{Array, Done, Member};
 use crate::error::{DiskResult, Error};
 use crate::request::{Progress, Request};
 use crate::stats::counts::Times;
 use crate::stats::histogram::LatencyCounts;
-use crate::stats::rebuild::{Course, MemberRebuild, Rebuild};
+use crate::stats::rebuild::{MemberRebuild, Rebuild, Series};
 use crate::units::{Lba, Nanos, SECTOR_BYTES};
 
 /// A rebuild or a scrub under way.
@@ -50,7 +50,7 @@ pub struct Rebuilding {
     /// The last that happened.
     now: Nanos,
     sectors: u64,
-    course: Course,
+    course: Series,
     count: u64,
     longest_piece: Nanos,
     foreground: LatencyCounts,
@@ -59,7 +59,7 @@ pub struct Rebuilding {
 
 impl RebuildSpec {
     /// The work, to be run beside the host's. `array` and `settings` are those of the run.
-    pub fn chore(&self, array: &ArrayRun, settings: &Settings) -> Result<Rebuilding, Error> {
+    pub fn build(&self, array: &ArrayRun, settings: &Settings) -> Result<Rebuilding, Error> {
         let layout = array.layout()?;
         let disks = 0..layout.disks() as u32;
         let (new, new_drives, sectors) = match self.task {
@@ -77,7 +77,7 @@ impl RebuildSpec {
                 self.check(settings)?;
                 let disk = disk as usize;
                 let first = array.drives_before(disk);
-                let new = array.members[disk].build(settings)?;
+                let new = array.members[disk].build_member(settings)?;
                 (Some(new), first..array.drives_before(disk + 1), layout.member_sectors(disk as u32))
             }
         };
@@ -142,7 +142,7 @@ impl Rebuilding {
             ended: None,
             now: Nanos::ZERO,
             sectors: 0,
-            course: Course::default(),
+            course: Series::default(),
             count: 0,
             longest_piece: Nanos::ZERO,
             foreground: LatencyCounts::default(),
@@ -160,8 +160,8 @@ impl Rebuilding {
     /// The member fails, or the scrub begins.
     fn fail(&mut self, array: &mut Array, now: Nanos) {
         self.failed = Some(now);
-        for station in array.stations() {
-            station.watch();
+        for drive in array.drives() {
+            drive.watch();
         }
         if let Task::Rebuild { disk, .. } = self.spec.task {
             array.fail(disk);
@@ -174,7 +174,7 @@ impl Rebuilding {
         if let (Task::Rebuild { disk, .. }, Some(mut new)) = (self.spec.task, self.new.take()) {
             new.reset_counts(now)?;
             let counting = self.counting.unwrap_or(now);
-            new.stations().into_iter().for_each(|drive| drive.device_mut().disk.record_since(counting));
+            new.drives().into_iter().for_each(|drive| drive.device_mut().disk.record_since(counting));
             array.replace(disk, new, self.spec.piece_sectors());
         }
         Ok(())
@@ -197,14 +197,14 @@ impl Rebuilding {
         if let Task::Rebuild { disk, .. } = self.spec.task {
             array.make_whole(disk);
         }
-        self.members = array.stations().iter().map(|station| station.watched()).collect();
+        self.members = array.drives().iter().map(|drive| drive.watched()).collect();
         for new in &mut self.members[self.new_drives.clone()] {
             new.new = true;
         }
     }
 }
 
-impl Chore for Rebuilding {
+impl BackgroundTask for Rebuilding {
     fn successor(&mut self) -> Option<(usize, &mut Member)> {
         Some((self.new_drives.start, self.new.as_mut()?))
     }
@@ -222,7 +222,7 @@ impl Chore for Rebuilding {
         }
     }
 
-    fn alone(&mut self, now: Nanos) {
+    fn host_done(&mut self, now: Nanos) {
         if self.begun.is_none() && self.begins > now {
             self.begin_at(now);
         }
@@ -270,7 +270,7 @@ impl Chore for Rebuilding {
         Ok(())
     }
 
-    fn answered(&mut self, request: &Request, times: &Times) {
+    fn completed(&mut self, request: &Request, times: &Times) {
         self.requests += 1;
         if self.failed.is_some() && self.ended.is_none() {
             self.foreground.record(request.op, (times.end - times.arrival).0);
@@ -323,9 +323,9 @@ impl Chore for Rebuilding {
 /// Lets all drives clean, without a command; when the last was done, unless some cache still holds something.
 fn settle(array: &mut Array, now: Nanos) -> DiskResult<Option<Nanos>> {
     let mut clean = now;
-    for station in array.stations() {
-        clean = clean.max(station.settle()?);
+    for drive in array.drives() {
+        clean = clean.max(drive.settle()?);
     }
     let holds = |fill: Option<f64>| fill.is_some_and(|fill| fill > 0.0);
-    Ok(array.stations().iter().all(|station| !holds(station.gauges().cache_fill)).then_some(clean))
+    Ok(array.drives().iter().all(|drive| !holds(drive.device().layer.gauges().cache_fill)).then_some(clean))
 }

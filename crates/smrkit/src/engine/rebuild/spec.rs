@@ -5,11 +5,11 @@
 use std::fmt;
 
 use crate::error::Error;
+use crate::names;
 use crate::quantity::{
     exact_bytes, exact_duration, parse_bytes, parse_count, parse_duration, parse_sectors, parse_share,
 };
 use crate::units::{Nanos, SECTOR_BYTES};
-use crate::workload::names;
 
 /// Sectors of a piece at least and at most: 512 bytes and 64 MiB (assumption).
 const PIECE_SECTORS: (u64, u64) = (1, 1 << 17);

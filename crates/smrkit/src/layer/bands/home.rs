@@ -5,6 +5,7 @@
 //! band may be shorter. LBAs fill the bands' tracks ("home tracks") in order; defects are slipped.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Reserve;
 use crate::drive::Drive;
@@ -12,6 +13,7 @@ use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, Guard};
 use crate::layer::Capacity;
 use crate::medium::interference::Interference;
+use crate::medium::{Ascending, Placement};
 use crate::units::{Lba, Pba, SECTOR_BYTES, Track};
 
 /// Bands of one recording zone.
@@ -216,6 +218,12 @@ impl Home {
         let (first, pba) = (self.geometry.usable(start), self.geometry.usable(start + sector));
         let left = self.geometry.usable(start + strip.sectors.value()) - pba;
         Spot { track, offset: pba - first, left, pba, following: behind }
+    }
+
+    /// Where every LBA lies at home.
+    pub fn placement(&self) -> Arc<dyn Placement> {
+        let home = self.clone();
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home.spot(lba).pba))
     }
 
     /// The first sector of a home track, or of what follows the last.

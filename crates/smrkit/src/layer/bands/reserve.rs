@@ -50,14 +50,18 @@ const CACHE_TRACKS_MIN: u64 = 24;
 impl Reserve {
     /// Two slots for maps, whose length the layer decides later, and what the parameters say of the rest.
     pub fn new(drive: &Drive, parameters: &Parameters) -> Reserve {
-        let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
-        let auto = (scaled as u64).max(CACHE_TRACKS_MIN);
         Reserve {
-            cache_tracks: parameters.count("cache_tracks").unwrap_or(auto),
+            cache_tracks: cache_tracks(drive, parameters),
             band_tracks: parameters.int("band_tracks"),
             buffer_bytes: parameters.int("buffer_bytes"),
             map_slots: 2,
             map_sectors: 0,
         }
     }
+}
+
+/// Tracks of the persistent cache, as asked for or the paper's share.
+pub(in crate::layer) fn cache_tracks(drive: &Drive, parameters: &Parameters) -> u64 {
+    let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
+    parameters.count("cache_tracks").unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN))
 }

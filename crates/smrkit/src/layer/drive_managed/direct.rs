@@ -73,7 +73,7 @@ impl DriveManaged {
         self.save_endangered(disk, &write)?;
         disk.write(write.pba, n, Cause::Host, data, at)?;
         let outdates = |map: &ExtentMap| map.mapped(lba, n).next().is_some();
-        if outdates(&self.map) || outdates(&self.forgotten) {
+        if outdates(&self.map) || outdates(&self.stale) {
             self.log.append_drop(disk, &self.costs, lba, n)?;
             self.map.remove(lba, n);
             self.appends += 1;

@@ -17,6 +17,7 @@ mod recovery;
 mod write_cache;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use self::behind::take_overhead;
 use self::bypass::{Bypass, Written};
@@ -26,11 +27,11 @@ use self::log::{HostData, Log};
 use self::map_copy::MapCopies;
 use self::write_cache::WriteCache;
 use super::bands::{Cleaner, Episode, Home};
-use super::{Capacity, Gauges, Layer, Need, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, Need, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
-use crate::medium::Buf;
+use crate::medium::{Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -61,7 +62,7 @@ struct DriveManaged {
     /// Appends since the last map copy.
     appends: u64,
     /// Where writes may bypass the log: LBAs that the last map copy may still find in the log, and the map no longer.
-    forgotten: ExtentMap,
+    stale: ExtentMap,
     episode: Episode,
     cleaner: Cleaner,
     /// Of the newest note in the scratch pad.
@@ -136,8 +137,8 @@ impl DriveManaged {
         }
         self.counts.map_writes += 1;
         self.appends = 0;
-        if !self.forgotten.is_empty() {
-            self.forgotten = ExtentMap::new();
+        if !self.stale.is_empty() {
+            self.stale = ExtentMap::new();
         }
         Ok(())
     }
@@ -145,7 +146,7 @@ impl DriveManaged {
     /// Takes `n` sectors out of the map.
     fn forget(&mut self, lba: Lba, n: u64) {
         if self.bypass.is_on() {
-            self.forgotten.insert(lba, n, Pba(lba.0));
+            self.stale.insert(lba, n, Pba(lba.0));
         }
         self.map.remove(lba, n);
     }
@@ -264,6 +265,12 @@ impl Layer for DriveManaged {
         !self.cache.takes(1)
     }
 
+    /// All data is at home: no track of a band is blank.
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        self.written.forget();
+        self.home.placement()
+    }
+
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
         let settled = self.copies.restore(disk, &mut self.log, &mut self.map)?;
         recovery::follow(disk, &mut self.log, &mut self.map)?;
@@ -319,13 +326,13 @@ impl Layer for DriveManaged {
         let fill = fill.max(share(self.log.used(), self.capacity.cache_sectors)).min(1.0);
         let used = self.log.used().max(1);
         let mut others = vec![
-            ("log_length", length as f64),
-            ("map_entries", entries as f64),
-            ("invalid_share", 1.0 - share(self.map.sectors() + length, used).min(1.0)),
-            ("map_bytes", self.map_memory_bytes() as f64),
+            Gauge::count("log_length", length as f64),
+            Gauge::count("map_entries", entries as f64),
+            Gauge::share("invalid_share", 1.0 - share(self.map.sectors() + length, used).min(1.0)),
+            Gauge::count("map_bytes", self.map_memory_bytes() as f64),
         ];
         if self.cache.takes(1) {
-            others.push(("write_cache_sectors", self.cache.sectors() as f64));
+            others.push(Gauge::count("write_cache_sectors", self.cache.sectors() as f64));
         }
         Gauges { cache_fill: Some(fill), others }
     }

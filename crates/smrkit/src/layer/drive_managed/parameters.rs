@@ -9,7 +9,7 @@ use super::{Counts, DriveManaged, MAP_ENTRY_SECTORS};
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::extent_map::ExtentMap;
-use crate::layer::bands::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Cleaner, Episode, Home, Reserve};
+use crate::layer::bands::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Cleaner, Episode, Home, Reserve, cache_tracks};
 use crate::layer::{Kind, LayerSpec, Parameter, Parameters};
 use crate::medium::interference::Form;
 use crate::units::SECTOR_BYTES;
@@ -72,22 +72,52 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec {
         },
     ],
     copes_with: &Form::ALL,
+    capacity: |drive, parameters| Ok(Plan::new(drive, parameters)?.home.capacity()),
+    settled,
     build: |drive, parameters| Ok(Box::new(DriveManaged::new(drive, parameters)?)),
 };
 
-impl DriveManaged {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<DriveManaged, Error> {
-        let reserve = Reserve::new(drive, parameters);
-        let cache_tracks = reserve.cache_tracks;
-        let alpha = parameters.count("alpha").unwrap_or(cache_tracks * 5 / 3 + 1);
+/// The thresholds on map and log entries that stand for `auto`.
+fn settled(drive: &Drive, asked: &Parameters) -> Parameters {
+    let mut parameters = asked.clone();
+    let cache_tracks = cache_tracks(drive, asked);
+    let alpha = asked.count("alpha").unwrap_or(cache_tracks * 5 / 3 + 1);
+    parameters.settle("cache_tracks", cache_tracks);
+    parameters.settle("alpha", alpha);
+    parameters.settle("beta", asked.count("beta").unwrap_or(alpha));
+    parameters
+}
+
+/// What the parameters make of a drive, before any state.
+struct Plan {
+    home: Home,
+    costs: Costs,
+    alpha: u64,
+    beta: u64,
+    map_entries_max: u64,
+    copied_max: u64,
+}
+
+impl Plan {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<Plan, Error> {
+        let parameters = settled(drive, parameters);
+        let reserve = Reserve::new(drive, &parameters);
+        let (alpha, beta) = (parameters.int("alpha"), parameters.int("beta"));
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
         let costs = Costs::new(drive);
         // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
-        let log_sectors = cache_tracks.saturating_mul(drive.geometry.longest_track());
+        let log_sectors = reserve.cache_tracks.saturating_mul(drive.geometry.longest_track());
         let added = costs.map_every_writes.saturating_mul(3).saturating_add(log_sectors / MAP_ENTRY_SECTORS);
         // No log holds more extents than sectors.
         let copied_max = map_entries_max.saturating_add(added).min(log_sectors);
         let home = Home::new("drive-managed", drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
+        Ok(Plan { home, costs, alpha, beta, map_entries_max, copied_max })
+    }
+}
+
+impl DriveManaged {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<DriveManaged, Error> {
+        let Plan { home, costs, alpha, beta, map_entries_max, copied_max } = Plan::new(drive, parameters)?;
         let (start, end) = home.cache();
         let guard = drive.interference.guard(&drive.geometry);
         let log = Log::new(&drive.geometry, guard, start, end);
@@ -95,7 +125,7 @@ impl DriveManaged {
         Ok(DriveManaged {
             capacity: home.capacity(),
             alpha,
-            beta: parameters.count("beta").unwrap_or(alpha),
+            beta,
             map_entries_max,
             partial: parameters.is_on("partial"),
             idle_clean: parameters.is_on("idle_clean"),
@@ -104,7 +134,7 @@ impl DriveManaged {
             map: ExtentMap::new(),
             copies: MapCopies::new([first, second], copied_max),
             appends: 0,
-            forgotten: ExtentMap::new(),
+            stale: ExtentMap::new(),
             episode: Episode::default(),
             cleaner: Cleaner::default(),
             sequence: 0,

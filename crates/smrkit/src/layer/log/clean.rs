@@ -3,7 +3,7 @@
 //! Live is what the map still points to. Runs a little apart are read in one access, over the dead sectors between them.
 
 use super::label::{Kind, Label};
-use super::segment::State;
+use super::segment::{Entries, State};
 use super::{Log, Separate, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
@@ -167,7 +167,7 @@ impl Log {
         }
         self.log_sectors -= u64::from(segment.filled);
         self.entries -= segment.entries.len() as u64;
-        segment.entries = Vec::new();
+        segment.entries = Entries::new();
         (segment.state, segment.filled) = (State::Free, 0);
         self.free_sectors += u64::from(segment.place.sectors);
         self.free.push_back(victim);

@@ -4,8 +4,8 @@
 
 use crate::drive::Drive;
 use crate::error::Error;
-use crate::geometry::{Divisor, Geometry, Guard};
-use crate::units::{Pba, Track};
+use crate::geometry::{Divisor, Geometry, Guard, Zone};
+use crate::units::Pba;
 
 /// Bands of one recording zone.
 #[derive(Clone, Debug)]
@@ -33,32 +33,20 @@ pub(super) struct Place {
 pub(super) const SEGMENT_SECTORS_MAX: u64 = (1 << 24) - 1;
 
 impl Layout {
-    /// Lays bands over the whole drive. Errors: bands too short for their guard, or too long.
-    pub(super) fn new(drive: &Drive, segment_tracks: u64) -> Result<(Layout, Vec<Place>), Error> {
+    /// Lays bands over the whole drive.
+    pub(super) fn new(drive: &Drive, segment_tracks: u64) -> (Layout, Vec<Place>) {
         let geometry = drive.geometry.clone();
-        let guard = drive.interference.guard(&geometry);
-        let guard_tracks = if let Guard::Tracks(tracks) = guard { tracks } else { 0 };
+        let bands = Bands::new(drive, segment_tracks);
         let (mut strips, mut places) = (Vec::new(), Vec::new());
         for zone in geometry.zones() {
-            let stride = segment_tracks.saturating_add(guard_tracks).min(zone.tracks);
             strips.push(Strip {
                 first_segment: places.len() as u32,
                 origin: geometry.raw_track_start(zone.first_track),
-                stride: Divisor::new(stride * zone.track_sectors),
+                stride: Divisor::new(bands.stride(zone) * zone.track_sectors),
             });
-            for k in (0..zone.tracks).step_by(stride as usize) {
-                let first = zone.first_track + k;
-                let own = segment_tracks.min((zone.tracks - k).saturating_sub(guard_tracks));
-                places.push(place(&geometry, first, own, guard));
-            }
+            places.extend((0..bands.count(zone)).map(|band| bands.place(zone, band)));
         }
-        if let Some(long) = places.iter().find(|place| u64::from(place.sectors) > SEGMENT_SECTORS_MAX) {
-            return Err(Error::Impossible(format!(
-                "a segment of {} sectors is longer than {SEGMENT_SECTORS_MAX}: lower log.segment_tracks",
-                long.sectors
-            )));
-        }
-        Ok((Layout { geometry, strips }, places))
+        (Layout { geometry, strips }, places)
     }
 
     /// The segment of a sector; guards count as part of the one before them.
@@ -70,15 +58,90 @@ impl Layout {
     }
 }
 
-/// The segment of `tracks` tracks from `first` on; guards of sectors lie at its end.
-fn place(geometry: &Geometry, first: Track, tracks: u64, guard: Guard) -> Place {
-    let (start, end) = (geometry.track_start(first), geometry.track_start(first + tracks));
-    let lost = match guard {
-        // Nothing lies behind the last sector of the disk.
-        Guard::Sectors(sectors) if end.0 < geometry.sectors() => sectors,
-        _ => 0,
-    };
-    Place { start, sectors: (end - start).saturating_sub(lost).min(u64::from(u32::MAX)) as u32 }
+/// How many segments a drive holds, and how long they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    /// Segments that hold any sector.
+    pub usable: u64,
+    /// Sectors of all of them.
+    pub sectors: u64,
+    /// Sectors of the longest.
+    pub longest: u64,
+    /// Tracks of a segment, as asked for.
+    pub tracks: u64,
+}
+
+/// The totals of a drive's segments. Without defects all bands of a zone but its last are alike, and need not be listed.
+pub(super) fn totals(drive: &Drive, segment_tracks: u64) -> Result<Totals, Error> {
+    let bands = Bands::new(drive, segment_tracks);
+    let mut totals = Totals { tracks: segment_tracks, ..Totals::default() };
+    for zone in drive.geometry.zones() {
+        let count = bands.count(zone);
+        match drive.geometry.slipped() {
+            0 => {
+                totals.add(bands.place(zone, 0), count - 1);
+                totals.add(bands.place(zone, count - 1), 1);
+            }
+            _ => (0..count).for_each(|band| totals.add(bands.place(zone, band), 1)),
+        }
+    }
+    if totals.longest > SEGMENT_SECTORS_MAX {
+        return Err(Error::Impossible(format!(
+            "a segment of {} sectors is longer than {SEGMENT_SECTORS_MAX}: lower log.segment_tracks",
+            totals.longest
+        )));
+    }
+    Ok(totals)
+}
+
+impl Totals {
+    fn add(&mut self, place: Place, times: u64) {
+        let sectors = u64::from(place.sectors);
+        if sectors > 0 && times > 0 {
+            self.usable += times;
+            self.sectors += sectors * times;
+            self.longest = self.longest.max(sectors);
+        }
+    }
+}
+
+/// The rule by which zones are cut into bands.
+struct Bands<'a> {
+    geometry: &'a Geometry,
+    guard: Guard,
+    guard_tracks: u64,
+    segment_tracks: u64,
+}
+
+impl Bands<'_> {
+    fn new(drive: &Drive, segment_tracks: u64) -> Bands<'_> {
+        let guard = drive.interference.guard(&drive.geometry);
+        let guard_tracks = if let Guard::Tracks(tracks) = guard { tracks } else { 0 };
+        Bands { geometry: &drive.geometry, guard, guard_tracks, segment_tracks }
+    }
+
+    /// Tracks from one band of a zone to the next.
+    fn stride(&self, zone: &Zone) -> u64 {
+        self.segment_tracks.saturating_add(self.guard_tracks).min(zone.tracks)
+    }
+
+    fn count(&self, zone: &Zone) -> u64 {
+        zone.tracks.div_ceil(self.stride(zone))
+    }
+
+    /// The segment of a band; guards of sectors lie at its end.
+    fn place(&self, zone: &Zone, band: u64) -> Place {
+        let at = band * self.stride(zone);
+        let first = zone.first_track + at;
+        let tracks = self.segment_tracks.min((zone.tracks - at).saturating_sub(self.guard_tracks));
+        let (start, end) = (self.geometry.track_start(first), self.geometry.track_start(first + tracks));
+        let lost = match self.guard {
+            // Nothing lies behind the last sector of the disk.
+            Guard::Sectors(sectors) if end.0 < self.geometry.sectors() => sectors,
+            _ => 0,
+        };
+        Place { start, sectors: (end - start).saturating_sub(lost).min(u64::from(u32::MAX)) as u32 }
+    }
 }
 
 #[cfg(test)]
@@ -91,7 +154,7 @@ mod tests {
         drive.geometry = Geometry::uniform(25, 10).unwrap();
         let law = crate::medium::interference::Interference::Tracks { width: 2, band: None };
         let drive = drive.with_interference(law).unwrap();
-        let (layout, places) = Layout::new(&drive, 8).unwrap();
+        let (layout, places) = Layout::new(&drive, 8);
         let place = |start, sectors| Place { start: Pba(start), sectors };
         assert_eq!(places, [place(0, 80), place(90, 80), place(180, 60)]);
         assert_eq!([0, 89, 90, 239].map(|pba| layout.of(Pba(pba))), [0, 0, 1, 2]);

@@ -8,6 +8,7 @@
 mod append;
 mod check;
 mod clean;
+mod full;
 mod label;
 mod layout;
 mod recovery;
@@ -17,19 +18,20 @@ mod tests;
 mod victims;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Need, Parameter, Parameters, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Kind, Layer, LayerSpec, Need, Parameter, Parameters, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::extent_map::{ExtentMap, joined};
-use crate::medium::Buf;
 use crate::medium::interference::Form;
+use crate::medium::{Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use append::Written;
 use clean::{Job, Run};
-use layout::Layout;
+use layout::{Layout, Totals};
 use segment::Segment;
 use victims::{Policy, Victims};
 
@@ -64,6 +66,11 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
         },
     ],
     copes_with: &Form::ALL,
+    capacity: |drive, parameters| {
+        let totals = layout::totals(drive, parameters.int("segment_tracks"))?;
+        Ok(Plan::new(drive, &totals, parameters)?.capacity)
+    },
+    settled: super::as_asked,
     build: |drive, parameters| Ok(Box::new(Log::new(drive, parameters)?)),
 };
 
@@ -130,10 +137,22 @@ struct Counts {
     first_cleaning_request: Option<u64>,
 }
 
-impl Log {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<Log, Error> {
-        let (layout, places) = Layout::new(drive, parameters.int("segment_tracks"))?;
-        let usable = places.iter().filter(|place| place.sectors > 0).count();
+/// How the segments are shared out.
+struct Plan {
+    separate: Separate,
+    streams: usize,
+    whole_sectors: u64,
+    capacity: Capacity,
+}
+
+impl Plan {
+    fn new(drive: &Drive, segments: &Totals, parameters: &Parameters) -> Result<Plan, Error> {
+        Plan::of(drive, segments, parameters).map_err(|streams| too_few(drive, segments, streams, parameters))
+    }
+
+    /// The plan, or the number of streams that there is no room for.
+    fn of(drive: &Drive, segments: &Totals, parameters: &Parameters) -> Result<Plan, usize> {
+        let Totals { usable, sectors: log, longest, .. } = *segments;
         let separate = match parameters.word("separate") {
             "hot" => Separate::Hot,
             "source" => Separate::Source,
@@ -142,25 +161,15 @@ impl Log {
         let streams = match separate {
             Separate::None => 1,
             Separate::Hot => 2,
-            Separate::Source => (usable / SEGMENTS_A_STREAM).clamp(1, STREAMS_MAX),
+            Separate::Source => (usable as usize / SEGMENTS_A_STREAM).clamp(1, STREAMS_MAX),
         };
-        let longest = places.iter().map(|place| u64::from(place.sectors)).max().unwrap_or(0);
-        let log: u64 = places.iter().map(|place| u64::from(place.sectors)).sum();
         // An open segment a stream, and three: two that cleaning may need, one that it gains at least in a round.
         let rest = log.saturating_sub((streams as u64 + 3) * longest);
         let whole_sectors = WHOLE_SECTORS.min(rest / 2);
         let spare = parameters.percent("spare_percent") / 100.0;
         let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare)) as u64;
         if host_sectors == 0 {
-            let guards = drive.geometry.sectors() - log;
-            let (why, other) = match guards > log {
-                true => (format!(" beside guards of {guards}"), "raise"),
-                false => (String::new(), "lower"),
-            };
-            return Err(Error::Impossible(format!(
-                "the drive holds {usable} segments of {log} sectors in all{why}, too few for {streams} open ones, three \
-                 to clean with and data: {other} log.segment_tracks, lower log.spare_percent, or take a larger drive"
-            )));
+            return Err(streams);
         }
         let capacity = Capacity {
             raw_sectors: drive.geometry.sectors(),
@@ -169,6 +178,41 @@ impl Log {
             guard_sectors: drive.geometry.sectors() - log,
             spare_sectors: log - host_sectors,
         };
+        Ok(Plan { separate, streams, whole_sectors, capacity })
+    }
+}
+
+/// A drive without room for the segments that are open or being cleaned, and what helps.
+fn too_few(drive: &Drive, segments: &Totals, streams: usize, parameters: &Parameters) -> Error {
+    let Totals { usable, sectors, tracks, .. } = *segments;
+    let guards = drive.geometry.sectors() - sectors;
+    let why = if guards > sectors { format!(" beside guards of {guards}") } else { String::new() };
+    let has_room = |tracks: u64| {
+        let other = layout::totals(drive, tracks);
+        other.is_ok_and(|other| Plan::of(drive, &other, parameters).is_ok())
+    };
+    let shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).take_while(|&tracks| tracks > 0);
+    let longest = drive.geometry.zones().iter().map(|zone| zone.tracks).max().unwrap_or(0);
+    let longer = std::iter::successors(tracks.checked_mul(2), |tracks| tracks.checked_mul(2));
+    let remedy = if shorter.into_iter().any(has_room) {
+        "lower log.segment_tracks, or "
+    } else if longer.take_while(|&tracks| tracks <= longest).any(has_room) {
+        "raise log.segment_tracks, or "
+    } else {
+        ""
+    };
+    Error::Impossible(format!(
+        "the drive holds {usable} segments of {sectors} sectors in all{why}, too few for {streams} open ones, three to clean \
+         with and data: {remedy}take a larger drive"
+    ))
+}
+
+impl Log {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<Log, Error> {
+        let segment_tracks = parameters.int("segment_tracks");
+        let totals = layout::totals(drive, segment_tracks)?;
+        let Plan { separate, streams, whole_sectors, capacity } = Plan::new(drive, &totals, parameters)?;
+        let (layout, places) = Layout::new(drive, segment_tracks);
         let policy = match parameters.word("policy") {
             "fifo" => Policy::Fifo,
             "cost-benefit" => Policy::CostBenefit,
@@ -179,7 +223,7 @@ impl Log {
             layout,
             segments: places.into_iter().map(Segment::new).collect(),
             free,
-            free_sectors: log,
+            free_sectors: totals.sectors,
             open: vec![None; streams],
             separate,
             source: 0,
@@ -188,7 +232,7 @@ impl Log {
             map: ExtentMap::new(),
             job: None,
             capacity,
-            longest,
+            longest: totals.longest,
             whole_sectors,
             age: 0,
             serial: 0,
@@ -274,6 +318,10 @@ impl Layer for Log {
         true
     }
 
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        self.fill_in_order()
+    }
+
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
         self.rebuild(disk)
     }
@@ -294,10 +342,10 @@ impl Layer for Log {
     fn gauges(&self) -> Gauges {
         let invalid = self.log_sectors - self.live_sectors;
         let others = vec![
-            ("free_segments", self.free.len() as f64),
-            ("invalid_share", invalid as f64 / self.log_sectors.max(1) as f64),
-            ("log_sectors", self.log_sectors as f64),
-            ("map_bytes", self.map_bytes() as f64),
+            Gauge::count("free_segments", self.free.len() as f64),
+            Gauge::share("invalid_share", invalid as f64 / self.log_sectors.max(1) as f64),
+            Gauge::count("log_sectors", self.log_sectors as f64),
+            Gauge::count("map_bytes", self.map_bytes() as f64),
         ];
         Gauges { cache_fill: None, others }
     }

@@ -1,5 +1,7 @@
 //! The segments' books: what each holds, how much of it is live, and how old it is.
 
+use smallvec::SmallVec;
+
 use super::layout::Place;
 use crate::units::{Lba, Pba};
 
@@ -16,6 +18,9 @@ pub(super) enum State {
     Cleaned,
 }
 
+/// The list of a segment: of one that was written in order it needs no memory of its own.
+pub(super) type Entries = SmallVec<[Entry; 2]>;
+
 /// One segment.
 pub(super) struct Segment {
     pub(super) place: Place,
@@ -31,7 +36,7 @@ pub(super) struct Segment {
     /// When the youngest of its data was written by the host, in sectors written before.
     pub(super) youngest: u64,
     /// What was written, in order from the start on.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Entries,
 }
 
 impl Segment {
@@ -44,7 +49,7 @@ impl Segment {
             bucket: 0,
             stream: 0,
             youngest: 0,
-            entries: Vec::new(),
+            entries: Entries::new(),
         }
     }
 

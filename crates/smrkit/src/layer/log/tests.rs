@@ -25,9 +25,16 @@ fn parameters(set: &[(&str, &str)]) -> Parameters {
 }
 
 #[test]
-fn a_drive_too_small_says_whether_segments_are_too_long_or_their_guards() {
-    for (width, tracks, remedy) in [(2, "300", "lower log.segment_tracks"), (290, "2", "raise log.segment_tracks")] {
-        let error = Log::new(&drive(width), &parameters(&[("segment_tracks", tracks)])).err().unwrap().to_string();
+fn a_drive_too_small_names_a_remedy_that_helps() {
+    let tracks = |width| Interference::Tracks { width, band: None };
+    for (law, segment_tracks, remedy) in [
+        (tracks(2), "300", "data: lower log.segment_tracks, or take a larger drive"),
+        (Interference::Blocks { reach: 200 }, "2", "data: raise log.segment_tracks, or take a larger drive"),
+        (tracks(290), "2", "data: take a larger drive"),
+    ] {
+        let drive = drive(2).with_interference(law).unwrap();
+        let made = Log::new(&drive, &parameters(&[("segment_tracks", segment_tracks)]));
+        let error = made.err().unwrap().to_string();
         assert!(error.contains(remedy), "{error}");
     }
 }

@@ -20,22 +20,23 @@ mod walk;
 mod write;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::{Capacity, Gauges, Layer, LayerSpec, Scalar};
+use super::{Capacity, Gauge, Gauges, Layer, LayerSpec, Scalar};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, pieces_by_divisor};
 use crate::layer::Parameters;
-use crate::medium::Buf;
+use crate::medium::{Ascending, Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use cache::CacheBuffer;
 use gather::Gather;
 use index::Largest;
 use layout::Layout;
-use slots::SlotBuffer;
+use slots::{SlotBuffer, SlotPlaces};
 use spec::Rules;
 
 pub(super) const SPEC: LayerSpec = spec::SPEC;
@@ -199,6 +200,17 @@ impl Layer for SBlock {
         disk.flush()
     }
 
+    /// S-blocks lie in order, as on an empty disk, and in slots without headers: what was never written again.
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        let (size, section_size) = (self.size, self.section_size);
+        let sections: Vec<SlotPlaces> = self.slots.iter().map(SlotBuffer::places).collect();
+        Arc::new(Ascending::new(self.layout.capacity.host_sectors, move |lba| {
+            let (section, in_section) = section_size.divide(lba.0);
+            let (sblock, offset) = size.divide(in_section);
+            sections[section as usize].of(sblock) + offset
+        }))
+    }
+
     fn keeps_acknowledged(&self) -> bool {
         true
     }
@@ -231,9 +243,9 @@ impl Layer for SBlock {
         Gauges {
             cache_fill: Some((sum(|cache| cache.held) / room).min(1.0)),
             others: vec![
-                ("invalid_share", invalid.min(1.0)),
-                ("spare_sblocks", spare as f64),
-                ("map_bytes", self.map_bytes() as f64),
+                Gauge::share("invalid_share", invalid.min(1.0)),
+                Gauge::count("spare_sblocks", spare as f64),
+                Gauge::count("map_bytes", self.map_bytes() as f64),
             ],
         }
     }

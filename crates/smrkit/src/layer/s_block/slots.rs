@@ -13,6 +13,21 @@ use crate::units::Pba;
 /// A slot without a valid S-block.
 pub const NONE: u32 = u32::MAX;
 
+/// Where slots lie.
+#[derive(Clone, Copy)]
+pub struct SlotPlaces {
+    start: Pba,
+    /// Sectors of a slot: header and S-block.
+    stride: u64,
+}
+
+impl SlotPlaces {
+    /// Where the first sector of the S-block in a slot lies.
+    pub fn of(&self, slot: u64) -> Pba {
+        self.start + slot * self.stride + 1
+    }
+}
+
 /// The circle, and what lies in it. Positions count the slots ever written.
 pub struct SlotBuffer {
     start: Pba,
@@ -67,6 +82,11 @@ impl SlotBuffer {
         self.slots.remainder(position)
     }
 
+    /// Where the slots lie.
+    pub fn places(&self) -> SlotPlaces {
+        SlotPlaces { start: self.start, stride: self.stride }
+    }
+
     /// Where a slot begins: its header.
     #[inline]
     pub fn pba(&self, slot: u64) -> Pba {
@@ -76,7 +96,7 @@ impl SlotBuffer {
     /// Where the first sector of an S-block lies.
     #[inline]
     pub fn place(&self, sblock: u32) -> Pba {
-        self.pba(u64::from(self.slot_of[sblock as usize])) + 1
+        self.places().of(u64::from(self.slot_of[sblock as usize]))
     }
 
     /// Slots in use, valid or not.

@@ -1,6 +1,7 @@
 //! The parameters, and what they decide.
 
 use super::SBlock;
+use super::layout::Layout;
 use crate::layer::{Kind, LayerSpec, Parameter, Parameters};
 use crate::medium::interference::Form;
 
@@ -95,6 +96,8 @@ pub const SPEC: LayerSpec = LayerSpec {
         },
     ],
     copes_with: &Form::ALL,
+    capacity: |drive, parameters| Ok(Layout::new(drive, parameters)?.capacity),
+    settled: crate::layer::as_asked,
     build: |drive, parameters| Ok(Box::new(SBlock::new(drive, parameters)?)),
 };
 

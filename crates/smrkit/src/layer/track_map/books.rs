@@ -1,5 +1,7 @@
 //! What the layer knows of each track: how far it is in use, and how often it was written over.
 
+use std::ops::Range;
+
 use crate::error::DiskResult;
 use crate::layer::inconsistent;
 
@@ -44,6 +46,16 @@ impl Books {
         let used = &mut self.used[track];
         self.in_use += u64::from(*used == 0);
         *used = (*used).max(end as u32);
+    }
+
+    /// The host wrote some empty tracks up to sector `end` once, in the order of PBAs.
+    pub fn fill(&mut self, tracks: Range<usize>, end: u64) {
+        self.in_use += tracks.len() as u64;
+        self.used[tracks.clone()].fill(end as u32);
+        if let Some(wear) = &mut self.wear {
+            wear.written[tracks.clone()].fill(end as u32);
+            wear.writes[tracks].fill(1);
+        }
     }
 
     /// The host gave up the sectors `first..end` of a track: nothing is in use from `first` on if `end` was the highest.

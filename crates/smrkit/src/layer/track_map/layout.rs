@@ -3,10 +3,12 @@
 //! All tracks of a recording zone are used as far as the shortest one reaches, so that places are arithmetic: defects
 //! cost as many sectors on each track as the worst track of the zone has. Bands do not cross recording zones.
 
+use std::ops::Range;
+
 use super::scheme::Scheme;
 use crate::drive::Drive;
 use crate::error::Error;
-use crate::geometry::{Divisor, Geometry, Guard};
+use crate::geometry::{Divisor, Geometry, Guard, Zone};
 use crate::units::{Lba, Pba};
 
 /// The bands of one recording zone.
@@ -89,8 +91,8 @@ pub struct Shape<'a> {
     pub scheme: &'a Scheme,
     /// Tracks that a write reaches, its own included.
     pub width: u64,
-    /// Tracks of the random access zone; `None` for the paper's share.
-    pub random_tracks: Option<u64>,
+    /// Tracks of the random access zone.
+    pub random_tracks: u64,
     /// Sectors of a track; `None` for the drive's own.
     pub track_sectors: Option<u64>,
 }
@@ -98,15 +100,11 @@ pub struct Shape<'a> {
 /// Stretches of LBAs are cut so long that there are fewer than these.
 const BUCKETS: u64 = 4096;
 
-/// Of 10,100 tracks in the paper's example 100 are a random access zone: one of 101.
-const RANDOM_SHARE: u64 = 101;
-
 impl Layout {
     pub fn new(drive: &Drive, shape: &Shape) -> Result<Layout, Error> {
         let geometry = &drive.geometry;
         let tracks = shape.scheme.tracks() as u64;
-        let auto = || geometry.tracks() / RANDOM_SHARE / shape.width * shape.width;
-        let random = shape.random_tracks.unwrap_or_else(auto);
+        let random = shape.random_tracks;
         let strips = strips(geometry, random, tracks, shape)?;
         let bands = strips.iter().map(|strip| strip.bands).sum();
         if bands == 0 {
@@ -197,6 +195,33 @@ impl Layout {
         self.band(piece).start(&self.geometry, piece.track) + piece.first
     }
 
+    /// The LBA that lies at a PBA, if one does.
+    pub fn lba(&self, pba: Pba) -> Option<Lba> {
+        let raw = self.geometry.raw(pba);
+        let at = self.strips.partition_point(|strip| strip.origin <= raw).checked_sub(1)?;
+        let strip = &self.strips[at];
+        let (turn, _) = Divisor::new(strip.track).divide(raw - strip.origin);
+        let (band, track) = (turn / self.stride, turn % self.stride);
+        if band >= strip.bands || track >= self.tracks {
+            return None;
+        }
+        let sector = pba - self.geometry.usable(strip.origin + turn * strip.track);
+        let place = self.order.iter().position(|&of| u64::from(of) == track)?;
+        let own = |run: &&Run| (run.group.0..run.group.0 + run.group.1.value() as usize).contains(&place);
+        let run = self.runs.iter().filter(|run| run.strip as usize == at).find(own)?;
+        let turn = band * run.group.1.value() + (place - run.group.0) as u64;
+        (sector < strip.used).then(|| Lba(run.first_lba + turn * strip.used + sector))
+    }
+
+    /// The tracks of bands, as runs of those with equally many sectors in use: the tracks, and the sectors of each.
+    pub fn track_runs(&self) -> impl Iterator<Item = (Range<usize>, u64)> + '_ {
+        self.strips.iter().map(|strip| {
+            let [first, end] =
+                [strip.first_band, strip.first_band + strip.bands].map(|band| (band * self.tracks) as usize);
+            (first..end, strip.used)
+        })
+    }
+
     /// Memory taken, in bytes.
     pub fn bytes(&self) -> u64 {
         let strips = size_of_val(self.strips.as_slice());
@@ -256,6 +281,15 @@ fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
     sectors
 }
 
+/// The sectors of the shortest track of every recording zone, where all agree.
+pub fn common_track(drive: &Drive) -> Option<u64> {
+    let geometry = &drive.geometry;
+    let shortest = |zone: &Zone| zone.track_sectors - geometry.most_defects_on_a_track(zone);
+    let (first, others) = geometry.zones().split_first()?;
+    let sectors = shortest(first);
+    others.iter().all(|zone| shortest(zone) == sectors).then_some(sectors).filter(|&sectors| sectors > 0)
+}
+
 /// The tracks that a write reaches under the drive's law, its own included.
 ///
 /// Where the law counts sectors, as many tracks as are sure to hold those, defects or not.
@@ -275,7 +309,7 @@ mod tests {
     use super::*;
 
     fn shape(scheme: &Scheme) -> Shape<'_> {
-        Shape { scheme, width: 2, random_tracks: Some(100), track_sectors: None }
+        Shape { scheme, width: 2, random_tracks: 100, track_sectors: None }
     }
 
     /// 2,000 bands of four tracks of 100 sectors, and a random access zone of 100 tracks.
@@ -310,13 +344,18 @@ mod tests {
         for (drive, width) in [("tiny", 2), ("tiny-constant", 4)] {
             let drive = Drive::load(drive).unwrap();
             let scheme = Scheme::parse("3R(51)42").unwrap();
-            let shape = Shape { width, random_tracks: None, ..shape(&scheme) };
+            let shape = Shape { width, random_tracks: 0, ..shape(&scheme) };
             let layout = Layout::new(&drive, &shape).unwrap();
             let mut places: Vec<Pba> =
                 (0..layout.sectors()).map(|lba| layout.pba(&layout.piece(Lba(lba), 1))).collect();
             places.sort_unstable();
             assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
             assert!(places[places.len() - 1].0 < drive.geometry.sectors());
+            for lba in (0..layout.sectors()).map(Lba) {
+                assert_eq!(layout.lba(layout.pba(&layout.piece(lba, 1))), Some(lba));
+            }
+            let held = (0..drive.geometry.sectors()).filter(|&pba| layout.lba(Pba(pba)).is_some()).count();
+            assert_eq!(held as u64, layout.sectors());
             let whole: u64 = layout.pieces(Lba(0), layout.sectors()).map(|piece| piece.sectors).sum();
             assert_eq!(whole, layout.sectors());
         }

@@ -13,13 +13,14 @@ mod rewrite;
 pub mod scheme;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
-use crate::medium::Buf;
 use crate::medium::interference::{Form, Interference};
+use crate::medium::{Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use books::Books;
@@ -77,11 +78,13 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
         },
     ],
     copes_with: &Form::ALL,
+    capacity: |drive, parameters| Ok(Plan::new(drive, parameters)?.capacity),
+    settled,
     build: |drive, parameters| Ok(Box::new(TrackMap::new(drive, parameters)?)),
 };
 
 struct TrackMap {
-    layout: Layout,
+    layout: Arc<Layout>,
     head: Head,
     /// Tracks of a band.
     tracks: usize,
@@ -96,8 +99,18 @@ struct TrackMap {
     first_rewrite: Option<u64>,
 }
 
-impl TrackMap {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<TrackMap, Error> {
+/// What the parameters make of a drive, before any state.
+struct Plan {
+    layout: Layout,
+    head: Head,
+    /// W as asked for, which may reach beyond a band.
+    width: u64,
+    tracks: usize,
+    capacity: Capacity,
+}
+
+impl Plan {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<Plan, Error> {
         let scheme = Scheme::parse(parameters.word("scheme"))?;
         let tracks = scheme.tracks();
         if let Some(asked) = parameters.count("tracks").filter(|&asked| asked != tracks as u64) {
@@ -110,7 +123,7 @@ impl TrackMap {
         let shape = Shape {
             scheme: &scheme,
             width,
-            random_tracks: parameters.count("random_tracks"),
+            random_tracks: parameters.count("random_tracks").unwrap_or_else(|| random_tracks(drive, width)),
             track_sectors: parameters.count("track_sectors"),
         };
         let layout = Layout::new(drive, &shape)?;
@@ -126,11 +139,41 @@ impl TrackMap {
             guard_sectors: raw_sectors - host_sectors - spare_sectors,
             spare_sectors,
         };
+        Ok(Plan { layout, head, width, tracks, capacity })
+    }
+}
+
+/// Of 10,100 tracks in the paper's example 100 are a random access zone: one of 101.
+const RANDOM_SHARE: u64 = 101;
+
+/// The paper's share of tracks for the random access zone, where a write reaches `width` tracks.
+fn random_tracks(drive: &Drive, width: u64) -> u64 {
+    drive.geometry.tracks() / RANDOM_SHARE / width * width
+}
+
+/// `track_sectors=auto` stays where recording zones differ: it is not one number.
+fn settled(drive: &Drive, asked: &Parameters) -> Parameters {
+    let mut parameters = asked.clone();
+    if let Ok(scheme) = Scheme::parse(asked.word("scheme")) {
+        parameters.settle("tracks", scheme.tracks() as u64);
+    }
+    let width = asked.count("head").unwrap_or_else(|| layout::width_of(drive));
+    parameters.settle("head", width);
+    parameters.settle("random_tracks", random_tracks(drive, width));
+    if let Some(sectors) = layout::common_track(drive) {
+        parameters.settle("track_sectors", sectors);
+    }
+    parameters
+}
+
+impl TrackMap {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<TrackMap, Error> {
+        let Plan { layout, head, width, tracks, capacity } = Plan::new(drive, parameters)?;
         Ok(TrackMap {
             books: Books::new(layout.bands() * tracks as u64, head.limit.is_some()),
             space_gain: cost::space_gain(tracks as u64, width),
             counts: Counts::new(tracks),
-            layout,
+            layout: Arc::new(layout),
             head,
             tracks,
             capacity,
@@ -225,6 +268,22 @@ fn head(drive: &Drive, parameters: &Parameters, tracks: u64) -> Result<(Head, u6
     Ok((head, width))
 }
 
+/// The LBAs that are offered to the host, on their tracks.
+struct Offered {
+    layout: Arc<Layout>,
+    sectors: u64,
+}
+
+impl Placement for Offered {
+    fn within(&self, pba: Pba, n: u64, each: &mut dyn FnMut(u64, Lba)) {
+        for i in 0..n {
+            if let Some(lba) = self.layout.lba(pba + i).filter(|lba| lba.0 < self.sectors) {
+                each(i, lba);
+            }
+        }
+    }
+}
+
 fn write_run(disk: &mut Disk, run: Option<(Pba, u64, u64)>, data: &Buf) -> DiskResult {
     match run {
         Some((pba, at, n)) => disk.write(pba, n, Cause::Host, data, at),
@@ -288,6 +347,18 @@ impl Layer for TrackMap {
         disk.flush()
     }
 
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        for (tracks, sectors) in self.layout.track_runs() {
+            self.books.fill(tracks, sectors);
+        }
+        let host = self.capacity.host_sectors;
+        for piece in self.layout.pieces(Lba(host), self.layout.sectors() - host) {
+            let track = self.layout.band(&piece).base + piece.track;
+            self.books.discard(track, piece.first, piece.first + piece.sectors);
+        }
+        Arc::new(Offered { layout: Arc::clone(&self.layout), sectors: host })
+    }
+
     /// The platters don't tell which tracks are in use: from now on all of them are, as far as they were offered.
     fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
         for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {
@@ -321,7 +392,7 @@ impl Layer for TrackMap {
 
     fn gauges(&self) -> Gauges {
         let tracks = self.layout.bands() as f64 * self.tracks as f64;
-        Gauges { cache_fill: None, others: vec![("share_in_use", self.books.in_use() as f64 / tracks)] }
+        Gauges { cache_fill: None, others: vec![Gauge::share("share_in_use", self.books.in_use() as f64 / tracks)] }
     }
 
     fn stats(&self) -> BTreeMap<String, Scalar> {

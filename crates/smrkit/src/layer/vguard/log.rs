@@ -24,11 +24,46 @@ pub(super) struct Entry {
     pub pba: Pba,
 }
 
+/// The tracks of the cache, and how entries of the longest track fit them.
+#[derive(Clone)]
+pub(super) struct Slots {
+    geometry: Geometry,
+    count: u64,
+    copy_sectors: u64,
+    /// Slots that an entry takes at most.
+    pub most: u64,
+    /// Slots that may be left out at the end of a lap.
+    pub skipped: u64,
+}
+
+impl Slots {
+    /// `None` where the longest track with a copy of the map does not fit.
+    pub fn new(geometry: &Geometry, count: u64, copy_sectors: u64, longest: u64) -> Option<Slots> {
+        let mut slots = Slots { geometry: geometry.clone(), count, copy_sectors, most: 0, skipped: 0 };
+        let fits = (0..count).map_while(|slot| slots.taken_at(slot, longest));
+        let (fitting, most) = fits.fold((0, 0), |(fitting, most), k| (fitting + 1, k.max(most)));
+        (slots.most, slots.skipped) = (most, count - fitting);
+        (fitting > 0).then_some(slots)
+    }
+
+    /// The first sector of a slot.
+    pub fn start(&self, slot: u64) -> Pba {
+        self.geometry.track_start(Track(slot))
+    }
+
+    /// How many slots an entry with `sectors` of data takes from a slot on; `None` if it does not fit.
+    fn taken_at(&self, slot: u64, sectors: u64) -> Option<u64> {
+        let start = self.start(slot);
+        (slot + 1..=self.count)
+            .find(|&end| self.start(end) - start >= sectors + self.copy_sectors)
+            .map(|end| end - slot)
+    }
+}
+
 /// The log and the map.
 pub(super) struct Log {
-    geometry: Geometry,
+    places: Slots,
     slots: Divisor,
-    copy_sectors: u64,
     /// The oldest valid entry first.
     entries: VecDeque<Entry>,
     /// The number of the oldest; numbers count from 1 and never come again.
@@ -39,30 +74,21 @@ pub(super) struct Log {
     numbers: Vec<u64>,
     valid: u64,
     active_slots: u64,
-    slots_max: u64,
-    skip_max: u64,
 }
 
 impl Log {
-    /// An empty log; `None` where the longest track with a copy of the map does not fit.
-    pub fn new(geometry: &Geometry, home: &Home, slots: u64, copy_sectors: u64, longest: u64) -> Option<Log> {
-        let mut log = Log {
-            geometry: geometry.clone(),
-            slots: Divisor::new(slots),
-            copy_sectors,
+    /// An empty log for the tracks of `home`.
+    pub fn new(places: Slots, home: &Home) -> Log {
+        Log {
+            slots: Divisor::new(places.count),
+            places,
             entries: VecDeque::new(),
             first: 1,
             head: 0,
             numbers: vec![0; home.tracks() as usize],
             valid: 0,
             active_slots: 0,
-            slots_max: 0,
-            skip_max: 0,
-        };
-        let fits = (0..slots).map_while(|slot| log.slots_at(slot, longest));
-        let (count, most) = fits.fold((0, 0), |(count, most), k| (count + 1, k.max(most)));
-        (log.slots_max, log.skip_max) = (most, slots - count);
-        (count > 0).then_some(log)
+        }
     }
 
     /// Slots of the cache.
@@ -72,33 +98,25 @@ impl Log {
 
     /// Slots that an entry takes at most.
     pub fn slots_max(&self) -> u64 {
-        self.slots_max
+        self.places.most
     }
 
     /// Slots that may be left out at the end of a lap.
     pub fn skip_max(&self) -> u64 {
-        self.skip_max
+        self.places.skipped
     }
 
     /// The first sector of a slot.
     pub fn start(&self, slot: u64) -> Pba {
-        self.geometry.track_start(Track(slot))
-    }
-
-    /// How many slots an entry with `sectors` of data takes from a slot on; `None` if it does not fit.
-    fn slots_at(&self, slot: u64, sectors: u64) -> Option<u64> {
-        let start = self.start(slot);
-        (slot + 1..=self.slots())
-            .find(|&end| self.start(end) - start >= sectors + self.copy_sectors)
-            .map(|end| end - slot)
+        self.places.start(slot)
     }
 
     /// Where an entry with `sectors` of data would go from `head` on, and how many slots it would take.
     pub fn place(&self, head: u64, sectors: u64) -> (u64, u64) {
         let slot = self.slots.remainder(head);
-        match self.slots_at(slot, sectors) {
+        match self.places.taken_at(slot, sectors) {
             Some(slots) => (head, slots),
-            None => (head + (self.slots() - slot), self.slots_at(0, sectors).unwrap_or(self.slots_max)),
+            None => (head + (self.slots() - slot), self.places.taken_at(0, sectors).unwrap_or(self.places.most)),
         }
     }
 

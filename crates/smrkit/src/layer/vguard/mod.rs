@@ -12,18 +12,19 @@ mod writing;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::bands::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Cleaner, Episode, Home, Reserve, Spot};
-use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Need, Parameter, Parameters, Scalar, inconsistent};
+use super::bands::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Cleaner, Episode, Home, Reserve, Spot, cache_tracks};
+use super::{Capacity, Gauge, Gauges, Kind, Layer, LayerSpec, Need, Parameter, Parameters, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
-use crate::medium::Buf;
 use crate::medium::interference::{Form, Interference};
+use crate::medium::{Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use copy::Format;
-use log::Log;
+use log::{Log, Slots};
 
 pub(super) const SPEC: LayerSpec = LayerSpec {
     name: "vguard",
@@ -66,6 +67,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec {
         },
     ],
     copes_with: &Form::ALL,
+    capacity: |drive, parameters| Ok(Plan::new(drive, parameters)?.home.capacity()),
+    settled,
     build: |drive, parameters| Ok(Box::new(Vguard::new(drive, parameters)?)),
 };
 
@@ -126,32 +129,61 @@ struct Counts {
     first_cleaning_request: Option<u64>,
 }
 
-impl Vguard {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<Vguard, Error> {
+/// The thresholds on cached tracks that stand for `auto`.
+fn settled(drive: &Drive, asked: &Parameters) -> Parameters {
+    let mut parameters = asked.clone();
+    let cache_tracks = cache_tracks(drive, asked);
+    parameters.settle("cache_tracks", cache_tracks);
+    parameters.settle("alpha", cache_tracks * 2 / 3);
+    parameters.settle("beta", cache_tracks * 2 / 3);
+    parameters
+}
+
+/// What the parameters make of a drive, before any state.
+struct Plan {
+    home: Home,
+    format: Format,
+    slots: Slots,
+    entries_max: u64,
+    /// Slots that the log needs for one write.
+    least: u64,
+    parameters: Parameters,
+}
+
+impl Plan {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<Plan, Error> {
         let g = &drive.geometry;
-        let reserve = Reserve::new(drive, parameters);
+        let parameters = settled(drive, parameters);
+        let reserve = Reserve::new(drive, &parameters);
         let cache_tracks = reserve.cache_tracks;
-        let alpha = parameters.count("alpha").unwrap_or(cache_tracks * 2 / 3);
-        let beta = parameters.count("beta").unwrap_or(cache_tracks * 2 / 3);
+        let alpha = parameters.int("alpha");
         // Cleaning is paced, so that a little more than alpha is cached at times.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
         let format = Format::new(cache_tracks, entries_max, g, drive.interference.upstream());
         let home = Home::new("vguard", drive, &Reserve { map_sectors: format.sectors(), ..reserve })?;
-        let longest = home.lengths()[0];
-        let least = |log: &Log| log.skip_max() + home.reach().max(1) * log.slots_max() + home.reach();
-        let log = Log::new(g, &home, cache_tracks, format.sectors(), longest).filter(|log| least(log) <= cache_tracks);
-        let Some(log) = log else {
+        let least = |slots: &Slots| slots.skipped + home.reach().max(1) * slots.most + home.reach();
+        let slots = Slots::new(g, cache_tracks, format.sectors(), home.lengths()[0]);
+        let Some(slots) = slots.filter(|slots| least(slots) <= cache_tracks) else {
             return Err(Error::Impossible(format!(
                 "a cache of {cache_tracks} tracks is too small for the tracks that one write may move there: raise \
                  vguard.cache_tracks"
             )));
         };
-        let kept_free = cache_tracks / KEPT_FREE_SHARE + least(&log) + 2 * (1 + home.reach()) * log.slots_max();
+        Ok(Plan { least: least(&slots), home, format, slots, entries_max, parameters })
+    }
+}
+
+impl Vguard {
+    fn new(drive: &Drive, parameters: &Parameters) -> Result<Vguard, Error> {
+        let Plan { home, format, slots, entries_max, least, parameters } = Plan::new(drive, parameters)?;
+        let cache_tracks = parameters.int("cache_tracks");
+        let log = Log::new(slots, &home);
+        let kept_free = cache_tracks / KEPT_FREE_SHARE + least + 2 * (1 + home.reach()) * log.slots_max();
         let limit = parameters.count("overwrite_limit");
         let law = drive.interference.form();
         let settings = Settings {
-            alpha,
-            beta,
+            alpha: parameters.int("alpha"),
+            beta: parameters.int("beta"),
             partial: parameters.is_on("partial"),
             moves_following: parameters.word("relocate") == "following",
             overwrite_limit: limit.unwrap_or(u64::MAX),
@@ -286,6 +318,11 @@ impl Layer for Vguard {
         true
     }
 
+    /// All data is at home, where every track counts as in use.
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        self.home.placement()
+    }
+
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
         self.rebuild(disk)
     }
@@ -312,11 +349,11 @@ impl Layer for Vguard {
         Gauges {
             cache_fill: Some(active / self.log.slots() as f64),
             others: vec![
-                ("cached_tracks", self.log.used() as f64),
-                ("cache_tracks_active", active),
-                ("log_length", length),
-                ("invalid_share", invalid),
-                ("map_bytes", self.format.map_bytes(self.log.used()) as f64),
+                Gauge::count("cached_tracks", self.log.used() as f64),
+                Gauge::count("cache_tracks_active", active),
+                Gauge::count("log_length", length),
+                Gauge::share("invalid_share", invalid),
+                Gauge::count("map_bytes", self.format.map_bytes(self.log.used()) as f64),
             ],
         }
     }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::request::{Op, Request};
+use crate::schema::{Domain, Key};
 
 /// 307 GB, as in Cassuto 2010.
 const CASSUTO_SECTORS: u64 = 600_000_000;
@@ -312,31 +313,34 @@ fn desktop_keeps_to_its_areas_on_small_disks_too() {
 }
 
 /// A value that a key may take on a small drive.
-fn value(form: value::Form) -> BoxedStrategy<String> {
-    use value::Form;
+fn value(key: &Key) -> BoxedStrategy<String> {
     let size = (1u64..64).prop_map(|n| (n * 512).to_string());
     let pair = (1u64..32, 1u64..32).prop_map(|(a, b)| format!("{}-{}", a * 512, (a + b) * 512));
     let list = (1u64..64, 1u64..64, 1u32..9).prop_map(|(a, b, w)| format!("{}/{w}:{}/3", a * 512, b * 512));
-    match form {
-        Form::Sizes => prop_oneof![size, pair, list].boxed(),
-        Form::Reach => {
-            prop_oneof![(128u64..4096).prop_map(|n| format!("{n}Ki")), (1u32..60).prop_map(|n| format!("{n}%"))].boxed()
-        }
-        Form::Bytes => (1u64..10_000).prop_map(|n| (n * 512).to_string()).boxed(),
-        Form::Count(low, high) => (low..=high.min(300)).prop_map(|n| n.to_string()).boxed(),
-        Form::Share => (0.0..=1.0f64).prop_map(|x| x.to_string()).boxed(),
-        Form::Number(low, high) => (low..=high.min(1000.0)).prop_map(|x| x.to_string()).boxed(),
-        Form::Duration(least) => (least..10_000_000_000).prop_map(|n| format!("{n}ns")).boxed(),
-        Form::Spread => prop_oneof![Just("even".into()), Just("poisson".into()), Just("normal:3ms".into())].boxed(),
-        Form::Word(words) => proptest::sample::select(words).prop_map(str::to_string).boxed(),
+    match key.domain() {
+        Domain::Bytes(..) => (1u64..10_000).prop_map(|n| (n * 512).to_string()).boxed(),
+        Domain::Whole(low, high) => (low..=high.min(300)).prop_map(|n| n.to_string()).boxed(),
+        Domain::Fraction(low, high) => (low..=high.min(1000.0)).prop_map(|x| x.to_string()).boxed(),
+        Domain::Time(least) => (least.0..10_000_000_000).prop_map(|n| format!("{n}ns")).boxed(),
+        Domain::Words(words) => proptest::sample::select(words).prop_map(str::to_string).boxed(),
+        Domain::Or(_, _) => panic!("no workload has such a key: {key:?}"),
+        Domain::Free => match key.name {
+            "size" | "metadata_size" => prop_oneof![size, pair, list].boxed(),
+            "span" | "start" => {
+                let kib = (128u64..4096).prop_map(|n| format!("{n}Ki"));
+                prop_oneof![kib, (1u32..60).prop_map(|n| format!("{n}%"))].boxed()
+            }
+            "arrivals" => prop_oneof![Just("even".into()), Just("poisson".into()), Just("normal:3ms".into())].boxed(),
+            name => panic!("say here what {name} takes"),
+        },
     }
 }
 
 fn any_part() -> BoxedStrategy<String> {
     let infos: Vec<&'static WorkloadInfo> = WORKLOADS.iter().collect();
     let part = proptest::sample::select(infos).prop_flat_map(|info| {
-        let keys = info.keys.iter().map(|key| proptest::option::of(value(key.form).prop_map(|v| (key.name, v))));
-        let keys: Vec<_> = keys.collect();
+        let keys = info.keys().into_iter();
+        let keys: Vec<_> = keys.map(|key| proptest::option::of(value(&key).prop_map(move |v| (key.name, v)))).collect();
         keys.prop_map(move |given| {
             let given: Vec<_> = given.into_iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
             if given.is_empty() { info.name.to_string() } else { format!("{}:{}", info.name, given.join(",")) }
@@ -379,11 +383,16 @@ proptest! {
     }
 }
 
+/// First sector of the part's span and the one behind its last.
 fn bounds(part: &Part, capacity: u64) -> (u64, u64) {
-    let first = part.reach("start", capacity);
-    let span = match part.has("span") {
-        true => part.reach("span", capacity).min(capacity - first),
-        false => capacity - first,
+    let text = part.to_string();
+    let reach = |key: &str| {
+        let found = text.split([':', ',']).find_map(|item| item.strip_prefix(key)?.strip_prefix('='));
+        found.map(|text| text.parse::<recipe::Reach>().unwrap().sectors(capacity))
     };
-    (first, first + span)
+    let default = |key| part.info.keys().into_iter().find(|known| known.name == key).map(|key| key.default);
+    let spans = |text: &str| text.parse::<recipe::Reach>().unwrap().sectors(capacity);
+    let first = reach("start").unwrap_or(0);
+    let span = reach("span").or_else(|| default("span").map(spans)).unwrap_or(capacity);
+    (first, first + span.min(capacity - first))
 }

@@ -57,7 +57,7 @@ fn toml_says_the_same_as_the_short_form() {
         [[part]]
         workload = "backup"
     "#;
-    let short = "random-write:size=4Ki/70:64Ki/30,count=1000+zipf:theta=0.8,scatter=no;backup";
+    let short = "random-write:size=4Ki/70:64Ki/30,count=1000+zipf:theta=0.8,scatter=off;backup";
     let workload = Workload::from_toml(file).unwrap();
     assert_eq!(workload, Workload::parse(short).unwrap());
     assert_eq!(workload.to_string(), short);
@@ -77,9 +77,9 @@ fn toml_says_the_same_as_the_short_form() {
 #[test]
 fn every_default_parses() {
     for info in WORKLOADS {
-        for key in info.keys.iter().filter(|key| !key.default.is_empty()) {
-            let value = key.form.parse(key.default).unwrap_or_else(|e| panic!("{}: {}: {e}", info.name, key.name));
-            assert_eq!(key.form.parse(&value.to_string()).unwrap(), value, "{}: {}", info.name, key.name);
+        for key in info.keys().iter().filter(|key| !key.default.is_empty()) {
+            let value = key.canonical(key.default).unwrap_or_else(|e| panic!("{}: {}: {e}", info.name, key.name));
+            assert_eq!(key.canonical(&value.text).unwrap(), value, "{}: {}", info.name, key.name);
         }
         assert!(!requests(&format!("{}:count=1", info.name), FIVE_TB, 1).is_empty());
     }
@@ -89,16 +89,14 @@ fn every_default_parses() {
 fn reference() -> Vec<String> {
     let mut lines = Vec::new();
     for info in WORKLOADS {
-        let (set, unset): (Vec<&Key>, Vec<&Key>) = info.keys.iter().partition(|key| !key.default.is_empty());
+        let keys = info.keys();
+        let (set, unset): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| !key.default.is_empty());
         let defaults: Vec<_> = set.iter().map(|key| format!("{}={}", key.name, key.default)).collect();
         let others: Vec<_> = unset.iter().map(|key| format!("`{}`", key.name)).collect();
         let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
         lines.push(format!("### `{}`", info.name));
         lines.push(format!("Defaults: `{}`{others}.", defaults.join(",")));
-        lines.extend(info.keys.iter().map(|key| {
-            let unit = if key.unit.is_empty() { "" } else { ": " };
-            format!("| `{}` | {} | {}{unit}{} |", key.name, key.what, key.unit, key.range())
-        }));
+        lines.extend(keys.iter().map(|key| format!("| `{}` | {} | {} |", key.name, key.help, key.expected())));
     }
     lines
 }

@@ -3,18 +3,19 @@
 
 use std::fmt;
 
-use smrkit::array::level::{Level, WritePolicy};
+use smrkit::device::level::Level;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::Observer;
-use smrkit::engine::array_run::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::settings::{Arrival, Settings};
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::{Arrival, Prefill, Settings};
+use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::layer;
 use smrkit::quantity::parse_bytes;
 use smrkit::request::{InMemory, Source};
 use smrkit::stats::outcome::{Outcome, Rebuild};
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
+use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::workload::Workload;
 
 use super::super::setup::LIKE;
@@ -175,14 +176,15 @@ impl RebuildPlan {
     pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         let survivor = member(drive(self.part, Some(("read_ahead_bytes", READ_AHEAD_BYTES)))?, "in-place", &[])?;
         let members = vec![survivor, self.kind.member(self.part)?];
-        let array = ArrayRun { level: Level::Raid1, chunk_sectors: 1024, write: WritePolicy::Auto, members };
-        let settings = Settings { arrival: Arrival::Trace, seed: self.seed, ..Settings::default() };
+        let array = ArrayRun::new(Level::Raid1, members);
+        let settings =
+            Settings { arrival: Arrival::Trace, seed: self.seed, prefill: Prefill::None, ..Settings::default() };
         let mut source: Box<dyn Source> = match self.beside {
             true => Workload::parse(FOREGROUND)?.source(array.host_sectors()?, self.seed)?,
             false => Box::new(InMemory::new([])),
         };
-        let mut chore = RebuildSpec::parse(&self.way.spec())?.chore(&array, &settings)?;
-        array.execute(settings, source.as_mut(), &mut chore, observer, TimelineBuilder::growing(WINDOW_FIRST))
+        let background = Some(RebuildSpec::parse(&self.way.spec())?);
+        Run { background, ..Run::new(array, settings) }.execute(source.as_mut(), observer, TimelineBuilder::default())
     }
 }
 
@@ -195,7 +197,7 @@ fn member(drive: Drive, layer: &str, set: &[(&str, &str)]) -> Result<MemberRun, 
     let layer = layer::find(layer)?;
     let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let parameters = layer.resolve(&set)?;
-    Ok(MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters })))
+    Ok(DriveRun { drive, layer, parameters }.into())
 }
 
 /// A part of the 5 TB drive, with a buffer of its own where one is named, of so many bytes.

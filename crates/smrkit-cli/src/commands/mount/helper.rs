@@ -1,0 +1,216 @@
+//! `mount.fuse.smrfs`: the program as mount(8) calls it for the type `fuse.smrfs`, from the command line, fstab or a remount.
+//!
+//! `mount.fuse.smrfs SOURCE TARGET [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE]`, and exit codes as mount(8) has them. An
+//! option that is not understood is refused, unless `-s` asks to be lenient.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use smrfs::space::caveat::Placement;
+use smrkit_live::mount;
+
+use super::Mount;
+
+/// What the program is called then.
+const NAME: &str = "mount.fuse.smrfs";
+/// Exit codes of mount(8): a wrong call, and a mount that failed.
+const USAGE: u8 = 1;
+const FAILED: u8 = 32;
+
+/// Options that are always so, that SMRfs has no other way of, or that concern others than the file system.
+const WITHOUT_EFFECT: &[&str] = &[
+    "defaults",
+    "auto",
+    "noauto",
+    "nofail",
+    "_netdev",
+    "user",
+    "nouser",
+    "users",
+    "nousers",
+    "owner",
+    "group",
+    "suid",
+    "nosuid",
+    "dev",
+    "nodev",
+    "exec",
+    "async",
+    "atime",
+    "noatime",
+    "diratime",
+    "nodiratime",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "lazytime",
+    "nolazytime",
+    "default_permissions",
+    "silent",
+    "loud",
+];
+const WITHOUT_EFFECT_BEGIN: &[&str] =
+    &["x-", "X-", "comment=", "uhelper=", "user_id=", "group_id=", "blksize=", "max_read=", "rootmode=", "user="];
+
+/// What is asked for.
+enum Request {
+    Mount(Box<Mount>),
+    Remount {
+        point: PathBuf,
+        read_only: bool,
+    },
+    /// A try without effect (`-f`).
+    Nothing,
+}
+
+/// Whether the program was called by that name.
+pub fn is_called(program: Option<&OsStr>) -> bool {
+    program.and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == NAME)
+}
+
+/// Does what mount(8) asks for.
+pub fn execute(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let failed = |code, error: &dyn std::fmt::Display| {
+        eprintln!("{NAME}: {error}");
+        ExitCode::from(code)
+    };
+    let done = match Request::parse(arguments) {
+        Err(error) => return failed(USAGE, &error),
+        Ok(Request::Nothing) => Ok(()),
+        Ok(Request::Remount { point, read_only }) => {
+            mount::canonical(&point).and_then(|point| mount::remount(&point, read_only)).map_err(anyhow::Error::from)
+        }
+        Ok(Request::Mount(mount)) => mount.start_daemon().map(drop),
+    };
+    done.map_or_else(|error| failed(FAILED, &format!("{error:#}")), |()| ExitCode::SUCCESS)
+}
+
+impl Request {
+    fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request, String> {
+        let (mut places, mut options, mut lenient, mut fake) = (Vec::new(), Vec::new(), false, false);
+        while let Some(argument) = arguments.next() {
+            let text = argument.to_str().unwrap_or_default();
+            match text.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+                None => places.push(PathBuf::from(argument)),
+                Some(letter @ ("o" | "t" | "N")) => {
+                    let value = arguments.next().ok_or(format!("-{letter} wants a value"))?;
+                    if letter == "o" {
+                        let value = value.into_string().map_err(|_| "options must be text".to_string())?;
+                        options.extend(value.split(',').filter(|option| !option.is_empty()).map(String::from));
+                    }
+                }
+                Some(letters) if letters.chars().all(|letter| "sfnvrw".contains(letter)) => {
+                    lenient |= letters.contains('s');
+                    fake |= letters.contains('f');
+                    options.extend(letters.contains('r').then(|| "ro".to_string()));
+                }
+                Some(_) => return Err(format!("{text} is not understood: call it by mount -t fuse.smrfs")),
+            }
+        }
+        let [image, point] = <[PathBuf; 2]>::try_from(places)
+            .map_err(|_| "call it with an image and a mount point, as mount -t fuse.smrfs IMAGE MOUNTPOINT does")?;
+        let (mount, remount) = with_options(image, point, &options, lenient)?;
+        Ok(match remount {
+            _ if fake => Request::Nothing,
+            true => Request::Remount { point: mount.mount_point, read_only: mount.read_only },
+            false => Request::Mount(Box::new(mount)),
+        })
+    }
+}
+
+/// The mount that options ask for, and whether it is one that exists.
+fn with_options(image: PathBuf, point: PathBuf, options: &[String], lenient: bool) -> Result<(Mount, bool), String> {
+    let mut mount = Mount {
+        image,
+        mount_point: point,
+        foreground: false,
+        meta: None,
+        read_only: false,
+        allow_other: false,
+        log: None,
+        placement: None,
+        commit_interval: None,
+        trust_open_metadata: false,
+        daemon: false,
+    };
+    let mut remount = false;
+    for option in options {
+        match option.split_once('=').unwrap_or((option, "")) {
+            ("ro", "") => mount.read_only = true,
+            // The last one counts: mount(8) puts those of a remount behind those of the mount.
+            ("rw", "") => mount.read_only = false,
+            ("remount", "") => remount = true,
+            ("allow_other", "") => mount.allow_other = true,
+            ("trust_open_metadata", "") => mount.trust_open_metadata = true,
+            ("meta", path) if !path.is_empty() => mount.meta = Some(path.into()),
+            ("log", path) if !path.is_empty() => mount.log = Some(path.into()),
+            ("commit_interval", interval) if !interval.is_empty() => mount.commit_interval = Some(interval.to_string()),
+            ("placement", name) => {
+                mount.placement = Some(Placement::from_str(name).map_err(|error| error.to_string())?)
+            }
+            _ if WITHOUT_EFFECT.contains(&option.as_str()) => {}
+            _ if WITHOUT_EFFECT_BEGIN.iter().any(|begin| option.starts_with(begin)) => {}
+            _ if lenient => {}
+            _ => return Err(format!("the option {option} is not supported: leave it away")),
+        }
+    }
+    mount.commit_interval().map_err(|error| error.to_string())?;
+    Ok((mount, remount))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Request, String> {
+        Request::parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn a_line_of_fstab_becomes_a_mount() {
+        let line =
+            "/d.img /mnt -o rw,nosuid,nodev,noauto,x-systemd.automount,meta=/m,commit_interval=1s,ro -n -t fuse.smrfs";
+        let Ok(Request::Mount(mount)) = parsed(line) else { panic!("no mount") };
+        assert_eq!((mount.image.as_path(), mount.mount_point.as_path()), (Path::new("/d.img"), Path::new("/mnt")));
+        assert_eq!((mount.meta.as_deref(), mount.commit_interval.as_deref()), (Some(Path::new("/m")), Some("1s")));
+        assert!(mount.read_only && !mount.trust_open_metadata && !mount.allow_other);
+    }
+
+    #[test]
+    fn the_last_of_ro_and_rw_counts_in_a_remount() {
+        let read_only = |line| match parsed(line) {
+            Ok(Request::Remount { read_only, .. }) => read_only,
+            _ => panic!("no remount"),
+        };
+        assert!(read_only("/d.img /mnt -o rw,user_id=0,group_id=0,allow_other,remount,ro"));
+        assert!(!read_only("/d.img /mnt -o ro,remount,rw"));
+    }
+
+    #[test]
+    fn options_that_would_be_broken_silently_are_refused() {
+        for line in [
+            "/d /m -o noexec",
+            "/d /m -o sync",
+            "/d /m -o meta=",
+            "/d /m -o placement=x",
+            "/d",
+            "/d /m /n",
+            "/d /m -o",
+            "/d /m -x",
+        ] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+        assert!(parsed("/d /m -o commit_interval=0").is_err());
+        assert!(matches!(parsed("/d /m -s -o noexec"), Ok(Request::Mount(_))));
+        assert!(matches!(parsed("/d /m -f"), Ok(Request::Nothing)));
+    }
+
+    #[test]
+    fn the_name_of_the_program_decides() {
+        assert!(is_called(Some(OsStr::new("/sbin/mount.fuse.smrfs"))));
+        assert!(!is_called(Some(OsStr::new("/usr/bin/smrkit"))) && !is_called(None));
+    }
+}

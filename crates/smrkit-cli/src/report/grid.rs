@@ -1,0 +1,61 @@
+//! A table as text, and how it looks on a terminal.
+
+use comfy_table::Width::Fixed;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
+
+use super::format::{NONE, WIDTH};
+
+/// Columns that the longest word of a run's name gets at most.
+const NAME_WIDTH: u16 = 24;
+
+/// A table as text: a header, and rows of as many cells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// The columns' names.
+    pub header: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// A grid with these columns and no rows.
+    pub fn new<const N: usize>(header: [&str; N]) -> Grid {
+        Grid { header: header.map(str::to_string).into(), rows: Vec::new() }
+    }
+
+    /// For a terminal: the first column to the left, numbers to the right.
+    pub fn text(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+        let arrangement =
+            if self.width() <= WIDTH { ContentArrangement::Disabled } else { ContentArrangement::Dynamic };
+        table.set_content_arrangement(arrangement).set_width(WIDTH as u16).set_header(&self.header);
+        table.add_rows(&self.rows);
+        for i in 0..self.header.len() {
+            if let Some(column) = table.column_mut(i) {
+                column.set_padding(if i == 0 { (0, 1) } else { (1, 0) });
+                column.set_cell_alignment(if self.is_numeric(i) { CellAlignment::Right } else { CellAlignment::Left });
+            }
+        }
+        // A word of a run's name is not broken, as far as there is room.
+        let words = self.rows.iter().filter_map(|row| row.first()).flat_map(|name| name.split(' '));
+        let longest = words.map(|word| word.chars().count() + 1).max().unwrap_or(0).min(usize::from(NAME_WIDTH));
+        if let Some(column) = table.column_mut(0) {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Fixed(longest as u16)));
+        }
+        table.trim_fmt()
+    }
+
+    /// Columns of a terminal that it takes with no cell broken.
+    fn width(&self) -> usize {
+        let lines = || std::iter::once(&self.header).chain(&self.rows);
+        let widest = |i: usize| lines().filter_map(|line| line.get(i)).map(|cell| cell.chars().count()).max();
+        (0..self.header.len()).map(|i| widest(i).unwrap_or(0) + 2).sum()
+    }
+
+    /// Whether a column holds numbers: every cell begins with a digit, or is a dash.
+    pub fn is_numeric(&self, column: usize) -> bool {
+        let number = |cell: &String| cell == NONE || cell.starts_with(|c: char| c.is_ascii_digit());
+        column > 0 && self.rows.iter().filter_map(|row| row.get(column)).all(number)
+    }
+}

@@ -1,0 +1,142 @@
+//! What each run of a comparison is called, and its colour: the same in the table, the page and the figures.
+
+use std::collections::BTreeMap;
+
+use smrkit::layer::BASELINE;
+use smrkit::stats::outcome::{Outcome, Scalar};
+
+use super::figure::{Colour, Style};
+use super::format;
+
+/// The drives of a run: itself, or an array's members.
+pub fn drives(run: &Outcome) -> &[Outcome] {
+    if run.members.is_empty() { std::slice::from_ref(run) } else { &run.members }
+}
+
+/// The name of each run: its array's level and its layer, and what differs from the other runs of that layer.
+pub fn names(runs: &[Outcome]) -> Vec<String> {
+    let mut names: Vec<String> = runs.iter().map(|run| name(run, runs)).collect();
+    for i in 1..names.len() {
+        let same = names[..i].iter().filter(|n| **n == names[i]).count();
+        if same > 0 {
+            names[i] = format!("{} ({})", names[i], same + 1);
+        }
+    }
+    names
+}
+
+fn name(run: &Outcome, runs: &[Outcome]) -> String {
+    // Of an array its level leads: `raid5 rmw`.
+    let level = run.array.as_deref().and_then(|array| array.split(':').next());
+    let mut words: Vec<String> = level.map(str::to_string).into_iter().chain([run.layer.clone()]).collect();
+    let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == run.layer).collect();
+    words.extend(settings(run, &alike));
+    if let Some(array) = &run.array
+        && runs.iter().any(|r| r.array != run.array)
+    {
+        words.push(array.clone());
+    }
+    if runs.iter().any(|r| r.drive != run.drive) {
+        words.push(format!("on {}", run.drive));
+    }
+    if runs.iter().any(|r| r.seed != run.seed) {
+        words.push(format!("seed {}", run.seed));
+    }
+    if alike.iter().any(|r| r.engine.depth != run.engine.depth) {
+        words.push(format!("depth {}", run.engine.depth));
+    }
+    if !run.engine.queue.is_empty() && alike.iter().any(|r| r.engine.queue != run.engine.queue) {
+        words.push(run.engine.queue.clone());
+    }
+    if runs.iter().any(|r| workload(r) != workload(run)) {
+        words.extend(workload(run).map(str::to_string));
+    }
+    words.join(" ")
+}
+
+/// The layers and parameters of a run's drives that differ from those in the same places of the runs `alike`.
+fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
+    // Where no array's members differ, each has its parameters itself.
+    let is_mixed = alike.iter().any(|run| run.parameters.is_empty());
+    let of = |run| if is_mixed { drives(run) } else { std::slice::from_ref(run) };
+    let (mut layers, mut parameters) = (Vec::new(), BTreeMap::<&str, Vec<String>>::new());
+    for (place, drive) in of(run).iter().enumerate() {
+        let others = || alike.iter().filter_map(|&run| of(run).get(place));
+        if others().any(|other| other.layer != drive.layer) {
+            add(&mut layers, drive.layer.clone());
+        }
+        for (key, value) in &drive.parameters {
+            // What was asked for, not what `auto` made of it, tells runs apart.
+            let differs = |other: &Outcome| other.layer == drive.layer && asked(other, key) != asked(drive, key);
+            if others().any(differs) {
+                add(parameters.entry(key).or_default(), scalar(value));
+            }
+        }
+    }
+    let parameters = parameters.into_iter().map(|(key, values)| format!("{key}={}", values.join(",")));
+    layers.into_iter().chain(parameters).collect()
+}
+
+/// A parameter as it was asked for.
+fn asked<'a>(run: &'a Outcome, key: &str) -> Option<&'a Scalar> {
+    run.asked.get(key).or_else(|| run.parameters.get(key))
+}
+
+/// Adds a word that is not there yet.
+fn add(words: &mut Vec<String>, word: String) {
+    if !words.contains(&word) {
+        words.push(word);
+    }
+}
+
+fn workload(run: &Outcome) -> Option<&str> {
+    run.replayed.trace.as_deref().or(run.replayed.workload.as_deref())
+}
+
+/// A parameter's value as text.
+pub fn scalar(value: &Scalar) -> String {
+    match value {
+        Scalar::Bool(on) => if *on { "on" } else { "off" }.into(),
+        Scalar::Int(whole) => whole.to_string(),
+        Scalar::Float(fraction) => fraction.to_string(),
+        Scalar::Text(word) => word.clone(),
+        Scalar::List(counts) if counts.len() > 12 => format!("{} values", counts.len()),
+        Scalar::List(counts) => counts.iter().map(|&c| format::count(c)).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// A run's colour, and whether its lines are broken: `in-place` is grey, the others take the palette in turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// The colour.
+    pub colour: Colour,
+    dashed: bool,
+}
+
+impl Look {
+    /// The style of a line of values that hold until the next.
+    pub fn steps(self) -> Style {
+        if self.dashed { Style::DashedStep } else { Style::Step }
+    }
+
+    /// The style of a line from point to point.
+    pub fn line(self) -> Style {
+        if self.dashed { Style::Dashed } else { Style::Line }
+    }
+}
+
+/// The look of each run.
+pub fn looks(runs: &[Outcome]) -> Vec<Look> {
+    let (mut baselines, mut others) = (0, 0);
+    let look = |run: &Outcome| match run.layer == BASELINE {
+        true => {
+            baselines += 1;
+            Look { colour: Colour::GREY, dashed: baselines > 1 }
+        }
+        false => {
+            others += 1;
+            Look { colour: Colour::nth(others - 1), dashed: others > Colour::PALETTE.len() }
+        }
+    };
+    runs.iter().map(look).collect()
+}

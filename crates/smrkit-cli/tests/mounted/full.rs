@@ -1,0 +1,211 @@
+//! An image on a host whose disk is full: what is accepted is kept, what can't be is refused, and deleting helps.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::{Bench, MODELS, Ran, is_root};
+
+/// The host's file system, and an image on it that can't fit.
+const HOST: &str = "48M";
+const IMAGE: &str = "256MiB";
+const MIB: usize = 1 << 20;
+
+/// A small ext4 in a file, mounted, with image and metadata on it.
+struct Small {
+    bench: Bench,
+}
+
+impl Small {
+    /// None, with a word for the skip list, where no ext4 can be mounted.
+    fn new(model: &str) -> Option<Small> {
+        let skip = |why: &str| {
+            println!("skipped: no small host disk here: {why}");
+            None
+        };
+        if let Err(error) = smrkit_live::mount::check_system() {
+            return skip(&error.to_string());
+        }
+        if !is_root() {
+            return skip("only root mounts it");
+        }
+        let bench = Bench { folder: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder") };
+        let run = |program: &str, arguments: &[&str]| Command::new(program).args(arguments).output();
+        let (file, host) = (bench.path("host.ext4"), bench.path("host"));
+        fs::create_dir(&host).unwrap();
+        let made = run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-m", "0", &file, HOST]);
+        if !made.is_ok_and(|made| made.status.success()) {
+            return skip("mkfs.ext4 fails, or is missing");
+        }
+        if !run("mount", &["-o", "loop", &file, &host]).is_ok_and(|mounted| mounted.status.success()) {
+            return skip("loop devices can't be mounted");
+        }
+        fs::create_dir(bench.point()).unwrap();
+        let small = Small { bench };
+        let (image, meta) = (small.image(), small.bench.path("host/meta"));
+        let made = small.bench.smrkit(&["mkfs", "--model", model, "--size", IMAGE, &image, "--meta", &meta]);
+        assert!(String::from_utf8_lossy(&made.0.stderr).contains("choose a smaller --size"), "no warning");
+        made.done();
+        small.mount().done();
+        Some(small)
+    }
+
+    fn image(&self) -> String {
+        self.bench.path("host/disk.img")
+    }
+
+    fn mount(&self) -> Ran {
+        let (log, image, point) = (self.bench.path("log"), self.image(), self.bench.path("mnt"));
+        self.bench.smrkit(&["mount", "--commit-interval", "1h", "--log", &log, &image, &point])
+    }
+
+    fn sync(&self) -> Ran {
+        self.bench.smrkit(&["sync", &self.bench.path("mnt")])
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.bench.file(name)
+    }
+
+    /// What statfs tells to be free on the mount, and on the host.
+    fn free(&self) -> (u64, u64) {
+        let free = |path: PathBuf| {
+            let told = Command::new("stat").args(["-f", "-c", "%a %S"]).arg(path).output().expect("stat starts");
+            let told = String::from_utf8_lossy(&told.stdout).into_owned();
+            told.split_whitespace().map(|word| word.parse::<u64>().expect("a number")).product()
+        };
+        (free(self.bench.point()), free(self.bench.folder.path().join("host")))
+    }
+
+    /// Another program takes all that is left of the host.
+    fn fill_host(&self) {
+        let file = File::create(self.bench.path("host/other")).unwrap();
+        for size in [MIB, 4096] {
+            let full = (0..).find_map(|_| (&file).write_all(&vec![1; size]).err()).unwrap();
+            assert_eq!(full.kind(), ErrorKind::StorageFull);
+        }
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        if super::is_mounted(&self.bench.point()) {
+            let _ = Command::new("umount").arg("--lazy").arg(self.bench.point()).status();
+        }
+        let _ = Command::new("umount").arg("--lazy").arg(self.bench.path("host")).status();
+    }
+}
+
+/// Content that tells files, places and versions apart.
+fn content(seed: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at / 4096 * 7 + seed * 13) as u8).collect()
+}
+
+/// Writes files of all sizes until one is refused; tells what was accepted.
+fn fill(small: &Small) -> BTreeMap<String, Vec<u8>> {
+    let mut accepted = BTreeMap::new();
+    for number in 0.. {
+        let name = format!("file-{number}");
+        let file = match File::create(small.path(&name)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::StorageFull => break,
+            Err(error) => panic!("{error}"),
+        };
+        let bytes = content(number, [3000, 50_000, 200_000, 2_000_000][number % 4]);
+        let mut written = 0;
+        let refused = bytes.chunks(128 << 10).find_map(|part| {
+            let result = file.write_all_at(part, written);
+            written += if result.is_ok() { part.len() as u64 } else { 0 };
+            result.err()
+        });
+        accepted.insert(name, bytes[..written as usize].to_vec());
+        if let Some(error) = refused {
+            assert_eq!(error.kind(), ErrorKind::StorageFull);
+            break;
+        }
+    }
+    accepted
+}
+
+/// Overwrites granules of what is there, until that is refused too or has gone on for long.
+fn overwrite(small: &Small, accepted: &mut BTreeMap<String, Vec<u8>>) {
+    for (turn, (name, bytes)) in accepted.iter_mut().enumerate() {
+        let file = OpenOptions::new().write(true).open(small.path(name)).unwrap();
+        for at in (0..bytes.len() / 4096).step_by(3) {
+            let new = content(turn + 100, 4096);
+            match file.write_all_at(&new, at as u64 * 4096) {
+                Ok(()) => bytes[at * 4096..(at + 1) * 4096].copy_from_slice(&new),
+                Err(error) => return assert_eq!(error.kind(), ErrorKind::StorageFull),
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn verify(small: &Small, accepted: &BTreeMap<String, Vec<u8>>) {
+    for (name, bytes) in accepted {
+        assert!(fs::read(small.path(name)).unwrap() == *bytes, "{name} is not as it was accepted");
+    }
+}
+
+#[test]
+fn what_a_full_host_disk_accepted_is_there_and_deleting_helps() {
+    for model in MODELS {
+        let Some(small) = Small::new(model) else { return };
+        let (free, on_host) = small.free();
+        assert!(free <= on_host && free > on_host / 2, "{model}: {free} free, {on_host} on the host");
+        let mut accepted = fill(&small);
+        assert!(accepted.values().map(Vec::len).sum::<usize>() > 20 * MIB, "{model}");
+        assert!(small.free().0 < 4 * MIB as u64);
+        overwrite(&small, &mut accepted);
+        verify(&small, &accepted);
+        small.sync().done();
+        overwrite(&small, &mut accepted);
+        small.bench.umount().done();
+        small.bench.smrkit(&["fsck", "-n", &small.image()]).done();
+        small.mount().done();
+        verify(&small, &accepted);
+        for name in accepted.keys() {
+            fs::remove_file(small.path(name)).unwrap();
+        }
+        small.sync().done();
+        let taken = fs::metadata(small.image()).unwrap().blocks() * 512;
+        assert!(taken < 4 * MIB as u64, "{model}: the empty image takes {taken} bytes");
+        let accepted = fill(&small);
+        assert!(accepted.values().map(Vec::len).sum::<usize>() > 20 * MIB, "{model}");
+        small.bench.umount().done();
+        small.mount().done();
+        verify(&small, &accepted);
+        small.bench.umount().done();
+        small.bench.smrkit(&["fsck", "-n", &small.image()]).done();
+    }
+}
+
+#[test]
+fn what_was_accepted_has_its_room_when_another_program_takes_the_rest() {
+    for model in MODELS {
+        let Some(small) = Small::new(model) else { return };
+        let accepted: BTreeMap<String, Vec<u8>> =
+            (0..60).map(|number| (format!("f{number}"), content(number, 60_000))).collect();
+        for (name, bytes) in &accepted {
+            fs::write(small.path(name), bytes).unwrap();
+        }
+        small.fill_host();
+        let refused = fs::write(small.path("f0"), content(9, 8 * MIB)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::StorageFull);
+        fs::write(small.path("f1"), "").unwrap();
+        small.sync().done();
+        small.bench.umount().done();
+        small.mount().done();
+        let rest = accepted.into_iter().filter(|(name, _)| name != "f0" && name != "f1").collect();
+        verify(&small, &rest);
+        fs::remove_file(small.bench.path("host/other")).unwrap();
+        fs::write(small.path("f0"), content(9, 8 * MIB)).unwrap();
+        small.bench.umount().done();
+    }
+}

@@ -1,0 +1,197 @@
+//! Room kept on a file system of the host for what has been accepted and not yet written there.
+//!
+//! A file without a name that takes up room. What finds the file system full makes the file shorter, and tries again. Where
+//! no such file can be made, the file system's word is all there is: another program may take the room first.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate};
+use smrfs::error::FsError;
+
+/// The file grows by so much at a time (assumption).
+const STEP_BYTES: u64 = 1 << 20;
+/// The least that is given back: what the host's file system notes beside the data takes room as well (assumption).
+const GIVEN_BYTES: u64 = 64 << 10;
+
+/// Room set aside in a directory of the host.
+#[derive(Debug)]
+pub struct Reserve {
+    directory: Option<OwnedFd>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// None: not tried yet, or impossible here.
+    file: Option<File>,
+    is_tried: bool,
+    /// What the file takes up.
+    bytes: u64,
+    /// What was last asked for.
+    wanted: u64,
+}
+
+/// What something is written for: who may take how much of what is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// What has been accepted, for which it is kept.
+    Accepted,
+    /// All else: what is beyond that.
+    Other,
+}
+
+/// An error that may say that there is no room.
+pub trait Full {
+    /// Whether it says so.
+    fn is_full(&self) -> bool;
+}
+
+impl Full for io::Error {
+    fn is_full(&self) -> bool {
+        matches!(self.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
+impl Full for rustix::io::Errno {
+    fn is_full(&self) -> bool {
+        matches!(*self, rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)
+    }
+}
+
+impl Full for FsError {
+    fn is_full(&self) -> bool {
+        rustix::io::Errno::from_raw_os_error(self.errno().0).is_full()
+    }
+}
+
+impl Reserve {
+    /// Keeps nothing yet; without a directory it has nothing to keep and nothing to refuse.
+    pub fn new(directory: Option<OwnedFd>) -> Reserve {
+        Reserve { directory, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps room for `bytes`, or says that there is none.
+    pub fn keep(&self, bytes: u64) -> io::Result<()> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let mut state = self.state();
+        state.wanted = bytes;
+        if state.bytes >= bytes {
+            return Ok(());
+        }
+        if !state.is_tried {
+            state.is_tried = true;
+            let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+            state.file = rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600)).map(File::from).ok();
+        }
+        // A fallocate that must fail would take all that other programs have left, for a moment.
+        if free_bytes(directory)? < bytes - state.bytes {
+            return Err(rustix::io::Errno::NOSPC.into());
+        }
+        let roomy = bytes.next_multiple_of(STEP_BYTES);
+        match state.grow(roomy).or_else(|error| if error.is_full() { state.grow(bytes) } else { Err(error) }) {
+            Err(error) if error.is_full() => Err(error),
+            // Kept; or there is no file of ours, or none that takes up room.
+            _ => Ok(()),
+        }
+    }
+
+    /// What is free for this process beside what is kept, and that; none where nothing is to be kept.
+    pub fn room_bytes(&self) -> io::Result<Option<u64>> {
+        let Some(directory) = &self.directory else { return Ok(None) };
+        let kept = self.state().bytes;
+        Ok(Some(free_bytes(directory)? + kept))
+    }
+
+    /// Does something that needs about `bytes`; where there is no room for it, gives up some of what is kept.
+    pub fn with<T, E: Full>(&self, bytes: u64, whose: Use, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+        loop {
+            match work() {
+                Err(error) if error.is_full() && self.give(bytes.max(GIVEN_BYTES), whose) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Gives room back; `false` if there is nothing that may be given.
+    fn give(&self, bytes: u64, whose: Use) -> bool {
+        let mut state = self.state();
+        let may_go = match whose {
+            Use::Accepted => state.bytes,
+            Use::Other => state.bytes.saturating_sub(state.wanted),
+        };
+        let Some(file) = state.file.as_ref().filter(|_| may_go > 0) else { return false };
+        let left = state.bytes - bytes.min(may_go);
+        let is_given = file.set_len(left).is_ok();
+        if is_given {
+            state.bytes = left;
+        }
+        is_given
+    }
+}
+
+impl State {
+    fn grow(&mut self, bytes: u64) -> io::Result<()> {
+        let Some(file) = &self.file else { return Err(io::ErrorKind::Unsupported.into()) };
+        let from = self.bytes;
+        fallocate(file, FallocateFlags::empty(), from, bytes - from).inspect_err(|_| {
+            // What was taken before it failed.
+            let _ = file.set_len(from);
+        })?;
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+/// What this process can still write there.
+pub fn free_bytes(directory: &OwnedFd) -> io::Result<u64> {
+    let stat = rustix::fs::fstatvfs(directory)?;
+    let blocks = if rustix::process::geteuid().is_root() { stat.f_bfree } else { stat.f_bavail };
+    Ok(blocks.saturating_mul(stat.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn directory(path: &std::path::Path) -> Option<OwnedFd> {
+        Some(File::open(path).unwrap().into())
+    }
+
+    #[test]
+    fn what_is_kept_goes_to_those_it_is_kept_for() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let reserve = Reserve::new(directory(folder.path()));
+        reserve.keep(3 * GIVEN_BYTES).unwrap();
+        let kept = reserve.state().bytes;
+        assert_eq!(kept, STEP_BYTES);
+        let tries = Cell::new(0);
+        let full = || -> io::Result<()> {
+            tries.set(tries.get() + 1);
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        assert!(reserve.with(GIVEN_BYTES, Use::Other, full).is_err());
+        assert_eq!(reserve.state().bytes, 3 * GIVEN_BYTES);
+        assert_eq!(tries.replace(0), (kept / GIVEN_BYTES) as u32 - 3 + 1);
+        assert!(reserve.with(GIVEN_BYTES, Use::Accepted, full).is_err());
+        assert_eq!((reserve.state().bytes, tries.get()), (0, 4));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused_and_takes_nothing() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let reserve = Reserve::new(directory(folder.path()));
+        let room = reserve.room_bytes().unwrap().unwrap();
+        assert!(reserve.keep(room.saturating_mul(2)).unwrap_err().is_full());
+        assert_eq!(reserve.state().bytes, 0);
+        assert!(Reserve::new(None).keep(u64::MAX).is_ok());
+    }
+}

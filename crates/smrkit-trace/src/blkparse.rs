@@ -1,0 +1,163 @@
+//! The text that `blkparse` prints in its default format (blktrace's manual, "Output description and formatting").
+//!
+//! One kind of event is taken: Q (queued, what the host sent), or D (issued) where the trace's beginning has no Q. All
+//! other events, messages and the summary at the end are well-formed, but no requests. D in RWBS is a discard, a leading
+//! F without sectors a flush. A flush in front of a write (`FW` with sectors) is taken as the write alone.
+
+use crate::fiu::device;
+use crate::row::{Bad, Columns, Field, Problem, Row, extent};
+use crate::text::{Heading, TextFormat};
+use crate::volumes::Volumes;
+use smrkit::request::Op;
+
+/// The reader's state: which events it takes, and whether the summary has begun.
+#[derive(Debug, Default)]
+pub(crate) struct Blkparse {
+    event: Option<Event>,
+    chosen: bool,
+    summary: bool,
+}
+
+/// The events that can stand for requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Queued,
+    Issued,
+}
+
+impl Blkparse {
+    /// Takes the events that `choice` names, Q or D, instead of choosing.
+    pub fn choosing(choice: &str) -> Option<Blkparse> {
+        let event = Some(Event::of(choice.as_bytes())?);
+        Some(Blkparse { event, chosen: true, summary: false })
+    }
+}
+
+impl Event {
+    fn of(action: &[u8]) -> Option<Event> {
+        match action {
+            b"Q" => Some(Event::Queued),
+            b"D" => Some(Event::Issued),
+            _ => None,
+        }
+    }
+}
+
+/// How lines of the summary, or before the first event, begin.
+const SUMMARY: [&str; 5] = ["CPU", "Total", "Throughput", "Events", "Skips"];
+
+const KNOWN_ACTIONS: &[&[u8]] = &[
+    b"Q", b"D", b"C", b"G", b"I", b"M", b"F", b"P", b"U", b"UT", b"X", b"A", b"B", b"S", b"R", b"m", b"N", b"T", b"rq",
+    b"dq",
+];
+
+impl TextFormat for Blkparse {
+    fn tick_ns(&self) -> u64 {
+        1
+    }
+
+    /// Q where the beginning has any, else D where it has any, else whichever comes first.
+    fn prepare(&mut self, head: &[u8]) {
+        if self.chosen {
+            return;
+        }
+        let (mut volumes, mut probe, mut issued) = (Volumes::default(), Blkparse::default(), false);
+        for line in head.split(|b| *b == b'\n') {
+            probe.event = None;
+            if probe.parse(line, &mut volumes).is_ok() && probe.event == Some(Event::Queued) {
+                self.event = probe.event;
+                return;
+            }
+            issued |= probe.event == Some(Event::Issued);
+        }
+        self.event = issued.then_some(Event::Issued);
+    }
+
+    fn heading(&self, _number: u64, line: &[u8]) -> Heading {
+        if line.starts_with(b"Input file ") { Heading::Yes } else { Heading::No }
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
+        if !self.summary && line.first().is_some_and(u8::is_ascii_alphabetic) {
+            self.summary = SUMMARY.iter().any(|start| line.starts_with(start.as_bytes()));
+        }
+        if self.summary && line.trim_ascii_start().first().is_none_or(|b| !b.is_ascii_digit()) {
+            return Ok(None);
+        }
+        let mut columns = Columns::spaces(line);
+        let device_field = columns.next("the device")?;
+        let comma = memchr::memchr(b',', device_field.text);
+        let comma = comma.ok_or_else(|| device_field.expected("a device such as 8,16"))?;
+        let major = Field { text: &device_field.text[..comma], ..device_field };
+        let minor = Field { text: &device_field.text[comma + 1..], at: device_field.at + comma + 1, ..device_field };
+        columns.next("the CPU")?.integer()?;
+        columns.next("the sequence number")?.integer()?;
+        let ticks = columns.next("the time")?.decimal(1_000_000_000)?;
+        columns.next("the process id")?.integer()?;
+        let action = columns.next("the action")?;
+        if !KNOWN_ACTIONS.contains(&action.text) {
+            return Err(action.expected("an action of blkparse, such as Q, D or C"));
+        }
+        if Event::of(action.text).is_none_or(|event| *self.event.get_or_insert(event) != event) {
+            return Ok(None);
+        }
+        let rwbs = columns.next("the RWBS letters")?;
+        let what = columns.optional("the sector").filter(|field| !field.text.starts_with(b"["));
+        let Some((op, extent)) = request(rwbs, what, &mut columns)? else {
+            return Ok(None);
+        };
+        let volume = device(volumes, major, minor)?;
+        let (offset, bytes) = extent;
+        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+    }
+
+    fn detail(&self) -> Option<&'static str> {
+        Some(match self.event? {
+            Event::Queued => "Q events (requests as queued)",
+            Event::Issued => "D events (requests as issued to the driver)",
+        })
+    }
+}
+
+/// What is asked for, and the first byte and number of bytes.
+type Asked = (Op, (u64, u64));
+
+/// What RWBS and `sector + count` ask for; none for commands that move no data.
+fn request(rwbs: Field, sector: Option<Field>, columns: &mut Columns) -> Result<Option<Asked>, Bad> {
+    let letters = rwbs.text;
+    if !letters.iter().all(|b| b"RWDFNAESM".contains(b)) {
+        return Err(rwbs.expected("letters of R, W, D, F, N, A, E, S, M"));
+    }
+    let (flush, rest) = match letters {
+        [b'F', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let op = match rest.first() {
+        Some(b'R') => Some(Op::Read),
+        Some(b'W') => Some(Op::Write),
+        Some(b'D') => Some(Op::Discard),
+        _ => None,
+    };
+    let nothing = flush.then_some((Op::Flush, (0, 0)));
+    let Some(sector) = sector else {
+        return match (op, flush) {
+            (Some(_), false) => Err(rwbs.bad(Problem::Expected("a sector and a count after it"))),
+            _ => Ok(nothing),
+        };
+    };
+    sector.integer()?;
+    let plus = columns.next("the plus sign")?;
+    if plus.text.starts_with(b"(") || plus.text.starts_with(b"[") {
+        // A packet command: bytes and a command block instead of sectors.
+        return Ok(None);
+    }
+    if plus.text != b"+" {
+        return Err(plus.expected("+ between the sector and the count"));
+    }
+    let count = columns.next("the count of sectors")?;
+    match op {
+        _ if flush && count.integer()? == 0 => Ok(nothing),
+        Some(op) => Ok(Some((op, extent(sector, 512, count, 512)?))),
+        None => Ok(nothing),
+    }
+}

@@ -1,0 +1,147 @@
+//! Web-server logs in Common Log Format, and the combined format that adds columns to it.
+//!
+//! `host ident user [day/month/year:h:m:s zone] "METHOD target protocol" status bytes …`. A GET answered with 2xx reads the
+//! object, a POST or PUT writes it, both with the size that was logged; all else is no request. Objects are laid out on
+//! first sight, one after another, each at a multiple of 4 KiB. An object that is later seen larger moves to the end with
+//! its new size; the old place stays unused. A smaller size touches the object's beginning. The table of objects is the one
+//! thing whose memory grows with the trace: with the number of distinct targets.
+
+use std::collections::HashMap;
+
+use crate::row::{BYTES_MAX, Bad, Field, Problem, Row};
+use crate::text::TextFormat;
+use crate::volumes::Volumes;
+use smrkit::request::Op;
+
+/// Objects begin at multiples of this.
+const PAGE: u64 = 4096;
+
+/// The reader's state: where each object lies.
+#[derive(Debug, Default)]
+pub(crate) struct Clf {
+    /// First byte and room of each object.
+    objects: HashMap<Box<[u8]>, (u64, u64)>,
+    end: u64,
+}
+
+impl Clf {
+    /// The first byte of `target`, with room for `bytes`; none where the address space is full.
+    fn place(&mut self, target: &[u8], bytes: u64) -> Option<u64> {
+        let known = self.objects.get_mut(target);
+        if let Some((first, room)) = &known
+            && *room >= bytes
+        {
+            return Some(*first);
+        }
+        let (first, room) = (self.end, bytes.div_ceil(PAGE) * PAGE);
+        self.end = first.checked_add(room).filter(|end| *end < 1 << 63)?;
+        match known {
+            Some(place) => *place = (first, room),
+            None => {
+                self.objects.insert(target.into(), (first, room));
+            }
+        }
+        Some(first)
+    }
+}
+
+impl TextFormat for Clf {
+    fn tick_ns(&self) -> u64 {
+        1_000_000_000
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
+        let missing = |name| Bad { at: line.len(), len: 0, name, problem: Problem::Missing };
+        let open = memchr::memchr(b'[', line).filter(|at| *at > 0).ok_or_else(|| missing("the time in brackets"))?;
+        let close = memchr::memchr(b']', &line[open..]).ok_or_else(|| missing("the bracket after the time"))? + open;
+        let time = Field { text: &line[open + 1..close], at: open + 1, name: "the time" };
+        let ticks = seconds(time.text).ok_or_else(|| time.expected("a time such as 01/Jul/1995:00:00:01 -0400"))?;
+        let quote = memchr::memchr(b'"', &line[close..]).ok_or_else(|| missing("the request in quotes"))? + close;
+        let (end, status, size) = answer(line, quote + 1).ok_or_else(|| missing("the status and the size"))?;
+        let bytes = match size.text {
+            b"-" => 0,
+            _ => size.integer()?,
+        };
+        let mut words = line[quote + 1..end].split(|b| *b == b' ').filter(|word| !word.is_empty());
+        let op = match words.next() {
+            Some(b"GET") => Op::Read,
+            Some(b"POST" | b"PUT") => Op::Write,
+            _ => return Ok(None),
+        };
+        let Some(target) = words.next().filter(|_| status.text[0] == b'2' && bytes > 0) else {
+            return Ok(None);
+        };
+        if bytes > BYTES_MAX {
+            return Err(size.bad(Problem::TooLong));
+        }
+        let offset = self.place(target, bytes).ok_or_else(|| size.bad(Problem::Overflow))?;
+        let volume = volumes.numbered(0, size, || "objects".into())?;
+        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+    }
+}
+
+/// The end of the request, the status and the size behind it: the first `" ddd ` with a number or a dash after it, since
+/// targets may hold quotes.
+fn answer(line: &[u8], from: usize) -> Option<(usize, Field<'_>, Field<'_>)> {
+    for at in memchr::memchr_iter(b'"', &line[from..]) {
+        let end = from + at;
+        let [b'"', b' ', a, b, c, b' ', size @ ..] = &line[end..] else {
+            continue;
+        };
+        if !(a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_digit()) {
+            continue;
+        }
+        let length = memchr::memchr(b' ', size).unwrap_or(size.len());
+        if length == 0 {
+            return None;
+        }
+        let status = Field { text: &line[end + 2..end + 5], at: end + 2, name: "the status" };
+        return Some((end, status, Field { text: &size[..length], at: end + 6, name: "the size" }));
+    }
+    None
+}
+
+/// Seconds from 1970 in UTC of `01/Jul/1995:00:00:01 -0400`.
+fn seconds(text: &[u8]) -> Option<u64> {
+    let number = |range: std::ops::Range<usize>| -> Option<i64> {
+        let digits = text.get(range)?;
+        digits.iter().try_fold(0, |v, b| b.is_ascii_digit().then(|| v * 10 + i64::from(b - b'0')))
+    };
+    let marks = [(2, b'/'), (6, b'/'), (11, b':'), (14, b':'), (17, b':'), (20, b' ')];
+    if text.len() != 26 || marks.iter().any(|(at, mark)| text[*at] != *mark) {
+        return None;
+    }
+    const MONTHS: [&[u8]; 12] =
+        [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+    let month = MONTHS.iter().position(|m| *m == &text[3..6])? as i64 + 1;
+    let (day, year) = (number(0..2)?, number(7..11)?);
+    let (hour, minute, second) = (number(12..14)?, number(15..17)?, number(18..20)?);
+    let zone = number(22..24)? * 3600 + number(24..26)? * 60;
+    let zone = match text[21] {
+        b'+' => zone,
+        b'-' => -zone,
+        _ => return None,
+    };
+    if !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Days of the Gregorian calendar, with years that begin in March (Howard Hinnant, "days_from_civil").
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days =
+        365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day - 1 - 719_468;
+    u64::try_from(days * 86_400 + hour * 3600 + minute * 60 + second - zone).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_utc_seconds() {
+        assert_eq!(seconds(b"01/Jan/1970:00:00:01 +0000"), Some(1));
+        assert_eq!(seconds(b"01/Jul/1995:00:00:01 -0400"), Some(804_571_201));
+        assert_eq!(seconds(b"29/Feb/2024:12:00:00 +0100"), Some(1_709_204_400));
+        assert_eq!(seconds(b"01/Jan/1969:00:00:01 +0000"), None);
+        assert_eq!(seconds(b"99/Jul/1995:00:00:01 -0400"), None);
+    }
+}

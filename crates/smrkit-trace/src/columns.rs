@@ -1,0 +1,87 @@
+//! Our own Parquet format among the readers of traces.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::parquet::ParquetReader;
+use crate::reader::Reader;
+use crate::volume::Volume;
+use smrkit::error::Error;
+use smrkit::request::{Progress, Request, Source};
+use smrkit::stats::outcome::TraceNotes;
+use smrkit::units::Nanos;
+
+/// A Parquet trace; its rows were checked when it was written, so only their order is noted here.
+pub(super) struct Columns {
+    reader: ParquetReader,
+    path: PathBuf,
+    hash: bool,
+    rows: u64,
+    last: Nanos,
+    out_of_order_rows: u64,
+    first_out_of_order: Option<u64>,
+}
+
+impl Columns {
+    /// Opens a file; `hash` asks for its SHA-256.
+    pub fn open(path: &Path, hash: bool) -> Result<Columns, Error> {
+        let reader = ParquetReader::open(path)?;
+        let (path, last) = (path.to_path_buf(), Nanos::ZERO);
+        Ok(Columns { reader, path, hash, rows: 0, last, out_of_order_rows: 0, first_out_of_order: None })
+    }
+}
+
+impl Reader for Columns {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        self.reader.fill(batch)?;
+        for request in batch {
+            self.rows += 1;
+            if request.time < self.last {
+                self.out_of_order_rows += 1;
+                self.first_out_of_order.get_or_insert(self.rows);
+            }
+            self.last = request.time;
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        self.reader.progress()
+    }
+
+    fn volumes(&self) -> &[Volume] {
+        self.reader.volumes()
+    }
+
+    fn notes(&self) -> TraceNotes {
+        TraceNotes { out_of_order_rows: self.out_of_order_rows, ..TraceNotes::default() }
+    }
+
+    fn first_out_of_order(&self) -> Option<u64> {
+        self.first_out_of_order
+    }
+
+    /// The columns are read in parts, so the file is read once more for its hash.
+    fn sha256(&self) -> Option<String> {
+        let mut hasher = Sha256::new();
+        let mut file = File::open(&self.path).ok().filter(|_| self.hash)?;
+        std::io::copy(&mut file, &mut HashWriter(&mut hasher)).ok()?;
+        Some(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// Feeds a hash with what is written to it.
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl std::io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Any text table, by a map of its columns: `time=0:us,op=1,offset=2:bytes,size=3:bytes,volume=4,header=1,separator=;`.
+//!
+//! Columns count from 0. Units of time: s (the default), ms, us, ns, 100ns. Units of offset and size: bytes (the default),
+//! sectors, or a number of bytes. `op` is a column of R, W, D, F, their words (read, write, discard or trim, flush or sync),
+//! or 0 and 1; `op=1:wr` says that 0 is a write and 1 a read, `op=read` or `op=write` that all rows are. `header` is the
+//! number of lines to skip, `separator` one character, `tab` or `space` (any run of spaces and tabs). `time`, `volume`,
+//! `header` and `separator` may be left out.
+
+use crate::row::{Bad, Columns, Field, Problem, Row, Separator, extent};
+use crate::text::{Heading, TextFormat};
+use crate::volumes::Volumes;
+use smrkit::error::Error;
+use smrkit::request::Op;
+
+/// Columns that a map may speak of.
+const COLUMNS_MAX: usize = 64;
+
+/// The map, as parsed; it is the reader's whole state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Csv {
+    time: Option<(usize, u64)>,
+    op: OpColumn,
+    offset: (usize, u64),
+    size: (usize, u64),
+    volume: Option<usize>,
+    header: u64,
+    separator: Separator,
+    columns: usize,
+}
+
+/// Where the kind of request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpColumn {
+    Always(Op),
+    At { column: usize, zero: Op, one: Op },
+}
+
+const EXAMPLE: &str = "csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
+
+impl Csv {
+    /// Understands a map.
+    pub fn new(map: &str) -> Result<Csv, Error> {
+        let mut csv = Csv {
+            time: None,
+            op: OpColumn::Always(Op::Read),
+            offset: (usize::MAX, 1),
+            size: (usize::MAX, 1),
+            volume: None,
+            header: 0,
+            separator: Separator::Byte(b','),
+            columns: 0,
+        };
+        let mut op = None;
+        for part in map.split(',').filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once('=').ok_or_else(|| wrong(part, "key=value"))?;
+            let (column, unit) = value.split_once(':').unwrap_or((value, ""));
+            match key.trim() {
+                "time" => csv.time = Some((csv.column(part, column)?, time_unit(part, unit)?)),
+                "op" => op = Some(csv.op_column(part, column, unit)?),
+                "offset" => csv.offset = (csv.column(part, column)?, byte_unit(part, unit)?),
+                "size" => csv.size = (csv.column(part, column)?, byte_unit(part, unit)?),
+                "volume" => csv.volume = Some(csv.column(part, column)?),
+                "header" => csv.header = value.parse().map_err(|_| wrong(part, "a number of lines"))?,
+                "separator" => csv.separator = separator(part, value)?,
+                _ => return Err(wrong(part, "time, op, offset, size, volume, header or separator")),
+            }
+        }
+        csv.op = op.ok_or_else(|| wrong(map, "op among the columns"))?;
+        if csv.offset.0 == usize::MAX || csv.size.0 == usize::MAX {
+            return Err(wrong(map, "offset and size among the columns"));
+        }
+        Ok(csv)
+    }
+
+    fn column(&mut self, part: &str, text: &str) -> Result<usize, Error> {
+        let column = text.parse().ok().filter(|n| *n < COLUMNS_MAX);
+        let column = column.ok_or_else(|| wrong(part, "a column number from 0 to 63"))?;
+        self.columns = self.columns.max(column + 1);
+        Ok(column)
+    }
+
+    fn op_column(&mut self, part: &str, column: &str, unit: &str) -> Result<OpColumn, Error> {
+        Ok(match (column, unit) {
+            ("read", "") => OpColumn::Always(Op::Read),
+            ("write", "") => OpColumn::Always(Op::Write),
+            (_, "" | "rw") => OpColumn::At { column: self.column(part, column)?, zero: Op::Read, one: Op::Write },
+            (_, "wr") => OpColumn::At { column: self.column(part, column)?, zero: Op::Write, one: Op::Read },
+            _ => return Err(wrong(part, "nothing, :rw (0 is a read) or :wr (0 is a write) after op's column")),
+        })
+    }
+}
+
+fn wrong(part: &str, expected: &str) -> Error {
+    Error::Usage(format!("column map: \"{part}\": expected {expected}, as in {EXAMPLE}"))
+}
+
+fn time_unit(part: &str, unit: &str) -> Result<u64, Error> {
+    match unit {
+        "s" | "" => Ok(1_000_000_000),
+        "ms" => Ok(1_000_000),
+        "us" => Ok(1000),
+        "100ns" => Ok(100),
+        "ns" => Ok(1),
+        _ => Err(wrong(part, "s, ms, us, ns or 100ns after time's column")),
+    }
+}
+
+fn byte_unit(part: &str, unit: &str) -> Result<u64, Error> {
+    match unit {
+        "bytes" | "" => Ok(1),
+        "sectors" => Ok(512),
+        _ => unit.parse().ok().filter(|n| *n > 0).ok_or_else(|| wrong(part, "bytes, sectors or a number of bytes")),
+    }
+}
+
+fn separator(part: &str, text: &str) -> Result<Separator, Error> {
+    match text.as_bytes() {
+        b"space" => Ok(Separator::Spaces),
+        b"tab" => Ok(Separator::Byte(b'\t')),
+        [byte] if byte.is_ascii_graphic() && !byte.is_ascii_alphanumeric() => Ok(Separator::Byte(*byte)),
+        _ => Err(wrong(part, "one character, tab or space")),
+    }
+}
+
+fn op(field: Field, zero: Op, one: Op) -> Result<Op, Bad> {
+    let is = |words: &[&str]| words.iter().any(|w| field.text.eq_ignore_ascii_case(w.as_bytes()));
+    match field.text {
+        b"0" => Ok(zero),
+        b"1" => Ok(one),
+        _ if is(&["R", "read", "RS"]) => Ok(Op::Read),
+        _ if is(&["W", "write", "WS"]) => Ok(Op::Write),
+        _ if is(&["D", "discard", "trim"]) => Ok(Op::Discard),
+        _ if is(&["F", "flush", "sync"]) => Ok(Op::Flush),
+        _ => Err(field.expected("R, W, D, F, read, write, discard, flush, 0 or 1")),
+    }
+}
+
+/// Column names for messages, which must be static: the roles say more than the numbers.
+const NAMES: [&str; 6] = ["the time", "the op", "the offset", "the size", "the volume", "a column"];
+
+impl TextFormat for Csv {
+    fn tick_ns(&self) -> u64 {
+        // Whole and decimal times alike are scaled to nanoseconds, save for file times, which would not fit.
+        if matches!(self.time, Some((_, 100))) { 100 } else { 1 }
+    }
+
+    fn heading(&self, number: u64, _line: &[u8]) -> Heading {
+        if number < self.header { Heading::Yes } else { Heading::No }
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
+        let mut columns = Columns::new(line, self.separator);
+        let mut fields = [Field { text: b"", at: 0, name: "" }; COLUMNS_MAX];
+        for (n, slot) in fields.iter_mut().enumerate().take(self.columns) {
+            *slot = columns.next(self.name(n))?;
+        }
+        let unquoted = |n: usize, name| {
+            let field = fields[n];
+            let text = field.text.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\"")).unwrap_or(field.text);
+            Field { text, name, ..field }
+        };
+        let ticks = match self.time {
+            None => 0,
+            Some((column, 100)) => unquoted(column, NAMES[0]).decimal(1)?,
+            Some((column, unit)) => unquoted(column, NAMES[0]).decimal(unit)?,
+        };
+        let op = match self.op {
+            OpColumn::Always(op) => op,
+            OpColumn::At { column, zero, one } => op(unquoted(column, NAMES[1]), zero, one)?,
+        };
+        let (offset, bytes) = match op {
+            Op::Flush => (0, 0),
+            _ => {
+                let (offset, size) = (unquoted(self.offset.0, NAMES[2]), unquoted(self.size.0, NAMES[3]));
+                extent(offset, self.offset.1, size, self.size.1)?
+            }
+        };
+        let volume = match self.volume {
+            None => volumes.numbered(0, fields[0], || "0".into())?,
+            Some(column) => {
+                let field = unquoted(column, NAMES[4]);
+                match field.integer() {
+                    Ok(number) => volumes.numbered(number, field, || number.to_string())?,
+                    Err(bad) if bad.problem == Problem::Overflow || field.text.is_empty() => return Err(bad),
+                    Err(_) => volumes.named(field.text, None, field)?,
+                }
+            }
+        };
+        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+    }
+}
+
+impl Csv {
+    fn name(&self, column: usize) -> &'static str {
+        match column {
+            n if self.time.is_some_and(|(column, _)| column == n) => NAMES[0],
+            n if matches!(self.op, OpColumn::At { column, .. } if column == n) => NAMES[1],
+            n if self.offset.0 == n => NAMES[2],
+            n if self.size.0 == n => NAMES[3],
+            n if self.volume == Some(n) => NAMES[4],
+            _ => NAMES[5],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_says_what_is_wrong_with_it() {
+        assert!(Csv::new("time=0:us,op=1,offset=2:bytes,size=3:bytes,volume=4,header=1,separator=;").is_ok());
+        assert!(Csv::new("op=write,offset=0:4096,size=1:sectors,separator=space").is_ok());
+        for (map, part) in [
+            ("offset=2,size=3", "op among"),
+            ("op=1,size=3", "offset and size"),
+            ("op=1,offset=2,size=99", "0 to 63"),
+            ("time=0:h,op=1,offset=2,size=3", "s, ms, us"),
+            ("op=1,offset=2:0,size=3", "a number of bytes"),
+            ("op=1,offset=2,size=3,separator=ab", "one character"),
+            ("nonsense", "key=value"),
+        ] {
+            let message = Csv::new(map).unwrap_err().to_string();
+            assert!(message.contains(part), "{map}: {message}");
+        }
+    }
+}

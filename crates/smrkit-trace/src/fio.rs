@@ -1,0 +1,71 @@
+//! fio's iolog, versions 2 and 3 (fio's HOWTO, "Trace file format"; iolog.c for the unit of version 3).
+//!
+//! `[time] file action [offset length]`, in bytes. read, write, trim are reads, writes, discards; sync, datasync and
+//! sync_file_range are flushes; add, open, close are no requests. A file is a volume, numbered by first sight. Version 3 begins
+//! each row with its time in microseconds (fio writes and replays microseconds). Version 2 has no times but `wait`, whose
+//! offset is in microseconds after the wait before, as the HOWTO says: requests between waits share a time.
+
+use crate::row::{Bad, Columns, Problem, Row, extent};
+use crate::text::{Heading, TextFormat};
+use crate::volumes::Volumes;
+use smrkit::request::Op;
+
+/// The reader of version `V`; its state is the time of version 2.
+#[derive(Debug, Default)]
+pub(crate) struct Fio<const V: u8> {
+    clock_us: u64,
+}
+
+impl<const V: u8> Fio<V> {
+    const HEADING: &'static str = if V == 2 { "fio version 2 iolog" } else { "fio version 3 iolog" };
+}
+
+impl<const V: u8> TextFormat for Fio<V> {
+    fn tick_ns(&self) -> u64 {
+        1000
+    }
+
+    fn heading(&self, number: u64, line: &[u8]) -> Heading {
+        match number {
+            0 if line.trim_ascii() == Self::HEADING.as_bytes() => Heading::Yes,
+            0 if V == 2 => Heading::Wanted("the line \"fio version 2 iolog\""),
+            0 => Heading::Wanted("the line \"fio version 3 iolog\""),
+            _ => Heading::No,
+        }
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
+        let mut columns = Columns::spaces(line);
+        let ticks = if V == 3 { columns.next("the time")?.integer()? } else { self.clock_us };
+        let file = columns.next("the file")?;
+        let action = columns.next("the action")?;
+        let op = match action.text {
+            b"read" => Some(Op::Read),
+            b"write" => Some(Op::Write),
+            b"trim" => Some(Op::Discard),
+            b"sync" | b"datasync" | b"sync_file_range" => Some(Op::Flush),
+            b"wait" if V == 2 => None,
+            b"add" | b"open" | b"close" | b"unlink" => return Ok(None),
+            _ => {
+                return Err(
+                    action.expected("read, write, trim, sync, datasync, add, open, close, or wait in version 2")
+                );
+            }
+        };
+        if op == Some(Op::Flush) {
+            let volume = volumes.named(file.text, None, file)?;
+            return Ok(Some(Row { ticks, offset: 0, bytes: 0, volume, op: Op::Flush }));
+        }
+        let offset = columns.next("the offset")?;
+        let length = columns.next("the length")?;
+        let Some(op) = op else {
+            let later = self.clock_us.checked_add(offset.integer()?);
+            self.clock_us = later.ok_or_else(|| offset.bad(Problem::Overflow))?;
+            return Ok(None);
+        };
+        let (offset, bytes) = extent(offset, 1, length, 1)?;
+        columns.end()?;
+        let volume = volumes.named(file.text, None, file)?;
+        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+    }
+}

@@ -1,0 +1,198 @@
+//! The table of formats. A new one is a file beside this and a line here; recognition, forcing by name, the page
+//! `docs/trace-formats.md` and the fuzzer all read the table.
+
+use crate::alibaba::Alibaba;
+use crate::blkparse::Blkparse;
+use crate::clf::Clf;
+use crate::csv::Csv;
+use crate::disksim::Disksim;
+use crate::fio::Fio;
+use crate::fiu::Fiu;
+use crate::input::Stream;
+use crate::msr::Msr;
+use crate::reader::Reader;
+use crate::record::{self, RecordFormat, Records};
+use crate::spc::Spc;
+use crate::srt::Srt;
+use crate::systor17::Systor17;
+use crate::tencent::Tencent;
+use crate::text::{self, Agreement, Text, TextFormat};
+use crate::vscsi::Vscsi;
+use smrkit::error::Error;
+
+/// A trace format.
+pub struct Format {
+    /// The name by which it is forced and reported.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// A row of it, for text formats; for binary ones empty.
+    pub sample: &'static str,
+    kind: Kind,
+}
+
+/// How a format is recognised and opened.
+enum Kind {
+    /// By its content.
+    Content { agrees: fn(&[u8], bool) -> Agreement, open: fn(Stream, bool) -> Box<dyn Reader> },
+    /// Only by a map of its columns.
+    Map,
+    /// By the magic number of Parquet; it needs the file itself, not a stream.
+    Parquet,
+}
+
+const fn text<F: TextFormat + Default + 'static>() -> Kind {
+    let open = |stream, skip| -> Box<dyn Reader> { Box::new(Text::new(stream, F::default(), skip)) };
+    Kind::Content { agrees: text::agrees::<F>, open }
+}
+
+const fn binary<F: RecordFormat + Default + 'static>() -> Kind {
+    let open = |stream, skip| -> Box<dyn Reader> { Box::new(Records::new(stream, F::default(), skip)) };
+    Kind::Content { agrees: record::agrees::<F>, open }
+}
+
+/// All formats, the more specific first.
+pub const FORMATS: &[Format] = &[
+    Format {
+        name: "msr",
+        about: "MSR Cambridge CSV",
+        sample: "128166372003061629,hm,1,Read,383496192,32768,58000",
+        kind: text::<Msr>(),
+    },
+    Format { name: "spc", about: "SPC / UMass CSV", sample: "0,20941264,8192,W,0.551706", kind: text::<Spc>() },
+    Format {
+        name: "blkparse",
+        about: "blkparse text, default format",
+        sample: "  8,16   1       12     0.000123456  4162  Q  WS 1052688 + 8 [postgres]",
+        kind: text::<Blkparse>(),
+    },
+    Format {
+        name: "fio-v2",
+        about: "fio iolog, version 2",
+        sample: "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb write 8192 4096",
+        kind: text::<Fio<2>>(),
+    },
+    Format {
+        name: "fio-v3",
+        about: "fio iolog, version 3",
+        sample: "fio version 3 iolog\n0 /dev/sdb add\n0 /dev/sdb open\n1250 /dev/sdb write 8192 4096",
+        kind: text::<Fio<3>>(),
+    },
+    Format { name: "vscsi1", about: "CloudPhysics vscsi, version 1, binary", sample: "", kind: binary::<Vscsi<1>>() },
+    Format { name: "vscsi2", about: "CloudPhysics vscsi, version 2, binary", sample: "", kind: binary::<Vscsi<2>>() },
+    Format { name: "disksim", about: "DiskSim ascii", sample: "12.403000 0 264480 16 1", kind: text::<Disksim>() },
+    Format { name: "srt", about: "HP Labs SRT, binary", sample: "", kind: binary::<Srt>() },
+    Format {
+        name: "fiu",
+        about: "FIU (SNIA IOTTA 390)",
+        sample: "41268007346 2914 nfsd 508661760 8 W 6 0 0123456789abcdef0123456789abcdef",
+        kind: text::<Fiu>(),
+    },
+    Format {
+        name: "systor17",
+        about: "Systor '17 VDI CSV",
+        sample: "1456095145.133076000,0.000806,R,0,899056122368,131072",
+        kind: text::<Systor17>(),
+    },
+    Format {
+        name: "tencent",
+        about: "Tencent cloud block storage CSV",
+        sample: "1538323200,4247200,128,1,1058",
+        kind: text::<Tencent>(),
+    },
+    Format {
+        name: "alibaba",
+        about: "Alibaba cloud block CSV",
+        sample: "64,W,1703755776,4096,1577808000000573",
+        kind: text::<Alibaba>(),
+    },
+    Format {
+        name: "clf",
+        about: "web-server log, Common Log Format or combined",
+        sample: "host7 - - [01/Jul/1995:00:00:01 -0400] \"GET /a/index.html HTTP/1.0\" 200 6245",
+        kind: text::<Clf>(),
+    },
+    Format { name: "csv", about: "any table, by a map of its columns", sample: "1250,W,8192,4096", kind: Kind::Map },
+    Format { name: "parquet", about: "smrkit's own columns in Parquet", sample: "", kind: Kind::Parquet },
+];
+
+/// What a `--format` text asks for.
+pub(crate) enum Choice {
+    /// Whatever the content says.
+    Recognise,
+    /// This one.
+    Named(&'static Format),
+    /// This one, with a column map.
+    Csv(Csv),
+    /// blkparse with one kind of event.
+    Blkparse(Blkparse),
+    /// Our own.
+    Parquet,
+}
+
+/// Understands `msr`, `csv:MAP`, `blkparse:Q` and the like.
+pub(crate) fn choice(text: Option<&str>) -> Result<Choice, Error> {
+    let Some(text) = text else {
+        return Ok(Choice::Recognise);
+    };
+    let (name, argument) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let Some(format) = FORMATS.iter().find(|format| format.name == name) else {
+        return Err(Error::Usage(format!("no trace format \"{name}\": choose one of {}", names())));
+    };
+    match (&format.kind, name, argument) {
+        (Kind::Map, _, Some(map)) => Ok(Choice::Csv(Csv::new(map)?)),
+        (Kind::Map, _, None) => Err(Error::Usage(
+            "the format csv needs a map of its columns, such as csv:time=0:us,op=1,offset=2:bytes,size=3:bytes".into(),
+        )),
+        (_, "blkparse", Some(event)) => match Blkparse::choosing(event) {
+            Some(format) => Ok(Choice::Blkparse(format)),
+            None => Err(Error::Usage(format!("blkparse:{event}: choose blkparse:Q or blkparse:D"))),
+        },
+        (_, _, Some(_)) => Err(Error::Usage(format!("the format {name} takes nothing after a colon"))),
+        (Kind::Parquet, _, None) => Ok(Choice::Parquet),
+        (_, _, None) => Ok(Choice::Named(format)),
+    }
+}
+
+/// The names, for messages.
+pub(crate) fn names() -> String {
+    FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
+}
+
+impl Format {
+    /// How many of the first rows it understands.
+    pub(crate) fn agreement(&self, head: &[u8], whole: bool) -> Agreement {
+        match self.kind {
+            Kind::Content { agrees, .. } => agrees(head, whole),
+            Kind::Map | Kind::Parquet => Agreement::default(),
+        }
+    }
+
+    /// Reads a stream in this format.
+    pub(crate) fn open(&self, stream: Stream, skip_bad_rows: bool) -> Option<Box<dyn Reader>> {
+        match self.kind {
+            Kind::Content { open, .. } => Some(open(stream, skip_bad_rows)),
+            Kind::Map | Kind::Parquet => None,
+        }
+    }
+}
+
+/// The format that understands most of the first rows: at least half of them. Where there is none, the one that half of
+/// the rows were meant to be of, so that their mistakes can be named.
+pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<&'static Format> {
+    let found: Vec<(&Format, Agreement)> =
+        FORMATS.iter().map(|format| (format, format.agreement(head, whole))).collect();
+    best(&found, |of| of.understood, |of| of.understood)
+        .or_else(|| best(&found, |of| of.understood + of.misvalued, |of| of.understood + of.misvalued + of.begun))
+}
+
+/// The first of the formats that are `sure` of most rows, if their `claim` is at least half of the rows.
+fn best(
+    found: &[(&'static Format, Agreement)],
+    sure: fn(&Agreement) -> u64,
+    claim: fn(&Agreement) -> u64,
+) -> Option<&'static Format> {
+    let fits = found.iter().filter(|(_, of)| sure(of) > 0 && claim(of) * 2 >= of.lines);
+    // Of equals `max_by_key` would take the last.
+    fits.rev().max_by_key(|(_, of)| (sure(of), claim(of))).map(|(format, _)| *format)
+}

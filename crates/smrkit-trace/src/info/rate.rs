@@ -1,0 +1,187 @@
+//! Requests and bytes over time, in at most 512 windows that double as the trace grows, and the gaps between requests.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use smrkit::request::{Op, Request};
+use smrkit::units::SECTOR_BYTES;
+
+/// Windows are joined in pairs when there would be more.
+const WINDOWS: usize = 512;
+/// The first length of a window: 1 ms.
+const WINDOW_NS: u64 = 1_000_000;
+
+/// The course of time, in equal windows from the first row's time; rows before it count in the first window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RateSeries {
+    /// The length of a window.
+    pub window_ns: u64,
+    /// Requests that arrived.
+    pub requests: Vec<u64>,
+    /// Bytes read.
+    pub read_bytes: Vec<u64>,
+    /// Bytes written.
+    pub written_bytes: Vec<u64>,
+    /// Bytes written for the first time in the trace: what a cache that keeps each sector once must take.
+    pub first_written_bytes: Vec<u64>,
+}
+
+/// When requests arrive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Arrivals {
+    /// The earliest time.
+    pub first_ns: u64,
+    /// From the earliest time to the latest.
+    pub span_ns: u64,
+    /// Requests per second of the span.
+    pub mean_requests_per_s: Option<f64>,
+    /// Requests per second in the busiest window of the series.
+    pub peak_requests_per_s: Option<f64>,
+    /// Share of windows without requests.
+    pub idle_window_share: Option<f64>,
+    /// Variance of requests per window / their mean: 1 where arrivals are independent, larger in bursts.
+    pub dispersion: Option<f64>,
+    /// Standard deviation of gaps / their mean.
+    pub gap_variation: Option<f64>,
+    /// Time from one row to the next.
+    pub gap_ns: Gaps,
+    /// Rows whose time lies before the row above; their gap counts as 0.
+    pub out_of_order_rows: u64,
+}
+
+/// Gaps between rows: mean and max exact, percentiles within 0.1 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Gaps {
+    pub mean: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p99_9: u64,
+    pub max: u64,
+}
+
+/// Gathers the series and the gaps.
+pub(super) struct Rate {
+    series: RateSeries,
+    start_ns: Option<u64>,
+    previous_ns: u64,
+    earliest_ns: u64,
+    latest_ns: u64,
+    gaps: Option<Histogram<u64>>,
+    gap_count: u64,
+    gap_sum: f64,
+    gap_squares: f64,
+    gap_max: u64,
+    out_of_order_rows: u64,
+}
+
+impl Rate {
+    pub(super) fn new() -> Rate {
+        Rate {
+            series: RateSeries { window_ns: WINDOW_NS, ..RateSeries::default() },
+            start_ns: None,
+            previous_ns: 0,
+            earliest_ns: u64::MAX,
+            latest_ns: 0,
+            // Three digits are always allowed.
+            // With bounds: a histogram that grows does so on record() only, and saturating_record() would cut all off at 2.
+            gaps: Histogram::new_with_bounds(1, 1 << 62, 3).ok(),
+            gap_count: 0,
+            gap_sum: 0.0,
+            gap_squares: 0.0,
+            gap_max: 0,
+            out_of_order_rows: 0,
+        }
+    }
+
+    /// Counts a request, `new_sectors` of which were written for the first time.
+    pub(super) fn count(&mut self, request: &Request, new_sectors: u64) {
+        let time = request.time.0;
+        match self.start_ns {
+            None => self.start_ns = Some(time),
+            Some(_) => self.count_gap(time),
+        }
+        self.previous_ns = time;
+        self.earliest_ns = self.earliest_ns.min(time);
+        self.latest_ns = self.latest_ns.max(time);
+        let at = self.window(time.saturating_sub(self.start_ns.unwrap_or(time)));
+        let bytes = u64::from(request.sectors) * SECTOR_BYTES;
+        self.series.requests[at] += 1;
+        match request.op {
+            Op::Read => self.series.read_bytes[at] += bytes,
+            Op::Write => self.series.written_bytes[at] += bytes,
+            Op::Flush | Op::Discard => {}
+        }
+        self.series.first_written_bytes[at] += new_sectors * SECTOR_BYTES;
+    }
+
+    fn count_gap(&mut self, time: u64) {
+        if time < self.previous_ns {
+            self.out_of_order_rows += 1;
+        }
+        let gap = time.saturating_sub(self.previous_ns);
+        if let Some(gaps) = &mut self.gaps {
+            gaps.saturating_record(gap);
+        }
+        self.gap_count += 1;
+        self.gap_sum += gap as f64;
+        self.gap_squares += gap as f64 * gap as f64;
+        self.gap_max = self.gap_max.max(gap);
+    }
+
+    /// The window of a moment; joins windows until there are few enough.
+    fn window(&mut self, since_start_ns: u64) -> usize {
+        while since_start_ns / self.series.window_ns >= WINDOWS as u64 {
+            let series = &mut self.series;
+            series.window_ns *= 2;
+            let columns = [&mut series.requests, &mut series.read_bytes, &mut series.written_bytes];
+            columns.into_iter().chain([&mut series.first_written_bytes]).for_each(join_pairs);
+        }
+        let at = (since_start_ns / self.series.window_ns) as usize;
+        if at >= self.series.requests.len() {
+            let series = &mut self.series;
+            let columns = [&mut series.requests, &mut series.read_bytes, &mut series.written_bytes];
+            columns.into_iter().chain([&mut series.first_written_bytes]).for_each(|column| column.resize(at + 1, 0));
+        }
+        at
+    }
+
+    pub(super) fn finish(self) -> (RateSeries, Arrivals) {
+        let span_ns = self.latest_ns.saturating_sub(self.earliest_ns);
+        let rows = self.series.requests.iter().sum::<u64>() as f64;
+        let windows = self.series.requests.len() as f64;
+        let mean = rows / windows;
+        let squares = self.series.requests.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>();
+        let idle = self.series.requests.iter().filter(|&&count| count == 0).count() as f64;
+        let busiest = self.series.requests.iter().max().map(|&count| count as f64);
+        let gap_mean = self.gap_sum / self.gap_count.max(1) as f64;
+        let gap_deviation = (self.gap_squares / self.gap_count.max(1) as f64 - gap_mean * gap_mean).max(0.0).sqrt();
+        let gap =
+            |quantile: f64| self.gaps.as_ref().map_or(0, |gaps| gaps.value_at_quantile(quantile).min(self.gap_max));
+        let arrivals = Arrivals {
+            first_ns: if rows > 0.0 { self.earliest_ns } else { 0 },
+            span_ns,
+            mean_requests_per_s: (span_ns > 0).then(|| rows / (span_ns as f64 / 1e9)),
+            peak_requests_per_s: busiest.map(|count| count / (self.series.window_ns as f64 / 1e9)),
+            idle_window_share: (windows > 0.0).then(|| idle / windows),
+            dispersion: (rows > 0.0).then(|| squares / windows / mean),
+            gap_variation: (gap_mean > 0.0).then(|| gap_deviation / gap_mean),
+            gap_ns: Gaps {
+                mean: gap_mean.round() as u64,
+                p50: gap(0.5),
+                p90: gap(0.9),
+                p99: gap(0.99),
+                p99_9: gap(0.999),
+                max: self.gap_max,
+            },
+            out_of_order_rows: self.out_of_order_rows,
+        };
+        (self.series, arrivals)
+    }
+}
+
+fn join_pairs(column: &mut Vec<u64>) {
+    let joined = column.chunks(2).map(|pair| pair.iter().sum()).collect();
+    *column = joined;
+}

@@ -1,0 +1,238 @@
+//! The bytes of a trace: from a file, standard input or memory, hashed and counted as they lie there, decompressed on
+//! the way. Memory stays bounded whatever the size.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use smrkit::error::Error;
+use smrkit::request::Progress;
+
+/// Decompressed bytes held at a time: small enough for the second-level cache of current processors (256 KiB to 2 MiB).
+const BUFFER: usize = 256 << 10;
+/// Compressed bytes read at a time.
+const COMPRESSED: usize = 128 << 10;
+/// The longest line or record. The buffer grows up to this.
+pub(crate) const LINE_MAX: usize = 1 << 20;
+
+/// Counts and hashes what passes.
+struct Tap {
+    inner: Box<dyn Read + Send>,
+    /// The first bytes, read ahead to recognise the compression.
+    head: Vec<u8>,
+    head_at: usize,
+    done: u64,
+    hash: Option<Sha256>,
+    /// The source itself failed, rather than what was made of its bytes.
+    failed: bool,
+}
+
+impl Tap {
+    fn raw(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.inner.read(buf) {
+                Ok(n) => {
+                    self.done += n as u64;
+                    if let Some(hash) = &mut self.hash {
+                        hash.update(&buf[..n]);
+                    }
+                    return Ok(n);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.failed = true;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn read_ahead(&mut self, bytes: usize) -> io::Result<()> {
+        let mut head = vec![0; bytes];
+        let mut got = 0;
+        while got < bytes {
+            match self.raw(&mut head[got..])? {
+                0 => break,
+                n => got += n,
+            }
+        }
+        head.truncate(got);
+        self.head = head;
+        Ok(())
+    }
+}
+
+impl Read for Tap {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let ahead = &self.head[self.head_at..];
+        if ahead.is_empty() {
+            return self.raw(buf);
+        }
+        let n = ahead.len().min(buf.len());
+        buf[..n].copy_from_slice(&ahead[..n]);
+        self.head_at += n;
+        Ok(n)
+    }
+}
+
+enum Decoder {
+    Plain(Tap),
+    Gzip(Box<flate2::bufread::MultiGzDecoder<BufReader<Tap>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Tap>>>),
+}
+
+impl Decoder {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Decoder::Plain(tap) => tap.read(buf),
+            Decoder::Gzip(decoder) => decoder.read(buf),
+            Decoder::Zstd(decoder) => decoder.read(buf),
+        }
+    }
+
+    fn tap(&self) -> &Tap {
+        match self {
+            Decoder::Plain(tap) => tap,
+            Decoder::Gzip(decoder) => decoder.get_ref().get_ref(),
+            Decoder::Zstd(decoder) => decoder.get_ref().get_ref(),
+        }
+    }
+
+    fn archive(&self) -> Option<&'static str> {
+        match self {
+            Decoder::Plain(_) => None,
+            Decoder::Gzip(_) => Some("gzip"),
+            Decoder::Zstd(_) => Some("zstd"),
+        }
+    }
+}
+
+/// The decompressed bytes of a trace, a buffer at a time.
+pub(crate) struct Stream {
+    /// The file, or `-`, or a name for bytes in memory.
+    pub path: PathBuf,
+    /// The buffer; `start..end` is unread.
+    pub buf: Vec<u8>,
+    /// The first unread byte.
+    pub start: usize,
+    /// After the last byte read so far.
+    pub end: usize,
+    /// Nothing follows `end`.
+    pub eof: bool,
+    decoder: Decoder,
+    total: Option<u64>,
+    decompressed: u64,
+}
+
+impl Stream {
+    /// Opens a file, or standard input where `path` is `-`.
+    pub fn open(path: &Path, hash: bool) -> Result<Stream, Error> {
+        if path.as_os_str() == "-" {
+            return Stream::new(path, Box::new(io::stdin()), None, hash);
+        }
+        let failed = |error| Error::reading(path, error);
+        let file = File::open(path).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
+        Stream::new(path, Box::new(file), about.is_file().then_some(about.len()), hash)
+    }
+
+    /// Reads from `inner`; `path` is its name in messages.
+    pub fn new(path: &Path, inner: Box<dyn Read + Send>, total: Option<u64>, hash: bool) -> Result<Stream, Error> {
+        let hash = hash.then(Sha256::new);
+        let mut tap = Tap { inner, head: Vec::new(), head_at: 0, done: 0, hash, failed: false };
+        tap.read_ahead(8).map_err(|error| Error::reading(path, error))?;
+        let decoder = match *tap.head {
+            [] => {
+                let message = "the file is empty: it holds no request; check how it was made";
+                return Err(Error::input(path, message));
+            }
+            [0x1f, 0x8b, ..] => {
+                let inner = BufReader::with_capacity(COMPRESSED, tap);
+                Decoder::Gzip(Box::new(flate2::bufread::MultiGzDecoder::new(inner)))
+            }
+            // A frame, or a skippable frame in front of one.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+                let inner = BufReader::with_capacity(COMPRESSED, tap);
+                let decoder = zstd::stream::read::Decoder::with_buffer(inner);
+                Decoder::Zstd(Box::new(decoder.map_err(|error| Error::reading(path, error))?))
+            }
+            _ => match other_archive(&tap.head) {
+                Some((name, tool)) => {
+                    let message = format!("a {name} archive: decompress it first ({tool}), or pack it as gzip or zstd");
+                    return Err(Error::input(path, message));
+                }
+                None => Decoder::Plain(tap),
+            },
+        };
+        let (path, buf) = (path.to_path_buf(), vec![0; BUFFER]);
+        Ok(Stream { path, buf, start: 0, end: 0, eof: false, decoder, total, decompressed: 0 })
+    }
+
+    /// The unread bytes in the buffer.
+    pub fn unread(&self) -> &[u8] {
+        &self.buf[self.start..self.end]
+    }
+
+    /// Moves what is unread to the front and fills the buffer behind it. The buffer grows where it was full.
+    pub fn refill(&mut self) -> Result<(), Error> {
+        self.buf.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.end == self.buf.len() {
+            self.buf.resize(self.buf.len() * 2, 0);
+        }
+        while !self.eof && self.end < self.buf.len() {
+            match self.decoder.read(&mut self.buf[self.end..]) {
+                Ok(0) => self.eof = true,
+                Ok(n) => {
+                    self.end += n;
+                    self.decompressed += n as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        let Some(archive) = self.decoder.archive().filter(|_| !self.decoder.tap().failed) else {
+            return Error::reading(&self.path, error);
+        };
+        let at = self.decompressed;
+        let text = error.to_string();
+        let message = if error.kind() == io::ErrorKind::UnexpectedEof {
+            format!("the {archive} archive is truncated after {at} decompressed bytes; fetch or copy it again")
+        } else if text.contains("too much memory") {
+            format!("the {archive} archive needs a window above 128 MiB; pack it again without --long")
+        } else {
+            format!("the {archive} archive is corrupt after {at} decompressed bytes ({text}); fetch or copy it again")
+        };
+        Error::input(&self.path, message)
+    }
+
+    /// Bytes of the file read so far, and its size where known.
+    pub fn progress(&self) -> Progress {
+        Progress { done: self.decoder.tap().done, total: self.total }
+    }
+
+    /// The SHA-256 of the file as it lies there, once all of it was read.
+    pub fn sha256(&self) -> Option<String> {
+        let hash = self.decoder.tap().hash.as_ref().filter(|_| self.eof)?;
+        Some(hash.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+fn other_archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    match head {
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => Some(("bzip2", "bunzip2")),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(("xz", "unxz")),
+        [b'P', b'K', 3, 4, ..] => Some(("zip", "unzip")),
+        [0x04, 0x22, 0x4d, 0x18, ..] => Some(("lz4", "lz4 -d")),
+        [b'7', b'z', 0xbc, 0xaf, ..] => Some(("7z", "7z x")),
+        [0x1f, 0x9d, ..] => Some(("compress (.Z)", "uncompress")),
+        _ => None,
+    }
+}

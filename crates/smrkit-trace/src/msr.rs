@@ -1,0 +1,168 @@
+//! MSR Cambridge CSV (SNIA IOTTA 388): a Windows file time, host, disk, Read or Write, offset and size in bytes, response.
+//!
+//! The published sample rows and the traces' readme are the source. The response time must be a number but isn't used.
+
+use crate::number::{digits, leading_digits, word};
+use crate::row::{BYTES_MAX, Bad, Columns, Field, Row, extent};
+use crate::text::{Heading, TextFormat, first_line_is};
+use crate::volumes::Volumes;
+use smrkit::request::Op;
+
+/// The longest `,host,disk,` that the fast path knows.
+const KEY: usize = 16;
+
+/// Host and disk of a row, as they stood there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Key {
+    /// `,host,disk,`, the first byte lowest.
+    text: u128,
+    mask: u128,
+    len: usize,
+    volume: u16,
+}
+
+/// The reader's state: the host and disk of the row before, and of others lately.
+#[derive(Debug)]
+pub(crate) struct Msr {
+    last: Key,
+    /// Keys by their hash; a newer one takes the place of an older.
+    lately: Vec<Key>,
+}
+
+/// Keys remembered, a power of two.
+const KEYS: usize = 1024;
+
+impl Default for Msr {
+    fn default() -> Msr {
+        Msr { last: Key::default(), lately: vec![Key::default(); KEYS] }
+    }
+}
+
+/// Where a key is remembered. The multiplier is the golden ratio's, as in Fibonacci hashing (Knuth, volume 3, 6.4).
+fn place(text: u128) -> usize {
+    let folded = (text as u64) ^ (text >> 64) as u64;
+    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % KEYS
+}
+
+const READ: u64 = u64::from_le_bytes(*b"Read,\0\0\0");
+const WRITE: u64 = u64::from_le_bytes(*b"Write,\0\0");
+
+impl Msr {
+    /// Keeps the volume of a row for the fast path; `start..end` is `,host,disk,` in `line`.
+    fn remember(&mut self, line: &[u8], start: usize, end: usize, volume: u16) {
+        if let Some(text) = line.get(start..end).filter(|text| text.len() <= KEY) {
+            let (mut key, mut mask) = ([0; KEY], [0; KEY]);
+            key[..text.len()].copy_from_slice(text);
+            mask[..text.len()].fill(0xff);
+            let (text, mask) = (u128::from_le_bytes(key), u128::from_le_bytes(mask));
+            self.last = Key { text, mask, len: end - start, volume };
+            self.lately[place(text)] = self.last;
+        }
+    }
+
+    /// Where a row is of another volume than the one before: takes that volume's key, if it is known.
+    fn recall(&mut self, found: u128) -> Option<()> {
+        const ONES: u128 = u128::from_le_bytes([1; KEY]);
+        let commas = found ^ (ONES * b',' as u128);
+        // The top bit of each byte that was a comma; bytes above a true mark may be marked falsely, but the mask check
+        // below compares the whole key anyway.
+        let mut marks = commas.wrapping_sub(ONES) & !commas & (ONES << 7);
+        marks &= marks.wrapping_sub(1);
+        marks &= marks.wrapping_sub(1);
+        let len = marks.trailing_zeros() as usize / 8 + 1;
+        if marks == 0 {
+            return None;
+        }
+        let mask = u128::MAX >> (128 - 8 * len);
+        let known = self.lately[place(found & mask)];
+        (known.len == len && found & known.mask == known.text).then(|| self.last = known)
+    }
+}
+
+fn op(field: Field) -> Result<Op, Bad> {
+    match field.text {
+        text if text.eq_ignore_ascii_case(b"Read") => Ok(Op::Read),
+        text if text.eq_ignore_ascii_case(b"Write") => Ok(Op::Write),
+        _ => Err(field.expected("Read or Write")),
+    }
+}
+
+impl TextFormat for Msr {
+    fn tick_ns(&self) -> u64 {
+        100
+    }
+
+    fn heading(&self, number: u64, line: &[u8]) -> Heading {
+        first_line_is(number, line, "Timestamp,")
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
+        let mut columns = Columns::commas(line);
+        let time = columns.next("column 1 (Timestamp)")?;
+        let ticks = time.integer()?;
+        let host = columns.next("column 2 (Hostname)")?;
+        let disk = columns.next("column 3 (DiskNumber)")?;
+        let number = disk.integer()?;
+        let op_field = columns.next("column 4 (Type)")?;
+        let op = op(op_field)?;
+        let offset = columns.next("column 5 (Offset)")?;
+        let size = columns.next("column 6 (Size)")?;
+        let (offset, bytes) = extent(offset, 1, size, 1)?;
+        columns.next("column 7 (ResponseTime)")?.integer()?;
+        columns.end()?;
+        // `host.disk`; a few bytes more than a name for the odd row, no allocation for one that is known.
+        let mut name = [0; 64];
+        let length = host.text.len() + 1 + disk.text.len();
+        let volume = if let Some(name) = name.get_mut(..length) {
+            name[..host.text.len()].copy_from_slice(host.text);
+            name[host.text.len()] = b'.';
+            name[host.text.len() + 1..].copy_from_slice(disk.text);
+            volumes.named(name, Some(number), disk)?
+        } else {
+            return Err(host.expected("a host name of at most 40 bytes"));
+        };
+        self.remember(line, time.at + time.text.len(), op_field.at, volume);
+        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+    }
+
+    #[inline(always)]
+    fn fast(&mut self, text: &[u8]) -> Option<(Row, usize)> {
+        let (ticks, at) = digits(text, 0)?;
+        let found = u128::from_le_bytes(*text.get(at..)?.first_chunk::<KEY>()?);
+        if found & self.last.mask != self.last.text || self.last.len == 0 {
+            self.recall(found)?;
+        }
+        let at = at + self.last.len;
+        let kind = word(text, at)?;
+        let (op, at) = if kind & 0xffff_ffff_ffff == WRITE {
+            (Op::Write, at + 6)
+        } else if kind & 0xff_ffff_ffff == READ {
+            (Op::Read, at + 5)
+        } else {
+            return None;
+        };
+        let (offset, at) = digits(text, at)?;
+        let comma = *text.get(at)?;
+        let (bytes, at) = digits(text, at + 1)?;
+        if comma != b',' || *text.get(at)? != b',' || bytes.wrapping_sub(1) >= BYTES_MAX || offset >= 1 << 63 {
+            return None;
+        }
+        let mut at = at + 1;
+        let mut n = leading_digits(word(text, at)?);
+        if n == 0 {
+            return None;
+        }
+        while n == 8 {
+            at += 8;
+            n = leading_digits(word(text, at)?);
+        }
+        at += n;
+        if text.get(at) == Some(&b'\r') {
+            at += 1;
+        }
+        if *text.get(at)? != b'\n' {
+            return None;
+        }
+        Some((Row { ticks, offset, bytes, volume: self.last.volume, op }, at + 1))
+    }
+}

@@ -1,0 +1,179 @@
+//! Writes a table of unsigned integers and words as Parquet: schema, encodings, row groups, metadata.
+//!
+//! The trace format and the tables of requests and accesses share it. Nulls are left out.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type};
+
+use crate::partial::Partial;
+use smrkit::error::Error;
+
+/// Rows in a row group: columns of one fit in a few MB, and the footer costs 0.01 bytes a row.
+pub(crate) const GROUP_ROWS: usize = 65_536;
+/// Rows in a page: the decoded values of a column fit in the second-level cache.
+const PAGE_ROWS: usize = 16_384;
+/// A page stays uncompressed unless zstd makes it at least this much smaller: it costs time to read.
+const WORTHWHILE: f64 = 0.95;
+/// Higher levels gain 1 to 3 % and cost 2 to 10 times the time (docs/trace-parquet.md).
+const ZSTD_LEVEL: i32 = 1;
+
+/// How the values of a column are laid out before compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// Few distinct values.
+    Dictionary,
+    /// Differences between neighbours, packed into as few bits as 32 of them need.
+    Delta,
+    /// Words of a few kinds, as text.
+    Words,
+}
+
+/// A column: its name, the width of its unsigned values (of no meaning for words), and its layout.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) bits: i8,
+    pub(crate) packing: Packing,
+}
+
+/// The values of a column in one row group, as bits.
+#[derive(Clone, Copy)]
+pub(crate) enum Values<'a> {
+    /// A column of 64 bits.
+    Long(&'a [i64]),
+    /// A column of 32 bits or fewer.
+    Int(&'a [i32]),
+    /// A column of words.
+    Words(&'a [ByteArray]),
+}
+
+/// A table being written.
+pub(crate) struct TableWriter {
+    path: PathBuf,
+    file: SerializedFileWriter<File>,
+    partial: Partial,
+}
+
+impl TableWriter {
+    /// Opens the table that will become `path`.
+    pub(crate) fn create(path: &Path, columns: &[Column]) -> Result<TableWriter, Error> {
+        let (partial, file) = Partial::create(path)?;
+        let failed = |error| writing(path, error);
+        let schema = schema(columns).map_err(failed)?;
+        let properties = properties(columns).map_err(failed)?;
+        let file = SerializedFileWriter::new(file, schema, Arc::new(properties)).map_err(failed)?;
+        Ok(TableWriter { path: path.to_path_buf(), file, partial })
+    }
+
+    /// Writes one row group: the columns in order, all of one length.
+    pub(crate) fn write_group(&mut self, columns: &[Values]) -> Result<(), Error> {
+        write_group(&mut self.file, columns).map_err(|error| writing(&self.path, error))
+    }
+
+    /// Whether what is written can be read back before it appears: not on a pipe.
+    pub(crate) fn can_be_read(&self) -> bool {
+        self.partial.can_be_read()
+    }
+
+    /// Completes the file, but gives it back without a name: it vanishes when closed.
+    pub(crate) fn abandon(mut self, metadata: Vec<(String, String)>) -> Result<File, Error> {
+        self.complete(metadata)?;
+        self.file.inner().try_clone().map_err(|error| Error::writing(&self.path, error))
+    }
+
+    /// Adds the metadata and makes the file appear under its name.
+    pub(crate) fn finish(mut self, metadata: Vec<(String, String)>) -> Result<(), Error> {
+        self.complete(metadata)?;
+        self.partial.commit(self.file.inner())
+    }
+
+    fn complete(&mut self, metadata: Vec<(String, String)>) -> Result<(), Error> {
+        for (key, value) in metadata {
+            self.file.append_key_value_metadata(KeyValue::new(key, value));
+        }
+        self.file.finish().map(|_| ()).map_err(|error| writing(&self.path, error))
+    }
+}
+
+fn write_group(file: &mut SerializedFileWriter<File>, columns: &[Values]) -> Result<(), ParquetError> {
+    let mut group = file.next_row_group()?;
+    for values in columns {
+        let Some(mut column) = group.next_column()? else { break };
+        match (values, column.untyped()) {
+            (Values::Long(values), ColumnWriter::Int64ColumnWriter(writer)) => {
+                writer.write_batch(values, None, None)?;
+            }
+            (Values::Int(values), ColumnWriter::Int32ColumnWriter(writer)) => {
+                writer.write_batch(values, None, None)?;
+            }
+            (Values::Words(values), ColumnWriter::ByteArrayColumnWriter(writer)) => {
+                writer.write_batch(values, None, None)?;
+            }
+            _ => return Err(ParquetError::General("a column was given values of another kind".into())),
+        }
+        column.close()?;
+    }
+    group.close()?;
+    Ok(())
+}
+
+pub(super) fn schema(columns: &[Column]) -> Result<Arc<Type>, ParquetError> {
+    let field = |column: &Column| {
+        let (physical, logical) = match column.packing {
+            Packing::Words => (Physical::BYTE_ARRAY, LogicalType::String),
+            _ if column.bits == 64 => (Physical::INT64, LogicalType::integer(64, false)),
+            _ => (Physical::INT32, LogicalType::integer(column.bits, false)),
+        };
+        Type::primitive_type_builder(column.name, physical)
+            .with_repetition(Repetition::REQUIRED)
+            .with_logical_type(Some(logical))
+            .build()
+            .map(Arc::new)
+    };
+    let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+    Ok(Arc::new(Type::group_type_builder("smrkit").with_fields(fields).build()?))
+}
+
+fn properties(columns: &[Column]) -> Result<WriterProperties, ParquetError> {
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("smrkit ", env!("CARGO_PKG_VERSION")).to_string())
+        .set_writer_version(WriterVersion::PARQUET_2_0)
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
+        .set_data_page_v2_compression_ratio_threshold(WORTHWHILE)
+        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_data_page_size_limit(usize::MAX)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true);
+    for column in columns {
+        let path = ColumnPath::from(column.name);
+        properties = match column.packing {
+            Packing::Dictionary | Packing::Words => properties.set_column_dictionary_enabled(path, true),
+            Packing::Delta => properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
+        };
+    }
+    Ok(properties.build())
+}
+
+/// The crate wraps the operating system's errors; unwrapped, they keep their remedy.
+fn writing(path: &Path, error: ParquetError) -> Error {
+    let error = match error {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(io) => *io,
+            Err(other) => std::io::Error::other(other),
+        },
+        other => std::io::Error::other(other),
+    };
+    Error::writing(path, error)
+}

@@ -1,0 +1,235 @@
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::table::GROUP_ROWS;
+use super::*;
+use smrkit::error::Error;
+use smrkit::request::{Op, Request, Source};
+use smrkit::units::{Lba, Nanos};
+
+fn write(path: &Path, requests: &[Request]) -> Result<(), Error> {
+    let mut writer = ParquetWriter::create(path, &Meta::default())?;
+    requests.chunks(1000).try_for_each(|batch| writer.write(batch))?;
+    writer.finish()
+}
+
+fn read(path: &Path) -> Result<Vec<Request>, Error> {
+    let (mut reader, mut batch, mut all) = (ParquetReader::open(path)?, Vec::new(), Vec::new());
+    loop {
+        reader.fill(&mut batch)?;
+        if batch.is_empty() {
+            return Ok(all);
+        }
+        assert!(batch.len() <= 4096, "a batch is a few thousand requests");
+        all.extend_from_slice(&batch);
+    }
+}
+
+fn round_trip(requests: &[Request]) -> Vec<Request> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    write(&path, requests).unwrap();
+    read(&path).unwrap()
+}
+
+/// Any request: times of any unit and order, addresses near and far.
+fn any_request() -> impl Strategy<Value = Request> {
+    let unit = prop::sample::select(vec![1_u64, 7, 100, 1_000, 1_000_000, 1_000_000_000]);
+    let time = (unit, prop_oneof![0_u64..1000, any::<u64>()]).prop_map(|(unit, n)| n / unit * unit);
+    let lba = prop_oneof![0_u64..1_000_000, 0..1_u64 << 63];
+    let op = prop::sample::select(vec![Op::Read, Op::Write, Op::Flush, Op::Discard]);
+    (time, lba, 1_u32.., any::<u16>(), op).prop_map(|(time, lba, sectors, volume, op)| Request {
+        time: Nanos(time),
+        lba: Lba(if op == Op::Flush { 0 } else { lba }),
+        sectors: if op == Op::Flush { 0 } else { sectors },
+        volume,
+        op,
+        source: 0,
+    })
+}
+
+/// A small deterministic sequence of numbers that look random.
+fn scrambled(n: u64) -> u64 {
+    let mut x = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+fn made_up(rows: u64) -> Vec<Request> {
+    let make = |n: u64| Request {
+        time: Nanos(n * 1_000_000 + scrambled(n) % 3_000_000 * 1000),
+        lba: Lba(scrambled(n / 3) % 1_000_000 + n % 3 * 8),
+        sectors: 8 << (scrambled(n) % 5),
+        volume: (n % 3) as u16,
+        op: if scrambled(n + 7).is_multiple_of(3) { Op::Read } else { Op::Write },
+        source: 0,
+    };
+    (0..rows).map(make).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_request_comes_back_as_it_was(requests in prop::collection::vec(any_request(), 0..3000)) {
+        prop_assert_eq!(round_trip(&requests), requests);
+    }
+
+    /// Whatever is done to a file's bytes, reading it ends in requests or in an error that names the file.
+    #[test]
+    fn a_damaged_file_is_an_error_and_no_panic(edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..12), near_end: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.parquet");
+        write(&path, &made_up(3000)).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        for (place, value, kind) in edits {
+            let len = bytes.len();
+            let from = if near_end { len.saturating_sub(2000) } else { 0 };
+            if from >= len { break }
+            let at = from + place.index(len - from);
+            match kind {
+                0 => bytes[at] = value,
+                1 => bytes[at] ^= 1 << (value & 7),
+                2 => drop(bytes.drain(at..len.min(at + usize::from(value)))),
+                _ => bytes.insert(at, value),
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+        match read(&path) {
+            Ok(requests) => prop_assert!(requests.len() <= 10 * GROUP_ROWS),
+            Err(Error::Input(bad)) => prop_assert_eq!(&bad.path, &path),
+            Err(other) => prop_assert!(false, "not a matter of input: {}", other),
+        }
+    }
+}
+
+#[test]
+fn row_groups_join_seamlessly_and_times_may_go_back() {
+    let requests = made_up(2 * GROUP_ROWS as u64 + 77);
+    assert!(requests.windows(2).any(|pair| pair[1].time < pair[0].time));
+    assert_eq!(round_trip(&requests), requests);
+}
+
+#[test]
+fn a_finer_unit_found_late_rewrites_what_was_written() {
+    let mut requests = made_up(3 * GROUP_ROWS as u64);
+    for (from, odd) in [(GROUP_ROWS, 300), (2 * GROUP_ROWS, 1)] {
+        requests[from + 5].time = Nanos(requests[from + 5].time.0 + odd);
+    }
+    assert_eq!(round_trip(&requests), requests);
+}
+
+#[test]
+fn the_time_column_is_named_after_the_coarsest_unit_that_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    for (ns, column) in [(1, "time_ns"), (100, "time_100ns"), (4_000, "time_us"), (5_000_000_000, "time_s")] {
+        let path = folder.path().join(column);
+        write(&path, &[Request { time: Nanos(ns), ..Request::new(Op::Read, Lba(0), 8) }]).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert!(bytes.windows(column.len()).any(|window| window == column.as_bytes()), "{column}");
+    }
+}
+
+#[test]
+fn the_file_says_where_it_came_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let volume = |number, name: &str| Volume { number, name: name.to_string() };
+    let mut meta = Meta {
+        source_format: "msr".to_string(),
+        source_sha256: Some("00ff".to_string()),
+        volumes: vec![volume(7, "a host, \"quoted\""), volume(u64::MAX, "")],
+    };
+    let mut writer = ParquetWriter::create(&path, &Meta::default()).unwrap();
+    writer.write(&[Request { volume: 2, ..Request::new(Op::Write, Lba(9), 1) }]).unwrap();
+    writer.set_meta(&meta);
+    writer.finish().unwrap();
+    // The request used a volume that the table lacked: it was given a line.
+    meta.volumes.push(volume(2, ""));
+    let reader = ParquetReader::open(&path).unwrap();
+    assert_eq!(reader.meta(), &meta);
+    assert_eq!(reader.volumes(), &meta.volumes);
+    assert_eq!(reader.rows(), 1);
+}
+
+#[test]
+fn any_parquet_reader_sees_plain_columns() {
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    write(&path, &[Request { time: Nanos(3_000_000), volume: 2, ..Request::new(Op::Discard, Lba(77), 8) }]).unwrap();
+    let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+    let rows: Vec<String> = file.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
+    assert_eq!(rows, ["{time_ms: 3, op: 3, lba: 77, sectors: 8, volume: 2}"]);
+    let pairs = file.metadata().file_metadata().key_value_metadata().unwrap();
+    let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
+    assert_eq!(value("smrkit.time_tick_ns").as_deref(), Some("1000000"));
+    assert_eq!(value("smrkit.rows").as_deref(), Some("1"));
+}
+
+#[test]
+fn an_unfinished_file_leaves_the_old_one_alone_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    fs::write(&path, "old").unwrap();
+    let mut writer = ParquetWriter::create(&path, &Meta::default()).unwrap();
+    writer.write(&made_up(2 * GROUP_ROWS as u64)).unwrap();
+    drop(writer);
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_full_disk_is_said_and_a_pipe_can_be_written() {
+    assert!(write(Path::new("/dev/null"), &made_up(10)).is_ok());
+    if !Path::new("/dev/full").exists() {
+        println!("skipped: no /dev/full here");
+        return;
+    }
+    let full = write(Path::new("/dev/full"), &made_up(GROUP_ROWS as u64 + 1)).unwrap_err();
+    assert!(full.to_string().contains("free some space"), "{full}");
+    let nowhere = write(Path::new("/no/such/folder/x.parquet"), &[]).unwrap_err();
+    assert!(matches!(nowhere, Error::Io { writing: true, .. }), "{nowhere}");
+}
+
+#[test]
+fn what_is_no_trace_of_ours_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let message = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        match read(&path) {
+            Err(Error::Input(bad)) => bad.message,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(message(b"").contains("not a Parquet file"));
+    assert!(message(b"128166372003061629,hm,1,Read,0,512,1\n").contains("not a Parquet file"));
+    write(&path, &made_up(5000)).unwrap();
+    let whole = fs::read(&path).unwrap();
+    for end in [4, 11, 100, whole.len() - 1] {
+        assert!(message(&whole[..end]).contains("cut short"), "{end}");
+    }
+    let column = Column { name: "price", bits: 64, packing: Packing::Delta };
+    let foreign = table::TableWriter::create(&path, &[column]).unwrap();
+    foreign.finish(Vec::new()).unwrap();
+    assert!(message(&fs::read(&path).unwrap()).contains("not a trace of smrkit's"));
+    let ours = |version: &str| vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), version.to_string())];
+    let foreign = table::TableWriter::create(&path, &[column]).unwrap();
+    foreign.finish(ours("1")).unwrap();
+    assert!(message(&fs::read(&path).unwrap()).contains("column time_ns"));
+    let foreign = table::TableWriter::create(&path, &[column]).unwrap();
+    foreign.finish(ours("2")).unwrap();
+    assert!(message(&fs::read(&path).unwrap()).contains("update smrkit"));
+}
+
+#[test]
+fn requests_that_no_reader_would_take_are_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    assert!(write(&path, &[Request::new(Op::Read, Lba(0), 0)]).unwrap_err().to_string().contains("0 sectors"));
+    assert!(write(&path, &[Request::new(Op::Read, Lba(1 << 63), 1)]).unwrap_err().to_string().contains("LBA"));
+}

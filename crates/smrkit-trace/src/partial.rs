@@ -1,0 +1,70 @@
+//! A file that appears whole or not at all: written under another name beside its target and renamed at the end.
+//!
+//! A target that is no regular file (a pipe, `/dev/null`) is written directly. The other name is known beforehand
+//! ([`temporary_of`]), unlike those of the crate tempfile, so that an interrupt can remove what was begun.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use smrkit::error::Error;
+
+/// The file under construction; dropping it without `commit` removes it.
+#[derive(Debug)]
+pub struct Partial {
+    target: PathBuf,
+    temporary: Option<PathBuf>,
+}
+
+impl Partial {
+    /// Opens the file that will become `path`.
+    pub fn create(path: &Path) -> Result<(Partial, File), Error> {
+        let target = target_of(path);
+        let temporary = temporary_of(path);
+        let special = temporary.is_none();
+        let opened = temporary.as_ref().unwrap_or(&target);
+        let file = File::options().read(!special).write(true).create(true).truncate(!special).open(opened);
+        let file = file.map_err(|error| Error::writing(path, error))?;
+        Ok((Partial { target, temporary }, file))
+    }
+
+    /// Whether the file under construction can be read back.
+    pub fn can_be_read(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// Makes the written `file` appear under its name.
+    pub fn commit(mut self, file: &File) -> Result<(), Error> {
+        let Some(temporary) = &self.temporary else { return Ok(()) };
+        file.sync_all().map_err(|error| Error::writing(&self.target, error))?;
+        fs::rename(temporary, &self.target).map_err(|error| Error::writing(&self.target, error))?;
+        self.temporary = None;
+        Ok(())
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Nothing more can be done about a file that can't be removed.
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// The file that `path` names; a link keeps pointing where it points.
+fn target_of(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// The name under which the file that will become `path` is written; none for what is no regular file.
+pub fn temporary_of(path: &Path) -> Option<PathBuf> {
+    let target = target_of(path);
+    let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file());
+    (!special).then(|| beside(&target))
+}
+
+fn beside(target: &Path) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_os_string();
+    name.push(".partial");
+    target.with_file_name(name)
+}

@@ -1,0 +1,226 @@
+//! A row as a format gives it, before units and order are checked, and what can be wrong with one.
+
+use crate::number::{self, NoNumber};
+use smrkit::request::Op;
+
+/// One request in the units of a trace: ticks and bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// When, in ticks of the format, from any origin.
+    pub ticks: u64,
+    /// The first byte.
+    pub offset: u64,
+    /// How many bytes; 0 for a flush only.
+    pub bytes: u64,
+    /// Index into the table of volumes.
+    pub volume: u16,
+    /// What is asked for.
+    pub op: Op,
+}
+
+/// The most bytes one request may have, so that its sectors fit in 32 bits.
+pub(crate) const BYTES_MAX: u64 = (u32::MAX as u64 - 1) * 512;
+
+/// A row that can't be understood, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bad {
+    /// The first byte of the column, from 0.
+    pub at: usize,
+    /// Bytes of the column.
+    pub len: usize,
+    /// The column's name.
+    pub name: &'static str,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// The row ends before it.
+    Missing,
+    /// Something stands after the last column.
+    Surplus,
+    /// It should be something else.
+    Expected(&'static str),
+    /// A number below 0.
+    Negative,
+    /// A number too large for 64 bits.
+    Overflow,
+    /// A size of 0.
+    Zero,
+    /// A request longer than 2 TiB.
+    TooLong,
+    /// More volumes than a trace may have. Never skipped.
+    TooManyVolumes,
+}
+
+impl Bad {
+    /// Whether the column is what it should be, but its value is impossible.
+    pub fn is_of_value(&self) -> bool {
+        matches!(self.problem, Problem::Zero | Problem::Negative | Problem::Overflow | Problem::TooLong)
+    }
+
+    /// The message, for a row whose text is `line`.
+    pub fn message(&self, line: &[u8]) -> String {
+        let text = &line[self.at.min(line.len())..(self.at + self.len).min(line.len())];
+        let shown = &text[..text.len().min(40)];
+        let dots = if text.len() > 40 { "…" } else { "" };
+        let is = format!("{} is \"{}{dots}\"", self.name, shown.escape_ascii());
+        match self.problem {
+            Problem::Missing => format!("the row ends before {}", self.name),
+            Problem::Surplus => format!("the row goes on after its last column: \"{}{dots}\"", shown.escape_ascii()),
+            Problem::Expected(what) => format!("{is}: expected {what}"),
+            Problem::Negative => format!("{is}: expected a number of at least 0"),
+            Problem::Overflow => format!("{is}: larger than 64 bits hold"),
+            Problem::Zero => format!("{is}: expected a size above 0"),
+            Problem::TooLong => format!("{is}: longer than one request can be (2 TiB)"),
+            Problem::TooManyVolumes => {
+                format!("{is}: the trace has more than 65,535 volumes; split it by volume before it is read")
+            }
+        }
+    }
+}
+
+/// One column of a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field<'a> {
+    /// Its text, without spaces around it.
+    pub text: &'a [u8],
+    /// Its first byte in the line.
+    pub at: usize,
+    /// Its name.
+    pub name: &'static str,
+}
+
+impl Field<'_> {
+    /// The error that this column has `problem`.
+    pub fn bad(&self, problem: Problem) -> Bad {
+        Bad { at: self.at, len: self.text.len(), name: self.name, problem }
+    }
+
+    /// The error that something else was expected.
+    pub fn expected(&self, what: &'static str) -> Bad {
+        self.bad(Problem::Expected(what))
+    }
+
+    fn number(&self, found: Result<u64, NoNumber>, what: &'static str) -> Result<u64, Bad> {
+        found.map_err(|no| {
+            self.bad(match no {
+                NoNumber::Malformed => Problem::Expected(what),
+                NoNumber::Negative => Problem::Negative,
+                NoNumber::Overflow => Problem::Overflow,
+            })
+        })
+    }
+
+    /// An unsigned integer.
+    pub fn integer(&self) -> Result<u64, Bad> {
+        self.number(number::integer(self.text), "an integer")
+    }
+
+    /// An unsigned integer times `unit`.
+    pub fn times(&self, unit: u64) -> Result<u64, Bad> {
+        self.integer()?.checked_mul(unit).ok_or_else(|| self.bad(Problem::Overflow))
+    }
+
+    /// A decimal number times `scale`, to the nearest integer.
+    pub fn decimal(&self, scale: u64) -> Result<u64, Bad> {
+        self.number(number::decimal(self.text, scale), "a number such as 12.345")
+    }
+
+    /// A hexadecimal number.
+    pub fn hexadecimal(&self) -> Result<u64, Bad> {
+        self.number(number::hexadecimal(self.text), "a hexadecimal number")
+    }
+
+    /// `R` or `W`, in either case.
+    pub fn letter(&self) -> Result<Op, Bad> {
+        match self.text {
+            b"R" | b"r" => Ok(Op::Read),
+            b"W" | b"w" => Ok(Op::Write),
+            _ => Err(self.expected("R or W")),
+        }
+    }
+}
+
+/// The two columns that say where, in bytes: neither may overflow, and the size must be above 0.
+pub(crate) fn extent(offset: Field, offset_unit: u64, size: Field, size_unit: u64) -> Result<(u64, u64), Bad> {
+    let first = offset.times(offset_unit)?;
+    let bytes = size.times(size_unit)?;
+    if bytes == 0 {
+        return Err(size.bad(Problem::Zero));
+    }
+    if bytes > BYTES_MAX {
+        return Err(size.bad(Problem::TooLong));
+    }
+    if first.checked_add(bytes).is_none() {
+        return Err(offset.bad(Problem::Overflow));
+    }
+    Ok((first, bytes))
+}
+
+/// Walks the columns of a line.
+pub(crate) struct Columns<'a> {
+    line: &'a [u8],
+    at: usize,
+    separator: Separator,
+}
+
+/// What stands between columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Separator {
+    /// One byte; spaces around a column don't count.
+    Byte(u8),
+    /// Any run of spaces and tabs.
+    Spaces,
+}
+
+impl<'a> Columns<'a> {
+    /// Columns between commas.
+    pub fn commas(line: &'a [u8]) -> Columns<'a> {
+        Columns::new(line, Separator::Byte(b','))
+    }
+
+    /// Columns between runs of spaces and tabs.
+    pub fn spaces(line: &'a [u8]) -> Columns<'a> {
+        Columns::new(line, Separator::Spaces)
+    }
+
+    /// Columns between `separator`.
+    pub fn new(line: &'a [u8], separator: Separator) -> Columns<'a> {
+        Columns { line, at: 0, separator }
+    }
+
+    /// The next column, if there is one.
+    pub fn optional(&mut self, name: &'static str) -> Option<Field<'a>> {
+        let start = match self.separator {
+            Separator::Byte(_) if self.at > self.line.len() => return None,
+            Separator::Byte(_) => self.at,
+            Separator::Spaces => self.at + self.line.get(self.at..)?.iter().position(|b| !matches!(b, b' ' | b'\t'))?,
+        };
+        let rest = self.line.get(start..)?;
+        let length = match self.separator {
+            Separator::Byte(byte) => memchr::memchr(byte, rest),
+            Separator::Spaces => memchr::memchr2(b' ', b'\t', rest),
+        };
+        let text = &rest[..length.unwrap_or(rest.len())];
+        self.at = start + text.len() + 1;
+        let lead = text.len() - text.trim_ascii_start().len();
+        Some(Field { text: text.trim_ascii(), at: start + lead, name })
+    }
+
+    /// The next column.
+    pub fn next(&mut self, name: &'static str) -> Result<Field<'a>, Bad> {
+        let missing = Bad { at: self.line.len(), len: 0, name, problem: Problem::Missing };
+        self.optional(name).ok_or(missing)
+    }
+
+    /// No column must follow.
+    pub fn end(&mut self) -> Result<(), Bad> {
+        match self.optional("") {
+            Some(field) => Err(field.bad(Problem::Surplus)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! HP Labs' SRT traces (Ruemmler and Wilkes 1993), binary, as DiskSim's `hpl` and `hpl2` formats read them.
+//!
+//! A text heading with `tracedate` ends with a form feed (`hpl2` has none). Records are big-endian words of 32 bits: size
+//! of the record, version and kind, seconds, microseconds, start, stop, length in bytes, block, device, driver, cylinder,
+//! flags, info; version 4 adds the queue length, a suspect record its flags. Bit 0 of the flags is set for a read; bits 8
+//! to 15 of the device number the disk. The block's unit is the heading's `sectorsize`, 512 bytes where it has none.
+//! Suspect records are left out, as DiskSim does. Versions above 4 have other fields and are refused.
+
+use crate::record::{RecordFormat, Step};
+use crate::row::{Bad, Field, Problem, Row};
+use crate::volumes::Volumes;
+use smrkit::request::Op;
+
+/// Words of a record of versions 1 to 3.
+const WORDS: usize = 13;
+/// The longest heading.
+const HEADING_MAX: usize = 64 << 10;
+/// Kinds of record.
+const SHORT_IO: u32 = 1;
+const SUSPECT_IO: u32 = 4;
+
+/// The reader's state: the unit of blocks, known once the heading is through.
+#[derive(Debug, Default)]
+pub(crate) struct Srt {
+    block_bytes: Option<u64>,
+}
+
+fn malformed(name: &'static str, what: &'static str, used: usize) -> Result<Step, (Bad, usize)> {
+    Err((Bad { at: 0, len: 0, name, problem: Problem::Expected(what) }, used))
+}
+
+impl Srt {
+    fn heading(&mut self, bytes: &[u8]) -> Result<Step, (Bad, usize)> {
+        if bytes.first() == Some(&0) {
+            // A record's size: its upper bytes are 0. No text begins so.
+            self.block_bytes = Some(512);
+            return Ok(Step::Heading(0));
+        }
+        let Some(end) = memchr::memchr(0x0c, &bytes[..bytes.len().min(HEADING_MAX)]) else {
+            return if bytes.len() < HEADING_MAX {
+                Ok(Step::More)
+            } else {
+                malformed("the heading", "a form feed within 64 KiB that ends it", 0)
+            };
+        };
+        let heading = &bytes[..end];
+        if memchr::memmem::find(heading, b"tracedate").is_none() || heading.contains(&0) {
+            return malformed("the heading", "text with a line tracedate", 0);
+        }
+        match sector_bytes(heading) {
+            Ok(bytes) => self.block_bytes = Some(bytes),
+            Err(what) => return malformed("the heading's sectorsize", what, 0),
+        }
+        Ok(Step::Heading(end + 1))
+    }
+}
+
+/// The unit of block numbers: what follows each `sectorsize` in the heading.
+fn sector_bytes(heading: &[u8]) -> Result<u64, &'static str> {
+    let lower = heading.to_ascii_lowercase();
+    let mut found = None;
+    for at in memchr::memmem::find_iter(&lower, b"sectorsize") {
+        let rest = &lower[at + 10..];
+        let digits = rest.iter().skip_while(|b| !b.is_ascii_digit() && **b != b'\n');
+        let value = digits.take_while(|b| b.is_ascii_digit()).take(6).fold(0, |v, b| v * 10 + u64::from(b - b'0'));
+        match found {
+            _ if !(value.is_power_of_two() && (64..=65_536).contains(&value)) => {
+                return Err("a power of two from 64 to 65536");
+            }
+            Some(other) if other != value => return Err("the same value for all disks; split the trace by disk"),
+            _ => found = Some(value),
+        }
+    }
+    Ok(found.unwrap_or(512))
+}
+
+impl RecordFormat for Srt {
+    fn tick_ns(&self) -> u64 {
+        1000
+    }
+
+    fn plausible(head: &[u8]) -> bool {
+        match head.first() {
+            Some(0) => true,
+            _ => memchr::memmem::find(&head[..head.len().min(HEADING_MAX)], b"tracedate").is_some(),
+        }
+    }
+
+    fn next(&mut self, bytes: &[u8], volumes: &mut Volumes) -> Result<Step, (Bad, usize)> {
+        let Some(block_bytes) = self.block_bytes else {
+            return self.heading(bytes);
+        };
+        let word = |n: usize| bytes.get(4 * n..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_be_bytes(*b));
+        if bytes.len() < 4 * WORDS {
+            return Ok(Step::More);
+        }
+        let (version, kind) = (word(1) >> 16, word(1) & 0xffff);
+        if !(1..=4).contains(&version) {
+            return malformed("the version", "1 to 4; convert later versions to text first", 0);
+        }
+        if kind != SHORT_IO && kind != SUSPECT_IO {
+            return malformed("the kind of record", "an I/O (1 or 4)", 0);
+        }
+        let words = WORDS + usize::from(version == 4) + usize::from(kind == SUSPECT_IO);
+        let used = 4 * words;
+        if word(0) as usize != used {
+            return malformed("the size of the record", "that of its version and kind", 0);
+        }
+        if bytes.len() < used {
+            return Ok(Step::More);
+        }
+        if kind == SUSPECT_IO {
+            return Ok(Step::Skip(used));
+        }
+        let ticks = u64::from(word(2)) * 1_000_000 + u64::from(word(3));
+        let bytes = u64::from(word(6));
+        if bytes == 0 {
+            return Err((Bad { at: 0, len: 0, name: "the length", problem: Problem::Zero }, used));
+        }
+        let offset = u64::from(word(7)) * block_bytes;
+        let disk = u64::from(word(8) >> 8 & 0xff);
+        let field = Field { text: b"", at: 0, name: "the device" };
+        let volume = volumes.numbered(disk, field, || disk.to_string()).map_err(|bad| (bad, used))?;
+        let op = if word(11) & 1 == 1 { Op::Read } else { Op::Write };
+        Ok(Step::Row(Row { ticks, offset, bytes, volume, op }, used))
+    }
+}

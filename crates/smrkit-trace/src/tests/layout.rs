@@ -1,0 +1,60 @@
+//! Volumes on one disk.
+
+use super::*;
+use smrkit::units::Lba;
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    file
+}
+
+const TWO: &str = "9,R,1048576,4096,10\n3,W,0,512,20\n9,R,0,512,30\n3,W,2097152,512,40\n";
+
+#[test]
+fn volumes_lie_end_to_end_in_ascending_order_of_number() {
+    let file = file(TWO);
+    let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::All).unwrap();
+    // Volume 3 ends at 2 MiB + 512 bytes, so volume 9 begins at 3 MiB.
+    let expected = ["0 R 8192+8@0", "10000 W 0+1@1", "20000 R 6144+1@0", "30000 W 4096+1@1"];
+    assert_eq!(shown(&drain(&mut laid).unwrap()), expected);
+    let table = scan(file.path(), &OpenOptions::default()).unwrap();
+    assert_eq!(table.end_to_end(file.path()).unwrap(), (vec![Lba(6144), Lba(0)], Lba(10240)));
+    assert_eq!((table.requests, table.span.0), (4, 30_000));
+    assert_eq!((table.volumes[0].requests, table.volumes[0].end), (2, Lba(2056)));
+}
+
+#[test]
+fn one_volume_is_chosen_by_its_number() {
+    let file = file(TWO);
+    let mut laid = Laid::open(file.path(), &OpenOptions::default(), "3".parse().unwrap()).unwrap();
+    assert_eq!(shown(&drain(&mut laid).unwrap()), ["0 W 0+1@1", "20000 W 4096+1@1"]);
+    let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::Number(4)).unwrap();
+    let message = drain(&mut laid).unwrap_err().to_string();
+    assert!(message.contains("no volume 4: the trace has 9, 3"), "{message}");
+    assert!("two".parse::<VolumeChoice>().is_err());
+}
+
+#[test]
+fn a_second_volume_after_the_first_batch_asks_for_a_restart_that_works() {
+    let mut text: String = (0..5000).map(|n| format!("9,R,{},512,{n}\n", n * 512)).collect();
+    text += "3,W,0,512,9999\n";
+    let file = file(&text);
+    let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::All).unwrap();
+    let signal = drain(&mut laid).unwrap_err();
+    assert!(matches!(&signal, Error::SecondVolume(path) if path == file.path()), "{signal:?}");
+    let table = scan(file.path(), &OpenOptions::default()).unwrap();
+    let mut laid = Laid::with_table(file.path(), &OpenOptions::default(), &table).unwrap();
+    let all = drain(&mut laid).unwrap();
+    assert_eq!((all.len(), all[0].lba, all[5000].lba), (5001, Lba(2048), Lba(0)));
+}
+
+#[test]
+fn hosts_with_a_disk_of_the_same_number_are_not_mixed() {
+    let file = file("1,a,0,Read,0,512,0\n2,b,0,Read,0,512,0\n");
+    let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::Number(0)).unwrap();
+    let message = drain(&mut laid).unwrap_err().to_string();
+    assert!(message.contains("a.0, b.0"), "{message}");
+    let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::All).unwrap();
+    assert_eq!(shown(&drain(&mut laid).unwrap()), ["0 R 0+1@0", "100 R 2048+1@1"]);
+}

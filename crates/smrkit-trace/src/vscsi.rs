@@ -1,0 +1,95 @@
+//! CloudPhysics vscsi traces, versions 1 and 2: fixed little-endian records of SCSI commands (layout as libCacheSim's
+//! reader describes it).
+//!
+//! Version 1 has 32 bytes: serial number, length in bytes, segments (32 bits each), command, version (16), LBA in sectors,
+//! time in µs (64). Version 2 has 40: command, version, serial number, length, segments, LBA, time, response time. The
+//! upper byte of the version field is the version. Commands other than reads, writes and SYNCHRONIZE CACHE are no requests;
+//! UNMAP is none either, since its ranges aren't in the record.
+
+use crate::record::{RecordFormat, Step};
+use crate::row::{BYTES_MAX, Bad, Problem, Row};
+use crate::volumes::Volumes;
+use smrkit::request::Op;
+
+/// The reader of version `V`.
+#[derive(Debug, Default)]
+pub(crate) struct Vscsi<const V: u8> {
+    volume: Option<u16>,
+}
+
+/// LBAs of a vscsi disk stay below this: 62 TB is the largest virtual disk, 2^40 sectors are 512 TiB.
+const LBA_MAX: u64 = 1 << 40;
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_le_bytes(*b))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
+}
+
+/// What a SCSI operation code asks for (SBC-4, table of commands).
+fn op(command: u16) -> Option<Op> {
+    match command {
+        0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
+        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Some(Op::Write),
+        0x35 | 0x91 => Some(Op::Flush),
+        _ => None,
+    }
+}
+
+impl<const V: u8> Vscsi<V> {
+    const BYTES: usize = if V == 1 { 32 } else { 40 };
+}
+
+impl<const V: u8> RecordFormat for Vscsi<V> {
+    fn tick_ns(&self) -> u64 {
+        1000
+    }
+
+    fn plausible(head: &[u8]) -> bool {
+        // Text has no zero bytes, and such records have many.
+        head.len() >= Self::BYTES && head[..Self::BYTES].contains(&0)
+    }
+
+    fn next(&mut self, bytes: &[u8], volumes: &mut Volumes) -> Result<Step, (Bad, usize)> {
+        let Some(record) = bytes.get(..Self::BYTES) else {
+            return Ok(Step::More);
+        };
+        let bad = |name, problem| Err((Bad { at: 0, len: 0, name, problem }, Self::BYTES));
+        let (command, version, length, lba, time) = match V {
+            1 => (12, 14, 4, 16, 24),
+            _ => (0, 2, 8, 16, 24),
+        };
+        if u16_at(record, version) >> 8 != u16::from(V) {
+            return bad("the version field", Problem::Expected("the trace's own version in its upper byte"));
+        }
+        let command = u16_at(record, command);
+        if command > 0xff {
+            return bad("the command", Problem::Expected("a SCSI operation code of one byte"));
+        }
+        let (lba, bytes, ticks) = (u64_at(record, lba), u64::from(u32_at(record, length)), u64_at(record, time));
+        let Some(op) = op(command) else {
+            return Ok(Step::Skip(Self::BYTES));
+        };
+        let (offset, bytes) = match op {
+            Op::Flush => (0, 0),
+            _ if bytes == 0 => return bad("the length", Problem::Zero),
+            _ if bytes > BYTES_MAX => return bad("the length", Problem::TooLong),
+            _ if lba >= LBA_MAX => return bad("the LBA", Problem::Overflow),
+            _ => (lba * 512, bytes),
+        };
+        let volume = match self.volume {
+            Some(volume) => volume,
+            None => {
+                let field = crate::row::Field { text: b"", at: 0, name: "the volume" };
+                *self.volume.insert(volumes.numbered(0, field, || "vscsi".into()).map_err(|bad| (bad, 0))?)
+            }
+        };
+        Ok(Step::Row(Row { ticks, offset, bytes, volume, op }, Self::BYTES))
+    }
+}

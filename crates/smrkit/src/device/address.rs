@@ -1,0 +1,358 @@
+//! Where the sectors of an array lie on its members: pure arithmetic, both ways.
+//!
+//! The layouts are those of Linux's md: RAID 5 and 6 left-symmetric, RAID 10 "near". It knows no time, no contents and
+//! no failed disk. `docs/arrays.md` has a table of each level.
+
+#[cfg(test)]
+mod tests;
+
+use super::level::{Level, LevelSpec, Spread};
+use crate::error::Error;
+use crate::geometry::Divisor;
+use crate::units::Lba;
+
+/// The most sectors of an array: four times the largest that 4,096 of the largest drives give.
+const SECTORS_MAX: u64 = 1 << 54;
+
+/// Where the sectors of an array lie.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    level: Level,
+    spec: &'static LevelSpec,
+    chunk: Divisor,
+    disks: Divisor,
+    /// Data units of a stripe; disks where there is no parity.
+    units: Divisor,
+    copies: Divisor,
+    /// Where each member begins when they lie end to end, and the end.
+    starts: Vec<u64>,
+    /// Sectors in use on each member, from its first on.
+    used: Vec<u64>,
+    host_sectors: u64,
+}
+
+/// A run of sectors of the array that lie together on a member, and on each of its copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The first sector, in the array.
+    pub lba: Lba,
+    /// How many.
+    pub sectors: u64,
+    /// The member that has the first copy.
+    pub disk: u32,
+    /// The first sector, on that member.
+    pub at: Lba,
+}
+
+/// A sector's place in its stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Which stripe.
+    pub stripe: u64,
+    /// Which of the stripe's data units, from 0.
+    pub index: u32,
+    /// Which sector of the unit.
+    pub offset: u64,
+}
+
+/// What a sector of a member holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The first copy of a sector of the array.
+    Data(Lba),
+    /// A further copy of a sector of the array, from 1.
+    Copy(Lba, u32),
+    /// The parity of a stripe at this offset.
+    P {
+        /// Which stripe.
+        stripe: u64,
+        /// Which sector of the unit.
+        offset: u64,
+    },
+    /// The second parity of a stripe at this offset.
+    Q {
+        /// Which stripe.
+        stripe: u64,
+        /// Which sector of the unit.
+        offset: u64,
+    },
+    /// Nothing: what no whole chunk, or no other member, has room for.
+    Unused,
+}
+
+impl Layout {
+    /// The layout of an array of members with so many sectors each. Where there are no chunks, `chunk_sectors` moves nothing.
+    pub fn new(level: Level, chunk_sectors: u64, member_sectors: &[u64]) -> Result<Layout, Error> {
+        level.check_disks(member_sectors.len())?;
+        if chunk_sectors == 0 {
+            return Err(Error::Usage("a chunk of 0 sectors: give a chunk of 512 bytes or more".into()));
+        }
+        let disks = member_sectors.len() as u64;
+        let data = disks - level.parities() as u64;
+        let copies = u64::from(level.copies(member_sectors.len()));
+        let used = used_sectors(level, chunk_sectors, member_sectors)?;
+        let sum = used.iter().try_fold(0u64, |sum, &n| sum.checked_add(n)).filter(|&sum| sum <= SECTORS_MAX);
+        let Some(sum) = sum else {
+            return Err(Error::Impossible(
+                "the members have more than 2^54 sectors: give fewer or smaller ones".into(),
+            ));
+        };
+        let host_sectors = match level.spec().spread {
+            Spread::EndToEnd => sum,
+            Spread::Whole => used[0],
+            Spread::Chunks => sum / chunk_sectors / copies * chunk_sectors,
+            Spread::Stripes => used[0] * data,
+        };
+        let smallest = used.iter().copied().min().unwrap_or(1);
+        let mut starts = vec![0];
+        starts.extend(used.iter().scan(0, |end, n| {
+            *end += n;
+            Some(*end)
+        }));
+        Ok(Layout {
+            level,
+            spec: level.spec(),
+            // Without chunks it says nothing; it is kept small enough to multiply.
+            chunk: Divisor::new(chunk_sectors.min(smallest)),
+            disks: Divisor::new(disks),
+            units: Divisor::new(data),
+            copies: Divisor::new(copies),
+            starts,
+            used,
+            host_sectors,
+        })
+    }
+
+    /// The level.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// How sectors are spread over the members.
+    #[inline]
+    pub fn spread(&self) -> Spread {
+        self.spec.spread
+    }
+
+    /// Whether each source has a member of its own.
+    #[inline]
+    pub fn is_per_source(&self) -> bool {
+        self.spec.is_per_source
+    }
+
+    /// How many members.
+    pub fn disks(&self) -> usize {
+        self.used.len()
+    }
+
+    /// Members' worth of data in a stripe, and data units of one: the disks without the parities.
+    pub fn data_disks(&self) -> usize {
+        self.units.value() as usize
+    }
+
+    /// Parity units of a stripe.
+    pub fn parities(&self) -> usize {
+        self.spec.parities
+    }
+
+    /// How often each sector is kept, parity not counted.
+    pub fn copies(&self) -> u32 {
+        self.copies.value() as u32
+    }
+
+    /// Sectors that the array offers.
+    pub fn host_sectors(&self) -> u64 {
+        self.host_sectors
+    }
+
+    /// Sectors of a chunk.
+    pub fn chunk_sectors(&self) -> u64 {
+        self.chunk.value()
+    }
+
+    /// Data sectors of a stripe.
+    pub fn stripe_sectors(&self) -> u64 {
+        self.chunk.value() * self.units.value()
+    }
+
+    /// Stripes of the array: chunks on its smallest member, from the first on.
+    pub fn stripes(&self) -> u64 {
+        self.used.iter().min().map_or(0, |&n| self.chunk.quotient(n))
+    }
+
+    /// Sectors in use on a member, from its first on; 0 on one that there is not.
+    pub fn member_sectors(&self, disk: u32) -> u64 {
+        self.used.get(disk as usize).copied().unwrap_or(0)
+    }
+
+    /// Sectors that every source finds: those of the smallest member where each source has one of its own, else all.
+    pub fn sectors_for_all(&self) -> u64 {
+        match self.is_per_source() {
+            true => self.used.iter().copied().min().unwrap_or(0),
+            false => self.host_sectors,
+        }
+    }
+
+    /// The array's LBA of a member's first sector where members lie end to end (span, dedicated).
+    pub fn member_start(&self, disk: u32) -> Lba {
+        Lba(self.starts.get(disk as usize).copied().unwrap_or(self.host_sectors))
+    }
+
+    /// The member and its sector that hold the first copy of `lba`, which is below `host_sectors`.
+    #[inline]
+    pub fn place(&self, lba: Lba) -> (u32, Lba) {
+        let piece = self.piece(lba, 1);
+        (piece.disk, piece.at)
+    }
+
+    /// The member and its sector that hold a copy of `lba`, from 0.
+    #[inline]
+    pub fn copy(&self, lba: Lba, copy: u32) -> (u32, Lba) {
+        match self.spread() {
+            Spread::Whole => (copy, lba),
+            Spread::Chunks => {
+                let (chunk, offset) = self.chunk.divide(lba.0);
+                let (row, disk) = self.disks.divide(chunk * self.copies.value() + u64::from(copy));
+                (disk as u32, self.at(row, offset))
+            }
+            Spread::EndToEnd | Spread::Stripes => self.place(lba),
+        }
+    }
+
+    /// The pieces of an extent, ascending; what lies beyond the array is left out. Each lies in one chunk, where there are
+    /// chunks, and its copies lie on other members in one piece as well.
+    #[inline]
+    pub fn pieces(&self, lba: Lba, sectors: u64) -> impl Iterator<Item = Piece> + '_ {
+        let mut at = lba;
+        let mut left = sectors.min(self.host_sectors.saturating_sub(lba.0));
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let piece = self.piece(at, left);
+            (at, left) = (at + piece.sectors, left - piece.sectors);
+            Some(piece)
+        })
+    }
+
+    /// The first piece of an extent inside the array.
+    #[inline]
+    fn piece(&self, lba: Lba, left: u64) -> Piece {
+        let is_parted = self.spread() == Spread::Stripes;
+        if !is_parted && self.spread() != Spread::Chunks {
+            return self.plain_piece(lba, left);
+        }
+        let (chunk, offset) = self.chunk.divide(lba.0);
+        let (row, disk) = match is_parted {
+            false => self.disks.divide(chunk * self.copies.value()),
+            true => {
+                let (stripe, index) = self.units.divide(chunk);
+                (stripe, u64::from(self.member_of(stripe, index as u32)))
+            }
+        };
+        let sectors = left.min(self.chunk.value() - offset);
+        Piece { lba, sectors, disk: disk as u32, at: self.at(row, offset) }
+    }
+
+    /// A piece where no chunks are.
+    fn plain_piece(&self, lba: Lba, left: u64) -> Piece {
+        if self.spread() == Spread::Whole {
+            return Piece { lba, sectors: left, disk: 0, at: lba };
+        }
+        let disk = self.starts.partition_point(|&start| start <= lba.0).clamp(1, self.used.len()) - 1;
+        let at = lba - self.starts[disk];
+        Piece { lba, sectors: left.min(self.used[disk].saturating_sub(at.0).max(1)), disk: disk as u32, at }
+    }
+
+    /// The place of a sector in its stripe (levels with parity).
+    #[inline]
+    pub fn unit(&self, lba: Lba) -> Unit {
+        let (chunk, offset) = self.chunk.divide(lba.0);
+        let (stripe, index) = self.units.divide(chunk);
+        Unit { stripe, index: index as u32, offset }
+    }
+
+    /// The sector of the array at a place in a stripe: undoes `unit`.
+    #[inline]
+    pub fn lba_of(&self, unit: Unit) -> Lba {
+        Lba((unit.stripe * self.units.value() + u64::from(unit.index)) * self.chunk.value() + unit.offset)
+    }
+
+    /// The member that has a unit of a stripe: the data units from 0, then P, then Q (levels with parity).
+    #[inline]
+    pub fn member_of(&self, stripe: u64, unit: u32) -> u32 {
+        let (data, disks) = (self.units.value(), self.disks.value());
+        let steps = match u64::from(unit) {
+            unit if unit < data => unit + self.spec.parities as u64,
+            parity => parity - data,
+        };
+        let member = self.parity_disk(stripe) + steps;
+        (if member >= disks { member - disks } else { member }) as u32
+    }
+
+    /// The member that has P; Q and then the data follow it, going round.
+    #[inline]
+    fn parity_disk(&self, stripe: u64) -> u64 {
+        let last = self.disks.value() - 1;
+        if self.spec.rotates { last - self.disks.remainder(stripe) } else { last }
+    }
+
+    /// Where an offset of a stripe lies on every member.
+    #[inline]
+    pub fn at(&self, stripe: u64, offset: u64) -> Lba {
+        Lba(stripe * self.chunk.value() + offset)
+    }
+
+    /// What a sector of a member holds.
+    pub fn inverse(&self, disk: u32, at: Lba) -> Role {
+        if at.0 >= self.member_sectors(disk) {
+            return Role::Unused;
+        }
+        let (row, offset) = self.chunk.divide(at.0);
+        let position = row * self.disks.value() + u64::from(disk);
+        match self.spread() {
+            Spread::EndToEnd => Role::Data(at + self.starts[disk as usize]),
+            Spread::Whole => copy(at, u64::from(disk)),
+            Spread::Chunks => {
+                let (chunk, number) = self.copies.divide(position);
+                let lba = self.at(chunk, offset);
+                if lba.0 < self.host_sectors { copy(lba, number) } else { Role::Unused }
+            }
+            Spread::Stripes => self.role(row, u64::from(disk), offset),
+        }
+    }
+
+    /// What a member has of a stripe.
+    fn role(&self, stripe: u64, disk: u64, offset: u64) -> Role {
+        let steps = self.disks.remainder(disk + self.disks.value() - self.parity_disk(stripe));
+        match (steps, self.spec.parities as u64) {
+            (0, _) => Role::P { stripe, offset },
+            (1, 2) => Role::Q { stripe, offset },
+            (steps, parities) => Role::Data(self.lba_of(Unit { stripe, index: (steps - parities) as u32, offset })),
+        }
+    }
+}
+
+fn copy(lba: Lba, number: u64) -> Role {
+    if number == 0 { Role::Data(lba) } else { Role::Copy(lba, number as u32) }
+}
+
+/// Sectors in use on each member: all where members lie end to end, else as many as the smallest has, in whole chunks
+/// where there are chunks.
+fn used_sectors(level: Level, chunk_sectors: u64, member_sectors: &[u64]) -> Result<Vec<u64>, Error> {
+    let smallest = member_sectors.iter().copied().min().unwrap_or(0);
+    if smallest == 0 {
+        return Err(Error::Impossible("a member has no sectors: give it a larger drive or capacity".into()));
+    }
+    let common = if level.is_striped() { smallest - smallest % chunk_sectors } else { smallest };
+    if common == 0 {
+        return Err(Error::Impossible(format!(
+            "the smallest member has {smallest} sectors, less than a chunk of {chunk_sectors}: lower chunk, or give it a \
+             larger drive"
+        )));
+    }
+    match level.spec().spread {
+        Spread::EndToEnd => Ok(member_sectors.to_vec()),
+        _ => Ok(vec![common; member_sectors.len()]),
+    }
+}

@@ -1,0 +1,89 @@
+//! Work of an array's own: members fail and are replaced, and parts are rebuilt or scrubbed beside the host's
+//! commands.
+
+use super::array::Array;
+use super::command::{Command, SectorStamps};
+use super::health::{Health, Rebuilt};
+use super::level::Spread;
+use super::locks::RangeLock;
+use super::member::Member;
+use super::work::Owner;
+use crate::error::DiskResult;
+use crate::request::{Op, Request};
+use crate::units::{Lba, Nanos};
+
+/// Sectors of a part that is compared at once.
+const PART_SECTORS: u64 = 1024;
+
+impl Array {
+    /// A member fails: what it held is gone. What it was asked is answered; what was to be written to it after that is left
+    /// out.
+    pub fn fail(&mut self, disk: u32) {
+        self.health[disk as usize] = Health::Failed;
+    }
+
+    /// A new member takes the place of a failed one, to be rebuilt in units of `unit_sectors`. The old one still completes
+    /// what it was asked.
+    pub fn replace(&mut self, disk: u32, member: Member, unit_sectors: u64) {
+        let sectors = self.layout.member_sectors(disk);
+        self.health[disk as usize] = Health::New(Rebuilt::nothing(sectors, unit_sectors));
+        self.replaced[disk as usize] += 1;
+        self.orderly &= member.keeps_order();
+        self.zeros &= member.reads_zeros();
+        self.members.replace(disk, member);
+    }
+
+    /// A new member counts as rebuilt; what was left out of it is needed by nobody.
+    pub fn make_whole(&mut self, disk: u32) {
+        self.health[disk as usize] = Health::Good;
+    }
+
+    /// Begins to rebuild some sectors of a new member: whole units, or to its end.
+    pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
+        self.begin_own(Owner::Rebuild { disk, at, sectors }, self.lock_on(disk, at, sectors, true), now)
+    }
+
+    /// Parts of the members that were written to, in check mode; everything else is as it was in the beginning, zeros or
+    /// (on full members) copies and parities that agree.
+    pub fn written_parts(&self) -> Vec<(Lba, u64)> {
+        let sectors = (0..self.layout.disks() as u32).map(|disk| self.layout.member_sectors(disk)).max().unwrap_or(0);
+        let part = |part: &u64| (Lba(part * PART_SECTORS), PART_SECTORS.min(sectors - part * PART_SECTORS));
+        self.written.iter().map(part).collect()
+    }
+
+    pub(super) fn note_written(&mut self, at: Lba, sectors: u64) {
+        self.written.extend(at.0 / PART_SECTORS..(at.0 + sectors).div_ceil(PART_SECTORS));
+    }
+
+    /// Begins to read some sectors of all members; in check mode copies and parity are compared.
+    pub fn scrub(&mut self, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
+        self.begin_own(Owner::Scrub { at, sectors }, self.lock_on(0, at, sectors, false), now)
+    }
+
+    fn begin_own(&mut self, owner: Owner, lock: RangeLock, now: Nanos) -> DiskResult {
+        let (Owner::Rebuild { at, .. } | Owner::Scrub { at, .. }) = owner else { return Ok(()) };
+        let (request, stamps) = (Request::new(Op::Write, at, 0), SectorStamps::new());
+        let command = Command { tag: 0, request, arrival: now, host: false, stamps };
+        let id = self.works.add(owner, command);
+        self.start(id, Some(lock), now)
+    }
+
+    /// The lock for work on a member's sectors.
+    fn lock_on(&self, disk: u32, at: Lba, sectors: u64, exclusive: bool) -> RangeLock {
+        let (chunk, last) = (self.layout.chunk_sectors(), at.0 + sectors - 1);
+        let (first, last) = match (self.layout.spread(), self.layout.copies()) {
+            (Spread::EndToEnd, _) | (Spread::Chunks, 1) => {
+                let start = self.layout.member_start(disk).0;
+                (start + at.0, start + last)
+            }
+            // Rows of chunks: the array's sectors from the first of the first to the last of the last.
+            (Spread::Chunks, copies) => {
+                let (row, copies) = (self.layout.disks() as u64, u64::from(copies));
+                let (first, end) = (at.0 / chunk * row / copies, ((last / chunk + 1) * row).div_ceil(copies));
+                (first * chunk, end * chunk - 1)
+            }
+            (Spread::Whole | Spread::Stripes, _) => (at.0, last),
+        };
+        RangeLock::Extent { first, last, exclusive }
+    }
+}

@@ -1,0 +1,98 @@
+//! A command on its way to a member, and its completion.
+
+use std::sync::Arc;
+
+use crate::layer::{Gauge, GaugeUnit, Gauges};
+use crate::request::Request;
+use crate::units::{Lba, Nanos};
+
+/// What sectors hold in check mode, a stamp each; empty where nothing is held.
+pub type SectorStamps = Vec<u64>;
+
+/// What the sectors of a member that began full hold, a stamp each.
+pub type FirstStamps = Arc<dyn Fn(Lba) -> u64 + Send + Sync>;
+
+/// Stamps of a request in check mode; both are empty where nothing is held.
+#[derive(Debug, Default)]
+pub struct Stamped {
+    /// What a write writes, or what a read must find.
+    pub expected: SectorStamps,
+    /// What a read has found.
+    pub found: SectorStamps,
+}
+
+/// A command on its way to a member.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Comes back with the completion.
+    pub tag: u64,
+    /// What is asked for. Its time is without meaning: `arrival` tells it.
+    pub request: Request,
+    /// When it arrives.
+    pub arrival: Nanos,
+    /// Whether a request of the host waits for it.
+    pub host: bool,
+    /// What is written, in check mode.
+    pub stamps: SectorStamps,
+}
+
+/// When a request that was served at once was begun and completed.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// Its own service began.
+    pub start: Nanos,
+    /// It was completed.
+    pub end: Nanos,
+}
+
+/// The end of a command.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// The command's.
+    pub tag: u64,
+    /// Its own service began.
+    pub start: Nanos,
+    /// It was completed.
+    pub end: Nanos,
+    /// What was read, in check mode.
+    pub stamps: SectorStamps,
+}
+
+/// What several show together: the mean of the caches and of gauges that are shares (a sum of those says nothing), and sums of
+/// the rest.
+pub(super) fn joined(all: impl Iterator<Item = Gauges>) -> Gauges {
+    let (mut fills, mut others): (Vec<f64>, Vec<(Gauge, u32)>) = (Vec::new(), Vec::new());
+    for gauges in all {
+        fills.extend(gauges.cache_fill);
+        for gauge in gauges.others {
+            match others.iter_mut().find(|(known, _)| known.name == gauge.name) {
+                Some((sum, count)) => (sum.value, *count) = (sum.value + gauge.value, *count + 1),
+                None => others.push((gauge, 1)),
+            }
+        }
+    }
+    let value = |(sum, count): (Gauge, u32)| match sum.unit {
+        GaugeUnit::Share => Gauge { value: sum.value / f64::from(count), ..sum },
+        GaugeUnit::Count => sum,
+    };
+    Gauges {
+        cache_fill: (!fills.is_empty()).then(|| fills.iter().sum::<f64>() / fills.len() as f64),
+        others: others.into_iter().map(value).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_averaged_over_those_that_have_them_and_the_rest_is_summed() {
+        let (invalid, bytes) = (|value| Gauge::share("invalid", value), |value| Gauge::count("map_bytes", value));
+        let of = |cache_fill, others: &[Gauge]| Gauges { cache_fill, others: others.to_vec() };
+        let all =
+            [of(Some(0.5), &[invalid(0.25), bytes(10.0)]), of(None, &[]), of(Some(1.0), &[bytes(5.0), invalid(0.75)])];
+        let joined = joined(all.into_iter());
+        assert_eq!(joined.cache_fill, Some(0.75));
+        assert_eq!(joined.others, [invalid(0.5), bytes(15.0)]);
+    }
+}

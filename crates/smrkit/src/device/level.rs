@@ -1,0 +1,284 @@
+//! The kinds of arrays, as a table: how sectors are spread over the members, how many copies and parities are kept.
+//!
+//! Whoever adds a level adds a row here, and to `address.rs` a way to spread sectors if none of those there will do.
+
+use std::fmt;
+
+use crate::error::Error;
+
+/// Sectors of a chunk unless said otherwise: 512 KiB, the default of Linux's md.
+pub const CHUNK_SECTORS: u64 = 1024;
+
+/// The most disks of an array with two parities: the coefficients of Q repeat after 255 data disks.
+const RAID6_DISKS_MAX: usize = 257;
+
+/// The way in which the sectors of an array are spread over its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// One member after another.
+    EndToEnd,
+    /// Every member holds all of them.
+    Whole,
+    /// Chunks in turn, each on as many neighbouring members as there are copies.
+    Chunks,
+    /// Chunks in turn, with parity units in every stripe.
+    Stripes,
+}
+
+/// The number of copies that a level keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// One: nothing is kept twice.
+    One,
+    /// One on every disk.
+    Every,
+    /// As many as the user says.
+    Chosen,
+}
+
+/// What makes up a level.
+#[derive(Debug)]
+pub struct LevelSpec {
+    /// The level, with the copies that it keeps unless said otherwise.
+    pub level: Level,
+    /// Its name in options and results.
+    pub name: &'static str,
+    /// How sectors are spread.
+    pub spread: Spread,
+    /// Copies, parity not counted.
+    pub copies: Copies,
+    /// Parity units of a stripe.
+    pub parities: usize,
+    /// Whether they go round all disks; else they lie on the last.
+    pub rotates: bool,
+    /// Whether each source has a disk of its own.
+    pub is_per_source: bool,
+    /// The fewest disks; with chosen copies as many as those.
+    pub disks_min: usize,
+    /// The most disks.
+    pub disks_max: usize,
+    /// The level to use in its place where there is one disk too few.
+    pub instead: Option<&'static str>,
+}
+
+/// A level that keeps nothing twice: what the others are told by.
+const PLAIN: LevelSpec = LevelSpec {
+    level: Level::Span,
+    name: "span",
+    spread: Spread::EndToEnd,
+    copies: Copies::One,
+    parities: 0,
+    rotates: false,
+    is_per_source: false,
+    disks_min: 1,
+    disks_max: usize::MAX,
+    instead: None,
+};
+
+/// A level with one parity.
+const PARITY: LevelSpec =
+    LevelSpec { spread: Spread::Stripes, parities: 1, disks_min: 3, instead: Some("raid1"), ..PLAIN };
+
+/// Every level.
+pub const LEVELS: [LevelSpec; 8] = [
+    PLAIN,
+    LevelSpec { level: Level::Raid0, name: "raid0", spread: Spread::Chunks, ..PLAIN },
+    LevelSpec {
+        level: Level::Raid1,
+        name: "raid1",
+        spread: Spread::Whole,
+        copies: Copies::Every,
+        disks_min: 2,
+        ..PLAIN
+    },
+    LevelSpec {
+        level: Level::Raid10 { copies: 2 },
+        name: "raid10",
+        spread: Spread::Chunks,
+        copies: Copies::Chosen,
+        disks_min: 2,
+        ..PLAIN
+    },
+    LevelSpec { level: Level::Raid4, name: "raid4", ..PARITY },
+    LevelSpec { level: Level::Raid5, name: "raid5", rotates: true, ..PARITY },
+    LevelSpec {
+        level: Level::Raid6,
+        name: "raid6",
+        parities: 2,
+        rotates: true,
+        disks_min: 4,
+        disks_max: RAID6_DISKS_MAX,
+        instead: Some("raid5"),
+        ..PARITY
+    },
+    LevelSpec { level: Level::Dedicated, name: "dedicated", is_per_source: true, ..PLAIN },
+];
+
+/// The kind of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// One disk after another.
+    Span,
+    /// Chunks in turn on all disks.
+    Raid0,
+    /// A copy on every disk.
+    Raid1,
+    /// Chunks in turn, each on this many neighbouring disks.
+    Raid10 {
+        /// How often each chunk is kept.
+        copies: u32,
+    },
+    /// A parity on the last disk.
+    Raid4,
+    /// A parity that goes round all disks.
+    Raid5,
+    /// Two parities that go round all disks.
+    Raid6,
+    /// One disk a source; without regard to sources, one disk after another.
+    Dedicated,
+}
+
+impl Level {
+    /// Every level, RAID 10 with two copies.
+    pub const ALL: [Level; LEVELS.len()] = {
+        let mut all = [Level::Span; LEVELS.len()];
+        let mut at = 0;
+        while at < LEVELS.len() {
+            all[at] = LEVELS[at].level;
+            at += 1;
+        }
+        all
+    };
+
+    /// The level of this name; `raid10` keeps two copies.
+    pub fn named(name: &str) -> Result<Level, Error> {
+        LEVELS.iter().find(|spec| spec.name == name).map(|spec| spec.level).ok_or_else(|| {
+            let shown: String = name.chars().take(40).collect();
+            Error::Usage(format!("no array is called `{shown}`: write one of {}", Level::names()))
+        })
+    }
+
+    /// The names of all levels, with commas between.
+    pub fn names() -> String {
+        LEVELS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What makes up the level.
+    pub fn spec(&self) -> &'static LevelSpec {
+        let same = |spec: &&LevelSpec| std::mem::discriminant(&spec.level) == std::mem::discriminant(self);
+        LEVELS.iter().find(same).unwrap_or(&LEVELS[0])
+    }
+
+    /// Its name in options and results.
+    pub fn name(&self) -> &'static str {
+        self.spec().name
+    }
+
+    /// Parity units of a stripe.
+    pub fn parities(&self) -> usize {
+        self.spec().parities
+    }
+
+    /// The copies that the user has chosen, where the level lets them.
+    pub fn chosen_copies(&self) -> Option<u32> {
+        match self {
+            Level::Raid10 { copies } => Some(*copies),
+            _ => None,
+        }
+    }
+
+    /// The level with this many copies, where the level lets the user choose them.
+    pub fn with_copies(self, copies: u32) -> Level {
+        match self {
+            Level::Raid10 { .. } => Level::Raid10 { copies },
+            other => other,
+        }
+    }
+
+    /// How often an array of `disks` keeps each sector, parity not counted.
+    pub fn copies(&self, disks: usize) -> u32 {
+        match self.spec().copies {
+            Copies::Every => disks as u32,
+            Copies::One | Copies::Chosen => self.chosen_copies().unwrap_or(1),
+        }
+    }
+
+    /// Whether addresses are dealt out in chunks.
+    pub fn is_striped(&self) -> bool {
+        matches!(self.spec().spread, Spread::Chunks | Spread::Stripes)
+    }
+
+    /// The fewest disks.
+    pub fn disks_min(&self) -> usize {
+        self.chosen_copies().map_or(self.spec().disks_min, |copies| copies as usize)
+    }
+
+    /// Refuses a number of disks that the level can't have.
+    pub fn check_disks(&self, disks: usize) -> Result<(), Error> {
+        let (spec, min) = (self.spec(), self.disks_min());
+        let name = spec.name;
+        let message = match self.chosen_copies() {
+            Some(0 | 1) => {
+                let message = format!("{name} with copies below 2 mirrors nothing: raise copies, or use raid0");
+                return Err(Error::Usage(message));
+            }
+            Some(copies) if disks < min => {
+                format!("{name} of {disks} disks can't keep {copies} copies: raise disks or lower copies")
+            }
+            _ if disks > spec.disks_max => format!(
+                "{name} of {disks} disks: its second parity tells 255 data disks apart; lower disks to {}, or nest smaller \
+                 ones in raid0",
+                spec.disks_max
+            ),
+            _ if disks < min => {
+                let other = spec.instead.filter(|_| disks + 1 == min);
+                let other = other.map_or(String::new(), |other| format!(", or use {other}"));
+                format!("{name} of {disks} disks: raise disks to {min} or more{other}")
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Impossible(message))
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a stripe that is written in part gets its new parity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WritePolicy {
+    /// Whichever reads less.
+    #[default]
+    Auto,
+    /// From the old data and the old parity.
+    ReadModifyWrite,
+    /// From the data that is not written.
+    Reconstruct,
+}
+
+impl WritePolicy {
+    /// The policy of this name.
+    pub fn named(name: &str) -> Result<WritePolicy, Error> {
+        match name {
+            "auto" => Ok(WritePolicy::Auto),
+            "rmw" => Ok(WritePolicy::ReadModifyWrite),
+            "reconstruct" => Ok(WritePolicy::Reconstruct),
+            _ => {
+                let shown: String = name.chars().take(40).collect();
+                Err(Error::Usage(format!("write=`{shown}` is unknown: write auto, rmw or reconstruct")))
+            }
+        }
+    }
+
+    /// Its name in options and results.
+    pub fn name(&self) -> &'static str {
+        match self {
+            WritePolicy::Auto => "auto",
+            WritePolicy::ReadModifyWrite => "rmw",
+            WritePolicy::Reconstruct => "reconstruct",
+        }
+    }
+}

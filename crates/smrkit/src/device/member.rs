@@ -1,0 +1,310 @@
+//! The members of an array: drives and arrays, which of them something happens at next, and those that were replaced and
+//! still have commands to complete.
+
+use super::Array;
+use super::command::{Command, Completion, FirstStamps, Served, Stamped};
+use super::event_queue::EventQueue;
+use super::member_drive::MemberDrive;
+use crate::error::DiskResult;
+use crate::layer::Gauges;
+use crate::request::Request;
+use crate::units::{Lba, Nanos};
+
+/// A drive with its queue, or an array: what the engine sends requests to, and what arrays are made of. Time is the caller's: it
+/// lets what happens next happen, in order.
+pub enum Member {
+    /// A drive with its queue.
+    Drive(Box<MemberDrive>),
+    /// An array.
+    Array(Box<Array>),
+}
+
+/// Calls a method that drives and arrays have under one name.
+macro_rules! either {
+    ($member:expr, $of:ident => $call:expr) => {
+        match $member {
+            Member::Drive($of) => $call,
+            Member::Array($of) => $call,
+        }
+    };
+}
+
+impl Member {
+    /// Sectors offered.
+    pub fn host_sectors(&self) -> u64 {
+        match self {
+            Member::Drive(drive) => drive.device().host_sectors(),
+            Member::Array(array) => array.layout().host_sectors(),
+        }
+    }
+
+    /// Whether each source has a member of its own.
+    pub fn is_per_source(&self) -> bool {
+        matches!(self, Member::Array(array) if array.layout().is_per_source())
+    }
+
+    /// Where a source's sectors begin, and how many it has: all, unless each source has a member of its own.
+    pub fn place_of_source(&self, source: u8) -> (Lba, u64) {
+        match self {
+            Member::Array(array) if array.layout().is_per_source() => {
+                let layout = array.layout();
+                (layout.member_start(u32::from(source)), layout.member_sectors(u32::from(source)))
+            }
+            _ => (Lba(0), self.host_sectors()),
+        }
+    }
+
+    /// Its drives, in order.
+    pub fn drives(&mut self) -> Vec<&mut MemberDrive> {
+        match self {
+            Member::Drive(drive) => vec![&mut **drive],
+            Member::Array(array) => array.drives(),
+        }
+    }
+
+    /// The array, if it is one.
+    pub fn array_mut(&mut self) -> Option<&mut Array> {
+        match self {
+            Member::Drive(_) => None,
+            Member::Array(array) => Some(&mut **array),
+        }
+    }
+
+    /// Whether commands for the same sectors are served in the order of their coming. An array sees to that itself.
+    pub(super) fn keeps_order(&self) -> bool {
+        match self {
+            Member::Drive(drive) => drive.keeps_order(),
+            Member::Array(_) => true,
+        }
+    }
+
+    /// Whether requests are completed in the order of their coming, whatever comes meanwhile.
+    pub fn completes_in_order(&self) -> bool {
+        matches!(self, Member::Drive(drive) if drive.keeps_order())
+    }
+
+    /// Whether it reads zeros where something was discarded; of drives that is assumed.
+    pub(super) fn reads_zeros(&self) -> bool {
+        match self {
+            Member::Drive(_) => true,
+            Member::Array(array) => array.reads_zeros(),
+        }
+    }
+
+    /// A command arrives, not before anything that has happened here.
+    #[inline]
+    pub fn submit(&mut self, command: Command) -> DiskResult {
+        either!(self, member => member.submit(command))
+    }
+
+    /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
+    #[inline]
+    pub fn next(&self) -> Nanos {
+        either!(self, member => member.next())
+    }
+
+    /// Lets what happens next happen. Returns what it completed; if that is several, adds the others to `more`. The next command
+    /// of a queue is begun by [`Member::resume`].
+    #[inline]
+    pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
+        match self {
+            Member::Drive(drive) => Ok(drive.advance()),
+            Member::Array(array) => array.advance(more),
+        }
+    }
+
+    /// Whether [`Member::resume`] has anything to begin.
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        either!(self, member => member.has_pending())
+    }
+
+    /// Begins what comes next, once all that comes at this moment is there: a drive that orders its commands sees all of them.
+    pub fn resume(&mut self) -> DiskResult {
+        either!(self, member => member.resume())
+    }
+
+    /// Serves a request where nothing is under way and one drive has to serve it alone, and tells the completion before its
+    /// moment; `None` where that can't be. The caller lets nothing else happen until then.
+    #[inline(always)]
+    pub fn serve_at_once(
+        &mut self,
+        request: &Request,
+        arrival: Nanos,
+        host: bool,
+        stamps: &mut Stamped,
+    ) -> DiskResult<Option<Served>> {
+        match self {
+            Member::Drive(drive) => drive.serve(request, arrival, host, stamps).map(Some),
+            Member::Array(array) => array.serve_at_once(request, arrival, host, stamps),
+        }
+    }
+
+    /// The first moment since counting began at which a request of the host waited for cleaning; [`Nanos::MAX`] if none did.
+    #[inline]
+    pub fn first_wait(&self) -> Nanos {
+        either!(self, member => member.first_wait())
+    }
+
+    /// Commands that have not been completed.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        either!(self, member => member.outstanding())
+    }
+
+    /// How far the head would have to go to `lba`, in any unit that compares members of one size.
+    pub(super) fn distance(&self, lba: Lba) -> u64 {
+        either!(self, member => member.distance(lba))
+    }
+
+    /// Sectors of persistent cache, of all drives.
+    pub fn cache_sectors(&self) -> u64 {
+        match self {
+            Member::Drive(drive) => drive.device().layer.capacity().cache_sectors,
+            Member::Array(array) => array.cache_sectors(),
+        }
+    }
+
+    /// What the layers show of their state: means of the caches and of gauges that are shares, and sums of the rest.
+    pub fn gauges(&self) -> Gauges {
+        either!(self, member => member.gauges())
+    }
+
+    /// Takes every sector as written once, in order, with these stamps, and nothing as cached: before the first command.
+    pub fn fill(&mut self, stamps: FirstStamps) {
+        either!(self, member => member.fill(stamps))
+    }
+
+    /// Counting starts anew at `now`, until when the drives wait.
+    pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+        either!(self, member => member.reset_counts(now))
+    }
+
+    /// Checks every drive's books, and in check mode reads back all that was written to each.
+    pub fn finish(&mut self) -> DiskResult {
+        either!(self, member => member.finish())
+    }
+}
+
+/// The members, and what happens next at them.
+pub(super) struct Members {
+    /// Members in order, then those that were replaced.
+    all: Vec<Member>,
+    count: usize,
+    events: EventQueue,
+    /// Those that have commands to begin once [`Members::resume`] is called.
+    pending: Vec<usize>,
+    first_wait: Nanos,
+}
+
+impl Members {
+    pub fn new(all: Vec<Member>) -> Members {
+        Members { count: all.len(), events: events(&all), all, pending: Vec::new(), first_wait: Nanos::MAX }
+    }
+
+    pub fn as_slice(&self) -> &[Member] {
+        &self.all[..self.count]
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [Member] {
+        &mut self.all[..self.count]
+    }
+
+    #[inline]
+    pub fn next(&self) -> Nanos {
+        self.events.next()
+    }
+
+    /// [`Member::first_wait`] of all.
+    #[inline]
+    pub fn first_wait(&self) -> Nanos {
+        self.first_wait
+    }
+
+    /// Counting starts anew at `now`.
+    pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+        self.first_wait = Nanos::MAX;
+        self.as_mut_slice().iter_mut().try_for_each(|member| member.reset_counts(now))
+    }
+
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    #[inline]
+    pub fn submit(&mut self, disk: u32, command: Command) -> DiskResult {
+        self.all[disk as usize].submit(command)?;
+        self.touch(disk as usize);
+        Ok(())
+    }
+
+    /// [`Member::serve_at_once`] of one of them.
+    #[inline]
+    pub fn serve_at_once(
+        &mut self,
+        disk: u32,
+        request: &Request,
+        arrival: Nanos,
+        host: bool,
+        stamps: &mut Stamped,
+    ) -> DiskResult<Option<Served>> {
+        let member = &mut self.all[disk as usize];
+        let served = member.serve_at_once(request, arrival, host, stamps);
+        self.first_wait = self.first_wait.min(member.first_wait());
+        served
+    }
+
+    /// Lets what happens next happen, if there is anything; completes as [`Member::advance`] does.
+    #[inline]
+    pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
+        let Some(number) = self.events.take() else { return Ok(None) };
+        let completion = self.all[number].advance(more)?;
+        self.touch(number);
+        if number >= self.count && self.all[number].outstanding() == 0 {
+            self.let_go(number);
+        }
+        Ok(completion)
+    }
+
+    #[inline]
+    pub fn resume(&mut self) -> DiskResult {
+        while let Some(number) = self.pending.pop() {
+            self.all[number].resume()?;
+            self.touch(number);
+        }
+        Ok(())
+    }
+
+    /// Another member in this place; the old one still completes what it was asked.
+    pub fn replace(&mut self, disk: u32, member: Member) {
+        let number = disk as usize;
+        let old = std::mem::replace(&mut self.all[number], member);
+        if old.outstanding() > 0 {
+            self.pending.iter_mut().filter(|pending| **pending == number).for_each(|pending| *pending = self.all.len());
+            self.all.push(old);
+        }
+        self.events = events(&self.all);
+    }
+
+    fn let_go(&mut self, number: usize) {
+        self.all.remove(number);
+        self.pending.iter_mut().filter(|pending| **pending > number).for_each(|pending| *pending -= 1);
+        self.events = events(&self.all);
+    }
+
+    /// Something has changed at a member.
+    #[inline]
+    fn touch(&mut self, number: usize) {
+        let member = &self.all[number];
+        self.events.set(number, member.next());
+        self.first_wait = self.first_wait.min(member.first_wait());
+        if member.has_pending() && !self.pending.contains(&number) {
+            self.pending.push(number);
+        }
+    }
+}
+
+fn events(members: &[Member]) -> EventQueue {
+    EventQueue::new(members.iter().map(Member::next).collect())
+}

@@ -1,0 +1,31 @@
+//! What requests are sent to: a drive with its queue, or an array of drives and arrays.
+
+pub mod address;
+mod array;
+mod background;
+mod check;
+mod command;
+mod event_queue;
+pub mod health;
+mod layered;
+pub mod level;
+mod locks;
+mod member;
+mod member_drive;
+mod outage;
+mod parity;
+mod plan;
+mod queue;
+mod shadow;
+pub mod spec;
+mod watch;
+mod work;
+mod work_steps;
+
+pub use array::{Array, Done};
+pub use command::{Command, Completion, FirstStamps, SectorStamps, Served, Stamped};
+pub use layered::{Builder, LayeredDisk};
+pub use member::Member;
+pub use member_drive::{MemberDrive, Queueing};
+pub use queue::Queue;
+pub use shadow::Shadow;

@@ -1,0 +1,79 @@
+//! Power cuts of a drive: the layer starts anew, what the host finds is compared with what it was promised, and the host sends
+//! its request again.
+
+use super::MemberDrive;
+use super::shadow::Loss;
+use crate::error::{DiskResult, Fault};
+use crate::stats::outcome::PowerCut;
+use crate::units::Lba;
+
+/// Lost extents that a result names.
+const LOST_SHOWN: usize = 100;
+
+impl MemberDrive {
+    /// Does `work`, again after each power cut in it.
+    #[inline]
+    pub(super) fn through_outages<T>(&mut self, mut work: impl FnMut(&mut Self) -> DiskResult<T>) -> DiskResult<T> {
+        loop {
+            match work(self) {
+                Ok(done) => return Ok(done),
+                Err(fault) => self.outage(fault)?,
+            }
+        }
+    }
+
+    /// After a fault: if it is a power cut, the layer recovers, however often the power is cut meanwhile.
+    #[cold]
+    fn outage(&mut self, fault: Box<Fault>) -> DiskResult {
+        let device = &mut self.device;
+        let (mut cuts, before, since) = (vec![write_cut(fault)?], device.physical_sectors(), device.now());
+        let keeps = device.layer.keeps_acknowledged();
+        while let Err(fault) = device.recover() {
+            cuts.push(write_cut(fault)?);
+        }
+        let after = device.physical_sectors();
+        device.check()?;
+        let Some(check) = &mut self.check else { return Ok(()) };
+        let loss = check.shadow.audit(device);
+        let report = PowerCut {
+            write: cuts[0],
+            answered: check.shadow.requests(),
+            recovery_ns: device.now().since(since).0,
+            recovery_read_sectors: after.0 - before.0,
+            recovery_written_sectors: after.1 - before.1,
+            ..describe(&loss)
+        };
+        check.power_cuts.extend(cuts.iter().map(|&write| PowerCut { write, ..report.clone() }));
+        match loss.lost.first() {
+            Some(&lba) if keeps => Err(Box::new(Fault::Lost { write: cuts[0], lba, sectors: report.lost_sectors })),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The number of the write that was cut; any other fault is passed on.
+fn write_cut(fault: Box<Fault>) -> DiskResult<u64> {
+    match *fault {
+        Fault::PowerCut { write } => Ok(write),
+        _ => Err(fault),
+    }
+}
+
+fn describe(loss: &Loss) -> PowerCut {
+    let in_flight = match loss.in_flight {
+        None => "none",
+        Some((0, _)) => "absent",
+        Some((there, all)) if there == all => "whole",
+        Some(_) => "part",
+    };
+    let mut lost: Vec<(u64, u64)> = Vec::new();
+    for &Lba(lba) in &loss.lost {
+        match lost.last_mut() {
+            Some((first, sectors)) if *first + *sectors == lba => *sectors += 1,
+            _ => lost.push((lba, 1)),
+        }
+    }
+    lost.truncate(LOST_SHOWN);
+    let (lost_sectors, destroyed_sectors) = (loss.lost.len() as u64, loss.destroyed);
+    PowerCut { in_flight: in_flight.into(), lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }
+}

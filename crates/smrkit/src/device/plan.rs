@@ -1,0 +1,353 @@
+//! What an array asks of its members for a command: reads first where parity or a failed member needs them, then the rest.
+//!
+//! A write of part of a stripe reads either what it replaces and the parity (read-modify-write) or the rest of the stripe
+//! (reconstruct-write), whichever is fewer reads. Parity is written for just those sectors whose data changes.
+
+use std::ops::Range;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::address::{Layout, Role};
+use super::health::Health;
+use super::level::{Spread, WritePolicy};
+use crate::error::{DiskResult, Fault};
+use crate::request::Op;
+use crate::units::Lba;
+
+/// A command of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sub {
+    pub disk: u32,
+    pub op: Op,
+    pub at: Lba,
+    pub sectors: u64,
+}
+
+/// What is asked of the members, and what after that has been answered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan {
+    pub first: Vec<Sub>,
+    pub second: Vec<Sub>,
+}
+
+impl Plan {
+    pub fn clear(&mut self) {
+        self.first.clear();
+        self.second.clear();
+    }
+
+    /// Commands of one member that touch become one.
+    fn join(&mut self) {
+        for subs in [&mut self.first, &mut self.second] {
+            if subs.len() > 1 {
+                subs.sort_unstable_by_key(|sub| (sub.disk, sub.at));
+                subs.dedup_by(|next, sub| {
+                    let touch = sub.disk == next.disk && sub.op == next.op && sub.at + sub.sectors == next.at;
+                    sub.sectors += if touch { next.sectors } else { 0 };
+                    touch
+                });
+            }
+        }
+    }
+}
+
+/// Data of one stripe: which units of it, and which sectors of each.
+struct Piece {
+    stripe: u64,
+    units: Range<u32>,
+    offsets: Range<u64>,
+}
+
+/// Makes plans for an array as it is now.
+pub(super) struct Planner<'a> {
+    pub layout: &'a Layout,
+    pub health: &'a [Health],
+    pub write: WritePolicy,
+    /// Whether members are told what the host discards.
+    pub discards: bool,
+}
+
+impl Planner<'_> {
+    /// Whether a member holds these sectors.
+    fn has(&self, disk: u32, at: Lba, sectors: u64) -> bool {
+        self.health[disk as usize].has(at, sectors)
+    }
+
+    /// Whether a member takes writes: a new one does everywhere, and what is not rebuilt yet is rebuilt over them.
+    fn works(&self, disk: u32) -> bool {
+        self.health[disk as usize].works()
+    }
+
+    /// The plan for a host's command. `choose` takes one of several copies that are as good.
+    pub fn host(
+        &self,
+        op: Op,
+        lba: Lba,
+        sectors: u64,
+        choose: impl Fn(&[(u32, Lba)]) -> usize,
+        plan: &mut Plan,
+    ) -> DiskResult {
+        plan.clear();
+        match op {
+            Op::Flush => {
+                let working = (0..self.layout.disks() as u32).filter(|&disk| self.works(disk));
+                plan.second.extend(working.map(|disk| Sub { disk, op, at: Lba(0), sectors: 0 }));
+                return Ok(());
+            }
+            Op::Discard if !self.discards => {}
+            _ if self.layout.parities() > 0 => self.parity(op, lba, sectors, plan)?,
+            _ => self.copies(op, lba, sectors, choose, plan)?,
+        }
+        plan.join();
+        Ok(())
+    }
+
+    #[inline]
+    fn copies(
+        &self,
+        op: Op,
+        lba: Lba,
+        sectors: u64,
+        choose: impl Fn(&[(u32, Lba)]) -> usize,
+        plan: &mut Plan,
+    ) -> DiskResult {
+        for piece in self.layout.pieces(lba, sectors) {
+            if self.layout.copies() == 1 {
+                if !self.works(piece.disk) {
+                    return Err(lost(piece.lba));
+                }
+                plan.second.push(Sub { disk: piece.disk, op, at: piece.at, sectors: piece.sectors });
+                continue;
+            }
+            let mut live: SmallVec<[(u32, Lba); 4]> =
+                (0..self.layout.copies()).map(|n| self.layout.copy(piece.lba, n)).collect();
+            live.retain(|&mut (disk, at)| match op {
+                Op::Read => self.has(disk, at, piece.sectors),
+                _ => self.works(disk),
+            });
+            if live.is_empty() {
+                return Err(lost(piece.lba));
+            }
+            if op == Op::Read {
+                live = smallvec![live[choose(&live)]];
+            }
+            plan.second.extend(live.into_iter().map(|(disk, at)| Sub { disk, op, at, sectors: piece.sectors }));
+        }
+        Ok(())
+    }
+
+    fn parity(&self, op: Op, lba: Lba, sectors: u64, plan: &mut Plan) -> DiskResult {
+        let mut result = Ok(());
+        self.stripes(lba, sectors, |stripe, from, to| {
+            if op == Op::Discard {
+                // Parity stays true only where a whole stripe goes.
+                if (from, to) == (0, self.layout.stripe_sectors()) {
+                    self.all(op, stripe, plan);
+                }
+                return;
+            }
+            for piece in self.split(stripe, from, to) {
+                if result.is_ok() {
+                    result = match op {
+                        Op::Read => self.read(&piece, plan),
+                        _ => self.write(&piece, plan),
+                    };
+                }
+            }
+        });
+        result
+    }
+
+    /// Calls `each` with each stripe of an extent, and the part of its data that it has.
+    fn stripes(&self, lba: Lba, sectors: u64, mut each: impl FnMut(u64, u64, u64)) {
+        let all = self.layout.stripe_sectors();
+        let (mut at, end) = (lba.0, lba.0 + sectors);
+        while at < end {
+            let (stripe, from) = (at / all, at % all);
+            let to = all.min(from + (end - at));
+            each(stripe, from, to);
+            at += to - from;
+        }
+    }
+
+    /// The data sectors `from..to` of a stripe, by which units have them: at most three pieces.
+    fn split(&self, stripe: u64, from: u64, to: u64) -> SmallVec<[Piece; 3]> {
+        let chunk = self.layout.chunk_sectors();
+        let (first, last) = (from / chunk, (to - 1) / chunk);
+        let (head, tail) = (from % chunk, (to - 1) % chunk + 1);
+        let (first, last) = (first as u32, last as u32);
+        let mut pieces = SmallVec::new();
+        let mut add = |units: Range<u32>, offsets: Range<u64>| {
+            if !units.is_empty() && !offsets.is_empty() {
+                pieces.push(Piece { stripe, units, offsets });
+            }
+        };
+        if first == last {
+            add(first..last + 1, head..tail);
+        } else {
+            // Between head and tail either all units have the sectors, or only those inside.
+            let (low, high) = (head.min(tail), head.max(tail));
+            add(first + 1..last + 1, 0..low);
+            match head < tail {
+                true => add(first..last + 1, low..high),
+                false => add(first + 1..last, low..high),
+            }
+            add(first..last, high..chunk);
+        }
+        pieces
+    }
+
+    fn sub(&self, op: Op, stripe: u64, unit: u32, offsets: &Range<u64>) -> Sub {
+        Sub {
+            disk: self.layout.member_of(stripe, unit),
+            op,
+            at: self.layout.at(stripe, offsets.start),
+            sectors: offsets.end - offsets.start,
+        }
+    }
+
+    fn has_unit(&self, stripe: u64, unit: u32, offsets: &Range<u64>) -> bool {
+        let sub = self.sub(Op::Read, stripe, unit, offsets);
+        self.has(sub.disk, sub.at, sub.sectors)
+    }
+
+    fn unit_works(&self, stripe: u64, unit: u32) -> bool {
+        self.works(self.layout.member_of(stripe, unit))
+    }
+
+    /// Data units, then parities.
+    fn units(&self) -> Range<u32> {
+        0..(self.layout.data_disks() + self.layout.parities()) as u32
+    }
+
+    /// The whole of a stripe on every working member.
+    fn all(&self, op: Op, stripe: u64, plan: &mut Plan) {
+        let offsets = 0..self.layout.chunk_sectors();
+        let working = self.units().filter(|&unit| self.unit_works(stripe, unit));
+        plan.second.extend(working.map(|unit| self.sub(op, stripe, unit, &offsets)));
+    }
+
+    fn read(&self, piece: &Piece, plan: &mut Plan) -> DiskResult {
+        let Piece { stripe, units, offsets } = piece;
+        if units.clone().all(|unit| self.has_unit(*stripe, unit, offsets)) {
+            plan.second.extend(units.clone().map(|unit| self.sub(Op::Read, *stripe, unit, offsets)));
+            return Ok(());
+        }
+        self.row(*stripe, offsets, &mut plan.second)
+    }
+
+    /// Reads as many units as give all of a stripe: data first, then parity.
+    pub fn row(&self, stripe: u64, offsets: &Range<u64>, subs: &mut Vec<Sub>) -> DiskResult {
+        let data = self.layout.data_disks();
+        let before = subs.len();
+        let live = self.units().filter(|&unit| self.has_unit(stripe, unit, offsets)).take(data);
+        subs.extend(live.map(|unit| self.sub(Op::Read, stripe, unit, offsets)));
+        match subs.len() - before == data {
+            true => Ok(()),
+            false => Err(lost(Lba(stripe * self.layout.stripe_sectors()))),
+        }
+    }
+
+    fn write(&self, piece: &Piece, plan: &mut Plan) -> DiskResult {
+        let Piece { stripe, units, offsets } = piece;
+        let data = self.layout.data_disks() as u32;
+        let has = |unit: u32| self.has_unit(*stripe, unit, offsets);
+        let works = |unit: &u32| self.unit_works(*stripe, *unit);
+        let sub = |op, unit| self.sub(op, *stripe, unit, offsets);
+        let parities = self.units().skip(data as usize).filter(works);
+        let written = units.clone().filter(works);
+        if units.len() - written.clone().count() > parities.clone().count() {
+            return Err(lost(Lba(stripe * self.layout.stripe_sectors())));
+        }
+        let changed = units.clone().chain(parities.clone());
+        let others = (0..data).filter(|unit| !units.contains(unit));
+        if parities.clone().next().is_some() && units.len() < data as usize {
+            let fewer = match self.write {
+                WritePolicy::Auto => changed.clone().count() < others.clone().count(),
+                WritePolicy::ReadModifyWrite => true,
+                WritePolicy::Reconstruct => false,
+            };
+            match (changed.clone().all(has), others.clone().all(has)) {
+                (true, reconstructs) if fewer || !reconstructs => {
+                    plan.first.extend(changed.map(|unit| sub(Op::Read, unit)))
+                }
+                (_, true) => plan.first.extend(others.map(|unit| sub(Op::Read, unit))),
+                _ => self.row(*stripe, offsets, &mut plan.first)?,
+            }
+        }
+        plan.second.extend(written.chain(parities).map(|unit| sub(Op::Write, unit)));
+        Ok(())
+    }
+
+    /// The plan that brings `sectors` of member `disk` from `at` on back from the others.
+    pub fn rebuild(
+        &self,
+        disk: u32,
+        at: Lba,
+        sectors: u64,
+        choose: impl Fn(&[(u32, Lba)]) -> usize,
+        plan: &mut Plan,
+    ) -> DiskResult {
+        plan.clear();
+        let chunk = if self.layout.level().is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
+        let (mut from, end) = (at.0, at.0 + sectors);
+        while from < end {
+            let to = end.min((from / chunk + 1).saturating_mul(chunk));
+            if self.layout.parities() > 0 {
+                self.row(from / chunk, &(from % chunk..to - (from - from % chunk)), &mut plan.first)?;
+            } else if let Role::Data(lba) | Role::Copy(lba, _) = self.layout.inverse(disk, Lba(from)) {
+                let others = (0..self.layout.copies()).map(|n| self.layout.copy(lba, n));
+                let live: Vec<(u32, Lba)> =
+                    others.filter(|&(other, at)| other != disk && self.has(other, at, to - from)).collect();
+                if live.is_empty() {
+                    return Err(lost(lba));
+                }
+                let (disk, at) = live[choose(&live)];
+                plan.first.push(Sub { disk, op: Op::Read, at, sectors: to - from });
+            }
+            from = to;
+        }
+        plan.second.push(Sub { disk, op: Op::Write, at, sectors });
+        plan.join();
+        Ok(())
+    }
+}
+
+impl Planner<'_> {
+    /// The plan that reads some sectors of every member that has them, to be compared.
+    pub fn scrub(&self, at: Lba, sectors: u64, plan: &mut Plan) -> DiskResult {
+        plan.clear();
+        for disk in 0..self.layout.disks() as u32 {
+            let sectors = sectors.min(self.layout.member_sectors(disk).saturating_sub(at.0));
+            if sectors == 0 || !self.has(disk, at, sectors) {
+                continue;
+            }
+            plan.second.push(Sub { disk, op: Op::Read, at, sectors });
+            if self.layout.spread() == Spread::Chunks && self.layout.copies() > 1 {
+                self.first_copies(disk, at, sectors, plan);
+            }
+        }
+        plan.join();
+        Ok(())
+    }
+
+    /// The first copies of what a member has, where they lie in the row before.
+    fn first_copies(&self, disk: u32, at: Lba, sectors: u64, plan: &mut Plan) {
+        let (chunk, end) = (self.layout.chunk_sectors(), at.0 + sectors);
+        let mut from = at.0;
+        while from < end {
+            let to = end.min((from / chunk + 1) * chunk);
+            if let Role::Copy(lba, _) = self.layout.inverse(disk, Lba(from)) {
+                let (first, place) = self.layout.copy(lba, 0);
+                if place < at && self.has(first, place, to - from) {
+                    plan.second.push(Sub { disk: first, op: Op::Read, at: place, sectors: to - from });
+                }
+            }
+            from = to;
+        }
+    }
+}
+
+fn lost(lba: Lba) -> Box<Fault> {
+    Box::new(Fault::ArrayLost { lba })
+}

@@ -1,0 +1,198 @@
+//! Check mode: what the host wrote last, sector by sector, against what it gets back.
+//!
+//! It stands apart from the layers and arrays that it checks. On a drive, where requests are served one after another, it also
+//! looks at the platters: a damaged sector is found at the end of the request that damaged it, not when somebody happens to
+//! read it. An array serves several requests at a time; a read there must find what was written before it was sent, since
+//! requests for the same sectors keep their order.
+
+use super::LayeredDisk;
+use super::command::SectorStamps;
+use crate::error::{DiskResult, Fault};
+use crate::medium::{Buf, Damage, Stamp};
+use crate::pages::Pages;
+use crate::request::{Op, Request};
+use crate::units::Lba;
+
+/// Requests between two full checks of a layer's books.
+const FULL_CHECK_EVERY: u64 = 1000;
+
+/// What the host expects of each sector.
+#[derive(Default)]
+pub struct Shadow {
+    /// The stamp of the last write to each LBA; 0 where the host owns nothing.
+    pages: Pages,
+    writes: u64,
+    /// Requests served.
+    requests: u64,
+    /// The write or discard that has not been completed.
+    in_flight: Option<Request>,
+}
+
+/// What a power cut did to the host's data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Sectors of the write in flight that are there, and all of them.
+    pub in_flight: Option<(u64, u64)>,
+    /// Acknowledged sectors that are gone, ascending.
+    pub lost: Vec<Lba>,
+    /// Those of them that were destroyed; the others show an older write.
+    pub destroyed: u64,
+}
+
+impl Shadow {
+    /// Expects that every LBA was written once before all else.
+    pub fn fill(&mut self) {
+        self.pages = Pages::beginning_with(Box::new(|first, out| {
+            (first..).zip(out).for_each(|(lba, word)| *word = Stamp::first(Lba(lba)).0);
+        }));
+    }
+
+    /// Sends a request among others: returns what a write writes, or what a read must find.
+    pub fn send(&mut self, request: &Request) -> SectorStamps {
+        let sectors = u64::from(request.sectors);
+        match request.op {
+            Op::Read => return self.pages.words(request.lba.0, sectors),
+            Op::Write => {
+                let stamps = self.next_stamps(request);
+                self.pages.put(request.lba.0, &stamps);
+                return stamps;
+            }
+            Op::Discard => self.disown(request.lba, sectors),
+            Op::Flush => {}
+        }
+        SectorStamps::new()
+    }
+
+    /// Compares what a request sent among others has found with what it must find.
+    pub fn verify_sent(request: &Request, expected: &[u64], found: &[u64]) -> DiskResult {
+        if request.op != Op::Read {
+            return Ok(());
+        }
+        if found.len() != expected.len() {
+            let message = format!("a read of {} sectors from {} found {}", expected.len(), request.lba, found.len());
+            return Err(Box::new(Fault::Inconsistent(message)));
+        }
+        compare(request.lba, expected, found)
+    }
+
+    /// Extents that the host owns some of, in order.
+    pub fn owned(&self, capacity: u64) -> impl Iterator<Item = Request> {
+        let read = |extent: std::ops::Range<u64>| {
+            Request::new(Op::Read, Lba(extent.start), (extent.end - extent.start) as u32)
+        };
+        self.pages.extents(capacity).into_iter().map(read)
+    }
+
+    /// Requests served so far.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    fn next_stamps(&mut self, request: &Request) -> SectorStamps {
+        self.writes += 1;
+        (0..u64::from(request.sectors)).map(|i| Stamp::new(request.lba + i, self.writes).0).collect()
+    }
+
+    /// Serves a request alone, as the drive does, and verifies it.
+    pub fn serve(&mut self, request: &Request, serve: impl FnOnce(&mut Buf) -> DiskResult) -> DiskResult {
+        let n = u64::from(request.sectors);
+        let mut buf = match request.op {
+            Op::Read => Buf::Stamps(vec![0; n as usize]),
+            Op::Write => Buf::Stamps(self.next_stamps(request)),
+            Op::Discard | Op::Flush => Buf::Stamps(Vec::new()),
+        };
+        self.in_flight = matches!(request.op, Op::Write | Op::Discard).then_some(*request);
+        serve(&mut buf)?;
+        self.in_flight = None;
+        let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
+        match request.op {
+            Op::Read => self.verify(request.lba, stamps)?,
+            Op::Write => self.pages.put(request.lba.0, stamps),
+            Op::Discard => self.disown(request.lba, n),
+            Op::Flush => {}
+        }
+        Ok(())
+    }
+
+    /// The host no longer owns these sectors.
+    fn disown(&mut self, lba: Lba, n: u64) {
+        self.pages.clear(lba.0..lba.0 + n);
+    }
+
+    /// Whether these stamps, found from `first` on, are those of the last writes.
+    fn verify(&self, first: Lba, found: &[u64]) -> DiskResult {
+        compare(first, &self.pages.words(first.0, found.len() as u64), found)
+    }
+
+    /// Whether anything that the host still owns has been damaged, and now and then the layer's own books.
+    pub fn after(&mut self, device: &mut LayeredDisk) -> DiskResult {
+        for damage in device.take_damages() {
+            if self.pages.get(damage.was.lba().0) == damage.was.0 {
+                let Damage { pba, was, by } = damage;
+                return Err(Box::new(Fault::Damaged { lba: was.lba(), pba, by }));
+            }
+        }
+        self.requests += 1;
+        if self.requests.is_multiple_of(FULL_CHECK_EVERY) {
+            device.check()?;
+        }
+        Ok(())
+    }
+
+    /// After a power cut and recovery: what is still there. The host owns what it finds of its write in flight, and no
+    /// longer what was lost.
+    pub fn audit(&mut self, device: &mut LayeredDisk) -> Loss {
+        let mut loss = Loss::default();
+        match self.in_flight.take() {
+            Some(request) if request.op == Op::Discard => self.disown(request.lba, u64::from(request.sectors)),
+            Some(request) => loss.in_flight = Some((self.take_over(&request, device), u64::from(request.sectors))),
+            None => {}
+        }
+        let mut gone: Vec<Lba> = Vec::new();
+        for range in self.pages.extents(device.host_sectors()) {
+            for (lba, expected) in (range.start..).map(Lba).zip(self.pages.words(range.start, range.end - range.start))
+            {
+                let found = if expected == 0 { Stamp(0) } else { device.peek(lba) };
+                if found.0 != expected {
+                    loss.destroyed += u64::from(found.is_damaged());
+                    gone.push(lba);
+                }
+            }
+        }
+        gone.iter().for_each(|&lba| self.disown(lba, 1));
+        loss.lost = gone;
+        device.take_damages();
+        loss
+    }
+
+    /// Expects those sectors of the write in flight that are on the disk; returns how many.
+    fn take_over(&mut self, request: &Request, device: &mut LayeredDisk) -> u64 {
+        let extent = (0..u64::from(request.sectors)).map(|i| request.lba + i);
+        let there: Vec<Lba> = extent.filter(|&lba| device.peek(lba) == Stamp::new(lba, self.writes)).collect();
+        for &lba in &there {
+            self.pages.put(lba.0, &[Stamp::new(lba, self.writes).0]);
+        }
+        there.len() as u64
+    }
+
+    /// At the end of a drive: everything that the host owns is read back, and the layer's books are checked in full. Of a large
+    /// disk that began full it is what lies near to what was written since.
+    pub fn finish(&mut self, device: &mut LayeredDisk) -> DiskResult {
+        device.check()?;
+        for request in self.owned(device.host_sectors()) {
+            let mut buf = Buf::Stamps(vec![0; request.sectors as usize]);
+            device.serve(&request, &mut buf)?;
+            let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
+            self.verify(request.lba, stamps)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the stamps found from `first` on are those expected; 0 is expected where the host owns nothing.
+fn compare(first: Lba, expected: &[u64], found: &[u64]) -> DiskResult {
+    let wrong = expected.iter().zip(found).position(|(expected, found)| *expected != 0 && expected != found);
+    let Some(at) = wrong else { return Ok(()) };
+    let version = |stamps: &[u64]| Stamp(stamps[at]).version();
+    Err(Box::new(Fault::Stale { lba: first + at as u64, found: version(found), expected: version(expected) }))
+}

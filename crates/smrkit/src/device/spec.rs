@@ -1,0 +1,142 @@
+//! The description of an array as users write it: a short text, or a TOML file where members differ.
+//!
+//! What layers and drives the names stand for is not looked up here. `docs/arrays.md` has the keys.
+
+mod file;
+mod resolve;
+mod text;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::level::{Level, WritePolicy};
+use crate::error::Error;
+use crate::quantity::exact_bytes;
+use crate::units::SECTOR_BYTES;
+
+/// The most drives of an array, nested ones included (assumption: no controller has more).
+pub const DRIVES_MAX: usize = 4096;
+
+/// How deep arrays may be nested (assumption).
+pub const DEPTH_MAX: usize = 8;
+
+/// An array; `Display` gives its canonical text, which parses to the same array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArraySpec {
+    /// Its kind, with the copies of a RAID 10.
+    pub level: Level,
+    /// Sectors of a chunk; without effect where there are no chunks.
+    pub chunk_sectors: u64,
+    /// How partly written stripes get their parity.
+    pub write: WritePolicy,
+    /// The members, in order.
+    pub members: Vec<MemberSpec>,
+}
+
+/// A member of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberSpec {
+    /// A drive with a layer.
+    Drive(DriveSpec),
+    /// An array of its own.
+    Array(Box<ArraySpec>),
+}
+
+/// A drive with a layer; what is not given is the run's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriveSpec {
+    /// The layer's name.
+    pub layer: Option<String>,
+    /// The drive's name, or its file.
+    pub drive: Option<String>,
+    /// The drive's size in sectors.
+    pub capacity_sectors: Option<u64>,
+    /// Parameters of the layer, as text.
+    pub set: Vec<(String, String)>,
+}
+
+impl ArraySpec {
+    /// Reads the short form: `raid5:disks=4,chunk=512KiB,layer=drive-managed`.
+    pub fn parse(text: &str) -> Result<ArraySpec, Error> {
+        resolve::array(&text::array(text)?, &DriveSpec::default(), 1)
+    }
+
+    /// Reads the TOML form; `path` is for messages.
+    pub fn from_toml(path: &Path, text: &str) -> Result<ArraySpec, Error> {
+        let raw = file::array(path, text)?;
+        resolve::array(&raw, &DriveSpec::default(), 1).map_err(|error| match error {
+            Error::Usage(message) => Error::input(path, message),
+            other => other,
+        })
+    }
+
+    /// How many drives it has, those of nested arrays included.
+    pub fn drives(&self) -> usize {
+        self.members.iter().map(MemberSpec::drives).sum()
+    }
+}
+
+impl MemberSpec {
+    fn drives(&self) -> usize {
+        match self {
+            MemberSpec::Drive(_) => 1,
+            MemberSpec::Array(array) => array.drives(),
+        }
+    }
+}
+
+impl FromStr for ArraySpec {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<ArraySpec, Error> {
+        ArraySpec::parse(text)
+    }
+}
+
+impl fmt::Display for ArraySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:disks={}", self.level, self.members.len())?;
+        write!(f, ",chunk={}", exact_bytes(self.chunk_sectors.saturating_mul(SECTOR_BYTES)))?;
+        if let Some(copies) = self.level.chosen_copies() {
+            write!(f, ",copies={copies}")?;
+        }
+        if self.level.parities() > 0 && self.write != WritePolicy::Auto {
+            write!(f, ",write={}", self.write.name())?;
+        }
+        let alike = self.members.windows(2).all(|pair| pair[0] == pair[1]);
+        match self.members.first() {
+            Some(MemberSpec::Drive(drive)) if alike => match drive.to_string() {
+                none if none.is_empty() => Ok(()),
+                keys => write!(f, ",{keys}"),
+            },
+            Some(member) if alike => write!(f, ",member=({member})"),
+            _ => self.members.iter().try_for_each(|member| write!(f, ",member=({member})")),
+        }
+    }
+}
+
+impl fmt::Display for MemberSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MemberSpec::Drive(drive) => drive.fmt(f),
+            MemberSpec::Array(array) => array.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for DriveSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut keys = Vec::new();
+        keys.extend(self.layer.iter().map(|name| format!("layer={}", text::quoted(name))));
+        keys.extend(self.drive.iter().map(|name| format!("drive={}", text::quoted(name))));
+        let bytes = |sectors: &u64| exact_bytes(sectors.saturating_mul(SECTOR_BYTES));
+        keys.extend(self.capacity_sectors.iter().map(|sectors| format!("capacity={}", bytes(sectors))));
+        if !self.set.is_empty() {
+            let pairs = self.set.iter().map(|(key, value)| format!("{}={}", text::quoted(key), text::quoted(value)));
+            keys.push(format!("set=({})", pairs.collect::<Vec<_>>().join(",")));
+        }
+        f.write_str(&keys.join(","))
+    }
+}

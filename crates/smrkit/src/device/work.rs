@@ -1,0 +1,111 @@
+//! What an array has under way: commands of the host, and its own.
+
+use super::check::Known;
+use super::command::{Command, Completion};
+use super::locks::RangeLock;
+use super::plan::{Plan, Sub};
+use crate::units::{Lba, Nanos};
+
+/// Whose work it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// A command that came from outside.
+    Host,
+    /// The rebuilding of a part of a new member.
+    Rebuild { disk: u32, at: Lba, sectors: u64 },
+    /// The verification of a part of all members.
+    Scrub { at: Lba, sectors: u64 },
+}
+
+/// A command under way.
+pub(super) struct Work {
+    pub owner: Owner,
+    pub command: Command,
+    pub plan: Plan,
+    /// Commands of members that have not been completed.
+    pub left: u32,
+    /// Whether the second part of the plan is under way.
+    pub second: bool,
+    pub start: Nanos,
+    /// What it locks, if anything.
+    pub lock: Option<RangeLock>,
+    /// Rebuilding: how often the member had been replaced when it was written to.
+    pub replaced: u32,
+    /// In check mode: what has been read.
+    pub known: Known,
+}
+
+impl Work {
+    pub fn new(owner: Owner, command: Command) -> Work {
+        Work {
+            owner,
+            start: Nanos::MAX,
+            command,
+            plan: Plan::default(),
+            left: 0,
+            second: false,
+            lock: None,
+            replaced: 0,
+            known: Known::new(),
+        }
+    }
+
+    /// Begins anew for another command; keeps the room of its plan.
+    #[inline]
+    fn renew(&mut self, owner: Owner, command: Command) {
+        (self.owner, self.command) = (owner, command);
+        self.start = Nanos::MAX;
+        (self.left, self.second, self.lock) = (0, false, None);
+        self.plan.clear();
+        self.known.clear();
+    }
+
+    /// The commands of members that are under way.
+    pub fn subs(&self) -> &[Sub] {
+        if self.second { &self.plan.second } else { &self.plan.first }
+    }
+
+    /// A member has completed a command.
+    #[inline]
+    pub fn completed(&mut self, completion: &Completion) {
+        self.left -= 1;
+        self.start = self.start.min(completion.start);
+    }
+}
+
+/// All work, by number; numbers are used again.
+#[derive(Default)]
+pub(super) struct Slab {
+    works: Vec<Work>,
+    free: Vec<u32>,
+}
+
+impl Slab {
+    #[inline]
+    pub fn add(&mut self, owner: Owner, command: Command) -> u32 {
+        match self.free.pop() {
+            Some(id) => {
+                self.works[id as usize].renew(owner, command);
+                id
+            }
+            None => {
+                self.works.push(Work::new(owner, command));
+                (self.works.len() - 1) as u32
+            }
+        }
+    }
+
+    #[inline]
+    pub fn get(&mut self, id: u32) -> &mut Work {
+        &mut self.works[id as usize]
+    }
+
+    #[inline]
+    pub fn remove(&mut self, id: u32) {
+        self.free.push(id);
+    }
+
+    pub fn len(&self) -> usize {
+        self.works.len() - self.free.len()
+    }
+}

@@ -1,0 +1,103 @@
+//! The sizes that a drive can be made in: how often it has its surfaces, and what share of its tracks each recording zone has.
+//!
+//! Every zone's tracks grow with the share, so that one size follows another without gaps: the least that holds a number of
+//! sectors is also the least that holds its own.
+
+use super::build::outer_cylinders;
+use super::file::{DriveFile, Lengths, ZoneTable};
+use crate::error::Error;
+use crate::geometry::{SECTORS_MAX, ZONES_MAX};
+
+/// A share of 1: all tracks of a zone. A step is far less than a track.
+const WHOLE: u128 = 1 << 40;
+
+/// Makes a drive the smallest that holds `want` sectors.
+pub(super) fn resize(file: &mut DriveFile, want: u64) -> Result<(), Error> {
+    // Its defects are on the first of its platters only.
+    let defects = raw_sectors(file, WHOLE) - usable_sectors(file, WHOLE);
+    let needed = (u128::from(want) + defects).div_ceil(raw_sectors(file, WHOLE).max(1));
+    let copies = copies(file, u64::try_from(needed).unwrap_or(u64::MAX));
+    file.copies = file.copies().saturating_mul(copies);
+    let share = least_share(file, want)?;
+    if share != WHOLE {
+        scale(file, share);
+    }
+    let raw = raw_sectors(file, WHOLE);
+    if let Some(slips) = &mut file.geometry.slips {
+        slips.value.retain(|&slip| u128::from(slip) < raw);
+    }
+    Ok(())
+}
+
+/// Times more of its surfaces: as many as are needed and zones can be counted for a mechanical drive. A constant clock knows
+/// no surfaces, and takes more tracks.
+fn copies(file: &DriveFile, needed: u64) -> u32 {
+    if file.mechanical.is_none() {
+        return 1;
+    }
+    let surfaces = file.geometry.surfaces.as_ref().map_or(1, |surfaces| surfaces.value).max(1);
+    let zones = file.geometry.zones.value.len() as u64 * u64::from(surfaces) * u64::from(file.copies());
+    needed.min(ZONES_MAX as u64 / zones.max(1)).clamp(1, u64::from(u32::MAX)) as u32
+}
+
+/// The smallest share at which the drive holds `want` sectors.
+fn least_share(file: &DriveFile, want: u64) -> Result<u128, Error> {
+    let (mut too_small, mut enough) = (0, WHOLE);
+    while usable_sectors(file, enough) < u128::from(want) {
+        if raw_sectors(file, enough) > u128::from(SECTORS_MAX) || enough > WHOLE << 40 {
+            let message = format!("{}: no size of it holds {want} sectors: give a smaller --capacity", file.name);
+            return Err(Error::Impossible(message));
+        }
+        (too_small, enough) = (enough, enough * 2);
+    }
+    while enough - too_small > 1 {
+        let middle = (too_small + enough) / 2;
+        match usable_sectors(file, middle) < u128::from(want) {
+            true => too_small = middle,
+            false => enough = middle,
+        }
+    }
+    // A whole drive stays as its file describes it.
+    Ok(if raw_sectors(file, enough) == raw_sectors(file, WHOLE) { WHOLE } else { enough })
+}
+
+/// Tracks of the zone `at` of `zones` at a share, at least one. Zones take their turns, so that sizes lie close together.
+fn tracks(zone: &ZoneTable, at: usize, zones: usize, share: u128) -> u64 {
+    let turn = WHOLE * at as u128 / zones as u128;
+    ((u128::from(zone.tracks) * share + turn) / WHOLE).clamp(1, u128::from(u32::MAX)) as u64
+}
+
+/// Sectors on the platters at a share, defective ones included.
+fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
+    let zones = &file.geometry.zones.value;
+    let surfaces = file.geometry.surfaces.as_ref().map_or(1, |surfaces| surfaces.value);
+    let a_cylinder = |zone: &ZoneTable| match &zone.track_sectors {
+        Lengths::All(sectors) => u128::from(*sectors) * u128::from(surfaces),
+        Lengths::Each(all) => all.iter().map(|&sectors| u128::from(sectors)).sum(),
+    };
+    let of_zone = |(at, zone)| u128::from(tracks(zone, at, zones.len(), share)) * a_cylinder(zone);
+    zones.iter().enumerate().map(of_zone).sum::<u128>() * u128::from(file.copies())
+}
+
+/// The same without the defective ones.
+fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
+    let raw = raw_sectors(file, share);
+    let slips = file.geometry.slips.as_ref().map_or(&[][..], |slips| slips.value.as_slice());
+    raw - slips.iter().filter(|&&slip| u128::from(slip) < raw).count() as u128
+}
+
+/// Gives each recording zone its tracks at a share. Gaps between zones stay as they are.
+fn scale(file: &mut DriveFile, share: u128) {
+    let zones = &mut file.geometry.zones.value;
+    let old = outer_cylinders(zones);
+    let count = zones.len();
+    let mut by_place: Vec<usize> = (0..count).collect();
+    by_place.sort_by_key(|&i| old[i]);
+    let (mut old_end, mut new_end) = (0, 0u64);
+    for i in by_place {
+        let tracks = tracks(&zones[i], i, count, share);
+        let start = new_end.saturating_add(old[i].saturating_sub(old_end));
+        (old_end, new_end) = (old[i].saturating_add(zones[i].tracks), start.saturating_add(tracks));
+        (zones[i].first_cylinder, zones[i].tracks) = (Some(start), tracks);
+    }
+}

@@ -1,0 +1,200 @@
+//! Drives and arrays that are to be run, and how they are built.
+
+use super::settings::Settings;
+use crate::device::address::Layout;
+use crate::device::level::{CHUNK_SECTORS, Level, WritePolicy};
+use crate::device::{Array, LayeredDisk, Member, MemberDrive, Queueing};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::layer::{LayerSpec, Parameters};
+use crate::medium::{Medium, Stamp, Stamps};
+
+/// A drive under a layer.
+#[derive(Clone)]
+pub struct DriveRun {
+    /// The drive.
+    pub drive: Drive,
+    /// Its layer.
+    pub layer: &'static LayerSpec,
+    /// The layer's parameters.
+    pub parameters: Parameters,
+}
+
+/// A drive or an array that is to be run, alone or as a member of an array.
+#[derive(Clone)]
+pub enum MemberRun {
+    /// A drive.
+    Drive(Box<DriveRun>),
+    /// An array.
+    Array(Box<ArrayRun>),
+}
+
+/// An array that is to be run.
+#[derive(Clone)]
+pub struct ArrayRun {
+    /// Its kind.
+    pub level: Level,
+    /// Sectors of a chunk.
+    pub chunk_sectors: u64,
+    /// How partly written stripes get their parity.
+    pub write: WritePolicy,
+    /// Its members, in order.
+    pub members: Vec<MemberRun>,
+    /// At most how many sectors of each member are used, from its first on; what it has beyond stays empty. None: all.
+    pub used_sectors: Option<Vec<u64>>,
+}
+
+impl From<DriveRun> for MemberRun {
+    fn from(run: DriveRun) -> MemberRun {
+        MemberRun::Drive(Box::new(run))
+    }
+}
+
+impl From<ArrayRun> for MemberRun {
+    fn from(run: ArrayRun) -> MemberRun {
+        MemberRun::Array(Box::new(run))
+    }
+}
+
+impl DriveRun {
+    /// Sectors that the layer offers on this drive.
+    pub fn host_sectors(&self) -> Result<u64, Error> {
+        Ok((self.layer.capacity)(&self.drive, &self.parameters)?.host_sectors)
+    }
+
+    /// The drive, empty, under its layer.
+    pub fn device(&self, medium: Medium) -> Result<LayeredDisk, Error> {
+        let (spec, drive, parameters) = (self.layer, self.drive.clone(), self.parameters.clone());
+        LayeredDisk::new(Disk::new(&self.drive, medium), Box::new(move || (spec.build)(&drive, &parameters)))
+    }
+
+    /// The drive with its queue, empty. The movements of an array's drives are always counted.
+    fn build(&self, settings: &Settings, in_array: bool) -> Result<Member, Error> {
+        if settings.check {
+            checkable(&self.drive)?;
+        }
+        let medium = if settings.check { Medium::Stamps(Stamps::new()) } else { Medium::NoData };
+        let mut device = self.device(medium)?;
+        if settings.movement || in_array {
+            device.disk.count_movement();
+        }
+        let queueing = Queueing { queue: settings.queue, depth: settings.depth };
+        let new = if in_array { MemberDrive::in_array } else { MemberDrive::new };
+        Ok(Member::Drive(Box::new(new(device, queueing, settings.check))))
+    }
+}
+
+/// Refuses a drive with more sectors than stamps can name.
+fn checkable(drive: &Drive) -> Result<(), Error> {
+    match drive.geometry.sectors() {
+        sectors if sectors > Stamp::LBA_MAX => Err(Error::Impossible(format!(
+            "--check holds stamps of up to {} sectors, and the drive has {sectors}: give a smaller --capacity",
+            Stamp::LBA_MAX
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl MemberRun {
+    /// The drive or array as a system of its own, empty.
+    pub fn build(&self, settings: &Settings) -> Result<Member, Error> {
+        match self {
+            MemberRun::Drive(drive) => drive.build(settings, false),
+            MemberRun::Array(array) => Ok(Member::Array(Box::new(array.build(settings)?))),
+        }
+    }
+
+    /// The drive or array as a member of an array, empty.
+    pub fn build_member(&self, settings: &Settings) -> Result<Member, Error> {
+        match self {
+            MemberRun::Drive(drive) => drive.build(settings, true),
+            MemberRun::Array(_) => self.build(settings),
+        }
+    }
+
+    /// Sectors that it offers.
+    pub fn host_sectors(&self) -> Result<u64, Error> {
+        match self {
+            MemberRun::Drive(run) => run.host_sectors(),
+            MemberRun::Array(array) => array.host_sectors(),
+        }
+    }
+
+    /// Sectors that every source finds: all, or those of the smallest member where each source has one of its own.
+    pub fn sectors_for_all(&self) -> Result<u64, Error> {
+        match self {
+            MemberRun::Drive(run) => run.host_sectors(),
+            MemberRun::Array(array) => Ok(array.layout()?.sectors_for_all()),
+        }
+    }
+
+    /// The drives, those of nested arrays included, in order.
+    pub fn drives(&self) -> Vec<&DriveRun> {
+        match self {
+            MemberRun::Drive(drive) => vec![&**drive],
+            MemberRun::Array(array) => array.members.iter().flat_map(MemberRun::drives).collect(),
+        }
+    }
+
+    /// The system with each of its drives changed by `of`.
+    pub fn with_drives(&self, of: &impl Fn(&DriveRun) -> DriveRun) -> MemberRun {
+        match self {
+            MemberRun::Drive(run) => of(run).into(),
+            MemberRun::Array(array) => {
+                let members = array.members.iter().map(|member| member.with_drives(of)).collect();
+                ArrayRun { members, ..(**array).clone() }.into()
+            }
+        }
+    }
+
+    /// The system with all its drives under `layer`.
+    pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> MemberRun {
+        self.with_drives(&|run| DriveRun { drive: run.drive.clone(), layer, parameters: parameters.clone() })
+    }
+
+    /// The array, if it is one.
+    pub fn array(&self) -> Option<&ArrayRun> {
+        match self {
+            MemberRun::Drive(_) => None,
+            MemberRun::Array(array) => Some(array),
+        }
+    }
+}
+
+impl ArrayRun {
+    /// An array that uses all of its members, with chunks of the usual size.
+    pub fn new(level: Level, members: Vec<MemberRun>) -> ArrayRun {
+        let (chunk_sectors, write) = (CHUNK_SECTORS, WritePolicy::Auto);
+        ArrayRun { level, chunk_sectors, write, members, used_sectors: None }
+    }
+
+    /// Where its sectors lie.
+    pub fn layout(&self) -> Result<Layout, Error> {
+        let mut sizes = self.members.iter().map(MemberRun::host_sectors).collect::<Result<Vec<_>, _>>()?;
+        if let Some(used) = &self.used_sectors {
+            if used.len() != sizes.len() {
+                let (given, disks) = (used.len(), sizes.len());
+                return Err(Error::Usage(format!("{given} sizes for {disks} members: give one for each")));
+            }
+            sizes.iter_mut().zip(used).for_each(|(size, most)| *size = (*size).min(*most));
+        }
+        Layout::new(self.level, self.chunk_sectors, &sizes)
+    }
+
+    /// Sectors that it offers.
+    pub fn host_sectors(&self) -> Result<u64, Error> {
+        Ok(self.layout()?.host_sectors())
+    }
+
+    /// The array, empty.
+    pub fn build(&self, settings: &Settings) -> Result<Array, Error> {
+        let members = self.members.iter().map(|member| member.build_member(settings)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Array::new(self.layout()?, members, self.write, settings.check))
+    }
+
+    /// How many drives the members before number `member` have.
+    pub(super) fn drives_before(&self, member: usize) -> usize {
+        self.members[..member].iter().map(|member| member.drives().len()).sum()
+    }
+}

@@ -1,0 +1,62 @@
+//! Work of an array's own that goes on next to the host's requests: rebuilding, scrubbing, a failure to come.
+
+use crate::device::{Array, Done, Member};
+use crate::error::DiskResult;
+use crate::request::{Progress, Request};
+use crate::stats::counts::Times;
+use crate::stats::outcome::Rebuild;
+use crate::units::Nanos;
+
+/// Work of an array's own next to the host's. A drive has none.
+pub trait BackgroundTask {
+    /// Counting begins (after prefill and warm-up).
+    fn counting(&mut self, _now: Nanos) {}
+
+    /// The host wants nothing more, and nothing is under way: what waited for the host need wait no longer.
+    fn host_done(&mut self, _now: Nanos) {}
+
+    /// The result when the run is over; lets the members' own cleaning come to its end.
+    fn report(&mut self, _array: &mut Array) -> DiskResult<Option<Rebuild>> {
+        Ok(None)
+    }
+
+    /// When it is to act next; [`Nanos::MAX`] while it waits for its own commands, or for nothing.
+    fn next(&self) -> Nanos {
+        Nanos::MAX
+    }
+
+    /// Acts, at the moment that `next` told.
+    fn act(&mut self, _array: &mut Array, _now: Nanos) -> DiskResult {
+        Ok(())
+    }
+
+    /// A part of it is done.
+    fn done(&mut self, _done: &Done, _array: &mut Array) -> DiskResult {
+        Ok(())
+    }
+
+    /// The member that is to take another's place, and the number of its first drive.
+    fn successor(&mut self) -> Option<(usize, &mut Member)> {
+        None
+    }
+
+    /// A request of the host was completed.
+    fn completed(&mut self, _request: &Request, _times: &Times) {}
+
+    /// Whether nothing is left to do.
+    fn is_over(&self) -> bool;
+
+    /// How far it has come.
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+}
+
+/// No work of the array's own.
+pub struct Idle;
+
+impl BackgroundTask for Idle {
+    fn is_over(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,49 @@
+//! A log to which every LBA was appended once, in order, sector by sector: as many segments as that takes are full, the last
+//! of them is open, and the rest is free.
+
+use std::sync::Arc;
+
+use super::Log;
+use super::label::{Kind, Label};
+use super::segment::{Entry, State};
+use crate::extent_map::ExtentMap;
+use crate::medium::{Ascending, Placement};
+use crate::units::{Lba, Pba};
+
+impl Log {
+    pub(super) fn fill_in_order(&mut self) -> Arc<dyn Placement> {
+        let host = self.capacity.host_sectors;
+        // The first LBA and the first PBA of each segment in use.
+        let mut runs: Vec<(Lba, Pba)> = Vec::new();
+        let mut done = 0;
+        while done < host
+            && let Some(at) = self.free.pop_front()
+        {
+            let segment = &mut self.segments[at as usize];
+            let sectors = (host - done).min(segment.room());
+            self.free_sectors -= u64::from(segment.place.sectors);
+            runs.push((Lba(done), segment.place.start));
+            segment.entries.push(Entry::new(Lba(done), sectors));
+            (segment.filled, segment.live) = (sectors as u32, sectors as u32);
+            done += sectors;
+            (segment.state, segment.stream, segment.youngest) = (State::Open, 0, done);
+            self.open[0] = Some(at);
+            self.close_if_full(at);
+        }
+        (self.age, self.serial, self.log_sectors, self.live_sectors) = (host, host, host, host);
+        self.entries = runs.len() as u64;
+        let ends = runs.iter().skip(1).map(|run| run.0).chain([Lba(host)]);
+        self.map = ExtentMap::of_runs(runs.iter().zip(ends).map(|(&(first, pba), end)| (pba, end - first)));
+        let place = move |lba: Lba| {
+            let (first, pba) = runs[runs.partition_point(|run| run.0 <= lba) - 1];
+            pba + (lba - first)
+        };
+        Arc::new(Ascending::new(host, place).labelled(|lba| Some(label(lba).words())))
+    }
+}
+
+/// What the sector of an LBA carries: as if that had been a request of its own.
+fn label(lba: Lba) -> Label {
+    let number = lba.0 + 1;
+    Label { lba, left: 0, order: 2 * number, kind: Kind::Host, serial: number }
+}

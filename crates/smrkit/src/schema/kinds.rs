@@ -1,0 +1,343 @@
+//! The kinds of values that keys take: numbers, sizes, shares, durations, words, and texts with a grammar of their own.
+
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use super::{AnyKind, Canonical, Domain, Kind, Scalar};
+use crate::error::Error;
+use crate::names::known;
+use crate::quantity::{
+    exact_bytes, exact_duration, parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_share,
+};
+use crate::units::Nanos;
+
+/// A number within its bounds, or an error that names them.
+fn within<T: PartialOrd + Copy>(text: &str, value: T, low: T, high: T, kind: &impl Kind) -> Result<T, Error> {
+    match low <= value && value <= high {
+        true => Ok(value),
+        false => Err(Error::Usage(format!("`{text}` is out of range: expected {}", kind.expected()))),
+    }
+}
+
+/// `WHAT from LOW`, `WHAT from LOW to HIGH`.
+fn range(what: &str, low: impl Display, high: Option<impl Display>) -> String {
+    match high {
+        None => format!("{what} from {low}"),
+        Some(high) => format!("{what} from {low} to {high}"),
+    }
+}
+
+/// A whole number within bounds, both included.
+#[derive(Clone, Copy, Debug)]
+pub struct Count(pub u64, pub u64);
+
+impl Kind for Count {
+    type Value = u64;
+
+    fn read(&self, text: &str, _given: bool) -> Result<u64, Error> {
+        within(text, parse_count(text)?, self.0, self.1, self)
+    }
+}
+
+impl AnyKind for Count {
+    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        let count = self.read(text, true)?;
+        Ok(Canonical { text: count.to_string(), scalar: Scalar::Int(count) })
+    }
+
+    fn expected(&self) -> String {
+        range("a whole number", self.0, (self.1 < u64::MAX).then_some(self.1))
+    }
+
+    fn domain(&self) -> Domain {
+        Domain::Whole(self.0, self.1)
+    }
+}
+
+/// A size in bytes within bounds, both included.
+#[derive(Clone, Copy, Debug)]
+pub struct Size(pub u64, pub u64);
+
+impl Kind for Size {
+    type Value = u64;
+
+    fn read(&self, text: &str, _given: bool) -> Result<u64, Error> {
+        within(text, parse_bytes(text)?, self.0, self.1, self)
+    }
+}
+
+impl AnyKind for Size {
+    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        let bytes = self.read(text, true)?;
+        Ok(Canonical { text: exact_bytes(bytes), scalar: Scalar::Int(bytes) })
+    }
+
+    fn expected(&self) -> String {
+        range("a size", exact_bytes(self.0), (self.1 < u64::MAX).then_some(exact_bytes(self.1)))
+    }
+
+    fn domain(&self) -> Domain {
+        Domain::Bytes(self.0, self.1)
+    }
+}
+
+/// A fraction within bounds, both included.
+#[derive(Clone, Copy, Debug)]
+pub struct Fraction {
+    bounds: (f64, f64),
+    parse: fn(&str) -> Result<f64, Error>,
+    what: &'static str,
+}
+
+/// A percentage within bounds, with or without its sign; the value is in percent.
+pub const fn percent(low: f64, high: f64) -> Fraction {
+    Fraction { bounds: (low, high), parse: parse_percent, what: "a percentage" }
+}
+
+/// A share from 0 to 1, or a percentage of the whole; the value is the share.
+pub const fn share() -> Fraction {
+    Fraction { bounds: (0.0, 1.0), parse: parse_share, what: "a share (or a percentage)" }
+}
+
+/// A number within bounds.
+pub const fn number(low: f64, high: f64) -> Fraction {
+    Fraction { bounds: (low, high), parse: parse_number, what: "a number" }
+}
+
+impl Kind for Fraction {
+    type Value = f64;
+
+    fn read(&self, text: &str, _given: bool) -> Result<f64, Error> {
+        within(text, (self.parse)(text)?, self.bounds.0, self.bounds.1, self)
+    }
+}
+
+impl AnyKind for Fraction {
+    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        let value = self.read(text, true)?;
+        Ok(Canonical { text: value.to_string(), scalar: Scalar::Float(value) })
+    }
+
+    fn expected(&self) -> String {
+        range(self.what, self.bounds.0, Some(self.bounds.1))
+    }
+
+    fn domain(&self) -> Domain {
+        Domain::Fraction(self.bounds.0, self.bounds.1)
+    }
+}
+
+/// A duration of at least this many nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Time(pub u64);
+
+impl Kind for Time {
+    type Value = Nanos;
+
+    fn read(&self, text: &str, _given: bool) -> Result<Nanos, Error> {
+        within(text, parse_duration(text)?, Nanos(self.0), Nanos::MAX, self)
+    }
+}
+
+impl AnyKind for Time {
+    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        Ok(Canonical::text(exact_duration(self.read(text, true)?)))
+    }
+
+    fn expected(&self) -> String {
+        match self.0 {
+            1 => "a duration above 0".into(),
+            least => range("a duration", exact_duration(Nanos(least)), None::<u64>),
+        }
+    }
+
+    fn domain(&self) -> Domain {
+        Domain::Time(Nanos(self.0))
+    }
+}
+
+/// `on` or `off`, or what people write instead.
+#[derive(Clone, Copy, Debug)]
+pub struct Switch;
+
+impl Kind for Switch {
+    type Value = bool;
+
+    fn read(&self, text: &str, _given: bool) -> Result<bool, Error> {
+        match text {
+            "on" | "true" | "yes" | "1" => Ok(true),
+            "off" | "false" | "no" | "0" => Ok(false),
+            _ => Err(Error::Usage(format!("`{text}` is no switch: expected {}", self.expected()))),
+        }
+    }
+}
+
+impl AnyKind for Switch {
+    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        let scalar = Scalar::Bool(self.read(text, true)?);
+        Ok(Canonical { text: scalar.to_string(), scalar })
+    }
+
+    fn expected(&self) -> String {
+        "on or off".into()
+    }
+
+    fn domain(&self) -> Domain {
+        Domain::Words(vec!["on", "off"])
+    }
+}
+
+/// One of these words, each with what it stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Word<T: 'static>(pub &'static [(&'static str, T)]);
+
+impl<T: Copy + Sync> Word<T> {
+    fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
+        self.0.iter().map(|(word, _)| *word)
+    }
+}
+
+impl<T: Copy + Sync> Kind for Word<T> {
+    type Value = T;
+
+    fn read(&self, text: &str, _given: bool) -> Result<T, Error> {
+        let found = self.0.iter().find(|(word, _)| *word == text);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            Error::Usage(format!("`{text}` is unknown: expected {}; {}", self.expected(), known(text, self.names())))
+        })
+    }
+}
+
+impl<T: Copy + Sync> AnyKind for Word<T> {
+    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        self.read(text, true)?;
+        Ok(Canonical::text(text))
+    }
+
+    fn expected(&self) -> String {
+        format!("one of {}", self.names().collect::<Vec<_>>().join(", "))
+    }
+
+    fn domain(&self) -> Domain {
+        Domain::Words(self.names().collect())
+    }
+}
+
+/// This word, which leaves the value to others, or a value.
+#[derive(Clone, Copy, Debug)]
+pub struct Or<K>(pub &'static str, pub K);
+
+impl<K: Kind> Kind for Or<K> {
+    type Value = Option<K::Value>;
+
+    fn read(&self, text: &str, given: bool) -> Result<Option<K::Value>, Error> {
+        if text == self.0 { Ok(None) } else { self.1.read(text, given).map(Some).map_err(|_| self.refuse(text)) }
+    }
+}
+
+impl<K: Kind> AnyKind for Or<K> {
+    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        match text == self.0 {
+            true => Ok(Canonical::text(text)),
+            false => self.1.canonical(text).map_err(|_| self.refuse(text)),
+        }
+    }
+
+    fn expected(&self) -> String {
+        format!("{}, or {}", self.0, self.1.expected())
+    }
+
+    fn domain(&self) -> Domain {
+        Domain::Or(self.0, Box::new(self.1.domain()))
+    }
+}
+
+impl<K: Kind> Or<K> {
+    fn refuse(&self, text: &str) -> Error {
+        Error::Usage(format!("`{text}` is neither: expected {}", self.expected()))
+    }
+}
+
+/// A value that may be left out: the default is the empty text.
+#[derive(Clone, Copy, Debug)]
+pub struct Maybe<K>(pub K);
+
+impl<K: Kind> Kind for Maybe<K> {
+    type Value = Option<K::Value>;
+
+    fn read(&self, text: &str, given: bool) -> Result<Option<K::Value>, Error> {
+        if text.is_empty() && !given { Ok(None) } else { self.0.read(text, given).map(Some) }
+    }
+}
+
+/// A value with a note of whether a user gave it.
+#[derive(Clone, Copy, Debug)]
+pub struct Noted<K>(pub K);
+
+/// A value, and whether a user gave it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<T> {
+    /// The value.
+    pub value: T,
+    /// Whether it is not the default.
+    pub given: bool,
+}
+
+impl<K: Kind> Kind for Noted<K> {
+    type Value = Asked<K::Value>;
+
+    fn read(&self, text: &str, given: bool) -> Result<Asked<K::Value>, Error> {
+        Ok(Asked { value: self.0.read(text, given)?, given })
+    }
+}
+
+/// Kinds that allow what the kind in them allows.
+macro_rules! allows_what_it_holds {
+    ($($wrapper:ident),*) => {$(
+        impl<K: Kind> AnyKind for $wrapper<K> {
+            fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+                self.0.canonical(text)
+            }
+
+            fn expected(&self) -> String {
+                self.0.expected()
+            }
+
+            fn domain(&self) -> Domain {
+                self.0.domain()
+            }
+        }
+    )*};
+}
+
+allows_what_it_holds!(Maybe, Noted);
+
+/// A type with a text form of its own; the words say what is expected.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<T>(pub &'static str, pub PhantomData<fn() -> T>);
+
+impl<T> Text<T> {
+    /// Text that `T` reads.
+    pub const fn new(expected: &'static str) -> Text<T> {
+        Text(expected, PhantomData)
+    }
+}
+
+impl<T: FromStr<Err = Error> + Display> Kind for Text<T> {
+    type Value = T;
+
+    fn read(&self, text: &str, _given: bool) -> Result<T, Error> {
+        text.parse()
+    }
+}
+
+impl<T: FromStr<Err = Error> + Display> AnyKind for Text<T> {
+    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        Ok(Canonical::text(text.parse::<T>()?.to_string()))
+    }
+
+    fn expected(&self) -> String {
+        self.0.into()
+    }
+}

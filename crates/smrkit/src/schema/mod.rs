@@ -1,0 +1,383 @@
+//! One schema for everything that is written as `key=value`: layers, workloads, rebuilds, arrays.
+//!
+//! [`keys!`](crate::keys) declares a struct whose fields are keys. Help, docs, parsing and records read the same
+//! declaration, and whoever uses the values finds fields of the right type. Numbers are read by `quantity`, so that `1k`,
+//! `1_000`, `4KiB`, `5ms` and `2%` mean the same wherever a key takes them.
+
+mod kinds;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::names::known;
+use crate::units::Nanos;
+pub use kinds::{Asked, Count, Fraction, Maybe, Noted, Or, Size, Switch, Text, Time, Word, number, percent, share};
+
+/// A value as outcomes record it: of a parameter, or of a counter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// On or off.
+    Bool(bool),
+    /// A whole number.
+    Int(u64),
+    /// A fraction.
+    Float(f64),
+    /// A word.
+    Text(String),
+    /// A list of counts (such as `track_updates`).
+    List(Vec<u64>),
+}
+
+impl Display for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Scalar::Bool(value) => f.write_str(if *value { "on" } else { "off" }),
+            Scalar::Int(value) => value.fmt(f),
+            Scalar::Float(value) => value.fmt(f),
+            Scalar::Text(value) => f.write_str(value),
+            Scalar::List(values) => write!(f, "{values:?}"),
+        }
+    }
+}
+
+/// A value in its canonical form: text that reads back as the same value, and what a record holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Canonical {
+    /// The text.
+    pub text: String,
+    /// The record.
+    pub scalar: Scalar,
+}
+
+impl Canonical {
+    fn text(text: impl Into<String>) -> Canonical {
+        let text = text.into();
+        Canonical { scalar: Scalar::Text(text.clone()), text }
+    }
+}
+
+/// The values that a key allows, for those who list or draw them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Domain {
+    /// Whole numbers, both bounds included.
+    Whole(u64, u64),
+    /// Sizes in bytes, both bounds included.
+    Bytes(u64, u64),
+    /// Fractions, both bounds included.
+    Fraction(f64, f64),
+    /// Durations from this on.
+    Time(Nanos),
+    /// One of these words.
+    Words(Vec<&'static str>),
+    /// A word, or what follows.
+    Or(&'static str, Box<Domain>),
+    /// Text with a grammar of its own.
+    Free,
+}
+
+/// A kind of value as help, docs and parsers see it.
+pub trait AnyKind: Sync {
+    /// Checks a text and gives its canonical form.
+    fn canonical(&self, text: &str) -> Result<Canonical, Error>;
+
+    /// The values allowed, in words that follow "expected".
+    fn expected(&self) -> String;
+
+    /// The values allowed, as data.
+    fn domain(&self) -> Domain {
+        Domain::Free
+    }
+}
+
+/// A kind of value as the fields that hold it see it.
+pub trait Kind: AnyKind {
+    /// The type of its fields.
+    type Value;
+
+    /// Reads a value; `given` tells a user's text from a default.
+    fn read(&self, text: &str, given: bool) -> Result<Self::Value, Error>;
+}
+
+/// A key as help, docs and parsers see it.
+#[derive(Clone, Copy)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value unless set, as text; empty where it then has no effect.
+    pub default: &'static str,
+    /// A sentence of what it does.
+    pub help: &'static str,
+    kind: &'static dyn AnyKind,
+}
+
+impl Key {
+    /// A key; [`keys!`](crate::keys) calls this.
+    pub fn new(name: &'static str, default: &'static str, help: &'static str, kind: &'static dyn AnyKind) -> Key {
+        Key { name, default, help: help.trim(), kind }
+    }
+
+    /// The key with another default.
+    pub fn with_default(self, default: &'static str) -> Key {
+        Key { default, ..self }
+    }
+
+    /// The values allowed, in words.
+    pub fn expected(&self) -> String {
+        self.kind.expected()
+    }
+
+    /// The values allowed, as data.
+    pub fn domain(&self) -> Domain {
+        self.kind.domain()
+    }
+
+    /// Checks a text and gives its canonical form.
+    pub fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        self.kind.canonical(text.trim())
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.name, self.default)
+    }
+}
+
+/// A struct made by [`keys!`](crate::keys).
+pub trait Keyed: Sized {
+    /// Its keys, in the order of its fields.
+    fn keys() -> Vec<Key>;
+
+    /// Reads its fields.
+    fn read(values: &Values) -> Result<Self, Error>;
+}
+
+/// The keys of something, and the values that were set.
+#[derive(Clone, Debug)]
+pub struct Values {
+    keys: Vec<Key>,
+    /// Canonical texts, in the order of the keys.
+    given: Vec<Option<String>>,
+}
+
+impl PartialEq for Values {
+    fn eq(&self, other: &Values) -> bool {
+        self.given().eq(other.given())
+    }
+}
+
+/// A key or a value that was refused.
+#[derive(Debug)]
+pub enum Refused {
+    /// There is no key of this name.
+    Key(String),
+    /// The key was set before.
+    Twice(String),
+    /// The key takes no such value.
+    Value(String),
+}
+
+impl Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Refused::Key(message) | Refused::Twice(message) | Refused::Value(message)) = self;
+        f.write_str(message)
+    }
+}
+
+impl Values {
+    /// Keys of which none is set.
+    pub fn new(keys: Vec<Key>) -> Values {
+        Values { given: vec![None; keys.len()], keys }
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    fn find(&self, key: &str) -> Result<usize, Refused> {
+        self.keys.iter().position(|known| known.name == key).ok_or_else(|| {
+            Refused::Key(match self.keys.as_slice() {
+                [] => "it takes no parameters".into(),
+                keys => known(key, keys.iter().map(|key| key.name)),
+            })
+        })
+    }
+
+    /// Sets a key, again if it was set before.
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), Refused> {
+        let at = self.find(key)?;
+        let value = self.keys[at].canonical(text).map_err(|error| Refused::Value(error.to_string()))?;
+        self.given[at] = Some(value.text);
+        Ok(())
+    }
+
+    /// Sets a key that must not have been set before.
+    pub fn set_once(&mut self, key: &str, text: &str) -> Result<(), Refused> {
+        match self.given[self.find(key)?] {
+            Some(_) => Err(Refused::Twice(format!("`{key}` is given twice: keep one"))),
+            None => self.set(key, text),
+        }
+    }
+
+    /// What was set, in the order of the keys, as canonical text.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.keys.iter().zip(&self.given).filter_map(|(key, text)| Some((key.name, text.as_deref()?)))
+    }
+
+    /// All values that have an effect, defaults included.
+    pub fn scalars(&self) -> Result<BTreeMap<String, Scalar>, Error> {
+        let texts = self.keys.iter().zip(&self.given).map(|(key, text)| (key, text.as_deref().unwrap_or(key.default)));
+        let set = texts.filter(|(_, text)| !text.is_empty());
+        set.map(|(key, text)| Ok((key.name.to_string(), key.canonical(text)?.scalar))).collect()
+    }
+
+    /// The value of one field; [`keys!`](crate::keys) calls this.
+    pub fn read<K: Kind>(&self, name: &str, kind: &K) -> Result<K::Value, Error> {
+        let at = self.find(name).map_err(|refused| Error::Usage(format!("`{name}`: {refused}")))?;
+        let given = self.given[at].as_deref();
+        kind.read(given.unwrap_or(self.keys[at].default), given.is_some())
+    }
+}
+
+/// Declares a struct whose fields are keys, and how they are read ([`Keyed`](crate::schema::Keyed)).
+///
+/// A field is `name: Type = kind, "default";`, its doc comment the key's help. The type must be that of the kind's values.
+/// A field without a kind is another such struct, whose keys stand at this place.
+#[macro_export]
+macro_rules! keys {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+        $($(#[doc = $help:literal])+ $field_vis:vis $field:ident : $type:ty $(= $kind:expr, $default:literal)?;)*
+    }) => {
+        $(#[$meta])*
+        $vis struct $name {
+            $($(#[doc = $help])+ $field_vis $field: $type,)*
+        }
+
+        impl $crate::schema::Keyed for $name {
+            fn keys() -> Vec<$crate::schema::Key> {
+                let mut keys = Vec::new();
+                $($crate::keys!(@list keys $field $type, [$($help)+] $(, $kind, $default)?);)*
+                keys
+            }
+
+            fn read(values: &$crate::schema::Values) -> Result<Self, $crate::error::Error> {
+                Ok($name { $($field: $crate::keys!(@read values $field $type $(, $kind)?),)* })
+            }
+        }
+    };
+    (@list $keys:ident $field:ident $type:ty, [$($help:literal)+], $kind:expr, $default:literal) => {
+        $keys.push($crate::schema::Key::new(stringify!($field), $default, concat!($($help),+), const { &$kind }))
+    };
+    (@list $keys:ident $field:ident $type:ty, [$($help:literal)+]) => {
+        $keys.extend(<$type as $crate::schema::Keyed>::keys())
+    };
+    (@read $values:ident $field:ident $type:ty, $kind:expr) => { $values.read(stringify!($field), &$kind)? };
+    (@read $values:ident $field:ident $type:ty) => { <$type as $crate::schema::Keyed>::read($values)? };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    keys! {
+        /// A group.
+        #[derive(Debug)]
+        struct Ending {
+            /// Ends after so many.
+            count: u64 = Count(1, u64::MAX), "100k";
+            /// Ends then.
+            duration: Option<Nanos> = Maybe(Time(1)), "";
+        }
+    }
+
+    keys! {
+        /// All kinds.
+        #[derive(Debug)]
+        struct All {
+            /// Sectors of a region.
+            region_sectors: u64 = Count(1, 5000), "50";
+            /// Which portion.
+            portion: char = Word(&[("tail", 't'), ("region", 'r')]), "tail";
+            /// The head.
+            head: Option<u64> = Or("auto", Count(1, 9)), "auto";
+            /// A buffer.
+            buffer_bytes: u64 = Size(512, 1 << 30), "4Ki";
+            /// A share of the cache.
+            cache_percent: Asked<f64> = Noted(percent(0.5, 50.0)), "1";
+            /// Sections of the group.
+            ending: Ending;
+            /// A switch.
+            bypass: bool = Switch, "off";
+        }
+    }
+
+    fn all(set: &[(&str, &str)]) -> All {
+        let mut values = Values::new(All::keys());
+        set.iter().for_each(|(key, text)| values.set_once(key, text).unwrap());
+        All::read(&values).unwrap()
+    }
+
+    #[test]
+    fn fields_have_defaults_until_they_are_set() {
+        let all = all(&[("portion", "region"), ("duration", "1500ms"), ("bypass", "yes")]);
+        assert_eq!((all.region_sectors, all.portion, all.head, all.buffer_bytes), (50, 'r', None, 4096));
+        assert_eq!((all.ending.count, all.ending.duration, all.bypass), (100_000, Some(Nanos(1_500_000_000)), true));
+        assert!(!all.cache_percent.given && all.cache_percent.value == 1.0);
+    }
+
+    #[test]
+    fn numbers_are_read_alike_everywhere() {
+        for text in ["1000", "1k", "1_000", " 1000 "] {
+            assert_eq!(all(&[("region_sectors", text)]).region_sectors, 1000, "{text}");
+        }
+        assert_eq!(all(&[("buffer_bytes", "4KiB")]).buffer_bytes, 4096);
+        assert_eq!(all(&[("cache_percent", "2%")]).cache_percent.value, 2.0);
+        assert_eq!(all(&[("head", "3")]).head, Some(3));
+    }
+
+    #[test]
+    fn what_was_set_is_kept_in_canonical_form() {
+        let mut values = Values::new(All::keys());
+        for (key, text) in [("count", "1.5M"), ("buffer_bytes", "1024"), ("bypass", "1"), ("duration", "60s")] {
+            values.set(key, text).unwrap();
+        }
+        let given: Vec<_> = values.given().collect();
+        assert_eq!(given, [("buffer_bytes", "1Ki"), ("count", "1500000"), ("duration", "1min"), ("bypass", "on")]);
+        let scalars = values.scalars().unwrap();
+        assert_eq!(scalars["buffer_bytes"], Scalar::Int(1024));
+        assert_eq!(scalars["bypass"], Scalar::Bool(true));
+        assert_eq!(scalars["head"], Scalar::Text("auto".into()));
+    }
+
+    #[test]
+    fn keys_stand_in_the_order_of_fields_with_their_help() {
+        let keys: Vec<_> = All::keys().iter().map(|key| (key.name, key.help)).collect();
+        assert_eq!(keys[0], ("region_sectors", "Sectors of a region."));
+        let names: Vec<_> = keys.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names[4..], ["cache_percent", "count", "duration", "bypass"]);
+    }
+
+    #[test]
+    fn refusals_say_what_is_expected() {
+        let mut values = Values::new(All::keys());
+        for (key, text, words) in [
+            ("region_sectors", "0", "`0` is out of range: expected a whole number from 1 to 5000"),
+            ("head", "none", "`none` is neither: expected auto, or a whole number from 1 to 9"),
+            ("portion", "tial", "did you mean `tail`"),
+            ("portoin", "tail", "did you mean `portion`"),
+            ("cache_percent", "60", "expected a percentage from 0.5 to 50"),
+            ("duration", "0", "expected a duration above 0"),
+            ("bypass", "maybe", "expected on or off"),
+        ] {
+            let message = values.set(key, text).unwrap_err().to_string();
+            assert!(message.contains(words), "{key}={text}: {message}");
+        }
+        values.set_once("head", "2").unwrap();
+        assert!(matches!(values.set_once("head", "2"), Err(Refused::Twice(_))));
+    }
+}

@@ -1,0 +1,462 @@
+//! The workloads: the keys of each, and how they become streams of requests.
+
+use super::address::{self, Grid, Passes, Sequential, Turns, Uniform, Zipfian};
+use super::cassuto_pc::{CassutoPc, Plan, READS, WRITES};
+use super::desktop::{self, Desktop};
+use super::dice::Coin;
+use super::recipe::{AMOUNT, End, Pace, REACH, Reach, Recipe, Requests, SIZES, Site, Span, Streams};
+use super::sizes::Sizes;
+use super::stream::{Independent, Limit, Limited, Stream};
+use super::structured;
+use crate::error::Error;
+use crate::keys;
+use crate::quantity::Bytes;
+use crate::schema::{Count, Maybe, Size, Switch, Text, Time, Word, number, share};
+use crate::units::{Nanos, SECTOR_BYTES};
+
+impl Requests {
+    fn in_order(&self, site: &Site, write_share: f64) -> Streams {
+        let (first, span) = self.area(site)?;
+        self.streams(site.dice(0), write_share, first, Sequential { span, at: 0 })
+    }
+}
+
+keys! {
+    /// Requests at places of a grid.
+    struct AtRandom {
+        /// The requests.
+        requests: Requests;
+        /// Addresses are multiples of this from start; the smallest size by default.
+        align: Option<u64> = Maybe(AMOUNT), "";
+    }
+}
+
+impl AtRandom {
+    fn check(&self) -> Result<(), Error> {
+        self.requests.check()
+    }
+
+    /// First sector, the places in the span, and the longest request.
+    fn grid(&self, site: &Site) -> Result<(u64, Grid, u64), Error> {
+        let (sizes, (first, span)) = (&self.requests.size, self.requests.area(site)?);
+        let align = self.align.map_or(sizes.smallest(), |bytes| bytes / SECTOR_BYTES);
+        Ok((first, Grid { span, align }, sizes.largest()))
+    }
+
+    fn uniform(&self, site: &Site, write_share: f64) -> Streams {
+        let (first, grid, _) = self.grid(site)?;
+        self.requests.streams(site.dice(0), write_share, first, Uniform::new(grid))
+    }
+}
+
+keys! {
+    /// Reads and writes at places of a grid.
+    pub(super) struct Mix {
+        /// Where they go, and when.
+        at: AtRandom;
+        /// Share of requests that write.
+        write_share: f64 = share(), "0.5";
+    }
+}
+
+impl Mix {
+    fn hot_cold(&self, site: &Site, hot_share: f64, hot_access_share: f64) -> Streams {
+        let (first, grid, largest) = self.at.grid(site)?;
+        let mut dice = site.dice(0);
+        let address = address::HotCold::new(grid, largest, hot_share, hot_access_share, &mut dice);
+        self.at.requests.streams(dice, self.write_share, first, address)
+    }
+}
+
+impl Recipe for Mix {
+    fn check(&self) -> Result<(), Error> {
+        self.at.check()
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        self.at.uniform(site, self.write_share)
+    }
+}
+
+/// Recipes that differ from another in nothing but the share of writes.
+macro_rules! reading_or_writing {
+    ($($(#[$doc:meta])* $name:ident($of:ident::$method:ident), $write_share:literal;)*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name($of);
+
+        impl crate::schema::Keyed for $name {
+            fn keys() -> Vec<crate::schema::Key> {
+                $of::keys()
+            }
+            fn read(values: &crate::schema::Values) -> Result<Self, Error> {
+                $of::read(values).map($name)
+            }
+        }
+
+        impl Recipe for $name {
+            fn check(&self) -> Result<(), Error> {
+                self.0.check()
+            }
+            fn streams(&self, site: &Site) -> Streams {
+                self.0.$method(site, $write_share)
+            }
+        }
+    )*};
+}
+
+reading_or_writing! {
+    /// Reads in order.
+    SequentialRead(Requests::in_order), 0.0;
+    /// Writes in order.
+    SequentialWrite(Requests::in_order), 1.0;
+    /// Reads anywhere.
+    RandomRead(AtRandom::uniform), 0.0;
+    /// Writes anywhere.
+    RandomWrite(AtRandom::uniform), 1.0;
+}
+
+keys! {
+    /// Some addresses far more often than others.
+    pub(super) struct Zipf {
+        /// The requests.
+        mix: Mix;
+        /// Skew: the k-th most frequent address has weight k^-theta.
+        theta: f64 = number(0.0, 10.0), "0.99";
+        /// Frequent addresses lie anywhere (off: at the start).
+        scatter: bool = Switch, "on";
+    }
+}
+
+impl Recipe for Zipf {
+    fn check(&self) -> Result<(), Error> {
+        self.mix.check()
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        let (first, grid, largest) = self.mix.at.grid(site)?;
+        let mut dice = site.dice(0);
+        let address = Zipfian::new(grid, largest, self.theta, self.scatter, &mut dice);
+        self.mix.at.requests.streams(dice, self.mix.write_share, first, address)
+    }
+}
+
+keys! {
+    /// Most requests to one small stretch.
+    pub(super) struct HotCold {
+        /// The requests.
+        mix: Mix;
+        /// Share of the span that is hot.
+        hot_share: f64 = share(), "0.2";
+        /// Share of requests that go there.
+        hot_access_share: f64 = share(), "0.8";
+    }
+}
+
+impl Recipe for HotCold {
+    fn check(&self) -> Result<(), Error> {
+        self.mix.check()
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        self.mix.hot_cold(site, self.hot_share, self.hot_access_share)
+    }
+}
+
+keys! {
+    /// Requests within one sub-range.
+    pub(super) struct LocalInSpace {
+        /// The requests.
+        mix: Mix;
+        /// The sub-range, as a share of the span.
+        range_share: f64 = share(), "0.01";
+    }
+}
+
+impl Recipe for LocalInSpace {
+    fn check(&self) -> Result<(), Error> {
+        self.mix.check()
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        self.mix.hot_cold(site, self.range_share, 1.0)
+    }
+}
+
+keys! {
+    /// Random and sequential requests in turns.
+    pub(super) struct LocalInTime {
+        /// The requests.
+        mix: Mix;
+        /// Random requests in a turn.
+        random: u64 = Count(1, 1_000_000_000), "1000";
+        /// Sequential requests in a turn.
+        sequential: u64 = Count(0, 1_000_000_000), "1000";
+    }
+}
+
+impl Recipe for LocalInTime {
+    fn check(&self) -> Result<(), Error> {
+        self.mix.check()
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        let (first, grid, _) = self.mix.at.grid(site)?;
+        let address = Turns::new(grid, self.random, self.sequential);
+        self.mix.at.requests.streams(site.dice(0), self.mix.write_share, first, address)
+    }
+}
+
+keys! {
+    /// Random requests in bursts.
+    pub(super) struct Burst {
+        /// The requests.
+        mix: Mix;
+        /// Length of a burst.
+        on: Nanos = Time(1), "10s";
+        /// Pause after it.
+        off: Nanos = Time(0), "50s";
+    }
+}
+
+impl Recipe for Burst {
+    fn check(&self) -> Result<(), Error> {
+        self.mix.check()
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        let (first, grid, _) = self.mix.at.grid(site)?;
+        let requests = &self.mix.at.requests;
+        let pattern = Independent {
+            dice: site.dice(0),
+            arrivals: requests.pace.arrivals().in_bursts(self.on, self.off),
+            sizes: requests.size.picker(),
+            writes: Coin::new(self.mix.write_share),
+            first,
+            address: Uniform::new(grid),
+        };
+        let (on, off) = (self.on.as_secs(), self.off.as_secs());
+        Ok(vec![requests.limited(pattern, on / (on + off))])
+    }
+}
+
+keys! {
+    /// A long write with updates of metadata.
+    pub(super) struct Backup {
+        /// The requests.
+        requests: Requests;
+        /// Data requests between updates (0: none).
+        metadata_every: u64 = Count(0, 1_000_000_000), "64";
+        /// Length of an update.
+        metadata_size: Sizes = SIZES, "4Ki";
+        /// Where they lie at random; at most a tenth of the span.
+        metadata_area: u64 = AMOUNT, "1Gi";
+    }
+}
+
+impl Recipe for Backup {
+    fn check(&self) -> Result<(), Error> {
+        self.requests.check()
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        let (data, metadata, every) = (&self.requests.size, &self.metadata_size, self.metadata_every);
+        let least = if every == 0 { data.largest() } else { (10 * metadata.largest()).max(2 * data.largest()) };
+        let (first, span) = site.area(&self.requests.span, least)?;
+        // Data begin at a multiple of 4 KiB behind the metadata.
+        let area = (self.metadata_area / SECTOR_BYTES).min(span / 10).max(metadata.largest());
+        let kept = if every == 0 { 0 } else { area };
+        let kept = kept.next_multiple_of(8).min(span - data.largest());
+        let pattern = structured::Backup {
+            dice: site.dice(0),
+            arrivals: self.requests.pace.arrivals(),
+            data: data.picker(),
+            metadata: metadata.picker(),
+            metadata_every: every,
+            metadata_area: (first, kept, metadata.smallest()),
+            data_area: (first + kept, span - kept),
+            at: 0,
+            since: 0,
+        };
+        Ok(vec![self.requests.limited(pattern, 1.0)])
+    }
+}
+
+keys! {
+    /// Every place once a pass.
+    pub(super) struct Overwrite {
+        /// The requests.
+        requests: Requests;
+        /// Order of the places in a pass.
+        order: bool = Word(&[("random", true), ("sequential", false)]), "random";
+    }
+}
+
+impl Recipe for Overwrite {
+    fn check(&self) -> Result<(), Error> {
+        self.requests.check()
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        let (first, span) = self.requests.area(site)?;
+        let address = Passes::new(span, self.requests.size.largest(), self.order);
+        self.requests.streams(site.dice(0), 1.0, first, address)
+    }
+}
+
+const BLOCK: Text<Sizes> = Text::new("one size from 512 bytes");
+
+keys! {
+    /// Several sources with a region each.
+    pub(super) struct Runs {
+        /// Length of a request, which is a block.
+        size: Sizes = BLOCK, "4Ki";
+        /// First address, rounded down to a sector.
+        start: Reach = REACH, "0";
+        /// Sources, merged; their regions lie end to end from start.
+        sources: u64 = Count(1, 256), "4";
+        /// Blocks of `size` in a region.
+        blocks: u64 = Count(1, 1_000_000_000_000), "65536";
+        /// Shortest run in blocks; lengths are uniform.
+        run_min: u64 = Count(1, 1_000_000_000), "16";
+        /// Longest run in blocks.
+        run_max: u64 = Count(1, 1_000_000_000), "111";
+        /// Hot part of a region, placed by the seed.
+        hot_share: f64 = share(), "0.25";
+        /// Share of runs that write.
+        write_share: f64 = share(), "0.5";
+        /// Requests of each source.
+        count: u64 = Count(1, u64::MAX), "400k";
+        /// When they come.
+        pace: Pace;
+    }
+}
+
+impl Runs {
+    /// First sector, sectors of a source's region, and its hot blocks.
+    fn regions(&self, site: &Site, block: u32) -> Result<(u64, u64, u64), Error> {
+        let hot = ((self.blocks as f64 * self.hot_share).round() as u64).clamp(1, self.blocks);
+        if self.run_max > hot {
+            return Err(site.usage(&format!(
+                "a run of {} blocks does not fit into the hot {hot} of {}: lower run_max or raise hot_share or blocks",
+                self.run_max, self.blocks
+            )));
+        }
+        let (first, region) = (self.start.sectors(site.capacity), self.blocks.saturating_mul(u64::from(block)));
+        let whole = region.saturating_mul(self.sources);
+        match whole > site.capacity.saturating_sub(first) {
+            true => Err(site.too_large(first, whole)),
+            false => Ok((first, region, hot)),
+        }
+    }
+}
+
+impl Recipe for Runs {
+    fn check(&self) -> Result<(), Error> {
+        self.pace.check()?;
+        match self.run_min > self.run_max {
+            true => Err(Error::Usage("run_min is above run_max: swap them".into())),
+            false => Ok(()),
+        }
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        let Sizes::One(block) = self.size else {
+            return Err(site.usage("runs are of blocks of one size: give a single size"));
+        };
+        let (first, region, hot) = self.regions(site, block)?;
+        let lengths = (self.run_min, self.run_max);
+        let source = |i: u64| -> Box<dyn Stream> {
+            let (place, writes) = ((first + i * region, self.blocks, hot), Coin::new(self.write_share));
+            let pattern = structured::Runs::new(site.dice(i), self.pace.arrivals(), writes, place, block, lengths);
+            Box::new(Limited::new(pattern, Limit::Count(self.count), self.count as f64))
+        };
+        Ok((0..self.sources).map(source).collect())
+    }
+}
+
+keys! {
+    /// A day of a PC.
+    pub(super) struct DesktopDay {
+        /// Where requests go.
+        span: Span;
+        /// How it ends.
+        end: End;
+    }
+}
+
+impl Recipe for DesktopDay {
+    fn check(&self) -> Result<(), Error> {
+        self.end.check(None)
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        let (first, span) = site.area(&self.span, desktop::LEAST_SECTORS)?;
+        let (a_day, limit) = (desktop::requests_a_day() as f64, self.end.limit());
+        let expected = match limit {
+            Limit::Count(count) => count as f64,
+            Limit::Sectors(sectors) => sectors as f64 / desktop::sectors_a_day() * a_day,
+            Limit::Until(end) => end.as_secs() / 86_400.0 * a_day,
+        };
+        Ok(vec![Box::new(Limited::new(Desktop::new(first, span, site.dice(0)), limit, expected))])
+    }
+}
+
+/// A second, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+keys! {
+    /// The day of Table I.
+    pub(super) struct CassutoDay {
+        /// Where requests go.
+        span: Span;
+        /// Share of requests that write; 75,615 of 510,900 by default.
+        write_share: Option<f64> = Maybe(share()), "";
+        /// Requests.
+        count: u64 = Count(1, 1_000_000_000), "510900";
+        /// Their times are spread over this.
+        duration: Nanos = Time(SECOND), "24h";
+        /// The places preferred repeat after this much.
+        period: u64 = Size(SECTOR_BYTES, u64::MAX), "3072M";
+        /// Equal places in a period.
+        spots: u64 = Count(1, 1_000_000), "120";
+        /// Skew of the preference among them.
+        theta: f64 = number(0.0, 10.0), "0.825";
+    }
+}
+
+impl Recipe for CassutoDay {
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        let writes = match self.write_share {
+            Some(share) => (self.count as f64 * share).round() as u64,
+            None => (u128::from(self.count) * u128::from(WRITES) / u128::from(READS + WRITES)) as u64,
+        };
+        let area = site.area(&self.span, 8 * self.spots)?;
+        let period_sectors = (self.period / SECTOR_BYTES).max(1);
+        let period = period_sectors.min(area.1);
+        if period < 2048 || period / self.spots < 8 {
+            return Err(Error::Impossible(format!(
+                "workload {}: a period of {} is too small for {} spots of 4 KiB at least, 1 MiB in all: raise period or \
+                 span, or lower spots",
+                site.part,
+                Bytes::of_sectors(period),
+                self.spots
+            )));
+        }
+        let writes = writes.min(self.count);
+        let plan = Plan {
+            reads: self.count - writes,
+            writes,
+            area,
+            period_sectors,
+            spots: self.spots,
+            theta: self.theta,
+            duration: self.duration,
+        };
+        let pattern = CassutoPc::new(plan, site.dice(0));
+        Ok(vec![Box::new(Limited::new(pattern, Limit::Count(self.count), self.count as f64))])
+    }
+}

@@ -1,0 +1,66 @@
+//! What a layer offers is known before it is built, and what `auto` becomes can be asked for as a number.
+
+mod common;
+
+use common::Disks;
+use smrkit::drive::{DRIVES, Drive};
+use smrkit::layer::{Capacity, LAYERS, LayerSpec, Parameters};
+use smrkit::medium::interference::Form;
+
+/// The capacity that the built layer says, or the error's text.
+fn built(spec: &LayerSpec, drive: &Drive, parameters: &Parameters) -> Result<Capacity, String> {
+    (spec.build)(drive, parameters).map(|layer| layer.capacity()).map_err(|error| error.to_string())
+}
+
+fn known(spec: &LayerSpec, drive: &Drive, parameters: &Parameters) -> Result<Capacity, String> {
+    (spec.capacity)(drive, parameters).map_err(|error| error.to_string())
+}
+
+fn agree(spec: &LayerSpec, drive: &Drive, parameters: &Parameters, what: &str) {
+    let capacity = built(spec, drive, parameters);
+    assert_eq!(known(spec, drive, parameters), capacity, "{} {what}", spec.name);
+    let settled = (spec.settled)(drive, parameters);
+    assert_eq!((spec.settled)(drive, &settled), settled, "{} {what}: settled twice", spec.name);
+    if capacity.is_ok() {
+        assert_eq!(built(spec, drive, &settled), capacity, "{} {what}: {:?}", spec.name, settled.values());
+    }
+}
+
+#[test]
+fn a_capacity_is_known_without_building_the_layer() {
+    let mut fitting = 0;
+    for spec in LAYERS {
+        for seed in 0..150 {
+            let mut disks = Disks::new(seed);
+            let form = Form::ALL[seed as usize % Form::ALL.len()];
+            let (drive, parameters) = (disks.drive(form), disks.parameters(spec));
+            agree(spec, &drive, &parameters, &format!("seed {seed}"));
+            fitting += u32::from(known(spec, &drive, &parameters).is_ok());
+        }
+    }
+    assert!(fitting > 400, "{fitting} of 1200");
+}
+
+#[test]
+fn on_shipped_drives_it_is_known_too() {
+    for (name, _) in DRIVES {
+        let drive = Drive::load(name).unwrap().with_capacity(20_000_000).unwrap();
+        for spec in LAYERS {
+            agree(spec, &drive, &spec.resolve(&[]).unwrap(), name);
+        }
+    }
+}
+
+#[test]
+fn no_auto_is_left_where_it_is_one_number() {
+    let drive = Drive::load("tiny-constant").unwrap();
+    for spec in LAYERS {
+        let asked = spec.resolve(&[]).unwrap();
+        let settled = (spec.settled)(&drive, &asked);
+        let left: Vec<&String> =
+            settled.values().iter().filter(|(_, value)| value.to_string() == "auto").map(|(key, _)| key).collect();
+        assert!(left.is_empty(), "{}: {left:?}", spec.name);
+        let autos = asked.values().values().filter(|value| value.to_string() == "auto").count();
+        assert_eq!(asked.asked(&settled).len(), autos, "{}", spec.name);
+    }
+}

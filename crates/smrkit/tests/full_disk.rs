@@ -1,0 +1,239 @@
+//! A disk that begins full: every layer's state is that of a disk which was written once, in order, and cleaned until its
+//! persistent cache was empty.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use common::{Disks, parameters, random_requests};
+use smrkit::device::{LayeredDisk, Shadow};
+use smrkit::disk::{Disk, Recorder};
+use smrkit::drive::Drive;
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::system::DriveRun;
+use smrkit::engine::{NoObserver, Observer};
+use smrkit::error::Error;
+use smrkit::layer::{LAYERS, LayerSpec, Need, Parameters, Scalar};
+use smrkit::medium::interference::{Form, Interference};
+use smrkit::medium::{Medium, Stamp, Stamps};
+use smrkit::request::{InMemory, Op, Request};
+use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::tally::{Access, Cause};
+use smrkit::units::{Lba, Nanos, Pba};
+
+const SEEDS: u64 = 12;
+
+/// An access: whether it writes, its cause, first sector and sectors.
+type Seen = (bool, Cause, Pba, u64);
+
+/// Every access: whether it writes, its cause, where, and how long.
+#[derive(Clone, Default)]
+struct Accesses(Arc<Mutex<Vec<Seen>>>);
+
+impl Recorder for Accesses {
+    fn access(&mut self, access: &Access) {
+        self.0.lock().unwrap().push((access.write, access.cause, access.pba, access.sectors));
+    }
+}
+
+/// A drive with check mode's shadow.
+struct Checked {
+    device: LayeredDisk,
+    shadow: Shadow,
+}
+
+impl Checked {
+    fn empty(drive: &Drive, spec: &'static LayerSpec, parameters: &Parameters) -> Option<Checked> {
+        let (of_layer, own) = (drive.clone(), parameters.clone());
+        let disk = Disk::new(drive, Medium::Stamps(Stamps::new()));
+        let device = match LayeredDisk::new(disk, Box::new(move || (spec.build)(&of_layer, &own))) {
+            Ok(device) => device,
+            Err(Error::Impossible(_)) => return None,
+            Err(other) => panic!("{other}"),
+        };
+        Some(Checked { device, shadow: Shadow::default() })
+    }
+
+    fn full(mut self) -> Checked {
+        self.device.fill();
+        self.shadow.fill();
+        self
+    }
+
+    /// Writes every LBA once, in order, sector by sector; then cleans as long as the layer finds anything to clean.
+    fn written(mut self, what: &str) -> Checked {
+        for lba in (0..self.device.host_sectors()).map(Lba) {
+            self.serve(&Request::new(Op::Write, lba, 1), what);
+        }
+        self.serve(&Request::new(Op::Flush, Lba(0), 0), what);
+        while self.device.step(Need::Must).unwrap() || self.device.step(Need::Spare).unwrap() {}
+        self
+    }
+
+    fn serve(&mut self, request: &Request, what: &str) {
+        let Checked { device, shadow } = self;
+        let served = device.step(Need::Must).and_then(|_| shadow.serve(request, |buf| device.serve(request, buf)));
+        served.and_then(|()| shadow.after(device)).unwrap_or_else(|fault| panic!("{what}: {fault}"));
+    }
+
+    /// What the requests make the drive do.
+    fn accesses(&mut self, requests: &[Request], what: &str) -> Vec<(bool, Cause, Pba, u64)> {
+        let accesses = Accesses::default();
+        self.device.disk.record(Some(Box::new(accesses.clone())));
+        requests.iter().for_each(|request| self.serve(request, what));
+        self.device.disk.record(None);
+        self.shadow.finish(&mut self.device).unwrap_or_else(|fault| panic!("{what}: {fault}"));
+        accesses.0.lock().unwrap().clone()
+    }
+}
+
+/// What a layer can be compared by. What is not seen from outside makes the rest impossible:
+///
+/// - `set-assoc`, `s-block` and `vguard` clean only when they must, so that what was written last stays cached. Where data is
+///   not cached it lies where it does on a full disk, save in `s-block`, whose S-blocks have moved round their circle.
+/// - `drive-managed` can be cleaned empty, but its log goes on where it stopped.
+/// - `track-map` with a limit of overwriting remembers how often filling rewrote a track, which no one sees.
+struct Comparable {
+    places: bool,
+    accesses: bool,
+}
+
+fn comparable(spec: &LayerSpec, parameters: &Parameters, drive: &Drive) -> Comparable {
+    let limited = || {
+        drive.interference.upstream() > 0 || parameters.values()["overwrite_limit"] != Scalar::Text("unlimited".into())
+    };
+    match spec.name {
+        "s-block" => Comparable { places: false, accesses: false },
+        "set-assoc" | "vguard" | "drive-managed" => Comparable { places: true, accesses: false },
+        "track-map" => Comparable { places: true, accesses: !limited() },
+        _ => Comparable { places: true, accesses: true },
+    }
+}
+
+/// Calls `each` with small random drives and parameters for every layer.
+fn trials(mut each: impl FnMut(&str, &'static LayerSpec, &Drive, &Parameters)) {
+    for spec in LAYERS {
+        let mut tried = 0;
+        for seed in 0..SEEDS {
+            // The conventional disk copes with no law, and needs none here.
+            for form in spec.copes_with.iter().copied().map(Some).chain(spec.copes_with.is_empty().then_some(None)) {
+                let mut disks = Disks::new(seed);
+                let drive = match form {
+                    Some(form) => disks.drive(form),
+                    None => disks.drive(Form::Blocks).with_interference(Interference::None).unwrap(),
+                };
+                let mut parameters = disks.parameters(spec);
+                if spec.name == "drive-managed" {
+                    parameters = spec.with(&parameters, "idle_clean", "on").unwrap();
+                }
+                if Checked::empty(&drive, spec, &parameters).is_some() {
+                    tried += 1;
+                    each(&format!("{} under {form:?}, seed {seed}", spec.name), spec, &drive, &parameters);
+                }
+            }
+        }
+        assert!(tried > 4, "{}: {tried} drives", spec.name);
+    }
+}
+
+#[test]
+fn a_full_disk_is_one_written_in_order_and_cleaned() {
+    trials(|what, spec, drive, parameters| {
+        let empty = || Checked::empty(drive, spec, parameters).unwrap();
+        let (mut full, mut written) = (empty().full(), empty().written(what));
+        let comparable = comparable(spec, parameters, drive);
+        assert_eq!(full.device.layer.capacity(), written.device.layer.capacity(), "{what}");
+        assert_eq!(full.device.layer.gauges().cache_fill.unwrap_or(0.0), 0.0, "{what}");
+        if spec.name == "drive-managed" {
+            assert_eq!(written.device.layer.gauges().cache_fill, Some(0.0), "{what}: cleaned");
+        }
+        for one in [&full, &written] {
+            one.device.check().unwrap_or_else(|fault| panic!("{what}: {fault}"));
+        }
+        for lba in (0..full.device.host_sectors()).map(Lba) {
+            let (place, other) = (full.device.layer.locate(lba), written.device.layer.locate(lba));
+            let stamps = full.device.disk.stamps().unwrap();
+            assert_eq!(stamps.get(place), Stamp::first(lba), "{what}: LBA {lba} at {place}");
+            let found = written.device.disk.stamps().unwrap().get(other);
+            assert!(found.lba() == lba && !found.is_damaged(), "{what}: LBA {lba} at {other}");
+            // The cached lie before all that is at home.
+            let cached = matches!(spec.name, "set-assoc" | "vguard") && other < full.device.layer.locate(Lba(0));
+            assert!(!comparable.places || cached || place == other, "{what}: LBA {lba} at {place} and {other}");
+        }
+        let requests = random_requests(&mut Disks::new(7).random, full.device.host_sectors(), 150);
+        let (ours, theirs) = (full.accesses(&requests, what), written.accesses(&requests, what));
+        if comparable.accesses {
+            let first = ours.iter().zip(&theirs).position(|(a, b)| a != b);
+            assert_eq!(ours, theirs, "{what}: they differ from access {first:?} on");
+        }
+    });
+}
+
+#[test]
+fn worn_sectors_of_a_full_disk_are_those_that_were_written_once() {
+    let law = Interference::Distances { did: 0, dpid: 5, writes: 1 };
+    let drive = Drive::load("tiny-constant").unwrap().with_interference(law).unwrap();
+    let spec = smrkit::layer::find("in-place").unwrap();
+    let damaged = |full: bool| {
+        let checked = Checked::empty(&drive, spec, &spec.resolve(&[]).unwrap()).unwrap();
+        let mut checked = if full { checked.full() } else { checked };
+        let Checked { device, shadow } = &mut checked;
+        let request = Request::new(Op::Write, Lba(100), 1);
+        shadow.serve(&request, |buf| device.serve(&request, buf)).unwrap();
+        device.take_damages().iter().map(|damage| damage.was.lba().0).collect::<Vec<_>>()
+    };
+    // A second write wears what lies before it, a first one nothing.
+    let mut worn = damaged(true);
+    worn.sort_unstable();
+    assert_eq!((worn, damaged(false)), (vec![95, 96, 97, 98, 99], vec![]));
+}
+
+/// Stops after the prefill.
+struct Stop;
+
+impl Observer for Stop {
+    fn go_on(&mut self, _: smrkit::request::Progress, _: u64) -> bool {
+        false
+    }
+}
+
+#[test]
+fn filling_costs_no_time_and_nothing_is_counted() {
+    let drive = Drive::load("st5000as0011").unwrap();
+    for spec in LAYERS {
+        let settings = Settings::default();
+        assert_eq!(settings.prefill, Prefill::Full);
+        let run = DriveRun { drive: drive.clone(), layer: spec, parameters: parameters(spec.name, &[]) };
+        let mut device = run.device(Medium::NoData).unwrap();
+        let before = device.layer.map_bytes();
+        let begin = Instant::now();
+        device.fill();
+        let took = begin.elapsed();
+        // A tenth of that on an idle machine.
+        assert!(took.as_millis() < 100, "{}: {took:?}", spec.name);
+        assert!(device.layer.map_bytes() < before + (8 << 20), "{}: {} bytes", spec.name, device.layer.map_bytes());
+        assert_eq!((device.now(), device.physical_sectors()), (Nanos::ZERO, (0, 0)));
+        let requests = vec![Request::new(Op::Read, Lba(0), 8)];
+        let outcome = Run::new(run, settings)
+            .execute(&mut InMemory::new(requests), &mut Stop, TimelineBuilder::default())
+            .unwrap();
+        assert_eq!(outcome.physical_written_sectors.total, 0, "{}", spec.name);
+    }
+}
+
+#[test]
+fn a_write_to_a_full_region_rewrites_it_and_to_an_empty_one_does_not() {
+    let drive = Drive::load("cassuto-random").unwrap();
+    let rewrites = |prefill| {
+        let settings = Settings { prefill, ..Settings::default() };
+        let layer = smrkit::layer::find("rmw").unwrap();
+        let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: parameters("rmw", &[]) }, settings);
+        let requests: Vec<Request> = (0..50).map(|i| Request::new(Op::Write, Lba(i * 1_000_000), 8)).collect();
+        let timeline = TimelineBuilder::growing(Nanos(1_000_000));
+        let outcome = run.execute(&mut InMemory::new(requests), &mut NoObserver, timeline).unwrap();
+        common::count(&outcome, "rewrites")
+    };
+    assert_eq!([Prefill::Full, Prefill::None].map(rewrites), [50, 0]);
+}
