@@ -1,4 +1,4 @@
-//! The scenarios of docs/semantics.md, on both models and with many kinds of power cut.
+//! The scenarios of docs/design/semantics.md, on both models and with many kinds of power cut.
 //!
 //! What is found must be among what the page names.
 
@@ -22,7 +22,7 @@ use smrfs::space::bands::options::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
-const PAGE: &str = include_str!("../../../docs/semantics.md");
+const PAGE: &str = include_str!("../../../docs/design/semantics.md");
 
 /// Runs of each scenario on each model.
 const SEEDS: u64 = 60;
@@ -193,7 +193,7 @@ fn the_scenarios_of_the_page_hold() {
         {
             let mut machine = Machine::new(model, seed);
             for (number, line) in (begin..).zip(&lines) {
-                let here = format!("docs/semantics.md:{number} ({model:?}, seed {seed}): {line}");
+                let here = format!("docs/design/semantics.md:{number} ({model:?}, seed {seed}): {line}");
                 let (command, expected) = line.split_once(" = ").map_or((*line, None), |(a, b)| (a, Some(b)));
                 let (command, error) = command.split_once(" fails ").map_or((command, None), |(a, b)| (a, Some(b)));
                 let result = machine.run(&words(command));

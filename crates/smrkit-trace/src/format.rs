@@ -1,5 +1,5 @@
 //! The table of formats. A new one is a file beside this and a line here; recognition, forcing by name, the page
-//! `docs/trace-formats.md` and the fuzzer all read the table.
+//! `docs/reference/trace-formats.md` and the fuzzer all read the table.
 
 use crate::alibaba::Alibaba;
 use crate::blkparse::Blkparse;

@@ -1,6 +1,6 @@
 //! The tables behind `--requests` and `--accesses`: a row for each request or physical access, as Parquet.
 //!
-//! Operations and causes are words, all else unsigned whole numbers; `docs/trace-parquet.md` describes them. Each file appears at `finish`.
+//! Operations and causes are words, all else unsigned whole numbers; `docs/reference/trace-parquet.md` describes them. Each file appears at `finish`.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! A shingled disk that can be simulated and checked.
 //!
-//! The modules stand in the order of their dependencies: each uses only those above it. `docs/architecture.md` tells
+//! The modules stand in the order of their dependencies: each uses only those above it. `docs/design/architecture.md` tells
 //! the way of a request through them. Private modules are no part of the interface.
 
 pub mod units;

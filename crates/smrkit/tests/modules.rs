@@ -207,8 +207,8 @@ fn the_reader_of_imports_sees_groups_and_nested_paths() {
 
 #[test]
 fn the_architecture_page_names_every_module() {
-    let page = fs::read_to_string(crates().join("../docs/architecture.md")).unwrap();
+    let page = fs::read_to_string(crates().join("../docs/design/architecture.md")).unwrap();
     let lib = fs::read_to_string(crates().join("smrkit/src/lib.rs")).unwrap();
     let missing: Vec<_> = listed(&lib).into_iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/architecture.md lacks {missing:?}");
+    assert!(missing.is_empty(), "docs/design/architecture.md lacks {missing:?}");
 }

@@ -13,7 +13,7 @@ use crate::error::{Errno, FsError, FsResult};
 const SLACK_BYTES: u64 = 2 << 20;
 /// Bytes that the store needs for a record: a block of the attributes' own (ext4).
 const RECORD_BYTES: u64 = 4 << 10;
-/// Bytes that an extent of a map takes in a part, roughly (see docs/smrfs-format.md).
+/// Bytes that an extent of a map takes in a part, roughly (see docs/reference/smrfs-format.md).
 const EXTENT_BYTES: u64 = 8;
 
 impl FileSystem {

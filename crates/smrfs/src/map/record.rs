@@ -1,6 +1,6 @@
 //! The map record of a file, the one attribute that a commit replaces, and the parts that it names.
 //!
-//! Byte by byte in `docs/smrfs-format.md`. A record holds size, times and promised granules; then what it builds on
+//! Byte by byte in `docs/reference/smrfs-format.md`. A record holds size, times and promised granules; then what it builds on
 //! (nothing, a list of parts, or the number of the part with that list), and pieces that override it.
 
 use super::code::{LIMIT, PieceWriter, Reader, checksum, put, put_signed};

@@ -1,6 +1,6 @@
 //! The superblock: whose disk it is, what it is like, and where its metadata is.
 //!
-//! The format is in docs/smrfs-format.md. It is one granule; where its copies lie is in `area.rs`.
+//! The format is in docs/reference/smrfs-format.md. It is one granule; where its copies lie is in `area.rs`.
 
 pub mod area;
 #[cfg(test)]

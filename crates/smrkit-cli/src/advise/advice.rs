@@ -1,4 +1,4 @@
-//! The answer as data: what `--json` writes, and what the screen shows. `docs/advise.md` has every key.
+//! The answer as data: what `--json` writes, and what the screen shows. `docs/reference/advise.md` has every key.
 
 use std::collections::BTreeMap;
 

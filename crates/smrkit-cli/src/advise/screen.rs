@@ -146,6 +146,7 @@ fn about(advice: &Advice) -> Vec<String> {
             format::bytes(demand.written_bytes as f64)
         ),
         format!("on {} under {}{array}, seed {}, smrkit {}", system.drive, system.layer, advice.seed, advice.version),
-        "Each line is a run. Rates and timeouts are those of the model: docs/advise.md says what is assumed.".into(),
+        "Each line is a run. Rates and timeouts are those of the model: docs/reference/advise.md says what is assumed."
+            .into(),
     ]
 }

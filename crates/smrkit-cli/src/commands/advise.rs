@@ -40,7 +40,7 @@ Examples:
   smrkit advise --trace trace.csv --arrival trace              the same at its own times
   smrkit advise --array raid5:disks=4 --workload mix:count=50k --depth 1,32
 
-The answer is for the deepest of the depths; docs/advise.md says what is tried and what the words mean.
+The answer is for the deepest of the depths; docs/reference/advise.md says what is tried and what the words mean.
 Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.";
 
 #[derive(Args)]

@@ -122,21 +122,21 @@ fn links_between_pages_lead_somewhere() {
 
 #[test]
 fn every_layer_has_a_page_with_its_parameters_and_a_line_in_the_index() {
-    let index = std::fs::read_to_string(root().join("docs/layers.md")).unwrap();
+    let index = std::fs::read_to_string(root().join("docs/reference/layers.md")).unwrap();
     for spec in smrkit::layer::LAYERS {
         let line = format!("| [`{0}`](layers/{0}.md) | {1} | {2} |", spec.name, spec.summary, spec.paper);
-        assert!(index.contains(&line), "docs/layers.md lacks the line\n{line}");
-        let page = std::fs::read_to_string(root().join(format!("docs/layers/{}.md", spec.name))).unwrap();
+        assert!(index.contains(&line), "docs/reference/layers.md lacks the line\n{line}");
+        let page = std::fs::read_to_string(root().join(format!("docs/reference/layers/{}.md", spec.name))).unwrap();
         for parameter in spec.parameters {
             let row = format!("| `{}` | {} | {} |", parameter.key, parameter.default, parameter.kind.expected());
-            assert!(page.contains(&row), "docs/layers/{}.md lacks the row\n{row}", spec.name);
+            assert!(page.contains(&row), "docs/reference/layers/{}.md lacks the row\n{row}", spec.name);
         }
     }
 }
 
 #[test]
 fn the_command_line_page_names_every_option() {
-    let page = std::fs::read_to_string(root().join("docs/cli.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/reference/command-line.md")).unwrap();
     for command in
         ["run", "advise", "reproduce", "trace info", "trace convert", "trace head", "drives show", "layers show", "age"]
     {
@@ -146,7 +146,7 @@ fn the_command_line_page_names_every_option() {
             line.trim_start().starts_with('-').then(|| word.to_string())
         });
         for option in options.filter(|option| option != "--help") {
-            assert!(page.contains(&format!("`{option}")), "docs/cli.md lacks {option} of {command}");
+            assert!(page.contains(&format!("`{option}")), "docs/reference/command-line.md lacks {option} of {command}");
         }
     }
 }

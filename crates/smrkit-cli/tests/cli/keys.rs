@@ -1,4 +1,4 @@
-//! The result file's keys: those of the contract, and those of docs/outcome.md.
+//! The result file's keys: those of the contract, and those of docs/reference/outcome.md.
 
 use std::collections::BTreeSet;
 
@@ -137,14 +137,14 @@ fn the_page_on_outcomes_names_every_key_and_no_other() {
     let scratch = Scratch::new();
     let far = scratch.msr("far.csv", &[(0, 40 << 20, 4096)]);
     paths("", &outcome(&format!("--drive tiny --layer in-place --trace {far}")), &mut found);
-    let page = std::fs::read_to_string(root().join("docs/outcome.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/reference/outcome.md")).unwrap();
     // A row of a table begins with the key's path: | `latency_ns.all` | …
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
     let named: BTreeSet<String> = rows.flat_map(|(path, _)| expand(path)).collect();
     let missing: Vec<&String> = found.difference(&named).collect();
-    assert!(missing.is_empty(), "docs/outcome.md lacks {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/outcome.md lacks {missing:?}");
     let extra: Vec<&String> = named.difference(&found).collect();
-    assert!(extra.is_empty(), "docs/outcome.md names keys that no outcome has: {extra:?}");
+    assert!(extra.is_empty(), "docs/reference/outcome.md names keys that no outcome has: {extra:?}");
 }
 
 /// `a.{b,c}.d` stands for `a.b.d` and `a.c.d`.

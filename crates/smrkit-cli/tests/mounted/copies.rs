@@ -1,4 +1,4 @@
-//! Copies of image and metadata directory, made as docs/smrfs.md says: they mount, clean and lose nothing.
+//! Copies of image and metadata directory, made as docs/reference/smrfs.md says: they mount, clean and lose nothing.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -1,6 +1,6 @@
 //! Our compact columnar trace format: Parquet with plain integer columns that pandas, DuckDB and Polars read.
 //!
-//! `docs/trace-parquet.md` describes it. Everything of a request survives save `source`, which is a run's, not a trace's.
+//! `docs/reference/trace-parquet.md` describes it. Everything of a request survives save `source`, which is a run's, not a trace's.
 
 mod footer;
 mod reader;
@@ -47,7 +47,7 @@ const TICKS: [Tick; 5] = [
     Tick { ns: 1, column: "time_ns" },
 ];
 
-/// The columns after the time: name, width in bits, layout. Measured in docs/trace-parquet.md.
+/// The columns after the time: name, width in bits, layout. Measured in docs/reference/trace-parquet.md.
 const COLUMNS: [Column; 4] = [
     Column { name: "op", bits: 8, packing: Packing::Dictionary },
     Column { name: "lba", bits: 64, packing: Packing::Delta },

@@ -93,16 +93,16 @@ fn every_sample_of_the_table_is_a_row_of_its_format() {
 
 #[test]
 fn the_page_of_formats_names_each_with_its_sample() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/trace-formats.md");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/trace-formats.md");
     let page = std::fs::read_to_string(path).unwrap();
     for format in FORMATS {
         assert!(
             page.contains(&format!("## `{}`", format.name)),
-            "docs/trace-formats.md has no section {}",
+            "docs/reference/trace-formats.md has no section {}",
             format.name
         );
         for line in format.sample.lines() {
-            assert!(page.contains(line), "docs/trace-formats.md lacks the sample of {}: {line}", format.name);
+            assert!(page.contains(line), "docs/reference/trace-formats.md lacks the sample of {}: {line}", format.name);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Where the sectors of an array lie on its members: pure arithmetic, both ways.
 //!
 //! The layouts are those of Linux's md: RAID 5 and 6 left-symmetric, RAID 10 "near". It knows no time, no contents and
-//! no failed disk. `docs/arrays.md` has a table of each level.
+//! no failed disk. `docs/reference/arrays.md` has a table of each level.
 
 #[cfg(test)]
 mod tests;

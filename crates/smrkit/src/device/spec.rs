@@ -1,6 +1,6 @@
 //! The description of an array as users write it: a short text, or a TOML file where members differ.
 //!
-//! What layers and drives the names stand for is not looked up here. `docs/arrays.md` has the keys.
+//! What layers and drives the names stand for is not looked up here. `docs/reference/arrays.md` has the keys.
 
 mod file;
 mod resolve;

@@ -1,7 +1,7 @@
 //! The mechanical clock: seek, settle, head switch, rotational latency, transfer, and command overhead.
 //!
 //! The platter's angle is a function of time alone, a sector's angle one of its place alone; waiting is their
-//! difference. Nothing is rounded up, so that nothing drifts (`docs/model.md`). Left out: thermal and retry effects.
+//! difference. Nothing is rounded up, so that nothing drifts (`docs/reference/model.md`). Left out: thermal and retry effects.
 
 use super::Position;
 use super::seek::SeekCurve;

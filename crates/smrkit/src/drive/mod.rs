@@ -1,6 +1,6 @@
 //! When things happen: drives, their clocks, and the files that describe them.
 //!
-//! A clock turns accesses into time and knows no data; the model and its sources are in `docs/model.md`. Drives are
+//! A clock turns accesses into time and knows no data; the model and its sources are in `docs/reference/model.md`. Drives are
 //! described in TOML, in `drives/` or by the user, with a source beside each number.
 
 mod buffered;
@@ -100,7 +100,7 @@ impl Drive {
         Drive::build(DriveFile::parse(path, text)?, path)
     }
 
-    /// This drive with room for at least `sectors`, by the rule of `docs/model.md`: a mechanical drive gets more of its
+    /// This drive with room for at least `sectors`, by the rule of `docs/reference/model.md`: a mechanical drive gets more of its
     /// platters, as many as are needed, and then as few tracks in each recording zone as will do. Seek times stay shares of
     /// the stroke, and defects beyond the new end go. Given the size of what comes out, it gives the same drive again.
     pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {

@@ -1,7 +1,7 @@
 //! Where sectors lie: recording zones, tracks and angles, as pure arithmetic on integers.
 //!
 //! PBAs run in the direction of shingling: inside a recording zone each track is followed by the one that a write to
-//! it may damage. Left out: spiral tracks, remapped (as against slipped) defects. Angles follow `docs/model.md`.
+//! it may damage. Left out: spiral tracks, remapped (as against slipped) defects. Angles follow `docs/reference/model.md`.
 
 mod divisor;
 mod layout;

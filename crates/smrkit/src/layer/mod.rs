@@ -100,7 +100,7 @@ pub trait Layer: Send {
         BTreeMap::new()
     }
 
-    /// Bands, or what the layer has in their place, that were moved or rewritten: `docs/layers.md` says which.
+    /// Bands, or what the layer has in their place, that were moved or rewritten: `docs/reference/layers.md` says which.
     fn bands_moved(&self) -> u64 {
         0
     }

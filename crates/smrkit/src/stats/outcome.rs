@@ -1,6 +1,6 @@
 //! The result of a run. This struct is the format of `outcome.json`, the table on the terminal and the figures.
 //!
-//! Keys carry their unit. A ratio without a denominator is null. `docs/outcome.md` explains every key.
+//! Keys carry their unit. A ratio without a denominator is null. `docs/reference/outcome.md` explains every key.
 
 use std::collections::BTreeMap;
 use std::ops::Add;

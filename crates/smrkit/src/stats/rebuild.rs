@@ -1,4 +1,4 @@
-//! What a rebuild, a resilver or a scrub of an array reports. `docs/outcome.md` explains every key.
+//! What a rebuild, a resilver or a scrub of an array reports. `docs/reference/outcome.md` explains every key.
 
 use serde::{Deserialize, Serialize};
 

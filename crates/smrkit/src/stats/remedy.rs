@@ -1,6 +1,6 @@
 //! Would a change help? What a run shows, in the few numbers that decide, and two of them compared.
 //!
-//! `docs/advise.md` defines the words. Which changes are tried is the command's affair; how much a problem matters to
+//! `docs/reference/advise.md` defines the words. Which changes are tried is the command's affair; how much a problem matters to
 //! somebody is not weighed.
 
 use serde::Serialize;

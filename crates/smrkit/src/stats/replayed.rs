@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was replayed. `docs/outcome.md` explains every key.
+/// What was replayed. `docs/reference/outcome.md` explains every key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
     /// The trace's path.

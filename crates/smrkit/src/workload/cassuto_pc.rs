@@ -1,7 +1,7 @@
 //! A stand-in for the PC trace of Cassuto et al. 2010, Table I, which is not public.
 //!
 //! Counts and sectors are the table's, exactly. The rest is assumed and chosen so that a set-associative cache of 1 %
-//! does what the table says: about 21 collections of about 98 native regions each. `docs/workloads.md` tells how.
+//! does what the table says: about 21 collections of about 98 native regions each. `docs/reference/workloads.md` tells how.
 
 use super::dice::{Dice, Shuffle};
 use super::stream::Pattern;

@@ -2,7 +2,7 @@
 //!
 //! A workload is parts joined by `+` (merged by time) and `;` (one after another), each a name of the table
 //! `WORKLOADS` with values for its keys. The same text and seed give the same requests on every platform.
-//! `docs/workloads.md` has each of them with its assumptions.
+//! `docs/reference/workloads.md` has each of them with its assumptions.
 
 mod address;
 mod arrivals;

@@ -25,7 +25,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
              the mean over seeds."
                 .into(),
             "The trace is not public. Its stand-in has the host's counts exactly, and its places were fitted so that \
-             about 2,058 regions are rewritten (docs/workloads.md): what agrees does so by construction."
+             about 2,058 regions are rewritten (docs/reference/workloads.md): what agrees does so by construction."
                 .into(),
         ],
         rows: rows(outcomes),

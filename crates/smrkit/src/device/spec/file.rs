@@ -94,7 +94,7 @@ fn bad_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {
     let line = before.map(|b| b.matches('\n').count() as u64 + 1);
     let column = before.map(|b| (b.len() - b.rfind('\n').map_or(0, |at| at + 1)) as u64 + 1);
     let message = format!(
-        "{}; an array is level = \"raid0\", chunk = \"64KiB\" and [[member]] tables, see docs/arrays.md",
+        "{}; an array is level = \"raid0\", chunk = \"64KiB\" and [[member]] tables, see docs/reference/arrays.md",
         error.message().trim_end()
     );
     Error::Input(Box::new(BadInput { path: path.into(), line, column, message }))

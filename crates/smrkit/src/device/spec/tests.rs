@@ -170,7 +170,8 @@ fn mistakes_in_a_file_name_it() {
 
 #[test]
 fn the_descriptions_in_the_docs_can_be_read() {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/arrays.md")).unwrap();
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/arrays.md")).unwrap();
     let section = page.split("## Descriptions").nth(1).unwrap().split("\n## ").next().unwrap();
     let blocks: Vec<&str> = section.split("\n```").skip(1).step_by(2).collect();
     let texts = blocks[0].trim().lines().map(parse).count();

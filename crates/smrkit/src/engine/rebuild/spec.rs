@@ -1,6 +1,6 @@
 //! The description of a rebuild as users write it: `disk=1,order=ascending,write=512KiB,window=32,after=1000`.
 //!
-//! `docs/arrays.md` has the keys.
+//! `docs/reference/arrays.md` has the keys.
 
 use std::fmt;
 

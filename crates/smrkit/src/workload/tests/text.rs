@@ -85,7 +85,7 @@ fn every_default_parses() {
     }
 }
 
-/// The part of `docs/workloads.md` that the table of workloads determines: keys, and each workload's defaults.
+/// The part of `docs/reference/workloads.md` that the table of workloads determines: keys, and each workload's defaults.
 fn reference() -> Vec<String> {
     let mut lines = Vec::new();
     for info in WORKLOADS {
@@ -101,17 +101,17 @@ fn reference() -> Vec<String> {
     lines
 }
 
-const PAGE: &str = include_str!("../../../../../docs/workloads.md");
+const PAGE: &str = include_str!("../../../../../docs/reference/workloads.md");
 
 #[test]
 fn the_page_has_every_workload_and_key() {
     for line in reference() {
-        assert!(PAGE.lines().any(|l| l == line), "docs/workloads.md lacks the line\n{line}");
+        assert!(PAGE.lines().any(|l| l == line), "docs/reference/workloads.md lacks the line\n{line}");
     }
     for info in WORKLOADS {
         assert!(
             PAGE.to_lowercase().contains(&info.summary.to_lowercase()),
-            "docs/workloads.md lacks: {}",
+            "docs/reference/workloads.md lacks: {}",
             info.summary
         );
     }
