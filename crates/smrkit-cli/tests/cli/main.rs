@@ -5,6 +5,7 @@ mod arrays;
 mod bad_input;
 mod docs;
 mod exits;
+mod generated;
 mod keys;
 mod options;
 mod results;

@@ -1,4 +1,6 @@
-//! The short form, TOML and the page: what is read, what is refused, and that the page tells the truth.
+//! The short form, TOML and the page: what is read, what is refused, and that the examples of the page can be read.
+
+use std::path::Path;
 
 use super::*;
 
@@ -85,42 +87,12 @@ fn every_default_parses() {
     }
 }
 
-/// The part of `docs/reference/workloads.md` that the table of workloads determines: keys, and each workload's defaults.
-fn reference() -> Vec<String> {
-    let mut lines = Vec::new();
-    for info in WORKLOADS {
-        let keys = info.keys();
-        let (set, unset): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| !key.default.is_empty());
-        let defaults: Vec<_> = set.iter().map(|key| format!("{}={}", key.name, key.default)).collect();
-        let others: Vec<_> = unset.iter().map(|key| format!("`{}`", key.name)).collect();
-        let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
-        lines.push(format!("### `{}`", info.name));
-        lines.push(format!("Defaults: `{}`{others}.", defaults.join(",")));
-        lines.extend(keys.iter().map(|key| format!("| `{}` | {} | {} |", key.name, key.help, key.expected())));
-    }
-    lines
-}
-
-const PAGE: &str = include_str!("../../../../../docs/reference/workloads.md");
-
-#[test]
-fn the_page_has_every_workload_and_key() {
-    for line in reference() {
-        assert!(PAGE.lines().any(|l| l == line), "docs/reference/workloads.md lacks the line\n{line}");
-    }
-    for info in WORKLOADS {
-        assert!(
-            PAGE.to_lowercase().contains(&info.summary.to_lowercase()),
-            "docs/reference/workloads.md lacks: {}",
-            info.summary
-        );
-    }
-}
-
 #[test]
 fn every_example_of_the_page_parses() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/workloads.md");
+    let page = std::fs::read_to_string(page).unwrap();
     let mut examples = 0;
-    for line in PAGE.lines() {
+    for line in page.lines() {
         let quoted = line.split("--workload ").nth(1).map(|rest| rest.trim().trim_matches('\''));
         if let Some(text) = quoted {
             let workload = Workload::parse(text.split('\'').next().unwrap()).unwrap_or_else(|e| panic!("{line}: {e}"));
@@ -128,9 +100,9 @@ fn every_example_of_the_page_parses() {
             examples += 1;
         }
     }
-    for file in PAGE.split("```toml").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+    for file in page.split("```toml").skip(1).map(|rest| rest.split("```").next().unwrap()) {
         Workload::from_toml(file).unwrap_or_else(|e| panic!("{file}: {e}"));
         examples += 1;
     }
-    assert!(examples > WORKLOADS.len(), "{examples} examples");
+    assert!(examples >= 8, "{examples} examples");
 }
