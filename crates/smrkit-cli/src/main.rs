@@ -14,7 +14,6 @@ mod plan;
 mod pool;
 mod progress;
 mod records;
-mod report;
 mod reproduce;
 
 use std::ffi::OsString;

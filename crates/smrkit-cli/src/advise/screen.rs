@@ -4,8 +4,8 @@ use smrkit::stats::remedy::{Course, Effect};
 
 use super::advice::{Advice, Remedy};
 use super::remedies::Kind;
-use crate::report::format::{self, NONE, printable, rate, wrapped};
-use crate::report::grid::Grid;
+use smrkit_report::Grid;
+use smrkit_report::format::{self, NONE, printable, rate, wrapped};
 
 /// Columns of the sentences.
 const WIDTH: usize = 96;

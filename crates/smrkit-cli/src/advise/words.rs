@@ -4,7 +4,7 @@ use smrkit::stats::remedy::{Course, Effect};
 
 use super::advice::{Advice, Present, Remedy};
 use super::remedies::Kind;
-use crate::report::format::{self, rate};
+use smrkit_report::format::{self, rate};
 
 /// The sentences. `fill` is the share of the cache in use at the end, where there is one.
 pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String {

@@ -10,10 +10,10 @@ use smrkit::medium::interference::{Form, Interference};
 use smrkit::quantity::Bytes;
 
 use crate::exit::Done;
+use crate::output::figures;
 use crate::output::{print, print_json};
-use crate::report::figure::{Axis, Series, Style};
-use crate::report::figures::line_figure;
-use crate::report::grid::Grid;
+use smrkit_report::Grid;
+use smrkit_report::figure::{Axis, Figure, Series, Style};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -168,7 +168,8 @@ fn draw_seek_curve(drive: &Drive, path: &std::path::Path) -> anyhow::Result<()> 
     let x = Axis::linear("Distance (% of the stroke)");
     let y = Axis::linear("Seek time (ms)");
     let series = vec![Series::nth(0, drive.name.clone(), Style::Marked, points)];
-    Ok(line_figure(&format!("Seek curve of {}", drive.name), x, y, series, path)?)
+    let figure = Figure::lines("seek", &format!("Seek curve of {}", drive.name), x, y, series);
+    Ok(figures::write(&figure, path)?)
 }
 
 fn summary(drive: &Drive) -> Value {

@@ -11,7 +11,7 @@ use smrkit_live::volume::{Open, Volume};
 
 use crate::exit::Done;
 use crate::output::{print, print_json};
-use crate::report::format;
+use smrkit_report::format;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -14,6 +14,7 @@ use smrkit::error::Error;
 use smrkit::interleave::Placement;
 use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::stats::outcome::TraceNotes;
+use smrkit_report::{figures, report, text};
 
 use super::trace::warn;
 use crate::comparison::{Compared, Records, compare};
@@ -30,7 +31,6 @@ use crate::plan::settings::{Setting, combinations, of_layer};
 use crate::plan::size::{Size, Wanted, scaled};
 use crate::pool;
 use crate::records::{self, Files};
-use crate::report::{html, series, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -187,7 +187,7 @@ impl Run {
         interrupt.writing();
         // The results come first: a full disk must not take them with it.
         let runs = &outcomes.runs;
-        let written = outputs.write(|| table::text(runs), &outcomes, || html::report(runs), || series::figures(runs));
+        let written = outputs.write(|| text(runs), &outcomes, || report(runs), || figures(runs));
         files.finish()?;
         written?;
         Ok(if complete { Done::All } else { Done::Interrupted })

@@ -13,7 +13,7 @@ use smrkit_live::mount::{self, MountError};
 
 use crate::exit::Done;
 use crate::output::{print, print_json};
-use crate::report::activity;
+use smrkit_report::activity;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -13,11 +13,11 @@ use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
+use crate::output::figures::{self, Format};
+use crate::output::target::Folder;
 use crate::output::{JsonTarget, Paths, print, print_json};
 use crate::progress::Bar;
-use crate::report::figures::{self, Format};
-use crate::report::target::Folder;
-use crate::report::trace_info;
+use smrkit_report::trace_info;
 
 const EXAMPLES: &str = "\
 Examples:

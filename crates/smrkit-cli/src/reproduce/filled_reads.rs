@@ -6,7 +6,7 @@ use smrkit::units::SECTOR_BYTES;
 
 use super::Scale;
 use super::row::Row;
-use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// Sectors of a sequential read or write: 512 KiB (assumption: the paper gives none).
 pub const LONG_SECTORS: u64 = 1024;

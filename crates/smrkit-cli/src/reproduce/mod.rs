@@ -18,11 +18,11 @@ use smrfs::age::course::Course;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
-use crate::report::figure::Figure;
 use arrays::setup::ArrayPlan;
 use caveat::plan::CoursePlan;
 use lab::{Job, Made, Plan};
 use row::Row;
+use smrkit_report::figure::Figure;
 use traces::Traces;
 
 /// A paper's figures and tables.

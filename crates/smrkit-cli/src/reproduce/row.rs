@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::report::format;
+use smrkit_report::format;
 
 /// One comparison.
 #[derive(Clone, Debug)]

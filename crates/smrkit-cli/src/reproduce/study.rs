@@ -7,10 +7,10 @@ use super::row::{Row, Value, Verdict};
 use super::{Item, Reproduction, Scale, Shown, lab};
 use crate::exit::{COMMIT, VERSION};
 use crate::interrupt::Interrupt;
-use crate::report::figure::Figure;
-use crate::report::format::{WIDTH, wrapped};
-use crate::report::grid::Grid;
-use crate::report::html::{self, Section};
+use smrkit_report::Grid;
+use smrkit_report::figure::Figure;
+use smrkit_report::format::{WIDTH, wrapped};
+use smrkit_report::{Section, page};
 
 /// The result of one or more reproductions.
 pub struct Study {
@@ -137,7 +137,7 @@ impl Study {
             sections.push(Section { heading, text, ..Section::default() });
         }
         let papers: Vec<&str> = self.parts.iter().map(|part| part.of.paper).collect();
-        html::page(&format!("Reproduced: {}", papers.join("; ")), &sections)
+        page(&format!("Reproduced: {}", papers.join("; ")), &sections)
     }
 
     fn rows(&self) -> impl Iterator<Item = &Row> {

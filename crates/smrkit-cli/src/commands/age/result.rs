@@ -10,10 +10,10 @@ use smrfs::workload::driver::{End, Interleave};
 use smrfs::workload::latency::Summary;
 
 use crate::exit::{COMMIT, VERSION};
-use crate::report::figure::{Axis, Figure, Series, Style};
-use crate::report::format;
-use crate::report::grid::Grid;
-use crate::report::html::{self, Section};
+use smrkit_report::Grid;
+use smrkit_report::figure::{Axis, Figure, Series, Style};
+use smrkit_report::format;
+use smrkit_report::{Section, page};
 
 /// The result of `smrkit age`.
 pub struct Aged {
@@ -178,7 +178,7 @@ impl Aged {
             sections.push(Section::of_table("Benchmarks", self.benchmarks()));
         }
         sections.extend(self.figures().into_iter().map(Section::of_figure));
-        html::page("smrkit age", &sections)
+        page("smrkit age", &sections)
     }
 
     fn summary(&self) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::measured::{Measure, Measured};
 use super::setup::{BURSTS, Configuration, Scheme};
-use crate::report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
 
 /// One measure against burst size, a panel a scheme.
 pub fn bursts(name: &str, title: &str, measured: &Measured, measure: Measure) -> Figure {

@@ -7,7 +7,7 @@ use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::seconds;
-use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// Half of the requests write (assumption: "more write intensive"); 89 periods of the stand-in's places, which fit
 /// beside a cache of 10 %.

@@ -10,8 +10,8 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::constant;
 use super::first_collection::{DERIVED, PAPER_IOPS, PAPER_S};
-use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
-use crate::report::format::count;
+use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::format::count;
 
 const WINDOW_S: u64 = 10;
 const REGIONS: [u64; 2] = [50_000, 10_000];

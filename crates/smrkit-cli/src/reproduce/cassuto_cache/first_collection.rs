@@ -7,7 +7,7 @@ use super::super::lab::Plan;
 use super::super::row::{Row, Spread};
 use super::super::{Item, Scale, Shown};
 use super::stat;
-use crate::report::format::count;
+use smrkit_report::format::count;
 
 /// The cache: 1 % of 6·10⁸ sectors (the paper's section IV.C).
 pub const CACHE_SECTORS: u64 = 6_000_000;

@@ -15,8 +15,8 @@ use smrkit::geometry::Regions;
 use smrkit::stats::outcome::Outcome;
 
 use super::{Item, Reproduction, Scale};
-use crate::report::format::count;
 use accounting::{CACHED, PLAIN, REGION, REWRITES};
+use smrkit_report::format::count;
 
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "cassuto-cache",

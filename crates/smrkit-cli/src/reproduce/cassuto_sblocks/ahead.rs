@@ -6,7 +6,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::course::{Course, listed, seconds};
 use super::random_writes;
-use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 const AT_ONCE: [u64; 4] = [1, 2, 4, 8];
 const END_S: u64 = 1000;

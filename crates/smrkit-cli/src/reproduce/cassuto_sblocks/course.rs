@@ -3,7 +3,7 @@
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Nanos;
 
-use crate::report::format::count;
+use smrkit_report::format::count;
 
 pub fn seconds(s: u64) -> Nanos {
     Nanos(s * 1_000_000_000)

@@ -7,7 +7,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::course::{Course, listed, longest_ms, mean, seconds};
 use super::{FASTER_US, random_writes};
-use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// The paper's duration, in which some 218 s follow the drop.
 const PAPER_S: u64 = 1000;

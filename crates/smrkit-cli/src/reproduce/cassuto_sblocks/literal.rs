@@ -7,8 +7,8 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::course::{Course, longest_ms, mean, seconds};
 use super::random_writes;
-use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
-use crate::report::format::count;
+use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::format::count;
 
 const END_S: u64 = 1600;
 const STRETCH_S: usize = 100;

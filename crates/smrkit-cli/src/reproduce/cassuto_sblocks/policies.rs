@@ -7,9 +7,9 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown, counter};
 use super::course::{Course, longest_ms, seconds};
 use super::random_writes;
-use crate::report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
-use crate::report::format::count;
-use crate::report::series::slower_than;
+use smrkit_report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::format::count;
+use smrkit_report::slower_than;
 
 const POLICIES: [&str; 4] = ["closest-to-tail", "largest", "cache-tail", "weighted"];
 /// Long enough to use up the spare S-blocks.

@@ -7,7 +7,7 @@ use smrfs::workload::{EventKind, Events};
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use crate::report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
 
 /// Files that are drawn.
 const FILES: u64 = 20_000;

@@ -6,7 +6,7 @@ use smrfs::workload::driver::End;
 use super::super::Shown;
 use super::super::row::{Row, Verdict};
 use super::{GB, Pair, hours};
-use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 pub fn shown(pairs: &[Pair]) -> Shown {
     let first = &pairs[0];

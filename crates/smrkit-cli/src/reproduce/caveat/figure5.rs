@@ -6,8 +6,8 @@ use smrfs::workload::EventKind;
 use super::super::Shown;
 use super::super::row::Row;
 use super::Pair;
-use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
-use crate::report::format;
+use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use smrkit_report::format;
 
 /// Caveat-Scriptor's longest event is at most so much of strict-append's (assumption: "more evident", in numbers).
 const AT_MOST: f64 = 0.5;

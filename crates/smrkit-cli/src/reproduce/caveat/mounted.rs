@@ -13,7 +13,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::plan::{CoursePlan, MountPlan};
 use super::{GB, MODELS};
-use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 const HEADING: &str = "A small real mount beside the simulation";
 const MIB: u64 = 1 << 20;

@@ -12,7 +12,7 @@ use smrkit::units::Lba;
 use super::super::row::Row;
 use super::super::{Item, Shown};
 use super::{N, W, paper_dots};
-use crate::report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// Bands up to so many tracks are drawn.
 const TRACKS: u64 = 32;

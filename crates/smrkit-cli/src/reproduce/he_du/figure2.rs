@@ -13,7 +13,7 @@ use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::{FILLS, N, SCHEMES, TRACK_SECTORS, W, drive, listed, paper_dots, scheme, stat};
-use crate::report::figure::{Axis, Figure, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Series, Style};
 
 /// Bands of the drive: each fill ends a band of each group, so that no band is half used.
 const BANDS: u64 = 24;

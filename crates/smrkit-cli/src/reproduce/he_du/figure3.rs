@@ -14,7 +14,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::traces::Replayed;
 use super::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, paper_dots, stat};
-use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Series, Style};
 
 /// Bands of SYN's disk (assumption: the paper gives no size), and for `--quick`.
 const SYN_BANDS: (u64, u64) = (48, 12);

@@ -14,7 +14,7 @@ use smrkit::layer::track_map::scheme::Scheme;
 use smrkit::stats::outcome::Outcome;
 
 use super::{Item, Reproduction, Scale};
-use crate::report::figure::{Colour, Series, Style};
+use smrkit_report::figure::{Colour, Series, Style};
 
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "he-du",

@@ -6,7 +6,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use super::super::row::Row;
 use super::super::{Item, Shown};
 use super::traces::{BUSY_PERCENT, Replayed};
-use crate::report::format;
+use smrkit_report::format;
 
 pub fn item(traces: &[Replayed]) -> Item {
     let rows = traces.iter().map(row).collect();

@@ -1,6 +1,6 @@
 //! Bars of ours, and the paper's below them.
 
-use crate::report::figure::{Axis, Body, Colour, Panel, Part};
+use smrkit_report::figure::{Axis, Body, Colour, Panel, Part};
 
 /// A bar: its name, its length, and what is written behind it.
 pub struct Bar {

@@ -10,8 +10,8 @@ use super::bars::{self, Bar};
 use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
 use super::{LAYERS, beside, counter};
-use crate::report::figure::Figure;
-use crate::report::format::count;
+use smrkit_report::figure::Figure;
+use smrkit_report::format::count;
 
 /// The most that a run took.
 struct Use {

@@ -7,7 +7,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::traces::{AtHand, Kind};
 use super::{LAYERS, Pair, beside, both, counter, ms, write_percent};
-use crate::report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
 
 /// "Roughly a single rotation": at most so many of them (assumption: Table 2 has up to 1.04).
 const ABOUT_ONE: f64 = 1.05;

@@ -7,8 +7,8 @@ use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
 use super::traces::{AtHand, Kind};
 use super::{Pair, beside, both, listed, missing, percentiles, write_percent};
-use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
-use crate::report::format::count;
+use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use smrkit_report::format::count;
 
 /// A trace with a larger share of writes waits for the map at 99.9 % on the drive-managed disk: 0.1 % × 240.
 const WRITE_PERCENT: f64 = 24.0;

@@ -8,7 +8,7 @@ use super::super::row::{Row, Spread, Value};
 use super::super::{Item, Scale, Shown};
 use super::paper::{MANAGED_THRESHOLD, VGUARD_THRESHOLD};
 use super::{LAYERS, Pair, both_of, cdf, counter, ms, parameter};
-use crate::report::figure::Figure;
+use smrkit_report::figure::Figure;
 
 /// The paper's address spaces.
 const SPANS: [(&str, &str); 4] = [("500 GB", "500G"), ("1 TB", "1T"), ("2 TB", "2T"), ("4 TB", "4T")];

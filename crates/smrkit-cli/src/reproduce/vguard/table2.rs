@@ -8,7 +8,7 @@ use super::super::{Item, Scale, Shown};
 use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
 use super::traces::{AtHand, Kind};
 use super::{Pair, both, counter, listed, missing, percentiles, within};
-use crate::report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
 
 /// How near Vguard's percentiles must come on the trace that it was tuned on: ms up to 99.5 %, percent above.
 const TUNED_MS: [f64; 3] = [0.03, 0.05, 0.1];

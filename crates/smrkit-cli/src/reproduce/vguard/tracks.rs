@@ -10,8 +10,8 @@ use super::bars::{self, Bar};
 use super::paper::{TABLE3, VGUARD_THRESHOLD};
 use super::traces::{AtHand, Kind};
 use super::{beside, missing};
-use crate::report::figure::Figure;
-use crate::report::format::count;
+use smrkit_report::figure::Figure;
+use smrkit_report::format::count;
 
 pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
     let mut rows: Vec<Row> = TABLE3

@@ -3,7 +3,7 @@
 use super::rows::Rebuilds;
 use super::setup::{BY_COMMAND, BY_RUN, CONVENTIONAL, CONVENTIONAL_CACHED, Kind, Order, VGUARD, VGUARD_CACHED, Way};
 use super::{MANY, WINDOWS, ways};
-use crate::report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
 
 const NOTE: &str = "Broken lines: write cache off. Where lines coincide, the last of the legend is seen.";
 

@@ -9,8 +9,8 @@ use super::MANY;
 use super::setup::{
     BY_COMMAND, BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, Kind, MANAGED, MANAGED_CACHED, Order, RebuildPlan, Way, hours,
 };
-use crate::report::format;
-use crate::report::rebuild::{WORK, Work};
+use smrkit_report::format;
+use smrkit_report::{WORK, Work};
 
 /// A rebuild, and what came of it.
 struct Done {

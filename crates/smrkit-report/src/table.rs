@@ -8,10 +8,10 @@ use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::{MergedSource, Outcome, PowerCut};
 use smrkit::units::SECTOR_BYTES;
 
-use super::format::{self, NONE};
-use super::grid::Grid;
-use super::label::{drives, names, scalar};
-use super::optional;
+use crate::format::{self, NONE};
+use crate::grid::Grid;
+use crate::label::{drives, names, scalar};
+use crate::optional;
 
 /// Everything that `smrkit run` prints about its results.
 pub fn text(runs: &[Outcome]) -> String {

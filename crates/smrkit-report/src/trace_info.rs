@@ -8,9 +8,9 @@ use smrkit::units::SECTOR_BYTES;
 use smrkit_trace::Trace;
 use smrkit_trace::info::TraceInfo;
 
-use super::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
-use super::format::{bytes, count, nanos, percent, short};
-use super::grid::Grid;
+use crate::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use crate::format::{bytes, count, nanos, percent, short};
+use crate::grid::Grid;
 
 /// Volumes listed one by one; of more, only the busiest.
 const VOLUMES_SHOWN: usize = 12;
@@ -119,7 +119,7 @@ pub fn figures(info: &TraceInfo) -> Vec<Figure> {
 
 fn rate(info: &TraceInfo) -> Figure {
     let window_s = info.rate.window_ns as f64 / 1e9;
-    let (unit_s, unit) = super::format::time_unit(window_s * info.rate.requests.len() as f64);
+    let (unit_s, unit) = crate::format::time_unit(window_s * info.rate.requests.len() as f64);
     let points = |values: &[u64], scale: f64| -> Vec<(f64, f64)> {
         let at = |i: usize| i as f64 * window_s / unit_s;
         values.iter().enumerate().map(|(i, &value)| (at(i), value as f64 * scale / window_s)).collect()
@@ -171,7 +171,7 @@ fn surface(info: &TraceInfo) -> Figure {
     let rows = vec![("reads".to_string(), cells(&info.surface.reads)), ("writes".into(), cells(&info.surface.writes))];
     let most = rows.iter().flat_map(|(_, cells)| cells).copied().fold(1.0, f64::max);
     let end_bytes = (info.surface.part_sectors * SECTOR_BYTES) as f64 * info.surface.reads.len() as f64;
-    let (unit_bytes, unit) = super::format::byte_unit(end_bytes);
+    let (unit_bytes, unit) = crate::format::byte_unit(end_bytes);
     let panel = Panel {
         title: None,
         x: Axis::tight(format!("Address, volumes end to end ({unit})")),

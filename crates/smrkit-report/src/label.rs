@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
-use super::figure::{Colour, Style};
-use super::format;
+use crate::figure::{Colour, Style};
+use crate::format;
 
 /// The drives of a run: itself, or an array's members.
 pub fn drives(run: &Outcome) -> &[Outcome] {

@@ -1,16 +1,10 @@
-//! Figures as files: SVG or PNG, laid out here and drawn on a canvas.
+//! Figures as SVG or PNG: laid out here and drawn on a canvas.
 //!
 //! Sizes are CSS pixels. Every margin is measured from the text that it has to hold, so that nothing is cut off.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use smrkit::error::Error;
-
-use super::canvas::{Anchor, Canvas, Label, Raster, Svg, text_width};
-use super::figure::{Axis, Body, Colour, Figure, Panel, Part, Series, Style};
-use super::interactive::strip_ticks;
-use super::target::Folder;
+use crate::canvas::{Anchor, Canvas, Label, Raster, Svg, text_width};
+use crate::figure::{Axis, Body, Colour, Figure, Panel, Part, Series, Style};
+use crate::interactive::strip_ticks;
 
 const WIDTH: f64 = 900.0;
 const EDGE: f64 = 18.0;
@@ -21,60 +15,6 @@ const INK: Colour = Colour(0x22, 0x22, 0x22);
 const PALE: Colour = Colour(0x66, 0x66, 0x66);
 const RULE: Colour = Colour(0x88, 0x88, 0x88);
 const GRID: Colour = Colour(0xE4, 0xE4, 0xE4);
-
-/// The format of a figure's file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// Lines and text; any size.
-    #[default]
-    Svg,
-    /// Pixels.
-    Png,
-}
-
-impl Format {
-    /// The format that a path's ending asks for; SVG for any but `.png`.
-    pub fn of(path: &Path) -> Format {
-        match path.extension() {
-            Some(end) if end.eq_ignore_ascii_case("png") => Format::Png,
-            _ => Format::Svg,
-        }
-    }
-
-    /// The ending of its files.
-    pub fn ending(self) -> &'static str {
-        match self {
-            Format::Svg => "svg",
-            Format::Png => "png",
-        }
-    }
-}
-
-/// Writes figures into `folder` under their names, and gives the paths. One that can't be written does not keep the others
-/// from being written; the first error is returned.
-pub fn write_all(figures: &[Figure], folder: &Folder, format: Format) -> Result<Vec<PathBuf>, Error> {
-    let write_one = |figure: &Figure| {
-        let path = folder.path().join(format!("{}.{}", figure.name, format.ending()));
-        write(figure, &path).map(|()| path)
-    };
-    let written: Vec<Result<PathBuf, Error>> = figures.iter().map(write_one).collect();
-    written.into_iter().collect()
-}
-
-/// Writes one figure; PNG if the path ends so, else SVG.
-pub fn write(figure: &Figure, path: &Path) -> Result<(), Error> {
-    let failed = |error| Error::writing(path, error);
-    let content = match Format::of(path) {
-        Format::Svg => svg(figure).into_bytes(),
-        Format::Png => png(figure).ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?,
-    };
-    fs::write(path, content).map_err(failed)
-}
-
-/// Writes a figure of one panel of lines.
-pub fn line_figure(title: &str, x: Axis, y: Axis, series: Vec<Series>, path: &Path) -> Result<(), Error> {
-    write(&Figure::lines("lines", title, x, y, series), path)
-}
 
 /// A figure as an SVG document.
 pub fn svg(figure: &Figure) -> String {

@@ -5,11 +5,11 @@
 use smrkit::stats::outcome::{ByCause, Capacity, Outcome};
 use smrkit::units::SECTOR_BYTES;
 
-use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
-use super::format;
-use super::label::{Look, looks, names};
-use super::members::{by_busy, member_names, share};
-use super::rebuild;
+use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
+use crate::format;
+use crate::label::{Look, looks, names};
+use crate::members::{by_busy, member_names, share};
+use crate::rebuild;
 
 /// The causes, as the struct `ByCause` orders them, with their colours.
 const CAUSES: [(&str, Colour); 4] =
@@ -223,7 +223,7 @@ impl All<'_> {
     }
 
     /// One series a run, in its colour; runs without points are left out.
-    fn lines(&self, points: impl Fn(&Outcome, Look) -> (super::figure::Style, Vec<(f64, f64)>)) -> Body {
+    fn lines(&self, points: impl Fn(&Outcome, Look) -> (crate::figure::Style, Vec<(f64, f64)>)) -> Body {
         let series = self.runs.iter().zip(&self.names).zip(&self.looks).map(|((run, name), look)| {
             let (style, points) = points(run, *look);
             Series { name: name.clone(), colour: look.colour, style, points }

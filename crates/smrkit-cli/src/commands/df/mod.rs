@@ -1,5 +1,7 @@
 //! `smrkit df`: what is on a shingled disk, as a table, a picture of its surface and a figure.
 
+mod surface;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,9 +13,8 @@ use smrkit_live::survey::{Survey, survey};
 use smrkit_live::volume::{Open, Volume};
 
 use crate::exit::Done;
+use crate::output::figures;
 use crate::output::{print, print_json};
-use crate::report::figures;
-use crate::report::surface;
 
 const EXAMPLES: &str = "\
 Examples:

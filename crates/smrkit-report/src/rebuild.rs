@@ -3,10 +3,10 @@
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
 
-use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
-use super::format;
-use super::grid::Grid;
-use super::label::{Look, looks, names};
+use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
+use crate::format;
+use crate::grid::Grid;
+use crate::label::{Look, looks, names};
 
 /// Work of a drive: its name, its colour, and the time that it took.
 pub type Work = (&'static str, Colour, fn(&BusyTimes) -> u64);

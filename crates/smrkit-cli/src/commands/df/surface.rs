@@ -2,9 +2,8 @@
 
 use smrkit_live::survey::{Bands, Cell, Survey};
 
-use super::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part};
-use super::format;
-use super::grid::Grid;
+use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part};
+use smrkit_report::{Grid, format};
 
 /// Cells in a line of the picture.
 const WIDTH: usize = 64;

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::canvas::text_width;
-use super::figure::{Axis, Body, Colour, Numbers, Panel, Part, Series, Style};
-use super::format::escape;
+use crate::canvas::text_width;
+use crate::figure::{Axis, Body, Colour, Numbers, Panel, Part, Series, Style};
+use crate::format::escape;
 
 /// Height of a panel of lines, in CSS pixels.
 const LINES_HEIGHT: usize = 340;

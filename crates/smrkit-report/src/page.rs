@@ -5,11 +5,11 @@
 
 use smrkit::stats::outcome::Outcome;
 
-use super::figure::Figure;
-use super::format::escape;
-use super::grid::Grid;
-use super::table::{about, cost, power_cuts, speed, verdicts};
-use super::{interactive, optional, series};
+use crate::figure::Figure;
+use crate::format::escape;
+use crate::grid::Grid;
+use crate::table::{about, cost, power_cuts, speed, verdicts};
+use crate::{interactive, optional, series};
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]
@@ -92,7 +92,7 @@ fn scripts(charts: &[serde_json::Value]) -> String {
 }
 
 /// plotly.js without the charts that no figure here has: scatter, bar, heat map and their kin.
-const PLOTLY: &str = include_str!("../../vendor/plotly-cartesian.min.js");
+const PLOTLY: &str = include_str!("../vendor/plotly-cartesian.min.js");
 
 fn table(grid: &Grid) -> String {
     let class = |i: usize| if grid.is_numeric(i) { " class=\"number\"" } else { "" };

@@ -3,11 +3,11 @@
 use smrkit::stats::outcome::{ByCause, Causes, MergedSource, Movement, Outcome};
 use smrkit::units::SECTOR_BYTES;
 
-use super::format::{self, NONE};
-use super::grid::Grid;
-use super::label::names;
-use super::members::members;
-use super::rebuild::rebuilds;
+use crate::format::{self, NONE};
+use crate::grid::Grid;
+use crate::label::names;
+use crate::members::members;
+use crate::rebuild::rebuilds;
 
 /// What only some runs have: headings and tables.
 pub fn grids(runs: &[Outcome]) -> Vec<(&'static str, Grid)> {

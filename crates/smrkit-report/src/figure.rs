@@ -3,7 +3,7 @@
 //! `series.rs` makes figures from outcomes; `html.rs` and `figures.rs` only draw them. Colours are those of Okabe and
 //! Ito (2008), which people with any common colour blindness can tell apart.
 
-use super::format;
+use crate::format;
 
 /// A figure: one panel, or several below each other.
 #[derive(Clone, Debug, Default, PartialEq)]

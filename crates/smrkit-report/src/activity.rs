@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::format::{bytes, count, nanos, seconds as duration};
+use crate::format::{bytes, count, nanos, seconds as duration};
 
 /// Width of the bar that shows the disk.
 const BAR: usize = 60;

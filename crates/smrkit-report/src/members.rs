@@ -2,9 +2,9 @@
 
 use smrkit::stats::outcome::Outcome;
 
-use super::format;
-use super::grid::Grid;
-use super::label::names;
+use crate::format;
+use crate::grid::Grid;
+use crate::label::names;
 
 /// More members than these, of all runs together, are summed up.
 const LINES_MAX: usize = 16;

@@ -1,5 +1,8 @@
 //! Standard output, and result files that go there or to a path; an output never takes the place of an input.
 
+pub mod figures;
+pub mod target;
+
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -13,9 +16,9 @@ use smrkit::error::Error;
 use smrkit_trace::partial::temporary_of;
 
 use crate::interrupt::Interrupt;
-use crate::report::figure::Figure;
-use crate::report::figures::{self, Format};
-use crate::report::target::{Folder, Target};
+use figures::Format;
+use smrkit_report::figure::Figure;
+use target::{Folder, Target};
 
 /// Prints to standard output; the error of a closed pipe ends the command quietly.
 pub fn print(text: impl AsRef<str>) -> anyhow::Result<()> {

@@ -6,8 +6,8 @@
 use tiny_skia::{FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-use super::figure::Colour;
-use super::format::escape;
+use crate::figure::Colour;
+use crate::format::escape;
 
 /// Fonts that an SVG asks for, from the one that was measured to any.
 const FAMILIES: &str = "Ubuntu, 'Noto Sans', 'DejaVu Sans', Arial, sans-serif";
@@ -56,7 +56,7 @@ pub trait Canvas {
     fn text(&mut self, x: f64, y: f64, label: Label);
 }
 
-const FONT: &[u8] = include_bytes!("../../vendor/Ubuntu-Light.ttf");
+const FONT: &[u8] = include_bytes!("../vendor/Ubuntu-Light.ttf");
 
 fn font() -> Option<Face<'static>> {
     Face::parse(FONT, 0).ok()

@@ -3,7 +3,7 @@
 use comfy_table::Width::Fixed;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 
-use super::format::{NONE, WIDTH};
+use crate::format::{NONE, WIDTH};
 
 /// Columns that the longest word of a run's name gets at most.
 const NAME_WIDTH: u16 = 24;
