@@ -33,7 +33,7 @@ const SMALL: [(&str, &str); 7] = [
 
 /// What `layer` takes of them.
 fn small(layer: &LayerSpec) -> Parameters {
-    let takes = |key: &str| layer.parameters.iter().any(|parameter| parameter.key == key);
+    let takes = |key: &str| (layer.keys)().iter().any(|parameter| parameter.name == key);
     let set: Vec<_> = SMALL.iter().filter(|(key, _)| takes(key)).map(|(k, v)| (k.to_string(), v.to_string())).collect();
     layer.resolve(&set).expect("values in range")
 }

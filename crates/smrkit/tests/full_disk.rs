@@ -102,7 +102,7 @@ struct Comparable {
 
 fn comparable(spec: &LayerSpec, parameters: &Parameters, drive: &Drive) -> Comparable {
     let limited = || {
-        drive.interference.upstream() > 0 || parameters.values()["overwrite_limit"] != Scalar::Text("unlimited".into())
+        drive.interference.upstream() > 0 || parameters.scalars()["overwrite_limit"] != Scalar::Text("unlimited".into())
     };
     match spec.name {
         "s-block" => Comparable { places: false, accesses: false },

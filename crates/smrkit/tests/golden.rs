@@ -21,7 +21,7 @@ const HOST_SECTORS: u64 = 3000;
 
 /// Parameters of a layer worth a snapshot of their own, beside its smallest ones: (name of the case, settings).
 fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
-    let has = |key: &str| spec.parameters.iter().any(|parameter| parameter.key == key);
+    let has = |key: &str| (spec.keys)().iter().any(|parameter| parameter.name == key);
     let mut small = Vec::new();
     let sizes = [
         ("region_sectors", "256"),

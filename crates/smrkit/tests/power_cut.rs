@@ -15,7 +15,7 @@ use smrkit::engine::settings::{Arrival, Prefill, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::engine::task::Idle;
 use smrkit::error::Error;
-use smrkit::layer::{self, LayerSpec};
+use smrkit::layer::{self, LayerSpec, Scalar};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::power::Power;
 use smrkit::request::{InMemory, Op, Request};
@@ -129,12 +129,12 @@ fn log_keeps_what_it_acknowledged_and_requests_whole() {
 fn drive_managed_loses_only_what_a_write_cache_held() {
     let mut lost = 0;
     cut_everywhere("drive-managed", |cut, run, what| {
-        let parameters = &run.system.drives()[0].parameters;
-        let caches = parameters.int("write_cache_bytes") > 0;
+        let parameters = run.system.drives()[0].parameters.scalars();
+        let caches = parameters["write_cache_bytes"] != Scalar::Int(0);
         lost += u64::from(caches && cut.lost_sectors > 0);
         assert!(caches || cut.lost_sectors == 0, "{what}: {cut:?}");
         // What bypasses the log is written in place.
-        let logs = !caches && parameters.word("bypass") == "off";
+        let logs = !caches && parameters["bypass"] == Scalar::Text("off".into());
         assert!(!logs || cut.in_flight != "part", "{what}: {cut:?}");
     });
     assert!(lost > 0);

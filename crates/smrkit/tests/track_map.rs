@@ -173,7 +173,7 @@ proptest! {
         let set = [("scheme", scheme.clone()), ("fill_percent", percent.to_string())];
         let requests = (0..used).map(|track| write(track * SECTORS, SECTORS)).collect();
         let outcome = run(&drive(bands, tracks, width), &set, full(), requests).unwrap();
-        let parsed = Scheme::parse(&scheme).unwrap();
+        let parsed = scheme.parse::<Scheme>().unwrap();
         let war = stat(&outcome, "war_mean");
         let rewritten = stat(&outcome, "tracks_rewritten") as u64;
         prop_assert_eq!((used + 2 * rewritten) as f64 / used as f64, war);

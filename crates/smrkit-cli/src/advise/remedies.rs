@@ -185,9 +185,8 @@ fn assumed(job: &Job) -> Result<Vec<Change>, Error> {
 /// The same system with another value of a parameter; `None` where no drive's layer has it, or has it otherwise.
 fn with_parameter(job: &Job, key: &str, value: &str) -> Result<Option<Job>, Error> {
     let other = |layer: &'static LayerSpec, parameters: &Parameters| -> Option<Parameters> {
-        let parameter = layer.parameters.iter().find(|parameter| parameter.key == key)?;
-        let default = layer.resolve(&[]).ok()?;
-        let is_default = default.values().get(parameter.key) == parameters.values().get(parameter.key);
+        let default = layer.resolve(&[]).ok()?.scalars().remove(key)?;
+        let is_default = parameters.scalars().get(key) == Some(&default);
         is_default.then(|| layer.with(parameters, key, value).ok()).flatten()
     };
     if job.run.system.drives().iter().all(|run| other(run.layer, &run.parameters).is_none()) {

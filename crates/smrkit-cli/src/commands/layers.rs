@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use smrkit::layer::{self, LAYERS, LayerSpec};
+use smrkit::schema::Key;
 
 use crate::exit::Done;
 use crate::output::{print, print_json};
@@ -64,25 +65,27 @@ fn show(spec: &LayerSpec) -> String {
     let forms = if forms.is_empty() { "none".to_string() } else { forms.join(", ") };
     let mut text = format!("{}\n  {}\n", spec.name, spec.summary);
     text += &format!("  paper:       {}\n  copes with:  {forms}\n", spec.paper);
-    if spec.parameters.is_empty() {
+    let keys = (spec.keys)();
+    if keys.is_empty() {
         return text + "  parameters:  none\n";
     }
     text += "  parameters (set with --set LAYER.KEY=VALUE, several values make several runs):\n";
-    for parameter in spec.parameters {
-        let key = format!("{}.{}", spec.name, parameter.key);
-        text += &format!("    {key} = {}\n      {}\n", parameter.default, parameter.summary);
-        text += &format!("      takes {}\n", parameter.kind.expected());
+    for parameter in keys {
+        let key = format!("{}.{}", spec.name, parameter.name);
+        text += &format!("    {key} = {}\n      {}\n", parameter.default, parameter.help);
+        text += &format!("      takes {}\n", parameter.expected());
     }
     text
 }
 
 fn describe(spec: &LayerSpec) -> Value {
-    let parameter = |p: &layer::Parameter| json!({"key": p.key, "default": p.default, "takes": p.kind.expected(), "summary": p.summary});
+    let parameter =
+        |key: &Key| json!({"key": key.name, "default": key.default, "takes": key.expected(), "summary": key.help});
     json!({
         "name": spec.name,
         "summary": spec.summary,
         "paper": spec.paper,
         "copes_with": spec.copes_with,
-        "parameters": spec.parameters.iter().map(parameter).collect::<Vec<_>>(),
+        "parameters": (spec.keys)().iter().map(parameter).collect::<Vec<_>>(),
     })
 }

@@ -41,8 +41,10 @@ fn unknown_names_exit_with_2_and_name_what_there_is() {
 #[test]
 fn parameters_exit_with_2_and_say_what_they_take() {
     smrkit("run --set nope").says(2, &["LAYER.KEY=VALUE"]);
-    smrkit("run --set rmw.nope=1").says(2, &["rmw has no parameter 'nope'", "region_sectors, portion, hold"]);
+    smrkit("run --set rmw.nope=1").says(2, &["rmw has no parameter `nope`", "region_sectors, portion, hold"]);
     smrkit("run --set rmw.portion=x").says(2, &["rmw.portion=x", "smallest, tail, region"]);
+    smrkit("run --set rmw.portion=tial").says(2, &["did you mean `tail`"]);
+    smrkit("run --set rmw.portoin=tail").says(2, &["did you mean `portion`"]);
     smrkit("run --set set-assoc.cache_percent=60").says(2, &["a percentage from 0.001 to 50"]);
     smrkit("run --layer in-place --set rmw.hold=1").says(2, &["add it to --layer"]);
     smrkit("run --set in-place.x=1").says(2, &["it takes no parameters"]);

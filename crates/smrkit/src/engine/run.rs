@@ -72,7 +72,7 @@ impl Run {
         let finished = engine.run(source)?;
         // What verification reads at the end is no part of the outcome.
         engine.member.drives().into_iter().for_each(|drive| drive.record(None));
-        let (physical, mut members) = self.system.outcome(&mut engine.member, settings);
+        let (physical, mut members) = self.system.outcome(&mut engine.member, settings)?;
         let (gauges, rebuild) = (engine.member.gauges(), engine.report()?);
         let power_cut = engine.take_power_cuts().pop();
         engine.finish()?;
@@ -118,18 +118,18 @@ impl Run {
 
 impl MemberRun {
     /// What the drives show: all together, and for an array each of them too.
-    fn outcome(&self, member: &mut Member, settings: &Settings) -> (Outcome, Vec<Outcome>) {
+    fn outcome(&self, member: &mut Member, settings: &Settings) -> Result<(Outcome, Vec<Outcome>), Error> {
         match (self, member) {
-            (MemberRun::Drive(run), Member::Drive(drive)) => (run.physical(drive, settings), Vec::new()),
+            (MemberRun::Drive(run), Member::Drive(drive)) => Ok((run.physical(drive, settings)?, Vec::new())),
             (MemberRun::Array(_), Member::Array(array)) => {
                 let host_sectors = array.layout().host_sectors();
                 let runs = self.drives();
-                let members: Vec<Outcome> =
-                    runs.iter().zip(array.drives()).map(|(run, drive)| run.outcome(drive, settings)).collect();
+                let members = runs.iter().zip(array.drives()).map(|(run, drive)| run.outcome(drive, settings));
+                let members: Vec<Outcome> = members.collect::<Result<_, _>>()?;
                 let mut all = Outcome { engine: settings.describe(), seed: settings.seed, ..sum(&members) };
                 all.capacity.host_sectors = host_sectors;
                 all.state = State::new(&all.engine.prefill, &all.capacity);
-                (all, members)
+                Ok((all, members))
             }
             _ => unreachable!("built from it"),
         }
@@ -138,24 +138,24 @@ impl MemberRun {
 
 impl DriveRun {
     /// What the drive shows, and what it is.
-    fn physical(&self, drive: &MemberDrive, settings: &Settings) -> Outcome {
-        let parameters = (self.layer.settled)(&self.drive, &self.parameters);
+    fn physical(&self, drive: &MemberDrive, settings: &Settings) -> Result<Outcome, Error> {
+        let parameters = (self.layer.settled)(&self.drive, &self.parameters)?;
         let (physical, engine) = (physical(drive.device()), settings.describe());
-        Outcome {
+        Ok(Outcome {
             state: State::new(&engine.prefill, &physical.capacity),
             layer: self.layer.name.into(),
             drive: self.drive.name.clone(),
             asked: self.parameters.asked(&parameters),
-            parameters: parameters.values().clone(),
+            parameters: parameters.scalars(),
             engine,
             seed: settings.seed,
             ..physical
-        }
+        })
     }
 
     /// What was counted of a member of an array, too.
-    fn outcome(&self, drive: &mut MemberDrive, settings: &Settings) -> Outcome {
+    fn outcome(&self, drive: &mut MemberDrive, settings: &Settings) -> Result<Outcome, Error> {
         let counts = drive.take_counts();
-        with_host(self.physical(drive, settings), counts, &drive.device().layer.gauges())
+        Ok(with_host(self.physical(drive, settings)?, counts, &drive.device().layer.gauges()))
     }
 }

@@ -4,23 +4,38 @@
 
 use std::sync::Arc;
 
-use super::{Capacity, Layer, LayerSpec};
+use super::{Capacity, Layer, LayerKeys, LayerSpec};
 use crate::disk::Disk;
-use crate::error::DiskResult;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::keys;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
-pub(super) const SPEC: LayerSpec = LayerSpec {
-    name: super::BASELINE,
-    summary: "A conventional disk: each LBA at its own PBA, written in place.",
-    paper: "none (the baseline of all five papers)",
-    parameters: &[],
-    copes_with: &[],
-    capacity: |drive, _| Ok(capacity(drive.geometry.sectors())),
-    settled: super::as_asked,
-    build: |drive, _| Ok(Box::new(InPlace { sectors: drive.geometry.sectors() })),
-};
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<InPlaceKeys>(
+    super::BASELINE,
+    "A conventional disk: each LBA at its own PBA, written in place.",
+    "none (the baseline of all five papers)",
+    &[],
+);
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct InPlaceKeys {
+    }
+}
+
+impl LayerKeys for InPlaceKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(capacity(drive.geometry.sectors()))
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(InPlace { sectors: drive.geometry.sectors() }))
+    }
+}
 
 struct InPlace {
     sectors: u64,

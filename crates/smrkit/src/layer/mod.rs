@@ -8,7 +8,6 @@ mod bands;
 mod drive_managed;
 mod in_place;
 mod log;
-pub mod parameter;
 mod rmw;
 mod s_block;
 mod set_assoc;
@@ -25,9 +24,10 @@ use crate::drive::Drive;
 use crate::error::{DiskResult, Error, Fault};
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
+use crate::schema::{Key, Keyed, Refused};
 use crate::units::{Lba, Pba};
 
-pub use parameter::{Kind, Parameter, Parameters, Scalar};
+pub use crate::schema::{Scalar, Values as Parameters};
 
 /// How urgent a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +165,20 @@ impl Gauge {
     }
 }
 
+/// The parameters of a layer as fields, and what they make of a drive.
+pub trait LayerKeys: Keyed + 'static {
+    /// What becomes of the drive's sectors, by arithmetic: what the layer that is built says too.
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error>;
+
+    /// The parameters with a value for each `auto`, where it stands for one number.
+    fn settled(self, _drive: &Drive) -> Self {
+        self
+    }
+
+    /// Builds the layer on an empty drive.
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error>;
+}
+
 /// Builds a layer on an empty drive.
 pub type Build = fn(&Drive, &Parameters) -> Result<Box<dyn Layer>, Error>;
 
@@ -177,33 +191,64 @@ pub struct LayerSpec {
     /// Where it was published.
     pub paper: &'static str,
     /// Its parameters.
-    pub parameters: &'static [Parameter],
+    pub keys: fn() -> Vec<Key>,
     /// The forms of interference that it copes with.
     pub copes_with: &'static [Form],
     /// What becomes of a drive's sectors under it, by arithmetic: what the layer that is built says too.
     pub capacity: fn(&Drive, &Parameters) -> Result<Capacity, Error>,
     /// Its parameters on a drive, each `auto` replaced by the value that it stands for there.
-    pub settled: fn(&Drive, &Parameters) -> Parameters,
+    pub settled: fn(&Drive, &Parameters) -> Result<Parameters, Error>,
     /// Builds it on an empty drive.
     pub build: Build,
 }
 
-/// The `settled` of layers without a parameter that depends on the drive.
-fn as_asked(_: &Drive, parameters: &Parameters) -> Parameters {
-    parameters.clone()
-}
-
 impl LayerSpec {
+    /// A layer whose parameters are `K`.
+    pub const fn new<K: LayerKeys>(
+        name: &'static str,
+        summary: &'static str,
+        paper: &'static str,
+        copes_with: &'static [Form],
+    ) -> LayerSpec {
+        LayerSpec {
+            name,
+            summary,
+            paper,
+            keys: K::keys,
+            copes_with,
+            capacity: |drive, parameters| K::read(parameters)?.capacity(drive),
+            settled: |drive, parameters| {
+                let mut settled = parameters.clone();
+                K::read(parameters)?.settled(drive).write(&mut settled);
+                Ok(settled)
+            },
+            build: |drive, parameters| K::read(parameters)?.build(drive),
+        }
+    }
+
     /// The defaults of its parameters, with `set` (key, value as text) in their place.
     ///
     /// An unknown key or an impossible value is a usage error that names the layer and what is expected.
     pub fn resolve(&self, set: &[(String, String)]) -> Result<Parameters, Error> {
-        Parameters::resolve(self.name, self.parameters, set)
+        let mut parameters = Parameters::new((self.keys)());
+        set.iter().try_for_each(|(key, text)| self.set(&mut parameters, key, text))?;
+        Ok(parameters)
     }
 
     /// `parameters` of it with another value of one.
     pub fn with(&self, parameters: &Parameters, key: &str, text: &str) -> Result<Parameters, Error> {
-        parameters.with(self.name, self.parameters, key, text)
+        let mut new = parameters.clone();
+        self.set(&mut new, key, text)?;
+        Ok(new)
+    }
+
+    fn set(&self, parameters: &mut Parameters, key: &str, text: &str) -> Result<(), Error> {
+        parameters.set(key, text).map_err(|refused| {
+            Error::Usage(match refused {
+                Refused::Key(names) => format!("layer {} has no parameter `{key}`: {names}", self.name),
+                other => format!("{}.{key}={text}: {other}", self.name),
+            })
+        })
     }
 }
 
@@ -233,4 +278,64 @@ pub fn find(name: &str) -> Result<&'static LayerSpec, Error> {
 /// A check found the layer's books wrong.
 fn inconsistent(message: String) -> DiskResult {
     Err(Box::new(Fault::Inconsistent(message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(layer: &str, key: &str, value: &str) -> Result<Parameters, Error> {
+        find(layer).unwrap().resolve(&[(key.into(), value.into())])
+    }
+
+    #[test]
+    fn another_value_leaves_the_others_as_they_were() {
+        let rmw = find("rmw").unwrap();
+        let held = set("rmw", "hold", "7").unwrap();
+        let region = rmw.with(&held, "portion", "region").unwrap().scalars();
+        assert_eq!((&region["hold"], &region["portion"]), (&Scalar::Int(7), &Scalar::Text("region".into())));
+        assert!(rmw.with(&held, "size", "1").is_err());
+    }
+
+    #[test]
+    fn errors_name_the_layer_and_what_is_meant() {
+        let message = |layer, key, value| set(layer, key, value).unwrap_err().to_string();
+        for (layer, key, value, words) in [
+            ("rmw", "region_sectors", "0", "rmw.region_sectors=0: `0` is out of range: expected a whole number from 8"),
+            ("rmw", "portion", "tial", "rmw.portion=tial: `tial` is unknown: did you mean `tail`? Known: smallest,"),
+            ("rmw", "portoin", "tail", "layer rmw has no parameter `portoin`: did you mean `portion`? Known: region_"),
+            (
+                "vguard",
+                "alpha",
+                "none",
+                "vguard.alpha=none: `none` is neither: expected auto, or a whole number from 1",
+            ),
+            ("track-map", "scheme", "R(12", "track-map.scheme=R(12: "),
+            ("in-place", "hold", "1", "layer in-place has no parameter `hold`: it takes no parameters"),
+        ] {
+            let message = message(layer, key, value);
+            assert!(message.starts_with(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_parameters_are_read_as_everywhere() {
+        for text in ["1000", "1k", "1_000"] {
+            assert_eq!(set("rmw", "region_sectors", text).unwrap().scalars()["region_sectors"], Scalar::Int(1000));
+        }
+        assert_eq!(set("set-assoc", "cache_percent", "2%").unwrap().scalars()["cache_percent"], Scalar::Float(2.0));
+        assert_eq!(set("vguard", "buffer_bytes", "4KiB").unwrap().scalars()["buffer_bytes"], Scalar::Int(4096));
+    }
+
+    #[test]
+    fn what_auto_becomes_stands_beside_what_was_asked() {
+        let (drive, asked) = (Drive::load("tiny-constant").unwrap(), set("vguard", "beta", "5").unwrap());
+        let settled = (find("vguard").unwrap().settled)(&drive, &asked).unwrap();
+        assert_eq!(
+            (&settled.scalars()["cache_tracks"], &settled.scalars()["alpha"]),
+            (&Scalar::Int(24), &Scalar::Int(16))
+        );
+        let asked = asked.asked(&settled);
+        assert_eq!(asked.keys().collect::<Vec<_>>(), ["alpha", "cache_tracks"]);
+    }
 }

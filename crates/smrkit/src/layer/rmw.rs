@@ -12,46 +12,51 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
+use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::geometry::{Regions, pieces_by_multiples};
+use crate::keys;
 use crate::lba_set::LbaSet;
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
+use crate::schema::{Count, Word};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
-pub(super) const SPEC: LayerSpec = LayerSpec {
-    name: "rmw",
-    summary: "Regions updated in place: what a write would destroy is read first and written back with it.",
-    paper: "Cassuto et al. 2010, section II.B",
-    parameters: &[
-        Parameter {
-            key: "region_sectors",
-            kind: Kind::Count(8, 1 << 30),
-            default: "50000",
-            summary: "Sectors of a region, its guard not counted.",
-        },
-        Parameter {
-            key: "portion",
-            kind: Kind::Word(&["smallest", "tail", "region"]),
-            default: "smallest",
-            summary: "What is rewritten: the least that protects valid data, all to the region's end, or the region.",
-        },
-        Parameter {
-            key: "hold",
-            kind: Kind::Count(0, 1024),
-            default: "0",
-            summary: "Regions held open in memory; they are rewritten when another takes their place, or on a flush.",
-        },
-    ],
-    copes_with: &Form::ALL,
-    capacity: |drive, parameters| Ok(layout(drive, parameters)?.1),
-    settled: super::as_asked,
-    build: |drive, parameters| Ok(Box::new(Rmw::new(drive, parameters)?)),
-};
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<RmwKeys>(
+    "rmw",
+    "Regions updated in place: what a write would destroy is read first and written back with it.",
+    "Cassuto et al. 2010, section II.B",
+    &Form::ALL,
+);
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct RmwKeys {
+        /// Sectors of a region, its guard not counted.
+        region_sectors: u64 = Count(8, 1 << 30), "50000";
+        /// What is rewritten: the least that protects valid data, all to the region's end, or the region.
+        portion: Portion = PORTION, "smallest";
+        /// Regions held open in memory; they are rewritten when another takes their place, or on a flush.
+        hold: u64 = Count(0, 1024), "0";
+    }
+}
+
+const PORTION: Word<Portion> =
+    Word(&[("smallest", Portion::Smallest), ("tail", Portion::Tail), ("region", Portion::Region)]);
+
+impl LayerKeys for RmwKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(layout(drive, self)?.1)
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(Rmw::new(drive, self)?))
+    }
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Portion {
@@ -87,9 +92,9 @@ struct Held {
 }
 
 /// The regions, all of them the host's.
-fn layout(drive: &Drive, parameters: &Parameters) -> Result<(Regions, Capacity), Error> {
+fn layout(drive: &Drive, keys: &RmwKeys) -> Result<(Regions, Capacity), Error> {
     let guard = drive.interference.guard(&drive.geometry);
-    let regions = Regions::new(&drive.geometry, guard, parameters.int("region_sectors"))?;
+    let regions = Regions::new(&drive.geometry, guard, keys.region_sectors)?;
     let capacity = Capacity {
         raw_sectors: drive.geometry.sectors(),
         host_sectors: regions.count() * regions.region_sectors(),
@@ -100,21 +105,16 @@ fn layout(drive: &Drive, parameters: &Parameters) -> Result<(Regions, Capacity),
 }
 
 impl Rmw {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<Rmw, Error> {
-        let (regions, capacity) = layout(drive, parameters)?;
-        let portion = match parameters.word("portion") {
-            "tail" => Portion::Tail,
-            "region" => Portion::Region,
-            _ => Portion::Smallest,
-        };
+    fn new(drive: &Drive, keys: &RmwKeys) -> Result<Rmw, Error> {
+        let (regions, capacity) = layout(drive, keys)?;
         Ok(Rmw {
             region_sectors: regions.region_sectors(),
             regions,
-            portion,
+            portion: keys.portion,
             capacity,
             valid: LbaSet::default(),
             written: LbaSet::default(),
-            hold: parameters.int("hold") as usize,
+            hold: keys.hold as usize,
             held: Vec::new(),
             requests: 0,
             rewrites: 0,

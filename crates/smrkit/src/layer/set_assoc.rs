@@ -8,40 +8,46 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauges, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
+use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::extent_map::{ExtentMap, joined};
 use crate::geometry::Regions;
+use crate::keys;
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
+use crate::schema::{Count, percent};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
-pub(super) const SPEC: LayerSpec = LayerSpec {
-    name: "set-assoc",
-    summary: "A persistent cache in which each region has its fixed place; a full cache region is merged home at once.",
-    paper: "Cassuto et al. 2010, section IV",
-    parameters: &[
-        Parameter {
-            key: "cache_percent",
-            kind: Kind::Percent(0.001, 50.0),
-            default: "1",
-            summary: "Share of the regions that form the persistent cache.",
-        },
-        Parameter {
-            key: "region_sectors",
-            kind: Kind::Count(8, 1 << 30),
-            default: "50000",
-            summary: "Sectors of a region, its guard not counted.",
-        },
-    ],
-    copes_with: &Form::ALL,
-    capacity: |drive, parameters| Ok(layout(drive, parameters)?.2),
-    settled: super::as_asked,
-    build: |drive, parameters| Ok(Box::new(SetAssoc::new(drive, parameters)?)),
-};
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<SetAssocKeys>(
+    "set-assoc",
+    "A persistent cache in which each region has its fixed place; a full cache region is merged home at once.",
+    "Cassuto et al. 2010, section IV",
+    &Form::ALL,
+);
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct SetAssocKeys {
+        /// Share of the regions that form the persistent cache.
+        cache_percent: f64 = percent(0.001, 50.0), "1";
+        /// Sectors of a region, its guard not counted.
+        region_sectors: u64 = Count(8, 1 << 30), "50000";
+    }
+}
+
+impl LayerKeys for SetAssocKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(layout(drive, self)?.2)
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(SetAssoc::new(drive, self)?))
+    }
+}
 
 struct SetAssoc {
     regions: Regions,
@@ -66,10 +72,10 @@ struct Counts {
 }
 
 /// The regions, how many of them are the cache, and what that makes of the drive. Errors: nothing left for data.
-fn layout(drive: &Drive, parameters: &Parameters) -> Result<(Regions, u64, Capacity), Error> {
-    let region_sectors = parameters.int("region_sectors");
+fn layout(drive: &Drive, keys: &SetAssocKeys) -> Result<(Regions, u64, Capacity), Error> {
+    let region_sectors = keys.region_sectors;
     let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
-    let share = parameters.percent("cache_percent") / 100.0;
+    let share = keys.cache_percent / 100.0;
     let caches = ((regions.count() as f64 * share).round() as u64).max(1);
     if regions.count() <= caches {
         return Err(Error::Impossible(format!(
@@ -89,8 +95,8 @@ fn layout(drive: &Drive, parameters: &Parameters) -> Result<(Regions, u64, Capac
 }
 
 impl SetAssoc {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<SetAssoc, Error> {
-        let (regions, caches, capacity) = layout(drive, parameters)?;
+    fn new(drive: &Drive, keys: &SetAssocKeys) -> Result<SetAssoc, Error> {
+        let (regions, caches, capacity) = layout(drive, keys)?;
         Ok(SetAssoc {
             region_sectors: regions.region_sectors(),
             natives: regions.count() - caches,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use super::{AnyKind, Canonical, Domain, Kind, Scalar};
+use super::{Canonical, Domain, Kind, Scalar};
 use crate::error::Error;
 use crate::names::known;
 use crate::quantity::{
@@ -38,12 +38,9 @@ impl Kind for Count {
     fn read(&self, text: &str, _given: bool) -> Result<u64, Error> {
         within(text, parse_count(text)?, self.0, self.1, self)
     }
-}
 
-impl AnyKind for Count {
-    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
-        let count = self.read(text, true)?;
-        Ok(Canonical { text: count.to_string(), scalar: Scalar::Int(count) })
+    fn write(&self, count: &u64) -> Canonical {
+        Canonical { text: count.to_string(), scalar: Scalar::Int(*count) }
     }
 
     fn expected(&self) -> String {
@@ -65,12 +62,9 @@ impl Kind for Size {
     fn read(&self, text: &str, _given: bool) -> Result<u64, Error> {
         within(text, parse_bytes(text)?, self.0, self.1, self)
     }
-}
 
-impl AnyKind for Size {
-    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
-        let bytes = self.read(text, true)?;
-        Ok(Canonical { text: exact_bytes(bytes), scalar: Scalar::Int(bytes) })
+    fn write(&self, bytes: &u64) -> Canonical {
+        Canonical { text: exact_bytes(*bytes), scalar: Scalar::Int(*bytes) }
     }
 
     fn expected(&self) -> String {
@@ -111,12 +105,9 @@ impl Kind for Fraction {
     fn read(&self, text: &str, _given: bool) -> Result<f64, Error> {
         within(text, (self.parse)(text)?, self.bounds.0, self.bounds.1, self)
     }
-}
 
-impl AnyKind for Fraction {
-    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
-        let value = self.read(text, true)?;
-        Ok(Canonical { text: value.to_string(), scalar: Scalar::Float(value) })
+    fn write(&self, value: &f64) -> Canonical {
+        Canonical { text: value.to_string(), scalar: Scalar::Float(*value) }
     }
 
     fn expected(&self) -> String {
@@ -138,11 +129,9 @@ impl Kind for Time {
     fn read(&self, text: &str, _given: bool) -> Result<Nanos, Error> {
         within(text, parse_duration(text)?, Nanos(self.0), Nanos::MAX, self)
     }
-}
 
-impl AnyKind for Time {
-    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
-        Ok(Canonical::text(exact_duration(self.read(text, true)?)))
+    fn write(&self, time: &Nanos) -> Canonical {
+        Canonical::text(exact_duration(*time))
     }
 
     fn expected(&self) -> String {
@@ -171,12 +160,10 @@ impl Kind for Switch {
             _ => Err(Error::Usage(format!("`{text}` is no switch: expected {}", self.expected()))),
         }
     }
-}
 
-impl AnyKind for Switch {
-    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
-        let scalar = Scalar::Bool(self.read(text, true)?);
-        Ok(Canonical { text: scalar.to_string(), scalar })
+    fn write(&self, on: &bool) -> Canonical {
+        let scalar = Scalar::Bool(*on);
+        Canonical { text: scalar.to_string(), scalar }
     }
 
     fn expected(&self) -> String {
@@ -192,27 +179,25 @@ impl AnyKind for Switch {
 #[derive(Clone, Copy, Debug)]
 pub struct Word<T: 'static>(pub &'static [(&'static str, T)]);
 
-impl<T: Copy + Sync> Word<T> {
+impl<T: Copy + PartialEq + Sync> Word<T> {
     fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
         self.0.iter().map(|(word, _)| *word)
     }
 }
 
-impl<T: Copy + Sync> Kind for Word<T> {
+impl<T: Copy + PartialEq + Sync> Kind for Word<T> {
     type Value = T;
 
     fn read(&self, text: &str, _given: bool) -> Result<T, Error> {
         let found = self.0.iter().find(|(word, _)| *word == text);
-        found.map(|(_, value)| *value).ok_or_else(|| {
-            Error::Usage(format!("`{text}` is unknown: expected {}; {}", self.expected(), known(text, self.names())))
-        })
+        found
+            .map(|(_, value)| *value)
+            .ok_or_else(|| Error::Usage(format!("`{text}` is unknown: {}", known(text, self.names()))))
     }
-}
 
-impl<T: Copy + Sync> AnyKind for Word<T> {
-    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
-        self.read(text, true)?;
-        Ok(Canonical::text(text))
+    fn write(&self, value: &T) -> Canonical {
+        let word = self.0.iter().find(|(_, other)| other == value).map(|(word, _)| *word);
+        Canonical::text(word.expect("a word for every value"))
     }
 
     fn expected(&self) -> String {
@@ -234,14 +219,9 @@ impl<K: Kind> Kind for Or<K> {
     fn read(&self, text: &str, given: bool) -> Result<Option<K::Value>, Error> {
         if text == self.0 { Ok(None) } else { self.1.read(text, given).map(Some).map_err(|_| self.refuse(text)) }
     }
-}
 
-impl<K: Kind> AnyKind for Or<K> {
-    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
-        match text == self.0 {
-            true => Ok(Canonical::text(text)),
-            false => self.1.canonical(text).map_err(|_| self.refuse(text)),
-        }
+    fn write(&self, value: &Option<K::Value>) -> Canonical {
+        value.as_ref().map_or_else(|| Canonical::text(self.0), |value| self.1.write(value))
     }
 
     fn expected(&self) -> String {
@@ -259,6 +239,19 @@ impl<K: Kind> Or<K> {
     }
 }
 
+/// A kind whose bounds and words are those of the kind in it.
+macro_rules! as_the_kind_in_it {
+    () => {
+        fn expected(&self) -> String {
+            self.0.expected()
+        }
+
+        fn domain(&self) -> Domain {
+            self.0.domain()
+        }
+    };
+}
+
 /// A value that may be left out: the default is the empty text.
 #[derive(Clone, Copy, Debug)]
 pub struct Maybe<K>(pub K);
@@ -269,6 +262,12 @@ impl<K: Kind> Kind for Maybe<K> {
     fn read(&self, text: &str, given: bool) -> Result<Option<K::Value>, Error> {
         if text.is_empty() && !given { Ok(None) } else { self.0.read(text, given).map(Some) }
     }
+
+    fn write(&self, value: &Option<K::Value>) -> Canonical {
+        value.as_ref().map_or_else(|| Canonical::text(""), |value| self.0.write(value))
+    }
+
+    as_the_kind_in_it!();
 }
 
 /// A value with a note of whether a user gave it.
@@ -290,28 +289,13 @@ impl<K: Kind> Kind for Noted<K> {
     fn read(&self, text: &str, given: bool) -> Result<Asked<K::Value>, Error> {
         Ok(Asked { value: self.0.read(text, given)?, given })
     }
+
+    fn write(&self, asked: &Asked<K::Value>) -> Canonical {
+        self.0.write(&asked.value)
+    }
+
+    as_the_kind_in_it!();
 }
-
-/// Kinds that allow what the kind in them allows.
-macro_rules! allows_what_it_holds {
-    ($($wrapper:ident),*) => {$(
-        impl<K: Kind> AnyKind for $wrapper<K> {
-            fn canonical(&self, text: &str) -> Result<Canonical, Error> {
-                self.0.canonical(text)
-            }
-
-            fn expected(&self) -> String {
-                self.0.expected()
-            }
-
-            fn domain(&self) -> Domain {
-                self.0.domain()
-            }
-        }
-    )*};
-}
-
-allows_what_it_holds!(Maybe, Noted);
 
 /// A type with a text form of its own; the words say what is expected.
 #[derive(Clone, Copy, Debug)]
@@ -330,11 +314,9 @@ impl<T: FromStr<Err = Error> + Display> Kind for Text<T> {
     fn read(&self, text: &str, _given: bool) -> Result<T, Error> {
         text.parse()
     }
-}
 
-impl<T: FromStr<Err = Error> + Display> AnyKind for Text<T> {
-    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
-        Ok(Canonical::text(text.parse::<T>()?.to_string()))
+    fn write(&self, value: &T) -> Canonical {
+        Canonical::text(value.to_string())
     }
 
     fn expected(&self) -> String {

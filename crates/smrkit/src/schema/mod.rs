@@ -79,10 +79,16 @@ pub enum Domain {
     Free,
 }
 
-/// A kind of value as help, docs and parsers see it.
-pub trait AnyKind: Sync {
-    /// Checks a text and gives its canonical form.
-    fn canonical(&self, text: &str) -> Result<Canonical, Error>;
+/// A kind of value as the fields that hold it see it.
+pub trait Kind: Sync {
+    /// The type of its fields.
+    type Value;
+
+    /// Reads a value; `given` tells a user's text from a default.
+    fn read(&self, text: &str, given: bool) -> Result<Self::Value, Error>;
+
+    /// The canonical form of a value.
+    fn write(&self, value: &Self::Value) -> Canonical;
 
     /// The values allowed, in words that follow "expected".
     fn expected(&self) -> String;
@@ -93,13 +99,30 @@ pub trait AnyKind: Sync {
     }
 }
 
-/// A kind of value as the fields that hold it see it.
-pub trait Kind: AnyKind {
-    /// The type of its fields.
-    type Value;
+/// A kind of value as help, docs and parsers see it: [`Kind`] without the type of the value.
+pub trait AnyKind: Sync {
+    /// Checks a text and gives its canonical form.
+    fn canonical(&self, text: &str) -> Result<Canonical, Error>;
 
-    /// Reads a value; `given` tells a user's text from a default.
-    fn read(&self, text: &str, given: bool) -> Result<Self::Value, Error>;
+    /// The values allowed, in words that follow "expected".
+    fn expected(&self) -> String;
+
+    /// The values allowed, as data.
+    fn domain(&self) -> Domain;
+}
+
+impl<K: Kind> AnyKind for K {
+    fn canonical(&self, text: &str) -> Result<Canonical, Error> {
+        Ok(self.write(&self.read(text, true)?))
+    }
+
+    fn expected(&self) -> String {
+        Kind::expected(self)
+    }
+
+    fn domain(&self) -> Domain {
+        Kind::domain(self)
+    }
 }
 
 /// A key as help, docs and parsers see it.
@@ -139,6 +162,13 @@ impl Key {
     pub fn canonical(&self, text: &str) -> Result<Canonical, Error> {
         self.kind.canonical(text.trim())
     }
+
+    fn canonical_default(&self) -> Canonical {
+        match self.default {
+            "" => Canonical::text(""),
+            text => self.canonical(text).expect("a default within its own range"),
+        }
+    }
 }
 
 impl std::fmt::Debug for Key {
@@ -154,14 +184,17 @@ pub trait Keyed: Sized {
 
     /// Reads its fields.
     fn read(values: &Values) -> Result<Self, Error>;
+
+    /// Sets the keys to its fields.
+    fn write(&self, values: &mut Values);
 }
 
 /// The keys of something, and the values that were set.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Values {
     keys: Vec<Key>,
-    /// Canonical texts, in the order of the keys.
-    given: Vec<Option<String>>,
+    /// What was set, in the order of the keys.
+    given: Vec<Option<Canonical>>,
 }
 
 impl PartialEq for Values {
@@ -212,7 +245,7 @@ impl Values {
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), Refused> {
         let at = self.find(key)?;
         let value = self.keys[at].canonical(text).map_err(|error| Refused::Value(error.to_string()))?;
-        self.given[at] = Some(value.text);
+        self.given[at] = Some(value);
         Ok(())
     }
 
@@ -226,21 +259,36 @@ impl Values {
 
     /// What was set, in the order of the keys, as canonical text.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.keys.iter().zip(&self.given).filter_map(|(key, text)| Some((key.name, text.as_deref()?)))
+        self.keys.iter().zip(&self.given).filter_map(|(key, value)| Some((key.name, value.as_ref()?.text.as_str())))
     }
 
     /// All values that have an effect, defaults included.
-    pub fn scalars(&self) -> Result<BTreeMap<String, Scalar>, Error> {
-        let texts = self.keys.iter().zip(&self.given).map(|(key, text)| (key, text.as_deref().unwrap_or(key.default)));
-        let set = texts.filter(|(_, text)| !text.is_empty());
-        set.map(|(key, text)| Ok((key.name.to_string(), key.canonical(text)?.scalar))).collect()
+    pub fn scalars(&self) -> BTreeMap<String, Scalar> {
+        let value = |(key, given): (&Key, &Option<Canonical>)| {
+            let value = given.clone().unwrap_or_else(|| key.canonical_default());
+            (!value.text.is_empty()).then(|| (key.name.to_string(), value.scalar))
+        };
+        self.keys.iter().zip(&self.given).filter_map(value).collect()
+    }
+
+    /// The values for which `settled`, made of these, has another: what was asked for.
+    pub fn asked(&self, settled: &Values) -> BTreeMap<String, Scalar> {
+        let settled = settled.scalars();
+        self.scalars().into_iter().filter(|(key, value)| settled.get(key) != Some(value)).collect()
     }
 
     /// The value of one field; [`keys!`](crate::keys) calls this.
     pub fn read<K: Kind>(&self, name: &str, kind: &K) -> Result<K::Value, Error> {
         let at = self.find(name).map_err(|refused| Error::Usage(format!("`{name}`: {refused}")))?;
-        let given = self.given[at].as_deref();
+        let given = self.given[at].as_ref().map(|value| value.text.as_str());
         kind.read(given.unwrap_or(self.keys[at].default), given.is_some())
+    }
+
+    /// Sets the key of one field; [`keys!`](crate::keys) calls this.
+    pub fn write<K: Kind>(&mut self, name: &str, kind: &K, value: &K::Value) {
+        if let Ok(at) = self.find(name) {
+            self.given[at] = Some(kind.write(value));
+        }
     }
 }
 
@@ -260,13 +308,18 @@ macro_rules! keys {
 
         impl $crate::schema::Keyed for $name {
             fn keys() -> Vec<$crate::schema::Key> {
+                #[allow(unused_mut)]
                 let mut keys = Vec::new();
                 $($crate::keys!(@list keys $field $type, [$($help)+] $(, $kind, $default)?);)*
                 keys
             }
 
-            fn read(values: &$crate::schema::Values) -> Result<Self, $crate::error::Error> {
-                Ok($name { $($field: $crate::keys!(@read values $field $type $(, $kind)?),)* })
+            fn read(_values: &$crate::schema::Values) -> Result<Self, $crate::error::Error> {
+                Ok($name { $($field: $crate::keys!(@read _values $field $type $(, $kind)?),)* })
+            }
+
+            fn write(&self, _values: &mut $crate::schema::Values) {
+                $($crate::keys!(@write self _values $field $(, $kind)?);)*
             }
         }
     };
@@ -277,6 +330,10 @@ macro_rules! keys {
         $keys.extend(<$type as $crate::schema::Keyed>::keys())
     };
     (@read $values:ident $field:ident $type:ty, $kind:expr) => { $values.read(stringify!($field), &$kind)? };
+    (@write $self:ident $values:ident $field:ident, $kind:expr) => {
+        $values.write(stringify!($field), &$kind, &$self.$field)
+    };
+    (@write $self:ident $values:ident $field:ident) => { $crate::schema::Keyed::write(&$self.$field, $values) };
     (@read $values:ident $field:ident $type:ty) => { <$type as $crate::schema::Keyed>::read($values)? };
 }
 
@@ -348,7 +405,7 @@ mod tests {
         }
         let given: Vec<_> = values.given().collect();
         assert_eq!(given, [("buffer_bytes", "1Ki"), ("count", "1500000"), ("duration", "1min"), ("bypass", "on")]);
-        let scalars = values.scalars().unwrap();
+        let scalars = values.scalars();
         assert_eq!(scalars["buffer_bytes"], Scalar::Int(1024));
         assert_eq!(scalars["bypass"], Scalar::Bool(true));
         assert_eq!(scalars["head"], Scalar::Text("auto".into()));

@@ -91,6 +91,9 @@ macro_rules! reading_or_writing {
             fn read(values: &crate::schema::Values) -> Result<Self, Error> {
                 $of::read(values).map($name)
             }
+            fn write(&self, values: &mut crate::schema::Values) {
+                self.0.write(values);
+            }
         }
 
         impl Recipe for $name {

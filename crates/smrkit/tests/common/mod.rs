@@ -16,9 +16,10 @@ use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
-use smrkit::layer::{self, Kind, LayerSpec, Parameters, Scalar};
+use smrkit::layer::{self, LayerSpec, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference, Profile};
 use smrkit::request::{Op, Request, Source};
+use smrkit::schema::Domain;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rows::RequestRow;
 use smrkit::stats::timeline::TimelineBuilder;
@@ -157,8 +158,8 @@ impl Disks {
     /// Random parameters, small enough for these drives.
     pub fn parameters(&mut self, spec: &LayerSpec) -> Parameters {
         let mut settings = Vec::new();
-        for parameter in spec.parameters {
-            let value = match (parameter.key, parameter.kind) {
+        for parameter in (spec.keys)() {
+            let value = match (parameter.name, parameter.domain()) {
                 ("region_sectors", _) => self.random.random_range(8..300).to_string(),
                 ("cache_percent", _) if spec.name == "s-block" => self.random.random_range(10..50).to_string(),
                 ("sections", _) => self.random.random_range(1..4).to_string(),
@@ -194,11 +195,10 @@ impl Disks {
                 ("fill_percent", _) => self.random.random_range(10..101).to_string(),
                 ("random_tracks", _) => ["auto", "3"][self.random.random_range(0..2)].into(),
                 ("overwrite_limit", _) => ["unlimited", "1", "3"][self.random.random_range(0..3)].into(),
-                (_, Kind::Word(words)) => words[self.random.random_range(0..words.len())].to_string(),
-                (_, Kind::Switch) => ["on", "off"][self.random.random_range(0..2)].to_string(),
+                (_, Domain::Words(words)) => words[self.random.random_range(0..words.len())].to_string(),
                 (key, _) => panic!("say here how to choose {key} at random"),
             };
-            settings.push((parameter.key.to_string(), value));
+            settings.push((parameter.name.to_string(), value));
         }
         spec.resolve(&settings).unwrap()
     }

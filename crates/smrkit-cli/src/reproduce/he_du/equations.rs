@@ -42,7 +42,7 @@ pub fn item() -> Result<Item, Error> {
 /// Tracks in order: in full bands any order costs the same.
 fn in_order(tracks: u64) -> Result<Scheme, Error> {
     let text: Vec<String> = (1..=tracks).map(|track| track.to_string()).collect();
-    Scheme::parse(&text.join("-"))
+    text.join("-").parse()
 }
 
 fn equations() -> Result<Vec<Row>, Error> {

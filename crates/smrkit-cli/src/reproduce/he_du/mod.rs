@@ -91,7 +91,7 @@ overhead_ms = {{ value = 0.03, source = "{like}" }}
 }
 
 fn scheme(text: &str) -> Result<Scheme, Error> {
-    Scheme::parse(text)
+    text.parse()
 }
 
 /// What the paper's text names, as dots.

@@ -2,7 +2,7 @@
 
 use smrkit::drive::Drive;
 use smrkit::error::Error;
-use smrkit::layer::{self, Capacity, Parameters};
+use smrkit::layer::{self, Capacity, Parameters, Scalar};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
@@ -98,6 +98,7 @@ fn of_drive(drive: &Drive) -> Vec<Row> {
 fn of_layer(drive: &Drive, layer: &Built) -> Vec<Row> {
     let Built { name, parameters, capacity } = layer;
     let item = |what: &str| format!("{name}: {what}");
+    let band_tracks = if let Some(Scalar::Int(tracks)) = parameters.scalars().get("band_tracks") { *tracks } else { 0 };
     let offered = (capacity.host_sectors * SECTOR_BYTES) as f64 / 1e12;
     let cache_sectors = capacity.cache_sectors;
     let outer = drive.geometry.zones().first().map_or(1, |zone| zone.track_sectors);
@@ -105,7 +106,7 @@ fn of_layer(drive: &Drive, layer: &Built) -> Vec<Row> {
         |what: &str, paper, ours| Row::exact(&item(what), paper, ours, "tracks", "the default").by_construction();
     vec![
         Row::near(&item("size"), 5.0.into(), offered, "TB", ROUNDED_PERCENT, "what the host gets").by_construction(),
-        exact("band", 20, parameters.int("band_tracks")),
+        exact("band", 20, band_tracks),
         exact("cache", paper::CACHE_TRACKS, cache_sectors / outer),
         beside(
             item("cache, in bytes"),

@@ -14,4 +14,4 @@ mod tests;
 pub(super) use clean::{Cleaner, Done};
 pub(super) use episode::Episode;
 pub(super) use home::{Home, Spot};
-pub(super) use reserve::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Reserve, cache_tracks};
+pub(super) use reserve::{BandKeys, BufferKeys, Reserve};

@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use crate::units::Lba;
 
+/// Which writes go straight to their bands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(super) enum BypassMode {
     Off,
     Run,
     Command,
@@ -15,7 +16,7 @@ enum Mode {
 
 /// Tells sequential writes from others.
 pub(super) struct Bypass {
-    mode: Mode,
+    mode: BypassMode,
     /// From this length on.
     sectors: u64,
     /// The run of the last write: its end and its length.
@@ -24,27 +25,22 @@ pub(super) struct Bypass {
 }
 
 impl Bypass {
-    pub fn new(mode: &str, sectors: u64) -> Bypass {
-        let mode = match mode {
-            "run" => Mode::Run,
-            "command" => Mode::Command,
-            _ => Mode::Off,
-        };
+    pub fn new(mode: BypassMode, sectors: u64) -> Bypass {
         Bypass { mode, sectors, end: Lba(0), length: 0 }
     }
 
     #[inline]
     pub fn is_on(&self) -> bool {
-        self.mode != Mode::Off
+        self.mode != BypassMode::Off
     }
 
     /// Whether a write is to go straight to its band; called once for each.
     #[inline]
     pub fn takes(&mut self, lba: Lba, n: u64) -> bool {
         match self.mode {
-            Mode::Off => false,
-            Mode::Command => n >= self.sectors,
-            Mode::Run => {
+            BypassMode::Off => false,
+            BypassMode::Command => n >= self.sectors,
+            BypassMode::Run => {
                 self.length = if lba == self.end { self.length + n } else { n };
                 self.end = lba + n;
                 self.length >= self.sectors
@@ -54,7 +50,7 @@ impl Bypass {
 
     /// Whether a run merged by the write cache is long enough.
     pub fn takes_merged(&self, n: u64) -> bool {
-        self.mode == Mode::Run && n >= self.sectors
+        self.mode == BypassMode::Run && n >= self.sectors
     }
 }
 
@@ -100,9 +96,9 @@ mod tests {
 
     #[test]
     fn a_run_counts_from_its_first_write_and_ends_with_a_gap() {
-        let mut bypass = Bypass::new("run", 64);
+        let mut bypass = Bypass::new(BypassMode::Run, 64);
         assert_eq!([0, 32, 64, 200, 232].map(|lba| bypass.takes(Lba(lba), 32)), [false, true, true, false, true]);
-        let mut bypass = Bypass::new("command", 64);
+        let mut bypass = Bypass::new(BypassMode::Command, 64);
         assert_eq!([(0, 32), (32, 64)].map(|(lba, n)| bypass.takes(Lba(lba), n)), [false, true]);
     }
 }

@@ -1,6 +1,6 @@
 //! What the layer takes, and how it is laid out on a drive.
 
-use super::bypass::{Bypass, Written};
+use super::bypass::{Bypass, BypassMode, Written};
 use super::costs::Costs;
 use super::log::Log;
 use super::map_copy::{MapCopies, copy_sectors};
@@ -9,83 +9,73 @@ use super::{Counts, DriveManaged, MAP_ENTRY_SECTORS};
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::extent_map::ExtentMap;
-use crate::layer::bands::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Cleaner, Episode, Home, Reserve, cache_tracks};
-use crate::layer::{Kind, LayerSpec, Parameter, Parameters};
+use crate::keys;
+use crate::layer::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, Reserve};
+use crate::layer::{Capacity, Layer, LayerKeys, LayerSpec};
 use crate::medium::interference::Form;
+use crate::schema::{Count, Or, Size, Switch, Word};
 use crate::units::SECTOR_BYTES;
 
-pub(in crate::layer) const SPEC: LayerSpec = LayerSpec {
-    name: "drive-managed",
-    summary: "A shipped disk: all writes go to a log in a persistent cache; its oldest bands are cleaned when maps fill.",
-    paper: "Shafaei & Desnoyers 2017 (Vguard), the baseline of section 3",
-    parameters: &[
-        BAND_TRACKS,
-        CACHE_TRACKS,
-        Parameter {
-            key: "alpha",
-            kind: Kind::CountOr("auto", 1, 1 << 24),
-            default: "auto",
-            summary: "Map entries beyond which bands are cleaned; auto is 5/3 of cache_tracks and one.",
-        },
-        Parameter {
-            key: "beta",
-            kind: Kind::CountOr("auto", 1, 1 << 24),
-            default: "auto",
-            summary: "Log entries beyond which bands are cleaned; auto is as many as alpha.",
-        },
-        BUFFER_BYTES,
-        Parameter {
-            key: "partial",
-            kind: Kind::Switch,
-            default: "off",
-            summary: "Rewriting a band stops before tracks that are wholly cached.",
-        },
-        Parameter {
-            key: "idle_clean",
-            kind: Kind::Switch,
-            default: "off",
-            summary: "Cleans whenever nothing waits, until the cache is empty.",
-        },
-        Parameter {
-            key: "write_cache_bytes",
-            kind: Kind::Bytes(0, 1 << 34),
-            default: "0",
-            summary: "Writes are answered from a buffer of this size, and lost with the power unless flushed (assumption).",
-        },
-        Parameter {
-            key: "bypass",
-            kind: Kind::Word(&["off", "run", "command"]),
-            default: "off",
-            summary: "Which writes go straight to their bands: long runs, or long commands (assumption).",
-        },
-        Parameter {
-            key: "bypass_bytes",
-            kind: Kind::Bytes(512, 1 << 40),
-            default: "512Ki",
-            summary: "From which length on they do.",
-        },
-        Parameter {
-            key: "skip_unwritten",
-            kind: Kind::Switch,
-            default: "off",
-            summary: "Tracks never written are neither read nor kept from damage (assumption).",
-        },
-    ],
-    copes_with: &Form::ALL,
-    capacity: |drive, parameters| Ok(Plan::new(drive, parameters)?.home.capacity()),
-    settled,
-    build: |drive, parameters| Ok(Box::new(DriveManaged::new(drive, parameters)?)),
-};
+pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<DriveManagedKeys>(
+    "drive-managed",
+    "A shipped disk: all writes go to a log in a persistent cache; its oldest bands are cleaned when maps fill.",
+    "Shafaei & Desnoyers 2017 (Vguard), the baseline of section 3",
+    &Form::ALL,
+);
 
-/// The thresholds on map and log entries that stand for `auto`.
-fn settled(drive: &Drive, asked: &Parameters) -> Parameters {
-    let mut parameters = asked.clone();
-    let cache_tracks = cache_tracks(drive, asked);
-    let alpha = asked.count("alpha").unwrap_or(cache_tracks * 5 / 3 + 1);
-    parameters.settle("cache_tracks", cache_tracks);
-    parameters.settle("alpha", alpha);
-    parameters.settle("beta", asked.count("beta").unwrap_or(alpha));
-    parameters
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct DriveManagedKeys {
+        /// Bands and the persistent cache.
+        bands: BandKeys;
+        /// Map entries beyond which bands are cleaned; auto is 5/3 of cache_tracks and one.
+        alpha: Option<u64> = THRESHOLD, "auto";
+        /// Log entries beyond which bands are cleaned; auto is as many as alpha.
+        beta: Option<u64> = THRESHOLD, "auto";
+        /// Memory.
+        buffer: BufferKeys;
+        /// Rewriting a band stops before tracks that are wholly cached.
+        partial: bool = Switch, "off";
+        /// Cleans whenever nothing waits, until the cache is empty.
+        idle_clean: bool = Switch, "off";
+        /// Writes are answered from a buffer of this size, and lost with the power unless flushed (assumption).
+        write_cache_bytes: u64 = Size(0, 1 << 34), "0";
+        /// Which writes go straight to their bands: long runs, or long commands (assumption).
+        bypass: BypassMode = BYPASS_MODE, "off";
+        /// From which length on they do.
+        bypass_bytes: u64 = Size(512, 1 << 40), "512Ki";
+        /// Tracks never written are neither read nor kept from damage (assumption).
+        skip_unwritten: bool = Switch, "off";
+    }
+}
+
+const THRESHOLD: Or<Count> = Or("auto", Count(1, 1 << 24));
+const BYPASS_MODE: Word<BypassMode> =
+    Word(&[("off", BypassMode::Off), ("run", BypassMode::Run), ("command", BypassMode::Command)]);
+
+impl LayerKeys for DriveManagedKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(Plan::new(drive, self)?.home.capacity())
+    }
+
+    fn settled(self, drive: &Drive) -> DriveManagedKeys {
+        let (alpha, beta) = self.thresholds(drive);
+        let bands = BandKeys { cache_tracks: Some(self.bands.cache_tracks(drive)), ..self.bands };
+        DriveManagedKeys { bands, alpha: Some(alpha), beta: Some(beta), ..self }
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(DriveManaged::new(drive, self)?))
+    }
+}
+
+impl DriveManagedKeys {
+    /// The thresholds on map and log entries.
+    fn thresholds(&self, drive: &Drive) -> (u64, u64) {
+        let alpha = self.alpha.unwrap_or(self.bands.cache_tracks(drive) * 5 / 3 + 1);
+        (alpha, self.beta.unwrap_or(alpha))
+    }
 }
 
 /// What the parameters make of a drive, before any state.
@@ -99,10 +89,9 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<Plan, Error> {
-        let parameters = settled(drive, parameters);
-        let reserve = Reserve::new(drive, &parameters);
-        let (alpha, beta) = (parameters.int("alpha"), parameters.int("beta"));
+    fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<Plan, Error> {
+        let reserve = Reserve::new(drive, &keys.bands, &keys.buffer);
+        let (alpha, beta) = keys.thresholds(drive);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
         let costs = Costs::new(drive);
         // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
@@ -116,8 +105,8 @@ impl Plan {
 }
 
 impl DriveManaged {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<DriveManaged, Error> {
-        let Plan { home, costs, alpha, beta, map_entries_max, copied_max } = Plan::new(drive, parameters)?;
+    fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManaged, Error> {
+        let Plan { home, costs, alpha, beta, map_entries_max, copied_max } = Plan::new(drive, keys)?;
         let (start, end) = home.cache();
         let guard = drive.interference.guard(&drive.geometry);
         let log = Log::new(&drive.geometry, guard, start, end);
@@ -127,8 +116,8 @@ impl DriveManaged {
             alpha,
             beta,
             map_entries_max,
-            partial: parameters.is_on("partial"),
-            idle_clean: parameters.is_on("idle_clean"),
+            partial: keys.partial,
+            idle_clean: keys.idle_clean,
             costs,
             log,
             map: ExtentMap::new(),
@@ -141,9 +130,9 @@ impl DriveManaged {
             noted_band: None,
             merged: Vec::new(),
             ordered: Vec::new(),
-            cache: WriteCache::new(parameters.int("write_cache_bytes").div_ceil(SECTOR_BYTES)),
-            bypass: Bypass::new(parameters.word("bypass"), parameters.int("bypass_bytes").div_ceil(SECTOR_BYTES)),
-            written: Written::new(parameters.is_on("skip_unwritten"), home.bands()),
+            cache: WriteCache::new(keys.write_cache_bytes.div_ceil(SECTOR_BYTES)),
+            bypass: Bypass::new(keys.bypass, keys.bypass_bytes.div_ceil(SECTOR_BYTES)),
+            written: Written::new(keys.skip_unwritten, home.bands()),
             home,
             counts: Counts::default(),
         })

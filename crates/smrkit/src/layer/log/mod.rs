@@ -20,13 +20,15 @@ mod victims;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Kind, Layer, LayerSpec, Need, Parameter, Parameters, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::extent_map::{ExtentMap, joined};
+use crate::keys;
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
+use crate::schema::{Count, Word, percent};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use append::Written;
@@ -35,44 +37,43 @@ use layout::{Layout, Totals};
 use segment::Segment;
 use victims::{Policy, Victims};
 
-pub(super) const SPEC: LayerSpec = LayerSpec {
-    name: "log",
-    summary: "Everything is appended to a log of segments; the live part of old segments is moved to clean them.",
-    paper: "Le, Holliday and Amer; Rosenblum and Ousterhout 1991",
-    parameters: &[
-        Parameter {
-            key: "segment_tracks",
-            kind: Kind::Count(1, 1 << 20),
-            default: "20",
-            summary: "Tracks of a segment, its guard not counted.",
-        },
-        Parameter {
-            key: "policy",
-            kind: Kind::Word(&["fifo", "greedy", "cost-benefit"]),
-            default: "greedy",
-            summary: "Which segment is cleaned: the oldest, the one with the least live data, or by age and live share.",
-        },
-        Parameter {
-            key: "spare_percent",
-            kind: Kind::Percent(0.1, 90.0),
-            default: "7",
-            summary: "Share of the log not offered to the host, beyond a reserve of a few segments.",
-        },
-        Parameter {
-            key: "separate",
-            kind: Kind::Word(&["none", "hot", "source"]),
-            default: "none",
-            summary: "Open segments: one for all; one for what survived cleaning; or one for each source.",
-        },
-    ],
-    copes_with: &Form::ALL,
-    capacity: |drive, parameters| {
-        let totals = layout::totals(drive, parameters.int("segment_tracks"))?;
-        Ok(Plan::new(drive, &totals, parameters)?.capacity)
-    },
-    settled: super::as_asked,
-    build: |drive, parameters| Ok(Box::new(Log::new(drive, parameters)?)),
-};
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
+    "log",
+    "Everything is appended to a log of segments; the live part of old segments is moved to clean them.",
+    "Le, Holliday and Amer; Rosenblum and Ousterhout 1991",
+    &Form::ALL,
+);
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct LogKeys {
+        /// Tracks of a segment, its guard not counted.
+        segment_tracks: u64 = Count(1, 1 << 20), "20";
+        /// Which segment is cleaned: the oldest, the one with the least live data, or by age and live share.
+        policy: Policy = POLICY, "greedy";
+        /// Share of the log not offered to the host, beyond a reserve of a few segments.
+        spare_percent: f64 = percent(0.1, 90.0), "7";
+        /// Open segments: one for all; one for what survived cleaning; or one for each source.
+        separate: Separate = SEPARATE, "none";
+    }
+}
+
+const POLICY: Word<Policy> =
+    Word(&[("fifo", Policy::Fifo), ("greedy", Policy::Greedy), ("cost-benefit", Policy::CostBenefit)]);
+const SEPARATE: Word<Separate> =
+    Word(&[("none", Separate::None), ("hot", Separate::Hot), ("source", Separate::Source)]);
+
+impl LayerKeys for LogKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        let totals = layout::totals(drive, self.segment_tracks)?;
+        Ok(Plan::new(drive, &totals, self)?.capacity)
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(Log::new(drive, self)?))
+    }
+}
 
 /// A request of up to so many sectors is whole or absent after a power cut; a longer one is by parts. 512 KiB: assumption.
 const WHOLE_SECTORS: u64 = 1024;
@@ -146,18 +147,14 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(drive: &Drive, segments: &Totals, parameters: &Parameters) -> Result<Plan, Error> {
-        Plan::of(drive, segments, parameters).map_err(|streams| too_few(drive, segments, streams, parameters))
+    fn new(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<Plan, Error> {
+        Plan::of(drive, segments, keys).map_err(|streams| too_few(drive, segments, streams, keys))
     }
 
     /// The plan, or the number of streams that there is no room for.
-    fn of(drive: &Drive, segments: &Totals, parameters: &Parameters) -> Result<Plan, usize> {
+    fn of(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<Plan, usize> {
         let Totals { usable, sectors: log, longest, .. } = *segments;
-        let separate = match parameters.word("separate") {
-            "hot" => Separate::Hot,
-            "source" => Separate::Source,
-            _ => Separate::None,
-        };
+        let separate = keys.separate;
         let streams = match separate {
             Separate::None => 1,
             Separate::Hot => 2,
@@ -166,7 +163,7 @@ impl Plan {
         // An open segment a stream, and three: two that cleaning may need, one that it gains at least in a round.
         let rest = log.saturating_sub((streams as u64 + 3) * longest);
         let whole_sectors = WHOLE_SECTORS.min(rest / 2);
-        let spare = parameters.percent("spare_percent") / 100.0;
+        let spare = keys.spare_percent / 100.0;
         let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare)) as u64;
         if host_sectors == 0 {
             return Err(streams);
@@ -183,13 +180,13 @@ impl Plan {
 }
 
 /// A drive without room for the segments that are open or being cleaned, and what helps.
-fn too_few(drive: &Drive, segments: &Totals, streams: usize, parameters: &Parameters) -> Error {
+fn too_few(drive: &Drive, segments: &Totals, streams: usize, keys: &LogKeys) -> Error {
     let Totals { usable, sectors, tracks, .. } = *segments;
     let guards = drive.geometry.sectors() - sectors;
     let why = if guards > sectors { format!(" beside guards of {guards}") } else { String::new() };
     let has_room = |tracks: u64| {
         let other = layout::totals(drive, tracks);
-        other.is_ok_and(|other| Plan::of(drive, &other, parameters).is_ok())
+        other.is_ok_and(|other| Plan::of(drive, &other, keys).is_ok())
     };
     let shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).take_while(|&tracks| tracks > 0);
     let longest = drive.geometry.zones().iter().map(|zone| zone.tracks).max().unwrap_or(0);
@@ -208,16 +205,11 @@ fn too_few(drive: &Drive, segments: &Totals, streams: usize, parameters: &Parame
 }
 
 impl Log {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<Log, Error> {
-        let segment_tracks = parameters.int("segment_tracks");
+    fn new(drive: &Drive, keys: &LogKeys) -> Result<Log, Error> {
+        let segment_tracks = keys.segment_tracks;
         let totals = layout::totals(drive, segment_tracks)?;
-        let Plan { separate, streams, whole_sectors, capacity } = Plan::new(drive, &totals, parameters)?;
+        let Plan { separate, streams, whole_sectors, capacity } = Plan::new(drive, &totals, keys)?;
         let (layout, places) = Layout::new(drive, segment_tracks);
-        let policy = match parameters.word("policy") {
-            "fifo" => Policy::Fifo,
-            "cost-benefit" => Policy::CostBenefit,
-            _ => Policy::Greedy,
-        };
         let free = (0..places.len() as u32).filter(|&at| places[at as usize].sectors > 0).collect();
         Ok(Log {
             layout,
@@ -227,7 +219,7 @@ impl Log {
             open: vec![None; streams],
             separate,
             source: 0,
-            victims: Victims::new(policy),
+            victims: Victims::new(keys.policy),
             closed_dead: 0,
             map: ExtentMap::new(),
             job: None,

@@ -5,11 +5,12 @@ use super::*;
 use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
 use crate::medium::{Medium, Stamp, Stamps};
+use crate::schema::Keyed;
 
 /// A log of 200 segments of 40 sectors, and its disk.
 fn log(set: &[(&str, &str)]) -> (Log, Disk) {
     let drive = drive(2);
-    (Log::new(&drive, &parameters(set)).unwrap(), Disk::new(&drive, Medium::Stamps(Stamps::new())))
+    (Log::new(&drive, &keys(set)).unwrap(), Disk::new(&drive, Medium::Stamps(Stamps::new())))
 }
 
 fn drive(width: u64) -> Drive {
@@ -18,10 +19,10 @@ fn drive(width: u64) -> Drive {
     drive.with_interference(Interference::Tracks { width, band: None }).unwrap()
 }
 
-fn parameters(set: &[(&str, &str)]) -> Parameters {
+fn keys(set: &[(&str, &str)]) -> LogKeys {
     let all = [&[("segment_tracks", "2")], set].concat();
     let all: Vec<(String, String)> = all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    SPEC.resolve(&all).unwrap()
+    LogKeys::read(&SPEC.resolve(&all).unwrap()).unwrap()
 }
 
 #[test]
@@ -33,7 +34,7 @@ fn a_drive_too_small_names_a_remedy_that_helps() {
         (tracks(290), "2", "data: take a larger drive"),
     ] {
         let drive = drive(2).with_interference(law).unwrap();
-        let made = Log::new(&drive, &parameters(&[("segment_tracks", segment_tracks)]));
+        let made = Log::new(&drive, &keys(&[("segment_tracks", segment_tracks)]));
         let error = made.err().unwrap().to_string();
         assert!(error.contains(remedy), "{error}");
     }

@@ -1,7 +1,7 @@
 //! Which S-block is destaged: the options of section V.C, question 2.
 
 use super::SBlock;
-use super::spec::Policy;
+use super::keys::Policy;
 use crate::units::Lba;
 
 /// How many of the nearest to each tail the weighted policy looks at, beside the largest (assumption: an exact answer would

@@ -3,10 +3,11 @@
 //!
 //! What the paper does not count (headers, reserves for copying, guards inside the circles) comes on top of its percentages.
 
+use super::keys::SBlockKeys;
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::geometry::{Geometry, Guard};
-use crate::layer::{Capacity, Parameters};
+use crate::layer::Capacity;
 use crate::medium::interference::Interference;
 use crate::units::Pba;
 
@@ -55,13 +56,13 @@ pub struct Layout {
 
 impl Layout {
     /// The most S-blocks that fit. Errors: too little of anything, with the parameter to change.
-    pub fn new(drive: &Drive, parameters: &Parameters) -> Result<Layout, Error> {
+    pub fn new(drive: &Drive, keys: &SBlockKeys) -> Result<Layout, Error> {
         let geometry = &drive.geometry;
-        let (raw, sections) = (geometry.sectors(), parameters.int("sections"));
-        let sblock_sectors = parameters.int("sblock_sectors");
-        let share = |key: &str| raw as f64 * parameters.percent(key) / 100.0 / sections as f64;
-        let cache = share("cache_percent").round() as u64;
-        let spares = (share("spare_percent") / sblock_sectors as f64).round() as u64;
+        let (raw, sections) = (geometry.sectors(), keys.sections);
+        let sblock_sectors = keys.sblock_sectors;
+        let share = |percent: f64| raw as f64 * percent / 100.0 / sections as f64;
+        let cache = share(keys.cache_percent).round() as u64;
+        let spares = (share(keys.spare_percent) / sblock_sectors as f64).round() as u64;
         if cache < CACHE_LEAST_SECTORS {
             return Err(Error::Impossible(format!(
                 "each section's cache buffer would have {cache} sectors, less than {CACHE_LEAST_SECTORS}: raise \

@@ -11,35 +11,50 @@ mod choose;
 mod clean;
 mod gather;
 mod index;
+mod keys;
 mod layout;
 mod record;
 mod recover;
 mod slots;
-mod spec;
 mod walk;
 mod write;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerSpec, Scalar};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Scalar};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, pieces_by_divisor};
-use crate::layer::Parameters;
+use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use cache::CacheBuffer;
 use gather::Gather;
 use index::Largest;
+use keys::{Rules, SBlockKeys};
 use layout::Layout;
 use slots::{SlotBuffer, SlotPlaces};
-use spec::Rules;
 
-pub(super) const SPEC: LayerSpec = spec::SPEC;
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<SBlockKeys>(
+    "s-block",
+    "A cache buffer and a buffer of movable S-blocks in each section, both circular logs; S-blocks are destaged one by one.",
+    "Cassuto et al. 2010, section V",
+    &Form::ALL,
+);
+
+impl LayerKeys for SBlockKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(Layout::new(drive, self)?.capacity)
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(SBlock::new(drive, self)?))
+    }
+}
 
 /// The layer. S-blocks are numbered through over all sections, or within their section as `u32`.
 struct SBlock {
@@ -80,9 +95,9 @@ struct Counts {
 }
 
 impl SBlock {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<SBlock, Error> {
-        let layout = Layout::new(drive, parameters)?;
-        let rules = Rules::new(parameters);
+    fn new(drive: &Drive, keys: &SBlockKeys) -> Result<SBlock, Error> {
+        let layout = Layout::new(drive, keys)?;
+        let rules = Rules::new(keys);
         let (natives, sections) = (layout.natives as usize, layout.starts.len());
         let trees = if rules.needs_largest() { sections } else { 0 };
         Ok(SBlock {

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn scheme(text: &str) -> Scheme {
-        Scheme::parse(text).unwrap()
+        text.parse::<Scheme>().unwrap()
     }
 
     /// The table of the paper's figure 2, and its text, in thirds.
@@ -215,7 +215,7 @@ mod tests {
         ) {
             let items: Vec<String> =
                 order.iter().zip(&cuts).map(|(t, &r)| if r { format!("R({t})") } else { t.to_string() }).collect();
-            let scheme = Scheme::parse(&items.concat()).unwrap();
+            let scheme = items.concat().parse::<Scheme>().unwrap();
             // Bands enough that every group ends a band at each sixtieth: its length divides 840.
             let bands = 840;
             let used = bands * scheme.tracks() * sixtieths / 60;

@@ -316,7 +316,7 @@ mod tests {
     fn paper(scheme: &str) -> Layout {
         let mut drive = Drive::load("tiny-constant").unwrap();
         drive.geometry = Geometry::uniform(10_100, 100).unwrap();
-        Layout::new(&drive, &shape(&Scheme::parse(scheme).unwrap())).unwrap()
+        Layout::new(&drive, &shape(&scheme.parse::<Scheme>().unwrap())).unwrap()
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
     fn every_lba_has_a_place_of_its_own() {
         for (drive, width) in [("tiny", 2), ("tiny-constant", 4)] {
             let drive = Drive::load(drive).unwrap();
-            let scheme = Scheme::parse("3R(51)42").unwrap();
+            let scheme = "3R(51)42".parse::<Scheme>().unwrap();
             let shape = Shape { width, random_tracks: 0, ..shape(&scheme) };
             let layout = Layout::new(&drive, &shape).unwrap();
             let mut places: Vec<Pba> =

@@ -15,12 +15,14 @@ pub mod scheme;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Kind, Layer, LayerSpec, Parameter, Parameters, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
+use crate::keys;
 use crate::medium::interference::{Form, Interference};
 use crate::medium::{Buf, Placement};
+use crate::schema::{Count, Or, Text, percent};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use books::Books;
@@ -29,59 +31,55 @@ use layout::{Layout, Piece, Shape};
 use rewrite::{Head, Joined, Rewrite};
 use scheme::Scheme;
 
-pub(super) const SPEC: LayerSpec = LayerSpec {
-    name: "track-map",
-    summary: "Bands updated in place, whose tracks are used in an order that keeps neighbours empty for long.",
-    paper: "He & Du 2014",
-    parameters: &[
-        Parameter {
-            key: "scheme",
-            kind: Kind::Text("an order of tracks, such as 1234, R(4123), 14R(23) or 10-3-R(1-2-…)"),
-            default: "R(4123)",
-            summary: "The order in which tracks are used: outside R(…) band by band, inside each across all bands.",
-        },
-        Parameter {
-            key: "tracks",
-            kind: Kind::CountOr("auto", 1, 1 << 32),
-            default: "auto",
-            summary: "Tracks of a band, its guard not counted: as many as the scheme names.",
-        },
-        Parameter {
-            key: "head",
-            kind: Kind::CountOr("auto", 1, 1 << 32),
-            default: "auto",
-            summary: "W, the tracks that a write reaches, its own included: as the drive's law says, or more.",
-        },
-        Parameter {
-            key: "track_sectors",
-            kind: Kind::CountOr("auto", 1, 1 << 24),
-            default: "auto",
-            summary: "Sectors used of each track: the drive's own, or a fixed number.",
-        },
-        Parameter {
-            key: "fill_percent",
-            kind: Kind::Percent(0.001, 100.0),
-            default: "100",
-            summary: "Share of the space that is offered to the host.",
-        },
-        Parameter {
-            key: "random_tracks",
-            kind: Kind::CountOr("auto", 0, 1 << 40),
-            default: "auto",
-            summary: "Tracks of the random access zone, of which one in W can be used: one of 101.",
-        },
-        Parameter {
-            key: "overwrite_limit",
-            kind: Kind::CountOr("unlimited", 1, 1 << 31),
-            default: "unlimited",
-            summary: "Writes to a track beside data upstream after which that is rewritten; the drive's law may set fewer.",
-        },
-    ],
-    copes_with: &Form::ALL,
-    capacity: |drive, parameters| Ok(Plan::new(drive, parameters)?.capacity),
-    settled,
-    build: |drive, parameters| Ok(Box::new(TrackMap::new(drive, parameters)?)),
-};
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<TrackMapKeys>(
+    "track-map",
+    "Bands updated in place, whose tracks are used in an order that keeps neighbours empty for long.",
+    "He & Du 2014",
+    &Form::ALL,
+);
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct TrackMapKeys {
+        /// The order in which tracks are used: outside R(…) band by band, inside each across all bands.
+        scheme: Scheme = Text::<Scheme>::new("an order of tracks, such as 1234, R(4123), 14R(23) or 10-3-R(1-2-…)"), "R(4123)";
+        /// Tracks of a band, its guard not counted: as many as the scheme names.
+        tracks: Option<u64> = Or("auto", Count(1, 1 << 32)), "auto";
+        /// W, the tracks that a write reaches, its own included: as the drive's law says, or more.
+        head: Option<u64> = Or("auto", Count(1, 1 << 32)), "auto";
+        /// Sectors used of each track: the drive's own, or a fixed number.
+        track_sectors: Option<u64> = Or("auto", Count(1, 1 << 24)), "auto";
+        /// Share of the space that is offered to the host.
+        fill_percent: f64 = percent(0.001, 100.0), "100";
+        /// Tracks of the random access zone, of which one in W can be used: one of 101.
+        random_tracks: Option<u64> = Or("auto", Count(0, 1 << 40)), "auto";
+        /// Writes to a track beside data upstream after which that is rewritten; the drive's law may set fewer.
+        overwrite_limit: Option<u64> = Or("unlimited", Count(1, 1 << 31)), "unlimited";
+    }
+}
+
+impl LayerKeys for TrackMapKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(Plan::new(drive, self)?.capacity)
+    }
+
+    /// `track_sectors=auto` stays where recording zones differ: it is not one number.
+    fn settled(self, drive: &Drive) -> TrackMapKeys {
+        let width = self.width(drive);
+        TrackMapKeys {
+            tracks: self.tracks.or(Some(self.scheme.tracks() as u64)),
+            head: Some(width),
+            random_tracks: Some(self.random_tracks(drive, width)),
+            track_sectors: self.track_sectors.or_else(|| layout::common_track(drive)),
+            ..self
+        }
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(TrackMap::new(drive, self)?))
+    }
+}
 
 struct TrackMap {
     layout: Arc<Layout>,
@@ -110,25 +108,21 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<Plan, Error> {
-        let scheme = Scheme::parse(parameters.word("scheme"))?;
+    fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<Plan, Error> {
+        let scheme = &keys.scheme;
         let tracks = scheme.tracks();
-        if let Some(asked) = parameters.count("tracks").filter(|&asked| asked != tracks as u64) {
+        if let Some(asked) = keys.tracks.filter(|&asked| asked != tracks as u64) {
             return Err(Error::Impossible(format!(
                 "track-map.tracks={asked}, but the scheme {} names {tracks}: let both agree, or leave track-map.tracks out",
-                scheme.text()
+                scheme
             )));
         }
-        let (head, width) = head(drive, parameters, tracks as u64)?;
-        let shape = Shape {
-            scheme: &scheme,
-            width,
-            random_tracks: parameters.count("random_tracks").unwrap_or_else(|| random_tracks(drive, width)),
-            track_sectors: parameters.count("track_sectors"),
-        };
+        let (head, width) = head(drive, keys, tracks as u64)?;
+        let shape =
+            Shape { scheme, width, random_tracks: keys.random_tracks(drive, width), track_sectors: keys.track_sectors };
         let layout = Layout::new(drive, &shape)?;
         // A sector is not lost to the rounding of a percentage.
-        let offered = (layout.sectors() as f64 * parameters.percent("fill_percent") / 100.0 + 1e-6) as u64;
+        let offered = (layout.sectors() as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
         let host_sectors = offered.clamp(1, layout.sectors());
         let spare_sectors = layout.sectors() - host_sectors + layout.random_sectors();
         let raw_sectors = drive.geometry.sectors();
@@ -146,29 +140,21 @@ impl Plan {
 /// Of 10,100 tracks in the paper's example 100 are a random access zone: one of 101.
 const RANDOM_SHARE: u64 = 101;
 
-/// The paper's share of tracks for the random access zone, where a write reaches `width` tracks.
-fn random_tracks(drive: &Drive, width: u64) -> u64 {
-    drive.geometry.tracks() / RANDOM_SHARE / width * width
-}
+impl TrackMapKeys {
+    /// W.
+    fn width(&self, drive: &Drive) -> u64 {
+        self.head.unwrap_or_else(|| layout::width_of(drive))
+    }
 
-/// `track_sectors=auto` stays where recording zones differ: it is not one number.
-fn settled(drive: &Drive, asked: &Parameters) -> Parameters {
-    let mut parameters = asked.clone();
-    if let Ok(scheme) = Scheme::parse(asked.word("scheme")) {
-        parameters.settle("tracks", scheme.tracks() as u64);
+    /// Tracks of the random access zone, where a write reaches `width` tracks: as asked for, or the paper's share.
+    fn random_tracks(&self, drive: &Drive, width: u64) -> u64 {
+        self.random_tracks.unwrap_or(drive.geometry.tracks() / RANDOM_SHARE / width * width)
     }
-    let width = asked.count("head").unwrap_or_else(|| layout::width_of(drive));
-    parameters.settle("head", width);
-    parameters.settle("random_tracks", random_tracks(drive, width));
-    if let Some(sectors) = layout::common_track(drive) {
-        parameters.settle("track_sectors", sectors);
-    }
-    parameters
 }
 
 impl TrackMap {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<TrackMap, Error> {
-        let Plan { layout, head, width, tracks, capacity } = Plan::new(drive, parameters)?;
+    fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMap, Error> {
+        let Plan { layout, head, width, tracks, capacity } = Plan::new(drive, keys)?;
         Ok(TrackMap {
             books: Books::new(layout.bands() * tracks as u64, head.limit.is_some()),
             space_gain: cost::space_gain(tracks as u64, width),
@@ -244,10 +230,10 @@ impl TrackMap {
 }
 
 /// The head as the drive's law and the parameters make it for bands of `tracks` tracks, and its width.
-fn head(drive: &Drive, parameters: &Parameters, tracks: u64) -> Result<(Head, u64), Error> {
+fn head(drive: &Drive, keys: &TrackMapKeys, tracks: u64) -> Result<(Head, u64), Error> {
     let law = &drive.interference;
     let reached = layout::width_of(drive);
-    let width = parameters.count("head").unwrap_or(reached);
+    let width = keys.width(drive);
     if width < reached {
         return Err(Error::Impossible(format!(
             "track-map.head={width}: a write on {} reaches {reached} tracks, its own included: give at least {reached}, or \
@@ -255,7 +241,7 @@ fn head(drive: &Drive, parameters: &Parameters, tracks: u64) -> Result<(Head, u6
             drive.name
         )));
     }
-    let asked = parameters.count("overwrite_limit").map(|limit| limit as u32);
+    let asked = keys.overwrite_limit.map(|limit| limit as u32);
     let by_law = (law.upstream() > 0).then(|| law.writes_survived());
     let head = Head {
         // It reaches no further than its band.

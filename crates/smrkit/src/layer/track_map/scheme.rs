@@ -4,7 +4,9 @@
 //! taken across all bands before the next. More than nine tracks are written with hyphens: `10-3-R(1-2)-…`. The groups
 //! follow each other as they stand, which the paper's own schemes leave open.
 
+use std::fmt::Display;
 use std::ops::Range;
+use std::str::FromStr;
 
 use crate::error::Error;
 
@@ -19,16 +21,6 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// A scheme from its notation. Errors show the place.
-    pub fn parse(text: &str) -> Result<Scheme, Error> {
-        Parser::new(text).scheme()
-    }
-
-    /// Its notation.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Tracks of a band.
     pub fn tracks(&self) -> usize {
         self.order.len()
@@ -47,6 +39,21 @@ impl Scheme {
     /// As `groups`, by the places in `order`.
     pub(super) fn group_ranges(&self) -> &[Range<usize>] {
         &self.groups
+    }
+}
+
+impl FromStr for Scheme {
+    type Err = Error;
+
+    /// A scheme from its notation. Errors show the place.
+    fn from_str(text: &str) -> Result<Scheme, Error> {
+        Parser::new(text).scheme()
+    }
+}
+
+impl Display for Scheme {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
@@ -163,7 +170,7 @@ impl<'a> Parser<'a> {
     fn wrong<T>(&self, at: usize, message: impl AsRef<str>) -> Result<T, Error> {
         let before = self.text[..at].chars().count();
         Err(Error::Usage(format!(
-            "track-map.scheme: {} (column {}); examples: 1234, R(4123), 124R(3), 10-3-R(1-2-…)\n  {}\n  {}^",
+            "{} (column {}); examples: 1234, R(4123), 124R(3), 10-3-R(1-2-…)\n  {}\n  {}^",
             message.as_ref(),
             before + 1,
             self.text,
@@ -179,7 +186,7 @@ mod tests {
     use super::*;
 
     fn groups(text: &str) -> Vec<Vec<u32>> {
-        let scheme = Scheme::parse(text).unwrap();
+        let scheme = text.parse::<Scheme>().unwrap();
         scheme.groups().map(|group| group.iter().map(|track| track + 1).collect()).collect()
     }
 
@@ -204,7 +211,7 @@ mod tests {
 
     /// Column and message.
     fn error(text: &str) -> (usize, String) {
-        let message = Scheme::parse(text).unwrap_err().to_string();
+        let message = text.parse::<Scheme>().unwrap_err().to_string();
         let lines: Vec<&str> = message.lines().collect();
         assert_eq!(lines[1], format!("  {text}"), "{message}");
         (lines[2].find('^').unwrap() - 2, lines[0].to_string())
@@ -249,7 +256,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_scheme_or_an_error(text in "[0-9R()\\-é ]{0,12}") {
-            if let Ok(scheme) = Scheme::parse(&text) {
+            if let Ok(scheme) = text.parse::<Scheme>() {
                 let mut order = scheme.order().to_vec();
                 order.sort_unstable();
                 prop_assert!(order.iter().copied().eq(0..scheme.tracks() as u32));

@@ -14,63 +14,74 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bands::{BAND_TRACKS, BUFFER_BYTES, CACHE_TRACKS, Cleaner, Episode, Home, Reserve, Spot, cache_tracks};
-use super::{Capacity, Gauge, Gauges, Kind, Layer, LayerSpec, Need, Parameter, Parameters, Scalar, inconsistent};
+use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, Reserve, Spot};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
+use crate::keys;
 use crate::medium::interference::{Form, Interference};
 use crate::medium::{Buf, Placement};
+use crate::schema::{Count, Or, Switch, Word};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use copy::Format;
 use log::{Log, Slots};
 
-pub(super) const SPEC: LayerSpec = LayerSpec {
-    name: "vguard",
-    summary: "Writes in place once the track that they would damage is copied to a persistent cache.",
-    paper: "Shafaei & Desnoyers 2017",
-    parameters: &[
-        BAND_TRACKS,
-        CACHE_TRACKS,
-        Parameter {
-            key: "alpha",
-            kind: Kind::CountOr("auto", 1, 1 << 30),
-            default: "auto",
-            summary: "Cleaning is due when more tracks are cached; auto is 2/3 of cache_tracks.",
-        },
-        Parameter {
-            key: "beta",
-            kind: Kind::CountOr("auto", 1, 1 << 30),
-            default: "auto",
-            summary: "Cleaning is due when the log is longer, in copied tracks, invalid ones included; auto is 2/3 of cache_tracks.",
-        },
-        BUFFER_BYTES,
-        Parameter {
-            key: "partial",
-            kind: Kind::Switch,
-            default: "on",
-            summary: "Cleaning a band stops before the next cached track; off: it goes on to the band's end.",
-        },
-        Parameter {
-            key: "relocate",
-            kind: Kind::Word(&["written", "following"]),
-            default: "written",
-            summary: "What moves when a write to a cached track would damage another: the written track (figure 1d), or the \
-                      others (section 2.1).",
-        },
-        Parameter {
-            key: "overwrite_limit",
-            kind: Kind::CountOr("unlimited", 1, 1 << 32),
-            default: "unlimited",
-            summary: "Writes in place to a track beside live data, after which it is moved to the cache.",
-        },
-    ],
-    copes_with: &Form::ALL,
-    capacity: |drive, parameters| Ok(Plan::new(drive, parameters)?.home.capacity()),
-    settled,
-    build: |drive, parameters| Ok(Box::new(Vguard::new(drive, parameters)?)),
-};
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
+    "vguard",
+    "Writes in place once the track that they would damage is copied to a persistent cache.",
+    "Shafaei & Desnoyers 2017",
+    &Form::ALL,
+);
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct VguardKeys {
+        /// Bands and the persistent cache.
+        bands: BandKeys;
+        /// Cleaning is due when more tracks are cached; auto is 2/3 of cache_tracks.
+        alpha: Option<u64> = THRESHOLD, "auto";
+        /// Cleaning is due when the log is longer, in copied tracks, invalid ones included; auto is 2/3 of cache_tracks.
+        beta: Option<u64> = THRESHOLD, "auto";
+        /// Memory.
+        buffer: BufferKeys;
+        /// Cleaning a band stops before the next cached track; off: it goes on to the band's end.
+        partial: bool = Switch, "on";
+        /// What moves when a write to a cached track would damage another: the written track (figure 1d), or the
+        /// others (section 2.1).
+        relocate: Relocate = RELOCATE, "written";
+        /// Writes in place to a track beside live data, after which it is moved to the cache.
+        overwrite_limit: Option<u64> = Or("unlimited", Count(1, 1 << 32)), "unlimited";
+    }
+}
+
+const THRESHOLD: Or<Count> = Or("auto", Count(1, 1 << 30));
+const RELOCATE: Word<Relocate> = Word(&[("written", Relocate::Written), ("following", Relocate::Following)]);
+
+/// What moves when a write to a cached track would damage another.
+#[derive(Clone, Copy, PartialEq)]
+enum Relocate {
+    Written,
+    Following,
+}
+
+impl LayerKeys for VguardKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(Plan::new(drive, self)?.home.capacity())
+    }
+
+    fn settled(self, drive: &Drive) -> VguardKeys {
+        let (alpha, beta) = self.thresholds(drive);
+        let bands = BandKeys { cache_tracks: Some(self.bands.cache_tracks(drive)), ..self.bands };
+        VguardKeys { bands, alpha: Some(alpha), beta: Some(beta), ..self }
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(Vguard::new(drive, self)?))
+    }
+}
 
 /// One in so many cache tracks is kept free by cleaning (assumption).
 const KEPT_FREE_SHARE: u64 = 64;
@@ -129,14 +140,12 @@ struct Counts {
     first_cleaning_request: Option<u64>,
 }
 
-/// The thresholds on cached tracks that stand for `auto`.
-fn settled(drive: &Drive, asked: &Parameters) -> Parameters {
-    let mut parameters = asked.clone();
-    let cache_tracks = cache_tracks(drive, asked);
-    parameters.settle("cache_tracks", cache_tracks);
-    parameters.settle("alpha", cache_tracks * 2 / 3);
-    parameters.settle("beta", cache_tracks * 2 / 3);
-    parameters
+impl VguardKeys {
+    /// The thresholds on cached tracks and on the log's length.
+    fn thresholds(&self, drive: &Drive) -> (u64, u64) {
+        let auto = self.bands.cache_tracks(drive) * 2 / 3;
+        (self.alpha.unwrap_or(auto), self.beta.unwrap_or(auto))
+    }
 }
 
 /// What the parameters make of a drive, before any state.
@@ -147,16 +156,17 @@ struct Plan {
     entries_max: u64,
     /// Slots that the log needs for one write.
     least: u64,
-    parameters: Parameters,
+    cache_tracks: u64,
+    alpha: u64,
+    beta: u64,
 }
 
 impl Plan {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<Plan, Error> {
+    fn new(drive: &Drive, keys: &VguardKeys) -> Result<Plan, Error> {
         let g = &drive.geometry;
-        let parameters = settled(drive, parameters);
-        let reserve = Reserve::new(drive, &parameters);
+        let reserve = Reserve::new(drive, &keys.bands, &keys.buffer);
         let cache_tracks = reserve.cache_tracks;
-        let alpha = parameters.int("alpha");
+        let (alpha, beta) = keys.thresholds(drive);
         // Cleaning is paced, so that a little more than alpha is cached at times.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
         let format = Format::new(cache_tracks, entries_max, g, drive.interference.upstream());
@@ -169,29 +179,27 @@ impl Plan {
                  vguard.cache_tracks"
             )));
         };
-        Ok(Plan { least: least(&slots), home, format, slots, entries_max, parameters })
+        Ok(Plan { least: least(&slots), home, format, slots, entries_max, cache_tracks, alpha, beta })
     }
 }
 
 impl Vguard {
-    fn new(drive: &Drive, parameters: &Parameters) -> Result<Vguard, Error> {
-        let Plan { home, format, slots, entries_max, least, parameters } = Plan::new(drive, parameters)?;
-        let cache_tracks = parameters.int("cache_tracks");
+    fn new(drive: &Drive, keys: &VguardKeys) -> Result<Vguard, Error> {
+        let Plan { home, format, slots, entries_max, least, cache_tracks, alpha, beta } = Plan::new(drive, keys)?;
         let log = Log::new(slots, &home);
         let kept_free = cache_tracks / KEPT_FREE_SHARE + least + 2 * (1 + home.reach()) * log.slots_max();
-        let limit = parameters.count("overwrite_limit");
         let law = drive.interference.form();
         let settings = Settings {
-            alpha: parameters.int("alpha"),
-            beta: parameters.int("beta"),
-            partial: parameters.is_on("partial"),
-            moves_following: parameters.word("relocate") == "following",
-            overwrite_limit: limit.unwrap_or(u64::MAX),
+            alpha,
+            beta,
+            partial: keys.partial,
+            moves_following: keys.relocate == Relocate::Following,
+            overwrite_limit: keys.overwrite_limit.unwrap_or(u64::MAX),
             in_place: !matches!(law, Some(Form::Blocks | Form::Distances)),
             slots_limit: cache_tracks.saturating_sub(kept_free),
             entries_max,
         };
-        let overwrites = if limit.is_some() { vec![0; home.tracks() as usize] } else { Vec::new() };
+        let overwrites = if keys.overwrite_limit.is_some() { vec![0; home.tracks() as usize] } else { Vec::new() };
         Ok(Vguard {
             home,
             log,
