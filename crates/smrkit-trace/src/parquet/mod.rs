@@ -47,7 +47,7 @@ const TICKS: [Tick; 5] = [
     Tick { ns: 1, column: "time_ns" },
 ];
 
-/// The columns after the time: name, width in bits, layout. Measured in docs/reference/trace-parquet.md.
+/// The columns after the time: name, width in bits, layout.
 const COLUMNS: [Column; 4] = [
     Column { name: "op", bits: 8, packing: Packing::Dictionary },
     Column { name: "lba", bits: 64, packing: Packing::Delta },

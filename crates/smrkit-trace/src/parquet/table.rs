@@ -24,7 +24,7 @@ pub(crate) const GROUP_ROWS: usize = 65_536;
 const PAGE_ROWS: usize = 16_384;
 /// A page stays uncompressed unless zstd makes it at least this much smaller: it costs time to read.
 const WORTHWHILE: f64 = 0.95;
-/// Higher levels gain 1 to 3 % and cost 2 to 10 times the time (docs/reference/trace-parquet.md).
+/// Higher levels gain 1 to 3 % and cost 2 to 10 times the time.
 const ZSTD_LEVEL: i32 = 1;
 
 /// How the values of a column are laid out before compression.

@@ -1,0 +1,194 @@
+//! What the documentation takes from the code: tables between two marks of a page, and the sample trace of the tour.
+//!
+//! `UPDATE=1 cargo test -p smrkit-cli --test cli generated` writes all of it anew.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use serde_json::Value;
+use smrkit::request::Op;
+use smrkit::schema::Key;
+use smrkit::workload::{WORKLOADS, Workload};
+
+use super::docs::pages;
+use super::{root, smrkit};
+
+/// The beginning of a generated part of a page: `<!-- made from the code: NAME -->`.
+const BEGIN: &str = "<!-- made from the code: ";
+
+/// Its end.
+const END: &str = "<!-- end -->";
+
+fn updates() -> bool {
+    std::env::var_os("UPDATE").is_some()
+}
+
+#[test]
+fn generated_parts_of_the_pages_follow_the_code() {
+    let (layers, drives) = (json("layers"), json("drives"));
+    let mut parts: BTreeMap<String, String> = layers
+        .iter()
+        .filter(|layer| !list(layer, "parameters").is_empty())
+        .map(|layer| (format!("parameters of {}", word(layer, "name")), parameters(layer)))
+        .collect();
+    parts.insert("layers".into(), index(&layers));
+    parts.insert("drives".into(), drive_table(&drives));
+    parts.insert("keys of workloads".into(), shared_keys());
+    parts.insert("workloads".into(), workloads());
+    let mut unused: Vec<&String> = parts.keys().collect();
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let made = renewed(&text, &page, &parts, &mut unused);
+        if updates() && made != text {
+            std::fs::write(&page, &made).unwrap();
+        } else {
+            assert!(made == text, "{}: run UPDATE=1 cargo test -p smrkit-cli --test cli generated", page.display());
+        }
+    }
+    assert!(unused.is_empty(), "no page has {unused:?}");
+}
+
+/// A page with its generated parts as the code has them.
+fn renewed(text: &str, page: &Path, parts: &BTreeMap<String, String>, unused: &mut Vec<&String>) -> String {
+    let mut pieces = text.split(BEGIN);
+    let mut made = pieces.next().unwrap().to_string();
+    for piece in pieces {
+        let (name, rest) = piece.split_once(" -->").expect("the mark's end");
+        let (_, after) = rest.split_once(END).unwrap_or_else(|| panic!("{}: {name} has no end", page.display()));
+        let part = parts.get(name).unwrap_or_else(|| panic!("{}: nothing makes {name}", page.display()));
+        unused.retain(|other| *other != name);
+        write!(made, "{BEGIN}{name} -->\n{part}{END}{after}").unwrap();
+    }
+    made
+}
+
+fn json(command: &str) -> Vec<Value> {
+    serde_json::from_str(&smrkit(&format!("{command} --json")).done()).unwrap()
+}
+
+fn word<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap()
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().unwrap()
+}
+
+fn table(heading: &str, rows: impl Iterator<Item = String>) -> String {
+    let rule = heading.matches('|').skip(1).map(|_| "---|").collect::<String>();
+    rows.fold(format!("{heading}\n|{rule}\n"), |made, row| made + &row + "\n")
+}
+
+fn index(layers: &[Value]) -> String {
+    let rows = layers.iter().map(|layer| {
+        format!(
+            "| [`{0}`](layers/{0}.md) | {1} | {2} |",
+            word(layer, "name"),
+            word(layer, "summary"),
+            word(layer, "paper")
+        )
+    });
+    table("| layer | what it does | paper |", rows)
+}
+
+fn parameters(layer: &Value) -> String {
+    let rows = list(layer, "parameters").iter().map(|key| {
+        let [name, default, takes, summary] = ["key", "default", "takes", "summary"].map(|field| word(key, field));
+        format!("| `{name}` | {default} | {takes} | {} |", summary.trim_end_matches('.'))
+    });
+    table("| key | default | takes | meaning |", rows)
+}
+
+fn drive_table(drives: &[Value]) -> String {
+    let rows = drives.iter().map(|drive| {
+        let gigabytes = drive["raw_sectors"].as_f64().unwrap() * 512e-9;
+        let digits = if gigabytes < 1.0 { 4 } else { 0 };
+        format!(
+            "| `{}` | {gigabytes:.digits$} GB | {} | {} |",
+            word(drive, "name"),
+            word(drive, "clock"),
+            word(drive, "summary")
+        )
+    });
+    table("| drive | size | clock | what it is |", rows)
+}
+
+/// Keys that three workloads or more have, with one meaning.
+fn shared() -> Vec<Key> {
+    let all: Vec<Key> = WORKLOADS.iter().flat_map(|info| info.keys()).collect();
+    let mut found: Vec<Key> = Vec::new();
+    for key in &all {
+        let same = |other: &&Key| other.name == key.name && other.help == key.help;
+        if all.iter().filter(same).count() >= 3 && !found.iter().any(|other| same(&other)) {
+            found.push(*key);
+        }
+    }
+    found
+}
+
+fn shared_keys() -> String {
+    let rows = shared()
+        .into_iter()
+        .map(|key| format!("| `{}` | {} | {} |", key.name, key.help.trim_end_matches('.'), key.expected()));
+    table("| key | meaning | takes |", rows)
+}
+
+/// Each workload: what it does, its defaults, and the keys that are its own.
+fn workloads() -> String {
+    let shared = shared();
+    let mut made = String::new();
+    for info in WORKLOADS {
+        let keys = info.keys();
+        let (set, unset): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| !key.default.is_empty());
+        let defaults: Vec<_> = set.iter().map(|key| format!("{}={}", key.name, key.default)).collect();
+        let others: Vec<_> = unset.iter().map(|key| format!("`{}`", key.name)).collect();
+        let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
+        writeln!(made, "**`{}`**: {}. Defaults: `{}`{others}.\n", info.name, info.summary, defaults.join(",")).unwrap();
+        let own: Vec<_> =
+            keys.iter().filter(|key| !shared.iter().any(|s| s.name == key.name && s.help == key.help)).collect();
+        for key in &own {
+            writeln!(made, "- `{}`: {} Takes {}.", key.name, key.help, key.expected()).unwrap();
+        }
+        made += if own.is_empty() { "" } else { "\n" };
+    }
+    made
+}
+
+/// The workload behind `testdata/office.csv.gz`: half an hour of a small office's server, and a backup.
+const OFFICE: &str = "hot-cold:span=300G,start=200G,size=4Ki/60:8Ki/20:16Ki/20,hot_share=5%,hot_access_share=70%,\
+    write_share=0.75,rate=10,arrivals=poisson,duration=30min,align=4Ki \
+    + burst:span=500G,start=500G,size=4Ki,interval=40ms,on=60s,off=4min,duration=30min,align=4Ki \
+    + sequential-write:start=1T,size=512Ki,interval=100ms,count=2000";
+
+/// Rows as MSR Cambridge's traces have them.
+fn office() -> String {
+    let mut source = Workload::parse(OFFICE).unwrap().source(10 << 30, 1).unwrap();
+    let (mut rows, mut batch) = (String::new(), Vec::new());
+    loop {
+        source.fill(&mut batch).unwrap();
+        if batch.is_empty() {
+            return rows;
+        }
+        for request in &batch {
+            let ticks = 133_000_000_000_000_000 + request.time.0 / 100;
+            let op = if request.op == Op::Read { "Read" } else { "Write" };
+            let [offset, size] = [request.lba.0, u64::from(request.sectors)].map(|sectors| sectors * 512);
+            writeln!(rows, "{ticks},office,0,{op},{offset},{size},0").unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_sample_trace_is_what_its_workload_makes() {
+    use std::io::{Read, Write};
+    let path = root().join("testdata/office.csv.gz");
+    if updates() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(office().as_bytes()).unwrap();
+        std::fs::write(&path, encoder.finish().unwrap()).unwrap();
+    }
+    let mut rows = String::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap()).read_to_string(&mut rows).unwrap();
+    assert!(rows == office(), "UPDATE=1 cargo test -p smrkit-cli --test cli generated writes it anew");
+}
