@@ -251,7 +251,7 @@ fn the_page_names_every_key_and_no_other() {
     paths("", &advice(&format!("{TWO} --depth 1")), &mut found);
     paths("", &advice(&format!("--trace {} --depth 1", testdata("msr.csv"))), &mut found);
     let page = std::fs::read_to_string(root().join("docs/reference/advise.md")).unwrap();
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let rows = page.lines().filter_map(|line| line.strip_prefix("- `")?.split_once('`'));
     let named: BTreeSet<String> = rows.flat_map(|(path, _)| super::keys::expand(path)).collect();
     let missing: Vec<&String> = found.difference(&named).collect();
     assert!(missing.is_empty(), "docs/reference/advise.md lacks {missing:?}");

@@ -92,12 +92,20 @@ fn index(layers: &[Value]) -> String {
     table("| layer | what it does | paper |", rows)
 }
 
+/// What a key takes, unless its default shows that: a number in a range, or a switch. Help has all ranges.
+fn takes(text: &str) -> String {
+    let plain =
+        ["a whole number", "a percentage", "a number", "a size", "a duration", "a share", "one size", "on or off"];
+    let kind = text.rsplit(", or ").next().unwrap();
+    if plain.iter().any(|plain| kind.starts_with(plain)) { String::new() } else { format!(" Takes {text}.") }
+}
+
 fn parameters(layer: &Value) -> String {
-    let rows = list(layer, "parameters").iter().map(|key| {
-        let [name, default, takes, summary] = ["key", "default", "takes", "summary"].map(|field| word(key, field));
-        format!("| `{name}` | {default} | {takes} | {} |", summary.trim_end_matches('.'))
-    });
-    table("| key | default | takes | meaning |", rows)
+    let line = |key: &Value| {
+        let [name, default, kind, summary] = ["key", "default", "takes", "summary"].map(|field| word(key, field));
+        format!("- `{name}={default}`: {summary}{}\n", takes(kind))
+    };
+    list(layer, "parameters").iter().map(line).collect()
 }
 
 fn drive_table(drives: &[Value]) -> String {
@@ -128,10 +136,8 @@ fn shared() -> Vec<Key> {
 }
 
 fn shared_keys() -> String {
-    let rows = shared()
-        .into_iter()
-        .map(|key| format!("| `{}` | {} | {} |", key.name, key.help.trim_end_matches('.'), key.expected()));
-    table("| key | meaning | takes |", rows)
+    let line = |key: Key| format!("- `{}`: {} Takes {}.\n", key.name, key.help, key.expected());
+    shared().into_iter().map(line).collect()
 }
 
 /// Each workload: what it does, its defaults, and the keys that are its own.
@@ -144,11 +150,11 @@ fn workloads() -> String {
         let defaults: Vec<_> = set.iter().map(|key| format!("{}={}", key.name, key.default)).collect();
         let others: Vec<_> = unset.iter().map(|key| format!("`{}`", key.name)).collect();
         let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
-        writeln!(made, "**`{}`**: {}. Defaults: `{}`{others}.\n", info.name, info.summary, defaults.join(",")).unwrap();
+        writeln!(made, "**`{}`**: {}. `{}`{others}.\n", info.name, info.summary, defaults.join(",")).unwrap();
         let own: Vec<_> =
             keys.iter().filter(|key| !shared.iter().any(|s| s.name == key.name && s.help == key.help)).collect();
         for key in &own {
-            writeln!(made, "- `{}`: {} Takes {}.", key.name, key.help, key.expected()).unwrap();
+            writeln!(made, "- `{}`: {}{}", key.name, key.help, takes(&key.expected())).unwrap();
         }
         made += if own.is_empty() { "" } else { "\n" };
     }

@@ -138,8 +138,8 @@ fn the_page_on_outcomes_names_every_key_and_no_other() {
     let far = scratch.msr("far.csv", &[(0, 40 << 20, 4096)]);
     paths("", &outcome(&format!("--drive tiny --layer in-place --trace {far}")), &mut found);
     let page = std::fs::read_to_string(root().join("docs/reference/outcome.md")).unwrap();
-    // A row of a table begins with the key's path: | `latency_ns.all` | …
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    // An item of a list begins with the key's path: - `latency_ns.all`: …
+    let rows = page.lines().filter_map(|line| line.strip_prefix("- `")?.split_once('`'));
     let named: BTreeSet<String> = rows.flat_map(|(path, _)| expand(path)).collect();
     let missing: Vec<&String> = found.difference(&named).collect();
     assert!(missing.is_empty(), "docs/reference/outcome.md lacks {missing:?}");
