@@ -9,7 +9,6 @@ use smrkit::engine::settings::Settings;
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::request::{InMemory, Op, Request};
-use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::{Lba, Nanos};
 
 /// One request from four bytes, inside `host_sectors`.
@@ -47,7 +46,6 @@ fuzz_target!(|bytes: &[u8]| {
         let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: small(layer) }, settings);
         let host_sectors = run.host_sectors().expect("room for the layer");
         let requests: Vec<Request> = bytes.chunks_exact(4).map(|four| request(four, host_sectors)).collect();
-        let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-        run.execute(&mut InMemory::new(requests), &mut NoObserver, timeline).expect("no layer loses a write");
+        run.execute(&mut InMemory::new(requests), &mut NoObserver).expect("no layer loses a write");
     }
 });

@@ -7,8 +7,6 @@ use smrkit::error::Error;
 use smrkit_live::error::LiveError;
 use smrkit_live::mount::MountError;
 
-/// The version, and the commit where it is known.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The commit this was built from.
 pub const COMMIT: Option<&str> = option_env!("SMRKIT_COMMIT");
 
@@ -41,7 +39,7 @@ pub fn number(error: &anyhow::Error) -> u8 {
     if let Some(told) = error.downcast_ref::<Told>() {
         return told.code;
     }
-    match error.downcast_ref::<Error>() {
+    match error.downcast_ref::<Error>().map(Error::cause) {
         Some(Error::Usage(_)) => 2,
         Some(Error::Input(_) | Error::NoRoom(_) | Error::Io { writing: false, .. }) => 3,
         Some(Error::Impossible(_)) => 4,

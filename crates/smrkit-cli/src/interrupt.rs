@@ -48,11 +48,6 @@ impl Interrupt {
         self.0.is_set.load(Ordering::Relaxed)
     }
 
-    /// Stops the other runs, after one of them has failed.
-    pub fn set(&self) {
-        self.0.is_set.store(true, Ordering::Relaxed);
-    }
-
     /// Results are being written: from now on only a second signal ends the process.
     pub fn writing(&self) {
         self.0.is_writing.store(true, Ordering::Relaxed);

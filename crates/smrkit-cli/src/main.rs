@@ -2,16 +2,10 @@
 
 mod advise;
 mod commands;
-mod comparison;
 mod exit;
-mod input;
 mod interrupt;
-mod job;
-mod merged;
 mod options;
 mod output;
-mod plan;
-mod pool;
 mod progress;
 mod records;
 mod reproduce;
@@ -24,7 +18,7 @@ use commands::helper;
 
 /// Simulates and checks shingled disks: what would it be like to live with one?
 #[derive(Parser)]
-#[command(name = "smrkit", version = exit::VERSION, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "smrkit", version = smrkit::VERSION, arg_required_else_help = true, max_term_width = 110)]
 struct Cli {
     #[command(subcommand)]
     command: commands::Command,

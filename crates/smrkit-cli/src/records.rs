@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smrkit::disk::Recorder;
 use smrkit::error::Error;
+use smrkit::experiment::comparison::Records;
 use smrkit::stats::rows::RequestRow;
 use smrkit::tally::Access;
 use smrkit_trace::rows::{MemberAccess, Row, Rows};
-
-use crate::comparison::Records;
 
 /// A table that a run fills; the first error is kept, and what comes after it is dropped.
 struct Shared<R: Row>(Arc<Mutex<Option<Table<R>>>>);

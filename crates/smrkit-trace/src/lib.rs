@@ -32,11 +32,13 @@ mod columns;
 pub mod format;
 mod open;
 pub mod layout;
+mod demand;
 pub mod info;
 pub mod rows;
 #[cfg(test)]
 mod tests;
 
+pub use demand::TraceDemand;
 pub use format::{FORMATS, Format};
 pub use layout::{Laid, VolumeChoice, VolumeTable, VolumeUse, scan};
 pub use open::{OpenOptions, Trace};

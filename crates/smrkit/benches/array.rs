@@ -17,7 +17,6 @@ use smrkit::engine::settings::{Prefill, Queue, Settings};
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::layer::{self, Parameters};
 use smrkit::request::{InMemory, Request};
-use smrkit::stats::timeline::TimelineBuilder;
 
 const REQUESTS: usize = 10_000_000;
 const DRIVE: &str = "st5000as0011";
@@ -72,12 +71,12 @@ fn in_place() -> (Drive, &'static layer::LayerSpec, Parameters) {
 fn single(source: &mut InMemory) {
     let (drive, layer, parameters) = in_place();
     let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters }, Settings::default());
-    run.execute(source, &mut NoObserver, TimelineBuilder::default()).expect("nothing fails");
+    run.execute(source, &mut NoObserver).expect("nothing fails");
 }
 
 fn array(level: Level, disks: usize, settings: Settings, source: &mut InMemory) {
     let (drive, layer, parameters) = in_place();
     let member = MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }));
     let run = Run::new(ArrayRun::new(level, vec![member; disks]), settings);
-    run.execute(source, &mut NoObserver, TimelineBuilder::default()).expect("nothing fails");
+    run.execute(source, &mut NoObserver).expect("nothing fails");
 }

@@ -19,7 +19,6 @@ use smrkit::engine::settings::{Prefill, Queue, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{self, LAYERS, Parameters};
 use smrkit::request::{InMemory, Op, Request};
-use smrkit::stats::timeline::{TimelineBuilder, WINDOW_FIRST};
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
 
@@ -138,7 +137,7 @@ fn run(case: &str, layer: &str, drive: &Drive, settings: Settings, requests: Arc
     let count = requests.len();
     let mut source = InMemory::new(requests);
     let before = cpu_seconds();
-    let outcome = run.execute(&mut source, &mut NoObserver, TimelineBuilder::growing(WINDOW_FIRST));
+    let outcome = run.execute(&mut source, &mut NoObserver);
     let seconds = cpu_seconds() - before;
     let outcome = outcome.expect("requests within the drive");
     assert_eq!(outcome.requests, count as u64);

@@ -22,6 +22,14 @@ pub enum Error {
     /// Data damaged, stale or lost (exit code 5).
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
+    /// One of these, and what it is about.
+    #[error("{whose}: {error}")]
+    Of {
+        /// A layer, an array, a run.
+        whose: String,
+        /// What is wrong with it.
+        error: Box<Error>,
+    },
     /// A trace that was replayed as one volume shows a second one: not a fault, but a signal to the caller to scan the
     /// trace and start again (`smrkit_trace::Laid::with_table`). It need not reach the user.
     #[error("{}: the trace has more than one volume; scan it and start again, or choose one with --volume N", .0.display())]
@@ -115,6 +123,19 @@ impl Error {
     /// A file as a whole is not what it should be.
     pub fn input(path: impl Into<PathBuf>, message: impl Into<String>) -> Error {
         Error::Input(Box::new(BadInput { path: path.into(), line: None, column: None, message: message.into() }))
+    }
+
+    /// The error, about `whose`.
+    pub fn of(self, whose: impl Into<String>) -> Error {
+        Error::Of { whose: whose.into(), error: Box::new(self) }
+    }
+
+    /// What is wrong, whatever it is about.
+    pub fn cause(&self) -> &Error {
+        match self {
+            Error::Of { error, .. } => error.cause(),
+            own => own,
+        }
     }
 
     /// A file could not be read.

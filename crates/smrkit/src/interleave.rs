@@ -234,6 +234,17 @@ impl<S: Source> Interleaved<S> {
         Ok(Interleaved { lanes, rule, dice: Dice::new(seed, STREAM), live: None, heads: Vec::new(), burst: (0, 0) })
     }
 
+    /// How they are merged.
+    pub fn rule(&self) -> Interleave {
+        self.rule
+    }
+
+    /// The number of sources.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
     /// One of the sources.
     pub fn source(&self, number: usize) -> &S {
         &self.lanes[number].source

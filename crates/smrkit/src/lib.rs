@@ -26,3 +26,7 @@ pub mod interleave;
 pub mod stats;
 pub mod device;
 pub mod engine;
+pub mod experiment;
+
+/// The version of this crate, as outcomes have it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

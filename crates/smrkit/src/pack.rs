@@ -12,8 +12,8 @@ use crate::units::{Lba, Nanos};
 
 /// A source whose writes are gathered until they make up one of a given size. A flush sends what its source has gathered so
 /// far, and so does the end; all else passes at once.
-pub struct Packed<'a> {
-    source: &'a mut dyn Source,
+pub struct Packed<S> {
+    source: S,
     /// Sectors of a packed write.
     sectors: u64,
     /// Sectors that writes may lie in.
@@ -30,11 +30,16 @@ struct Gathered {
     sectors: u64,
 }
 
-impl<'a> Packed<'a> {
+impl<S: Source> Packed<S> {
     /// Packs the writes of `source` into writes of `sectors` (at least one) on a device of `limit` sectors.
-    pub fn new(source: &'a mut dyn Source, sectors: u32, limit: u64) -> Packed<'a> {
+    pub fn new(source: S, sectors: u32, limit: u64) -> Packed<S> {
         let sectors = u64::from(sectors).min(limit).max(1);
         Packed { source, sectors, limit, gathered: Vec::new(), batch: Vec::new(), last: Nanos::ZERO }
+    }
+
+    /// What is packed.
+    pub fn source(&self) -> &S {
+        &self.source
     }
 
     fn of(&mut self, source: u8) -> &mut Gathered {
@@ -82,7 +87,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-impl Source for Packed<'_> {
+impl<S: Source> Source for Packed<S> {
     fn fill(&mut self, out: &mut Vec<Request>) -> Result<(), Error> {
         out.clear();
         let mut batch = std::mem::take(&mut self.batch);
@@ -154,8 +159,8 @@ mod tests {
     }
 
     fn packed(requests: &[Request], sectors: u32) -> Vec<Request> {
-        let mut source = InMemory::new(requests.to_vec());
-        let mut packed = Packed::new(&mut source, sectors, LIMIT);
+        let source = InMemory::new(requests.to_vec());
+        let mut packed = Packed::new(source, sectors, LIMIT);
         let (mut all, mut batch) = (Vec::new(), Vec::new());
         let most = requests.iter().map(|request| 1 + request.sectors as usize).sum();
         loop {

@@ -20,8 +20,7 @@ use smrkit::error::Error;
 use smrkit::layer::LAYERS;
 use smrkit::request::{InMemory, Request};
 use smrkit::stats::counts::HostCounts;
-use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::Lba;
 
 const REQUESTS: u64 = 1000;
 
@@ -189,8 +188,7 @@ fn what_is_answered_at_once_counts_as_from_event_to_event() {
         let run = Run::new(trial.run.clone(), settings);
         let outcome = |task: &mut dyn BackgroundTask| {
             let mut source = InMemory::new(trial.requests.clone());
-            let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-            let outcome = run.execute_with(task, &mut source, &mut NoObserver, timeline).unwrap();
+            let outcome = run.execute_with(task, &mut source, &mut NoObserver).unwrap();
             serde_json::to_string(&outcome).unwrap()
         };
         assert_eq!(outcome(&mut Idle), outcome(&mut Never), "seed {seed}, {:?}", describe(&trial.run));

@@ -13,7 +13,6 @@ use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::layer;
 use smrkit::request::{Op, Request};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
@@ -37,7 +36,7 @@ fn run(settings: Settings, rebuild: Option<&str>) -> (Outcome, Vec<(usize, Acces
     let mut source = workload.source(array.host_sectors().unwrap(), 1).unwrap();
     let background = rebuild.map(|text| RebuildSpec::parse(text).unwrap());
     let run = Run { background, ..Run::new(array, settings) };
-    let outcome = run.execute(source.as_mut(), &mut witness, TimelineBuilder::default()).unwrap();
+    let outcome = run.execute(source.as_mut(), &mut witness).unwrap();
     let accesses = std::mem::take(&mut *witness.0.lock().unwrap());
     (outcome, accesses)
 }

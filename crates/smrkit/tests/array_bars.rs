@@ -16,7 +16,6 @@ use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::layer::{BASELINE, LAYERS, find};
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::outcome::{ByCause, Outcome};
-use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::Lba;
 
 const SEEDS: u64 = 8;
@@ -27,8 +26,7 @@ fn of_drives(level: Level, chunk_sectors: u64, write: WritePolicy, drives: Vec<D
 }
 
 fn execute(run: &ArrayRun, settings: Settings, requests: &[Request], observer: &mut dyn Observer) -> Outcome {
-    let timeline = TimelineBuilder::default();
-    Run::new(run.clone(), settings).execute(&mut InMemory::new(requests), observer, timeline).unwrap()
+    Run::new(run.clone(), settings).execute(&mut InMemory::new(requests), observer).unwrap()
 }
 
 /// Writes of 4 KiB at random, over a quarter of the array or more, none across a chunk.
@@ -231,8 +229,7 @@ fn an_array_of_one_drive_is_that_drive() {
             let requests = with_times(&mut disks.random, requests);
             let array = execute(&run, settings, &requests, &mut NoObserver);
             let single = Run::new(drive.clone(), settings);
-            let timeline = TimelineBuilder::default();
-            let single = single.execute(&mut InMemory::new(requests), &mut NoObserver, timeline).unwrap();
+            let single = single.execute(&mut InMemory::new(requests), &mut NoObserver).unwrap();
             assert_eq!(seen(&array), seen(&single), "{what}");
             assert_eq!(json(&array.members[0]), json(&single), "{what}");
         }
@@ -270,9 +267,8 @@ fn sources_as_large_as_members_are_served_as_alone_however_they_are_interleaved(
         };
         let pure = [1, 2, 3].map(|seed| {
             let run = Run::new(drive.clone(), settings);
-            let timeline = TimelineBuilder::default();
             let requests = &mut InMemory::new(of_source(seed));
-            counters(&run.execute(requests, &mut NoObserver, timeline).unwrap())
+            counters(&run.execute(requests, &mut NoObserver).unwrap())
         });
         for operations in [1, 7, 50, 1000] {
             let rule = Interleave::Burst { operations, weighted: false };
@@ -280,8 +276,7 @@ fn sources_as_large_as_members_are_served_as_alone_however_they_are_interleaved(
                 let part = |seed| Part { source: InMemory::new(of_source(seed)), sectors, requests: None };
                 let mut merged = Interleaved::new([1, 2, 3].map(part).into(), rule, placement, 9).unwrap();
                 let run = of_drives(level, 8, WritePolicy::Auto, vec![drive.clone(); 3]);
-                let timeline = TimelineBuilder::default();
-                let outcome = Run::new(run, settings).execute(&mut merged, &mut NoObserver, timeline).unwrap();
+                let outcome = Run::new(run, settings).execute(&mut merged, &mut NoObserver).unwrap();
                 let found: Vec<String> = outcome.members.iter().map(counters).collect();
                 assert_eq!(found, pure, "{name} {set:?}, {level}, burst {operations}");
             }

@@ -9,7 +9,6 @@ use smrkit::engine::system::DriveRun;
 use smrkit::layer::{self, Scalar};
 use smrkit::medium::{Buf, Medium};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::tally::{Cause, adjusted};
 use smrkit::units::{Nanos, Pba};
 use smrkit::workload::Workload;
@@ -128,7 +127,7 @@ fn simulate(name: &str, set: &[(&str, &str)], workload: &str, settings: Settings
     let parameters = spec.resolve(&set).unwrap();
     let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
     let mut source = Workload::parse(workload).unwrap().source(run.host_sectors().unwrap(), settings.seed).unwrap();
-    run.execute(source.as_mut(), &mut NoObserver, TimelineBuilder::fixed(Nanos(10_000_000_000))).unwrap()
+    Run { window: Some(Nanos(10_000_000_000)), ..run }.execute(source.as_mut(), &mut NoObserver).unwrap()
 }
 
 /// A simulation's write overloading is definition 4 over its own counts, and its time the clock's over its own counts.

@@ -9,8 +9,6 @@ use smrkit::engine::system::DriveRun;
 use smrkit::geometry::Geometry;
 use smrkit::layer;
 use smrkit::medium::interference::Interference;
-use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
 const SEGMENTS: u64 = 1200;
@@ -42,8 +40,7 @@ fn amplification(set: &[(&str, &str)], workload: &str) -> f64 {
     let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters }, settings);
     let workload = format!("{workload},count={}", 2 * WRITES);
     let mut source = Workload::parse(&workload).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
-    let timeline = TimelineBuilder::growing(Nanos(1_000_000_000));
-    run.execute(source.as_mut(), &mut NoObserver, timeline).unwrap().write_amplification.unwrap()
+    run.execute(source.as_mut(), &mut NoObserver).unwrap().write_amplification.unwrap()
 }
 
 #[test]

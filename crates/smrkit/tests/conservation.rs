@@ -88,8 +88,7 @@ fn trials(mut each: impl FnMut(&str, Run, Vec<Request>)) {
 
 fn execute(run: &Run, requests: &[Request]) -> (Outcome, Vec<RequestRow>, Vec<Access>) {
     let mut seen = Seen::default();
-    let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-    let outcome = run.execute(&mut InMemory::new(requests), &mut seen, timeline);
+    let outcome = run.execute(&mut InMemory::new(requests), &mut seen);
     let accesses = std::mem::take(&mut *seen.witness.0.lock().unwrap());
     (outcome.unwrap(), seen.rows.0, accesses)
 }

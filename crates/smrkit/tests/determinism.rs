@@ -15,8 +15,6 @@ use smrkit::error::Error;
 use smrkit::layer::{LAYERS, Parameters};
 use smrkit::medium::interference::Form;
 use smrkit::request::{InMemory, Request, Source};
-use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
 const REQUESTS: u64 = 3000;
@@ -73,8 +71,7 @@ impl Trial {
     }
 
     fn bytes_of(&self, source: &mut dyn Source) -> String {
-        let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-        let outcome = self.run().execute(source, &mut NoObserver, timeline).unwrap();
+        let outcome = self.run().execute(source, &mut NoObserver).unwrap();
         serde_json::to_string(&outcome).unwrap()
     }
 

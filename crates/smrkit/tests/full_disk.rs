@@ -19,7 +19,6 @@ use smrkit::layer::{LAYERS, LayerSpec, Need, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::medium::{Medium, Stamp, Stamps};
 use smrkit::request::{InMemory, Op, Request};
-use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::tally::{Access, Cause};
 use smrkit::units::{Lba, Nanos, Pba};
 
@@ -216,9 +215,7 @@ fn filling_costs_no_time_and_nothing_is_counted() {
         assert!(device.layer.map_bytes() < before + (8 << 20), "{}: {} bytes", spec.name, device.layer.map_bytes());
         assert_eq!((device.now(), device.physical_sectors()), (Nanos::ZERO, (0, 0)));
         let requests = vec![Request::new(Op::Read, Lba(0), 8)];
-        let outcome = Run::new(run, settings)
-            .execute(&mut InMemory::new(requests), &mut Stop, TimelineBuilder::default())
-            .unwrap();
+        let outcome = Run::new(run, settings).execute(&mut InMemory::new(requests), &mut Stop).unwrap();
         assert_eq!(outcome.physical_written_sectors.total, 0, "{}", spec.name);
     }
 }
@@ -231,8 +228,7 @@ fn a_write_to_a_full_region_rewrites_it_and_to_an_empty_one_does_not() {
         let layer = smrkit::layer::find("rmw").unwrap();
         let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: parameters("rmw", &[]) }, settings);
         let requests: Vec<Request> = (0..50).map(|i| Request::new(Op::Write, Lba(i * 1_000_000), 8)).collect();
-        let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-        let outcome = run.execute(&mut InMemory::new(requests), &mut NoObserver, timeline).unwrap();
+        let outcome = run.execute(&mut InMemory::new(requests), &mut NoObserver).unwrap();
         common::count(&outcome, "rewrites")
     };
     assert_eq!([Prefill::Full, Prefill::None].map(rewrites), [50, 0]);

@@ -9,8 +9,6 @@ use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{LAYERS, LayerSpec};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 
 /// A hot tenth, a backup beside it, then reads: 3,600 requests.
@@ -100,8 +98,7 @@ fn snapshot(name: &str, drive: &str, spec: &'static LayerSpec, set: &[(&str, &st
     let parameters = spec.resolve(&set).unwrap();
     let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
     let mut source = Workload::parse(REQUESTS).unwrap().source(HOST_SECTORS, 1).unwrap();
-    let timeline = TimelineBuilder::growing(Nanos(100_000_000));
-    let outcome = run.execute(source.as_mut(), &mut NoObserver, timeline).unwrap();
+    let outcome = run.execute(source.as_mut(), &mut NoObserver).unwrap();
     insta::assert_json_snapshot!(name, readable(&outcome));
 }
 

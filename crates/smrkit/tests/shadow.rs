@@ -15,8 +15,6 @@ use smrkit::error::{Error, Fault};
 use smrkit::layer::{self, LAYERS, LayerSpec};
 use smrkit::medium::interference::Form;
 use smrkit::request::InMemory;
-use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::units::Nanos;
 
 const REQUESTS_PER_DISK: u64 = 4000;
 
@@ -52,8 +50,7 @@ fn trial(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<Result<(), S
     if open {
         requests = with_times(&mut disks.random, requests);
     }
-    let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-    let result = run.execute(&mut InMemory::new(requests), &mut NoObserver, timeline);
+    let result = run.execute(&mut InMemory::new(requests), &mut NoObserver);
     Some(
         result
             .map(|_| ())
@@ -139,7 +136,7 @@ fn damage_is_named_when_it_happens() {
     let layer = layer::find(layer::BASELINE).unwrap();
     let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: disks.parameters(layer) }, settings);
     let writes = common::writes(&[(8, 8), (0, 8)]);
-    let error = run.execute(&mut InMemory::new(writes), &mut NoObserver, TimelineBuilder::growing(Nanos(1)));
+    let error = run.execute(&mut InMemory::new(writes), &mut NoObserver);
     let Err(Error::Fault(fault)) = error else { panic!("no fault") };
     assert!(matches!(*fault, Fault::Damaged { lba, by, .. } if lba.0 == 8 && by.0 == 0), "{fault}");
 }

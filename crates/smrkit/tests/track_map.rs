@@ -14,8 +14,7 @@ use smrkit::layer::{self, Scalar};
 use smrkit::medium::interference::Interference;
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::Lba;
 
 const SECTORS: u64 = 100;
 
@@ -32,8 +31,7 @@ fn run(drive: &Drive, set: &[(&str, String)], settings: Settings, requests: Vec<
     all.extend(set.iter().map(|(key, value)| (key.to_string(), value.clone())));
     let parameters = spec.resolve(&all)?;
     let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
-    let timeline = TimelineBuilder::growing(Nanos(1_000_000));
-    run.execute(&mut InMemory::new(requests), &mut NoObserver, timeline)
+    run.execute(&mut InMemory::new(requests), &mut NoObserver)
 }
 
 fn stat(outcome: &Outcome, key: &str) -> f64 {

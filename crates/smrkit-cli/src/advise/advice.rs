@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use smrkit::VERSION;
 use smrkit::stats::outcome::{EngineSettings, Outcome, Replayed, Scalar, Scaled, State};
 use smrkit::stats::remedy::{Course, Effect, Problems};
 use smrkit::stats::verdict;
@@ -10,7 +11,7 @@ use smrkit::units::SECTOR_BYTES;
 
 use super::remedies::{Change, Kind};
 use super::{Base, INTERRUPTED, words};
-use crate::exit::{COMMIT, VERSION};
+use crate::exit::COMMIT;
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -158,7 +159,7 @@ impl Advice {
             commit: COMMIT,
         };
         let fill = outcome.timeline.cache_fill.last().copied();
-        advice.text = words::text(&advice, fill, base.job.is_conventional());
+        advice.text = words::text(&advice, fill, base.run.is_conventional());
         advice.text.extend(verdict::scaling(&outcome).map(|text| format!(" {text}")));
         advice
     }

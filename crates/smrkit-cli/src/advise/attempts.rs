@@ -1,14 +1,13 @@
 //! Runs the changes. Where the demand is long, all of them serve its first part, and only what may be a fix the whole.
 
 use smrkit::error::Error;
+use smrkit::experiment::pool::{self, Monitor};
 use smrkit::stats::remedy::{Course, Effect, Judged, effect, mean_request_bytes};
 
 use super::advice::Remedy;
 use super::remedies::{Change, Kind, one_line};
 use super::trial::Trial;
 use super::{Base, INTERRUPTED, Known, pace};
-use crate::interrupt::Interrupt;
-use crate::pool;
 
 /// The first part of a demand is so many times what fills the cache as things are, and at least so many requests
 /// (assumptions).
@@ -25,18 +24,18 @@ pub fn make(
     before: &Judged,
     changes: &[Change],
     sectors: u64,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Vec<Remedy>> {
+    monitor: &dyn Monitor,
+) -> Result<Vec<Remedy>, Error> {
     let all: Vec<&Change> = changes.iter().collect();
-    let whole = |changes: &[&Change]| run(base, changes, None, sectors, interrupt);
+    let whole = |changes: &[&Change]| run(base, changes, None, sectors, monitor);
     let Some(first) = first_part(known) else {
         let made = whole(&all)?;
         return Ok(all.iter().zip(made).map(|(change, made)| judged(known, before, change, made, None)).collect());
     };
     let Some(&settings) = base.depths.last() else { return Ok(Vec::new()) };
-    let present = Change::new(Kind::Layer, "as it is", Ok(Trial::of(base.job.clone().with(settings))));
+    let present = Change::new(Kind::Layer, "as it is", Ok(Trial::of(base.run.clone().with(settings))));
     let with_present: Vec<&Change> = std::iter::once(&present).chain(changes).collect();
-    let mut made = run(base, &with_present, Some(first), sectors, interrupt)?.into_iter();
+    let mut made = run(base, &with_present, Some(first), sectors, monitor)?.into_iter();
     let Some(Ok((course, _))) = made.next() else {
         // An interrupt: there is nothing to compare the others with.
         return Ok(all.iter().map(|change| Remedy::new(change, Err(INTERRUPTED.into()), None)).collect());
@@ -71,13 +70,13 @@ fn run(
     changes: &[&Change],
     first: Option<u64>,
     sectors: u64,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Vec<Made>> {
+    monitor: &dyn Monitor,
+) -> Result<Vec<Made>, Error> {
     let trials = changes.iter().flat_map(|change| change.trial.iter().chain(&change.beside));
     let trials: Vec<Trial> = trials.map(|trial| Trial { first, ..trial.clone() }).collect();
     // A change that is impossible must not end the others.
-    let results = pool::make_all(&trials, interrupt, "what would help", |_, trial, watch| {
-        Ok(trial.serve(base.input, sectors, false, watch).map(|outcome| (outcome.interrupted, Course::of(&outcome))))
+    let results = pool::make_all(&trials, monitor, "what would help", |_, trial, watch| {
+        Ok(trial.serve(base.demand, sectors, false, watch).map(|outcome| (outcome.interrupted, Course::of(&outcome))))
     });
     let mut results = results.into_iter();
     let mut next = || -> Result<Course, String> {

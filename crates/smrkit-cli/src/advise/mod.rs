@@ -11,14 +11,13 @@ mod words;
 
 use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
+use smrkit::experiment::demand::Demand;
+use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::pool::{self, Monitor};
 use smrkit::layer::LAYERS;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
 
-use crate::input::Input;
-use crate::interrupt::Interrupt;
-use crate::job::Job;
-use crate::pool;
 use advice::{Advice, Present};
 use remedies::Kind;
 use trial::Trial;
@@ -29,9 +28,9 @@ const ALIKE_PERCENT: u64 = 80;
 /// What is asked about.
 pub struct Base<'a> {
     /// The drive or array as it is; its settings are those of `depths`.
-    pub job: Job,
+    pub run: PlannedRun,
     /// The demand.
-    pub input: &'a Input,
+    pub demand: &'a dyn Demand,
     /// The settings at each depth, the deepest last.
     pub depths: &'a [Settings],
     /// Traces and workloads in the demand.
@@ -50,14 +49,12 @@ struct Known {
 }
 
 /// The answer; `None` if an interrupt came before there was one.
-pub fn advise(base: &Base, interrupt: &Interrupt) -> anyhow::Result<Option<Advice>> {
-    let sectors = common_sectors(&base.job).map_err(|error| base.job.named(error))?;
-    let Some((present, outcome)) = present(base, sectors, interrupt)? else { return Ok(None) };
+pub fn advise(base: &Base, monitor: &dyn Monitor) -> Result<Option<Advice>, Error> {
+    let sectors = common_sectors(&base.run).map_err(|error| base.run.named(error))?;
+    let Some((present, outcome)) = present(base, sectors, monitor)? else { return Ok(None) };
     let Some(hardest) = present.last() else { return Ok(None) };
     if outcome.requests == 0 {
-        return Err(
-            Error::Usage("no request was counted: lower --warmup, or give a longer trace or workload".into()).into()
-        );
+        return Err(Error::Usage("no request was counted: lower --warmup, or give a longer trace or workload".into()));
     }
     let wanted_bytes_per_s = match hardest.own.fresh_bytes_per_s() {
         Some(fresh) => fresh,
@@ -68,17 +65,17 @@ pub fn advise(base: &Base, interrupt: &Interrupt) -> anyhow::Result<Option<Advic
     let known = Known { outcome, own, conventional, is_open, wanted_bytes_per_s };
     let before = Judged::new(&known.own, pace(&known, None, None));
     let changes = remedies::all(base, &known)?;
-    let remedies = attempts::make(base, &known, &before, &changes, sectors, interrupt)?;
+    let remedies = attempts::make(base, &known, &before, &changes, sectors, monitor)?;
     Ok(Some(Advice::new(base, known.outcome, present, before.problems, remedies)))
 }
 
 /// What a workload takes for the disk's size: what the layers that are compared offer, all of them.
-fn common_sectors(job: &Job) -> Result<u64, Error> {
-    let own = job.host_sectors()?;
-    let mut least = own.min(job.conventional()?.host_sectors()?);
+fn common_sectors(run: &PlannedRun) -> Result<u64, Error> {
+    let own = run.host_sectors()?;
+    let mut least = own.min(run.conventional()?.host_sectors()?);
     for layer in LAYERS {
         let defaults = layer.resolve(&[])?;
-        let offered = job.under(layer, &defaults).host_sectors();
+        let offered = run.under(layer, &defaults).host_sectors();
         least = match offered {
             Ok(sectors) if sectors >= own / 100 * ALIKE_PERCENT => least.min(sectors),
             _ => least,
@@ -88,18 +85,18 @@ fn common_sectors(job: &Job) -> Result<u64, Error> {
 }
 
 /// The system as it is and conventional disks, at each depth; and the outcome at the deepest.
-fn present(base: &Base, sectors: u64, interrupt: &Interrupt) -> anyhow::Result<Option<(Vec<Present>, Outcome)>> {
+fn present(base: &Base, sectors: u64, monitor: &dyn Monitor) -> Result<Option<(Vec<Present>, Outcome)>, Error> {
     let mut trials = Vec::new();
     for &settings in base.depths {
-        trials.push(Trial::of(base.job.clone().with(settings)));
-        trials.push(Trial::of(base.job.conventional()?.with(settings)));
+        trials.push(Trial::of(base.run.clone().with(settings)));
+        trials.push(Trial::of(base.run.conventional()?.with(settings)));
     }
-    let results = pool::make_all(&trials, interrupt, "the drive as it is", |at, trial, watch| {
-        trial.serve(base.input, sectors, at == 0, watch)
+    let results = pool::make_all(&trials, monitor, "the drive as it is", |at, trial, watch| {
+        trial.serve(base.demand, sectors, at == 0, watch)
     });
     let mut outcomes = Vec::new();
     for (result, trial) in results.into_iter().zip(&trials) {
-        match result.map_err(|error| trial.job.named(error))?.filter(|outcome| !outcome.interrupted) {
+        match result.map_err(|error| trial.run.named(error))?.filter(|outcome| !outcome.interrupted) {
             Some(outcome) => outcomes.push(outcome),
             None => return Ok(None),
         }

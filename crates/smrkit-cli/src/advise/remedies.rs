@@ -7,6 +7,7 @@ use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::error::Error;
+use smrkit::experiment::planned::PlannedRun;
 use smrkit::interleave::Placement;
 use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::quantity::Bytes;
@@ -15,7 +16,6 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::trial::Trial;
 use super::{Base, Known};
-use crate::job::Job;
 
 /// Sizes of writes and of chunks: that of a page cache's clusters, of md's chunk, and of a large buffer (assumption).
 const SIZES_BYTES: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
@@ -83,41 +83,41 @@ pub fn one_line(error: &Error) -> String {
 /// All that is tried.
 pub fn all(base: &Base, known: &Known) -> Result<Vec<Change>, Error> {
     let Some(&settings) = base.depths.last() else { return Ok(Vec::new()) };
-    let job = base.job.clone().with(settings);
-    let mut all = write_sizes(&job, known)?;
-    all.extend(times(&job, &settings, known)?);
-    all.extend(assumed(&job)?);
-    all.extend(chunks(&job));
-    all.extend(levels(&job, base));
-    all.extend(dedicated(&job, base));
-    all.extend(layers(&job)?);
-    if !job.is_conventional() {
-        let conventional = job.conventional().map(Trial::of);
+    let run = base.run.clone().with(settings);
+    let mut all = write_sizes(&run, known)?;
+    all.extend(times(&run, &settings, known)?);
+    all.extend(assumed(&run)?);
+    all.extend(chunks(&run));
+    all.extend(levels(&run, base));
+    all.extend(dedicated(&run, base));
+    all.extend(layers(&run)?);
+    if !run.is_conventional() {
+        let conventional = run.conventional().map(Trial::of);
         all.push(Change::new(Kind::Conventional, "conventional disks", conventional));
     }
     Ok(all)
 }
 
 /// The same bytes by larger writes, as far as the disk holds one.
-fn write_sizes(job: &Job, known: &Known) -> Result<Vec<Change>, Error> {
-    let (outcome, room) = (&known.outcome, job.host_sectors()? * SECTOR_BYTES);
+fn write_sizes(run: &PlannedRun, known: &Known) -> Result<Vec<Change>, Error> {
+    let (outcome, room) = (&known.outcome, run.host_sectors()? * SECTOR_BYTES);
     let (bytes, writes) = (outcome.host_written_sectors * SECTOR_BYTES, outcome.commands.host_write);
     let larger = SIZES_BYTES.into_iter().filter(|&size| size <= room && writes > 0 && size * writes > bytes);
     let change = |size: u64| {
         let packed_sectors = Some((size / SECTOR_BYTES) as u32);
-        let trial = Trial { packed_sectors, ..Trial::of(job.clone()) };
+        let trial = Trial { packed_sectors, ..Trial::of(run.clone()) };
         Change::new(Kind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial))
     };
     Ok(larger.map(change).collect())
 }
 
 /// Pauses in a closed loop, stretched times in an open one.
-fn times(job: &Job, settings: &Settings, known: &Known) -> Result<Vec<Change>, Error> {
+fn times(run: &PlannedRun, settings: &Settings, known: &Known) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     let mut add = |name: String, changed: Settings| -> Result<(), Error> {
-        let trial = changed.validate().map(|()| Trial::of(job.clone().with(changed)));
+        let trial = changed.validate().map(|()| Trial::of(run.clone().with(changed)));
         let beside = match trial {
-            Ok(_) => Some(Trial::of(job.conventional()?.with(changed))),
+            Ok(_) => Some(Trial::of(run.conventional()?.with(changed))),
             Err(_) => None,
         };
         let think = (changed.think != settings.think).then_some(changed.think);
@@ -171,10 +171,10 @@ fn pause_text(time: Nanos) -> String {
 }
 
 /// What the layer can do where it is told to, but no known disk is known to do.
-fn assumed(job: &Job) -> Result<Vec<Change>, Error> {
+fn assumed(run: &PlannedRun) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     for (key, value, name) in ASSUMED {
-        if let Some(changed) = with_parameter(job, key, value)? {
+        if let Some(changed) = with_parameter(run, key, value)? {
             let change = Change::new(Kind::Parameter, format!("{name} (assumed)"), Ok(Trial::of(changed)));
             changes.push(Change { is_assumed: true, ..change });
         }
@@ -183,83 +183,82 @@ fn assumed(job: &Job) -> Result<Vec<Change>, Error> {
 }
 
 /// The same system with another value of a parameter; `None` where no drive's layer has it, or has it otherwise.
-fn with_parameter(job: &Job, key: &str, value: &str) -> Result<Option<Job>, Error> {
+fn with_parameter(run: &PlannedRun, key: &str, value: &str) -> Result<Option<PlannedRun>, Error> {
     let other = |layer: &'static LayerSpec, parameters: &Parameters| -> Option<Parameters> {
         let default = layer.resolve(&[]).ok()?.scalars().remove(key)?;
         let is_default = parameters.scalars().get(key) == Some(&default);
         is_default.then(|| layer.with(parameters, key, value).ok()).flatten()
     };
-    if job.run.system.drives().iter().all(|run| other(run.layer, &run.parameters).is_none()) {
+    if run.run.system.drives().iter().all(|run| other(run.layer, &run.parameters).is_none()) {
         return Ok(None);
     }
     let changed = |run: &DriveRun| {
         let parameters = other(run.layer, &run.parameters).unwrap_or_else(|| run.parameters.clone());
         DriveRun { parameters, ..run.clone() }
     };
-    Ok(Some(job.on(job.run.system.with_drives(&changed))))
+    Ok(Some(run.on(run.run.system.with_drives(&changed))))
 }
 
-fn chunks(job: &Job) -> Vec<Change> {
-    let Some(array) = job.run.system.array() else { return Vec::new() };
+fn chunks(run: &PlannedRun) -> Vec<Change> {
+    let Some(array) = run.run.system.array() else { return Vec::new() };
     let others =
         SIZES_BYTES.into_iter().filter(|size| array.level.is_striped() && *size != array.chunk_sectors * SECTOR_BYTES);
     let change = |size: u64| {
-        let changed = job.on(ArrayRun { chunk_sectors: size / SECTOR_BYTES, ..array.clone() });
+        let changed = run.on(ArrayRun { chunk_sectors: size / SECTOR_BYTES, ..array.clone() });
         Change::new(Kind::Chunk, format!("chunks of {}", Bytes(size)), changed.possible().map(Trial::of))
     };
     others.map(change).collect()
 }
 
 /// Other levels of the same disks; a member for each source is a change of its own.
-fn levels(job: &Job, base: &Base) -> Vec<Change> {
-    let Some(array) = job.run.system.array() else { return Vec::new() };
+fn levels(run: &PlannedRun, base: &Base) -> Vec<Change> {
+    let Some(array) = run.run.system.array() else { return Vec::new() };
     let was_dedicated = array.level == Level::Dedicated;
     let all = [Level::Span, Level::Raid0, Level::Raid10 { copies: 2 }, Level::Raid5];
     let others = all.into_iter().filter(|level| *level != array.level);
     let change = |level: Level| {
-        let changed = job.on(ArrayRun { level, ..array.clone() });
+        let changed = run.on(ArrayRun { level, ..array.clone() });
         let made = level.check_disks(array.members.len()).and_then(|()| changed.possible());
         let placement = (was_dedicated && base.sources > 1).then_some(Placement::EndToEnd);
-        let trial = made.map(|job| Trial { placement, ..Trial::of(job) });
+        let trial = made.map(|run| Trial { placement, ..Trial::of(run) });
         Change::new(Kind::Level, format!("{level} of the same disks"), trial)
     };
     others.map(change).collect()
 }
 
 /// A disk for each source, each from its first sector on.
-fn dedicated(job: &Job, base: &Base) -> Option<Change> {
+fn dedicated(run: &PlannedRun, base: &Base) -> Option<Change> {
     let sources = base.sources;
-    let changed = match job.run.system.array() {
+    let changed = match run.run.system.array() {
         _ if sources < 2 => return None,
-        None => one_each(job, sources),
+        None => one_each(run, sources),
         Some(array) if sources == array.members.len() && array.level != Level::Dedicated => {
-            job.on(ArrayRun { level: Level::Dedicated, ..array.clone() })
+            run.on(ArrayRun { level: Level::Dedicated, ..array.clone() })
         }
         Some(_) => return None,
     };
-    let trial = changed.possible().map(|job| Trial { placement: Some(Placement::Zero), ..Trial::of(job) });
+    let trial = changed.possible().map(|run| Trial { placement: Some(Placement::Zero), ..Trial::of(run) });
     Some(Change::new(Kind::Dedicated, "a disk for each source", trial))
 }
 
-/// As many of a job's drives as sources.
-fn one_each(own: &Job, sources: usize) -> Job {
+/// As many of a run's drives as sources.
+fn one_each(own: &PlannedRun, sources: usize) -> PlannedRun {
     let array = ArrayRun::new(Level::Dedicated, vec![own.run.system.clone(); sources]);
-    let files = own.files.iter().cycle().take(sources).cloned().collect();
-    let run = Run::new(array, own.run.settings);
-    let array = Some(format!("{}:disks={sources}", Level::Dedicated));
-    Job { run, array, host_sectors: None, files, scaled: None }
+    let mut run = PlannedRun::new(Run::new(array, own.run.settings));
+    run.array = Some(format!("{}:disks={sources}", Level::Dedicated));
+    run
 }
 
 /// Every other published layer on the same disks.
-fn layers(job: &Job) -> Result<Vec<Change>, Error> {
-    let drives = job.run.system.drives();
+fn layers(run: &PlannedRun) -> Result<Vec<Change>, Error> {
+    let drives = run.run.system.drives();
     let has = |layer: &LayerSpec| drives.iter().all(|run| run.layer.name == layer.name);
     let mut changes = Vec::new();
     for spec in LAYERS.iter().filter(|spec| spec.name != BASELINE && !has(spec)) {
         let spec = layer::find(spec.name)?;
         let parameters = spec.resolve(&[])?;
         // A layer that the drive has no room for is seen here.
-        let made = job.under(spec, &parameters).possible().map(Trial::of);
+        let made = run.under(spec, &parameters).possible().map(Trial::of);
         changes.push(Change::new(Kind::Layer, format!("layer {}", spec.name), made));
     }
     Ok(changes)

@@ -1,32 +1,26 @@
 //! `smrkit advise`: what a demand meets on one drive or array, and which change would fix it, each shown by a run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
-use smrkit::device::level::Level;
-use smrkit::device::spec::ArraySpec;
-use smrkit::drive::{DRIVES, Drive};
-use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Queue, Settings};
-use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
-use smrkit::interleave::Placement;
-use smrkit::layer::{self, LayerSpec, Parameters};
+use smrkit::experiment::Experiment;
+use smrkit::experiment::demand::Demand;
+use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::pool;
+use smrkit::experiment::system::{System, Systems};
+use smrkit::layer;
 
 use super::trace::warn;
 use crate::advise::{Base, advise, screen};
 use crate::exit::Done;
-use crate::input::Input;
 use crate::interrupt::Interrupt;
-use crate::job::Job;
 use crate::options::conditions::Conditions;
-use crate::options::demand::Demand;
-use crate::options::system::{DEFAULT_DRIVE, System};
+use crate::options::demand::DemandOptions;
+use crate::options::system::SystemOptions;
 use crate::output::{JsonTarget, Paths, print};
-use crate::plan::arrays::{self, Arrays, Own};
-use crate::plan::settings::{Setting, combinations, of_layer};
-use crate::plan::size::{Size, Wanted, scaled};
-use crate::pool;
 
 /// The layer of the drives that are sold, unless another is named.
 const DEFAULT_LAYER: &str = "drive-managed";
@@ -48,9 +42,9 @@ Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configur
 #[command(mut_arg("layer", |arg| arg.help("The layer (see smrkit layers) [default: drive-managed]").value_name("NAME")))]
 pub struct Advise {
     #[command(flatten)]
-    system: System,
+    system: SystemOptions,
     #[command(flatten)]
-    demand: Demand,
+    demand: DemandOptions,
     /// A parameter: LAYER.KEY=VALUE.
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
@@ -68,67 +62,31 @@ impl Advise {
     pub fn execute(self) -> anyhow::Result<Done> {
         self.check()?;
         let depths = self.depths()?;
-        match self.system.array.as_deref().map(arrays::read).transpose()? {
-            None => self.of_drive(&depths),
-            Some(spec) => self.of_array(&depths, &spec),
-        }
-    }
-
-    fn of_drive(&self, depths: &[Settings]) -> anyhow::Result<Done> {
-        let name = self.system.drive();
-        let drive = Drive::load(name)?;
-        let (layer, parameters) = self.plan()?;
-        let (json, input) = self.open(Placement::default(), Vec::new())?;
-        let (own_sectors, plans) = (drive.geometry.sectors(), [(layer, parameters.clone())]);
-        let wanted = Wanted { drive: &drive, plans: &plans };
-        let needed = self.needed(&input)?;
-        let (times, sized) = match needed {
-            Some(needed) => match wanted.fitted(needed)? {
-                (1, own) => (1, own),
-                _ => wanted.fitted(with_margin(needed))?,
-            },
-            None => (1, Size::of(self.conditions.capacity).applied(drive.clone())?),
-        };
-        let scaled = needed.and_then(|needed| scaled(times, needed, own_sectors));
-        let file = DRIVES.iter().all(|(shipped, _)| *shipped != name).then(|| name.to_string());
-        let run = Run::new(DriveRun { drive: sized, layer, parameters }, Settings::default());
-        let job = Job { run, array: None, host_sectors: None, files: vec![file], scaled };
-        self.answer(job, depths, &input, json)
-    }
-
-    fn of_array(&self, depths: &[Settings], spec: &ArraySpec) -> anyhow::Result<Done> {
-        let own = Own {
-            drive: self.system.drive.as_deref(),
-            default_drive: DEFAULT_DRIVE,
-            layers: &self.system.layer,
+        let system = System {
+            set: self.set.clone(),
             default_layers: vec![layer::find(DEFAULT_LAYER)?],
-            set: &self.set,
-            capacity: self.conditions.capacity,
+            ..self.system.asked(self.conditions.capacity)?
         };
-        if spec.level == Level::Dedicated && self.demand.sources == Some(Placement::EndToEnd) {
-            let message = "in a dedicated array each source begins at the first sector of its own member: leave out \
-                           --sources, or use span";
-            return Err(Error::Usage(message.into()).into());
-        }
-        arrays::check_sources(spec, self.demand.count())?;
-        let all = Arrays::new(spec, &own)?;
-        self.check_one(all.count())?;
-        let placement = if spec.level == Level::Dedicated { Placement::Zero } else { Placement::default() };
-        let (json, input) = self.open(placement, all.files())?;
-        let needed = self.needed(&input)?;
-        let mut jobs = all.jobs(Settings::default(), needed)?;
-        if jobs.iter().any(|job| job.scaled.is_some()) {
-            jobs = all.jobs(Settings::default(), needed.map(with_margin))?;
-        }
-        match jobs.pop() {
-            Some(job) => self.answer(job, depths, &input, json),
-            None => Ok(Done::All),
-        }
+        let placement = self.demand.check_array(system.array.as_ref())?;
+        let systems = Systems::new(&system)?;
+        self.check_one(systems.count())?;
+        let json = self.open(&systems)?;
+        let demand = Arc::from(self.demand.open(&self.conditions, placement)?);
+        let settings = depths.last().copied().unwrap_or_default();
+        let experiment = Experiment { system, demand, settings };
+        let run = sized(&experiment, &systems)?;
+        self.answer(run, &depths, experiment.demand.as_ref(), json)
     }
 
-    fn answer(&self, job: Job, depths: &[Settings], input: &Input, json: Option<JsonTarget>) -> anyhow::Result<Done> {
+    fn answer(
+        &self,
+        run: PlannedRun,
+        depths: &[Settings],
+        demand: &dyn Demand,
+        json: Option<JsonTarget>,
+    ) -> anyhow::Result<Done> {
         let interrupt = Interrupt::watch();
-        let base = Base { job, input, depths, sources: self.demand.count().max(1) };
+        let base = Base { run, demand, depths, sources: self.demand.count().max(1) };
         let Some(advice) = advise(&base, &interrupt)? else {
             eprintln!("smrkit: interrupted before the drive as it is was known: no answer");
             return Ok(Done::Interrupted);
@@ -147,23 +105,14 @@ impl Advise {
         Ok(if advice.complete { Done::All } else { Done::Interrupted })
     }
 
-    /// Opens the output, and what is replayed; `drives` are read too.
-    fn open(&self, placement: Placement, drives: Vec<PathBuf>) -> anyhow::Result<(Option<JsonTarget>, Input)> {
-        let mut paths = Paths { inputs: drives, outputs: self.json.iter().cloned().collect(), ..Paths::default() };
-        paths.inputs.extend(self.system.files().chain(self.demand.files()));
+    /// Opens the output, once it is known that it is no input.
+    fn open(&self, systems: &Systems) -> anyhow::Result<Option<JsonTarget>> {
+        let mut paths = Paths { outputs: self.json.iter().cloned().collect(), ..Paths::default() };
+        paths.inputs.extend(systems.files().chain(self.system.files()).chain(self.demand.files()));
         paths.check()?;
         let interrupt = Interrupt::watch();
-        let opening = paths.opening(&interrupt);
-        let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
-        drop(opening);
-        let input = self.demand.input(&self.conditions, placement)?;
-        pool::make_one(&interrupt, "reading the trace", |_| input.look_for_volumes())?;
-        Ok((json, input))
-    }
-
-    /// Sectors that the drive must offer.
-    fn needed(&self, input: &Input) -> Result<Option<u64>, Error> {
-        if self.conditions.is_sized() { input.least_sectors() } else { Ok(None) }
+        let _opening = paths.opening(&interrupt);
+        Ok(self.json.as_deref().map(JsonTarget::open).transpose()?)
     }
 
     /// The settings of each depth, from the shallowest on.
@@ -188,15 +137,6 @@ impl Advise {
         Ok(all)
     }
 
-    fn plan(&self) -> Result<(&'static LayerSpec, Parameters), Error> {
-        let layer = layer::find(self.system.layer.first().map_or(DEFAULT_LAYER, |name| name.trim()))?;
-        let set = self.set.iter().map(|text| Setting::parse(text, &[layer])).collect::<Result<Vec<_>, _>>()?;
-        let plans = combinations(&set, &[layer]);
-        self.check_one(plans.len())?;
-        let values = plans.first().map(|values| of_layer(values, layer)).unwrap_or_default();
-        Ok((layer, layer.resolve(&values)?))
-    }
-
     fn check(&self) -> Result<(), Error> {
         self.demand.check(self.conditions.arrival)?;
         if self.system.layer.len() > 1 {
@@ -217,6 +157,20 @@ impl Advise {
             ))),
         }
     }
+}
+
+/// The one run, on drives that hold the demand; where they had to be made larger, with a margin for the changes tried.
+fn sized(experiment: &Experiment, systems: &Systems) -> Result<PlannedRun, Error> {
+    let demand = experiment.demand.as_ref();
+    let needed = pool::make_one(&Interrupt::watch(), "reading the trace", |_| {
+        demand.look_for_volumes()?;
+        experiment.needed_sectors()
+    })?;
+    let mut runs = systems.runs(experiment.settings, needed)?;
+    if runs.iter().any(|run| run.scaled.is_some()) {
+        runs = systems.runs(experiment.settings, needed.map(with_margin))?;
+    }
+    runs.pop().ok_or_else(|| Error::Usage("nothing to look at: name a --layer".into()))
 }
 
 /// An eighth more than a trace needs: other layers, which are tried on a drive made larger for it, may offer less.

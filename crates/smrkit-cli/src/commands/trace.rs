@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use smrkit::error::Error;
+use smrkit::experiment::pool::{Monitor, Stage, Step};
 use smrkit::quantity::parse_bytes;
 use smrkit::request::{InMemory, Progress, Request, Source};
 use smrkit::units::Nanos;
@@ -16,7 +17,6 @@ use crate::interrupt::Interrupt;
 use crate::output::figures::{self, Format};
 use crate::output::target::Folder;
 use crate::output::{JsonTarget, Paths, print, print_json};
-use crate::progress::Bar;
 use smrkit_report::trace_info;
 
 const EXAMPLES: &str = "\
@@ -318,20 +318,17 @@ pub fn warn(notes: TraceNotes) {
 /// A trace that shows its progress, and ends early on an interrupt.
 struct Watched {
     reader: Reader,
-    bar: Bar,
-    part: crate::progress::Part,
+    stage: Box<dyn Stage>,
     interrupt: Interrupt,
 }
 
 impl Watched {
     fn new(reader: Reader, what: &str) -> Watched {
-        let bar = Bar::new(1, what);
-        let part = bar.part();
-        Watched { reader, bar, part, interrupt: Interrupt::watch() }
+        let interrupt = Interrupt::watch();
+        Watched { reader, stage: interrupt.begin(1, what), interrupt }
     }
 
     fn finish(self) -> (Reader, Done) {
-        self.bar.clear();
         let done = if self.interrupt.is_set() { Done::Interrupted } else { Done::All };
         (self.reader, done)
     }
@@ -344,7 +341,7 @@ impl Source for Watched {
             return Ok(());
         }
         self.reader.fill(batch)?;
-        self.part.show(self.reader.progress());
+        self.stage.show(0, Step::Serving { progress: self.reader.progress(), rate: None });
         Ok(())
     }
 

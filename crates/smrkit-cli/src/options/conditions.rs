@@ -5,11 +5,10 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
+use smrkit::experiment::size::Capacity;
 use smrkit::quantity::{parse_duration, parse_share};
 use smrkit::units::Nanos;
 use smrkit_trace::VolumeChoice;
-
-use crate::plan::size::Capacity;
 
 #[derive(Args)]
 pub struct Conditions {
@@ -78,11 +77,6 @@ fn parse_prefill(text: &str) -> Result<Prefill, Error> {
 }
 
 impl Conditions {
-    /// Whether drives get more platters where the input needs them.
-    pub fn is_sized(&self) -> bool {
-        !self.fold && !matches!(self.capacity, Some(Capacity::Sectors(_)))
-    }
-
     /// The settings of a run with so many commands outstanding, unchecked; they have still to be validated.
     pub fn settings(&self, depth: u32) -> Settings {
         Settings {

@@ -4,21 +4,24 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
+use smrkit::device::level::Level;
+use smrkit::device::spec::ArraySpec;
 use smrkit::error::Error;
+use smrkit::experiment::demand::{Demand, Generated};
+use smrkit::experiment::merged::Merged;
+use smrkit::experiment::system::check_sources;
 use smrkit::interleave::{Interleave, Placement, SOURCES_MAX};
 use smrkit::quantity::parse_bytes;
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
-use smrkit_trace::OpenOptions;
+use smrkit_trace::{OpenOptions, TraceDemand};
 
 use super::conditions::{ArrivalName, Conditions};
-use crate::input::{Input, TraceInput};
-use crate::merged::Merged;
 
 const DEFAULT_WORKLOAD: &str = "desktop";
 
 #[derive(Args)]
-pub struct Demand {
+pub struct DemandOptions {
     /// A trace file, in any format that trace info recognises; - is standard input. May be repeated.
     #[arg(long)]
     pub trace: Vec<PathBuf>,
@@ -37,7 +40,7 @@ pub struct Demand {
     pub sources: Option<Placement>,
 }
 
-impl Demand {
+impl DemandOptions {
     /// Files that are read for it.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         let workloads = self.workload.iter().filter(|text| text.ends_with(".toml")).map(PathBuf::from);
@@ -82,30 +85,46 @@ impl Demand {
         }
     }
 
+    /// Refuses sources that a dedicated array has no members or no places for; where they lie, unless said.
+    pub fn check_array(&self, array: Option<&ArraySpec>) -> Result<Placement, Error> {
+        let Some(spec) = array else { return Ok(Placement::default()) };
+        let is_dedicated = spec.level == Level::Dedicated;
+        if is_dedicated && self.sources == Some(Placement::EndToEnd) {
+            return Err(Error::Usage(
+                "in a dedicated array each source begins at the first sector of its own member: leave out --sources, or \
+                 use span"
+                    .into(),
+            ));
+        }
+        check_sources(spec, self.count())?;
+        // Where each source has a member, each begins at its member's first sector.
+        Ok(if is_dedicated { Placement::Zero } else { Placement::default() })
+    }
+
     /// Traces come first, then workloads.
-    pub fn input(&self, how: &Conditions, placement: Placement) -> Result<Input, Error> {
-        let traces = self.trace.iter().map(|path| self.trace_input(path, how));
-        let workloads = self.workload.iter().map(|text| self.workload_input(text));
-        let mut inputs = traces.chain(workloads).collect::<Result<Vec<Input>, Error>>()?;
-        match (self.interleave, inputs.pop()) {
-            (_, None) => self.workload_input(DEFAULT_WORKLOAD),
+    pub fn open(&self, how: &Conditions, placement: Placement) -> Result<Box<dyn Demand>, Error> {
+        let traces = self.trace.iter().map(|path| trace(path, how));
+        let workloads = self.workload.iter().map(|text| self.generated(text));
+        let mut demands = traces.chain(workloads).collect::<Result<Vec<_>, Error>>()?;
+        match (self.interleave, demands.pop()) {
+            (_, None) => self.generated(DEFAULT_WORKLOAD),
             (Some(rule), Some(last)) => {
-                inputs.push(last);
-                Ok(Input::Merged(Box::new(Merged::new(inputs, rule, self.sources.unwrap_or(placement)))))
+                demands.push(last);
+                Ok(Box::new(Merged::new(demands, rule, self.sources.unwrap_or(placement))))
             }
             (None, Some(only)) => Ok(only),
         }
     }
 
-    fn workload_input(&self, text: &str) -> Result<Input, Error> {
-        Ok(Input::Workload(workload(text)?, self.span.map(|bytes| bytes / SECTOR_BYTES)))
+    fn generated(&self, text: &str) -> Result<Box<dyn Demand>, Error> {
+        Ok(Box::new(Generated { workload: workload(text)?, span: self.span.map(|bytes| bytes / SECTOR_BYTES) }))
     }
+}
 
-    fn trace_input(&self, path: &Path, how: &Conditions) -> Result<Input, Error> {
-        let options =
-            OpenOptions { format: how.format.clone(), skip_bad_rows: how.skip_bad_rows, ..OpenOptions::default() };
-        TraceInput::new(path, options, how.volume).map(Box::new).map(Input::Trace)
-    }
+fn trace(path: &Path, how: &Conditions) -> Result<Box<dyn Demand>, Error> {
+    let options =
+        OpenOptions { format: how.format.clone(), skip_bad_rows: how.skip_bad_rows, ..OpenOptions::default() };
+    Ok(Box::new(TraceDemand::new(path, options, how.volume)?))
 }
 
 fn workload(text: &str) -> Result<Workload, Error> {

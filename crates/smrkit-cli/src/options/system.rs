@@ -1,15 +1,16 @@
 //! The drive or the array, and its layers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use smrkit::device::level::Level;
-
-/// The drive that is taken where none is named: a shipped drive-managed one.
-pub const DEFAULT_DRIVE: &str = "st5000as0011";
+use smrkit::device::spec::ArraySpec;
+use smrkit::error::Error;
+use smrkit::experiment::size::Capacity;
+use smrkit::experiment::system::System;
 
 #[derive(Args)]
-pub struct System {
+pub struct SystemOptions {
     /// A drive that comes with smrkit (see smrkit drives), or a drive file [default: st5000as0011].
     #[arg(long)]
     pub drive: Option<String>,
@@ -29,15 +30,33 @@ fn array_help() -> String {
     )
 }
 
-impl System {
+impl SystemOptions {
     /// Files that describe the drive or the array.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         let array = self.array.as_deref().filter(|text| text.ends_with(".toml"));
         [self.drive.as_deref(), array].into_iter().flatten().map(PathBuf::from).filter(|path| path.is_file())
     }
 
-    /// The drive's name or file.
-    pub fn drive(&self) -> &str {
-        self.drive.as_deref().unwrap_or(DEFAULT_DRIVE)
+    /// The system that they ask for, without parameters.
+    pub fn asked(&self, capacity: Option<Capacity>) -> Result<System, Error> {
+        let array = self.array.as_deref().map(read_array).transpose()?;
+        let (drive, layers) = (self.drive.clone(), self.layer.clone());
+        Ok(System { array, drive, layers, capacity, ..System::default() })
     }
+}
+
+/// The array that `--array` describes, as text or as the path of a TOML file.
+fn read_array(text: &str) -> Result<ArraySpec, Error> {
+    if !text.ends_with(".toml") {
+        let message = || format!("--array {text} is a path: the name of a file that describes one must end in .toml");
+        return ArraySpec::parse(text).map_err(|error| match Path::new(text).exists() {
+            true => Error::Usage(message()),
+            false => error,
+        });
+    }
+    let content = std::fs::read_to_string(text).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => Error::input(text, "not a text file: give an array in TOML"),
+        _ => Error::reading(text, error),
+    })?;
+    ArraySpec::from_toml(Path::new(text), &content)
 }

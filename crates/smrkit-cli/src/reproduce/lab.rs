@@ -10,31 +10,22 @@ use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Prefill, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
+use smrkit::experiment::demand::{Demand, Described, Generated, Opened, Opening, Table};
+use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::pool::{self, Monitor, Watch};
 use smrkit::layer;
-use smrkit::request::{InMemory, Request, Source};
-use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::request::{Request, Source};
+use smrkit::stats::outcome::{Outcome, Replayed};
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
-
-use super::arrays::rebuild::setup::RebuildPlan;
-use super::arrays::setup::ArrayPlan;
-use super::caveat::plan::{CoursePlan, MountPlan};
-use crate::input::TraceInput;
-use crate::interrupt::Interrupt;
-use crate::pool;
-
-/// Makes requests for a host of so many sectors, by a seed.
-pub type Maker = dyn Fn(u64, u64) -> Result<Box<dyn Source>, Error> + Send + Sync;
+use smrkit_trace::TraceDemand;
 
 /// Where a run's requests come from.
 pub enum Requests {
     /// A workload's short form.
     Workload(String),
-    /// A real trace, its volumes end to end; several runs share what a scan of it found.
-    Trace(Arc<TraceInput>),
-    /// What no workload offers.
-    Made(Box<Maker>),
+    /// Any other; a trace's runs share what a scan of it found.
+    Demand(Arc<dyn Demand>),
 }
 
 /// A run to be made.
@@ -60,8 +51,8 @@ impl Plan {
     }
 
     /// A real trace on `layer`.
-    pub fn trace(drive: &Drive, layer: &'static str, trace: &Arc<TraceInput>, seed: u64) -> Plan {
-        Plan::new(drive, layer, Requests::Trace(Arc::clone(trace)), seed)
+    pub fn trace(drive: &Drive, layer: &'static str, trace: &Arc<TraceDemand>, seed: u64) -> Plan {
+        Plan::new(drive, layer, Requests::Demand(Arc::clone(trace) as Arc<dyn Demand>), seed)
     }
 
     /// Keeps the requests' own times, stretched by `time_scale`.
@@ -79,8 +70,7 @@ impl Plan {
 
     /// Requests held in memory on `layer`.
     pub fn replay(drive: &Drive, layer: &'static str, requests: Arc<[Request]>, seed: u64) -> Plan {
-        let make = move |_, _| -> Result<Box<dyn Source>, Error> { Ok(Box::new(InMemory::new(requests.clone()))) };
-        Plan::new(drive, layer, Requests::Made(Box::new(make)), seed)
+        Plan::new(drive, layer, Requests::Demand(Arc::new(Table(requests))), seed)
     }
 
     /// The state before.
@@ -101,41 +91,54 @@ impl Plan {
         self.window = Some(window);
         self
     }
+}
 
-    /// Makes the run alone.
-    pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+impl Planned for Plan {
+    fn planned(&self) -> Result<(PlannedRun, Arc<dyn Demand>), Error> {
         let spec = layer::find(self.layer)?;
         let parameters = spec.resolve(&self.set)?;
         let run = Run::new(DriveRun { drive: self.drive.clone(), layer: spec, parameters }, self.settings);
-        let (host_sectors, seed) = (run.host_sectors()?, self.settings.seed);
-        let mut source: Box<dyn Source> = match &self.requests {
-            Requests::Workload(text) => Workload::parse(text)?.source(host_sectors, seed)?,
-            Requests::Trace(trace) => {
-                trace.look_for_volumes()?;
-                Box::new(trace.open(false)?)
-            }
-            Requests::Made(make) => make(host_sectors, seed)?,
+        let demand: Arc<dyn Demand> = match &self.requests {
+            Requests::Workload(text) => Arc::new(Generated::from(Workload::parse(text)?)),
+            Requests::Demand(demand) => Arc::clone(demand),
         };
-        let timeline = match self.window {
-            Some(window) => TimelineBuilder::fixed(window),
-            None => TimelineBuilder::default(),
-        };
-        run.execute(source.as_mut(), observer, timeline)
+        Ok((PlannedRun::new(Run { window: self.window, ..run }), demand))
+    }
+}
+
+/// Requests that no workload offers.
+pub struct Maker<F>(pub F);
+
+impl<F: Fn(u64, u64) -> Result<Box<dyn Source>, Error> + Send + Sync> Demand for Maker<F> {
+    fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
+        let source = (self.0)(opening.host_sectors, opening.seed)?;
+        Ok(Box::new(Described { source, replayed: Replayed::default() }))
+    }
+}
+
+/// A run of a layer or an array.
+pub trait Planned: Sync {
+    /// The run, and what is asked of it.
+    fn planned(&self) -> Result<(PlannedRun, Arc<dyn Demand>), Error>;
+
+    /// What comes of it.
+    fn outcome(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+        let (run, demand) = self.planned()?;
+        let opening = Opening::new(run.host_sectors()?, run.settings().seed);
+        run.execute(demand.as_ref(), &opening, observer)
+    }
+}
+
+impl<P: Planned> Work for P {
+    fn make(&self, watch: &mut Watch) -> Result<Made, Error> {
+        self.outcome(watch).map(|outcome| Made::Layer(Box::new(outcome)))
     }
 }
 
 /// Something to be run: requests on a layer or an array, or work on a file system.
-pub enum Job {
-    /// On a layer.
-    Layer(Box<Plan>),
-    /// On an array.
-    Array(Box<ArrayPlan>),
-    /// A member of an array that is rebuilt.
-    Rebuild(Box<RebuildPlan>),
-    /// On a file system.
-    FileSystem(Box<CoursePlan>),
-    /// On a mounted file system.
-    Mount(Box<MountPlan>),
+pub trait Work: Sync {
+    /// Does it.
+    fn make(&self, watch: &mut Watch) -> Result<Made, Error>;
 }
 
 /// What came of a job.
@@ -148,19 +151,17 @@ pub enum Made {
     Mount(Box<Result<Course, String>>),
 }
 
-impl Job {
-    fn execute(&self, watch: &mut pool::Watch) -> Result<Made, Error> {
-        match self {
-            Job::Layer(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
-            Job::Array(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
-            Job::Rebuild(plan) => plan.execute(watch).map(|outcome| Made::Layer(Box::new(outcome))),
-            Job::FileSystem(plan) => plan.execute(watch).map(|course| Made::FileSystem(Box::new(course))),
-            Job::Mount(plan) => Ok(Made::Mount(Box::new(plan.execute(watch).map_err(|error| format!("{error:#}"))))),
-        }
-    }
-}
-
 impl Made {
+    /// The outcome of a run.
+    pub fn outcome(self) -> Option<Outcome> {
+        if let Made::Layer(outcome) = self { Some(*outcome) } else { None }
+    }
+
+    /// The course of a file system in simulation.
+    pub fn course(self) -> Option<Course> {
+        if let Made::FileSystem(course) = self { Some(*course) } else { None }
+    }
+
     /// Whether it came to its end.
     fn is_whole(&self) -> bool {
         match self {
@@ -172,7 +173,7 @@ impl Made {
 }
 
 /// Does the jobs; what an interrupt left undone is `None`.
-pub fn make(jobs: &[&Job], interrupt: &Interrupt, what: &str) -> Result<Vec<Option<Made>>, Error> {
-    let results = pool::make_all(jobs, interrupt, what, |_, job, mut watch| job.execute(&mut watch));
+pub fn make(jobs: &[&dyn Work], monitor: &dyn Monitor, what: &str) -> Result<Vec<Option<Made>>, Error> {
+    let results = pool::make_all(jobs, monitor, what, |_, job, mut watch| job.make(&mut watch));
     results.into_iter().map(|result| result.map(|made| made.filter(Made::is_whole))).collect()
 }

@@ -18,9 +18,8 @@ use smrfs::age::course::Course;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
-use arrays::setup::ArrayPlan;
 use caveat::plan::CoursePlan;
-use lab::{Job, Made, Plan};
+use lab::{Made, Plan, Planned, Work};
 use row::Row;
 use smrkit_report::figure::Figure;
 use traces::Traces;
@@ -83,7 +82,7 @@ pub struct Item {
     /// Its heading.
     pub heading: &'static str,
     /// The runs.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<Box<dyn Work>>,
     /// What is shown of what came of them, in the order of the runs.
     pub show: Box<Show>,
 }
@@ -91,28 +90,16 @@ pub struct Item {
 impl Item {
     /// An item of these runs on layers.
     pub fn new(heading: &'static str, plans: Vec<Plan>, show: impl FnOnce(&[Outcome]) -> Shown + 'static) -> Item {
-        let jobs = plans.into_iter().map(|plan| Job::Layer(Box::new(plan))).collect();
-        let outcome = |made| if let Made::Layer(outcome) = made { Some(*outcome) } else { None };
-        let show = move |made: Vec<Made>| {
-            let outcomes: Vec<Outcome> = made.into_iter().filter_map(outcome).collect();
-            vec![(heading, show(&outcomes))]
-        };
-        Item { heading, jobs, show: Box::new(show) }
+        Item::of_runs(heading, plans, move |outcomes| vec![(heading, show(outcomes))])
     }
 
-    /// An item of these runs of arrays, shown under several headings.
-    pub fn of_arrays(
+    /// An item of these runs, shown under several headings.
+    pub fn of_runs<P: Planned + 'static>(
         heading: &'static str,
-        plans: Vec<ArrayPlan>,
+        plans: Vec<P>,
         show: impl FnOnce(&[Outcome]) -> Vec<(&'static str, Shown)> + 'static,
     ) -> Item {
-        let jobs = plans.into_iter().map(|plan| Job::Array(Box::new(plan))).collect();
-        let outcome = |made| if let Made::Layer(outcome) = made { Some(*outcome) } else { None };
-        let show = move |made: Vec<Made>| {
-            let outcomes: Vec<Outcome> = made.into_iter().filter_map(outcome).collect();
-            show(&outcomes)
-        };
-        Item { heading, jobs, show: Box::new(show) }
+        Item::of(heading, plans, Made::outcome, show)
     }
 
     /// An item of these runs on file systems, shown under several headings.
@@ -121,12 +108,17 @@ impl Item {
         plans: Vec<CoursePlan>,
         show: impl FnOnce(&[Course]) -> Vec<(&'static str, Shown)> + 'static,
     ) -> Item {
-        let jobs = plans.into_iter().map(|plan| Job::FileSystem(Box::new(plan))).collect();
-        let course = |made| if let Made::FileSystem(course) = made { Some(*course) } else { None };
-        let show = move |made: Vec<Made>| {
-            let courses: Vec<Course> = made.into_iter().filter_map(course).collect();
-            show(&courses)
-        };
+        Item::of(heading, plans, Made::course, show)
+    }
+
+    fn of<W: Work + 'static, T>(
+        heading: &'static str,
+        work: Vec<W>,
+        result: impl Fn(Made) -> Option<T> + 'static,
+        show: impl FnOnce(&[T]) -> Vec<(&'static str, Shown)> + 'static,
+    ) -> Item {
+        let jobs = work.into_iter().map(|work| Box::new(work) as Box<dyn Work>).collect();
+        let show = move |made: Vec<Made>| show(&made.into_iter().filter_map(result).collect::<Vec<T>>());
         Item { heading, jobs, show: Box::new(show) }
     }
 }

@@ -1,12 +1,14 @@
 //! What was reproduced, for people, for scripts, and as a page.
 
 use serde::Serialize;
+use smrkit::VERSION;
 use smrkit::error::Error;
+use smrkit::experiment::pool::Monitor;
 
+use super::lab::{self, Work};
 use super::row::{Row, Value, Verdict};
-use super::{Item, Reproduction, Scale, Shown, lab};
-use crate::exit::{COMMIT, VERSION};
-use crate::interrupt::Interrupt;
+use super::{Item, Reproduction, Scale, Shown};
+use crate::exit::COMMIT;
 use smrkit_report::Grid;
 use smrkit_report::figure::Figure;
 use smrkit_report::format::{WIDTH, wrapped};
@@ -53,10 +55,10 @@ struct NamedRow<'a> {
 
 impl Study {
     /// Makes every run of `chosen`, and compares.
-    pub fn make(chosen: &[&'static Reproduction], scale: Scale, interrupt: &Interrupt) -> Result<Study, Error> {
+    pub fn make(chosen: &[&'static Reproduction], scale: Scale, monitor: &dyn Monitor) -> Result<Study, Error> {
         let items: Vec<Vec<Item>> = chosen.iter().map(|of| (of.items)(&scale)).collect::<Result<_, _>>()?;
-        let jobs: Vec<&lab::Job> = items.iter().flatten().flat_map(|item| &item.jobs).collect();
-        let mut made = lab::make(&jobs, interrupt, "reproducing")?.into_iter();
+        let jobs: Vec<&dyn Work> = items.iter().flatten().flat_map(|item| &item.jobs).map(|job| &**job).collect();
+        let mut made = lab::make(&jobs, monitor, "reproducing")?.into_iter();
         let mut interrupted = false;
         let mut show = |item: Item| {
             let runs = item.jobs.len();

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrkit::error::Error;
-use smrkit_trace::{OpenOptions, VolumeChoice};
-
-use crate::input::TraceInput;
+use smrkit_trace::{OpenOptions, TraceDemand, VolumeChoice};
 
 /// Where traces are looked for when no folder is named, from the working directory.
 const FOLDERS: [&str; 2] = ["traces", "../shared/traces"];
@@ -39,10 +37,10 @@ impl Traces {
     }
 
     /// The trace whose file is called `name` and an ending that tells the format, if it is at hand.
-    pub fn get(&self, name: &str) -> Result<Option<Arc<TraceInput>>, Error> {
+    pub fn get(&self, name: &str) -> Result<Option<Arc<TraceDemand>>, Error> {
         let Some(folder) = &self.folder else { return Ok(None) };
         let paths = ENDINGS.map(|ending| folder.join(format!("{name}.{ending}")));
         let Some(path) = paths.iter().find(|path| path.is_file()) else { return Ok(None) };
-        TraceInput::new(path, OpenOptions::default(), VolumeChoice::All).map(|trace| Some(Arc::new(trace)))
+        TraceDemand::new(path, OpenOptions::default(), VolumeChoice::All).map(|trace| Some(Arc::new(trace)))
     }
 }

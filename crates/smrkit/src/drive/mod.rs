@@ -13,6 +13,7 @@ mod seek;
 mod size;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::geometry::{Edge, Geometry, SECTORS_MAX};
@@ -71,13 +72,16 @@ pub struct Drive {
     pub drive_managed: Option<DriveManaged>,
     file: DriveFile,
     path: PathBuf,
+    /// Of a drive file that does not come with smrkit.
+    text: Option<Arc<str>>,
 }
 
 impl Drive {
     /// A drive by its name in `DRIVES`, or by the path of a drive file.
     pub fn load(name_or_path: &str) -> Result<Drive, Error> {
         if let Some((name, text)) = DRIVES.iter().find(|(name, _)| *name == name_or_path) {
-            return Drive::parse(Path::new(&format!("drives/{name}.toml")), text);
+            let path = format!("drives/{name}.toml");
+            return Drive::build(DriveFile::parse(path.as_ref(), text)?, path.as_ref());
         }
         let path = Path::new(name_or_path);
         let looks_like_a_path = name_or_path.contains(['/', '\\', '.']) || path.exists();
@@ -95,9 +99,20 @@ impl Drive {
         Drive::parse(path, &text)
     }
 
+    /// The drive file; `None` for a drive that comes with smrkit.
+    pub fn file(&self) -> Option<&Path> {
+        self.text.as_ref().map(|_| &*self.path)
+    }
+
+    /// The text of the drive file; `None` for a drive that comes with smrkit.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
     /// A drive from the text of a drive file; `path` is for messages.
     pub fn parse(path: &Path, text: &str) -> Result<Drive, Error> {
-        Drive::build(DriveFile::parse(path, text)?, path)
+        let drive = Drive::build(DriveFile::parse(path, text)?, path)?;
+        Ok(Drive { text: Some(text.into()), ..drive })
     }
 
     /// This drive with room for at least `sectors`, by the rule of `docs/reference/model.md`: a mechanical drive gets more of its
@@ -114,9 +129,9 @@ impl Drive {
                 Bytes(SECTORS_MAX * SECTOR_BYTES)
             )));
         }
-        let (interference, mut file) = (self.interference, self.file);
+        let Drive { interference, mut file, path, text, .. } = self;
         size::resize(&mut file, sectors)?;
-        Drive::build(file, &self.path)?.with_interference(interference)
+        Drive { text, ..Drive::build(file, &path)? }.with_interference(interference)
     }
 
     /// This drive with so many times its platters, at the same track geometry and the same seeks; the drive itself for 1.
@@ -167,6 +182,7 @@ impl Drive {
             drive_managed,
             file,
             path: PathBuf::new(),
+            text: None,
         })
     }
 

@@ -40,6 +40,14 @@ pub trait Observer {
         true
     }
 
+    /// The run begins anew.
+    fn restart(&mut self) {}
+
+    /// The commit that the program was built from, where it is known.
+    fn commit(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether [`Observer::request`] is to be called.
     fn wants_requests(&self) -> bool {
         false

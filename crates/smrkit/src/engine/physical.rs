@@ -138,6 +138,7 @@ pub(super) fn sum(members: &[Outcome]) -> Outcome {
         _ => MIXED.into(),
     };
     let alike = members.windows(2).all(|pair| pair[0].parameters == pair[1].parameters);
+    let same_file = members.windows(2).all(|pair| pair[0].drive_file == pair[1].drive_file);
     let causes = |of: fn(&Outcome) -> ByCause| members.iter().map(of).fold(ByCause::default(), Add::add);
     let commands = |of: fn(&Outcome) -> Commands| Commands {
         physical_read: members.iter().map(|member| of(member).physical_read).sum(),
@@ -147,6 +148,7 @@ pub(super) fn sum(members: &[Outcome]) -> Outcome {
     Outcome {
         layer: common(|member| &member.layer),
         drive: common(|member| &member.drive),
+        drive_file: members.first().filter(|_| same_file).and_then(|first| first.drive_file.clone()),
         parameters: members.first().filter(|_| alike).map_or(BTreeMap::new(), |first| first.parameters.clone()),
         asked: members.first().filter(|_| alike).map_or(BTreeMap::new(), |first| first.asked.clone()),
         physical_read_sectors: causes(|member| member.physical_read_sectors),

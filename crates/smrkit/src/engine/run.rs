@@ -15,7 +15,8 @@ use crate::request::Source;
 use crate::stats::counts::HostCounts;
 use crate::stats::outcome::{Outcome, State};
 use crate::stats::timeline::TimelineBuilder;
-use crate::units::SECTOR_BYTES;
+use crate::stats::verdict::judge;
+use crate::units::{Nanos, SECTOR_BYTES};
 
 /// A run of a drive or an array.
 #[derive(Clone)]
@@ -26,12 +27,14 @@ pub struct Run {
     pub settings: Settings,
     /// The array's own work next to the requests.
     pub background: Option<RebuildSpec>,
+    /// The length of the timeline's windows; without, they double as the run grows.
+    pub window: Option<Nanos>,
 }
 
 impl Run {
     /// A run without work of the array's own.
     pub fn new(system: impl Into<MemberRun>, settings: Settings) -> Run {
-        Run { system: system.into(), settings, background: None }
+        Run { system: system.into(), settings, background: None, window: None }
     }
 
     /// Sectors that the host is offered.
@@ -40,20 +43,15 @@ impl Run {
     }
 
     /// Runs the requests of `source`. The names of trace or workload, and what a comparison tells, are left to the caller.
-    pub fn execute(
-        &self,
-        source: &mut dyn Source,
-        observer: &mut dyn Observer,
-        timeline: TimelineBuilder,
-    ) -> Result<Outcome, Error> {
+    pub fn execute(&self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         match (&self.background, &self.system) {
             (Some(spec), MemberRun::Array(array)) => {
-                self.execute_with(&mut spec.build(array, &self.settings)?, source, observer, timeline)
+                self.execute_with(&mut spec.build(array, &self.settings)?, source, observer)
             }
             (Some(_), MemberRun::Drive(_)) => {
                 Err(Error::Usage("a drive is not rebuilt: leave out --rebuild, or give an --array".into()))
             }
-            (None, _) => self.execute_with(&mut Idle, source, observer, timeline),
+            (None, _) => self.execute_with(&mut Idle, source, observer),
         }
     }
 
@@ -63,10 +61,11 @@ impl Run {
         task: &mut dyn BackgroundTask,
         source: &mut dyn Source,
         observer: &mut dyn Observer,
-        timeline: TimelineBuilder,
     ) -> Result<Outcome, Error> {
         let settings = &self.settings;
         self.check_power_cut()?;
+        let timeline = self.window.map_or_else(TimelineBuilder::default, TimelineBuilder::fixed);
+        let commit = observer.commit().map(str::to_string);
         let counts = HostCounts::new(timeline).of_sources(source.sources());
         let mut engine = Engine::new(self.system.build(settings)?, *settings, counts, task, observer);
         let finished = engine.run(source)?;
@@ -82,6 +81,10 @@ impl Run {
             for one in members.iter_mut().chain([&mut outcome]) {
                 (one.write_amplification, one.write_overloading) = (None, None);
             }
+        }
+        for one in members.iter_mut().chain([&mut outcome]) {
+            (one.version, one.commit) = (crate::VERSION.into(), commit.clone());
+            judge(one, None);
         }
         Ok(Outcome { interrupted: !finished, power_cut, members, rebuild, ..outcome })
     }
@@ -145,6 +148,7 @@ impl DriveRun {
             state: State::new(&engine.prefill, &physical.capacity),
             layer: self.layer.name.into(),
             drive: self.drive.name.clone(),
+            drive_file: self.drive.file().map(|path| path.display().to_string()),
             asked: self.parameters.asked(&parameters),
             parameters: parameters.scalars(),
             engine,

@@ -22,7 +22,6 @@ use smrkit::request::{Op, Request, Source};
 use smrkit::schema::Domain;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rows::RequestRow;
-use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
 use smrkit_trace::{OpenOptions, Trace};
@@ -286,7 +285,7 @@ pub fn on_st5000as0011(layer: &str, set: &[(&str, &str)], warmup: u64, source: &
         DriveRun { drive: drive.clone(), layer: layer::find(layer).unwrap(), parameters: parameters(layer, set) },
         settings,
     );
-    run.execute(source, &mut NoObserver, TimelineBuilder::growing(Nanos(1_000_000_000))).unwrap()
+    run.execute(source, &mut NoObserver).unwrap()
 }
 
 /// A layer's parameters, these set.

@@ -14,7 +14,6 @@ use smrkit::medium::interference::Interference;
 use smrkit::request::{InMemory, Source};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rebuild::Rebuild;
-use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::workload::Workload;
 
 /// A part of the 5 TB drive of the Vguard paper; with a write cache and read-ahead of its own, or without.
@@ -68,7 +67,7 @@ pub fn run_before(
     };
     let background = Some(RebuildSpec::parse(rebuild)?);
     let run = Run { background, ..Run::new(array.clone(), settings) };
-    run.execute(source.as_mut(), observer, TimelineBuilder::default())
+    run.execute(source.as_mut(), observer)
 }
 
 pub fn rebuilt(array: &ArrayRun, rebuild: &str, workload: Option<&str>) -> Rebuild {

@@ -14,9 +14,9 @@ use smrkit_live::workplace::Workplace;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::OutputOptions;
-use crate::pool;
 use options::{Ageing, Simulation};
 use result::Aged;
+use smrkit::experiment::pool;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,8 +8,9 @@ use smrfs::device::{Model, Shape};
 use smrfs::workload::EventKind;
 use smrfs::workload::driver::{End, Interleave};
 use smrfs::workload::latency::Summary;
+use smrkit::VERSION;
 
-use crate::exit::{COMMIT, VERSION};
+use crate::exit::COMMIT;
 use smrkit_report::Grid;
 use smrkit_report::figure::{Axis, Figure, Series, Style};
 use smrkit_report::format;

@@ -40,7 +40,7 @@ pub fn disks(scale: &Scale) -> Item {
         plans.push(plan(Configuration::Pure));
         plans.extend(SAME.map(plan));
     }
-    Item::of_arrays(EXACT, plans, |outcomes| {
+    Item::of_runs(EXACT, plans, |outcomes| {
         let by_scheme = outcomes.chunks_exact(SAME.len() + 1);
         let rows = Scheme::ALL.into_iter().zip(by_scheme).flat_map(|(scheme, runs)| of_scheme(scheme, runs)).collect();
         let text = vec![
@@ -93,7 +93,7 @@ pub fn random_writes(scale: &Scale) -> Item {
         seed: scale.seed,
     };
     let plans = configurations.iter().map(plan).collect();
-    Item::of_arrays(RANDOM, plans, move |outcomes| {
+    Item::of_runs(RANDOM, plans, move |outcomes| {
         let amplification =
             |run: &Outcome| run.physical_written_sectors.total as f64 / run.host_written_sectors.max(1) as f64;
         let pure = outcomes.first().map_or(f64::NAN, amplification);

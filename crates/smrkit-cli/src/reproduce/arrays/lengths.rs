@@ -26,7 +26,7 @@ pub fn item(scale: &Scale) -> Item {
         }
     }
     let keys = keys(&plans);
-    Item::of_arrays(HEADING, plans, move |outcomes| {
+    Item::of_runs(HEADING, plans, move |outcomes| {
         let pairs: Vec<Measured> =
             keys.chunks(2).zip(outcomes.chunks(2)).map(|(k, o): (&[Key], _)| Measured::new(k, o)).collect();
         vec![(HEADING, shown(&pairs))]

@@ -80,7 +80,7 @@ fn of_set(
     }
     let keys = keys(&plans);
     let sized_by_source = matches!(**set, Set::Traces(_));
-    Item::of_arrays(headings.schemes[0], plans, move |outcomes| {
+    Item::of_runs(headings.schemes[0], plans, move |outcomes| {
         let measured = Measured::new(&keys, outcomes);
         shown(&measured, headings, text, sized_by_source)
     })

@@ -6,10 +6,10 @@ use smrkit::error::Error;
 use smrkit::request::{InMemory, Request, Source};
 use smrkit::units::Lba;
 use smrkit::workload::Workload;
+use smrkit_trace::TraceDemand;
 
 use super::super::Scale;
 use super::setup::BLOCK_SECTORS;
-use crate::input::TraceInput;
 
 /// Blocks of 4 KiB of a generated source.
 pub const BLOCKS: u64 = 65_536;
@@ -33,9 +33,8 @@ pub struct Squeezed {
 }
 
 impl Squeezed {
-    fn new(trace: &TraceInput) -> Result<Squeezed, Error> {
-        trace.look_for_volumes()?;
-        let (mut source, mut requests, mut batch) = (trace.open(false)?, Vec::new(), Vec::new());
+    fn new(trace: &TraceDemand) -> Result<Squeezed, Error> {
+        let (mut source, mut requests, mut batch) = (trace.with_volumes()?, Vec::new(), Vec::new());
         loop {
             source.fill(&mut batch)?;
             if batch.is_empty() {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use smrkit::device::level::Level;
 use smrkit::drive::Drive;
-use smrkit::engine::Observer;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
+use smrkit::experiment::demand::Demand;
+use smrkit::experiment::planned::PlannedRun;
 use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::layer;
 use smrkit::request::Source;
-use smrkit::stats::outcome::Outcome;
-use smrkit::stats::timeline::TimelineBuilder;
 
+use super::super::lab::{Maker, Planned};
 use super::sets::Set;
 
 /// Disks of the array (the paper's four).
@@ -144,6 +144,7 @@ impl fmt::Display for Configuration {
 }
 
 /// A run of an array.
+#[derive(Clone)]
 pub struct ArrayPlan {
     /// How its disks update.
     pub scheme: Scheme,
@@ -157,9 +158,8 @@ pub struct ArrayPlan {
     pub seed: u64,
 }
 
-impl ArrayPlan {
-    /// Makes the run.
-    pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+impl Planned for ArrayPlan {
+    fn planned(&self) -> Result<(PlannedRun, Arc<dyn Demand>), Error> {
         let used = self.used_sectors();
         let (name, set) = self.scheme.layer();
         let spec = layer::find(name)?;
@@ -174,10 +174,13 @@ impl ArrayPlan {
         let array = ArrayRun { used_sectors: Some(used), ..array };
         let settings =
             Settings { seed: self.seed, prefill: Prefill::Sequential, movement: true, ..Settings::default() };
-        let mut source = self.source()?;
-        Run::new(array, settings).execute(&mut source, observer, TimelineBuilder::default())
+        let plan = self.clone();
+        let open = move |_, _| -> Result<Box<dyn Source>, Error> { Ok(Box::new(plan.source()?)) };
+        Ok((PlannedRun::new(Run::new(array, settings)), Arc::new(Maker(open))))
     }
+}
 
+impl ArrayPlan {
     /// Sectors that are used of each disk: what its source needs, where it has its own, or a fourth of what all need.
     fn used_sectors(&self) -> Vec<u64> {
         let sizes = self.set.sizes();

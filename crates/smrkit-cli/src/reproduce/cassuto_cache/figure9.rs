@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
+use std::sync::Arc;
+
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::request::{Request, Source};
 use smrkit::workload::Workload;
 
 use super::super::filled_reads::{FilledReads, LONG_SECTORS, percents, reads, span_bytes};
-use super::super::lab::{Plan, Requests};
+use super::super::lab::{Maker, Plan, Requests};
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::accounting::REGION;
@@ -58,7 +60,9 @@ fn filled_at_random(drive: &Drive, percent: u64, read: &str, seed: u64) -> Plan 
         Ok(Box::new(FillThenRead { writes, reads, room: vec![room_sectors; CACHES as usize] }))
     };
     let warmup = CACHES * room_sectors / WRITE_SECTORS;
-    Plan::new(drive, "set-assoc", Requests::Made(Box::new(make)), seed).set("region_sectors", REGION).warmup(warmup)
+    Plan::new(drive, "set-assoc", Requests::Demand(Arc::new(Maker(make))), seed)
+        .set("region_sectors", REGION)
+        .warmup(warmup)
 }
 
 fn filled_in_order(drive: &Drive, percent: u64, read: &str, seed: u64) -> Plan {

@@ -8,7 +8,7 @@ use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit_live::volume::Layout;
 
-use super::super::lab::{Job, Made};
+use super::super::lab::{Made, Work};
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::plan::{CoursePlan, MountPlan};
@@ -28,12 +28,13 @@ const NAMES: [&str; 2] = ["strict-append", "Caveat-Scriptor"];
 const WITHIN_PERCENT: f64 = 5.0;
 
 pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {
-    let mut jobs = Vec::new();
+    let mut jobs: Vec<Box<dyn Work>> = Vec::new();
     if !scale.quick {
         for model in MODELS {
             let (mount, simulated) =
                 plans(scale.seed, drive, model).map_err(|error| Error::Impossible(error.to_string()))?;
-            jobs.extend([Job::Mount(Box::new(mount)), Job::FileSystem(Box::new(simulated))]);
+            jobs.push(Box::new(mount));
+            jobs.push(Box::new(simulated));
         }
     }
     let show = |made: Vec<Made>| {

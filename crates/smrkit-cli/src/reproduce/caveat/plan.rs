@@ -4,12 +4,13 @@ use anyhow::ensure;
 use smrfs::age::course::{Course, CourseOptions};
 use smrfs::age::world::World;
 use smrkit::error::Error;
+use smrkit::experiment::pool::Watch;
 use smrkit::quantity::Bytes;
 use smrkit_live::mount::{Hosted, check_system};
 use smrkit_live::volume::Layout;
 use smrkit_live::workplace::Workplace;
 
-use crate::pool::Watch;
+use crate::reproduce::lab::{Made, Work};
 
 /// A course to be run.
 #[derive(Clone, Debug)]
@@ -20,11 +21,11 @@ pub struct CoursePlan {
     pub course: CourseOptions,
 }
 
-impl CoursePlan {
-    /// Runs it.
-    pub fn execute(&self, watch: &mut Watch) -> Result<Course, Error> {
+impl Work for CoursePlan {
+    fn make(&self, watch: &mut Watch) -> Result<Made, Error> {
         let mut target = self.world.mount()?;
-        Course::run(&self.course, &mut target, &mut |share| watch.is_at(share)).map_err(Error::from)
+        let course = Course::run(&self.course, &mut target, &mut |share| watch.is_at(share))?;
+        Ok(Made::FileSystem(Box::new(course)))
     }
 }
 
@@ -39,9 +40,15 @@ pub struct MountPlan {
     pub course: CourseOptions,
 }
 
+impl Work for MountPlan {
+    fn make(&self, watch: &mut Watch) -> Result<Made, Error> {
+        Ok(Made::Mount(Box::new(self.execute(watch).map_err(|error| format!("{error:#}")))))
+    }
+}
+
 impl MountPlan {
     /// Runs it, and leaves nothing behind. Errors: this system can't mount, or a directory there can't hold an SMRfs.
-    pub fn execute(&self, watch: &mut Watch) -> anyhow::Result<Course> {
+    fn execute(&self, watch: &mut Watch) -> anyhow::Result<Course> {
         check_system()?;
         let folder = tempfile::tempdir()?;
         let (_, free_bytes) = Workplace::room_of(folder.path())?;

@@ -10,7 +10,7 @@ use smrkit::units::Lba;
 use smrkit::workload::Workload;
 
 use super::super::Scale;
-use super::super::lab::Plan;
+use super::super::lab::{Plan, Planned};
 use super::{FILLS, N, TRACK_SECTORS, drive};
 
 /// What stands for a trace of the paper.
@@ -97,10 +97,7 @@ pub fn all(scale: &Scale) -> Result<Vec<Replayed>, Error> {
 fn replayed(of: &'static Substitute, scale: &Scale) -> Result<Replayed, Error> {
     let trace = scale.traces.get(of.file)?;
     let mut requests = match &trace {
-        Some(trace) => {
-            trace.look_for_volumes()?;
-            taken(&mut trace.open(false)?)?
-        }
+        Some(trace) => taken(&mut trace.with_volumes()?)?,
         None => taken(Workload::parse(of.workload)?.source(FAR, scale.seed)?.as_mut())?,
     };
     requests.sort_by_key(|request| request.time);
@@ -134,7 +131,7 @@ fn plain_busy_percent(trace: &Replayed, seed: u64) -> Result<f64, Error> {
     let mut most = 0f64;
     for fill in FILLS {
         let plan = Plan::replay(&drive, "in-place", trace.folded(fill), seed).open_arrivals(trace.stretch);
-        let outcome = plan.execute(&mut NoObserver)?;
+        let outcome = plan.outcome(&mut NoObserver)?;
         most = most.max(100.0 * outcome.busy_ns as f64 / outcome.elapsed_ns.max(1) as f64);
     }
     Ok(most)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::layer;
+use smrkit_trace::TraceDemand;
 
 use super::super::Scale;
 use super::{LAYERS, paper};
-use crate::input::TraceInput;
 
 /// What a trace is to the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct AtHand {
     /// The name of its file.
     pub name: String,
     pub kind: Kind,
-    pub input: Arc<TraceInput>,
+    pub input: Arc<TraceDemand>,
     /// Why it doesn't run, if so.
     pub too_large: Option<String>,
 }
@@ -89,7 +89,7 @@ pub fn at_hand(scale: &Scale, drive: &Drive) -> Result<Vec<AtHand>, Error> {
     Ok(found)
 }
 
-fn look(name: String, kind: Kind, input: Arc<TraceInput>, room_sectors: u64) -> Result<AtHand, Error> {
+fn look(name: String, kind: Kind, input: Arc<TraceDemand>, room_sectors: u64) -> Result<AtHand, Error> {
     let end = input.footprint_end()?;
     let too_large = (end > room_sectors)
         .then(|| format!("it reaches to sector {end}, and the drive offers {room_sectors}; addresses are not scaled"));

@@ -45,8 +45,7 @@ pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
 }
 
 fn info(trace: &AtHand) -> Result<TraceInfo, Error> {
-    trace.input.look_for_volumes()?;
-    TraceInfo::of(&mut trace.input.open(false)?, &InfoSettings::default())
+    TraceInfo::of(&mut trace.input.with_volumes()?, &InfoSettings::default())
 }
 
 pub fn figure5(traces: &[AtHand]) -> Result<Item, Error> {

@@ -6,13 +6,10 @@ mod figures;
 mod rows;
 pub mod setup;
 
-use smrkit::stats::outcome::Outcome;
-
 use self::rows::Rebuilds;
 use self::setup::{
     BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, Kind, MANAGED_CACHED, Order, RebuildPlan, VGUARD_CACHED, Way,
 };
-use super::super::lab::{Job, Made};
 use super::super::{Item, Scale, Shown};
 
 /// Which part of 5 TB is run, and for `--quick`.
@@ -48,13 +45,7 @@ const PUBLIC: &str = "Rebuilding a member: public tests of another maker's drive
 
 pub fn item(scale: &Scale) -> Item {
     let plans = plans(scale);
-    let jobs = plans.iter().map(|&plan| Job::Rebuild(Box::new(plan))).collect();
-    let show = move |made: Vec<Made>| {
-        let outcome = |made| if let Made::Layer(outcome) = made { Some(*outcome) } else { None };
-        let outcomes: Vec<Outcome> = made.into_iter().filter_map(outcome).collect();
-        shown(&Rebuilds::new(&plans, &outcomes))
-    };
-    Item { heading: HEADING, jobs, show: Box::new(show) }
+    Item::of_runs(HEADING, plans.clone(), move |outcomes| shown(&Rebuilds::new(&plans, outcomes)))
 }
 
 fn plans(scale: &Scale) -> Vec<RebuildPlan> {

@@ -2,23 +2,24 @@
 //! several ways. The drives are parts of 5 TB; hours are scaled to the whole.
 
 use std::fmt;
+use std::sync::Arc;
 
 use smrkit::device::level::Level;
 use smrkit::drive::{DRIVES, Drive};
-use smrkit::engine::Observer;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::run::Run;
 use smrkit::engine::settings::{Arrival, Prefill, Settings};
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
+use smrkit::experiment::demand::{Demand, Generated, Table};
+use smrkit::experiment::planned::PlannedRun;
 use smrkit::layer;
 use smrkit::quantity::parse_bytes;
-use smrkit::request::{InMemory, Source};
-use smrkit::stats::outcome::{Outcome, Rebuild};
-use smrkit::stats::timeline::TimelineBuilder;
+use smrkit::stats::outcome::Rebuild;
 use smrkit::workload::Workload;
 
 use super::super::setup::LIKE;
+use crate::reproduce::lab::Planned;
 
 /// What the survivor reads ahead, so that its rotations don't decide (assumption).
 const READ_AHEAD_BYTES: u64 = 32 << 20;
@@ -171,20 +172,19 @@ pub struct RebuildPlan {
     pub seed: u64,
 }
 
-impl RebuildPlan {
-    /// Makes the run.
-    pub fn execute(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
+impl Planned for RebuildPlan {
+    fn planned(&self) -> Result<(PlannedRun, Arc<dyn Demand>), Error> {
         let survivor = member(drive(self.part, Some(("read_ahead_bytes", READ_AHEAD_BYTES)))?, "in-place", &[])?;
         let members = vec![survivor, self.kind.member(self.part)?];
-        let array = ArrayRun::new(Level::Raid1, members);
         let settings =
             Settings { arrival: Arrival::Trace, seed: self.seed, prefill: Prefill::None, ..Settings::default() };
-        let mut source: Box<dyn Source> = match self.beside {
-            true => Workload::parse(FOREGROUND)?.source(array.host_sectors()?, self.seed)?,
-            false => Box::new(InMemory::new([])),
+        let demand: Arc<dyn Demand> = match self.beside {
+            true => Arc::new(Generated::from(Workload::parse(FOREGROUND)?)),
+            false => Arc::new(Table([].into())),
         };
         let background = Some(RebuildSpec::parse(&self.way.spec())?);
-        Run { background, ..Run::new(array, settings) }.execute(source.as_mut(), observer, TimelineBuilder::default())
+        let run = Run { background, ..Run::new(ArrayRun::new(Level::Raid1, members), settings) };
+        Ok((PlannedRun::new(run), demand))
     }
 }
 

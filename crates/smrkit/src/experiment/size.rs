@@ -2,12 +2,11 @@
 
 use std::str::FromStr;
 
-use smrkit::drive::Drive;
-use smrkit::error::Error;
-use smrkit::layer::{LayerSpec, Parameters};
-use smrkit::quantity::{Bytes, parse_capacity};
-use smrkit::stats::outcome::Scaled;
-use smrkit::units::SECTOR_BYTES;
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::quantity::{Bytes, parse_capacity};
+use crate::stats::outcome::Scaled;
+use crate::units::SECTOR_BYTES;
 
 /// The size of drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,36 +81,6 @@ pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> 
     Ok(fitting.map(|made| (enough, made)))
 }
 
-/// A drive and the layers that are to run on it, each with its parameters.
-pub struct Wanted<'a> {
-    pub drive: &'a Drive,
-    pub plans: &'a [(&'static LayerSpec, Parameters)],
-}
-
-impl Wanted<'_> {
-    /// Times its platters that the drive needs for every layer to offer `needed` sectors, and the drive with them.
-    pub fn fitted(&self, needed: u64) -> Result<(u64, Drive), Error> {
-        let least = needed.div_ceil(self.drive.geometry.sectors().max(1));
-        fewest(least, |times| self.with_platters(times, needed))?.ok_or_else(|| too_large(&self.drive.name, needed))
-    }
-
-    /// The drive with so many times its platters, if every layer offers `needed` sectors on it.
-    fn with_platters(&self, times: u64, needed: u64) -> Result<Option<Drive>, Error> {
-        let drive = match Size::Platters(times).applied(self.drive.clone()) {
-            Err(Error::Impossible(_)) if times > 1 => return Ok(None),
-            result => result?,
-        };
-        for (spec, parameters) in self.plans {
-            match (spec.capacity)(&drive, parameters) {
-                Ok(capacity) if capacity.host_sectors >= needed => {}
-                Ok(_) | Err(Error::Impossible(_)) => return Ok(None),
-                Err(other) => return Err(other),
-            }
-        }
-        Ok(Some(drive))
-    }
-}
-
 /// The refusal of a trace that no number of platters holds.
 pub fn too_large(what: &str, needed: u64) -> Error {
     let needed = Bytes(needed.saturating_mul(SECTOR_BYTES));
@@ -141,17 +110,5 @@ mod tests {
             }
         }
         assert_eq!(fewest(1, |_| Ok(None::<()>)).unwrap(), None);
-    }
-
-    #[test]
-    fn a_drive_that_holds_the_trace_stays_as_it_is() {
-        let drive = Drive::load("st5000as0011").unwrap();
-        let spec = smrkit::layer::find("drive-managed").unwrap();
-        let plans = [(spec, spec.resolve(&[]).unwrap())];
-        let wanted = Wanted { drive: &drive, plans: &plans };
-        assert_eq!(wanted.fitted(1).unwrap().0, 1);
-        let (times, larger) = wanted.fitted(92_000_000_000_000 / 512).unwrap();
-        assert_eq!((times, larger.geometry.sectors()), (19, 19 * drive.geometry.sectors()));
-        assert_eq!(larger.geometry.cylinders(), drive.geometry.cylinders(), "seeks are as long as ever");
     }
 }

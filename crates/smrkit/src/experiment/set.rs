@@ -1,7 +1,7 @@
 //! `--set LAYER.KEY=V1,V2`: parameters of layers. Several values, and several options, multiply into runs.
 
-use smrkit::error::Error;
-use smrkit::layer::{self, LayerSpec};
+use crate::error::Error;
+use crate::layer::{self, LayerSpec};
 
 /// What one `--set` says.
 pub struct Setting {

@@ -1,0 +1,236 @@
+//! What is asked of a system: a workload, a trace, requests in memory, or several merged; opened anew for each run.
+//!
+//! Traces are read in another crate, which implements [`Demand`] for its files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::interleave::Placement;
+use crate::pack::Packed;
+use crate::request::{InMemory, Progress, Request, Source};
+use crate::stats::outcome::Replayed;
+use crate::workload::Workload;
+
+/// What a workload is told to do where addresses lie past the device.
+pub(super) const GIVE_ROOM: &str =
+    "add --fold to take addresses modulo the capacity, or give a smaller --span or a larger --capacity";
+
+/// What a demand is opened for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Opening {
+    /// Sectors that every system of a comparison offers.
+    pub host_sectors: u64,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Its number among merged ones, from 0.
+    pub nth: u8,
+    /// Whether a trace's SHA-256 is wanted.
+    pub hash: bool,
+    /// Where merged demands lie, if elsewhere than they say.
+    pub placement: Option<Placement>,
+}
+
+impl Opening {
+    /// The one demand of a run, not hashed, on `host_sectors`.
+    pub fn new(host_sectors: u64, seed: u64) -> Opening {
+        Opening { host_sectors, seed, nth: 0, hash: false, placement: None }
+    }
+}
+
+/// A demand on a system.
+pub trait Demand: Send + Sync {
+    /// The smallest disk that holds it, in sectors; `None` where it takes what there is.
+    fn least_sectors(&self) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
+    /// Its size among merged demands, in sectors; `None` where it shares what the others leave.
+    fn merged_sectors(&self) -> Result<Option<u64>, Error> {
+        self.least_sectors()
+    }
+
+    /// How many requests it has.
+    fn count(&self, opening: &Opening) -> Result<u64, Error> {
+        let (mut opened, mut count, mut batch) = (self.open(opening)?, 0, Vec::new());
+        loop {
+            opened.fill(&mut batch)?;
+            if batch.is_empty() {
+                return Ok(count);
+            }
+            count += batch.len() as u64;
+        }
+    }
+
+    /// Opens it for one run.
+    fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error>;
+
+    /// Looks for volumes beforehand, or after `Error::SecondVolume`.
+    fn look_for_volumes(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// An error about a run of it, in its own words: the name that was given, the remedy that fits it.
+    fn named(&self, error: Error) -> Error {
+        error
+    }
+
+    /// Whether a trace is part of it.
+    fn has_trace(&self) -> bool {
+        false
+    }
+}
+
+/// A demand opened for one run.
+pub trait Opened: Source {
+    /// What was replayed, as results say it.
+    fn describe(&self) -> Replayed;
+
+    /// Refuses a trace that was replayed by its times, but has rows before its first one: they count as simultaneous
+    /// with it, which hides the disorder from the engine.
+    fn refuse_disorder(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A workload, and the sectors that it takes for the disk's size; `None` for what every system of a comparison offers.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// The workload.
+    pub workload: Workload,
+    /// Sectors that it takes for the disk's size.
+    pub span: Option<u64>,
+}
+
+impl From<Workload> for Generated {
+    fn from(workload: Workload) -> Generated {
+        Generated { workload, span: None }
+    }
+}
+
+impl Demand for Generated {
+    fn merged_sectors(&self) -> Result<Option<u64>, Error> {
+        Ok(self.span)
+    }
+
+    fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
+        let sectors = self.span.unwrap_or(opening.host_sectors);
+        let source = self.workload.nth_source(sectors, opening.seed, opening.nth)?;
+        let (workload, workload_sectors) = (Some(self.workload.to_string()), Some(sectors));
+        Ok(Box::new(Described { source, replayed: Replayed { workload, workload_sectors, ..Replayed::default() } }))
+    }
+
+    fn named(&self, error: Error) -> Error {
+        with_remedy(error, GIVE_ROOM)
+    }
+}
+
+/// Requests in memory.
+#[derive(Clone)]
+pub struct Table(pub Arc<[Request]>);
+
+impl Demand for Table {
+    fn open(&self, _opening: &Opening) -> Result<Box<dyn Opened>, Error> {
+        let source = Box::new(InMemory::new(Arc::clone(&self.0)));
+        Ok(Box::new(Described { source, replayed: Replayed::default() }))
+    }
+}
+
+/// Gives an error about room this remedy, where another address would do.
+pub(super) fn with_remedy(mut error: Error, remedy: &'static str) -> Error {
+    if let Error::NoRoom(request) = &mut error
+        && !request.is_too_large()
+    {
+        request.remedy = remedy;
+    }
+    error
+}
+
+/// A source, and what results say of it.
+pub struct Described {
+    /// Its requests.
+    pub source: Box<dyn Source>,
+    /// What results say.
+    pub replayed: Replayed,
+}
+
+impl Source for Described {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        self.source.fill(batch)
+    }
+
+    fn name(&self) -> PathBuf {
+        self.source.name()
+    }
+
+    fn progress(&self) -> Progress {
+        self.source.progress()
+    }
+
+    fn sources(&self) -> usize {
+        self.source.sources()
+    }
+}
+
+impl Opened for Described {
+    fn describe(&self) -> Replayed {
+        self.replayed.clone()
+    }
+}
+
+/// The first requests of an open demand.
+pub struct First {
+    opened: Box<dyn Opened>,
+    left: u64,
+}
+
+impl First {
+    /// The first `requests` of it.
+    pub fn new(opened: Box<dyn Opened>, requests: u64) -> First {
+        First { opened, left: requests }
+    }
+}
+
+impl Source for First {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        batch.clear();
+        if self.left > 0 {
+            self.opened.fill(batch)?;
+        }
+        batch.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.left -= batch.len() as u64;
+        Ok(())
+    }
+
+    fn name(&self) -> PathBuf {
+        self.opened.name()
+    }
+
+    fn progress(&self) -> Progress {
+        self.opened.progress()
+    }
+
+    fn sources(&self) -> usize {
+        self.opened.sources()
+    }
+}
+
+impl Opened for First {
+    fn describe(&self) -> Replayed {
+        self.opened.describe()
+    }
+
+    fn refuse_disorder(&self) -> Result<(), Error> {
+        self.opened.refuse_disorder()
+    }
+}
+
+impl Opened for Packed<Box<dyn Opened>> {
+    fn describe(&self) -> Replayed {
+        self.source().describe()
+    }
+
+    fn refuse_disorder(&self) -> Result<(), Error> {
+        self.source().refuse_disorder()
+    }
+}

@@ -1,0 +1,198 @@
+//! Several runs at once: one thread a run, all cores, one bar. An interrupt or a failed run ends the others.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use crate::disk::Recorder;
+use crate::engine::Observer;
+use crate::error::Error;
+use crate::request::Progress;
+use crate::stats::rows::RequestRow;
+
+/// How often a run says how far it is.
+const SAY_EVERY: Duration = Duration::from_millis(200);
+
+/// Takes the completed requests of a run, one by one.
+pub type RequestSink = Box<dyn FnMut(&RequestRow) + Send>;
+
+/// Makes what takes note of the physical accesses of a drive, by its number.
+pub type RecorderOf = Box<dyn FnMut(usize) -> Box<dyn Recorder> + Send>;
+
+/// A front's eye on runs, and its hand on them.
+pub trait Monitor: Sync {
+    /// Whether runs shall go on; asked often.
+    fn goes_on(&self) -> bool {
+        true
+    }
+
+    /// The commit that the program was built from, where it is known.
+    fn commit(&self) -> Option<&str> {
+        None
+    }
+
+    /// `runs` runs begin; `what` says what they are for.
+    fn begin(&self, _runs: usize, _what: &str) -> Box<dyn Stage> {
+        Box::new(Unseen)
+    }
+}
+
+/// Shows several runs while they go on; dropped at their end.
+pub trait Stage: Send + Sync {
+    /// A run has come so far.
+    fn show(&self, _run: usize, _step: Step) {}
+
+    /// A run has ended.
+    fn end(&self, _run: usize) {}
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// The disk is filled.
+    Filling(Progress),
+    /// Requests are served, or work that has no rate is done.
+    Serving {
+        /// How far.
+        progress: Progress,
+        /// Requests a second.
+        rate: Option<f64>,
+    },
+}
+
+/// A monitor that shows nothing and never interrupts.
+pub struct Unwatched;
+
+impl Monitor for Unwatched {}
+
+struct Unseen;
+
+impl Stage for Unseen {}
+
+/// Makes all of `jobs` by `make`, which is given a job's number too; what was not begun is `None`.
+pub fn make_all<Job: Sync, Made: Send>(
+    jobs: &[Job],
+    monitor: &dyn Monitor,
+    what: &str,
+    make: impl Fn(usize, &Job, Watch) -> Result<Made, Error> + Sync,
+) -> Vec<Result<Option<Made>, Error>> {
+    let stage = monitor.begin(jobs.len(), what);
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Made, Error>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let failed = AtomicBool::new(false);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(jobs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let goes_on = || monitor.goes_on() && !failed.load(Ordering::Relaxed);
+                    let Some(job) = jobs.get(at).filter(|_| goes_on()) else { break };
+                    let result = make(at, job, Watch::new(at, stage.as_ref(), monitor, &failed));
+                    if result.is_err() {
+                        failed.store(true, Ordering::Relaxed);
+                    }
+                    *lock(&results[at]) = Some(result);
+                }
+            });
+        }
+    });
+    let take = |result: Mutex<Option<_>>| result.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    results.into_iter().map(|result| take(result).transpose()).collect()
+}
+
+/// Makes one thing, watched.
+pub fn make_one<Made>(
+    monitor: &dyn Monitor,
+    what: &str,
+    make: impl FnOnce(&mut Watch) -> Result<Made, Error>,
+) -> Result<Made, Error> {
+    let stage = monitor.begin(1, what);
+    make(&mut Watch::new(0, stage.as_ref(), monitor, &AtomicBool::new(false)))
+}
+
+/// The content, also after a thread died with it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Watches one run for a monitor.
+pub struct Watch<'a> {
+    run: usize,
+    stage: &'a dyn Stage,
+    monitor: &'a dyn Monitor,
+    failed: &'a AtomicBool,
+    requests: Option<RequestSink>,
+    accesses: Option<RecorderOf>,
+    started: Instant,
+    said: Instant,
+}
+
+impl<'a> Watch<'a> {
+    fn new(run: usize, stage: &'a dyn Stage, monitor: &'a dyn Monitor, failed: &'a AtomicBool) -> Watch<'a> {
+        let now = Instant::now();
+        Watch { run, stage, monitor, failed, requests: None, accesses: None, started: now, said: now }
+    }
+
+    /// Hands completed requests and physical accesses to what takes note of them, where there is such.
+    pub fn recording(self, requests: Option<RequestSink>, accesses: Option<RecorderOf>) -> Watch<'a> {
+        Watch { requests, accesses, ..self }
+    }
+
+    /// A run that counts no requests has come so far, from 0 to 1; tells whether it shall go on.
+    pub fn is_at(&mut self, share: f64) -> bool {
+        const STEPS: u64 = 1_000_000;
+        let done = (share.clamp(0.0, 1.0) * STEPS as f64) as u64;
+        self.say(|_| Step::Serving { progress: Progress { done, total: Some(STEPS) }, rate: None });
+        self.goes_on()
+    }
+
+    fn say(&mut self, step: impl FnOnce(&Watch) -> Step) {
+        if self.said.elapsed() > SAY_EVERY {
+            self.said = Instant::now();
+            self.stage.show(self.run, step(self));
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.monitor.goes_on() && !self.failed.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.stage.end(self.run);
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn go_on(&mut self, progress: Progress, requests: u64) -> bool {
+        self.say(|watch| match requests {
+            0 => Step::Filling(progress),
+            _ => Step::Serving { progress, rate: Some(requests as f64 / watch.started.elapsed().as_secs_f64()) },
+        });
+        self.goes_on()
+    }
+
+    fn restart(&mut self) {
+        self.started = Instant::now();
+    }
+
+    fn commit(&self) -> Option<&str> {
+        self.monitor.commit()
+    }
+
+    fn wants_requests(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    fn request(&mut self, row: &RequestRow) {
+        if let Some(sink) = &mut self.requests {
+            sink(row);
+        }
+    }
+
+    fn recorder(&mut self, drive: usize) -> Option<Box<dyn Recorder>> {
+        self.accesses.as_mut().map(|of| of(drive))
+    }
+}

@@ -1,0 +1,326 @@
+//! What serves a demand: a drive or an array, as it was asked for, and every run that lists of values make of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::planned::PlannedRun;
+use super::set::{self, Setting, Value};
+use super::size::{Capacity, Size, fewest, scaled, too_large};
+use crate::device::address::Layout;
+use crate::device::level::Level;
+use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
+use crate::drive::Drive;
+use crate::engine::rebuild::RebuildSpec;
+use crate::engine::run::Run;
+use crate::engine::settings::Settings;
+use crate::engine::system::{ArrayRun, DriveRun, MemberRun};
+use crate::error::Error;
+use crate::layer::{self, LAYERS, LayerSpec};
+
+/// The drive that is taken where none is named: a shipped drive-managed one.
+pub const DEFAULT_DRIVE: &str = "st5000as0011";
+
+/// A drive or an array, as it was asked for.
+#[derive(Clone, Default)]
+pub struct System {
+    /// An array; members take from the system what they leave out.
+    pub array: Option<ArraySpec>,
+    /// A drive that comes with smrkit, or the path of a drive file; [`DEFAULT_DRIVE`] where none is named.
+    pub drive: Option<String>,
+    /// Layers, each in a run of its own.
+    pub layers: Vec<String>,
+    /// Layers where none is named; all, where there are none here either.
+    pub default_layers: Vec<&'static LayerSpec>,
+    /// Parameters, as `layer.key=value`; several values with commas between multiply the runs.
+    pub set: Vec<String>,
+    /// The size of drives; [`Capacity::Auto`] where none is given.
+    pub capacity: Option<Capacity>,
+    /// The array's own work next to the demand.
+    pub rebuild: Option<RebuildSpec>,
+}
+
+impl System {
+    /// A drive that comes with smrkit, or the path of a drive file, under every layer.
+    pub fn drive(name: impl Into<String>) -> System {
+        System { drive: Some(name.into()), ..System::default() }
+    }
+
+    /// An array of the default drive, under every layer.
+    pub fn array(spec: ArraySpec) -> System {
+        System { array: Some(spec), ..System::default() }
+    }
+
+    /// The system under this layer too.
+    pub fn layer(mut self, name: impl Into<String>) -> System {
+        self.layers.push(name.into());
+        self
+    }
+
+    /// The system with a parameter, as `layer.key`, at this value; several with commas between multiply the runs.
+    pub fn set(mut self, key: &str, value: impl ToString) -> System {
+        self.set.push(format!("{key}={}", value.to_string()));
+        self
+    }
+
+    /// The system on drives of this size.
+    pub fn capacity(self, capacity: Capacity) -> System {
+        System { capacity: Some(capacity), ..self }
+    }
+
+    fn member(&self) -> MemberSpec {
+        match &self.array {
+            Some(array) => MemberSpec::Array(Box::new(array.clone())),
+            None => MemberSpec::Drive(DriveSpec::default()),
+        }
+    }
+
+    /// Its layers, where a drive names none.
+    fn chosen(&self) -> Result<Vec<&'static LayerSpec>, Error> {
+        match (self.layers.as_slice(), self.default_layers.as_slice()) {
+            ([], []) => Ok(LAYERS.iter().collect()),
+            ([], default) => Ok(default.to_vec()),
+            (names, _) => names.iter().map(|name| layer::find(name.trim())).collect(),
+        }
+    }
+
+    /// Refuses what no drive of an array would take.
+    fn refuse_unused(&self, drives: &[&DriveSpec]) -> Result<(), Error> {
+        let is_unused = [
+            ("--layer", "layer", !self.layers.is_empty() && drives.iter().all(|drive| drive.layer.is_some())),
+            ("--drive", "drive", self.drive.is_some() && drives.iter().all(|drive| drive.drive.is_some())),
+            (
+                "--capacity",
+                "capacity",
+                self.capacity.is_some() && drives.iter().all(|drive| drive.capacity_sectors.is_some()),
+            ),
+        ];
+        match is_unused.iter().find(|(.., unused)| *unused) {
+            None => Ok(()),
+            Some((option, key, _)) => Err(Error::Usage(format!(
+                "every member of the array has a {key} of its own: leave out {option}, or {key}= in the array"
+            ))),
+        }
+    }
+}
+
+/// A system whose names have been looked up, and every run of it.
+pub struct Systems {
+    spec: MemberSpec,
+    array: Option<String>,
+    drive: String,
+    drives: BTreeMap<String, Drive>,
+    capacity: Option<Capacity>,
+    rebuild: Option<RebuildSpec>,
+    choices: Vec<Choice>,
+}
+
+/// What the drives of one run take from it.
+struct Choice {
+    layer: Option<&'static LayerSpec>,
+    set: Vec<Value>,
+}
+
+impl Systems {
+    /// Looks up what was asked for, and refuses what no drive would take.
+    pub fn new(asked: &System) -> Result<Systems, Error> {
+        let spec = asked.member();
+        let all = drives(&spec);
+        asked.refuse_unused(&all)?;
+        let mut fixed: Vec<&'static LayerSpec> = Vec::new();
+        for name in all.iter().filter_map(|drive| drive.layer.as_deref()) {
+            let spec = layer::find(name)?;
+            if !fixed.iter().any(|known| known.name == spec.name) {
+                fixed.push(spec);
+            }
+        }
+        let drive = asked.drive.as_deref().unwrap_or(DEFAULT_DRIVE);
+        let names: BTreeSet<&str> = all.iter().map(|spec| spec.drive.as_deref().unwrap_or(drive)).collect();
+        let load = |name: &str| Ok((name.to_string(), Drive::load(name)?));
+        let drives = names.into_iter().map(load).collect::<Result<_, Error>>()?;
+        let is_open = all.iter().any(|drive| drive.layer.is_none());
+        let choices = choices(&fixed, is_open, asked)?;
+        let array = asked.array.as_ref().map(ToString::to_string);
+        let (drive, capacity, rebuild) = (drive.to_string(), asked.capacity, asked.rebuild);
+        Ok(Systems { spec, array, drive, drives, capacity, rebuild, choices })
+    }
+
+    /// Files that describe its drives.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.drives.values().filter_map(Drive::file).map(Path::to_path_buf)
+    }
+
+    /// The number of runs.
+    pub fn count(&self) -> usize {
+        self.choices.len()
+    }
+
+    /// The runs; where no size was asked for, each drive with as many of its platters as let every run hold `needed` sectors
+    /// (what each source needs of a dedicated array, all together of another).
+    pub fn runs(&self, settings: Settings, needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
+        let all =
+            |size| self.choices.iter().map(|choice| self.run(choice, settings, size)).collect::<Result<Vec<_>, _>>();
+        let own = Size::of(self.capacity);
+        let Some(needed) = needed.filter(|_| own == Size::Platters(1)) else { return all(own) };
+        let sized = |times: u64| match all(Size::Platters(times)) {
+            Ok(runs) => {
+                let sizes = runs.iter().map(PlannedRun::host_sectors).collect::<Result<Vec<u64>, Error>>()?;
+                Ok(Some(runs).filter(|_| sizes.iter().all(|&sectors| sectors >= needed)))
+            }
+            Err(error) if matches!(error.cause(), Error::Impossible(_)) => Ok(None),
+            Err(other) => Err(other),
+        };
+        let (times, mut runs) = match fewest(self.least_platters(needed), sized)? {
+            Some(found) => found,
+            // Where the drives themselves are impossible, that is what has to be said.
+            None => return Err(all(own).err().unwrap_or_else(|| too_large(&self.name(), needed))),
+        };
+        if times > 1 {
+            for (run, own) in runs.iter_mut().zip(all(own)?) {
+                run.scaled = scaled(times, needed, own.raw_sectors());
+            }
+        }
+        Ok(runs)
+    }
+
+    /// What messages call it.
+    fn name(&self) -> String {
+        self.array.clone().unwrap_or_else(|| self.drives.values().map(|drive| drive.name.clone()).collect())
+    }
+
+    /// Times its platters below which a single drive surely holds too little.
+    fn least_platters(&self, needed: u64) -> u64 {
+        match (&self.array, self.drives.get(&self.drive)) {
+            (None, Some(drive)) => needed.div_ceil(drive.geometry.sectors().max(1)),
+            _ => 1,
+        }
+    }
+
+    fn run(&self, choice: &Choice, settings: Settings, size: Size) -> Result<PlannedRun, Error> {
+        let mut builder = Builder { of: self, choice, size, known: Vec::new() };
+        let (system, sectors) = builder.member(&self.spec)?;
+        let background = self.rebuild;
+        let run = Run { background, ..Run::new(system, settings) };
+        Ok(PlannedRun::offering(run, self.array.clone(), sectors))
+    }
+}
+
+/// Refuses more sources than a dedicated array has members for.
+pub fn check_sources(spec: &ArraySpec, sources: usize) -> Result<(), Error> {
+    let disks = spec.members.len();
+    if spec.level == Level::Dedicated && sources > disks {
+        let message = format!(
+            "dedicated has a member for each source, and there are {sources} sources for {disks} members: raise disks to \
+             {sources}, or merge fewer"
+        );
+        return Err(Error::Impossible(message));
+    }
+    Ok(())
+}
+
+/// Each layer for the drives that name none, with every combination of the parameters set.
+fn choices(fixed: &[&'static LayerSpec], is_open: bool, asked: &System) -> Result<Vec<Choice>, Error> {
+    let chosen: Vec<Option<&'static LayerSpec>> = match is_open {
+        false => vec![None],
+        true => asked.chosen()?.into_iter().map(Some).collect(),
+    };
+    let all: Vec<&LayerSpec> = fixed.iter().copied().chain(chosen.iter().copied().flatten()).collect();
+    let set = asked.set.iter().map(|text| Setting::parse(text, &all)).collect::<Result<Vec<_>, _>>()?;
+    let of_layer = |layer: Option<&'static LayerSpec>| {
+        let used: Vec<&LayerSpec> = fixed.iter().copied().chain(layer).collect();
+        set::combinations(&set, &used).into_iter().map(move |set| Choice { layer, set })
+    };
+    Ok(chosen.into_iter().flat_map(of_layer).collect())
+}
+
+/// The drives of a description, those of nested arrays included, in order.
+fn drives(spec: &MemberSpec) -> Vec<&DriveSpec> {
+    match spec {
+        MemberSpec::Drive(drive) => vec![drive],
+        MemberSpec::Array(array) => array.members.iter().flat_map(drives).collect(),
+    }
+}
+
+/// Builds one run; drives that are described alike are looked at once.
+struct Builder<'a> {
+    of: &'a Systems,
+    choice: &'a Choice,
+    size: Size,
+    known: Vec<(&'a DriveSpec, DriveRun, u64)>,
+}
+
+impl<'a> Builder<'a> {
+    /// A drive or an array, and the sectors that every source finds on it.
+    fn member(&mut self, spec: &'a MemberSpec) -> Result<(MemberRun, u64), Error> {
+        match spec {
+            MemberSpec::Drive(drive) => self.drive(drive).map(|(run, sectors)| (run.into(), sectors)),
+            MemberSpec::Array(array) => self.array(array).map(|(run, layout)| (run.into(), layout.sectors_for_all())),
+        }
+    }
+
+    fn array(&mut self, spec: &'a ArraySpec) -> Result<(ArrayRun, Layout), Error> {
+        let (mut members, mut sizes) = (Vec::new(), Vec::new());
+        for member in &spec.members {
+            let (member, sectors) = match member {
+                MemberSpec::Drive(drive) => {
+                    let (run, sectors) = self.drive(drive)?;
+                    (MemberRun::from(run), sectors)
+                }
+                MemberSpec::Array(array) => {
+                    let (run, layout) = self.array(array)?;
+                    (MemberRun::from(run), layout.host_sectors())
+                }
+            };
+            members.push(member);
+            sizes.push(sectors);
+        }
+        let layout = Layout::new(spec.level, spec.chunk_sectors, &sizes)?;
+        let (chunk_sectors, write) = (spec.chunk_sectors, spec.write);
+        let run = ArrayRun { chunk_sectors, write, ..ArrayRun::new(spec.level, members) };
+        Ok((run, layout))
+    }
+
+    /// A drive under its layer, and the sectors that it offers.
+    fn drive(&mut self, spec: &'a DriveSpec) -> Result<(DriveRun, u64), Error> {
+        if let Some((_, run, sectors)) = self.known.iter().find(|(known, _, _)| *known == spec) {
+            return Ok((run.clone(), *sectors));
+        }
+        let layer = match (&spec.layer, self.choice.layer) {
+            (Some(name), _) => layer::find(name)?,
+            (None, Some(layer)) => layer,
+            (None, None) => unreachable!("where a drive names no layer, the run does"),
+        };
+        // The description's own parameters come last: they hold.
+        let set = [set::of_layer(&self.choice.set, layer), spec.set.clone()].concat();
+        let parameters = layer.resolve(&set)?;
+        let drive = self.of.drives[spec.drive.as_deref().unwrap_or(&self.of.drive)].clone();
+        let drive = spec.capacity_sectors.map_or(self.size, Size::Sectors).applied(drive)?;
+        let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| match error {
+            Error::Impossible(text) if !text.starts_with(layer.name) => Error::Impossible(text).of(layer.name),
+            other => other,
+        })?;
+        let sectors = capacity.host_sectors;
+        let run = DriveRun { drive, layer, parameters };
+        self.known.push((spec, run.clone(), sectors));
+        Ok((run, sectors))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn platters(needed: u64) -> (Option<u64>, Drive) {
+        let systems = Systems::new(&System::drive(DEFAULT_DRIVE).layer("drive-managed")).unwrap();
+        let run = systems.runs(Settings::default(), Some(needed)).unwrap().pop().unwrap();
+        (run.scaled.map(|scaled| scaled.platters), run.run.system.drives()[0].drive.clone())
+    }
+
+    #[test]
+    fn a_drive_that_holds_the_demand_stays_as_it_is() {
+        let (times, own) = platters(1);
+        assert_eq!(times, None);
+        let (times, larger) = platters(92_000_000_000_000 / 512);
+        assert_eq!((times, larger.geometry.sectors()), (Some(19), 19 * own.geometry.sectors()));
+        assert_eq!(larger.geometry.cylinders(), own.geometry.cylinders(), "seeks are as long as ever");
+    }
+}
