@@ -234,3 +234,23 @@ impl Opened for Packed<Box<dyn Opened>> {
         self.source().refuse_disorder()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Op;
+    use crate::units::Lba;
+
+    #[test]
+    fn the_first_requests_end_in_the_middle_of_a_later_batch() {
+        let requests: Arc<[Request]> = (0..3000).map(|at| Request::new(Op::Read, Lba(at), 1)).collect();
+        let opened = Table(Arc::clone(&requests)).open(&Opening::new(3000, 1)).unwrap();
+        let (mut first, mut all, mut batch) = (First::new(opened, 1500), Vec::new(), vec![requests[0]]);
+        while !batch.is_empty() {
+            first.fill(&mut batch).unwrap();
+            all.extend_from_slice(&batch);
+        }
+        assert!(InMemory::BATCH < 1500);
+        assert_eq!(all, requests[..1500]);
+    }
+}
