@@ -1,6 +1,5 @@
 //! The command `smrkit`: one short file a subcommand, results to standard output, the rest to standard error.
 
-mod advise;
 mod commands;
 mod exit;
 mod interrupt;
@@ -8,7 +7,6 @@ mod options;
 mod output;
 mod progress;
 mod records;
-mod reproduce;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

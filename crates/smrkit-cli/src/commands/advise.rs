@@ -12,9 +12,9 @@ use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::layer;
+use smrkit_advise::{Question, advise, screen};
 
 use super::trace::warn;
-use crate::advise::{Base, advise, screen};
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::options::conditions::Conditions;
@@ -86,8 +86,8 @@ impl Advise {
         json: Option<JsonTarget>,
     ) -> anyhow::Result<Done> {
         let interrupt = Interrupt::watch();
-        let base = Base { run, demand, depths, sources: self.demand.count().max(1) };
-        let Some(advice) = advise(&base, &interrupt)? else {
+        let question = Question { run, demand, depths, sources: self.demand.count().max(1) };
+        let Some(advice) = advise(&question, &interrupt)? else {
             eprintln!("smrkit: interrupted before the drive as it is was known: no answer");
             return Ok(Done::Interrupted);
         };

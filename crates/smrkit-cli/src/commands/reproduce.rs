@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use smrkit_papers::study::Study;
+use smrkit_papers::traces::Traces;
+use smrkit_papers::{REPRODUCTIONS, Scale, find};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{OutputOptions, Paths};
-use crate::reproduce::study::Study;
-use crate::reproduce::traces::Traces;
-use crate::reproduce::{REPRODUCTIONS, Scale, find};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@ use smrkit::stats::remedy::{Course, Effect, Judged, effect, mean_request_bytes};
 use super::advice::Remedy;
 use super::remedies::{Change, Kind, one_line};
 use super::trial::Trial;
-use super::{Base, INTERRUPTED, Known, pace};
+use super::{INTERRUPTED, Known, Question, pace};
 
 /// The first part of a demand is so many times what fills the cache as things are, and at least so many requests
 /// (assumptions).
@@ -19,7 +19,7 @@ type Made = Result<(Course, Option<Course>), String>;
 
 /// Runs every change, and says what it does. `before` is the system as it is.
 pub fn make(
-    base: &Base,
+    question: &Question,
     known: &Known,
     before: &Judged,
     changes: &[Change],
@@ -27,15 +27,15 @@ pub fn make(
     monitor: &dyn Monitor,
 ) -> Result<Vec<Remedy>, Error> {
     let all: Vec<&Change> = changes.iter().collect();
-    let whole = |changes: &[&Change]| run(base, changes, None, sectors, monitor);
+    let whole = |changes: &[&Change]| run(question, changes, None, sectors, monitor);
     let Some(first) = first_part(known) else {
         let made = whole(&all)?;
         return Ok(all.iter().zip(made).map(|(change, made)| judged(known, before, change, made, None)).collect());
     };
-    let Some(&settings) = base.depths.last() else { return Ok(Vec::new()) };
-    let present = Change::new(Kind::Layer, "as it is", Ok(Trial::of(base.run.clone().with(settings))));
+    let Some(&settings) = question.depths.last() else { return Ok(Vec::new()) };
+    let present = Change::new(Kind::Layer, "as it is", Ok(Trial::of(question.run.clone().with(settings))));
     let with_present: Vec<&Change> = std::iter::once(&present).chain(changes).collect();
-    let mut made = run(base, &with_present, Some(first), sectors, monitor)?.into_iter();
+    let mut made = run(question, &with_present, Some(first), sectors, monitor)?.into_iter();
     let Some(Ok((course, _))) = made.next() else {
         // An interrupt: there is nothing to compare the others with.
         return Ok(all.iter().map(|change| Remedy::new(change, Err(INTERRUPTED.into()), None)).collect());
@@ -66,7 +66,7 @@ fn first_part(known: &Known) -> Option<u64> {
 
 /// Runs `changes`, on the first so many requests where that is said.
 fn run(
-    base: &Base,
+    question: &Question,
     changes: &[&Change],
     first: Option<u64>,
     sectors: u64,
@@ -76,7 +76,9 @@ fn run(
     let trials: Vec<Trial> = trials.map(|trial| Trial { first, ..trial.clone() }).collect();
     // A change that is impossible must not end the others.
     let results = pool::make_all(&trials, monitor, "what would help", |_, trial, watch| {
-        Ok(trial.serve(base.demand, sectors, false, watch).map(|outcome| (outcome.interrupted, Course::of(&outcome))))
+        Ok(trial
+            .serve(question.demand, sectors, false, watch)
+            .map(|outcome| (outcome.interrupted, Course::of(&outcome))))
     });
     let mut results = results.into_iter();
     let mut next = || -> Result<Course, String> {

@@ -19,7 +19,7 @@ use smrkit::stats::outcome::Rebuild;
 use smrkit::workload::Workload;
 
 use super::super::setup::LIKE;
-use crate::reproduce::lab::Planned;
+use crate::lab::Planned;
 
 /// What the survivor reads ahead, so that its rotations don't decide (assumption).
 const READ_AHEAD_BYTES: u64 = 32 << 20;

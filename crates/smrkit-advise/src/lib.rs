@@ -1,4 +1,4 @@
-//! What a demand meets on a drive or array at several depths, and what changes would do about it: the runs and the answer.
+//! Advice on a drive or an array: how it serves a demand at several depths, and which changes would help, each shown by a run.
 //!
 //! `remedies.rs` says what is tried, `attempts.rs` runs it, `advice.rs` what comes out, `words.rs` puts it into sentences, `screen.rs` into tables.
 
@@ -26,7 +26,7 @@ use trial::Trial;
 const ALIKE_PERCENT: u64 = 80;
 
 /// What is asked about.
-pub struct Base<'a> {
+pub struct Question<'a> {
     /// The drive or array as it is; its settings are those of `depths`.
     pub run: PlannedRun,
     /// The demand.
@@ -49,9 +49,9 @@ struct Known {
 }
 
 /// The answer; `None` if an interrupt came before there was one.
-pub fn advise(base: &Base, monitor: &dyn Monitor) -> Result<Option<Advice>, Error> {
-    let sectors = common_sectors(&base.run).map_err(|error| base.run.named(error))?;
-    let Some((present, outcome)) = present(base, sectors, monitor)? else { return Ok(None) };
+pub fn advise(question: &Question, monitor: &dyn Monitor) -> Result<Option<Advice>, Error> {
+    let sectors = common_sectors(&question.run).map_err(|error| question.run.named(error))?;
+    let Some((present, outcome)) = present(question, sectors, monitor)? else { return Ok(None) };
     let Some(hardest) = present.last() else { return Ok(None) };
     if outcome.requests == 0 {
         return Err(Error::Usage("no request was counted: lower --warmup, or give a longer trace or workload".into()));
@@ -60,13 +60,13 @@ pub fn advise(base: &Base, monitor: &dyn Monitor) -> Result<Option<Advice>, Erro
         Some(fresh) => fresh,
         None => hardest.conventional.lasting_bytes_per_s(),
     };
-    let is_open = base.depths.iter().any(|settings| settings.arrival == Arrival::Trace);
+    let is_open = question.depths.iter().any(|settings| settings.arrival == Arrival::Trace);
     let (own, conventional) = (hardest.own.clone(), hardest.conventional.clone());
     let known = Known { outcome, own, conventional, is_open, wanted_bytes_per_s };
     let before = Judged::new(&known.own, pace(&known, None, None));
-    let changes = remedies::all(base, &known)?;
-    let remedies = attempts::make(base, &known, &before, &changes, sectors, monitor)?;
-    Ok(Some(Advice::new(base, known.outcome, present, before.problems, remedies)))
+    let changes = remedies::all(question, &known)?;
+    let remedies = attempts::make(question, &known, &before, &changes, sectors, monitor)?;
+    Ok(Some(Advice::new(question, known.outcome, present, before.problems, remedies, words::text)))
 }
 
 /// What a workload takes for the disk's size: what the layers that are compared offer, all of them.
@@ -85,14 +85,14 @@ fn common_sectors(run: &PlannedRun) -> Result<u64, Error> {
 }
 
 /// The system as it is and conventional disks, at each depth; and the outcome at the deepest.
-fn present(base: &Base, sectors: u64, monitor: &dyn Monitor) -> Result<Option<(Vec<Present>, Outcome)>, Error> {
+fn present(question: &Question, sectors: u64, monitor: &dyn Monitor) -> Result<Option<(Vec<Present>, Outcome)>, Error> {
     let mut trials = Vec::new();
-    for &settings in base.depths {
-        trials.push(Trial::of(base.run.clone().with(settings)));
-        trials.push(Trial::of(base.run.conventional()?.with(settings)));
+    for &settings in question.depths {
+        trials.push(Trial::of(question.run.clone().with(settings)));
+        trials.push(Trial::of(question.run.conventional()?.with(settings)));
     }
     let results = pool::make_all(&trials, monitor, "the drive as it is", |at, trial, watch| {
-        trial.serve(base.demand, sectors, at == 0, watch)
+        trial.serve(question.demand, sectors, at == 0, watch)
     });
     let mut outcomes = Vec::new();
     for (result, trial) in results.into_iter().zip(&trials) {
@@ -101,7 +101,7 @@ fn present(base: &Base, sectors: u64, monitor: &dyn Monitor) -> Result<Option<(V
             None => return Ok(None),
         }
     }
-    let pairs = outcomes.chunks(2).zip(base.depths);
+    let pairs = outcomes.chunks(2).zip(question.depths);
     let of = |(pair, settings): (&[Outcome], &Settings)| Present {
         depth: settings.depth,
         own: Course::of(&pair[0]),

@@ -8,8 +8,8 @@ use smrkit::interleave::Placement;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::measured::{Measure, Measured, keys};
-use super::sets::{BLOCKS, Set, TRACES};
-use super::setup::{ArrayPlan, BLOCK_SECTORS, Configuration, FILL, Scheme};
+use super::sets::{BLOCK_SECTORS, BLOCKS, Set, TRACES};
+use super::setup::{ArrayPlan, Configuration, FILL, Scheme};
 use super::{claims, figures};
 
 /// Operations of each generated source, and for `--quick`.

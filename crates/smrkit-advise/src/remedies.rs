@@ -15,7 +15,7 @@ use smrkit::stats::remedy::Course;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::trial::Trial;
-use super::{Base, Known};
+use super::{Known, Question};
 
 /// Sizes of writes and of chunks: that of a page cache's clusters, of md's chunk, and of a large buffer (assumption).
 const SIZES_BYTES: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
@@ -81,15 +81,15 @@ pub fn one_line(error: &Error) -> String {
 }
 
 /// All that is tried.
-pub fn all(base: &Base, known: &Known) -> Result<Vec<Change>, Error> {
-    let Some(&settings) = base.depths.last() else { return Ok(Vec::new()) };
-    let run = base.run.clone().with(settings);
+pub fn all(question: &Question, known: &Known) -> Result<Vec<Change>, Error> {
+    let Some(&settings) = question.depths.last() else { return Ok(Vec::new()) };
+    let run = question.run.clone().with(settings);
     let mut all = write_sizes(&run, known)?;
     all.extend(times(&run, &settings, known)?);
     all.extend(assumed(&run)?);
     all.extend(chunks(&run));
-    all.extend(levels(&run, base));
-    all.extend(dedicated(&run, base));
+    all.extend(levels(&run, question));
+    all.extend(dedicated(&run, question));
     all.extend(layers(&run)?);
     if !run.is_conventional() {
         let conventional = run.conventional().map(Trial::of);
@@ -211,7 +211,7 @@ fn chunks(run: &PlannedRun) -> Vec<Change> {
 }
 
 /// Other levels of the same disks; a member for each source is a change of its own.
-fn levels(run: &PlannedRun, base: &Base) -> Vec<Change> {
+fn levels(run: &PlannedRun, question: &Question) -> Vec<Change> {
     let Some(array) = run.run.system.array() else { return Vec::new() };
     let was_dedicated = array.level == Level::Dedicated;
     let all = [Level::Span, Level::Raid0, Level::Raid10 { copies: 2 }, Level::Raid5];
@@ -219,7 +219,7 @@ fn levels(run: &PlannedRun, base: &Base) -> Vec<Change> {
     let change = |level: Level| {
         let changed = run.on(ArrayRun { level, ..array.clone() });
         let made = level.check_disks(array.members.len()).and_then(|()| changed.possible());
-        let placement = (was_dedicated && base.sources > 1).then_some(Placement::EndToEnd);
+        let placement = (was_dedicated && question.sources > 1).then_some(Placement::EndToEnd);
         let trial = made.map(|run| Trial { placement, ..Trial::of(run) });
         Change::new(Kind::Level, format!("{level} of the same disks"), trial)
     };
@@ -227,8 +227,8 @@ fn levels(run: &PlannedRun, base: &Base) -> Vec<Change> {
 }
 
 /// A disk for each source, each from its first sector on.
-fn dedicated(run: &PlannedRun, base: &Base) -> Option<Change> {
-    let sources = base.sources;
+fn dedicated(run: &PlannedRun, question: &Question) -> Option<Change> {
+    let sources = question.sources;
     let changed = match run.run.system.array() {
         _ if sources < 2 => return None,
         None => one_each(run, sources),

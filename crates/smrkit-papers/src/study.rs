@@ -8,7 +8,6 @@ use smrkit::experiment::pool::Monitor;
 use super::lab::{self, Work};
 use super::row::{Row, Value, Verdict};
 use super::{Item, Reproduction, Scale, Shown};
-use crate::exit::COMMIT;
 use smrkit_report::Grid;
 use smrkit_report::figure::Figure;
 use smrkit_report::format::{WIDTH, wrapped};
@@ -17,6 +16,7 @@ use smrkit_report::{Section, page};
 /// The result of one or more reproductions.
 pub struct Study {
     scale: Scale,
+    commit: Option<String>,
     parts: Vec<Part>,
     /// Whether an interrupt left something undone.
     pub interrupted: bool,
@@ -75,7 +75,7 @@ impl Study {
         for (of, items) in chosen.iter().zip(items) {
             parts.push(Part { of, items: items.into_iter().flat_map(&mut show).collect(), open: (of.open)()? });
         }
-        Ok(Study { scale, parts, interrupted })
+        Ok(Study { scale, commit: monitor.commit().map(str::to_string), parts, interrupted })
     }
 
     /// For scripts.
@@ -89,7 +89,7 @@ impl Study {
         Record {
             schema: 1,
             version: VERSION,
-            commit: COMMIT,
+            commit: self.commit.as_deref(),
             seed: self.scale.seed,
             quick: self.scale.quick,
             interrupted: self.interrupted,
@@ -169,7 +169,7 @@ impl Study {
         if self.scale.quick {
             lines.push("Quick: fewer seeds and shorter runs than without --quick; the verdicts are rougher.".into());
         }
-        let build = COMMIT.map_or(String::new(), |commit| format!(" ({commit})"));
+        let build = self.commit.as_ref().map_or(String::new(), |commit| format!(" ({commit})"));
         lines.push(format!("Seed {}, smrkit {VERSION}{build}.", self.scale.seed));
         lines
     }

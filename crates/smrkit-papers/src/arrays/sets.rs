@@ -9,7 +9,9 @@ use smrkit::workload::Workload;
 use smrkit_trace::TraceDemand;
 
 use super::super::Scale;
-use super::setup::BLOCK_SECTORS;
+
+/// One block of 4 KiB: the chunk of a striped array, and what sizes are rounded to.
+pub const BLOCK_SECTORS: u64 = 8;
 
 /// Blocks of 4 KiB of a generated source.
 pub const BLOCKS: u64 = 65_536;

@@ -10,8 +10,7 @@ use smrkit::stats::verdict;
 use smrkit::units::SECTOR_BYTES;
 
 use super::remedies::{Change, Kind};
-use super::{Base, INTERRUPTED, words};
-use crate::exit::COMMIT;
+use super::{INTERRUPTED, Question};
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -43,7 +42,7 @@ pub struct Advice {
     /// smrkit's version.
     pub version: &'static str,
     /// The commit that it was built from.
-    pub commit: Option<&'static str>,
+    pub commit: Option<String>,
 }
 
 /// The system as it is, and conventional disks in its place.
@@ -117,13 +116,15 @@ pub struct Demand {
 }
 
 impl Advice {
-    /// The answer from what was run; `outcome` is the system as it is at the deepest depth.
+    /// The answer from what was run, and its sentences by `text`, which is told how full the cache is and whether the disks are
+    /// conventional; `outcome` is the system as it is at the deepest depth.
     pub fn new(
-        base: &Base,
+        question: &Question,
         outcome: Outcome,
         present: Vec<Present>,
         problems: Problems,
         remedies: Vec<Remedy>,
+        text: impl FnOnce(&Advice, Option<f64>, bool) -> String,
     ) -> Advice {
         let writes = outcome.commands.host_write;
         let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
@@ -156,10 +157,10 @@ impl Advice {
             scaled: outcome.scaled,
             seed: outcome.seed,
             version: VERSION,
-            commit: COMMIT,
+            commit: outcome.commit.clone(),
         };
         let fill = outcome.timeline.cache_fill.last().copied();
-        advice.text = words::text(&advice, fill, base.run.is_conventional());
+        advice.text = text(&advice, fill, question.run.is_conventional());
         advice.text.extend(verdict::scaling(&outcome).map(|text| format!(" {text}")));
         advice
     }

@@ -16,12 +16,10 @@ use smrkit::layer;
 use smrkit::request::Source;
 
 use super::super::lab::{Maker, Planned};
-use super::sets::Set;
+use super::sets::{BLOCK_SECTORS, Set};
 
 /// Disks of the array (the paper's four).
 pub const DISKS: u64 = 4;
-/// One block of 4 KiB: the chunk of a striped array, and what sizes are rounded to.
-pub const BLOCK_SECTORS: u64 = 8;
 /// The share of a disk that footprints fill.
 pub const FILL: f64 = 0.8;
 /// The drive whose mechanics the members have. Movements do not depend on them.
