@@ -140,17 +140,15 @@ fn shared_keys() -> String {
     shared().into_iter().map(line).collect()
 }
 
-/// Each workload: what it does, its defaults, and the keys that are its own.
+/// Each workload: what it does, the keys that have a default, and the keys that are its own.
 fn workloads() -> String {
     let shared = shared();
     let mut made = String::new();
     for info in WORKLOADS {
         let keys = info.keys();
-        let (set, unset): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| !key.default.is_empty());
-        let defaults: Vec<_> = set.iter().map(|key| format!("{}={}", key.name, key.default)).collect();
-        let others: Vec<_> = unset.iter().map(|key| format!("`{}`", key.name)).collect();
-        let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
-        writeln!(made, "**`{}`**: {}. `{}`{others}.\n", info.name, info.summary, defaults.join(",")).unwrap();
+        let set = keys.iter().filter(|key| !key.default.is_empty());
+        let defaults: Vec<_> = set.map(|key| format!("{}={}", key.name, key.default)).collect();
+        writeln!(made, "**`{}`**: {}. `{}`\n", info.name, info.summary, defaults.join(",")).unwrap();
         let own: Vec<_> =
             keys.iter().filter(|key| !shared.iter().any(|s| s.name == key.name && s.help == key.help)).collect();
         for key in &own {
