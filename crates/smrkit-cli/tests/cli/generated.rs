@@ -37,7 +37,7 @@ fn generated_parts_of_the_pages_follow_the_code() {
     parts.insert("keys of workloads".into(), shared_keys());
     parts.insert("workloads".into(), workloads());
     let mut unused: Vec<&String> = parts.keys().collect();
-    for page in pages() {
+    for page in pages().into_iter().filter(|page| page.starts_with(root().join("docs"))) {
         let text = std::fs::read_to_string(&page).unwrap();
         let made = renewed(&text, &page, &parts, &mut unused);
         if updates() && made != text {
