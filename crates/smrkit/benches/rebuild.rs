@@ -2,7 +2,7 @@
 //! `cargo bench -p smrkit --bench rebuild -- PART [ONLY [BESIDE]]`.
 //!
 //! The drive is a `PART`-th of 5 TB, hours are scaled back. `ONLY` chooses lines by a part of `ORDER | MEMBER`; `BESIDE` is a
-//! workload that comes by its own times. These are the figures of `docs/reference/arrays.md` and `docs/design/performance.md`. Printed last in a
+//! workload that comes by its own times. `docs/papers/arrays.md` has such figures. Printed last in a
 //! line: seconds on the wall, and their ratio to those of the first line of its order: the conventional member, if it is chosen.
 
 #[path = "../tests/common/rebuilds.rs"]

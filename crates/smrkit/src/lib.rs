@@ -30,3 +30,8 @@ pub mod experiment;
 
 /// The version of this crate, as outcomes have it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The program of the guide, which runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/embedders.md")]
+struct Guide;

@@ -15,7 +15,7 @@ const IDLE_MOVES_FOR_ONE: u64 = 4;
 const MOST_ROUNDS: u64 = 4;
 
 /// After so many extents no more windows are sampled, unless they are fewer than [`FEWEST_SAMPLES`]: on a disk of small
-/// pieces a window holds thousands, and hosts wait for the search. (Assumption; docs/design/caveat-allocation.md has the cost.)
+/// pieces a window holds thousands, and hosts wait for the search. (Assumption.)
 const MOST_LOOKED: u64 = 16_384;
 /// At least so many windows are sampled (assumption).
 const FEWEST_SAMPLES: u32 = 16;

@@ -1,7 +1,7 @@
 //! The allocator and the defragmenter of Caveat-Scriptor (Kadekodi et al. 2015, section 4.2).
 //!
 //! The ledger knows what may be written; a placement policy chooses where; the defragmenter makes room where gaps have
-//! eaten it up. After a power cut nothing of it is missed: all follows from the maps. Figures: docs/design/caveat-allocation.md.
+//! eaten it up. After a power cut nothing of it is missed: all follows from the maps. Figures: docs/design/performance.md.
 
 mod clean;
 mod ledger;

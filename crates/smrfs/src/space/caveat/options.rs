@@ -125,7 +125,7 @@ pub struct CaveatOptions {
 }
 
 impl Default for CaveatOptions {
-    /// The numbers were chosen by measuring: docs/design/caveat-allocation.md.
+    /// The numbers were chosen by measuring: docs/design/performance.md.
     fn default() -> CaveatOptions {
         CaveatOptions {
             rule: Rule::Lba,

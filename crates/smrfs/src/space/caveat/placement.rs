@@ -1,7 +1,7 @@
 //! Where a block goes: the policies, and what is kept out of their way.
 //!
 //! A block goes to the begin of a writable run: there it costs the least new gap. Next-fit is that of Kadekodi et al. 2015;
-//! the others are compared in docs/design/caveat-allocation.md.
+//! the others are compared in docs/papers/caveat.md.
 
 use super::Caveat;
 use super::options::Placement;
