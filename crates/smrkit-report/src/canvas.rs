@@ -2,6 +2,9 @@
 //!
 //! The font (Ubuntu Light) is compiled in, so that no font of the system is needed and text can be measured. An SVG
 //! names fonts instead of carrying one; `text_width` leaves room for wider ones.
+//!
+//! The pixels are painted by hand: `resvg` would paint the SVG instead of these 120 lines, but needs 24 more crates, and 40 s of a
+//! processor to build instead of 7 (resvg 0.49 with text only, against tiny-skia and ttf-parser).
 
 use tiny_skia::{FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
 use ttf_parser::{Face, GlyphId, OutlineBuilder};

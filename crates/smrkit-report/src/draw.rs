@@ -3,18 +3,17 @@
 //! Sizes are CSS pixels. Every margin is measured from the text that it has to hold, so that nothing is cut off.
 
 use crate::canvas::{Anchor, Canvas, Label, Raster, Svg, text_width};
-use crate::figure::{Axis, Body, Colour, Figure, Panel, Part, Series, Style};
-use crate::interactive::strip_ticks;
+use crate::figure::{Axis, Body, Colour, Figure, Key, Panel, Series, Style, Theme, strip_ticks};
 
 const WIDTH: f64 = 900.0;
 const EDGE: f64 = 18.0;
 const LINES_HEIGHT: f64 = 250.0;
 const ROW_HEIGHT: f64 = 30.0;
 const TEXT: f64 = 12.0;
-const INK: Colour = Colour(0x22, 0x22, 0x22);
-const PALE: Colour = Colour(0x66, 0x66, 0x66);
-const RULE: Colour = Colour(0x88, 0x88, 0x88);
-const GRID: Colour = Colour(0xE4, 0xE4, 0xE4);
+const INK: Colour = Theme::LIGHT.ink;
+const PALE: Colour = Theme::LIGHT.pale;
+const RULE: Colour = Theme::LIGHT.rule;
+const GRID: Colour = Theme::LIGHT.grid;
 
 /// A figure as an SVG document.
 pub fn svg(figure: &Figure) -> String {
@@ -35,7 +34,7 @@ fn height(figure: &Figure) -> f64 {
 }
 
 fn header_height(figure: &Figure) -> f64 {
-    let legend = legend_places(&legend(figure)).last().map_or(0.0, |last| last.1 + 22.0);
+    let legend = legend_places(&figure.legend()).last().map_or(0.0, |last| last.1 + 22.0);
     EDGE + 24.0 + note_lines(figure).len() as f64 * 17.0 + legend + 10.0
 }
 
@@ -82,51 +81,28 @@ fn note_lines(figure: &Figure) -> Vec<String> {
     lines
 }
 
-/// The names in a figure's legend; a series without a name is left out.
-fn legend(figure: &Figure) -> Vec<(String, Colour, Style)> {
-    // What one panel lacks and another draws keeps its place: whether it is drawn is settled in the end.
-    let mut entries: Vec<((String, Colour, Style), bool)> = Vec::new();
-    for panel in &figure.panels {
-        let found: Vec<((String, Colour, Style), bool)> = match &panel.body {
-            Body::Lines(series) => series.iter().map(|s| ((s.name.clone(), s.colour, s.style), true)).collect(),
-            Body::Bars { parts, .. } => {
-                let part = |p: &Part| ((p.name.clone(), p.colour, Style::Points), p.values.iter().any(|&v| v > 0.0));
-                parts.iter().map(part).collect()
-            }
-            Body::Strips { .. } => Vec::new(),
-        };
-        for (entry, drawn) in found {
-            match entries.iter_mut().find(|(old, _)| old.0 == entry.0) {
-                Some((_, before)) => *before |= drawn,
-                None => entries.push((entry, drawn)),
-            }
-        }
-    }
-    entries.into_iter().filter(|(entry, drawn)| *drawn && !entry.0.is_empty()).map(|(entry, _)| entry).collect()
-}
-
-fn legend_places(entries: &[(String, Colour, Style)]) -> Vec<(f64, f64)> {
+fn legend_places(keys: &[Key]) -> Vec<(f64, f64)> {
     let (mut x, mut y) = (EDGE, 0.0);
-    let place = |(name, _, _): &(String, Colour, Style)| {
-        let width = 32.0 + text_width(name, TEXT) + 18.0;
+    let place = |key: &Key| {
+        let width = 32.0 + text_width(&key.name, TEXT) + 18.0;
         if x + width > WIDTH - EDGE && x > EDGE {
             (x, y) = (EDGE, y + 19.0);
         }
         x += width;
         (x - width, y)
     };
-    entries.iter().map(place).collect()
+    keys.iter().map(place).collect()
 }
 
 fn draw_legend(figure: &Figure, canvas: &mut dyn Canvas, top: f64) {
-    let entries = legend(figure);
-    for ((name, colour, style), (x, y)) in entries.iter().zip(legend_places(&entries)) {
+    let keys = figure.legend();
+    for (Key { name, colour, style }, (x, y)) in keys.iter().zip(legend_places(&keys)) {
         let y = top + y;
         match style {
-            Style::Points => canvas.rect(x + 6.0, y - 9.5, 14.0, 11.0, *colour),
-            _ => canvas.path(&[(x, y - 4.0), (x + 26.0, y - 4.0)], *colour, 2.4, style.dashed()),
+            None | Some(Style::Points) => canvas.rect(x + 6.0, y - 9.5, 14.0, 11.0, *colour),
+            Some(style) => canvas.path(&[(x, y - 4.0), (x + 26.0, y - 4.0)], *colour, 2.4, style.dashed()),
         }
-        if *style == Style::Marked {
+        if *style == Some(Style::Marked) {
             canvas.dot(x + 13.0, y - 4.0, 3.5, *colour);
         }
         say(canvas, x + 32.0, y, name, TEXT, INK, Anchor::Start);
@@ -165,7 +141,7 @@ fn draw_panel(panel: &Panel, canvas: &mut dyn Canvas, top: f64, (left, right): (
     if let Some(title) = &panel.title {
         say(canvas, EDGE, top + 13.0, &shortened(title, 13.0, WIDTH - 2.0 * EDGE), 13.0, INK, Anchor::Start);
     }
-    let (x_range, y_range) = ranges(panel);
+    let (x_range, y_range) = panel.ranges();
     let top = top + title_height(panel);
     let bottom = top + panel_height(panel) - title_height(panel) - 58.0;
     let plot = Plot { panel, left, right: WIDTH - right, top, bottom, x_range, y_range };
@@ -182,22 +158,11 @@ fn draw_panel(panel: &Panel, canvas: &mut dyn Canvas, top: f64, (left, right): (
     canvas.path(&[(plot.left, plot.bottom), (plot.right, plot.bottom)], RULE, 1.0, false);
 }
 
-fn ranges(panel: &Panel) -> ((f64, f64), (f64, f64)) {
-    match &panel.body {
-        Body::Lines(_) => panel.ranges(),
-        Body::Bars { rows, parts, .. } => {
-            let end = |i: usize| parts.iter().map(|p| p.values[i]).sum::<f64>();
-            (panel.x.range((0..rows.len()).map(end)), (0.0, 1.0))
-        }
-        Body::Strips { end, .. } => ((0.0, if *end > 0.0 { *end } else { 1.0 }), (0.0, 1.0)),
-    }
-}
-
 /// The longest row name that is written out.
 const NAME_WIDTH: f64 = 260.0;
 
 /// The room left and right of a panel's plot.
-fn margins(panel: &Panel) -> (f64, f64) {
+pub fn margins(panel: &Panel) -> (f64, f64) {
     let widest = |texts: &mut dyn Iterator<Item = String>| texts.map(|t| text_width(&t, TEXT)).fold(0.0, f64::max);
     match &panel.body {
         Body::Lines(_) => {
@@ -247,25 +212,17 @@ fn draw_guides(plot: &Plot, canvas: &mut dyn Canvas) {
     }
 }
 
-/// Draws the stretches of a series between its gaps.
 fn draw_series(plot: &Plot, series: &Series, canvas: &mut dyn Canvas) {
-    for stretch in series.points.split(|point| point.1.is_nan()) {
-        let points = stretch.iter().filter(|p| plot.panel.x.takes(p.0) && plot.panel.y.takes(p.1));
-        let points: Vec<(f64, f64)> = points.map(|&(x, y)| (plot.x(x), plot.y(y))).collect();
-        draw_stretch(&points, series, canvas);
+    for stretch in plot.panel.stretches(series) {
+        let points: Vec<(f64, f64)> = stretch.iter().map(|&(x, y)| (plot.x(x), plot.y(y))).collect();
+        if series.has_dots(&stretch) {
+            points.iter().for_each(|&(x, y)| canvas.dot(x, y, 3.5, series.colour));
+        }
+        if series.style != Style::Points && points.len() > 1 {
+            let line = if series.style.steps() { staircase(&points) } else { points };
+            canvas.path(&line, series.colour, 1.8, series.style.dashed());
+        }
     }
-}
-
-fn draw_stretch(points: &[(f64, f64)], series: &Series, canvas: &mut dyn Canvas) {
-    let single = points.windows(2).all(|w| w[0] == w[1]);
-    if single || matches!(series.style, Style::Points | Style::Marked) {
-        points.iter().for_each(|&(x, y)| canvas.dot(x, y, 3.5, series.colour));
-    }
-    if series.style == Style::Points || points.len() < 2 {
-        return;
-    }
-    let line = if series.style.steps() { staircase(points) } else { points.to_vec() };
-    canvas.path(&line, series.colour, 1.8, series.style.dashed());
 }
 
 fn staircase(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
@@ -294,10 +251,10 @@ fn draw_strips(plot: &Plot, canvas: &mut dyn Canvas) {
     let Body::Strips { rows, range: (low, high), .. } = &plot.panel.body else { return };
     let spread = (high / low).log10();
     let level = |v: f64| if spread > 0.0 { (v / low).log10() / spread } else { 1.0 };
+    let width = (plot.right - plot.left) / plot.panel.columns().max(1) as f64;
     for (i, (name, cells)) in rows.iter().enumerate() {
         let y = plot.top + i as f64 * ROW_HEIGHT;
         say(canvas, plot.left - 8.0, y + ROW_HEIGHT / 2.0 + 4.0, name, TEXT, INK, Anchor::End);
-        let width = (plot.right - plot.left) / cells.len().max(1) as f64;
         for (j, &cell) in cells.iter().enumerate().filter(|(_, c)| **c > 0.0) {
             let x = plot.left + j as f64 * width;
             canvas.rect(x, y + 3.0, width, ROW_HEIGHT - 6.0, Colour::strip(level(cell)));

@@ -3,9 +3,10 @@
 //! plotly.js is embedded once; the page asks the network for nothing, and forbids it by its content policy. Every text
 //! from outside is escaped.
 
+use serde_json::{Value, json};
 use smrkit::stats::outcome::Outcome;
 
-use crate::figure::Figure;
+use crate::figure::{Colour, Figure, Key, Style, Theme};
 use crate::format::escape;
 use crate::grid::Grid;
 use crate::table::{about, cost, power_cuts, speed, verdicts};
@@ -63,12 +64,8 @@ pub fn page(title: &str, sections: &[Section]) -> String {
             body += &format!("<p>{}</p>\n", escape(text));
         }
         body += &section.table.as_ref().map(table).unwrap_or_default();
-        for panel in section.figure.iter().flat_map(|f| &f.panels) {
-            if let Some(title) = &panel.title {
-                body += &format!("<h3>{}</h3>\n", escape(title));
-            }
-            body += &format!("<div class=\"chart\" id=\"chart{}\"></div>\n", charts.len());
-            charts.push(interactive::panel(panel));
+        if let Some(figure) = &section.figure {
+            body += &chart_places(figure, &mut charts);
         }
         body += "</section>\n";
     }
@@ -81,15 +78,61 @@ pub fn page(title: &str, sections: &[Section]) -> String {
     )
 }
 
-/// plotly.js, and the call that draws each chart.
-fn scripts(charts: &[serde_json::Value]) -> String {
-    // `<` can only stand in a JSON string; written so, no text can end the script.
-    let charts = serde_json::Value::from(charts.to_vec()).to_string().replace('<', "\\u003c");
-    format!(
-        "<script>{PLOTLY}</script>\n<script>\nconst charts = {charts};\nconst options = {{responsive: true, displaylogo: false}};\n\
-         charts.forEach((c, i) => Plotly.newPlot('chart' + i, c.data, c.layout, options));\n</script>\n"
-    )
+/// The legend of a figure and a place for each panel, whose charts are added to `charts`.
+fn chart_places(figure: &Figure, charts: &mut Vec<Value>) -> String {
+    let legend = figure.legend();
+    let mut places = String::new();
+    if !legend.is_empty() {
+        places += &format!("<div class=\"legend\">{}</div>\n", legend.iter().enumerate().map(key).collect::<String>());
+    }
+    for panel in &figure.panels {
+        if let Some(title) = &panel.title {
+            places += &format!("<h3>{}</h3>\n", escape(title));
+        }
+        places += &format!("<div class=\"chart\" id=\"chart{}\"></div>\n", charts.len());
+        charts.push(interactive::panel(panel, &legend));
+    }
+    places
 }
+
+/// A series of a legend can be hidden and shown again; a part of bars, on which others stand, can't.
+fn key((number, key): (usize, &Key)) -> String {
+    let (colour, name) = (css(key.colour), escape(&key.name));
+    match key.style {
+        None => format!("<span class=\"key\"><i class=\"part\" style=\"color:{colour}\"></i>{name}</span>"),
+        Some(style) => {
+            let class = match style {
+                Style::Points => "dot",
+                style if style.dashed() => "dashed",
+                _ => "solid",
+            };
+            format!(
+                "<button class=\"key\" data-key=\"{number}\" aria-pressed=\"true\"><i class=\"{class}\" \
+                 style=\"color:{colour}\"></i>{name}</button>"
+            )
+        }
+    }
+}
+
+/// A colour that changes with the page's theme where it has to.
+fn css(colour: Colour) -> String {
+    if colour == Colour::ON_DARK.0 { format!("var(--swapped,{})", colour.hex()) } else { colour.hex() }
+}
+
+/// plotly.js, the charts, and what draws them.
+fn scripts(charts: &[Value]) -> String {
+    let data = json!({
+        "charts": charts,
+        "themes": {"light": interactive::template(Theme::LIGHT), "dark": interactive::template(Theme::DARK)},
+        "swapped": [Colour::ON_DARK.0.hex(), Colour::ON_DARK.1.hex()],
+    });
+    // `<` can only stand in a JSON string; written so, no text can end the script.
+    let data = data.to_string().replace('<', "\\u003c");
+    format!("<script>{PLOTLY}</script>\n<script>\nconst page = {data};\n{SCRIPT}</script>\n")
+}
+
+/// Draws the charts, in the page's theme, again when that changes; hides and shows what a legend's key names.
+const SCRIPT: &str = include_str!("page.js");
 
 /// plotly.js without the charts that no figure here has: scatter, bar, heat map and their kin.
 const PLOTLY: &str = include_str!("../vendor/plotly-cartesian.min.js");
@@ -112,21 +155,4 @@ fn table(grid: &Grid) -> String {
 
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
-const STYLE: &str = "\
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1180px; margin: 2em auto; padding: 0 1.5em; }
-h1 { font-size: 1.5em; overflow-wrap: anywhere; }
-h2 { font-size: 1.15em; margin: 2em 0 0.3em; border-bottom: 1px solid #ddd; }
-h3 { font-size: 1em; margin: 1.2em 0 0; }
-p { margin: 0.4em 0; max-width: 75em; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; margin: 0.8em 0; font-size: 0.92em; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.25em 0.7em; border-bottom: 1px solid #e4e4e4; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-td:first-child { overflow-wrap: normal; }
-th { border-bottom: 2px solid #999; white-space: nowrap; }
-.number { text-align: right; white-space: nowrap; }
-.agree { color: #006b4e; font-weight: 600; }
-.differs { color: #a84300; font-weight: 600; }
-.not-comparable { color: #666; }
-.chart { width: 100%; }
-@media print { .chart { break-inside: avoid; } }
-";
+const STYLE: &str = include_str!("page.css");

@@ -2,7 +2,7 @@
 //!
 //! Times on linear axes are scaled to one unit that fits the longest run; logarithmic axes keep seconds.
 
-use smrkit::stats::outcome::{ByCause, Capacity, Outcome};
+use smrkit::stats::outcome::{ByCause, Capacity, Outcome, Surface};
 use smrkit::units::SECTOR_BYTES;
 
 use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
@@ -118,7 +118,9 @@ impl All<'_> {
                 None => Vec::new(),
             };
             let body = self.lines(|run, look| (look.line(), values(run)));
-            panel(Some(key), self.time_axis(), Axis::linear(key.replace('_', " ")), body)
+            let numbers = if key.ends_with("_bytes") { Numbers::Bytes } else { Numbers::Plain };
+            let y = Axis { numbers, ..Axis::linear(key.replace('_', " ")) };
+            panel(Some(key), self.time_axis(), y, body)
         };
         let note = "What the layers say about themselves at the end of each window.";
         let panels = keys.iter().map(panel);
@@ -311,37 +313,40 @@ struct Strips {
     part_sectors: u64,
 }
 
+/// Columns of a strip at most: where the page is a phone's, each is still a pixel wide.
+const COLUMNS_MAX: u64 = 256;
+
 /// A run's surface in bytes: a row a cause, or of an array a row a member; what wrote nothing is left out.
 fn strips(run: &Outcome) -> Strips {
-    if run.members.is_empty() {
-        let rows = CAUSES.iter().zip(by_part(run)).map(|((cause, _), cells)| (cause.to_string(), bytes(cells)));
-        let rows = rows.filter(|(_, cells)| cells.iter().any(|&n| n > 0.0)).collect();
-        return Strips { rows, part_sectors: run.surface.part_sectors };
-    }
-    let members = member_rows(run);
-    let part_sectors = members.iter().map(|(_, drive)| drive.surface.part_sectors).max().unwrap_or(0);
-    let rows = members.into_iter().map(|(name, drive)| (name, all_causes(drive, part_sectors)));
+    let rows: Vec<(String, &Surface, Vec<&Vec<u64>>)> = if run.members.is_empty() {
+        let causes = CAUSES.iter().zip(by_cause_of(&run.surface));
+        causes.map(|((cause, _), cells)| (cause.to_string(), &run.surface, vec![cells])).collect()
+    } else {
+        let members = member_rows(run).into_iter();
+        members.map(|(name, drive)| (name, &drive.surface, by_cause_of(&drive.surface).into())).collect()
+    };
+    let own = rows.iter().map(|(_, surface, _)| surface.part_sectors).max().unwrap_or(0).max(1);
+    let end =
+        |surface: &Surface, of: &[&Vec<u64>]| of.iter().map(|cells| cells.len() as u64 * surface.part_sectors).max();
+    let end = rows.iter().filter_map(|(_, surface, of)| end(surface, of)).max().unwrap_or(0);
+    let part_sectors = own * end.div_ceil(own * COLUMNS_MAX).max(1);
+    let rows = rows.into_iter().map(|(name, surface, of)| (name, bytes(surface.part_sectors, &of, part_sectors)));
     Strips { rows: rows.filter(|(_, cells)| cells.iter().any(|&n| n > 0.0)).collect(), part_sectors }
 }
 
-fn by_part(run: &Outcome) -> [&Vec<u64>; 4] {
-    let surface = &run.surface;
+fn by_cause_of(surface: &Surface) -> [&Vec<u64>; 4] {
     [&surface.host, &surface.destage, &surface.clean, &surface.map]
 }
 
-fn bytes(cells: &[u64]) -> Vec<f64> {
-    cells.iter().map(|&n| (n * SECTOR_BYTES) as f64).collect()
-}
-
-/// Bytes written for any cause to each part of `part_sectors`, which is not below the drive's own.
-fn all_causes(drive: &Outcome, part_sectors: u64) -> Vec<f64> {
+/// Bytes in each part of `part_sectors`, from the sums of sectors in parts of `own`, which are not larger.
+fn bytes(own: u64, of: &[&Vec<u64>], part_sectors: u64) -> Vec<f64> {
     let mut cells: Vec<u64> = Vec::new();
-    for (at, &sectors) in by_part(drive).into_iter().flat_map(|of| of.iter().enumerate()) {
-        let at = (at as u64 * drive.surface.part_sectors / part_sectors.max(1)) as usize;
+    for (at, &sectors) in of.iter().flat_map(|cells| cells.iter().enumerate()) {
+        let at = (at as u64 * own / part_sectors) as usize;
         cells.resize(cells.len().max(at + 1), 0);
         cells[at] += sectors;
     }
-    bytes(&cells)
+    cells.into_iter().map(|sectors| (sectors * SECTOR_BYTES) as f64).collect()
 }
 
 /// The members that the figure shows, with their names: all, or where they are many the least busy, the one in the middle and

@@ -1,12 +1,13 @@
 //! What a reader sees, as snapshots; what no reader may see, as properties.
 
+use serde_json::Value;
 use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
 
 use crate::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
-use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style};
+use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style, Theme};
 use crate::grid::Grid;
 use crate::page::Section;
-use crate::{draw, format, label, optional, page, series, table};
+use crate::{draw, format, interactive, label, optional, page, series, table};
 
 /// Comparisons from none to many runs, and runs in which nothing happened.
 fn every_kind() -> Vec<Vec<Outcome>> {
@@ -260,19 +261,86 @@ fn without_plotly(page: &str) -> String {
     format!("{before}{after}")
 }
 
+/// What a page hands to its script.
+fn script_data(page: &str) -> Value {
+    let (_, rest) = page.split_once("const page = ").expect("a page of figures has a script");
+    let (json, _) = rest.split_once(";\nconst dark").unwrap();
+    assert!(!json.contains('<'), "nothing in a chart can be read as the end of the script");
+    serde_json::from_str(json).unwrap()
+}
+
 #[test]
 fn the_charts_are_json_without_holes() {
-    for runs in every_kind() {
+    let is_drawn = |runs: &Vec<Outcome>| series::figures(runs).iter().any(|figure| !figure.panels.is_empty());
+    let drawn: Vec<_> = every_kind().into_iter().filter(is_drawn).collect();
+    assert!(drawn.len() > 5);
+    for runs in drawn {
         let page = page::report(&runs);
-        let Some((_, rest)) = page.split_once("const charts = ") else { continue };
-        let (json, _) = rest.split_once(";\nconst options").unwrap();
-        assert!(!json.contains('<'), "nothing in a chart can be read as the end of the script");
-        let charts: Vec<serde_json::Value> = serde_json::from_str(json).unwrap();
+        let data = script_data(&page);
+        let charts = data["charts"].as_array().unwrap();
         assert_eq!(charts.len(), page.matches("class=\"chart\"").count());
         for range in charts.iter().flat_map(|c| [&c["layout"]["xaxis"], &c["layout"]["yaxis"]]).map(|a| &a["range"]) {
             assert!(range.is_null() || range.as_array().unwrap().iter().all(|v| v.is_number()), "{range}");
         }
     }
+}
+
+#[test]
+fn page_and_svg_show_one_legend_whose_keys_name_what_is_drawn() {
+    let page = page::report(&comparison());
+    let charts = script_data(&page)["charts"].as_array().unwrap().clone();
+    for section in page.split("<section>").filter(|section| section.contains("class=\"legend\"")) {
+        let figures = series::figures(&comparison());
+        let figure =
+            figures.iter().find(|f| section.contains(&format!("<h2>{}</h2>", format::escape(&f.title)))).unwrap();
+        let legend = figure.legend();
+        assert_eq!(section.matches("class=\"key\"").count(), legend.len());
+        let svg = draw::svg(figure);
+        for key in &legend {
+            let name = format::escape(&key.name);
+            assert!(svg.contains(&format!(">{name}</text>")) && section.contains(&format!("</i>{name}<")), "{name}");
+        }
+        for place in section.split("id=\"chart").skip(1) {
+            let chart = &charts[place.split('"').next().unwrap().parse::<usize>().unwrap()];
+            for trace in chart["data"].as_array().unwrap() {
+                let key = &legend[trace["meta"].as_u64().unwrap() as usize];
+                assert_eq!(format::escape(&key.name), trace["name"].as_str().unwrap());
+            }
+        }
+    }
+    assert!(
+        page.contains("<button class=\"key\"") && page.contains("<span class=\"key\""),
+        "lines can be hidden, parts can't"
+    );
+}
+
+#[test]
+fn a_page_has_a_dark_theme_in_which_every_colour_can_be_seen() {
+    let data = script_data(&page::report(&comparison()));
+    let text = |theme: &str| data["themes"][theme]["layout"]["font"]["color"].as_str().unwrap().to_string();
+    assert_eq!((text("light"), text("dark")), (Theme::LIGHT.ink.hex(), Theme::DARK.ink.hex()));
+    // Relative luminance and contrast as WCAG 2.1 defines them; 3 is what it asks of figures.
+    let luminance = |Colour(r, g, b): Colour| {
+        let linear = |c: u8| ((f64::from(c) / 255.0 + 0.055) / 1.055).powf(2.4);
+        0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+    };
+    let dark_page = luminance(Colour(0x18, 0x18, 0x18));
+    for colour in Colour::PALETTE.into_iter().chain([Colour::GREY]) {
+        let shown = if colour == Colour::ON_DARK.0 { Colour::ON_DARK.1 } else { colour };
+        let contrast = (luminance(shown) + 0.05) / (dark_page + 0.05);
+        assert!(contrast > 3.0, "{} has a contrast of {contrast:.1}", shown.hex());
+    }
+}
+
+#[test]
+fn strips_have_columns_that_a_phone_can_show_and_keep_every_byte() {
+    let run = set_assoc(1);
+    let surface = series::figures(&[run.clone()]).into_iter().find(|figure| figure.name == "surface").unwrap();
+    let Body::Strips { rows, .. } = &surface.panels[0].body else { panic!("strips") };
+    assert!(rows.iter().all(|(_, cells)| cells.len() <= 256));
+    let drawn: f64 = rows.iter().flat_map(|(_, cells)| cells).sum();
+    let written: u64 = run.surface.host.iter().chain(&run.surface.clean).sum();
+    assert_eq!(drawn, written as f64 * 512.0);
 }
 
 #[test]
@@ -335,6 +403,8 @@ fn no_latency_is_drawn_where_no_request_was() {
     let crate::figure::Body::Lines(series) = &mut figure.panels[0].body else { panic!("lines") };
     series.truncate(1);
     series[0].points = drawn;
+    let chart = interactive::panel(&figure.panels[0], &figure.legend());
+    assert_eq!(chart["data"][0]["y"].to_string(), "[70.0,70.0,null,5.0,5.0]");
     let svg = draw::svg(&figure);
     assert_eq!(svg.matches("<polyline").count(), draw::svg(&without_gap(&figure)).matches("<polyline").count() + 1);
 }

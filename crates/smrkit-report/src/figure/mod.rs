@@ -1,0 +1,263 @@
+//! What a figure shows, before anything is drawn: axes, series, bars, colours.
+//!
+//! `series.rs` makes figures from outcomes. A figure is drawn as SVG or PNG (`draw.rs`) and for plotly.js (`interactive.rs`); what
+//! both need to know of it (ranges, gaps, marks, the legend) is decided here.
+
+mod axis;
+mod colour;
+
+pub use axis::{Axis, Numbers};
+pub use colour::{Colour, Theme};
+
+/// A figure: one panel, or several below each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// The stem of the file's name, and the anchor in a page.
+    pub name: String,
+    /// The title.
+    pub title: String,
+    /// How to read it, or why it is empty; one sentence.
+    pub note: String,
+    /// The panels; none where there is nothing to show.
+    pub panels: Vec<Panel>,
+}
+
+/// A pair of axes and what is drawn between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// A heading of its own, where a figure has several panels.
+    pub title: Option<String>,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// Horizontal marks: a value of y and its name.
+    pub guides: Vec<(f64, String)>,
+    /// What is drawn.
+    pub body: Body,
+}
+
+/// What is drawn between the axes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// Lines and points.
+    Lines(Vec<Series>),
+    /// Horizontal bars, one a row, stacked by part.
+    Bars {
+        /// The rows' names, from the top.
+        rows: Vec<String>,
+        /// What is written after each bar.
+        totals: Vec<String>,
+        /// The parts, from the left.
+        parts: Vec<Part>,
+    },
+    /// Strips of colour, one a row; cells of equal width; zero is left white.
+    Strips {
+        /// The rows from the top: name and cells.
+        rows: Vec<(String, Vec<f64>)>,
+        /// Where the last cell ends on the horizontal axis.
+        end: f64,
+        /// The smallest and largest value that gets a colour, for all panels alike.
+        range: (f64, f64),
+    },
+}
+
+/// A line, or points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// How the points are joined.
+    pub style: Style,
+    /// The points, in the order of x; one whose y is NaN is a gap.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// How the points of a series are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Straight lines.
+    Line,
+    /// Straight broken lines.
+    Dashed,
+    /// The value holds until the next point.
+    Step,
+    /// The same, broken.
+    DashedStep,
+    /// Dots alone.
+    Points,
+    /// Lines with a dot at each point.
+    Marked,
+}
+
+impl Style {
+    /// Whether the line is broken.
+    pub fn dashed(self) -> bool {
+        matches!(self, Style::Dashed | Style::DashedStep)
+    }
+
+    /// Whether the value holds until the next point.
+    pub fn steps(self) -> bool {
+        matches!(self, Style::Step | Style::DashedStep)
+    }
+}
+
+/// A part of stacked bars.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// Its length in each row.
+    pub values: Vec<f64>,
+}
+
+impl Figure {
+    /// A figure with one panel of lines.
+    pub fn lines(name: &str, title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
+        let panel = Panel { title: None, x, y, guides: Vec::new(), body: Body::Lines(series) };
+        Figure { name: name.into(), title: title.into(), note: String::new(), panels: vec![panel] }
+    }
+}
+
+impl Figure {
+    /// Gives the panels one horizontal range, so that they can be compared from top to bottom.
+    pub fn share_x(&mut self) {
+        let Some(first) = self.panels.first() else { return };
+        let range = first.x.range(self.panels.iter().flat_map(|p| p.points().map(|(x, _)| x)));
+        self.panels.iter_mut().for_each(|p| p.x.fixed = Some(range));
+    }
+}
+
+impl Figure {
+    /// The legend: the named series and parts that some panel draws, each name once.
+    pub(crate) fn legend(&self) -> Vec<Key> {
+        // What one panel lacks and another draws keeps its place: whether it is drawn is settled in the end.
+        let mut keys: Vec<(Key, bool)> = Vec::new();
+        for (key, drawn) in self.panels.iter().flat_map(Panel::keys) {
+            match keys.iter_mut().find(|(old, _)| old.name == key.name) {
+                Some((_, before)) => *before |= drawn,
+                None => keys.push((key, drawn)),
+            }
+        }
+        keys.into_iter().filter(|(key, drawn)| *drawn && !key.name.is_empty()).map(|(key, _)| key).collect()
+    }
+}
+
+/// An entry of a legend.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Key {
+    /// The name of a series or part.
+    pub name: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// How a series is joined; `None` for a part of bars.
+    pub style: Option<Style>,
+}
+
+impl Panel {
+    /// Its names for the legend, and whether each is drawn.
+    fn keys(&self) -> Vec<(Key, bool)> {
+        match &self.body {
+            Body::Lines(series) => {
+                let key = |s: &Series| Key { name: s.name.clone(), colour: s.colour, style: Some(s.style) };
+                series.iter().map(|s| (key(s), true)).collect()
+            }
+            Body::Bars { parts, .. } => {
+                let key = |p: &Part| Key { name: p.name.clone(), colour: p.colour, style: None };
+                parts.iter().map(|p| (key(p), p.is_drawn())).collect()
+            }
+            Body::Strips { .. } => Vec::new(),
+        }
+    }
+
+    /// The points of its lines that its axes can show.
+    pub(crate) fn points(&self) -> impl Iterator<Item = (f64, f64)> {
+        let series = if let Body::Lines(series) = &self.body { series.as_slice() } else { &[] };
+        series.iter().flat_map(|s| self.stretches(s)).flatten()
+    }
+
+    /// The points of a series that the axes can show, taken apart at its gaps.
+    pub(crate) fn stretches(&self, series: &Series) -> Vec<Vec<(f64, f64)>> {
+        let shown = |p: &&(f64, f64)| self.x.takes(p.0) && self.y.takes(p.1);
+        let stretches = series.points.split(|point| point.1.is_nan());
+        stretches
+            .map(|points| points.iter().filter(shown).copied().collect())
+            .filter(|s: &Vec<_>| !s.is_empty())
+            .collect()
+    }
+
+    /// The ranges of both axes; rows have no vertical one.
+    pub(crate) fn ranges(&self) -> ((f64, f64), (f64, f64)) {
+        match &self.body {
+            Body::Lines(_) => {
+                let guides = self.guides.iter().map(|g| g.0);
+                (self.x.range(self.points().map(|p| p.0)), self.y.range(self.points().map(|p| p.1).chain(guides)))
+            }
+            Body::Bars { .. } => (self.x.range(self.bar_ends().into_iter()), (0.0, 1.0)),
+            Body::Strips { end, .. } => ((0.0, if *end > 0.0 { *end } else { 1.0 }), (0.0, 1.0)),
+        }
+    }
+
+    /// Where the bar of each row ends.
+    pub(crate) fn bar_ends(&self) -> Vec<f64> {
+        let Body::Bars { rows, parts, .. } = &self.body else { return Vec::new() };
+        (0..rows.len()).map(|row| parts.iter().map(|part| part.values[row]).sum()).collect()
+    }
+
+    /// The cells of its longest strip: the others end with empty ones.
+    pub(crate) fn columns(&self) -> usize {
+        let Body::Strips { rows, .. } = &self.body else { return 0 };
+        rows.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0)
+    }
+
+    /// Whether nothing would be drawn.
+    pub fn is_empty(&self) -> bool {
+        match &self.body {
+            Body::Lines(series) => series.iter().all(|s| s.points.is_empty()),
+            Body::Bars { parts, .. } => !parts.iter().any(Part::is_drawn),
+            Body::Strips { .. } => self.columns() == 0,
+        }
+    }
+}
+
+impl Part {
+    /// Whether any row has it.
+    pub(crate) fn is_drawn(&self) -> bool {
+        self.values.iter().any(|&value| value > 0.0)
+    }
+}
+
+/// The values named beside a strip's colours, which stand for the range's logarithm.
+pub(crate) fn strip_ticks((low, high): (f64, f64)) -> Vec<f64> {
+    let decades = Axis::log("", Numbers::Bytes).ticks((low, high), 4);
+    if decades.len() > 1 { decades } else { vec![low, high] }
+}
+
+impl Series {
+    /// A series in the nth colour.
+    pub fn nth(n: usize, name: impl Into<String>, style: Style, points: Vec<(f64, f64)>) -> Series {
+        Series { name: name.into(), colour: Colour::nth(n), style, points }
+    }
+
+    /// Whether each point of a stretch gets a dot: by style, or since a line from a point to itself can't be seen.
+    pub(crate) fn has_dots(&self, stretch: &[(f64, f64)]) -> bool {
+        matches!(self.style, Style::Points | Style::Marked) || stretch.windows(2).all(|w| w[0] == w[1])
+    }
+}
+
+/// Steps that end where a window without a value (NaN) begins, with one point without a value for each gap.
+pub fn gapped(steps: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(steps.len());
+    for &(x, y) in steps {
+        match points.last() {
+            Some(&(_, last)) if y.is_nan() && !last.is_nan() => points.extend([(x, last), (x, f64::NAN)]),
+            _ if y.is_nan() => {}
+            _ => points.push((x, y)),
+        }
+    }
+    points
+}
