@@ -138,6 +138,7 @@ fn strips(panel: &Panel, rows: &[(String, Vec<f64>)], end: f64, (low, high): (f6
     let mut layout = layout(panel, 104 + 34 * rows.len(), x, json!({"type": "category", "showgrid": false}));
     // The colours are made for white, on dark pages too: darker is more.
     layout["plot_bgcolor"] = json!("#ffffff");
+    layout["xaxis"]["gridcolor"] = json!(Theme::LIGHT.grid.hex());
     json!({"data": data, "layout": layout})
 }
 
