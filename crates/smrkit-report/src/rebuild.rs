@@ -85,7 +85,7 @@ fn course(all: &[Named]) -> Figure {
         let points = slowest(run, rebuild).into_iter().map(|(s, latency)| (s / unit_s, latency)).collect();
         Series { name: name.clone(), colour: look.colour, style: look.steps(), points }
     });
-    let panel = |title: &str, y: Axis, body| Panel { title: Some(title.into()), x: x(), y, guides: Vec::new(), body };
+    let panel = |title: &str, y: Axis, body| Panel::new(Some(title), x(), y, body);
     let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
     let timeouts = vec![(7.0, "7 s".into()), (30.0, "30 s".into())];
     let panels = [
@@ -146,7 +146,7 @@ fn busy(all: &[Named]) -> Figure {
         parts: WORK.iter().enumerate().map(part).collect(),
     };
     let x = Axis::linear(format!("Time that it was busy ({unit})"));
-    let panel = Panel { title: None, x, y: Axis::default(), guides: Vec::new(), body };
+    let panel = Panel::new(None, x, Axis::default(), body);
     let (name, title) = ("rebuild-busy".into(), "What the rebuilt member was busy with".into());
     let note = "From the failure until the array was redundant, the time behind each bar; of a scrub, all members in sum. Beyond \
                 the bar it waited for the others, or emptied a buffer of its own.";

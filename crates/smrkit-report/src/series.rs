@@ -55,7 +55,7 @@ impl All<'_> {
         let panel = |title: &str, of: fn(&Outcome) -> &Vec<(u64, u64)>| {
             let body = self.lines(|run, look| (look.steps(), slower_than(of(run))));
             let x = Axis::log("Latency (logarithmic)", Numbers::Time);
-            panel(Some(title), x, Axis::log(format!("{title} that took longer"), Numbers::Percent), body)
+            Panel::new(Some(title), x, Axis::log(format!("{title} that took longer"), Numbers::Percent), body)
         };
         let panels = [panel("Reads", |r| &r.latency_histogram.read), panel("Writes", |r| &r.latency_histogram.write)];
         let note = "The share of requests that took longer than the latency below: further left, and lower, is better.";
@@ -66,7 +66,7 @@ impl All<'_> {
 
     fn iops(&self) -> Figure {
         let body = self.lines(|run, look| (look.steps(), self.per_second(run, &run.timeline.requests)));
-        let panels = [panel(None, self.time_axis(), Axis::linear("Requests per second"), body)];
+        let panels = [Panel::new(None, self.time_axis(), Axis::linear("Requests per second"), body)];
         figure("iops", "Requests per second", "Requests answered in each window of time.", panels, NO_WINDOW)
     }
 
@@ -78,7 +78,7 @@ impl All<'_> {
         };
         let body = self.lines(|run, look| (look.steps(), points(run)));
         let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
-        let mut panel = panel(None, self.time_axis(), y, body);
+        let mut panel = Panel::new(None, self.time_axis(), y, body);
         panel.guides = vec![(7.0, "7 s".into()), (30.0, "30 s".into())];
         let note = "The slowest request answered in each window. The marks are usual timeouts: RAID gives up on a disk \
                     after about 7 s, Linux after 30 s.";
@@ -92,7 +92,7 @@ impl All<'_> {
             let any = self.runs.iter().any(moved);
             let points = |run: &Outcome| if any { scaled(self.per_second(run, of(run)), 1e6) } else { Vec::new() };
             let body = self.lines(|run, look| (look.steps(), points(run)));
-            panel(Some(title), self.time_axis(), Axis::linear(format!("{title} (MB/s)")), body)
+            Panel::new(Some(title), self.time_axis(), Axis::linear(format!("{title} (MB/s)")), body)
         };
         let panels = [panel("Read", |r| &r.timeline.read_bytes), panel("Written", |r| &r.timeline.written_bytes)];
         let note = "Host bytes per second in each window of time.";
@@ -103,7 +103,7 @@ impl All<'_> {
 
     fn cache_fill(&self) -> Figure {
         let body = self.lines(|run, look| (look.line(), self.gauge(run, &run.timeline.cache_fill, 100.0)));
-        let panels = [panel(None, self.time_axis(), Axis::linear("Persistent cache in use (%)"), body)];
+        let panels = [Panel::new(None, self.time_axis(), Axis::linear("Persistent cache in use (%)"), body)];
         let note = "How full the persistent cache is at the end of each window.";
         figure("cache-fill", "Cache fill", note, panels, "No layer here has a persistent cache.")
     }
@@ -120,7 +120,7 @@ impl All<'_> {
             let body = self.lines(|run, look| (look.line(), values(run)));
             let numbers = if key.ends_with("_bytes") { Numbers::Bytes } else { Numbers::Plain };
             let y = Axis { numbers, ..Axis::linear(key.replace('_', " ")) };
-            panel(Some(key), self.time_axis(), y, body)
+            Panel::new(Some(key), self.time_axis(), y, body)
         };
         let note = "What the layers say about themselves at the end of each window.";
         let panels = keys.iter().map(panel);
@@ -137,7 +137,8 @@ impl All<'_> {
             },
             |run| format::times(run.write_amplification),
         );
-        let panels = [panel(None, Axis::linear("Sectors written / sectors the host wrote"), Axis::default(), bars)];
+        let panels =
+            [Panel::new(None, Axis::linear("Sectors written / sectors the host wrote"), Axis::default(), bars)];
         let note = "Sectors written to the platters for each sector that the host wrote, by cause.";
         figure("amplification", "Write amplification by cause", note, panels, "The host wrote nothing.")
     }
@@ -153,7 +154,7 @@ impl All<'_> {
             true => ("drives were", "Whom the drives worked for: the time of all drives of an array in sum."),
             false => ("drive was", "Whom the drive worked for."),
         };
-        let panels = [panel(None, Axis::linear(format!("Time the {who} busy ({unit})")), Axis::default(), bars)];
+        let panels = [Panel::new(None, Axis::linear(format!("Time the {who} busy ({unit})")), Axis::default(), bars)];
         figure("busy", "Busy time by cause", note, panels, &format!("The {who} never busy."))
     }
 
@@ -171,7 +172,7 @@ impl All<'_> {
             let totals = rows.iter().map(|(_, drive)| share(drive.busy_ns, run)).collect();
             let rows = rows.into_iter().map(|(name, _)| name).collect();
             let body = Body::Bars { rows, totals, parts: cause_parts(&values) };
-            panel(Some(name), axis.clone(), Axis::default(), body)
+            Panel::new(Some(name), axis.clone(), Axis::default(), body)
         });
         let note =
             "Whom each member worked for. After each bar: its share of the array's time, that of a rebuild included.";
@@ -189,7 +190,7 @@ impl All<'_> {
             let end = part_bytes * count as f64 / unit_bytes;
             let label = format!("Position on the disk, outermost left ({unit})");
             let body = Body::Strips { rows, end, range };
-            Some(panel(Some(name), Axis::linear(label), Axis { numbers: Numbers::Bytes, ..Axis::default() }, body))
+            Some(Panel::new(Some(name), Axis::linear(label), Axis { numbers: Numbers::Bytes, ..Axis::default() }, body))
         });
         let note = match self.has_arrays() {
             true => "Where the writes went: bytes written to each part of each member's surface, darker is more.",
@@ -216,7 +217,7 @@ impl All<'_> {
         }
         let totals = self.runs.iter().map(|r| format::bytes((r.capacity.raw_sectors * SECTOR_BYTES) as f64));
         let bars = Body::Bars { rows: self.names.clone(), totals: totals.collect(), parts };
-        let panels = [panel(None, Axis::linear("Share of the platters' sectors (%)"), Axis::default(), bars)];
+        let panels = [Panel::new(None, Axis::linear("Share of the platters' sectors (%)"), Axis::default(), bars)];
         let note = match self.has_arrays() {
             true => "Where the platters' sectors go. After each bar: the raw size of all disks of the array.",
             false => "Where the platters' sectors go. After each bar: the raw size of the disk.",
@@ -386,10 +387,6 @@ fn scaled(points: Vec<(f64, f64)>, unit: f64) -> Vec<(f64, f64)> {
 
 fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
-}
-
-fn panel(title: Option<&str>, x: Axis, y: Axis, body: Body) -> Panel {
-    Panel { title: title.map(str::to_string), x, y, guides: Vec::new(), body }
 }
 
 /// A figure of the panels that hold something; `nothing` says why there is none.

@@ -359,7 +359,7 @@ fn a_legend_keeps_the_order_of_the_bars_whichever_panel_draws_them_first() {
         let part = |(name, value): (&str, f64)| Part { name: name.into(), colour: Colour::SKY, values: vec![value] };
         let parts = ["of-host", "of-destage", "of-clean"].into_iter().zip(values).map(part).collect();
         let body = Body::Bars { rows: vec!["row".into()], totals: vec![String::new()], parts };
-        Panel { title: None, x: Axis::linear("x"), y: Axis::default(), guides: Vec::new(), body }
+        Panel::new(None, Axis::linear("x"), Axis::default(), body)
     };
     let mut figure = Figure::lines("bars", "Bars", Axis::linear("x"), Axis::default(), vec![]);
     figure.panels = vec![panel([1.0, 0.0, 2.0]), panel([1.0, 1.0, 1.0])];

@@ -125,25 +125,18 @@ fn rate(info: &TraceInfo) -> Figure {
         values.iter().enumerate().map(|(i, &value)| (at(i), value as f64 * scale / window_s)).collect()
     };
     let x = Axis::tight(format!("Time ({unit})"));
-    let requests = Panel {
-        title: Some("Requests".into()),
-        x: x.clone(),
-        y: Axis::linear("Requests/s"),
-        guides: Vec::new(),
-        body: Body::Lines(vec![Series::nth(3, "", Style::Step, points(&info.rate.requests, 1.0))]),
-    };
+    let requests = Panel::new(
+        Some("Requests"),
+        x.clone(),
+        Axis::linear("Requests/s"),
+        Body::Lines(vec![Series::nth(3, "", Style::Step, points(&info.rate.requests, 1.0))]),
+    );
     let series = vec![
         Series::nth(0, "read", Style::Step, points(&info.rate.read_bytes, 1e-6)),
         Series::nth(1, "written", Style::Step, points(&info.rate.written_bytes, 1e-6)),
         Series::nth(2, "written for the first time", Style::Step, points(&info.rate.first_written_bytes, 1e-6)),
     ];
-    let moved = Panel {
-        title: Some("Bytes".into()),
-        x,
-        y: Axis::linear("MB/s"),
-        guides: Vec::new(),
-        body: Body::Lines(series),
-    };
+    let moved = Panel::new(Some("Bytes"), x, Axis::linear("MB/s"), Body::Lines(series));
     let mut figure = Figure {
         name: "rate".into(),
         title: "Rate over time".into(),
@@ -172,13 +165,12 @@ fn surface(info: &TraceInfo) -> Figure {
     let most = rows.iter().flat_map(|(_, cells)| cells).copied().fold(1.0, f64::max);
     let end_bytes = (info.surface.part_sectors * SECTOR_BYTES) as f64 * info.surface.reads.len() as f64;
     let (unit_bytes, unit) = crate::format::byte_unit(end_bytes);
-    let panel = Panel {
-        title: None,
-        x: Axis::tight(format!("Address, volumes end to end ({unit})")),
-        y: Axis::default(),
-        guides: Vec::new(),
-        body: Body::Strips { rows, end: end_bytes / unit_bytes, range: (1.0, most) },
-    };
+    let panel = Panel::new(
+        None,
+        Axis::tight(format!("Address, volumes end to end ({unit})")),
+        Axis::default(),
+        Body::Strips { rows, end: end_bytes / unit_bytes, range: (1.0, most) },
+    );
     Figure {
         name: "hot-spots".into(),
         title: "Where requests begin".into(),

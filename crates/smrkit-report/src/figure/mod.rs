@@ -118,7 +118,7 @@ pub struct Part {
 impl Figure {
     /// A figure with one panel of lines.
     pub fn lines(name: &str, title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
-        let panel = Panel { title: None, x, y, guides: Vec::new(), body: Body::Lines(series) };
+        let panel = Panel::new(None, x, y, Body::Lines(series));
         Figure { name: name.into(), title: title.into(), note: String::new(), panels: vec![panel] }
     }
 }
@@ -159,6 +159,11 @@ pub(crate) struct Key {
 }
 
 impl Panel {
+    /// A panel without guides.
+    pub fn new(title: Option<&str>, x: Axis, y: Axis, body: Body) -> Panel {
+        Panel { title: title.map(str::to_string), x, y, guides: Vec::new(), body }
+    }
+
     /// Its names for the legend, and whether each is drawn.
     fn keys(&self) -> Vec<(Key, bool)> {
         match &self.body {

@@ -103,15 +103,14 @@ fn glyph(cell: &Cell) -> char {
     }
 }
 
-/// The same as a figure.
+/// The survey as a figure.
 pub fn figure(survey: &Survey) -> Figure {
     let bytes = |granules: u64| (granules * survey.shape.granule_bytes) as f64;
-    let shares = Panel {
-        title: Some("what may be done with the disk".into()),
-        x: Axis { numbers: Numbers::Bytes, ..Axis::linear("bytes") },
-        y: Axis::linear(""),
-        guides: Vec::new(),
-        body: Body::Bars {
+    let shares = Panel::new(
+        Some("what may be done with the disk"),
+        Axis { numbers: Numbers::Bytes, ..Axis::linear("bytes") },
+        Axis::linear(""),
+        Body::Bars {
             rows: vec!["disk".into()],
             totals: vec![format::bytes(bytes(survey.shape.granules))],
             parts: kinds(survey)
@@ -119,7 +118,7 @@ pub fn figure(survey: &Survey) -> Figure {
                 .map(|(name, colour, granules)| Part { name: name.into(), colour, values: vec![bytes(granules)] })
                 .collect(),
         },
-    };
+    );
     let mut panels = vec![shares, live_data(survey)];
     panels.extend(survey.bands.as_ref().map(bands_by_fill));
     Figure {
@@ -148,30 +147,21 @@ fn live_data(survey: &Survey) -> Panel {
         begin += line_bytes(line);
     }
     let end = survey.surface.chunks(WIDTH).next().map_or(0, line_bytes) as f64;
-    Panel {
-        title: Some("live data".into()),
-        x: Axis { numbers: Numbers::Bytes, ..Axis::linear("bytes from the beginning of the line") },
-        y: Axis { numbers: Numbers::Percent, ..Axis::linear("live") },
-        guides: Vec::new(),
-        body: Body::Strips { rows, end, range: (PALEST, 1.0) },
-    }
+    let x = Axis { numbers: Numbers::Bytes, ..Axis::linear("bytes from the beginning of the line") };
+    let y = Axis { numbers: Numbers::Percent, ..Axis::linear("live") };
+    Panel::new(Some("live data"), x, y, Body::Strips { rows, end, range: (PALEST, 1.0) })
 }
 
 fn bands_by_fill(bands: &Bands) -> Panel {
     let classes = classes(bands);
-    Panel {
-        title: Some("bands by fill".into()),
-        x: Axis::linear("bands"),
-        y: Axis::linear(""),
-        guides: Vec::new(),
-        body: Body::Bars {
-            rows: classes.iter().map(|(name, _)| name.clone()).collect(),
-            totals: classes.iter().map(|(_, count)| format::count(*count)).collect(),
-            parts: vec![Part {
-                name: "bands".into(),
-                colour: Colour::SKY,
-                values: classes.iter().map(|(_, count)| *count as f64).collect(),
-            }],
-        },
-    }
+    let body = Body::Bars {
+        rows: classes.iter().map(|(name, _)| name.clone()).collect(),
+        totals: classes.iter().map(|(_, count)| format::count(*count)).collect(),
+        parts: vec![Part {
+            name: "bands".into(),
+            colour: Colour::SKY,
+            values: classes.iter().map(|(_, count)| *count as f64).collect(),
+        }],
+    };
+    Panel::new(Some("bands by fill"), Axis::linear("bands"), Axis::linear(""), body)
 }
