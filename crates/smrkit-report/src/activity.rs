@@ -60,7 +60,7 @@ fn counters(report: &Value) -> String {
     )
 }
 
-/// How full it is, in words.
+/// The space used and free, in words.
 fn space(report: &Value) -> String {
     let usage = &report["usage"];
     let granule = number(usage, "granule_bytes") as f64;
@@ -94,7 +94,7 @@ fn surface(report: &Value) -> String {
     format!("[{bar:<BAR$}]  R readable, x not writable (NW), o write once (WO), . writable (W)")
 }
 
-/// What rates are made of.
+/// The counts of a report that rates are made of.
 #[derive(Default)]
 struct Reading {
     seconds: f64,

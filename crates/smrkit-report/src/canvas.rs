@@ -14,7 +14,7 @@ use crate::format::escape;
 
 /// Fonts that an SVG asks for, from the one that was measured to any.
 const FAMILIES: &str = "Ubuntu, 'Noto Sans', 'DejaVu Sans', Arial, sans-serif";
-/// How much wider than the measured font a font of an SVG's viewer may be (assumption; DejaVu Sans is 1.12).
+/// The width of an SVG viewer's font, at most, in widths of the measured one (assumption; DejaVu Sans is 1.12).
 const ROOM: f64 = 1.15;
 /// Pixels of a PNG for each unit.
 const PIXELS: f32 = 2.0;
@@ -43,7 +43,7 @@ pub struct Label<'a> {
     pub colour: Colour,
     /// Where the position lies in it.
     pub anchor: Anchor,
-    /// Whether it runs upward.
+    /// True where it runs upward.
     pub turned: bool,
 }
 

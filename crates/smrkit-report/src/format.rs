@@ -1,6 +1,6 @@
 //! Numbers as people read them: three or four digits and a unit.
 
-/// What stands for a value that does not exist.
+/// Stands for a value that does not exist.
 pub const NONE: &str = "-";
 
 /// A number with about three digits that count: `0.0123`, `3.49`, `5,980`, `1.2 M`.
@@ -101,7 +101,7 @@ pub fn ratio(value: Option<f64>) -> String {
     value.map_or(NONE.into(), short)
 }
 
-/// What a file or a path contains must not steer the terminal.
+/// Text from a file or a path without the characters that steer a terminal.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -53,7 +53,7 @@ impl Grid {
         (0..self.header.len()).map(|i| widest(i).unwrap_or(0) + 2).sum()
     }
 
-    /// Whether a column holds numbers: every cell begins with a digit, or is a dash.
+    /// True for a column of numbers: every cell begins with a digit, or is a dash.
     pub fn is_numeric(&self, column: usize) -> bool {
         let number = |cell: &String| cell == NONE || cell.starts_with(|c: char| c.is_ascii_digit());
         column > 0 && self.rows.iter().filter_map(|row| row.get(column)).all(number)

@@ -15,14 +15,12 @@ pub fn drives(run: &Outcome) -> &[Outcome] {
 
 /// The name of each run: its array's level and its layer, and what differs from the other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {
-    let mut names: Vec<String> = runs.iter().map(|run| name(run, runs)).collect();
-    for i in 1..names.len() {
-        let same = names[..i].iter().filter(|n| **n == names[i]).count();
-        if same > 0 {
-            names[i] = format!("{} ({})", names[i], same + 1);
-        }
-    }
-    names
+    let plain: Vec<String> = runs.iter().map(|run| name(run, runs)).collect();
+    let numbered = |(i, name): (usize, &String)| match plain[..i].iter().filter(|before| *before == name).count() {
+        0 => name.clone(),
+        same => format!("{name} ({})", same + 1),
+    };
+    plain.iter().enumerate().map(numbered).collect()
 }
 
 fn name(run: &Outcome, runs: &[Outcome]) -> String {
@@ -107,13 +105,13 @@ pub fn scalar(value: &Scalar) -> String {
 
 /// A run's colour, and whether its lines are broken: `in-place` is grey, the others take the palette in turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub struct LineStyle {
     /// The colour.
     pub colour: Colour,
     dashed: bool,
 }
 
-impl Look {
+impl LineStyle {
     /// The style of a line of values that hold until the next.
     pub fn steps(self) -> Style {
         if self.dashed { Style::DashedStep } else { Style::Step }
@@ -126,16 +124,16 @@ impl Look {
 }
 
 /// The look of each run.
-pub fn looks(runs: &[Outcome]) -> Vec<Look> {
+pub fn line_styles(runs: &[Outcome]) -> Vec<LineStyle> {
     let (mut baselines, mut others) = (0, 0);
     let look = |run: &Outcome| match run.layer == BASELINE {
         true => {
             baselines += 1;
-            Look { colour: Colour::GREY, dashed: baselines > 1 }
+            LineStyle { colour: Colour::GREY, dashed: baselines > 1 }
         }
         false => {
             others += 1;
-            Look { colour: Colour::nth(others - 1), dashed: others > Colour::PALETTE.len() }
+            LineStyle { colour: Colour::nth(others - 1), dashed: others > Colour::PALETTE.len() }
         }
     };
     runs.iter().map(look).collect()

@@ -9,7 +9,7 @@ use crate::label::names;
 /// More members than these, of all runs together, are summed up.
 const LINES_MAX: usize = 16;
 
-/// What each member of the arrays among `runs` is called: its number from 0, and how it differs from the others.
+/// The name of each member of an array: its number from 0, and how it differs from the others.
 pub fn member_names(run: &Outcome) -> Vec<String> {
     let members = &run.members;
     let name = |(number, member): (usize, &Outcome)| {
@@ -87,7 +87,7 @@ pub fn by_busy(run: &Outcome) -> [usize; 3] {
     [at(0), at(order.len() / 2), at(order.len().saturating_sub(1))]
 }
 
-/// What a member did for `part_ns`, as a share of the array's time.
+/// A member's `part_ns` as a share of the array's time.
 pub fn share(part_ns: u64, run: &Outcome) -> String {
     format::percent(part_ns as f64, span_ns(run) as f64)
 }

@@ -9,7 +9,7 @@ use crate::label::names;
 use crate::members::members;
 use crate::rebuild::rebuilds;
 
-/// What only some runs have: headings and tables.
+/// Headings and tables of what only some runs have.
 pub fn grids(runs: &[Outcome]) -> Vec<(&'static str, Grid)> {
     let grids = [
         ("Members", members(runs)),
@@ -20,7 +20,7 @@ pub fn grids(runs: &[Outcome]) -> Vec<(&'static str, Grid)> {
     grids.into_iter().filter_map(|(heading, grid)| Some((heading, grid?))).collect()
 }
 
-/// What each of several sources asked for and how long it took; `None` where no run had several.
+/// The requests and latency of each of several sources; `None` where no run had several.
 fn sources(runs: &[Outcome]) -> Option<Grid> {
     let header = ["run", "source", "requests", "read", "written", "mean", "p99", "max"];
     let mut grid = Grid::new(header);
@@ -50,7 +50,7 @@ fn source_name(number: usize, source: Option<&MergedSource>) -> String {
     format!("#{number} {}", format::printable(what.unwrap_or_default()))
 }
 
-/// How heads went from track to track, a row a cause; `None` where nobody asked: arrays count it in any case.
+/// Movements of heads from track to track, a row a cause; `None` where nobody asked: arrays count them in any case.
 fn movement(runs: &[Outcome]) -> Option<Grid> {
     let mut grid = Grid::new(["run", "cause", "tracks crossed", "strokes", "movements", "bands moved"]);
     for (name, run) in names(runs).into_iter().zip(runs) {

@@ -1,4 +1,4 @@
-//! A rebuild or a scrub: its table, and its figures: its course beside the host's latency, and what the new member was busy with.
+//! A rebuild or a scrub: its table, and its figures: its course and the host's latency, and what the new member was busy with.
 
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
@@ -6,12 +6,12 @@ use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
 use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
 use crate::format;
 use crate::grid::Grid;
-use crate::label::{Look, looks, names};
+use crate::label::{LineStyle, line_styles, names};
 
 /// Work of a drive: its name, its colour, and the time that it took.
 pub type Work = (&'static str, Colour, fn(&BusyTimes) -> u64);
 
-/// What a drive was busy with, in the order of bars.
+/// Kinds of work of a drive, in the order of bars.
 pub const WORK: [Work; 6] = [
     ("reading for commands", Colour::nth(0), |busy| busy.host_read),
     ("writing for commands", Colour::SKY, |busy| busy.host_write),
@@ -21,10 +21,10 @@ pub const WORK: [Work; 6] = [
     ("writing bands", Colour::VERMILION, |busy| busy.clean_write),
 ];
 
-/// A run that rebuilt, its name and its look.
-type Named<'a> = (&'a Outcome, &'a Rebuild, String, Look);
+/// A run that rebuilt, its name and its style.
+type Named<'a> = (&'a Outcome, &'a Rebuild, String, LineStyle);
 
-/// What was rebuilt or scrubbed beside the requests; `None` where nothing was.
+/// The table of rebuilds and scrubs; `None` where no run had one.
 pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
     let header = [
         "run",
@@ -64,9 +64,9 @@ pub fn rebuilds(runs: &[Outcome]) -> Option<Grid> {
 
 /// The figures of all runs that rebuilt or scrubbed; none where none did.
 pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
-    let named = runs.iter().zip(names(runs)).zip(looks(runs));
+    let named = runs.iter().zip(names(runs)).zip(line_styles(runs));
     let all: Vec<Named> =
-        named.filter_map(|((run, name), look)| Some((run, run.rebuild.as_ref()?, name, look))).collect();
+        named.filter_map(|((run, name), style)| Some((run, run.rebuild.as_ref()?, name, style))).collect();
     if all.is_empty() { Vec::new() } else { vec![course(&all), busy(&all)] }
 }
 
@@ -77,13 +77,13 @@ fn course(all: &[Named]) -> Figure {
     let lines = |of: &dyn Fn(&Named) -> Series| -> Body {
         Body::Lines(all.iter().map(of).filter(|series| !series.points.is_empty()).collect())
     };
-    let share = lines(&|(_, rebuild, name, look)| {
+    let share = lines(&|(_, rebuild, name, style)| {
         let points = shares(rebuild).into_iter().map(|(s, share)| (s / unit_s, share)).collect();
-        Series { name: name.clone(), colour: look.colour, style: look.line(), points }
+        Series { name: name.clone(), colour: style.colour, style: style.line(), points }
     });
-    let latency = lines(&|(run, rebuild, name, look)| {
+    let latency = lines(&|(run, rebuild, name, style)| {
         let points = slowest(run, rebuild).into_iter().map(|(s, latency)| (s / unit_s, latency)).collect();
-        Series { name: name.clone(), colour: look.colour, style: look.steps(), points }
+        Series { name: name.clone(), colour: style.colour, style: style.steps(), points }
     });
     let panel = |title: &str, y: Axis, body| Panel::new(Some(title), x(), y, body);
     let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
@@ -148,7 +148,7 @@ fn busy(all: &[Named]) -> Figure {
     let x = Axis::linear(format!("Time that it was busy ({unit})"));
     let panel = Panel::new(None, x, Axis::default(), body);
     let (name, title) = ("rebuild-busy".into(), "What the rebuilt member was busy with".into());
-    let note = "From the failure until the array was redundant, the time behind each bar; of a scrub, all members in sum. Beyond \
+    let note = "From the failure until the array was redundant, the time after each bar; of a scrub, all members in sum. Beyond \
                 the bar it waited for the others, or emptied a buffer of its own.";
     let nothing = "The member was never busy.";
     match panel.is_empty() {

@@ -7,7 +7,7 @@ use smrkit::units::SECTOR_BYTES;
 
 use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
 use crate::format;
-use crate::label::{Look, looks, names};
+use crate::label::{LineStyle, line_styles, names};
 use crate::members::{by_busy, member_names, share};
 use crate::rebuild;
 
@@ -20,7 +20,7 @@ const MEMBERS_MAX: usize = 16;
 
 /// Every figure of a comparison, in the order of a page.
 pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
-    let all = All { runs, names: names(runs), looks: looks(runs) };
+    let all = All { runs, names: names(runs), line_styles: line_styles(runs) };
     let members = all.has_arrays().then(|| all.members());
     let mut figures = vec![
         all.latency(),
@@ -34,16 +34,16 @@ pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
         all.surface(),
         all.capacity(),
     ];
-    // Behind the busy time of all drives together.
-    let behind = figures.len() - 2;
-    figures.splice(behind..behind, members.into_iter().chain(rebuild::figures(runs)));
+    // After the busy time of all drives together.
+    let after_busy = figures.len() - 2;
+    figures.splice(after_busy..after_busy, members.into_iter().chain(rebuild::figures(runs)));
     figures
 }
 
 struct All<'a> {
     runs: &'a [Outcome],
     names: Vec<String>,
-    looks: Vec<Look>,
+    line_styles: Vec<LineStyle>,
 }
 
 impl All<'_> {
@@ -53,7 +53,7 @@ impl All<'_> {
 
     fn latency(&self) -> Figure {
         let panel = |title: &str, of: fn(&Outcome) -> &Vec<(u64, u64)>| {
-            let body = self.lines(|run, look| (look.steps(), slower_than(of(run))));
+            let body = self.lines(|run, style| (style.steps(), slower_than(of(run))));
             let x = Axis::log("Latency (logarithmic)", Numbers::Time);
             Panel::new(Some(title), x, Axis::log(format!("{title} that took longer"), Numbers::Percent), body)
         };
@@ -65,9 +65,9 @@ impl All<'_> {
     }
 
     fn iops(&self) -> Figure {
-        let body = self.lines(|run, look| (look.steps(), self.per_second(run, &run.timeline.requests)));
+        let body = self.lines(|run, style| (style.steps(), self.per_second(run, &run.timeline.requests)));
         let panels = [Panel::new(None, self.time_axis(), Axis::linear("Requests per second"), body)];
-        figure("iops", "Requests per second", "Requests answered in each window of time.", panels, NO_WINDOW)
+        figure("iops", "Requests per second", "Requests completed in each window of time.", panels, NO_WINDOW)
     }
 
     fn longest(&self) -> Figure {
@@ -76,11 +76,11 @@ impl All<'_> {
             let seconds = windows.map(|(&ns, &requests)| if requests > 0 { ns as f64 / 1e9 } else { f64::NAN });
             gapped(&self.steps(run, &seconds.collect::<Vec<f64>>()))
         };
-        let body = self.lines(|run, look| (look.steps(), points(run)));
+        let body = self.lines(|run, style| (style.steps(), points(run)));
         let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
         let mut panel = Panel::new(None, self.time_axis(), y, body);
         panel.guides = vec![(7.0, "7 s".into()), (30.0, "30 s".into())];
-        let note = "The slowest request answered in each window. The marks are usual timeouts: RAID gives up on a disk \
+        let note = "The slowest request completed in each window. The marks are usual timeouts: RAID gives up on a disk \
                     after about 7 s, Linux after 30 s.";
         figure("longest", "Longest request", note, [panel], NO_WINDOW)
     }
@@ -91,7 +91,7 @@ impl All<'_> {
             // Where nobody reads (or writes) there is nothing to show.
             let any = self.runs.iter().any(moved);
             let points = |run: &Outcome| if any { scaled(self.per_second(run, of(run)), 1e6) } else { Vec::new() };
-            let body = self.lines(|run, look| (look.steps(), points(run)));
+            let body = self.lines(|run, style| (style.steps(), points(run)));
             Panel::new(Some(title), self.time_axis(), Axis::linear(format!("{title} (MB/s)")), body)
         };
         let panels = [panel("Read", |r| &r.timeline.read_bytes), panel("Written", |r| &r.timeline.written_bytes)];
@@ -102,7 +102,7 @@ impl All<'_> {
     }
 
     fn cache_fill(&self) -> Figure {
-        let body = self.lines(|run, look| (look.line(), self.gauge(run, &run.timeline.cache_fill, 100.0)));
+        let body = self.lines(|run, style| (style.line(), self.gauge(run, &run.timeline.cache_fill, 100.0)));
         let panels = [Panel::new(None, self.time_axis(), Axis::linear("Persistent cache in use (%)"), body)];
         let note = "How full the persistent cache is at the end of each window.";
         figure("cache-fill", "Cache fill", note, panels, "No layer here has a persistent cache.")
@@ -117,12 +117,12 @@ impl All<'_> {
                 Some(values) => self.gauge(run, values, 1.0),
                 None => Vec::new(),
             };
-            let body = self.lines(|run, look| (look.line(), values(run)));
+            let body = self.lines(|run, style| (style.line(), values(run)));
             let numbers = if key.ends_with("_bytes") { Numbers::Bytes } else { Numbers::Plain };
             let y = Axis { numbers, ..Axis::linear(key.replace('_', " ")) };
             Panel::new(Some(key), self.time_axis(), y, body)
         };
-        let note = "What the layers say about themselves at the end of each window.";
+        let note = "Values that the layers report at the end of each window.";
         let panels = keys.iter().map(panel);
         let mut figure = figure("gauges", "Gauges of the layers", note, panels, "No layer here has gauges.");
         figure.share_x();
@@ -151,8 +151,10 @@ impl All<'_> {
             |run| format::nanos(run.busy_by_cause_ns.total),
         );
         let (who, note) = match self.has_arrays() {
-            true => ("drives were", "Whom the drives worked for: the time of all drives of an array in sum."),
-            false => ("drive was", "Whom the drive worked for."),
+            true => {
+                ("drives were", "The causes that kept the drives busy; of an array, the sum of the time of all drives.")
+            }
+            false => ("drive was", "The causes that kept the drive busy."),
         };
         let panels = [Panel::new(None, Axis::linear(format!("Time the {who} busy ({unit})")), Axis::default(), bars)];
         figure("busy", "Busy time by cause", note, panels, &format!("The {who} never busy."))
@@ -174,8 +176,7 @@ impl All<'_> {
             let body = Body::Bars { rows, totals, parts: cause_parts(&values) };
             Panel::new(Some(name), axis.clone(), Axis::default(), body)
         });
-        let note =
-            "Whom each member worked for. After each bar: its share of the array's time, that of a rebuild included.";
+        let note = "The causes that kept each member busy. After each bar: its share of the array's time, that of a rebuild included.";
         figure("members", "Busy time of the members by cause", note, panels, "No member was ever busy.")
     }
 
@@ -226,10 +227,10 @@ impl All<'_> {
     }
 
     /// One series a run, in its colour; runs without points are left out.
-    fn lines(&self, points: impl Fn(&Outcome, Look) -> (crate::figure::Style, Vec<(f64, f64)>)) -> Body {
-        let series = self.runs.iter().zip(&self.names).zip(&self.looks).map(|((run, name), look)| {
-            let (style, points) = points(run, *look);
-            Series { name: name.clone(), colour: look.colour, style, points }
+    fn lines(&self, points: impl Fn(&Outcome, LineStyle) -> (crate::figure::Style, Vec<(f64, f64)>)) -> Body {
+        let series = self.runs.iter().zip(&self.names).zip(&self.line_styles).map(|((run, name), own)| {
+            let (style, points) = points(run, *own);
+            Series { name: name.clone(), colour: own.colour, style, points }
         });
         Body::Lines(series.filter(|s| !s.points.is_empty()).collect())
     }
@@ -290,7 +291,7 @@ impl All<'_> {
     }
 }
 
-const NO_WINDOW: &str = "No request was answered.";
+const NO_WINDOW: &str = "No request was completed.";
 
 /// The share of requests slower than each latency, as steps; the last step ends at the slowest.
 pub fn slower_than(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
@@ -361,7 +362,7 @@ fn member_rows(run: &Outcome) -> Vec<(String, &Outcome)> {
     ["least busy", "median", "busiest"].into_iter().zip(by_busy(run)).map(row).collect()
 }
 
-/// What an array's members offer and the array does not.
+/// Sectors that an array's members offer and the array does not.
 fn redundant_sectors(capacity: &Capacity) -> u64 {
     let Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors } = *capacity;
     raw_sectors.saturating_sub(host_sectors + cache_sectors + guard_sectors + spare_sectors)

@@ -43,7 +43,7 @@ pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
     names(runs).into_iter().zip(runs).map(line).collect()
 }
 
-/// What became of the host's data in a power cut, one line a run that was to have one.
+/// The fate of the host's data in a power cut, one line a run that was to have one.
 pub fn power_cuts(runs: &[Outcome]) -> Vec<String> {
     let line = |(name, run): (String, &Outcome)| {
         let asked = run.engine.power_cut?;
@@ -80,7 +80,7 @@ fn power_cut(cut: &PowerCut) -> String {
     )
 }
 
-/// How fast: time, rate, latency, stalls.
+/// The table of speed: time, rate, latency, stalls.
 pub fn speed(runs: &[Outcome]) -> Grid {
     let header = [
         "run",
@@ -122,7 +122,7 @@ pub fn speed(runs: &[Outcome]) -> Grid {
     grid
 }
 
-/// What it costs: amplification by cause, cleaning, capacity.
+/// The table of costs: amplification by cause, cleaning, capacity.
 pub fn cost(runs: &[Outcome]) -> Grid {
     let header = [
         "run",
@@ -158,7 +158,7 @@ pub fn cost(runs: &[Outcome]) -> Grid {
     grid
 }
 
-/// What was run: name and value, for all runs; runs that differ are told apart.
+/// Names and values of what was run, for all runs; runs that differ are told apart.
 pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = Vec::new();
     let mut say = |name: &str, of: &dyn Fn(&Outcome) -> String| {

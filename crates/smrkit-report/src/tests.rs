@@ -195,13 +195,18 @@ fn arrays_whose_members_differ_are_told_apart_by_them() {
 }
 
 #[test]
+fn runs_of_one_name_are_numbered() {
+    assert_eq!(label::names(&[rmw(), in_place(), rmw(), rmw()]), ["rmw", "in-place", "rmw (2)", "rmw (3)"]);
+}
+
+#[test]
 fn in_place_is_grey_and_does_not_use_up_a_colour() {
-    let looks = label::looks(&[set_assoc(1), in_place(), rmw()]);
-    assert_eq!(looks[1].colour, crate::figure::Colour::GREY);
-    assert_eq!(looks[0], label::looks(&[in_place(), set_assoc(1)])[1]);
+    let styles = label::line_styles(&[set_assoc(1), in_place(), rmw()]);
+    assert_eq!(styles[1].colour, crate::figure::Colour::GREY);
+    assert_eq!(styles[0], label::line_styles(&[in_place(), set_assoc(1)])[1]);
     let many: Vec<Outcome> = (1..=12).map(set_assoc).collect();
-    let looks = label::looks(&many);
-    assert!((0..12).all(|i| (0..i).all(|j| looks[i] != looks[j])), "twelve runs look different");
+    let styles = label::line_styles(&many);
+    assert!((0..12).all(|i| (0..i).all(|j| styles[i] != styles[j])), "twelve runs look different");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub fn json(path: &Path, trace: &Trace, info: &TraceInfo) -> Result<Value, Error
     Ok(value)
 }
 
-/// What is read and written.
+/// Counts and sizes of reads and writes.
 fn mix(info: &TraceInfo) -> Grid {
     let mut grid = Grid::new(["", "requests", "share", "bytes", "distinct", "mean size", "median", "99 %", "largest"]);
     let footprint = info.footprint;

@@ -31,7 +31,7 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// What a command reads and what it is to write, by the paths given.
+/// The paths that a command reads and writes, as given.
 #[derive(Default)]
 pub struct Paths {
     /// Files that are read.
@@ -170,7 +170,7 @@ pub struct OutputOptions {
     figure_format: Format,
 }
 
-/// The same, opened before the work starts.
+/// Places of results, opened before the work starts.
 pub struct Outputs {
     json: Option<JsonTarget>,
     report: Option<Target>,

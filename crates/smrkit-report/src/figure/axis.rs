@@ -5,19 +5,19 @@ use crate::format;
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// The quantity, with its unit.
     pub label: String,
     /// Logarithmic; only values above 0 are drawn.
     pub log: bool,
     /// Start at 0 (linear axes).
     pub from_zero: bool,
-    /// How its numbers are written.
+    /// The form of its numbers.
     pub numbers: Numbers,
     /// The range to draw, where the data of this panel alone shall not decide.
     pub fixed: Option<(f64, f64)>,
 }
 
-/// How numbers are written at ticks and under the pointer.
+/// The form of numbers at ticks and under the pointer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbers {
     /// As they are; the axis label carries the unit.
@@ -59,7 +59,7 @@ impl Axis {
         Axis { label: label.into(), log: true, numbers, ..Axis::default() }
     }
 
-    /// Whether a value can be drawn on it.
+    /// True for a value that can be drawn on it.
     pub fn takes(&self, value: f64) -> bool {
         value.is_finite() && (!self.log || value > 0.0)
     }

@@ -20,7 +20,7 @@ impl Colour {
     pub const PINK: Colour = Colour(0xCC, 0x79, 0xA7);
     /// The last of the palette, too dark for dark ground.
     const WINE: Colour = Colour(0x88, 0x22, 0x55);
-    /// What stands for a colour of figures that can't be seen on dark ground: (on light ground, on dark ground).
+    /// The colour that can't be seen on dark ground, and the one that stands for it there.
     pub const ON_DARK: (Colour, Colour) = (Colour::WINE, Colour(0xF0, 0xE4, 0x42));
     /// The palette of runs and series; `GREY` is kept for the conventional disk.
     pub const PALETTE: [Colour; 7] = [

@@ -16,7 +16,7 @@ pub struct Figure {
     pub name: String,
     /// The title.
     pub title: String,
-    /// How to read it, or why it is empty; one sentence.
+    /// A sentence that says how to read it, or why it is empty.
     pub note: String,
     /// The panels; none where there is nothing to show.
     pub panels: Vec<Panel>,
@@ -33,11 +33,11 @@ pub struct Panel {
     pub y: Axis,
     /// Horizontal marks: a value of y and its name.
     pub guides: Vec<(f64, String)>,
-    /// What is drawn.
+    /// The lines, bars or strips.
     pub body: Body,
 }
 
-/// What is drawn between the axes.
+/// The lines, bars or strips between the axes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// Lines and points.
@@ -46,7 +46,7 @@ pub enum Body {
     Bars {
         /// The rows' names, from the top.
         rows: Vec<String>,
-        /// What is written after each bar.
+        /// The text after each bar.
         totals: Vec<String>,
         /// The parts, from the left.
         parts: Vec<Part>,
@@ -69,13 +69,13 @@ pub struct Series {
     pub name: String,
     /// Its colour.
     pub colour: Colour,
-    /// How the points are joined.
+    /// The way its points are joined.
     pub style: Style,
     /// The points, in the order of x; one whose y is NaN is a gap.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How the points of a series are joined.
+/// The way the points of a series are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Straight lines.
@@ -84,7 +84,7 @@ pub enum Style {
     Dashed,
     /// The value holds until the next point.
     Step,
-    /// The same, broken.
+    /// The value holds until the next point; broken.
     DashedStep,
     /// Dots alone.
     Points,
@@ -93,12 +93,12 @@ pub enum Style {
 }
 
 impl Style {
-    /// Whether the line is broken.
+    /// True for a broken line.
     pub fn dashed(self) -> bool {
         matches!(self, Style::Dashed | Style::DashedStep)
     }
 
-    /// Whether the value holds until the next point.
+    /// True where the value holds until the next point.
     pub fn steps(self) -> bool {
         matches!(self, Style::Step | Style::DashedStep)
     }
@@ -154,7 +154,7 @@ pub(crate) struct Key {
     pub name: String,
     /// Its colour.
     pub colour: Colour,
-    /// How a series is joined; `None` for a part of bars.
+    /// The way a series is joined; `None` for a part of bars.
     pub style: Option<Style>,
 }
 
@@ -219,7 +219,7 @@ impl Panel {
         rows.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0)
     }
 
-    /// Whether nothing would be drawn.
+    /// True where nothing would be drawn.
     pub fn is_empty(&self) -> bool {
         match &self.body {
             Body::Lines(series) => series.iter().all(|s| s.points.is_empty()),
@@ -230,13 +230,13 @@ impl Panel {
 }
 
 impl Part {
-    /// Whether any row has it.
+    /// True where some row has it.
     pub(crate) fn is_drawn(&self) -> bool {
         self.values.iter().any(|&value| value > 0.0)
     }
 }
 
-/// The values named beside a strip's colours, which stand for the range's logarithm.
+/// The values named at the scale of a strip's colours, which is logarithmic.
 pub(crate) fn strip_ticks((low, high): (f64, f64)) -> Vec<f64> {
     let decades = Axis::log("", Numbers::Bytes).ticks((low, high), 4);
     if decades.len() > 1 { decades } else { vec![low, high] }
@@ -248,7 +248,7 @@ impl Series {
         Series { name: name.into(), colour: Colour::nth(n), style, points }
     }
 
-    /// Whether each point of a stretch gets a dot: by style, or since a line from a point to itself can't be seen.
+    /// True where each point of a stretch gets a dot: by style, or since a line from a point to itself can't be seen.
     pub(crate) fn has_dots(&self, stretch: &[(f64, f64)]) -> bool {
         matches!(self.style, Style::Points | Style::Marked) || stretch.windows(2).all(|w| w[0] == w[1])
     }
