@@ -260,25 +260,10 @@ pub enum WritePolicy {
 }
 
 impl WritePolicy {
-    /// The policy of this name.
-    pub fn named(name: &str) -> Result<WritePolicy, Error> {
-        match name {
-            "auto" => Ok(WritePolicy::Auto),
-            "rmw" => Ok(WritePolicy::ReadModifyWrite),
-            "reconstruct" => Ok(WritePolicy::Reconstruct),
-            _ => {
-                let shown: String = name.chars().take(40).collect();
-                Err(Error::Usage(format!("write=`{shown}` is unknown: write auto, rmw or reconstruct")))
-            }
-        }
-    }
-
-    /// Its name in options and results.
-    pub fn name(&self) -> &'static str {
-        match self {
-            WritePolicy::Auto => "auto",
-            WritePolicy::ReadModifyWrite => "rmw",
-            WritePolicy::Reconstruct => "reconstruct",
-        }
-    }
+    /// Every policy by its name in options and results.
+    pub(super) const NAMES: &[(&str, WritePolicy)] = &[
+        ("auto", WritePolicy::Auto),
+        ("rmw", WritePolicy::ReadModifyWrite),
+        ("reconstruct", WritePolicy::Reconstruct),
+    ];
 }

@@ -12,9 +12,11 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use self::resolve::{CHUNK, WRITE};
 use super::level::{Level, WritePolicy};
 use crate::error::Error;
 use crate::quantity::exact_bytes;
+use crate::schema::Kind;
 use crate::units::SECTOR_BYTES;
 
 /// The most drives of an array, nested ones included (assumption: no controller has more).
@@ -98,12 +100,12 @@ impl FromStr for ArraySpec {
 impl fmt::Display for ArraySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:disks={}", self.level, self.members.len())?;
-        write!(f, ",chunk={}", exact_bytes(self.chunk_sectors.saturating_mul(SECTOR_BYTES)))?;
+        write!(f, ",chunk={}", CHUNK.write(&self.chunk_sectors).text)?;
         if let Some(copies) = self.level.chosen_copies() {
             write!(f, ",copies={copies}")?;
         }
         if self.level.parities() > 0 && self.write != WritePolicy::Auto {
-            write!(f, ",write={}", self.write.name())?;
+            write!(f, ",write={}", WRITE.write(&self.write).text)?;
         }
         let alike = self.members.windows(2).all(|pair| pair[0] == pair[1]);
         match self.members.first() {

@@ -8,9 +8,10 @@ use super::{Canonical, Domain, Kind, Scalar};
 use crate::error::Error;
 use crate::names::known;
 use crate::quantity::{
-    exact_bytes, exact_duration, parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_share,
+    exact_bytes, exact_duration, parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_sectors,
+    parse_share,
 };
-use crate::units::Nanos;
+use crate::units::{Nanos, SECTOR_BYTES};
 
 /// A number within its bounds, or an error that names them.
 fn within<T: PartialOrd + Copy>(text: &str, value: T, low: T, high: T, kind: &impl Kind) -> Result<T, Error> {
@@ -73,6 +74,36 @@ impl Kind for Size {
 
     fn domain(&self) -> Domain {
         Domain::Bytes(self.0, self.1)
+    }
+}
+
+/// A size in whole sectors within bounds, both included and in sectors, as is the value.
+#[derive(Clone, Copy, Debug)]
+pub struct Sectors(pub u64, pub u64);
+
+impl Sectors {
+    fn bytes(&self) -> Size {
+        Size(self.0 * SECTOR_BYTES, self.1.saturating_mul(SECTOR_BYTES))
+    }
+}
+
+impl Kind for Sectors {
+    type Value = u64;
+
+    fn read(&self, text: &str, _given: bool) -> Result<u64, Error> {
+        within(text, parse_sectors(text)?, self.0, self.1, self)
+    }
+
+    fn write(&self, sectors: &u64) -> Canonical {
+        self.bytes().write(&sectors.saturating_mul(SECTOR_BYTES))
+    }
+
+    fn expected(&self) -> String {
+        Kind::expected(&self.bytes())
+    }
+
+    fn domain(&self) -> Domain {
+        Kind::domain(&self.bytes())
     }
 }
 

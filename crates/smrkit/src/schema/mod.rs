@@ -5,6 +5,7 @@
 //! `1_000`, `4KiB`, `5ms` and `2%` mean the same wherever a key takes them.
 
 mod kinds;
+mod piece;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -14,7 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::names::known;
 use crate::units::Nanos;
-pub use kinds::{Asked, Count, Fraction, Maybe, Noted, Or, Size, Switch, Text, Time, Word, number, percent, share};
+pub use kinds::{
+    Asked, Count, Fraction, Maybe, Noted, Or, Sectors, Size, Switch, Text, Time, Word, number, percent, share,
+};
+pub(crate) use piece::Piece;
 
 /// A value as outcomes record it: of a parameter, or of a counter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

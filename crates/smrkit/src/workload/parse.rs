@@ -5,48 +5,13 @@ use toml::{Table, Value as Toml};
 use super::Workload;
 use super::part::Part;
 use crate::error::Error;
-use crate::schema::Refused;
+use crate::schema::Piece;
 
 /// Reads `name:key=value,…`, joined by `+` (together) and `;` (one after another).
 pub(super) fn text(text: &str) -> Result<Workload, Error> {
-    let phases = pieces(Piece { text, at: 0 }, ';');
-    let phases = phases.map(|phase| pieces(phase, '+').map(|piece| part(piece).map_err(|e| *e)).collect());
+    let phases = Piece::whole("workload", text).split(';');
+    let phases = phases.map(|phase| phase.split('+').map(|piece| part(piece).map_err(|e| *e)).collect());
     Workload::of(phases.collect::<Result<_, _>>()?)
-}
-
-/// A piece of the text and where it begins, in bytes.
-#[derive(Clone, Copy)]
-struct Piece<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Piece<'a> {
-    fn trimmed(self) -> Piece<'a> {
-        let blank = self.text.len() - self.text.trim_start().len();
-        Piece { text: self.text.trim(), at: self.at + blank }
-    }
-
-    fn split_once(self, separator: char) -> Option<(Piece<'a>, Piece<'a>)> {
-        let (before, after) = self.text.split_once(separator)?;
-        let after = Piece { text: after, at: self.at + before.len() + separator.len_utf8() };
-        Some((Piece { text: before, at: self.at }.trimmed(), after.trimmed()))
-    }
-
-    /// An error at this place.
-    fn error(self, message: impl std::fmt::Display) -> Box<Error> {
-        let shown: String = self.text.chars().take(40).collect();
-        Box::new(Error::Usage(format!("workload, character {}, `{shown}`: {message}", self.at + 1)))
-    }
-}
-
-fn pieces(whole: Piece<'_>, separator: char) -> impl Iterator<Item = Piece<'_>> {
-    let mut at = whole.at;
-    whole.text.split(separator).map(move |text| {
-        let piece = Piece { text, at };
-        at += text.len() + separator.len_utf8();
-        piece.trimmed()
-    })
 }
 
 fn part(piece: Piece<'_>) -> Result<Part, Box<Error>> {
@@ -55,14 +20,8 @@ fn part(piece: Piece<'_>) -> Result<Part, Box<Error>> {
         return Err(name.error("a workload is missing: write name:key=value,… and separate by `;` or `+`"));
     }
     let mut part = Part::named(name.text).map_err(|e| name.error(e))?;
-    for setting in rest.into_iter().flat_map(|rest| pieces(rest, ',')) {
-        let Some((key, value)) = setting.split_once('=') else {
-            return Err(setting.error("expected key=value"));
-        };
-        part.set(key.text, value.text).map_err(|refused| {
-            let place = if matches!(refused, Refused::Value(_)) { value } else { key };
-            place.error(refused)
-        })?;
+    if let Some(rest) = rest {
+        rest.settings(|key, value| part.set(key, value))?;
     }
     part.check().map_err(|e| piece.error(e))?;
     Ok(part)

@@ -5,8 +5,9 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::resolve::{RawArray, RawDrive, RawMember};
+use super::resolve::{MemberKeys, RawArray, RawDrive, RawMember};
 use crate::error::{BadInput, Error};
+use crate::schema::{Keyed, Values};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,39 +47,49 @@ enum Plain {
 /// Reads an array; `path` is for messages.
 pub(super) fn array(path: &Path, text: &str) -> Result<RawArray, Error> {
     let table: ArrayTable = toml::from_str(text).map_err(|e| bad_toml(path, text, &e))?;
-    Ok(raw(table))
+    raw(table).map_err(|refused| Error::input(path, refused))
 }
 
-fn raw(table: ArrayTable) -> RawArray {
-    RawArray {
-        level: table.level,
-        disks: table.disks.map(plain),
-        chunk: table.chunk.map(plain),
-        copies: table.copies.map(plain),
-        write: table.write,
-        drive: drive(table.layer, table.drive, table.capacity, table.set),
-        members: table.member.into_iter().map(member).collect(),
+/// The array, or the key and what is wrong with its value.
+fn raw(table: ArrayTable) -> Result<RawArray, String> {
+    let mut array = RawArray::new(table.level);
+    let write = table.write.map(Plain::Text);
+    for (key, value) in [("disks", table.disks), ("chunk", table.chunk), ("copies", table.copies), ("write", write)] {
+        put(&mut array.values, key, value)?;
     }
+    array.drive = drive(table.layer, table.drive, table.capacity, table.set)?;
+    array.members = table.member.into_iter().map(member).collect::<Result<_, _>>()?;
+    Ok(array)
 }
 
-fn member(table: MemberTable) -> RawMember {
-    RawMember {
-        count: table.count.map(plain),
-        drive: drive(table.layer, table.drive, table.capacity, table.set),
-        array: table.array.map(|table| Box::new(raw(*table))),
-    }
+fn member(table: MemberTable) -> Result<RawMember, String> {
+    let mut values = Values::new(MemberKeys::keys());
+    put(&mut values, "count", table.count)?;
+    let count = MemberKeys::read(&values).map_err(|error| error.to_string())?.count;
+    let array = table.array.map(|table| raw(*table).map(Box::new)).transpose()?;
+    Ok(RawMember { count, drive: drive(table.layer, table.drive, table.capacity, table.set)?, array })
 }
 
-fn drive(layer: Option<String>, drive: Option<String>, capacity: Option<Plain>, set: Option<Table>) -> RawDrive {
+fn drive(
+    layer: Option<String>,
+    drive: Option<String>,
+    capacity: Option<Plain>,
+    set: Option<Table>,
+) -> Result<RawDrive, String> {
     let set = set.map(|table| table.into_iter().map(|(key, value)| (key, setting(value))).collect());
-    RawDrive { layer, drive, capacity: capacity.map(plain), set }
+    let mut made = RawDrive { layer, drive, set, ..RawDrive::default() };
+    put(&mut made.values, "capacity", capacity)?;
+    Ok(made)
 }
 
-fn plain(plain: Plain) -> String {
-    match plain {
-        Plain::Number(number) => number.to_string(),
-        Plain::Text(text) => text,
-    }
+/// Sets a key that was given.
+fn put(values: &mut Values, key: &str, value: Option<Plain>) -> Result<(), String> {
+    let text = match value {
+        None => return Ok(()),
+        Some(Plain::Number(number)) => number.to_string(),
+        Some(Plain::Text(text)) => text,
+    };
+    values.set(key, &text).map_err(|refused| format!("{key}={text}: {refused}"))
 }
 
 /// A parameter's value as the short form would have it.

@@ -1,35 +1,86 @@
 //! From keys as they were written to an array: defaults, what members inherit, and what can't be.
 
 use super::{ArraySpec, DEPTH_MAX, DRIVES_MAX, DriveSpec, MemberSpec};
-use crate::device::level::{CHUNK_SECTORS, Copies, Level, WritePolicy};
+use crate::device::level::{Copies, Level, WritePolicy};
 use crate::error::Error;
-use crate::quantity::{parse_capacity, parse_count, parse_sectors};
+use crate::keys;
+use crate::schema::{Count, Keyed, Kind, Maybe, Sectors, Size, Values, Word};
+use crate::units::SECTOR_BYTES;
+
+/// The kind of `write`.
+pub(super) const WRITE: Word<WritePolicy> = Word(WritePolicy::NAMES);
+
+/// The kind of `chunk`.
+pub(super) const CHUNK: Sectors = Sectors(1, u64::MAX / SECTOR_BYTES);
+
+keys! {
+    /// The values of an array.
+    pub(super) struct ArrayKeys {
+        /// How many members; with one member, how often it is repeated.
+        disks: Option<u64> = Maybe(Count(1, u64::MAX)), "";
+        /// Length of a chunk.
+        chunk: u64 = CHUNK, "512Ki";
+        /// Copies of each chunk (raid10).
+        copies: Option<u64> = Maybe(Count(1, u64::MAX)), "";
+        /// Where the new parity of a stripe written in part comes from.
+        write: WritePolicy = WRITE, "auto";
+    }
+}
+
+keys! {
+    /// The values of a drive in an array.
+    pub(super) struct DriveKeys {
+        /// The drive's size, rounded down to whole sectors.
+        capacity: Option<u64> = Maybe(Size(SECTOR_BYTES, u64::MAX)), "";
+    }
+}
+
+keys! {
+    /// The values of a member in a file.
+    pub(super) struct MemberKeys {
+        /// How many members are like this one.
+        pub count: u64 = Count(1, u64::MAX), "1";
+    }
+}
 
 /// An array as it was written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct RawArray {
     pub level: String,
-    pub disks: Option<String>,
-    pub chunk: Option<String>,
-    pub copies: Option<String>,
-    pub write: Option<String>,
+    /// The values of [`ArrayKeys`].
+    pub values: Values,
     pub drive: RawDrive,
     pub members: Vec<RawMember>,
 }
 
+impl RawArray {
+    /// An array of which nothing but the level is given.
+    pub fn new(level: impl Into<String>) -> RawArray {
+        let values = Values::new(ArrayKeys::keys());
+        RawArray { level: level.into(), values, drive: RawDrive::default(), members: Vec::new() }
+    }
+}
+
 /// A drive, or an array's defaults for its drives, as it was written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct RawDrive {
     pub layer: Option<String>,
     pub drive: Option<String>,
-    pub capacity: Option<String>,
+    /// The values of [`DriveKeys`].
+    pub values: Values,
     pub set: Option<Vec<(String, String)>>,
+}
+
+impl Default for RawDrive {
+    fn default() -> RawDrive {
+        RawDrive { layer: None, drive: None, values: Values::new(DriveKeys::keys()), set: None }
+    }
 }
 
 /// A member as it was written.
 #[derive(Clone, Debug)]
 pub(super) struct RawMember {
-    pub count: Option<String>,
+    pub count: u64,
     pub drive: RawDrive,
     pub array: Option<Box<RawArray>>,
 }
@@ -43,36 +94,38 @@ pub(super) fn array(raw: &RawArray, inherited: &DriveSpec, depth: usize) -> Resu
     if depth > DEPTH_MAX {
         return usage(format!("arrays nested more than {DEPTH_MAX} deep: nest fewer"));
     }
-    let level = level(raw)?;
+    let keys = ArrayKeys::read(&raw.values)?;
+    let level = level(raw, &keys)?;
     let name = level.name();
-    let chunk_sectors = match &raw.chunk {
-        Some(text) => parse_sectors(text).map_err(|e| Error::Usage(format!("chunk: {e}")))?,
-        None => CHUNK_SECTORS,
-    };
-    if chunk_sectors == 0 {
-        return usage("chunk=0: give a chunk of 512 bytes or more, such as chunk=512KiB");
+    if keys.write != WritePolicy::Auto && level.parities() == 0 {
+        let write = WRITE.write(&keys.write).text;
+        return usage(format!("{name} has no parity, so that write={write} says nothing: leave it out"));
     }
-    let write = raw.write.as_deref().map_or(Ok(WritePolicy::Auto), WritePolicy::named)?;
-    if write != WritePolicy::Auto && level.parities() == 0 {
-        return usage(format!("{name} has no parity, so that write={} says nothing: leave it out", write.name()));
-    }
-    let members = members(raw, name, &drive(&raw.drive, inherited)?, depth)?;
+    let members = members(raw, keys.disks, name, &drive(&raw.drive, inherited)?, depth)?;
     level.check_disks(members.len())?;
-    Ok(ArraySpec { level, chunk_sectors, write, members })
+    Ok(ArraySpec { level, chunk_sectors: keys.chunk, write: keys.write, members })
 }
 
-fn level(raw: &RawArray) -> Result<Level, Error> {
+fn level(raw: &RawArray, keys: &ArrayKeys) -> Result<Level, Error> {
     let level = Level::named(raw.level.trim())?;
-    let Some(text) = &raw.copies else { return Ok(level) };
+    let Some(copies) = keys.copies else { return Ok(level) };
     match level.spec().copies {
-        Copies::Chosen => Ok(level.with_copies(u32::try_from(number("copies", text)?).unwrap_or(u32::MAX))),
+        Copies::Chosen => Ok(level.with_copies(u32::try_from(copies).unwrap_or(u32::MAX))),
         Copies::Every => usage(format!("{level} keeps a copy on every disk: leave out copies, or use raid10")),
         Copies::One => usage(format!("{level} keeps no copies: leave out copies, or use raid10")),
     }
 }
 
-fn members(raw: &RawArray, name: &str, own: &DriveSpec, depth: usize) -> Result<Vec<MemberSpec>, Error> {
-    let disks = raw.disks.as_deref().map(|text| number("disks", text)).transpose()?;
+fn members(
+    raw: &RawArray,
+    disks: Option<u64>,
+    name: &str,
+    own: &DriveSpec,
+    depth: usize,
+) -> Result<Vec<MemberSpec>, Error> {
+    // Any number too large for an array is the largest.
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let disks = disks.map(size);
     let too_many = || {
         Error::Impossible(format!(
             "{name} of more than {DRIVES_MAX} drives, nested ones included: lower disks or count"
@@ -80,7 +133,7 @@ fn members(raw: &RawArray, name: &str, own: &DriveSpec, depth: usize) -> Result<
     };
     let mut groups: Vec<(usize, MemberSpec)> = Vec::new();
     for member in &raw.members {
-        let count = member.count.as_deref().map_or(Ok(1), |text| number("count", text))?;
+        let count = size(member.count);
         let drive = drive(&member.drive, own)?;
         let member = match &member.array {
             Some(nested) => MemberSpec::Array(Box::new(array(nested, &drive, depth + 1)?)),
@@ -111,11 +164,7 @@ fn members(raw: &RawArray, name: &str, own: &DriveSpec, depth: usize) -> Result<
 
 /// A drive that takes from `inherited` what it is not given. Whoever names a layer names its parameters too.
 fn drive(raw: &RawDrive, inherited: &DriveSpec) -> Result<DriveSpec, Error> {
-    let capacity = raw.capacity.as_deref().map(parse_capacity).transpose();
-    let capacity = capacity.map_err(|e| Error::Usage(format!("capacity: {e}")))?;
-    if capacity == Some(0) {
-        return usage("capacity=0: give a drive at least one sector (512 bytes)");
-    }
+    let capacity = DriveKeys::read(&raw.values)?.capacity.map(|bytes| bytes / SECTOR_BYTES);
     let set = match (&raw.set, &raw.layer) {
         (Some(set), _) => set.clone(),
         (None, Some(_)) => Vec::new(),
@@ -128,12 +177,4 @@ fn drive(raw: &RawDrive, inherited: &DriveSpec) -> Result<DriveSpec, Error> {
         capacity_sectors: capacity.or(inherited.capacity_sectors),
         set,
     })
-}
-
-/// A number of disks, members or copies. Any too large for an array is the largest.
-fn number(key: &str, text: &str) -> Result<usize, Error> {
-    match parse_count(text).map_err(|e| Error::Usage(format!("{key}: {e}")))? {
-        0 => usage(format!("{key}=0: give 1 or more")),
-        n => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
-    }
 }

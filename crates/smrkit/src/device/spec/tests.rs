@@ -112,15 +112,18 @@ fn mistakes_say_where_they_are_and_what_to_do() {
     for (text, message) in [
         ("", "the kind of array is missing: write raid5:disks=4"),
         ("raid7:disks=4", "no array is called `raid7`: write one of span, raid0, raid1, raid10"),
-        ("raid5:disks=4,chunks=4Ki", "array, character 15, `chunks`: unknown key; known are disks, chunk"),
-        ("raid0:disks=2,member=(disks=2)", "unknown key; known are layer, drive, capacity, set"),
-        ("raid5:disks=4,chunk=0", "give a chunk of 512 bytes or more"),
+        (
+            "raid5:disks=4,chunks=4Ki",
+            "array, character 15, `chunks`: no key of this name; did you mean `chunk`? Known: disks, chunk, copies, write, member, layer",
+        ),
+        ("raid0:disks=2,member=(disks=2)", "no key of this name; known: layer, drive, set, capacity"),
+        ("raid5:disks=4,chunk=0", "character 21, `0`: `0` is out of range: expected a size from 512"),
         ("raid5:disks=4,chunk=1000", "write 512 or 1Ki"),
         ("raid5:disks=4,chunk=1", "sectors: write 512 (k is"),
         ("raid5:disks=4,chunk", "expected key=value"),
         ("raid5:disks=4,chunk=", "a value is missing"),
         ("raid5:disks=4,disks=5", "given twice"),
-        ("raid5:disks=0", "disks=0: give 1 or more"),
+        ("raid5:disks=0", "`0` is out of range: expected a whole number from 1"),
         ("raid5:layer=rmw", "raid5 of how many disks? Write disks=N"),
         ("raid0:disks=3,member=(),member=()", "disks=3, but 2 members are given"),
         ("raid0:member=(raid1:disks=2", "the `(` is not closed: add a `)`"),
@@ -129,11 +132,11 @@ fn mistakes_say_where_they_are_and_what_to_do() {
         ("raid0:disks=2,layer=\"log", "the quote is not closed"),
         ("raid0:disks=2,layer=a\"b\"", "put the whole value in quotes"),
         ("raid0:disks=2,write=rmw", "raid0 has no parity"),
-        ("raid5:disks=3,write=fast", "write auto, rmw or reconstruct"),
+        ("raid5:disks=3,write=fast", "`fast` is unknown: known: auto, rmw, reconstruct"),
         ("raid1:disks=2,copies=2", "leave out copies, or use raid10"),
         ("raid10:disks=2,copies=1", "raise copies, or use raid0"),
-        ("raid0:disks=2,capacity=0", "capacity=0"),
-        ("raid0:disks=2,capacity=511", "capacity=0"),
+        ("raid0:disks=2,capacity=0", "`0` is out of range: expected a size from 512"),
+        ("raid0:disks=2,capacity=511", "`511` is out of range"),
     ] {
         let error = ArraySpec::parse(text).unwrap_err();
         assert!(matches!(error, Error::Usage(_)) && error.to_string().contains(message), "{text}: {error}");

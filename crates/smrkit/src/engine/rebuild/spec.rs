@@ -3,25 +3,29 @@
 //! `docs/reference/arrays.md` has the keys.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::error::Error;
+use crate::keys;
 use crate::names;
-use crate::quantity::{
-    exact_bytes, exact_duration, parse_bytes, parse_count, parse_duration, parse_sectors, parse_share,
-};
+use crate::quantity::{exact_bytes, exact_duration, parse_bytes};
+use crate::schema::{Count, Keyed, Maybe, Piece, Sectors, Size, Text, Time, Values, Word, share};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// Sectors of a piece at least and at most: 512 bytes and 64 MiB (assumption).
-const PIECE_SECTORS: (u64, u64) = (1, 1 << 17);
+/// Sectors of a piece at most: 64 MiB (assumption).
+const PIECE_SECTORS_MAX: u64 = 1 << 17;
+
+/// Sectors of a piece in ascending order: 512 KiB.
+const ASCENDING_SECTORS: u64 = 1024;
+
+/// Sectors of a record: 128 KiB.
+const RECORD_SECTORS: u64 = 256;
 
 /// Commands outstanding at most, as for the host.
 const WINDOW_MAX: u64 = 65_536;
 
 /// Records that are sorted at once, at most: 128 MiB of memory (assumption).
 const SORTED_MAX: u64 = 1 << 24;
-
-const KEYS: &[&str] =
-    &["disk", "order", "write", "read", "window", "rate", "after", "at", "failed", "live", "record", "run", "sorted"];
 
 /// A rebuild, a resilver or a scrub; `Display` gives its canonical text, which parses to the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,39 +86,75 @@ pub enum Begin {
     At(Nanos),
 }
 
-/// Values as they were given.
-#[derive(Default)]
-struct Given<'a>(Vec<(&'a str, &'a str)>);
+const PIECE: Sectors = Sectors(1, PIECE_SECTORS_MAX);
+
+keys! {
+    /// How fast the work goes, and when it begins.
+    struct Course {
+        /// Pieces under way at once.
+        window: u64 = Count(1, WINDOW_MAX), "32";
+        /// Bytes a second at most.
+        rate: Option<Rate> = Maybe(Text::<Rate>::new("bytes a second, from 1")), "";
+        /// Begin after this many requests of the host.
+        after: Option<u64> = Maybe(Count(0, u64::MAX)), "";
+        /// Begin this long after counting began (instead of after).
+        at: Option<Nanos> = Maybe(Time(0)), "";
+    }
+}
+
+keys! {
+    /// A rebuild or a resilver.
+    struct RebuildKeys {
+        /// The member that fails, from 0.
+        disk: u64 = Count(0, u32::MAX as u64), "0";
+        /// When it fails: as the rebuild begins, or before counting begins.
+        failed: bool = Word(&[("then", false), ("before", true)]), "then";
+        /// All of the member from its first sector on, or records as ZFS finds them.
+        order: bool = Word(&[("ascending", false), ("scattered", true)]), "ascending";
+        /// Length of a piece, with order=ascending.
+        write: Option<u64> = Maybe(PIECE), "";
+        /// Length of a piece, with order=scattered.
+        record: Option<u64> = Maybe(PIECE), "";
+        /// How much lies together on average, with order=scattered; a record by default.
+        run: Option<u64> = Maybe(Size(0, u64::MAX)), "";
+        /// Share of the disk that is in use, with order=scattered.
+        live: Option<f64> = Maybe(share()), "";
+        /// Records that are put in order at once, with order=scattered; 0 for none.
+        sorted: Option<u64> = Maybe(Count(0, SORTED_MAX)), "";
+        /// How fast, and when.
+        course: Course;
+    }
+}
+
+keys! {
+    /// A scrub.
+    struct ScrubKeys {
+        /// Always from the first sector on.
+        order: () = Word(&[("ascending", ())]), "ascending";
+        /// Length of a piece.
+        read: u64 = PIECE, "512Ki";
+        /// How fast, and when.
+        course: Course;
+    }
+}
 
 impl RebuildSpec {
     /// Reads the text form.
     pub fn parse(text: &str) -> Result<RebuildSpec, Error> {
-        let text = text.trim();
-        let (task, rest) = match text.split_once(':') {
-            Some((task, rest)) => (task.trim(), rest),
-            None if text == "scrub" || text == "rebuild" => (text, ""),
-            None => ("rebuild", text),
+        let text = Piece::whole("rebuild", text);
+        let (task, keys) = match text.split_once(':') {
+            Some(parts) => parts,
+            None if text.text == "scrub" || text.text == "rebuild" => (text, text.slice(0, 0)),
+            None => (Piece::whole("rebuild", "rebuild"), text),
         };
-        let given = Given::read(rest)?;
-        let scrub = match task {
-            "rebuild" => false,
-            "scrub" => true,
+        match task.text {
+            "scrub" => read::<ScrubKeys>(keys).and_then(|scrub| scrub.spec()),
+            "rebuild" => read::<RebuildKeys>(keys).and_then(|rebuild| rebuild.spec()),
             other => {
                 let known = names::known(other, ["rebuild", "scrub"].into_iter());
-                return Err(wrong(other, format!("neither a rebuild nor a scrub; {known}")));
+                Err(*task.error(format!("neither a rebuild nor a scrub; {known}")))
             }
-        };
-        let task = match scrub {
-            true => given.only(&["order", "read", "window", "rate", "after", "at"], "a scrub").map(|()| Task::Scrub)?,
-            false => given.rebuild()?,
-        };
-        Ok(RebuildSpec {
-            task,
-            order: given.order(scrub)?,
-            window: given.number("window", 32, 1, WINDOW_MAX)? as u32,
-            rate: given.rate()?,
-            begin: given.begin()?,
-        })
+        }
     }
 
     /// Sectors of a piece.
@@ -126,125 +166,89 @@ impl RebuildSpec {
     }
 }
 
-impl<'a> Given<'a> {
-    fn read(text: &'a str) -> Result<Given<'a>, Error> {
-        let mut given = Given::default();
-        for item in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
-            let Some((key, value)) = item.split_once('=').map(|(key, value)| (key.trim(), value.trim())) else {
-                return Err(wrong(item, "expected key=value"));
-            };
-            if !KEYS.contains(&key) {
-                return Err(wrong(key, format!("no key of this name; {}", names::known(key, KEYS.iter().copied()))));
-            }
-            if given.get(key).is_some() {
-                return Err(wrong(key, "given twice: leave one out"));
-            }
-            given.0.push((key, value));
-        }
-        Ok(given)
+/// What `key=value,…` says.
+fn read<K: Keyed>(text: Piece<'_>) -> Result<K, Error> {
+    let mut values = Values::new(K::keys());
+    text.fill(&mut values).map_err(|error| *error)?;
+    K::read(&values)
+}
+
+impl ScrubKeys {
+    fn spec(&self) -> Result<RebuildSpec, Error> {
+        self.course.of(Task::Scrub, Order::Ascending { sectors: self.read })
+    }
+}
+
+impl RebuildKeys {
+    fn spec(&self) -> Result<RebuildSpec, Error> {
+        let task = Task::Rebuild { disk: self.disk as u32, before: self.failed };
+        self.course.of(task, if self.order { self.scattered()? } else { self.ascending()? })
     }
 
-    fn get(&self, key: &str) -> Option<&'a str> {
-        self.0.iter().find(|(other, _)| *other == key).map(|(_, value)| *value)
-    }
-
-    /// Refuses keys that are not among `keys`.
-    fn only(&self, keys: &[&str], what: &str) -> Result<(), Error> {
-        match self.0.iter().find(|(key, _)| !keys.contains(key)) {
-            Some((key, _)) => {
-                Err(wrong(key, format!("{what} has no such key: leave it out, or use {}", keys.join(", "))))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn rebuild(&self) -> Result<Task, Error> {
-        if self.get("read").is_some() {
-            return Err(wrong("read", "what is read is as large as what is written: give write=SIZE, or record=SIZE"));
-        }
-        let before = match self.get("failed") {
-            None | Some("then") => false,
-            Some("before") => true,
-            Some(other) => {
-                return Err(wrong(other, "failed is `before` (counting begins) or `then` (when the rebuild begins)"));
-            }
-        };
-        Ok(Task::Rebuild { disk: self.number("disk", 0, 0, u64::from(u32::MAX))? as u32, before })
-    }
-
-    fn order(&self, scrub: bool) -> Result<Order, Error> {
-        match self.get("order").unwrap_or("ascending") {
-            "ascending" => {
-                let foreign = ["live", "record", "run", "sorted"].into_iter().find(|key| self.get(key).is_some());
-                if let Some(key) = foreign {
-                    return Err(wrong(key, "belongs to order=scattered: add that, or leave it out"));
-                }
-                Ok(Order::Ascending { sectors: self.piece(if scrub { "read" } else { "write" }, "512Ki")? })
-            }
-            "scattered" if scrub => Err(wrong("scattered", "a scrub goes in order: leave order out")),
-            "scattered" => self.scattered(),
-            other => Err(wrong(
-                other,
-                format!("no such order; {}", names::known(other, ["ascending", "scattered"].into_iter())),
-            )),
+    fn ascending(&self) -> Result<Order, Error> {
+        let given = [
+            ("record", self.record.is_some()),
+            ("run", self.run.is_some()),
+            ("live", self.live.is_some()),
+            ("sorted", self.sorted.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((key, _)) => wrong(&format!("{key} belongs to order=scattered: add that, or leave it out")),
+            None => Ok(Order::Ascending { sectors: self.write.unwrap_or(ASCENDING_SECTORS) }),
         }
     }
 
     fn scattered(&self) -> Result<Order, Error> {
-        if self.get("write").is_some() {
-            return Err(wrong("write", "with order=scattered a write is a record: give record=SIZE"));
+        if self.write.is_some() {
+            return wrong("with order=scattered a write is a record: give record=SIZE in place of write");
         }
-        let record_sectors = self.piece("record", "128Ki")?;
-        let run_sectors = match self.get("run") {
-            None => record_sectors,
-            Some(text) => parse_bytes(text).map_err(|e| wrong(text, e))? / SECTOR_BYTES,
-        };
+        let record_sectors = self.record.unwrap_or(RECORD_SECTORS);
+        let run_sectors = self.run.map_or(record_sectors, |bytes| bytes / SECTOR_BYTES);
         if run_sectors < record_sectors {
-            return Err(wrong("run", "runs are shorter than a record: raise run, or lower record"));
+            return wrong("runs are shorter than a record: raise run, or lower record");
         }
-        let live = self.get("live").map_or(Ok(1.0), |text| parse_share(text).map_err(|e| wrong(text, e)))?;
+        let live = self.live.unwrap_or(1.0);
         if live == 0.0 {
-            return Err(wrong("live", "nothing is in use, so that there is nothing to rebuild: raise it"));
+            return wrong("live=0: nothing is in use, so that there is nothing to rebuild: raise it");
         }
-        let sorted = self.number("sorted", 0, 0, SORTED_MAX)?;
-        Ok(Order::Scattered { record_sectors, run_sectors, live, sorted })
+        Ok(Order::Scattered { record_sectors, run_sectors, live, sorted: self.sorted.unwrap_or(0) })
     }
+}
 
-    fn piece(&self, key: &str, default: &'static str) -> Result<u64, Error> {
-        let text = self.get(key).unwrap_or(default);
-        let sectors = parse_sectors(text).map_err(|e| wrong(text, e))?;
-        match (PIECE_SECTORS.0..=PIECE_SECTORS.1).contains(&sectors) {
-            true => Ok(sectors),
-            false => Err(wrong(key, "give a size from 512 to 64Mi")),
-        }
+impl Course {
+    fn of(&self, task: Task, order: Order) -> Result<RebuildSpec, Error> {
+        let begin = match (self.after, self.at) {
+            (Some(_), Some(_)) => return wrong("it begins after so many requests or at a time: leave one out"),
+            (None, Some(time)) => Begin::At(time),
+            (after, None) => Begin::After(after.unwrap_or(0)),
+        };
+        Ok(RebuildSpec { task, order, window: self.window as u32, rate: self.rate.map(|rate| rate.0), begin })
     }
+}
 
-    fn number(&self, key: &str, default: u64, min: u64, max: u64) -> Result<u64, Error> {
-        let Some(text) = self.get(key) else { return Ok(default) };
-        match parse_count(text).map_err(|e| wrong(text, e))? {
-            number if (min..=max).contains(&number) => Ok(number),
-            _ => Err(wrong(key, format!("give a whole number from {min} to {max}"))),
-        }
-    }
+/// Bytes a second; sizes are rounded, so that less than one would be read as one.
+#[derive(Clone, Copy, Debug)]
+struct Rate(u64);
 
-    fn rate(&self) -> Result<Option<u64>, Error> {
-        let Some(text) = self.get("rate") else { return Ok(None) };
-        match parse_bytes(text).map_err(|e| wrong(text, e))? {
-            0 => Err(wrong("rate", "nothing would ever be done: give bytes a second, at least 1, or leave it out")),
-            // Sizes are rounded.
-            1 if is_less_than_one(text) => {
-                Err(wrong(text, "pieces keep to whole bytes a second: give at least 1, or leave it out"))
+impl FromStr for Rate {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Rate, Error> {
+        match parse_bytes(text)? {
+            0 => {
+                Err(Error::Usage("nothing would ever be done: give bytes a second, at least 1, or leave it out".into()))
             }
-            rate => Ok(Some(rate)),
+            1 if is_less_than_one(text) => {
+                Err(Error::Usage("pieces keep to whole bytes a second: give at least 1, or leave it out".into()))
+            }
+            rate => Ok(Rate(rate)),
         }
     }
+}
 
-    fn begin(&self) -> Result<Begin, Error> {
-        match (self.get("after"), self.get("at")) {
-            (Some(_), Some(_)) => Err(wrong("at", "it begins after so many requests or at a time: leave one out")),
-            (None, Some(text)) => parse_duration(text).map(Begin::At).map_err(|e| wrong(text, e)),
-            _ => Ok(Begin::After(self.number("after", 0, 0, u64::MAX)?)),
-        }
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&exact_bytes(self.0))
     }
 }
 
@@ -256,12 +260,12 @@ fn is_less_than_one(text: &str) -> bool {
     number.parse::<f64>().is_ok_and(|number| number * unit < 1.0)
 }
 
-fn wrong(what: &str, message: impl fmt::Display) -> Error {
-    let shown: String = what.chars().take(40).collect();
-    Error::Usage(format!("rebuild, `{shown}`: {message}"))
+/// Values that don't go together.
+fn wrong<T>(message: &str) -> Result<T, Error> {
+    Err(Error::Usage(format!("rebuild: {message}")))
 }
 
-impl std::str::FromStr for RebuildSpec {
+impl FromStr for RebuildSpec {
     type Err = Error;
     fn from_str(text: &str) -> Result<RebuildSpec, Error> {
         RebuildSpec::parse(text)

@@ -40,9 +40,9 @@ fn mistakes_come_with_their_remedy() {
         ("disk", "expected key=value"),
         ("disk=1,disk=2", "given twice"),
         ("scrap:read=4Ki", "did you mean `scrub`"),
-        ("scrub:disk=1", "leave it out, or use order, read"),
-        ("scrub:order=scattered", "leave order out"),
-        ("read=4Ki", "give write=SIZE"),
+        ("scrub:disk=1", "known: order, read"),
+        ("scrub:order=scattered", "known: ascending"),
+        ("read=4Ki", "no key of this name; known: disk, failed, order, write, record"),
         ("live=0.5", "add that, or leave it out"),
         ("order=scatered", "did you mean `scattered`"),
         ("order=scattered,write=4Ki", "give record=SIZE"),
@@ -50,12 +50,12 @@ fn mistakes_come_with_their_remedy() {
         ("order=scattered,live=0", "raise it"),
         ("write=1000", "write 512 or 1Ki"),
         ("write=1Gi", "from 512 to 64Mi"),
-        ("window=0", "from 1 to 65536"),
+        ("window=0", "character 8, `0`: `0` is out of range: expected a whole number from 1 to 65536"),
         ("rate=0", "leave it out"),
         ("rate=0.5", "at least 1"),
         ("rate=0.0009k", "at least 1"),
         ("after=1,at=2s", "leave one out"),
-        ("failed=later", "`before`"),
+        ("failed=later", "known: then, before"),
     ] {
         let error = RebuildSpec::parse(text).unwrap_err();
         assert!(matches!(error, Error::Usage(_)), "{text}");
