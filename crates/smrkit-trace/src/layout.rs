@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::open::{OpenOptions, Trace};
 use crate::volume::Volume;
 use smrkit::error::Error;
+use smrkit::quantity::parse_count;
 use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::{Lba, Nanos};
@@ -32,8 +33,10 @@ impl std::str::FromStr for VolumeChoice {
     fn from_str(text: &str) -> Result<VolumeChoice, Error> {
         match text {
             "all" => Ok(VolumeChoice::All),
-            _ => text.parse().map(VolumeChoice::Number).map_err(|_| {
-                Error::Usage(format!("--volume {text}: expected a volume's number, or all; trace info lists them"))
+            _ => parse_count(text).map(VolumeChoice::Number).map_err(|_| {
+                Error::Usage(format!(
+                    "`{text}` is no volume: expected a volume's number, or all; trace info lists them"
+                ))
             }),
         }
     }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::error::Error;
+use crate::quantity::parse_count;
 use crate::request::{InMemory, Progress, Request, Source};
 use crate::units::{Lba, Nanos};
 use crate::workload::dice::Dice;
@@ -48,7 +49,7 @@ impl FromStr for Interleave {
     fn from_str(text: &str) -> Result<Interleave, Error> {
         let wrong = || {
             Error::Usage(format!(
-                "--interleave {text}: expected burst:N, burst:N,weighted, time or none, such as burst:50"
+                "`{text}` is no way to merge: expected burst:N, burst:N,weighted, time or none, such as burst:50"
             ))
         };
         match text {
@@ -62,7 +63,7 @@ impl FromStr for Interleave {
             Some((operations, "weighted")) => (operations, true),
             Some(_) => return Err(wrong()),
         };
-        match operations.parse() {
+        match parse_count(operations) {
             Ok(operations) if operations > 0 => Ok(Interleave::Burst { operations, weighted }),
             _ => Err(wrong()),
         }
@@ -98,7 +99,7 @@ impl FromStr for Placement {
         match text {
             "end-to-end" => Ok(Placement::EndToEnd),
             "zero" => Ok(Placement::Zero),
-            _ => Err(Error::Usage(format!("--sources {text}: expected end-to-end or zero"))),
+            _ => Err(Error::Usage(format!("`{text}` is no place: expected end-to-end or zero"))),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::options::conditions::Conditions;
 use crate::options::demand::DemandOptions;
 use crate::options::system::SystemOptions;
+use crate::options::value::count;
 use crate::output::{JsonTarget, Paths, print};
 
 /// The layer of the drives that are sold, unless another is named.
@@ -49,7 +50,7 @@ pub struct Advise {
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
     /// Commands outstanding, with commas between; changes are tried at the deepest [default: 1,10,32].
-    #[arg(long, value_delimiter = ',', value_name = "N1,N2")]
+    #[arg(long, value_parser = count::<u32>, value_delimiter = ',', value_name = "N1,N2")]
     depth: Vec<u32>,
     #[command(flatten)]
     conditions: Conditions,

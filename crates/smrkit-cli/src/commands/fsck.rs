@@ -10,6 +10,7 @@ use smrkit_live::error::LiveError;
 use smrkit_live::volume::{Open, Volume};
 
 use crate::exit::Done;
+use crate::options::value::count;
 use crate::output::{print, print_json};
 use smrkit_report::format;
 
@@ -39,7 +40,7 @@ pub struct Fsck {
     #[arg(long)]
     accept_owners: bool,
     /// Problems to list at most; all are counted.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", value_parser = count::<usize>, default_value = "1000")]
     list: usize,
     /// Print JSON.
     #[arg(long)]

@@ -9,6 +9,7 @@ use smrkit_papers::{REPRODUCTIONS, Scale, find};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
+use crate::options::value::count;
 use crate::output::{OutputOptions, Paths};
 
 const EXAMPLES: &str = "\
@@ -35,7 +36,7 @@ pub struct Reproduce {
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
     /// The first seed; where several are run, those after it follow.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_parser = count::<u64>, default_value = "1")]
     seed: u64,
 }
 

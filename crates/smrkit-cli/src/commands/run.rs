@@ -20,6 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::options::conditions::Conditions;
 use crate::options::demand::DemandOptions;
 use crate::options::system::SystemOptions;
+use crate::options::value::count;
 use crate::output::{OutputOptions, Outputs, Paths};
 use crate::records::{self, Files};
 
@@ -50,7 +51,7 @@ pub struct Run {
     #[arg(long, value_name = "LAYER.KEY=V1,V2")]
     set: Vec<String>,
     /// Commands outstanding.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_parser = count::<u32>, default_value = "1")]
     depth: u32,
     #[command(flatten)]
     conditions: Conditions,
@@ -58,7 +59,7 @@ pub struct Run {
     #[arg(long)]
     check: bool,
     /// Cut the power at this physical write, recover, and tell what is lost; turns on --check.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u64>)]
     power_cut: Option<u64>,
     /// Count the head's movements from track to track, and bands moved.
     #[arg(long)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use smrkit::error::Error;
 use smrkit::experiment::pool::{Monitor, Stage, Step};
-use smrkit::quantity::parse_bytes;
 use smrkit::request::{InMemory, Progress, Request, Source};
+use smrkit::schema::Size;
 use smrkit::units::Nanos;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 use smrkit_trace::parquet::{Meta, ParquetWriter};
@@ -14,6 +14,7 @@ use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
+use crate::options::value::{count, value};
 use crate::output::figures::{self, Format};
 use crate::output::target::Folder;
 use crate::output::{JsonTarget, Paths, print, print_json};
@@ -86,7 +87,7 @@ struct Info {
     #[arg(long, value_enum, default_value_t)]
     figure_format: Format,
     /// The size of a track, for the count of distinct tracks written.
-    #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE")]
+    #[arg(long, value_parser = value(Size(0, u64::MAX)), default_value = "1MiB", value_name = "SIZE")]
     track_bytes: u64,
 }
 
@@ -108,7 +109,7 @@ struct Head {
     #[command(flatten)]
     input: Input,
     /// How many requests.
-    #[arg(short = 'n', long, default_value_t = 10)]
+    #[arg(short = 'n', long, value_parser = count::<usize>, default_value = "10")]
     count: usize,
     /// Print JSON.
     #[arg(long)]

@@ -6,20 +6,22 @@ use clap::{Args, ValueEnum};
 use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::error::Error;
 use smrkit::experiment::size::Capacity;
-use smrkit::quantity::{parse_duration, parse_share};
+use smrkit::schema::{Kind, Time, number, share};
 use smrkit::units::Nanos;
 use smrkit_trace::VolumeChoice;
+
+use super::value::{count, value};
 
 #[derive(Args)]
 pub struct Conditions {
     /// Pause between an answer and the next request (closed loop).
-    #[arg(long, value_parser = parse_duration, default_value = "0s", value_name = "TIME")]
+    #[arg(long, value_parser = value(Time(0)), default_value = "0s", value_name = "TIME")]
     pub think: Nanos,
     /// Ignore the trace's times, or keep them.
     #[arg(long, value_enum, default_value = "flat-out")]
     pub arrival: ArrivalName,
     /// Stretch the trace's times by this factor.
-    #[arg(long, default_value_t = 1.0, value_name = "X", allow_negative_numbers = true)]
+    #[arg(long, value_parser = value(number(0.0, f64::MAX)), default_value = "1", value_name = "X", allow_negative_numbers = true)]
     pub time_scale: f64,
     /// The order of waiting commands.
     #[arg(long, value_enum, default_value = "fcfs")]
@@ -29,7 +31,7 @@ pub struct Conditions {
     #[arg(long, value_parser = parse_prefill, default_value = "full")]
     pub prefill: Prefill,
     /// Requests served before counting begins.
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, value_parser = count::<u64>, default_value = "0", value_name = "N")]
     pub warmup: u64,
     /// One of the trace's volumes by number, or all laid end to end.
     #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|all")]
@@ -48,7 +50,7 @@ pub struct Conditions {
     #[arg(long)]
     pub skip_bad_rows: bool,
     /// The seed of everything random.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_parser = count::<u64>, default_value = "1")]
     pub seed: u64,
 }
 
@@ -71,7 +73,7 @@ fn parse_prefill(text: &str) -> Result<Prefill, Error> {
         None if text == "none" => Ok(Prefill::None),
         None if text == "sequential" => Ok(Prefill::Sequential),
         None if text == "random" => Ok(Prefill::Random(1.0)),
-        Some(("random", share)) => Ok(Prefill::Random(parse_share(share)?)),
+        Some(("random", text)) => Ok(Prefill::Random(share().read(text, true)?)),
         _ => Err(Error::Usage(format!("'{text}': expected full, none, sequential, random or random:SHARE"))),
     }
 }

@@ -11,12 +11,13 @@ use smrkit::experiment::demand::{Demand, Generated};
 use smrkit::experiment::merged::Merged;
 use smrkit::experiment::system::check_sources;
 use smrkit::interleave::{Interleave, Placement, SOURCES_MAX};
-use smrkit::quantity::parse_bytes;
+use smrkit::schema::Size;
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
 use smrkit_trace::{OpenOptions, TraceDemand};
 
 use super::conditions::{ArrivalName, Conditions};
+use super::value::value;
 
 const DEFAULT_WORKLOAD: &str = "desktop";
 
@@ -29,7 +30,7 @@ pub struct DemandOptions {
     #[arg(long)]
     pub workload: Vec<String>,
     /// What a workload takes for the disk's size [default: the least that a layer of this run offers].
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = value(Size(0, u64::MAX)), value_name = "SIZE")]
     pub span: Option<u64>,
     /// How several traces and workloads are merged: in bursts of N requests, each from a source drawn at random (by what
     /// each has left: weighted), by their times, or one after another.

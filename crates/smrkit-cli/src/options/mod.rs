@@ -3,3 +3,4 @@
 pub mod conditions;
 pub mod demand;
 pub mod system;
+pub mod value;

@@ -58,7 +58,7 @@ fn options_exit_with_2_and_say_what_they_take() {
     smrkit("run --prefill x").says(2, &["full, none, sequential, random or random:SHARE"]);
     smrkit("run --prefill random:2").says(2, &["a share from 0 to 1"]);
     smrkit("run --time-scale 0").says(2, &["a factor above 0"]);
-    smrkit("run --time-scale -1").says(2, &["a factor above 0"]);
+    smrkit("run --time-scale -1").says(2, &["--time-scale", "is negative"]);
     smrkit("run --queue sptf").says(2, &["--depth 32"]);
     smrkit("run --arrival trace --think 5ms").says(2, &["closed loop"]);
     smrkit("run --volume x").says(2, &["a volume's number, or all"]);

@@ -21,6 +21,22 @@ fn without_arguments_the_desktop_day_runs_on_every_layer() {
 }
 
 #[test]
+fn numbers_of_options_are_read_as_those_of_keys() {
+    let spelt = "--depth 1_0 --warmup 0.1k --seed 1k --think 0.005s --time-scale 1_0 --span 64KiB";
+    let (spelt, plain) = (
+        outcome(&format!("{RANDOM} {spelt}")),
+        outcome(&format!("{RANDOM} --depth 10 --warmup 100 --seed 1000 --think 5ms --time-scale 10 --span 65536")),
+    );
+    assert_eq!((&spelt["engine"], &spelt["seed"]), (&plain["engine"], &plain["seed"]));
+    assert_eq!(
+        (&spelt["engine"]["depth"], &spelt["engine"]["warmup"], &spelt["seed"]),
+        (&10.into(), &100.into(), &1000.into())
+    );
+    smrkit("run --warmup 1.5").says(2, &["--warmup", "is not whole"]);
+    smrkit("run --depth 5G").says(2, &["--depth", "too large"]);
+}
+
+#[test]
 fn depth_and_think_time_are_those_of_a_closed_loop() {
     let one = outcome(RANDOM);
     let eight = outcome(&format!("{RANDOM} --depth 8"));

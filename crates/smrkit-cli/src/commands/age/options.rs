@@ -17,6 +17,8 @@ use smrkit::error::Error;
 use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_share};
 use smrkit::units::Nanos;
 
+use crate::options::value::count;
+
 /// How to age.
 #[derive(Args)]
 #[command(next_help_heading = "Ageing")]
@@ -57,7 +59,7 @@ pub struct Ageing {
     /// How finely ager and benchmark interleave: a number of blocks of 1 MiB, or file.
     #[arg(long, value_parser = parse_interleave, default_value = "8", value_name = "N|file")]
     interleave: Interleave,
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_parser = count::<u64>, default_value = "1")]
     seed: u64,
 }
 
