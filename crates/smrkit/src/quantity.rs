@@ -175,14 +175,15 @@ pub fn parse_percent(text: &str) -> Result<f64, Error> {
     Ok(percent)
 }
 
-/// Reads a number that is neither negative nor infinite, in plain decimal digits.
+/// Reads a number that is neither negative nor infinite, in decimal digits, with or without an exponent.
 pub fn parse_number(text: &str) -> Result<f64, Error> {
-    const NUMBER: &str = "a number such as 2 or 0.95";
+    const NUMBER: &str = "a number such as 2, 0.95 or 1e6";
     let (digits, unit) = split(text, NUMBER)?;
-    if !unit.is_empty() {
+    let power = if unit.is_empty() { Some("0") } else { unit.strip_prefix(['e', 'E']) };
+    let Some(power) = power.and_then(|power| power.parse::<i32>().ok()) else {
         return Err(expected(text, "is not a plain number", NUMBER));
-    }
-    match digits.parse::<f64>() {
+    };
+    match format!("{digits}e{power}").parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
         _ => Err(expected(text, "is too large", NUMBER)),
     }
@@ -308,6 +309,8 @@ mod tests {
         assert_eq!(parse_share("0.3").unwrap(), 0.3);
         assert_eq!(parse_share("30 %").unwrap(), 0.3);
         assert_eq!(parse_percent("2.5%").unwrap(), 2.5);
+        assert_eq!([parse_number("2.5").unwrap(), parse_number("1_0e-1").unwrap()], [2.5, 1.0]);
+        assert!(["1e", "1e9999", "2x", "-1", "e6"].iter().all(|text| parse_number(text).is_err()));
         assert_eq!(parse_count("400k").unwrap(), 400_000);
         assert_eq!(parse_count("1.50M").unwrap(), 1_500_000);
         assert!(parse_count("1.5").is_err() && parse_count("1.0005k").is_err());
