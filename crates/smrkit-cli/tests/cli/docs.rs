@@ -23,31 +23,30 @@ pub fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// An example: where it stands, the command, and the first line of output that is shown.
+/// An example: where it stands, the command, and the lines of output that are shown.
 struct Example {
     place: String,
     command: String,
-    first_line: Option<String>,
+    shown: Vec<String>,
 }
 
 /// The examples of a page: in blocks marked `console`, lines that begin with `$ smrkit`.
 fn examples(page: &Path) -> Vec<Example> {
     let text = std::fs::read_to_string(page).unwrap();
     let (mut found, mut inside): (Vec<Example>, _) = (Vec::new(), false);
-    let mut wants_output = false;
+    let mut takes_output = false;
     for (number, line) in text.lines().enumerate() {
         if line.trim_start().starts_with("```") {
             inside = line.trim() == "```console";
-            wants_output = false;
+            takes_output = false;
         } else if let (true, Some(command)) = (inside, line.strip_prefix("$ ")) {
-            wants_output = command.starts_with("smrkit ");
-            if wants_output {
+            takes_output = command.starts_with("smrkit ");
+            if takes_output {
                 let place = format!("{}:{}", page.display(), number + 1);
-                found.push(Example { place, command: command.into(), first_line: None });
+                found.push(Example { place, command: command.into(), shown: Vec::new() });
             }
-        } else if inside && wants_output && !line.is_empty() {
-            found.last_mut().expect("a command came first").first_line = Some(line.into());
-            wants_output = false;
+        } else if takes_output && !line.is_empty() {
+            found.last_mut().expect("a command came first").shown.push(line.into());
         }
     }
     found
@@ -81,11 +80,14 @@ fn every_example_of_the_documentation_works() {
             .output()
             .unwrap();
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        let found = out.lines().chain(err.lines()).next().unwrap_or_default();
-        let shown = example.first_line.as_deref().unwrap_or("…");
-        if output.status.code() != Some(expected_code(&example.command)) || !agrees(shown, found) {
+        let mut printed = out.lines().chain(err.lines()).filter(|line| !line.is_empty());
+        let first = printed.clone().next().unwrap_or_default();
+        let begins = example.shown.first().is_none_or(|shown| agrees(shown, first));
+        // What is shown are lines of the output, in this order.
+        let lacks = example.shown.iter().find(|shown| *shown != "…" && !printed.any(|line| agrees(shown, line)));
+        if output.status.code() != Some(expected_code(&example.command)) || !begins || lacks.is_some() {
             let Example { place, command, .. } = &example;
-            wrong.push(format!("{place}: {command}\nshown: {shown}\nfound: {found} ({})", output.status));
+            wrong.push(format!("{place}: {command}\nlacks: {lacks:?}\nbegins: {first} ({})", output.status));
         }
         count += 1;
     }
@@ -98,12 +100,18 @@ fn expected_code(command: &str) -> i32 {
     command.rsplit_once("# exit ").map_or(0, |(_, code)| code.trim().parse().expect("an exit code"))
 }
 
-/// A shown line may be cut with `…`.
+/// A shown line may be cut with `…`, in several places.
 fn agrees(shown: &str, found: &str) -> bool {
-    match shown.split_once('…') {
-        Some((begin, end)) => found.starts_with(begin) && found.ends_with(end),
-        None => found == shown,
+    let mut parts = shown.split('…');
+    let Some(mut rest) = found.trim_end().strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    for (nth, part) in parts.iter().enumerate() {
+        let last = nth + 1 == parts.len();
+        let found = if last && rest.ends_with(part) { Some(rest.len() - part.len()) } else { rest.find(part) };
+        let Some(at) = found else { return false };
+        rest = &rest[at + part.len()..];
     }
+    rest.is_empty()
 }
 
 #[test]
