@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::Settings;
+use smrkit::settings::Settings;
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::request::{InMemory, Op, Request};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use smrkit::VERSION;
-use smrkit::stats::outcome::{EngineSettings, Outcome, Replayed, Scalar, Scaled, State};
+use smrkit::settings::{Arrival, Settings};
+use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
 use smrkit::stats::remedy::{Course, Effect, Problems};
 use smrkit::stats::verdict;
 use smrkit::units::SECTOR_BYTES;
@@ -32,7 +33,7 @@ pub struct Advice {
     /// What is asked for.
     pub demand: Demand,
     /// How requests come, at the deepest depth.
-    pub engine: EngineSettings,
+    pub engine: Settings,
     /// What the disks were before, under every change as well.
     pub state: State,
     /// Why the drives have more platters than their own; null where they have their own, or the size asked for.
@@ -152,7 +153,7 @@ impl Advice {
                 host_sectors: outcome.capacity.host_sectors,
                 cache_sectors: outcome.capacity.cache_sectors,
             },
-            engine: outcome.engine.clone(),
+            engine: outcome.engine,
             state: outcome.state.clone(),
             scaled: outcome.scaled,
             seed: outcome.seed,
@@ -167,7 +168,7 @@ impl Advice {
 
     /// Whether requests come at times of their own.
     pub fn is_open(&self) -> bool {
-        self.engine.arrival == "trace"
+        self.engine.arrival == Arrival::Trace
     }
 }
 

@@ -9,12 +9,12 @@ pub mod screen;
 mod trial;
 mod words;
 
-use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit::layer::LAYERS;
+use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
 

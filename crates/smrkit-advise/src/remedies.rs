@@ -4,13 +4,13 @@
 use serde::Serialize;
 use smrkit::device::level::Level;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::interleave::Placement;
 use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::quantity::Bytes;
+use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::remedy::Course;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 

@@ -132,10 +132,10 @@ fn about(advice: &Advice) -> Vec<String> {
         true => "at the trace's times".to_string(),
         false => "flat out".to_string(),
     };
-    if engine.think_ns > 0 {
-        how += &format!(", think time {}", format::nanos(engine.think_ns));
+    if engine.think.0 > 0 {
+        how += &format!(", think time {}", format::nanos(engine.think.0));
     }
-    how += &format!(", order {}", engine.queue);
+    how += &format!(", order {}", engine.queue.name());
     how += &format!(", {}", advice.state.words());
     vec![
         format!(

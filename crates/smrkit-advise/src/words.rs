@@ -1,5 +1,6 @@
 //! The answer in sentences. Nothing is said that no run showed.
 
+use smrkit::settings::Prefill;
 use smrkit::stats::remedy::{Course, Effect};
 
 use super::advice::{Advice, Present, Remedy};
@@ -17,7 +18,7 @@ pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String
         sentences.push(format!("It is slow: {}.", slow(advice, hardest)));
     }
     sentences.extend(changes(advice));
-    if advice.state.prefill == "none" {
+    if advice.state.prefill == Prefill::None {
         sentences.push("All of that is on empty disks: those in use may be slower.".into());
     }
     sentences.join(" ")

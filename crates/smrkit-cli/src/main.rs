@@ -6,6 +6,7 @@ mod interrupt;
 mod options;
 mod output;
 mod progress;
+mod recorded;
 mod records;
 
 use std::ffi::OsString;

@@ -1,5 +1,6 @@
 //! Outcomes made up for tests: a conventional disk, a cache that fills, and read-modify-write.
 
+use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::outcome::*;
 use smrkit::stats::rebuild::{BusyTimes, MemberRebuild, Series};
 
@@ -8,14 +9,8 @@ fn run(layer: &str) -> Outcome {
     Outcome {
         layer: layer.into(),
         drive: "cassuto-table1".into(),
-        engine: EngineSettings {
-            arrival: "flat-out".into(),
-            depth: 1,
-            time_scale: 1.0,
-            queue: "fcfs".into(),
-            prefill: "none".into(),
-            ..EngineSettings::default()
-        },
+        engine: Settings { prefill: Prefill::None, ..Settings::default() },
+        state: State { prefill: Prefill::None, ..State::default() },
         seed: 1,
         version: "0.1.0".into(),
         commit: Some("31c86d2".into()),

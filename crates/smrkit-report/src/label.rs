@@ -43,8 +43,8 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
     if alike.iter().any(|r| r.engine.depth != run.engine.depth) {
         words.push(format!("depth {}", run.engine.depth));
     }
-    if !run.engine.queue.is_empty() && alike.iter().any(|r| r.engine.queue != run.engine.queue) {
-        words.push(run.engine.queue.clone());
+    if alike.iter().any(|r| r.engine.queue != run.engine.queue) {
+        words.push(run.engine.queue.name().into());
     }
     if runs.iter().any(|r| workload(r) != workload(run)) {
         words.extend(workload(run).map(str::to_string));

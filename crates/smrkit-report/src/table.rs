@@ -5,8 +5,9 @@
 use std::collections::BTreeSet;
 
 use smrkit::layer::BASELINE;
-use smrkit::stats::outcome::{MergedSource, Outcome, PowerCut};
-use smrkit::units::SECTOR_BYTES;
+use smrkit::settings::Arrival;
+use smrkit::stats::outcome::{InFlight, MergedSource, Outcome, PowerCut};
+use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
 use crate::grid::Grid;
@@ -66,10 +67,11 @@ fn power_cut(cut: &PowerCut) -> String {
             format::count(cut.lost_sectors - cut.destroyed_sectors)
         ),
     };
-    let in_flight = match cut.in_flight.as_str() {
-        "none" => "no write was in flight".into(),
-        "part" => "the write in flight is there in part".into(),
-        there => format!("the write in flight is {there}"),
+    let in_flight = match cut.in_flight {
+        InFlight::None => "no write was in flight",
+        InFlight::Part => "the write in flight is there in part",
+        InFlight::Whole => "the write in flight is whole",
+        InFlight::Absent => "the write in flight is absent",
     };
     format!(
         "power cut at physical write {}, after {} requests: {lost}; {in_flight}; recovery took {} and read {} sectors",
@@ -250,23 +252,18 @@ fn requests(run: &Outcome) -> String {
 
 fn arrival(run: &Outcome) -> String {
     let engine = &run.engine;
-    let mut words = vec![match engine.arrival.as_str() {
-        "trace" => "at the trace's times".to_string(),
-        _ => "flat out".to_string(),
-    }];
-    if engine.arrival == "trace" && engine.time_scale != 1.0 {
+    let mut words = match engine.arrival {
+        Arrival::Trace => vec!["at the trace's times".to_string()],
+        Arrival::FlatOut => vec!["flat out".to_string(), format!("queue depth {}", engine.depth)],
+    };
+    if engine.arrival == Arrival::Trace && engine.time_scale != 1.0 {
         words.push(format!("stretched {}", format::times(Some(engine.time_scale))));
     }
-    if engine.arrival != "trace" {
-        words.push(format!("queue depth {}", engine.depth));
+    if engine.think > Nanos::ZERO {
+        words.push(format!("think time {}", format::nanos(engine.think.0)));
     }
-    if engine.think_ns > 0 {
-        words.push(format!("think time {}", format::nanos(engine.think_ns)));
-    }
-    if !engine.queue.is_empty() {
-        words.push(format!("order {}", engine.queue));
-    }
-    words.extend(Some(run.state.words()).filter(|words| !words.is_empty()));
+    words.push(format!("order {}", engine.queue.name()));
+    words.push(run.state.words());
     if engine.warmup > 0 {
         words.push(format!("warmed up by {} requests", format::count(engine.warmup)));
     }

@@ -13,10 +13,10 @@ use smrkit::device::level::Level;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Queue, Settings};
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::layer::{self, Parameters};
 use smrkit::request::{InMemory, Request};
+use smrkit::settings::{Prefill, Queue, Settings};
 
 const REQUESTS: usize = 10_000_000;
 const DRIVE: &str = "st5000as0011";

@@ -11,7 +11,7 @@ mod rebuilds;
 use std::time::Instant;
 
 use rebuilds::{CACHED, Set, WRITE_CACHE, drive, member, mirror, run};
-use smrkit::engine::settings::{Arrival, Prefill, Settings};
+use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Rebuild;
 use smrkit::units::Nanos;
 

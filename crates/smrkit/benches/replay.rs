@@ -15,10 +15,10 @@ use common::{cloudphysics, cpu_seconds, memory_mb};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Queue, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{self, LAYERS, Parameters};
 use smrkit::request::{InMemory, Op, Request};
+use smrkit::settings::{Prefill, Queue, Settings};
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
 

@@ -23,6 +23,7 @@ pub mod disk;
 pub mod layer;
 pub mod workload;
 pub mod interleave;
+pub mod settings;
 pub mod stats;
 pub mod device;
 pub mod engine;

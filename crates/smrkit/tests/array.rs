@@ -13,12 +13,12 @@ use smrkit::device::health::Health;
 use smrkit::device::level::Level;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::engine::system::ArrayRun;
 use smrkit::engine::task::{BackgroundTask, Idle};
 use smrkit::error::Error;
 use smrkit::layer::LAYERS;
 use smrkit::request::{InMemory, Request};
+use smrkit::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::stats::counts::HostCounts;
 use smrkit::units::Lba;
 

@@ -9,12 +9,12 @@ use rand::RngExt;
 use smrkit::device::level::{Level, WritePolicy};
 use smrkit::drive::Drive;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Queue, Settings};
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::layer::{BASELINE, LAYERS, find};
 use smrkit::request::{InMemory, Op, Request};
+use smrkit::settings::{Prefill, Queue, Settings};
 use smrkit::stats::outcome::{ByCause, Outcome};
 use smrkit::units::Lba;
 

@@ -4,11 +4,11 @@
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::geometry::Geometry;
 use smrkit::layer;
 use smrkit::medium::interference::Interference;
+use smrkit::settings::{Prefill, Settings};
 use smrkit::workload::Workload;
 
 const SEGMENTS: u64 = 1200;

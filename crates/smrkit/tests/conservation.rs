@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use common::{Disks, Rows, TinyClock, random_requests, random_settings, with_times};
 use rand::RngExt;
-use smrkit::device::{LayeredDisk, Member, MemberDrive, Queue, Queueing};
+use smrkit::device::{LayeredDisk, Member, MemberDrive, Queueing};
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::engine::task::Idle;
 use smrkit::engine::{Engine, NoObserver, Observer};
@@ -20,6 +19,7 @@ use smrkit::layer::{BASELINE, Capacity, LAYERS, Layer, LayerSpec, Need, Paramete
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::medium::{Ascending, Buf, Medium, Placement};
 use smrkit::request::{InMemory, Op, Request};
+use smrkit::settings::{Prefill, Queue, Settings};
 use smrkit::stats::counts::HostCounts;
 use smrkit::stats::outcome::{ByCause, Latency, Outcome};
 use smrkit::stats::rows::RequestRow;

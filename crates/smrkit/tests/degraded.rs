@@ -6,8 +6,8 @@ use common::Witness;
 use common::rebuilds::{LEVELS, array, run_before, small};
 use smrkit::device::Command;
 use smrkit::device::level::Level;
-use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::request::{Op, Request};
+use smrkit::settings::{Prefill, Settings};
 use smrkit::units::{Lba, Nanos};
 
 #[test]

@@ -9,12 +9,12 @@ use rand_pcg::Pcg64Mcg;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::layer::{LAYERS, Parameters};
 use smrkit::medium::interference::Form;
 use smrkit::request::{InMemory, Request, Source};
+use smrkit::settings::{Prefill, Settings};
 use smrkit::workload::Workload;
 
 const REQUESTS: u64 = 3000;

@@ -11,7 +11,6 @@ use smrkit::device::{LayeredDisk, Shadow};
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::Drive;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::error::Error;
@@ -19,6 +18,7 @@ use smrkit::layer::{LAYERS, LayerSpec, Need, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::medium::{Medium, Stamp, Stamps};
 use smrkit::request::{InMemory, Op, Request};
+use smrkit::settings::{Prefill, Settings};
 use smrkit::tally::{Access, Cause};
 use smrkit::units::{Lba, Nanos, Pba};
 

@@ -5,9 +5,9 @@ use serde_json::json;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{LAYERS, LayerSpec};
+use smrkit::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::workload::Workload;
 

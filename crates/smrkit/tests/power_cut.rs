@@ -11,7 +11,6 @@ use smrkit::drive::Drive;
 use smrkit::engine::Engine;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Arrival, Prefill, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::engine::task::Idle;
 use smrkit::error::Error;
@@ -19,8 +18,9 @@ use smrkit::layer::{self, LayerSpec, Scalar};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::power::Power;
 use smrkit::request::{InMemory, Op, Request};
+use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::counts::HostCounts;
-use smrkit::stats::outcome::PowerCut;
+use smrkit::stats::outcome::{InFlight, PowerCut};
 use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::Nanos;
 
@@ -109,7 +109,7 @@ fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
 fn loses_nothing(name: &str, in_a_log: bool) {
     cut_everywhere(name, |cut, _, what| {
         assert_eq!(cut.lost_sectors, 0, "{what}: {cut:?}");
-        assert!(!in_a_log || cut.in_flight != "part", "{what}: {cut:?}");
+        assert!(!in_a_log || cut.in_flight != InFlight::Part, "{what}: {cut:?}");
     });
 }
 
@@ -135,7 +135,7 @@ fn drive_managed_loses_only_what_a_write_cache_held() {
         assert!(caches || cut.lost_sectors == 0, "{what}: {cut:?}");
         // What bypasses the log is written in place.
         let logs = !caches && parameters["bypass"] == Scalar::Text("off".into());
-        assert!(!logs || cut.in_flight != "part", "{what}: {cut:?}");
+        assert!(!logs || cut.in_flight != InFlight::Part, "{what}: {cut:?}");
     });
     assert!(lost > 0);
 }

@@ -6,9 +6,9 @@ use common::rebuilds::{CACHED, LEVELS, array, drive, member, mirror, rebuilt, ru
 use proptest::prelude::*;
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::settings::{Arrival, Settings};
 use smrkit::engine::system::MemberRun;
 use smrkit::error::Error;
+use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::rebuild::BusyTimes;
 
 const LAYERS: [&str; 6] = ["in-place", "set-assoc", "s-block", "drive-managed", "vguard", "log"];

@@ -4,7 +4,7 @@ mod common;
 
 use common::rebuilds::{CACHED, READ_AHEAD, WRITE_CACHE, array, drive, member, mirror, rebuilt, run};
 use smrkit::device::level::Level;
-use smrkit::engine::settings::Settings;
+use smrkit::settings::Settings;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rebuild::Rebuild;
 

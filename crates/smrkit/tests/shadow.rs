@@ -9,12 +9,12 @@ use common::{Disks, random_requests, with_times};
 use rand::RngExt;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::{Error, Fault};
 use smrkit::layer::{self, LAYERS, LayerSpec};
 use smrkit::medium::interference::Form;
 use smrkit::request::InMemory;
+use smrkit::settings::{Arrival, Prefill, Queue, Settings};
 
 const REQUESTS_PER_DISK: u64 = 4000;
 

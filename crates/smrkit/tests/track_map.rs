@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::geometry::Geometry;
@@ -13,6 +12,7 @@ use smrkit::layer::track_map::{cost, scheme::Scheme};
 use smrkit::layer::{self, Scalar};
 use smrkit::medium::interference::Interference;
 use smrkit::request::{InMemory, Op, Request};
+use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use smrkit::engine::settings::{Arrival, Queue, Settings};
 use smrkit::error::Error;
 use smrkit::experiment::Experiment;
 use smrkit::experiment::demand::Demand;
@@ -12,6 +11,7 @@ use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::layer;
+use smrkit::settings::{Arrival, Queue, Settings};
 use smrkit_advise::{Question, advise, screen};
 
 use super::trace::warn;

@@ -1,16 +1,17 @@
 //! `smrkit run`: serves a trace or a workload with each layer, compares them, and says what it means.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::settings::Settings;
 use smrkit::error::Error;
 use smrkit::experiment::Experiment;
-use smrkit::experiment::comparison::{Compared, Records};
+use smrkit::experiment::comparison::{self, Compared, Records};
+use smrkit::experiment::record;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::layer::{BASELINE, LAYERS, LayerSpec};
+use smrkit::settings::Settings;
 use smrkit::stats::outcome::TraceNotes;
 use smrkit_report::{figures, report, text};
 
@@ -22,6 +23,7 @@ use crate::options::demand::DemandOptions;
 use crate::options::system::SystemOptions;
 use crate::options::value::count;
 use crate::output::{OutputOptions, Outputs, Paths};
+use crate::recorded::Recorded;
 use crate::records::{self, Files};
 
 const EXAMPLES: &str = "\
@@ -37,9 +39,40 @@ Examples:
 Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else,
 2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
 
+/// Options whose values a result file records.
+const NOT_REPEATED: [&str; 24] = [
+    "drive",
+    "layer",
+    "array",
+    "rebuild",
+    "trace",
+    "workload",
+    "span",
+    "interleave",
+    "sources",
+    "set",
+    "depth",
+    "think",
+    "arrival",
+    "time_scale",
+    "queue",
+    "prefill",
+    "warmup",
+    "volume",
+    "capacity",
+    "fold",
+    "format",
+    "skip_bad_rows",
+    "seed",
+    "check",
+];
+
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
+    /// Repeat the runs of a result file, with all that it records; other options name outputs only.
+    #[arg(long, value_name = "OUT.json", conflicts_with_all = NOT_REPEATED)]
+    repeat: Option<PathBuf>,
     #[command(flatten)]
     system: SystemOptions,
     /// A member of the array fails and is rebuilt beside the requests, as disk=0,order=ascending,write=512KiB,…; or scrub.
@@ -76,6 +109,30 @@ pub struct Run {
 
 impl Run {
     pub fn execute(self) -> anyhow::Result<Done> {
+        match &self.repeat {
+            Some(path) => self.repeat(path),
+            None => self.ask(),
+        }
+    }
+
+    /// Runs what a result file tells of once more.
+    fn repeat(&self, path: &Path) -> anyhow::Result<Done> {
+        let recorded = Recorded::read(path)?;
+        let runs = recorded.outcomes.iter().map(record::run).collect::<Result<Vec<_>, _>>()?;
+        self.check_records(runs.len())?;
+        let interrupt = Interrupt::watch();
+        let mut inputs = vec![path.to_path_buf()];
+        inputs.extend(recorded.traces());
+        let is_array = recorded.outcomes.iter().any(|outcome| !outcome.members.is_empty());
+        let (outputs, records, files) = self.open(inputs, is_array, &interrupt)?;
+        let demand = recorded.demand()?;
+        demand.look_for_volumes()?;
+        let compared = comparison::compare(&runs, demand.as_ref(), &interrupt, "repeating", records)?;
+        recorded.check_traces(&compared.outcomes.runs)?;
+        self.write(compared, outputs, files, &interrupt)
+    }
+
+    fn ask(&self) -> anyhow::Result<Done> {
         let settings = self.settings()?;
         self.demand.check(self.conditions.arrival)?;
         let system = System {
@@ -86,29 +143,29 @@ impl Run {
         };
         let placement = self.demand.check_array(system.array.as_ref())?;
         let systems = Systems::new(&system)?;
-        if self.is_recorded() && systems.count() > 1 {
-            let count = systems.count();
-            let message = format!("--requests and --accesses record one run, but there are {count}: name one --layer");
-            return Err(Error::Usage(message).into());
-        }
+        self.check_records(systems.count())?;
         let interrupt = Interrupt::watch();
-        let (outputs, records, files) = self.open(&systems, &interrupt)?;
+        let inputs = systems.files().chain(self.system.files()).chain(self.demand.files()).collect();
+        let (outputs, records, files) = self.open(inputs, system.array.is_some(), &interrupt)?;
         let demand = Arc::from(self.demand.open(&self.conditions, placement)?);
         let compared = Experiment { system, demand, settings }.compare_watched(&systems, &interrupt, records)?;
         self.write(compared, outputs, files, &interrupt)
     }
 
     /// Opens the outputs, once it is known that none of them is an input.
-    fn open(&self, systems: &Systems, interrupt: &Interrupt) -> anyhow::Result<(Outputs, Records, Files)> {
-        let mut paths = Paths::default();
-        paths.inputs.extend(systems.files().chain(self.system.files()).chain(self.demand.files()));
+    fn open(
+        &self,
+        inputs: Vec<PathBuf>,
+        is_array: bool,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<(Outputs, Records, Files)> {
+        let mut paths = Paths { inputs, ..Paths::default() };
         paths.outputs.extend([&self.requests, &self.accesses].into_iter().flatten().cloned());
         self.outputs.name(&mut paths);
         paths.check()?;
         let _opening = paths.opening(interrupt);
         let outputs = self.outputs.open()?;
-        let (records, files) =
-            records::open(self.requests.as_deref(), self.accesses.as_deref(), self.system.array.is_some())?;
+        let (records, files) = records::open(self.requests.as_deref(), self.accesses.as_deref(), is_array)?;
         Ok((outputs, records, files))
     }
 
@@ -131,8 +188,13 @@ impl Run {
         Ok(if complete { Done::All } else { Done::Interrupted })
     }
 
-    fn is_recorded(&self) -> bool {
-        self.requests.is_some() || self.accesses.is_some()
+    /// Refuses rows of several runs in one file.
+    fn check_records(&self, runs: usize) -> Result<(), Error> {
+        if (self.requests.is_some() || self.accesses.is_some()) && runs > 1 {
+            let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
+            return Err(Error::Usage(message));
+        }
+        Ok(())
     }
 
     fn is_checked(&self) -> bool {

@@ -3,10 +3,9 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use smrkit::engine::settings::{Arrival, Prefill, Queue, Settings};
-use smrkit::error::Error;
 use smrkit::experiment::size::Capacity;
-use smrkit::schema::{Kind, Time, number, share};
+use smrkit::schema::{Time, number};
+use smrkit::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::units::Nanos;
 use smrkit_trace::VolumeChoice;
 
@@ -28,7 +27,7 @@ pub struct Conditions {
     pub queue: QueueName,
     /// The state before: full (every LBA written once, the cache empty), none, sequential, or random:SHARE of the persistent
     /// cache (of the disk, where there is none).
-    #[arg(long, value_parser = parse_prefill, default_value = "full")]
+    #[arg(long, value_parser = Prefill::from_str, default_value = "full")]
     pub prefill: Prefill,
     /// Requests served before counting begins.
     #[arg(long, value_parser = count::<u64>, default_value = "0", value_name = "N")]
@@ -65,17 +64,6 @@ pub enum QueueName {
     Fcfs,
     Elevator,
     Sptf,
-}
-
-fn parse_prefill(text: &str) -> Result<Prefill, Error> {
-    match text.split_once(':') {
-        None if text == "full" => Ok(Prefill::Full),
-        None if text == "none" => Ok(Prefill::None),
-        None if text == "sequential" => Ok(Prefill::Sequential),
-        None if text == "random" => Ok(Prefill::Random(1.0)),
-        Some(("random", text)) => Ok(Prefill::Random(share().read(text, true)?)),
-        _ => Err(Error::Usage(format!("'{text}': expected full, none, sequential, random or random:SHARE"))),
-    }
 }
 
 impl Conditions {

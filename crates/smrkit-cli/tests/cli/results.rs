@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Scratch, TINY, gives_the_same_bytes, outcome, outcomes, smrkit, testdata};
+use super::{Scratch, TINY, gives_the_same_bytes, outcome, root, smrkit, testdata};
 
 const COMPARISON: &str = "--workload zipf:count=2000,span=2M;random-write:count=1000 --seed 7";
 
@@ -59,31 +59,41 @@ fn a_converted_trace_gives_the_same_outcome() {
 }
 
 #[test]
-fn an_outcome_alone_reproduces_its_run() {
-    // Beside a layer that offers less, so that the requests are not those of rmw alone.
-    let first = outcomes(
-        "--drive tiny --layer rmw,set-assoc --set rmw.region_sectors=128 --set set-assoc.region_sectors=300 \
-         --workload mix:count=400 --depth 4 --seed 9",
-    )
-    .remove(0);
-    let set: String = first["parameters"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .map(|(key, value)| format!("--set rmw.{key}={} ", value.to_string().trim_matches('"')))
-        .collect();
-    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
-    let again = outcome(&format!(
-        "--drive {} --layer {} {set} --workload {} --span {} --seed {} --depth {} --queue {}",
-        word(&first["drive"]),
-        word(&first["layer"]),
-        word(&first["workload"]),
-        first["workload_sectors"].as_u64().unwrap() * 512,
-        first["seed"],
-        first["engine"]["depth"],
-        word(&first["engine"]["queue"]),
-    ));
-    assert_eq!(first, again);
+fn a_result_file_alone_repeats_its_runs() {
+    let scratch = Scratch::new();
+    let drive = scratch.file("own.toml", &std::fs::read_to_string(root().join("drives/tiny.toml")).unwrap());
+    let far = scratch.msr("far.csv", &[(0, 0, 4096), (1_000_000, 200 << 20, 65536), (2_000_000, 1 << 20, 8192)]);
+    for options in [
+        // Beside a layer that offers less, so that the requests are not those of rmw alone.
+        "--drive tiny --layer rmw,set-assoc --set rmw.region_sectors=128,256 --set set-assoc.region_sectors=300 --workload mix:count=400 --depth 4 --seed 9".into(),
+        format!("--drive {drive} --layer vguard,drive-managed --workload random-write:count=300 --warmup 20 --check"),
+        // A drive with more platters than its own.
+        format!("--drive tiny --layer set-assoc --set set-assoc.region_sectors=300 --trace {far} --arrival trace --time-scale 2"),
+        format!(
+            "--array raid5:disks=3,chunk=16KiB --drive {drive} --layer rmw --set rmw.region_sectors=300 --rebuild disk=1,write=64KiB --workload mix:count=50"
+        ),
+        format!("--drive tiny --layer log --workload zipf:count=100 --trace {far} --interleave burst:3 --fold --movement"),
+        format!("--array dedicated:disks=2 --drive tiny --layer rmw --set rmw.region_sectors=300 --workload mix:count=90 --workload burst:count=60 --interleave none"),
+    ] {
+        let (first, again) = (scratch.path("first.json"), scratch.path("again.json"));
+        smrkit(&format!("run {options} --json {first}")).done();
+        smrkit(&format!("run --repeat {first} --json {again}")).done();
+        assert_eq!(std::fs::read_to_string(&first).unwrap(), std::fs::read_to_string(&again).unwrap(), "{options}");
+    }
+}
+
+#[test]
+fn what_can_not_be_repeated_is_refused() {
+    let scratch = Scratch::new();
+    let trace = scratch.msr("t.csv", &[(0, 0, 4096)]);
+    let record = scratch.path("record.json");
+    smrkit(&format!("run --drive tiny --layer rmw --set rmw.region_sectors=300 --trace {trace} --json {record}"))
+        .done();
+    smrkit(&format!("run --repeat {record} --json {record}")).says(2, &["is read by this command"]);
+    smrkit(&format!("run --repeat {record} --depth 4")).says(2, &["--depth"]);
+    smrkit(&format!("run --repeat {trace}")).says(3, &["no result file"]);
+    scratch.msr("t.csv", &[(0, 8192, 4096)]);
+    smrkit(&format!("run --repeat {record}")).says(3, &["a trace is not what it was"]);
 }
 
 #[test]

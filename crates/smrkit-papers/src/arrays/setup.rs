@@ -6,7 +6,6 @@ use std::sync::Arc;
 use smrkit::device::level::Level;
 use smrkit::drive::Drive;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
@@ -14,6 +13,7 @@ use smrkit::experiment::planned::PlannedRun;
 use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
 use smrkit::layer;
 use smrkit::request::Source;
+use smrkit::settings::{Prefill, Settings};
 
 use super::super::lab::{Maker, Planned};
 use super::sets::{BLOCK_SECTORS, Set};

@@ -1,8 +1,8 @@
 //! The claim of section IV.C about pure read-modify-write: 3 to 4 orders of magnitude worse, for the same regions.
 
 use smrkit::drive::Drive;
-use smrkit::engine::settings::Prefill;
 use smrkit::error::Error;
+use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::lab::Plan;

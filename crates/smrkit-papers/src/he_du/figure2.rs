@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use smrkit::engine::settings::Prefill;
 use smrkit::error::Error;
 use smrkit::layer::track_map::cost::{cold_requests, update_war};
 use smrkit::request::{Op, Request};
+use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
 

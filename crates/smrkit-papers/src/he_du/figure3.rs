@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use smrkit::drive::Drive;
-use smrkit::engine::settings::Prefill;
 use smrkit::error::Error;
 use smrkit::layer::Scalar;
 use smrkit::request::Request;
+use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::lab::Plan;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::LayeredDisk;
 use super::command::{Command, Completion, FirstStamps, SectorStamps, Served, Stamped};
-use super::queue::{Queue, Waiting};
+use super::queue::Waiting;
 use super::shadow::Shadow;
 use super::watch::Watch;
 use crate::disk::Recorder;
@@ -17,6 +17,7 @@ use crate::layer::{Gauges, Need};
 use crate::medium::Buf;
 use crate::pages::Pages;
 use crate::request::{Op, Request};
+use crate::settings::Queue;
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::PowerCut;
 use crate::stats::rebuild::MemberRebuild;

@@ -27,5 +27,4 @@ pub use command::{Command, Completion, FirstStamps, SectorStamps, Served, Stampe
 pub use layered::{Builder, LayeredDisk};
 pub use member::Member;
 pub use member_drive::{MemberDrive, Queueing};
-pub use queue::Queue;
 pub use shadow::Shadow;

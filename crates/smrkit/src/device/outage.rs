@@ -4,7 +4,7 @@
 use super::MemberDrive;
 use super::shadow::Loss;
 use crate::error::{DiskResult, Fault};
-use crate::stats::outcome::PowerCut;
+use crate::stats::outcome::{InFlight, PowerCut};
 use crate::units::Lba;
 
 /// Lost extents that a result names.
@@ -61,10 +61,10 @@ fn write_cut(fault: Box<Fault>) -> DiskResult<u64> {
 
 fn describe(loss: &Loss) -> PowerCut {
     let in_flight = match loss.in_flight {
-        None => "none",
-        Some((0, _)) => "absent",
-        Some((there, all)) if there == all => "whole",
-        Some(_) => "part",
+        None => InFlight::None,
+        Some((0, _)) => InFlight::Absent,
+        Some((there, all)) if there == all => InFlight::Whole,
+        Some(_) => InFlight::Part,
     };
     let mut lost: Vec<(u64, u64)> = Vec::new();
     for &Lba(lba) in &loss.lost {
@@ -75,5 +75,5 @@ fn describe(loss: &Loss) -> PowerCut {
     }
     lost.truncate(LOST_SHOWN);
     let (lost_sectors, destroyed_sectors) = (loss.lost.len() as u64, loss.destroyed);
-    PowerCut { in_flight: in_flight.into(), lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }
+    PowerCut { in_flight, lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }
 }

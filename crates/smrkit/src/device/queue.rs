@@ -6,17 +6,7 @@
 use super::LayeredDisk;
 use super::command::Command;
 use crate::drive::Position;
-
-/// The order of waiting commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queue {
-    /// First come, first served.
-    Fcfs,
-    /// In the direction of the head's movement, then back (LOOK).
-    Elevator,
-    /// Shortest positioning time first.
-    Sptf,
-}
+use crate::settings::Queue;
 
 struct Entry {
     command: Command,

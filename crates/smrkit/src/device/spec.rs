@@ -82,6 +82,15 @@ impl ArraySpec {
 }
 
 impl MemberSpec {
+    /// Reads the short form of an array, or that of a drive: `layer=rmw,drive=tiny,set=(region_sectors=1k)`.
+    pub fn parse(text: &str) -> Result<MemberSpec, Error> {
+        if Level::named(text.split(':').next().unwrap_or_default()).is_ok() {
+            return ArraySpec::parse(text).map(|array| MemberSpec::Array(Box::new(array)));
+        }
+        let alone = ArraySpec::parse(&format!("{}:disks=1,{text}", Level::Span))?;
+        Ok(alone.members.into_iter().next().expect("an array of one"))
+    }
+
     fn drives(&self) -> usize {
         match self {
             MemberSpec::Drive(_) => 1,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::settings::{Arrival, Settings};
+use crate::settings::{Arrival, Settings};
 use crate::units::Nanos;
 
 /// Gives each request its moment of arrival.

@@ -1,8 +1,8 @@
 //! Requests on their way in: what lies outside the device, or comes out of order, is refused with the remedy.
 
-use super::settings::{Arrival, Settings};
 use crate::error::{Error, NoRoom};
 use crate::request::{Request, Source};
+use crate::settings::{Arrival, Settings};
 use crate::units::{Lba, Nanos};
 
 /// Later arrivals are refused, well before time ends at `Nanos::MAX`.

@@ -10,7 +10,6 @@ mod physical;
 mod prefill;
 pub mod rebuild;
 pub mod run;
-pub mod settings;
 pub mod system;
 pub mod task;
 #[cfg(test)]
@@ -21,13 +20,13 @@ use crate::disk::Recorder;
 use crate::error::{DiskResult, Error};
 use crate::power::Power;
 use crate::request::{Progress, Request, Source};
+use crate::settings::Settings;
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::{PowerCut, Rebuild};
 use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};
 use arrivals::Arrivals;
 use intake::{Input, Intake};
-use settings::Settings;
 use task::BackgroundTask;
 
 /// Events between two looks at the observer where no requests come.

@@ -6,11 +6,11 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::Engine;
-use super::settings::Prefill;
 use crate::device::{Member, Shadow};
 use crate::error::Error;
 use crate::medium::Stamp;
 use crate::request::{Op, Progress, Request};
+use crate::settings::Prefill;
 use crate::units::Lba;
 
 /// Sectors of a prefill's writes where nothing asks for small ones: 1 MiB.

@@ -2,7 +2,6 @@
 
 use super::physical::{physical, sum, with_host};
 use super::rebuild::RebuildSpec;
-use super::settings::{Prefill, Settings};
 use super::system::{DriveRun, MemberRun};
 use super::task::{BackgroundTask, Idle};
 use super::{Engine, Observer};
@@ -12,8 +11,9 @@ use crate::error::Error;
 use crate::pages::WHOLE_SECTORS_MAX;
 use crate::quantity::Bytes;
 use crate::request::Source;
+use crate::settings::{Prefill, Settings};
 use crate::stats::counts::HostCounts;
-use crate::stats::outcome::{Outcome, State};
+use crate::stats::outcome::{Outcome, RunRecord, State};
 use crate::stats::timeline::TimelineBuilder;
 use crate::stats::verdict::judge;
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -82,11 +82,23 @@ impl Run {
                 (one.write_amplification, one.write_overloading) = (None, None);
             }
         }
+        outcome.run = self.record();
         for one in members.iter_mut().chain([&mut outcome]) {
             (one.version, one.commit) = (crate::VERSION.into(), commit.clone());
             judge(one, None);
         }
         Ok(Outcome { interrupted: !finished, power_cut, members, rebuild, ..outcome })
+    }
+
+    /// What it takes to make the run again.
+    pub fn record(&self) -> RunRecord {
+        RunRecord {
+            system: self.system.spec().to_string(),
+            used_sectors: self.system.array().and_then(|array| array.used_sectors.clone()),
+            drive_files: self.system.drives().iter().filter_map(|drive| drive.file()).collect(),
+            rebuild: self.background.map(|spec| spec.to_string()),
+            window_ns: self.window.map(|window| window.0),
+        }
     }
 
     /// Refuses what power cuts don't know.
@@ -129,9 +141,9 @@ impl MemberRun {
                 let runs = self.drives();
                 let members = runs.iter().zip(array.drives()).map(|(run, drive)| run.outcome(drive, settings));
                 let members: Vec<Outcome> = members.collect::<Result<_, _>>()?;
-                let mut all = Outcome { engine: settings.describe(), seed: settings.seed, ..sum(&members) };
+                let mut all = Outcome { engine: *settings, seed: settings.seed, ..sum(&members) };
                 all.capacity.host_sectors = host_sectors;
-                all.state = State::new(&all.engine.prefill, &all.capacity);
+                all.state = State::new(settings.prefill, &all.capacity);
                 Ok((all, members))
             }
             _ => unreachable!("built from it"),
@@ -143,16 +155,17 @@ impl DriveRun {
     /// What the drive shows, and what it is.
     fn physical(&self, drive: &MemberDrive, settings: &Settings) -> Result<Outcome, Error> {
         let parameters = (self.layer.settled)(&self.drive, &self.parameters)?;
-        let (physical, engine) = (physical(drive.device()), settings.describe());
+        let physical = physical(drive.device());
         Ok(Outcome {
-            state: State::new(&engine.prefill, &physical.capacity),
+            state: State::new(settings.prefill, &physical.capacity),
             layer: self.layer.name.into(),
             drive: self.drive.name.clone(),
             drive_file: self.drive.file().map(|path| path.display().to_string()),
             asked: self.parameters.asked(&parameters),
             parameters: parameters.scalars(),
-            engine,
+            engine: *settings,
             seed: settings.seed,
+            run: Run::new(self.clone(), *settings).record(),
             ..physical
         })
     }

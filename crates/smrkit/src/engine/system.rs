@@ -1,14 +1,15 @@
 //! Drives and arrays that are to be run, and how they are built.
 
-use super::settings::Settings;
 use crate::device::address::Layout;
 use crate::device::level::{CHUNK_SECTORS, Level, WritePolicy};
+use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use crate::device::{Array, LayeredDisk, Member, MemberDrive, Queueing};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::layer::{LayerSpec, Parameters};
 use crate::medium::{Medium, Stamp, Stamps};
+use crate::settings::Settings;
 
 /// A drive under a layer.
 #[derive(Clone)]
@@ -58,6 +59,23 @@ impl From<ArrayRun> for MemberRun {
 }
 
 impl DriveRun {
+    /// Its description, nothing left out.
+    pub fn spec(&self) -> DriveSpec {
+        let drive = self.drive.file().map_or(self.drive.name.clone(), |path| path.display().to_string());
+        DriveSpec {
+            layer: Some(self.layer.name.into()),
+            drive: Some(drive),
+            capacity_sectors: Some(self.drive.geometry.sectors()),
+            set: self.parameters.scalars().into_iter().map(|(key, value)| (key, value.to_string())).collect(),
+        }
+    }
+
+    /// The path and the text of its drive file, where it has one.
+    pub(super) fn file(&self) -> Option<(String, String)> {
+        let (path, text) = self.drive.file().zip(self.drive.text())?;
+        Some((path.display().to_string(), text.to_string()))
+    }
+
     /// Sectors that the layer offers on this drive.
     pub fn host_sectors(&self) -> Result<u64, Error> {
         Ok((self.layer.capacity)(&self.drive, &self.parameters)?.host_sectors)
@@ -126,6 +144,19 @@ impl MemberRun {
         match self {
             MemberRun::Drive(run) => run.host_sectors(),
             MemberRun::Array(array) => Ok(array.layout()?.sectors_for_all()),
+        }
+    }
+
+    /// Its description, nothing left out but how much of each member is used.
+    pub fn spec(&self) -> MemberSpec {
+        match self {
+            MemberRun::Drive(run) => MemberSpec::Drive(run.spec()),
+            MemberRun::Array(array) => MemberSpec::Array(Box::new(ArraySpec {
+                level: array.level,
+                chunk_sectors: array.chunk_sectors,
+                write: array.write,
+                members: array.members.iter().map(MemberRun::spec).collect(),
+            })),
         }
     }
 

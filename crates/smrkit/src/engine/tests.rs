@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::settings::{Arrival, Prefill, Queue};
 use super::task::Idle;
 use super::*;
 use crate::device::{LayeredDisk, Queueing};
@@ -13,6 +12,7 @@ use crate::layer::{Capacity, Layer, Need};
 use crate::medium::interference::Interference;
 use crate::medium::{Ascending, Buf, Medium, Placement};
 use crate::request::{InMemory, Op};
+use crate::settings::{Arrival, Prefill, Queue};
 use crate::stats::timeline::TimelineBuilder;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};

@@ -9,14 +9,15 @@ pub mod demand;
 pub mod merged;
 pub mod planned;
 pub mod pool;
+pub mod record;
 mod set;
 pub mod size;
 pub mod system;
 
 use std::sync::Arc;
 
-use crate::engine::settings::Settings;
 use crate::error::Error;
+use crate::settings::Settings;
 use crate::stats::outcome::Outcome;
 use comparison::{Compared, Records};
 use demand::Demand;

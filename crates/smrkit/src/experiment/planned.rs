@@ -3,10 +3,10 @@
 use super::demand::{Demand, Opened, Opening};
 use crate::engine::Observer;
 use crate::engine::run::Run;
-use crate::engine::settings::{Arrival, Settings};
 use crate::engine::system::MemberRun;
 use crate::error::Error;
 use crate::layer::{self, BASELINE, LayerSpec, Parameters};
+use crate::settings::{Arrival, Settings};
 use crate::stats::outcome::{Outcome, Scaled};
 use crate::stats::verdict::judge;
 
@@ -21,7 +21,7 @@ pub struct PlannedRun {
     pub scaled: Option<Scaled>,
     /// Sectors that a demand finds, where they are known: of the whole, or of the smallest member where each source has
     /// one of its own.
-    host_sectors: Option<u64>,
+    pub(super) host_sectors: Option<u64>,
 }
 
 impl PlannedRun {

@@ -12,10 +12,11 @@ use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use crate::drive::Drive;
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
-use crate::engine::settings::Settings;
 use crate::engine::system::{ArrayRun, DriveRun, MemberRun};
 use crate::error::Error;
 use crate::layer::{self, LAYERS, LayerSpec};
+use crate::settings::Settings;
+use crate::stats::outcome::RunRecord;
 
 /// The drive that is taken where none is named: a shipped drive-managed one.
 pub const DEFAULT_DRIVE: &str = "st5000as0011";
@@ -123,7 +124,21 @@ struct Choice {
 impl Systems {
     /// Looks up what was asked for, and refuses what no drive would take.
     pub fn new(asked: &System) -> Result<Systems, Error> {
-        let spec = asked.member();
+        Systems::of(asked.member(), asked, Drive::load)
+    }
+
+    /// The system of a record: every drive with its layer, its size and its parameters.
+    pub(super) fn recorded(record: &RunRecord) -> Result<Systems, Error> {
+        let rebuild = record.rebuild.as_deref().map(RebuildSpec::parse).transpose()?;
+        let asked = System { rebuild, ..System::default() };
+        let load = |name: &str| match record.drive_files.get(name) {
+            Some(text) => Drive::parse(name.as_ref(), text),
+            None => Drive::load(name),
+        };
+        Systems::of(MemberSpec::parse(&record.system)?, &asked, load)
+    }
+
+    fn of(spec: MemberSpec, asked: &System, load: impl Fn(&str) -> Result<Drive, Error>) -> Result<Systems, Error> {
         let all = drives(&spec);
         asked.refuse_unused(&all)?;
         let mut fixed: Vec<&'static LayerSpec> = Vec::new();
@@ -135,7 +150,7 @@ impl Systems {
         }
         let drive = asked.drive.as_deref().unwrap_or(DEFAULT_DRIVE);
         let names: BTreeSet<&str> = all.iter().map(|spec| spec.drive.as_deref().unwrap_or(drive)).collect();
-        let load = |name: &str| Ok((name.to_string(), Drive::load(name)?));
+        let load = |name: &str| Ok((name.to_string(), load(name)?));
         let drives = names.into_iter().map(load).collect::<Result<_, Error>>()?;
         let is_open = all.iter().any(|drive| drive.layer.is_none());
         let choices = choices(&fixed, is_open, asked)?;

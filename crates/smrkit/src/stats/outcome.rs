@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use super::rebuild::Rebuild;
 pub use super::replayed::{MergedSource, Replayed, TraceNotes, TraceReading};
 pub use crate::layer::{Capacity, Scalar};
+use crate::settings::{Prefill, Settings};
 use crate::units::SECTOR_BYTES;
 
 /// The file: one record a run.
@@ -41,12 +42,14 @@ pub struct Outcome {
     #[serde(default)]
     pub scaled: Option<Scaled>,
     /// How requests arrived and were ordered.
-    pub engine: EngineSettings,
+    pub engine: Settings,
     /// What the disk was when counting began.
     #[serde(default)]
     pub state: State,
     /// The seed of everything random.
     pub seed: u64,
+    /// What else it takes to repeat the run.
+    pub run: RunRecord,
     /// smrkit's version.
     pub version: String,
     /// The commit it was built from, where known.
@@ -122,6 +125,23 @@ pub struct Outcome {
     pub rebuild: Option<Rebuild>,
 }
 
+/// What it takes to repeat a run, beside `engine`, `seed`, and what was replayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The drive or the array with every drive, layer, size and parameter spelled out, in the form of `--array`.
+    pub system: String,
+    /// Sectors that are used of each member, where not all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_sectors: Option<Vec<u64>>,
+    /// The text of each drive file, by its path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drive_files: BTreeMap<String, String>,
+    /// The array's own work, in the form of `--rebuild`.
+    pub rebuild: Option<String>,
+    /// The length of the timeline's windows; null where they double as the run grows.
+    pub window_ns: Option<u64>,
+}
+
 /// A drive, or each drive of an array, with more platters than its own, because a trace needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scaled {
@@ -172,40 +192,11 @@ impl Movement {
     }
 }
 
-/// How requests arrived and were ordered.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct EngineSettings {
-    /// `flat-out` or `trace`.
-    pub arrival: String,
-    /// Commands outstanding.
-    pub depth: u32,
-    /// Pause between an answer and the next request.
-    pub think_ns: u64,
-    /// Factor on the trace's times.
-    pub time_scale: f64,
-    /// `fcfs`, `elevator` or `sptf`.
-    pub queue: String,
-    /// `full`, `none`, `sequential` or `random:SHARE`.
-    pub prefill: String,
-    /// Requests served before counting began.
-    pub warmup: u64,
-    /// The time that the run was given, from the beginning of counting; null without a limit.
-    pub until_ns: Option<u64>,
-    /// Whether addresses were taken modulo the capacity.
-    pub fold: bool,
-    /// Whether every read was verified.
-    pub check: bool,
-    /// Whether the head's movements were asked for; arrays count them in any case.
-    pub movement: bool,
-    /// The physical write at which the power was to be cut; null without.
-    pub power_cut: Option<u64>,
-}
-
 /// What the disk was when counting began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// The prefill: `full`, `none`, `sequential` or `random:SHARE`.
-    pub prefill: String,
+    /// How it was filled.
+    pub prefill: Prefill,
     /// Bytes offered to the host.
     pub capacity_bytes: u64,
     /// Bytes of persistent cache.
@@ -225,21 +216,20 @@ pub struct Steady {
 
 impl State {
     /// The state that a prefill leaves on a device of this capacity.
-    pub fn new(prefill: &str, capacity: &Capacity) -> State {
+    pub fn new(prefill: Prefill, capacity: &Capacity) -> State {
         State {
-            prefill: prefill.into(),
+            prefill,
             capacity_bytes: capacity.host_sectors * SECTOR_BYTES,
             cache_bytes: capacity.cache_sectors * SECTOR_BYTES,
             steady: None,
         }
     }
 
-    /// It in words, to follow "run" or a comma; empty where nothing is known.
+    /// It in words, to follow "run" or a comma.
     pub fn words(&self) -> String {
-        match self.prefill.as_str() {
-            "" => String::new(),
-            "full" => "on a full disk".into(),
-            "none" => "on an empty disk".into(),
+        match self.prefill {
+            Prefill::Full => "on a full disk".into(),
+            Prefill::None => "on an empty disk".into(),
             other => format!("pre-filled {other}"),
         }
     }
@@ -252,8 +242,8 @@ pub struct PowerCut {
     pub write: u64,
     /// Requests answered before it.
     pub answered: u64,
-    /// What became of the request in flight: `whole`, `absent`, `part`, or `none` where there was no write in flight.
-    pub in_flight: String,
+    /// What became of the request in flight.
+    pub in_flight: InFlight,
     /// Sectors that had been acknowledged and were lost.
     pub lost_sectors: u64,
     /// Those of them that were destroyed; the others show an older write.
@@ -266,6 +256,21 @@ pub struct PowerCut {
     pub recovery_read_sectors: u64,
     /// Sectors written for that.
     pub recovery_written_sectors: u64,
+}
+
+/// What became of a write that was in flight when the power was cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InFlight {
+    /// There was none.
+    #[default]
+    None,
+    /// All of it is there.
+    Whole,
+    /// Nothing of it is there.
+    Absent,
+    /// Some of it is there.
+    Part,
 }
 
 /// A quantity by cause.

@@ -4,6 +4,7 @@
 use super::outcome::Outcome;
 use crate::layer::BASELINE;
 use crate::quantity::Bytes;
+use crate::settings::{Arrival, Prefill};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Requests answered late by a conventional disk at this share of the elapsed time show that it can't keep up.
@@ -60,7 +61,7 @@ fn is_overloaded(outcome: &Outcome) -> bool {
     let share = |part: u64| part as f64 / outcome.elapsed_ns.max(1) as f64;
     // An array waits for its busiest drive.
     let busy_ns = outcome.members.iter().map(|member| member.busy_ns).max().unwrap_or(outcome.busy_ns);
-    outcome.engine.arrival == "trace" && share(late_ns) > OVERLOAD_SHARE && share(busy_ns) > 0.95
+    outcome.engine.arrival == Arrival::Trace && share(late_ns) > OVERLOAD_SHARE && share(busy_ns) > 0.95
 }
 
 fn is_array(outcome: &Outcome) -> bool {
@@ -75,10 +76,10 @@ fn cleans(outcome: &Outcome) -> bool {
 /// What the disk's state has to do with it.
 fn state(outcome: &Outcome) -> String {
     let rewrites = !cleans(outcome) && outcome.verdict.cache_full_at_s.is_some();
-    match outcome.state.prefill.as_str() {
+    match outcome.state.prefill {
         _ if outcome.layer == BASELINE => String::new(),
-        "none" => " That is on an empty disk: one in use may be slower.".into(),
-        "full" if rewrites => " The disk is full: what a write would destroy is rewritten with it.".into(),
+        Prefill::None => " That is on an empty disk: one in use may be slower.".into(),
+        Prefill::Full if rewrites => " The disk is full: what a write would destroy is rewritten with it.".into(),
         _ => String::new(),
     }
 }
@@ -125,7 +126,7 @@ pub fn scaling(outcome: &Outcome) -> Option<String> {
 /// log puts work off, and any request may have to wait for it; one without rewrites as part of the write.
 fn course(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
-    let open = outcome.engine.arrival == "trace";
+    let open = outcome.engine.arrival == Arrival::Trace;
     let cleans = cleans(outcome);
     let mean = format!("an answer takes {} on average", Nanos(outcome.latency_ns.all.mean));
     let before = verdict.rate_before_bytes_per_s;
@@ -161,7 +162,7 @@ fn course(outcome: &Outcome) -> String {
 /// How the whole compares, where a closed loop makes the elapsed time the disk's own.
 fn in_all(outcome: &Outcome) -> String {
     match outcome.slowdown {
-        Some(slowdown) if outcome.layer != BASELINE && outcome.engine.arrival != "trace" => {
+        Some(slowdown) if outcome.layer != BASELINE && outcome.engine.arrival != Arrival::Trace => {
             let whom = if is_array(outcome) { "the same array of conventional disks" } else { "a conventional disk" };
             format!(" In all it takes {slowdown:.2} times as long as {whom}.")
         }
@@ -288,19 +289,20 @@ mod tests {
     fn an_empty_disk_is_named_and_a_full_one_where_it_explains_the_slowdown() {
         let text = |prefill: &str, cache_sectors, layer: &str| {
             let mut one = outcome(0.5e6);
-            (one.state.prefill, one.capacity.cache_sectors, one.layer) = (prefill.into(), cache_sectors, layer.into());
+            (one.state.prefill, one.capacity.cache_sectors, one.layer) =
+                (prefill.parse().unwrap(), cache_sectors, layer.into());
             sentence(&one)
         };
         assert!(text("none", 0, "x").contains("on an empty disk") && text("none", 9, "x").contains("on an empty disk"));
         assert!(!text("none", 0, BASELINE).contains("empty"));
         assert!(text("full", 0, "x").contains("The disk is full") && !text("full", 9, "x").contains("full:"));
-        assert_eq!(text("sequential", 0, "x"), text("", 0, "x"));
+        assert_eq!(text("sequential", 0, "x"), text("random:0.5", 0, "x"));
     }
 
     #[test]
     fn by_the_traces_times_no_rate_is_claimed() {
         let mut open = outcome(0.5e6);
-        open.engine.arrival = "trace".into();
+        open.engine.arrival = Arrival::Trace;
         let text = sentence(&open);
         assert!(!text.contains("MB/s") && !text.contains("as long as"), "{text}");
     }

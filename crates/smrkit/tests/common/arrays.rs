@@ -3,7 +3,6 @@
 use rand::{Rng, RngExt};
 use smrkit::device::level::{Level, WritePolicy};
 use smrkit::device::{Array, Done, Member};
-use smrkit::engine::settings::Settings;
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::task::BackgroundTask;
 use smrkit::engine::{Engine, NoObserver};
@@ -11,6 +10,7 @@ use smrkit::error::{DiskResult, Error};
 use smrkit::layer::{BASELINE, LAYERS, LayerSpec};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::request::{InMemory, Progress, Request};
+use smrkit::settings::Settings;
 use smrkit::stats::counts::{HostCounts, Times};
 use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::{Lba, Nanos};

@@ -8,13 +8,13 @@ use smrkit::device::level::Level;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Arrival, Prefill, Settings};
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Generated, Table};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::layer;
 use smrkit::quantity::parse_bytes;
+use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Rebuild;
 use smrkit::workload::Workload;
 

@@ -14,12 +14,12 @@ pub use spec::{Begin, Order, RebuildSpec, Task};
 
 use self::order::{Pieces, Runs};
 use self::pace::Pace;
-use super::settings::Settings;
 use super::system::{ArrayRun, MemberRun};
 use super::task::BackgroundTask;
 use crate::device::{Array, Done, Member};
 use crate::error::{DiskResult, Error};
 use crate::request::{Progress, Request};
+use crate::settings::Settings;
 use crate::stats::counts::Times;
 use crate::stats::histogram::LatencyCounts;
 use crate::stats::rebuild::{MemberRebuild, Rebuild, Series};

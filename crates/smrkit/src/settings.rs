@@ -1,23 +1,51 @@
 //! How requests arrive, how they are ordered, and what state they find.
 
-pub use crate::device::Queue;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
-use crate::stats::outcome::EngineSettings;
+use crate::schema::{Kind, share};
 use crate::units::Nanos;
 
 /// When requests arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Arrival {
     /// As soon as one of the commands outstanding is answered (closed loop).
+    #[default]
     FlatOut,
     /// At the trace's own times (open loop).
     Trace,
 }
 
-/// The state of the disk before the first request.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The order of waiting commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queue {
+    /// First come, first served.
+    #[default]
+    Fcfs,
+    /// In the direction of the head's movement, then back (LOOK).
+    Elevator,
+    /// Shortest positioning time first.
+    Sptf,
+}
+
+impl Queue {
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        ["fcfs", "elevator", "sptf"][self as usize]
+    }
+}
+
+/// The state of the disk before the first request; as text `full`, `none`, `sequential`, `random` or `random:SHARE`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum Prefill {
     /// Every LBA was written once, in order, at no cost, and the persistent cache is empty: a disk in use.
+    #[default]
     Full,
     /// Never written.
     None,
@@ -28,26 +56,53 @@ pub enum Prefill {
     Random(f64),
 }
 
-impl Prefill {
-    /// As the command line has it.
-    pub fn name(self) -> String {
+impl fmt::Display for Prefill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Prefill::Full => "full".into(),
-            Prefill::None => "none".into(),
-            Prefill::Sequential => "sequential".into(),
-            Prefill::Random(share) => format!("random:{share}"),
+            Prefill::Full => f.write_str("full"),
+            Prefill::None => f.write_str("none"),
+            Prefill::Sequential => f.write_str("sequential"),
+            Prefill::Random(share) => write!(f, "random:{share}"),
         }
     }
 }
 
-/// Settings of a run, with the defaults of the command line.
-#[derive(Clone, Copy, Debug, PartialEq)]
+impl FromStr for Prefill {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Prefill, Error> {
+        match text.split_once(':') {
+            None if text == "full" => Ok(Prefill::Full),
+            None if text == "none" => Ok(Prefill::None),
+            None if text == "sequential" => Ok(Prefill::Sequential),
+            None if text == "random" => Ok(Prefill::Random(1.0)),
+            Some(("random", text)) => Ok(Prefill::Random(share().read(text, true)?)),
+            _ => Err(Error::Usage(format!("'{text}': expected full, none, sequential, random or random:SHARE"))),
+        }
+    }
+}
+
+impl From<Prefill> for String {
+    fn from(prefill: Prefill) -> String {
+        prefill.to_string()
+    }
+}
+
+impl TryFrom<String> for Prefill {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Prefill, Error> {
+        text.parse()
+    }
+}
+
+/// Settings of a run, with the defaults of the command line; `engine` in outcomes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// When requests arrive.
     pub arrival: Arrival,
     /// Commands outstanding, at least 1.
     pub depth: u32,
     /// Pause between a completion and the next request.
+    #[serde(rename = "think_ns")]
     pub think: Nanos,
     /// Factor on the trace's times.
     pub time_scale: f64,
@@ -58,6 +113,7 @@ pub struct Settings {
     /// Requests served before counting begins.
     pub warmup: u64,
     /// The run ends with the first request that arrives this long after counting began; it is not served.
+    #[serde(rename = "until_ns")]
     pub until: Option<Nanos>,
     /// Take addresses modulo the capacity.
     pub fold: bool,
@@ -67,7 +123,8 @@ pub struct Settings {
     pub movement: bool,
     /// Cut the power at this physical write, from 1 and the beginning of counting; needs `check`.
     pub power_cut: Option<u64>,
-    /// The seed of everything random.
+    /// The seed of everything random; a key of its own in outcomes.
+    #[serde(skip)]
     pub seed: u64,
 }
 
@@ -119,30 +176,5 @@ impl Settings {
             return wrong("--prefill random:SHARE takes a share from 0 to 1");
         }
         Ok(())
-    }
-
-    /// As the result file shows them.
-    pub fn describe(&self) -> EngineSettings {
-        EngineSettings {
-            arrival: match self.arrival {
-                Arrival::FlatOut => "flat-out".into(),
-                Arrival::Trace => "trace".into(),
-            },
-            depth: self.depth,
-            think_ns: self.think.0,
-            time_scale: self.time_scale,
-            queue: match self.queue {
-                Queue::Fcfs => "fcfs".into(),
-                Queue::Elevator => "elevator".into(),
-                Queue::Sptf => "sptf".into(),
-            },
-            prefill: self.prefill.name(),
-            warmup: self.warmup,
-            until_ns: self.until.map(|until| until.0),
-            fold: self.fold,
-            check: self.check,
-            movement: self.movement,
-            power_cut: self.power_cut,
-        }
     }
 }
