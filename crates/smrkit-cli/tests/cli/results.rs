@@ -72,7 +72,7 @@ fn a_result_file_alone_repeats_its_runs() {
         format!(
             "--array raid5:disks=3,chunk=16KiB --drive {drive} --layer rmw --set rmw.region_sectors=300 --rebuild disk=1,write=64KiB --workload mix:count=50"
         ),
-        format!("--drive tiny --layer log --workload zipf:count=100 --trace {far} --interleave burst:3 --fold --movement"),
+        format!("--drive tiny --layer log --workload zipf:count=100 --span 2MB --trace {far} --interleave burst:3 --fold --movement"),
         format!("--array dedicated:disks=2 --drive tiny --layer rmw --set rmw.region_sectors=300 --workload mix:count=90 --workload burst:count=60 --interleave none"),
     ] {
         let (first, again) = (scratch.path("first.json"), scratch.path("again.json"));
