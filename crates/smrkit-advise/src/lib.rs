@@ -13,7 +13,7 @@ use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
-use smrkit::layer::LAYERS;
+use smrkit::layer;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
@@ -73,7 +73,7 @@ pub fn advise(question: &Question, monitor: &dyn Monitor) -> Result<Option<Advic
 fn common_sectors(run: &PlannedRun) -> Result<u64, Error> {
     let own = run.host_sectors()?;
     let mut least = own.min(run.conventional()?.host_sectors()?);
-    for layer in LAYERS {
+    for layer in layer::all() {
         let defaults = layer.resolve(&[])?;
         let offered = run.under(layer, &defaults).host_sectors();
         least = match offered {

@@ -8,7 +8,7 @@ use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::interleave::Placement;
-use smrkit::layer::{self, BASELINE, LAYERS, LayerSpec, Parameters};
+use smrkit::layer::{self, BASELINE, LayerSpec, Parameters};
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::remedy::Course;
@@ -254,8 +254,7 @@ fn layers(run: &PlannedRun) -> Result<Vec<Change>, Error> {
     let drives = run.run.system.drives();
     let has = |layer: &LayerSpec| drives.iter().all(|run| run.layer.name == layer.name);
     let mut changes = Vec::new();
-    for spec in LAYERS.iter().filter(|spec| spec.name != BASELINE && !has(spec)) {
-        let spec = layer::find(spec.name)?;
+    for spec in layer::all().into_iter().filter(|spec| spec.name != BASELINE && !has(spec)) {
         let parameters = spec.resolve(&[])?;
         // A layer that the drive has no room for is seen here.
         let made = run.under(spec, &parameters).possible().map(Trial::of);

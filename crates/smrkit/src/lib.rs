@@ -1,5 +1,21 @@
 //! A shingled disk that can be simulated and checked.
 //!
+//! ```
+//! use smrkit::experiment::{Experiment, demand::Generated, system::System};
+//! use smrkit::workload::Workload;
+//!
+//! # fn main() -> Result<(), smrkit::error::Error> {
+//! let system = System::drive("tiny").layer("rmw").layer("vguard").set("rmw.region_sectors", "300,600");
+//! let demand = Generated::from(Workload::parse("random-write:count=1k")?);
+//! for outcome in Experiment::new(system, demand).compare()? {
+//!     println!("{} {:?}: {}", outcome.layer, outcome.parameters, outcome.verdict.text);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/own_layer.rs` is a layer of one's own, compared with published ones.
+//!
 //! The modules stand in the order of their dependencies: each uses only those above it. `docs/design/architecture.md` tells
 //! the way of a request through them. Private modules are no part of the interface.
 

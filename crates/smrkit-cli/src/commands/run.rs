@@ -10,7 +10,7 @@ use smrkit::experiment::Experiment;
 use smrkit::experiment::comparison::{self, Compared, Records};
 use smrkit::experiment::record;
 use smrkit::experiment::system::{System, Systems};
-use smrkit::layer::{BASELINE, LAYERS, LayerSpec};
+use smrkit::layer::{self, BASELINE, LayerSpec};
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::TraceNotes;
 use smrkit_report::{figures, report, text};
@@ -214,6 +214,6 @@ impl Run {
 
     /// All layers; but the baseline knows nothing of shingling: a check would end with its first overwrite.
     fn default_layers(&self) -> Vec<&'static LayerSpec> {
-        LAYERS.iter().filter(|spec| !(self.is_checked() && spec.name == BASELINE)).collect()
+        layer::all().into_iter().filter(|spec| !(self.is_checked() && spec.name == BASELINE)).collect()
     }
 }

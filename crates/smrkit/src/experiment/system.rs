@@ -14,7 +14,7 @@ use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
 use crate::engine::system::{ArrayRun, DriveRun, MemberRun};
 use crate::error::Error;
-use crate::layer::{self, LAYERS, LayerSpec};
+use crate::layer::{self, LayerSpec};
 use crate::settings::Settings;
 use crate::stats::outcome::RunRecord;
 
@@ -78,7 +78,7 @@ impl System {
     /// Its layers, where a drive names none.
     fn chosen(&self) -> Result<Vec<&'static LayerSpec>, Error> {
         match (self.layers.as_slice(), self.default_layers.as_slice()) {
-            ([], []) => Ok(LAYERS.iter().collect()),
+            ([], []) => Ok(layer::all()),
             ([], default) => Ok(default.to_vec()),
             (names, _) => names.iter().map(|name| layer::find(name.trim())).collect(),
         }

@@ -15,7 +15,7 @@ pub mod track_map;
 mod vguard;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -179,10 +179,10 @@ pub trait LayerKeys: Keyed + 'static {
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error>;
 }
 
-/// Builds a layer on an empty drive.
-pub type Build = fn(&Drive, &Parameters) -> Result<Box<dyn Layer>, Error>;
+/// What a layer with these parameters makes of a drive.
+type OnDrive<T> = dyn Fn(&Drive, &Parameters) -> Result<T, Error> + Send + Sync;
 
-/// A published scheme: its name, what it takes, and how it is built.
+/// A scheme: its name, what it takes, and how it is built.
 pub struct LayerSpec {
     /// The name on the command line and in results.
     pub name: &'static str,
@@ -195,11 +195,11 @@ pub struct LayerSpec {
     /// The forms of interference that it copes with.
     pub copes_with: &'static [Form],
     /// What becomes of a drive's sectors under it, by arithmetic: what the layer that is built says too.
-    pub capacity: fn(&Drive, &Parameters) -> Result<Capacity, Error>,
+    pub capacity: &'static OnDrive<Capacity>,
     /// Its parameters on a drive, each `auto` replaced by the value that it stands for there.
-    pub settled: fn(&Drive, &Parameters) -> Result<Parameters, Error>,
+    pub settled: &'static OnDrive<Parameters>,
     /// Builds it on an empty drive.
-    pub build: Build,
+    pub build: &'static OnDrive<Box<dyn Layer>>,
 }
 
 impl LayerSpec {
@@ -216,13 +216,33 @@ impl LayerSpec {
             paper,
             keys: K::keys,
             copes_with,
-            capacity: |drive, parameters| K::read(parameters)?.capacity(drive),
-            settled: |drive, parameters| {
+            capacity: &|drive, parameters| K::read(parameters)?.capacity(drive),
+            settled: &|drive, parameters| {
                 let mut settled = parameters.clone();
                 K::read(parameters)?.settled(drive).write(&mut settled);
                 Ok(settled)
             },
-            build: |drive, parameters| K::read(parameters)?.build(drive),
+            build: &|drive, parameters| K::read(parameters)?.build(drive),
+        }
+    }
+
+    /// A layer without parameters, built by closures: what becomes of a drive's sectors, and the layer on an empty drive. It
+    /// lives as long as the process.
+    pub fn from_closures(
+        name: &str,
+        summary: &str,
+        capacity: impl Fn(&Drive) -> Result<Capacity, Error> + Send + Sync + 'static,
+        build: impl Fn(&Drive) -> Result<Box<dyn Layer>, Error> + Send + Sync + 'static,
+    ) -> LayerSpec {
+        LayerSpec {
+            name: String::from(name).leak(),
+            summary: String::from(summary).leak(),
+            paper: "none",
+            keys: Vec::new,
+            copes_with: &[],
+            capacity: Box::leak(Box::new(move |drive: &Drive, _: &Parameters| capacity(drive))),
+            settled: &|_, parameters| Ok(parameters.clone()),
+            build: Box::leak(Box::new(move |drive: &Drive, _: &Parameters| build(drive))),
         }
     }
 
@@ -252,7 +272,7 @@ impl LayerSpec {
     }
 }
 
-/// Every layer.
+/// The layers that come with smrkit.
 pub const LAYERS: &[LayerSpec] = &[
     in_place::SPEC,
     rmw::SPEC,
@@ -267,10 +287,32 @@ pub const LAYERS: &[LayerSpec] = &[
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";
 
+/// Layers of other crates.
+static REGISTERED: RwLock<Vec<&'static LayerSpec>> = RwLock::new(Vec::new());
+
+/// Makes a layer of another crate known: from then on, in this process, its name stands wherever a layer is named. Errors: a
+/// name that is taken.
+pub fn register(spec: LayerSpec) -> Result<&'static LayerSpec, Error> {
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    if LAYERS.iter().chain(registered.iter().copied()).any(|known| known.name == spec.name) {
+        return Err(Error::Usage(format!("a layer is called '{}' already: register it once, or rename it", spec.name)));
+    }
+    let spec: &'static LayerSpec = Box::leak(Box::new(spec));
+    registered.push(spec);
+    Ok(spec)
+}
+
+/// Every layer, registered ones last.
+pub fn all() -> Vec<&'static LayerSpec> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    LAYERS.iter().chain(registered.iter().copied()).collect()
+}
+
 /// The layer called `name`.
 pub fn find(name: &str) -> Result<&'static LayerSpec, Error> {
-    LAYERS.iter().find(|spec| spec.name == name).ok_or_else(|| {
-        let names: Vec<&str> = LAYERS.iter().map(|spec| spec.name).collect();
+    let all = all();
+    all.iter().copied().find(|spec| spec.name == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|spec| spec.name).collect();
         Error::Usage(format!("no layer is called '{name}': there are {}", names.join(", ")))
     })
 }
