@@ -115,7 +115,7 @@ fn requests_per_second_times_time_gives_the_requests_back() {
     let mut run = set_assoc(1);
     // The last window is cut off in its first three quarters.
     run.elapsed_ns -= run.timeline.window_ns / 4;
-    let figures = series::figures(&[run.clone()]);
+    let figures = series::figures(std::slice::from_ref(&run));
     let iops = figures.iter().find(|f| f.name == "iops").unwrap();
     let Body::Lines(lines) = &iops.panels[0].body else { panic!("lines") };
     let minutes: f64 = lines[0].points.windows(2).map(|w| (w[1].0 - w[0].0) * w[0].1).sum();
@@ -340,7 +340,8 @@ fn a_page_has_a_dark_theme_in_which_every_colour_can_be_seen() {
 #[test]
 fn strips_have_columns_that_a_phone_can_show_and_keep_every_byte() {
     let run = set_assoc(1);
-    let surface = series::figures(&[run.clone()]).into_iter().find(|figure| figure.name == "surface").unwrap();
+    let surface =
+        series::figures(std::slice::from_ref(&run)).into_iter().find(|figure| figure.name == "surface").unwrap();
     let Body::Strips { rows, .. } = &surface.panels[0].body else { panic!("strips") };
     assert!(rows.iter().all(|(_, cells)| cells.len() <= 256));
     let drawn: f64 = rows.iter().flat_map(|(_, cells)| cells).sum();

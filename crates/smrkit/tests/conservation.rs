@@ -170,7 +170,7 @@ fn the_head_moves_as_the_accesses_at_the_door_say() {
         assert!(cleaned || movement.bands_moved.total == 0, "{what}: bands moved without a write");
         run.settings.movement = false;
         let quiet = execute(&run, &requests).0;
-        let engine = quiet.engine.clone();
+        let engine = quiet.engine;
         assert!(outcome.engine.movement && !engine.movement, "{what}");
         assert_eq!(quiet, Outcome { movement: None, engine, ..outcome }, "{what}: counting changes nothing else");
     });

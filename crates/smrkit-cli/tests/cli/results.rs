@@ -61,7 +61,7 @@ fn a_converted_trace_gives_the_same_outcome() {
 #[test]
 fn a_result_file_alone_repeats_its_runs() {
     let scratch = Scratch::new();
-    let drive = scratch.file("own.toml", &std::fs::read_to_string(root().join("drives/tiny.toml")).unwrap());
+    let drive = scratch.file("own.toml", std::fs::read_to_string(root().join("drives/tiny.toml")).unwrap());
     let far = scratch.msr("far.csv", &[(0, 0, 4096), (1_000_000, 200 << 20, 65536), (2_000_000, 1 << 20, 8192)]);
     for options in [
         // Beside a layer that offers less, so that the requests are not those of rmw alone.
@@ -73,7 +73,9 @@ fn a_result_file_alone_repeats_its_runs() {
             "--array raid5:disks=3,chunk=16KiB --drive {drive} --layer rmw --set rmw.region_sectors=300 --rebuild disk=1,write=64KiB --workload mix:count=50"
         ),
         format!("--drive tiny --layer log --workload zipf:count=100 --span 2MB --trace {far} --interleave burst:3 --fold --movement"),
-        format!("--array dedicated:disks=2 --drive tiny --layer rmw --set rmw.region_sectors=300 --workload mix:count=90 --workload burst:count=60 --interleave none"),
+        "--array dedicated:disks=2 --drive tiny --layer rmw --set rmw.region_sectors=300 --workload mix:count=90 \
+         --workload burst:count=60 --interleave none"
+            .into(),
     ] {
         let (first, again) = (scratch.path("first.json"), scratch.path("again.json"));
         smrkit(&format!("run {options} --json {first}")).done();

@@ -250,7 +250,7 @@ mod tests {
             first.fill(&mut batch).unwrap();
             all.extend_from_slice(&batch);
         }
-        assert!(InMemory::BATCH < 1500);
+        const { assert!(InMemory::BATCH < 1500) };
         assert_eq!(all, requests[..1500]);
     }
 }
