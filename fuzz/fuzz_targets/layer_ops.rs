@@ -9,7 +9,7 @@ use smrkit::settings::Settings;
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{BASELINE, LAYERS, LayerSpec, Parameters};
 use smrkit::request::{InMemory, Op, Request};
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::Lba;
 
 /// One request from four bytes, inside `host_sectors`.
 fn request(bytes: &[u8], host_sectors: u64) -> Request {
