@@ -5,11 +5,11 @@ use std::ops::Add;
 
 use crate::device::LayeredDisk;
 use crate::disk::Disk;
-use crate::layer::{Capacity, Gauges, Scalar};
+use crate::layer::{Capacity, Gauges};
 use crate::stats::counts::HostCounts;
 use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Outcome, Surface, Verdict};
+use crate::stats::sums::{Course, add_cleaning, add_movement, add_stats, write_amplification, write_overloading};
 use crate::tally::{Cause, Counter, Tally};
-use crate::units::Nanos;
 
 /// What stands where a sum has no one name.
 const MIXED: &str = "mixed";
@@ -52,17 +52,15 @@ pub(super) fn with_host(physical: Outcome, counts: HostCounts, gauges: &Gauges) 
         physical_write: drives.physical_write,
         ..host
     };
-    let (commands, adjusted) = (host(counts.commands, physical.commands), host(counts.adjusted, physical.adjusted));
-    let excess = (adjusted.physical_write + adjusted.physical_read) as f64 - adjusted.host_read as f64;
-    let written = physical.physical_written_sectors.total as f64;
-    let mut outcome = Outcome {
+    let adjusted = host(counts.adjusted, physical.adjusted);
+    let outcome = Outcome {
         requests: counts.requests,
         host_read_sectors: counts.read_sectors,
         host_written_sectors: counts.written_sectors,
-        commands,
+        commands: host(counts.commands, physical.commands),
         adjusted,
-        write_overloading: ratio(excess, adjusted.host_write),
-        write_amplification: ratio(written, counts.written_sectors),
+        write_overloading: write_overloading(&adjusted),
+        write_amplification: write_amplification(&physical.physical_written_sectors, counts.written_sectors),
         latency_ns,
         wait_ns: counts.wait_ns,
         service_ns: counts.service_ns,
@@ -72,12 +70,8 @@ pub(super) fn with_host(physical: Outcome, counts: HostCounts, gauges: &Gauges) 
         verdict: verdict(&counts, latency_ns.all.max),
         ..physical
     };
-    (outcome.latency_histogram, outcome.timeline) = counts.finish(gauges);
-    outcome
-}
-
-fn ratio(over: f64, under: u64) -> Option<f64> {
-    (under > 0).then(|| over / under as f64)
+    let (latency, timeline) = counts.finish(gauges);
+    Outcome { latency_histogram: latency.histograms(), latency_buckets: latency.buckets(), timeline, ..outcome }
 }
 
 fn by_cause(of: impl Fn(Cause) -> u64) -> ByCause {
@@ -113,21 +107,20 @@ fn surface(tally: &Tally) -> Surface {
 
 /// The part of the plain answer that the run alone tells.
 fn verdict(counts: &HostCounts, longest_stall_ns: u64) -> Verdict {
-    let rate = |bytes: u64, time: Nanos| if time > Nanos::ZERO { bytes as f64 / time.as_secs() } else { 0.0 };
-    let total = counts.host_bytes();
-    let (full, before) = counts.cache_full.unwrap_or((counts.end, total));
-    let until = full.since(counts.begin);
-    // What was answered in no time at all has no rate.
-    let before = if until > Nanos::ZERO { before } else { 0 };
-    let after = rate(total - before, counts.end.since(full));
+    let (full, before_bytes) = counts.cache_full.unwrap_or((counts.end, counts.host_bytes()));
+    let before = full.since(counts.begin);
+    let course = Course {
+        full_at_s: counts.cache_full.map(|_| before.as_secs()),
+        before_bytes,
+        before,
+        sectors: counts.read_sectors + counts.written_sectors,
+        elapsed: counts.elapsed(),
+    };
     Verdict {
-        cache_full_at_s: counts.cache_full.map(|_| until.as_secs()),
-        rate_before_bytes_per_s: rate(before, until),
-        rate_after_bytes_per_s: counts.cache_full.map(|_| after),
         longest_stall_ns,
         stalls_over_7s: counts.stalls_over_7s,
         stalls_over_30s: counts.stalls_over_30s,
-        ..Verdict::default()
+        ..course.verdict()
     }
 }
 
@@ -160,28 +153,9 @@ pub(super) fn sum(members: &[Outcome]) -> Outcome {
         map_bytes: members.iter().map(|member| member.map_bytes).sum(),
         cleaning: members.iter().map(|member| member.cleaning).fold(Cleaning::default(), add_cleaning),
         capacity: members.iter().map(|member| member.capacity).fold(Capacity::default(), add_capacity),
-        layer_stats: sums(members.iter().map(|member| &member.layer_stats)),
+        layer_stats: add_stats(members.iter().map(|member| &member.layer_stats)),
         movement: members.iter().filter_map(|member| member.movement).reduce(add_movement),
         ..Outcome::default()
-    }
-}
-
-/// Sums, shares of each drive's own stroke included.
-fn add_movement(a: Movement, b: Movement) -> Movement {
-    Movement {
-        track_distance: a.track_distance + b.track_distance,
-        track_count: a.track_count + b.track_count,
-        stroke_share: a.stroke_share + b.stroke_share,
-        bands_moved: a.bands_moved + b.bands_moved,
-    }
-}
-
-fn add_cleaning(a: Cleaning, b: Cleaning) -> Cleaning {
-    Cleaning {
-        count: a.count + b.count,
-        sectors: a.sectors + b.sectors,
-        ns: a.ns + b.ns,
-        max_ns: a.max_ns.max(b.max_ns),
     }
 }
 
@@ -193,20 +167,4 @@ fn add_capacity(a: Capacity, b: Capacity) -> Capacity {
         guard_sectors: a.guard_sectors + b.guard_sectors,
         spare_sectors: a.spare_sectors + b.spare_sectors,
     }
-}
-
-/// Sums of the counters that are whole numbers; the others are the members' own.
-fn sums<'a>(all: impl Iterator<Item = &'a BTreeMap<String, Scalar>>) -> BTreeMap<String, Scalar> {
-    let mut sums: BTreeMap<String, Scalar> = BTreeMap::new();
-    for (key, value) in all.flatten() {
-        if let Scalar::Int(value) = value {
-            match sums.get_mut(key) {
-                Some(Scalar::Int(sum)) => *sum += value,
-                _ => {
-                    sums.insert(key.clone(), Scalar::Int(*value));
-                }
-            }
-        }
-    }
-    sums
 }

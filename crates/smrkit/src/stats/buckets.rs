@@ -31,6 +31,17 @@ impl Buckets {
         .expect("a histogram that grows");
     }
 
+    /// Records a value `count` times.
+    pub fn record_n(&mut self, value: u64, count: u64) {
+        match self {
+            Buckets::Narrow(narrow) if narrow.len().saturating_add(count) <= NARROW_MAX => {
+                narrow.record_n(value, count as u32)
+            }
+            _ => self.widened().record_n(value, count),
+        }
+        .expect("a histogram that grows");
+    }
+
     /// Adds what another one has counted.
     pub fn add(&mut self, other: &Buckets) {
         match (&mut *self, other) {

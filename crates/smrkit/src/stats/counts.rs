@@ -1,7 +1,7 @@
 //! What is counted of the host's requests while a run goes on.
 
 use super::histogram::LatencyCounts;
-use super::outcome::{Commands, Latencies, SourceCounts};
+use super::outcome::{Commands, Latencies, SourceCounts, Timeline};
 use super::timeline::TimelineBuilder;
 use crate::layer::Gauges;
 use crate::request::{Op, Request};
@@ -180,12 +180,13 @@ impl HostCounts {
             host_read_sectors: of.read_sectors,
             host_written_sectors: of.written_sectors,
             latency_ns: of.latency.summary(),
+            latency_buckets: of.latency.buckets(),
         };
         (!self.by_source.is_empty()).then(|| self.by_source.iter().map(summary).collect())
     }
 
-    /// The distributions and the timeline, which ends here.
-    pub fn finish(self, gauges: &Gauges) -> (super::outcome::Histograms, super::outcome::Timeline) {
-        (self.latency.histograms(), self.timeline.finish(gauges))
+    /// The latencies, and the timeline, which ends here.
+    pub fn finish(self, gauges: &Gauges) -> (LatencyCounts, Timeline) {
+        (self.latency, self.timeline.finish(gauges))
     }
 }

@@ -5,15 +5,18 @@
 use std::borrow::Cow;
 
 use super::buckets::Buckets;
+use super::latency_buckets::{self, LatencyBuckets, OpLatencies, Writer};
 use super::outcome::{Histograms, Latencies, Latency};
+use crate::error::Error;
 use crate::request::Op;
 
-/// Latencies of reads, writes, and the other requests.
+/// Latencies of each operation.
 #[derive(Default)]
 pub struct LatencyCounts {
     read: Counts,
     write: Counts,
-    other: Counts,
+    flush: Counts,
+    discard: Counts,
 }
 
 #[derive(Default)]
@@ -93,6 +96,22 @@ impl Counts {
         }
     }
 
+    /// From their text.
+    fn of(text: &OpLatencies) -> Result<Counts, Error> {
+        let mut histogram = room(text.max_ns);
+        latency_buckets::read(&text.buckets, |ns, count| histogram.record_n(ns, count))?;
+        let many = (histogram.len() > 0).then(|| Box::new(histogram));
+        Ok(Counts { few: Vec::new(), many, sum_ns: text.sum_ns, max_ns: text.max_ns })
+    }
+
+    fn text(&self) -> OpLatencies {
+        let mut buckets = Writer::default();
+        if !self.is_empty() {
+            self.histogram().for_each(|ns, count| buckets.push(ns, count));
+        }
+        OpLatencies { sum_ns: self.sum_ns, max_ns: self.max_ns, buckets: buckets.finish() }
+    }
+
     fn summary(&self) -> Latency {
         if self.is_empty() {
             return Latency::default();
@@ -152,17 +171,38 @@ impl LatencyCounts {
         match op {
             Op::Read => self.read.record(latency_ns),
             Op::Write => self.write.record(latency_ns),
-            Op::Flush | Op::Discard => self.other.record(latency_ns),
+            Op::Flush => self.flush.record(latency_ns),
+            Op::Discard => self.discard.record(latency_ns),
         }
+    }
+
+    /// Adds what was counted elsewhere, from its fine buckets.
+    pub fn add(&mut self, buckets: &LatencyBuckets) -> Result<(), Error> {
+        let LatencyBuckets { read, write, flush, discard } = buckets;
+        self.read.add(&Counts::of(read)?);
+        self.write.add(&Counts::of(write)?);
+        self.flush.add(&Counts::of(flush)?);
+        self.discard.add(&Counts::of(discard)?);
+        Ok(())
     }
 
     /// The summaries of all, reads and writes.
     pub fn summary(&self) -> Latencies {
         let mut all = Counts::default();
-        for counts in [&self.read, &self.write, &self.other] {
+        for counts in [&self.read, &self.write, &self.flush, &self.discard] {
             all.add(counts);
         }
         Latencies { all: all.summary(), read: self.read.summary(), write: self.write.summary() }
+    }
+
+    /// The fine buckets, as text.
+    pub fn buckets(&self) -> LatencyBuckets {
+        LatencyBuckets {
+            read: self.read.text(),
+            write: self.write.text(),
+            flush: self.flush.text(),
+            discard: self.discard.text(),
+        }
     }
 
     /// The distributions, coarse enough to draw.
@@ -219,7 +259,11 @@ mod tests {
     #[test]
     fn a_drive_without_commands_takes_no_room_for_latencies() {
         let counts = LatencyCounts::default();
-        assert!([counts.read, counts.write, counts.other].iter().all(|c| c.is_empty() && c.few.capacity() == 0));
+        assert!(
+            [counts.read, counts.write, counts.flush, counts.discard]
+                .iter()
+                .all(|c| c.is_empty() && c.few.capacity() == 0)
+        );
     }
 
     #[test]

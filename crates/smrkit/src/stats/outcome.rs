@@ -7,6 +7,7 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::latency_buckets::{LatencyBuckets, OpLatencies};
 pub use super::rebuild::Rebuild;
 pub use super::replayed::{MergedSource, Replayed, TraceNotes, TraceReading};
 pub use crate::layer::{Capacity, Scalar};
@@ -57,6 +58,9 @@ pub struct Outcome {
     /// What was replayed.
     #[serde(flatten)]
     pub replayed: Replayed,
+    /// How many runs this is the merge of; absent for a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_runs: Option<u64>,
     /// Whether the run was interrupted.
     pub interrupted: bool,
     /// Requests served and counted (warm-up left out).
@@ -105,6 +109,9 @@ pub struct Outcome {
     pub surface: Surface,
     /// The distribution behind `latency_ns`, for figures: (latency at most, requests), ascending.
     pub latency_histogram: Histograms,
+    /// The distribution in fine buckets, for [`Outcome::merge`]; empty in a summary.
+    #[serde(default)]
+    pub latency_buckets: LatencyBuckets,
     /// What the host asked for and how long it took, for each of several merged sources; absent for one alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_source: Option<Vec<SourceCounts>>,
@@ -154,7 +161,7 @@ pub struct Scaled {
 }
 
 /// What was counted of one of several merged sources.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCounts {
     /// Requests served and counted.
     pub requests: u64,
@@ -164,6 +171,9 @@ pub struct SourceCounts {
     pub host_written_sectors: u64,
     /// Latency from arrival to answer.
     pub latency_ns: Latencies,
+    /// Their fine buckets.
+    #[serde(default)]
+    pub latency_buckets: LatencyBuckets,
 }
 
 /// How the head went from track to track. Tracks are numbered in the order of PBAs.
@@ -413,6 +423,12 @@ pub struct Histograms {
 pub struct Verdict {
     /// The first moment that a host request waits for cleaning, in seconds; null if none did.
     pub cache_full_at_s: Option<f64>,
+    /// Host bytes completed before that moment (or in the whole run).
+    #[serde(default)]
+    pub before_bytes: u64,
+    /// The time until that moment (or of the whole run).
+    #[serde(default)]
+    pub before_ns: u64,
     /// Host bytes per second before that moment (or over the whole run).
     pub rate_before_bytes_per_s: f64,
     /// Host bytes per second from that moment.

@@ -1,5 +1,7 @@
 //! What was replayed: a trace, a workload, or several of them merged.
 
+use std::ops::Add;
+
 use serde::{Deserialize, Serialize};
 
 /// What was replayed. `docs/reference/outcome.md` explains every key.
@@ -73,4 +75,15 @@ pub struct TraceNotes {
     pub unaligned_rows: u64,
     /// Rows whose time lies before the row above.
     pub out_of_order_rows: u64,
+}
+
+impl Add for TraceNotes {
+    type Output = TraceNotes;
+    fn add(self, other: TraceNotes) -> TraceNotes {
+        TraceNotes {
+            skipped_rows: self.skipped_rows + other.skipped_rows,
+            unaligned_rows: self.unaligned_rows + other.unaligned_rows,
+            out_of_order_rows: self.out_of_order_rows + other.out_of_order_rows,
+        }
+    }
 }

@@ -1,0 +1,149 @@
+//! The merge of several outcomes is what one count over the requests of all their runs would have given.
+
+mod common;
+
+use common::arrays::{array_run, level};
+use common::{Disks, Rows, TinyClock, random_requests, random_settings, with_times};
+use smrkit::device::level::Level;
+use smrkit::engine::run::Run;
+use smrkit::engine::settings::{Prefill, Settings};
+use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::layer::{LAYERS, find};
+use smrkit::medium::interference::Form;
+use smrkit::request::InMemory;
+use smrkit::stats::histogram::LatencyCounts;
+use smrkit::stats::outcome::{Outcome, PowerCut};
+use smrkit::stats::verdict::{Baseline, judge};
+use smrkit::units::Nanos;
+
+const REQUESTS: u64 = 2000;
+
+/// Runs of a drive on other requests each, and the latencies of all of them.
+fn runs(disks: &mut Disks, system: MemberRun, lengths: [u64; 3]) -> (Vec<Outcome>, LatencyCounts) {
+    let settings = Settings { prefill: Prefill::Random(0.3), ..random_settings(&mut disks.random) };
+    let host_sectors = system.host_sectors().unwrap();
+    let mut all = LatencyCounts::default();
+    let outcomes = lengths.iter().enumerate().map(|(seed, &length)| {
+        let requests = random_requests(&mut disks.random, host_sectors, length);
+        let requests = with_times(&mut disks.random, requests);
+        let run = Run {
+            window: Some(Nanos([4_000_000, 6_000_000, 4_000_000][seed])),
+            ..Run::new(system.clone(), Settings { seed: seed as u64, ..settings })
+        };
+        let mut rows = Rows::default();
+        let outcome = run.execute(&mut InMemory::new(requests.as_slice()), &mut rows).unwrap();
+        rows.0.iter().for_each(|row| all.record(row.op, row.latency_ns));
+        outcome
+    });
+    (outcomes.collect(), all)
+}
+
+fn drives(seed: u64) -> impl Iterator<Item = (Vec<Outcome>, LatencyCounts)> {
+    let each = LAYERS.iter().flat_map(|spec| TinyClock::ALL.map(|clock| (spec, clock)));
+    each.filter_map(move |(spec, clock)| {
+        let mut disks = Disks::new(seed);
+        let form = spec.copes_with.first().copied().unwrap_or(Form::Tracks);
+        let drive = disks.drive_with(clock, form);
+        let run = DriveRun { drive, layer: spec, parameters: disks.parameters(spec) };
+        let system = MemberRun::from(run);
+        system.host_sectors().is_ok().then(|| runs(&mut disks, system, [REQUESTS, 8 * REQUESTS, 300]))
+    })
+}
+
+/// Holds a merge against its runs, and against the latencies of all requests in one count.
+fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
+    let merged = Outcome::merge(runs).unwrap();
+    assert_eq!((merged.latency_ns, &merged.latency_histogram), (all.summary(), &all.histograms()), "{}", merged.layer);
+    assert_eq!(merged.latency_buckets, all.buckets());
+    let sum = |of: fn(&Outcome) -> u64| runs.iter().map(of).sum::<u64>();
+    let buckets = &merged.latency_buckets;
+    let sums = [&buckets.read, &buckets.write, &buckets.flush, &buckets.discard].map(|op| op.sum_ns);
+    assert_eq!(sums.iter().sum::<u128>(), u128::from(merged.wait_ns + merged.service_ns));
+    assert_eq!((merged.requests, merged.merged_runs), (sum(|run| run.requests), Some(runs.len() as u64)));
+    let timeline = &merged.timeline;
+    assert_eq!(timeline.window_ns, 12_000_000);
+    assert_eq!(timeline.requests.iter().sum::<u64>(), merged.requests);
+    assert_eq!(timeline.longest_ns.iter().max(), Some(&merged.latency_ns.all.max));
+    assert_eq!(timeline.written_bytes.iter().sum::<u64>(), merged.host_written_sectors * 512);
+    let physical = merged.physical_written_sectors.total;
+    assert_eq!(merged.write_amplification, Some(physical as f64 / merged.host_written_sectors as f64));
+    let verdict = &merged.verdict;
+    let rate = (merged.host_read_sectors + merged.host_written_sectors) as f64 * 512e9 / merged.elapsed_ns as f64;
+    let (before, after) = (verdict.rate_before_bytes_per_s, verdict.rate_after_bytes_per_s.unwrap_or(rate));
+    assert!(before.min(after) <= rate * 1.0001 && rate <= before.max(after) * 1.0001, "{before} {rate} {after}");
+    merged
+}
+
+#[test]
+fn a_merge_counts_what_one_run_over_all_requests_would() {
+    for (runs, all) in (0..2).flat_map(drives) {
+        let merged = hold(&runs, &all);
+        let surface = &merged.surface;
+        let written = [&surface.host, &surface.destage, &surface.clean, &surface.map].into_iter().flatten();
+        assert_eq!(written.sum::<u64>(), merged.physical_written_sectors.total);
+    }
+}
+
+#[test]
+fn merges_of_arrays_merge_their_members() {
+    for seed in 0..4 {
+        let mut disks = Disks::new(seed);
+        let shape = level(&mut disks, Level::Raid5);
+        let array = array_run(&mut disks, shape, find("set-assoc").unwrap(), 0.2);
+        let (runs, all) = runs(&mut disks, MemberRun::Array(Box::new(array)), [REQUESTS, REQUESTS, 300]);
+        let merged = hold(&runs, &all);
+        assert_eq!(merged.members.len(), runs[0].members.len());
+        let written = merged.members.iter().map(|member| member.physical_written_sectors.total).sum::<u64>();
+        assert_eq!(written, merged.physical_written_sectors.total);
+    }
+}
+
+#[test]
+fn merges_can_be_merged() {
+    for (runs, _) in drives(7) {
+        let mut at_once = Outcome::merge(&runs).unwrap();
+        let mut in_two = Outcome::merge(&[Outcome::merge(&runs[..2]).unwrap(), runs[2].clone()]).unwrap();
+        // Means and shares are rounded more often.
+        let fills = [&mut in_two, &mut at_once].map(|one| std::mem::take(&mut one.timeline.cache_fill));
+        assert_eq!(fills[0].len(), fills[1].len());
+        assert!(fills[0].iter().zip(&fills[1]).all(|(a, b)| (a - b).abs() < 1e-9 && (0.0..=1.0).contains(a)));
+        (in_two.movement, at_once.movement) = (None, None);
+        assert_eq!(in_two, at_once);
+    }
+}
+
+#[test]
+fn a_merge_is_judged_beside_merged_baselines() {
+    let of = |layer: &str| {
+        let mut disks = Disks::new(3);
+        let drive = disks.drive_with(TinyClock::Mechanical, Form::Tracks);
+        let spec = find(layer).unwrap();
+        let parameters = disks.parameters(spec);
+        let run = DriveRun { drive, layer: spec, parameters };
+        runs(&mut disks, run.into(), [REQUESTS, 300, 300]).0
+    };
+    let (base, mut merged) = (Outcome::merge(&of("in-place")).unwrap(), Outcome::merge(&of("rmw")).unwrap());
+    assert_eq!(merged.slowdown, None);
+    judge(&mut merged, Some(&Baseline::of(&base)));
+    assert_eq!(merged.slowdown, Some(merged.elapsed_ns as f64 / base.elapsed_ns as f64));
+}
+
+#[test]
+fn what_differs_or_is_no_plain_run_is_not_merged() {
+    let (runs, _) = drives(1).next().unwrap();
+    let refused = |change: fn(&mut Outcome), word: &str| {
+        let mut other = runs[1].clone();
+        change(&mut other);
+        let error = Outcome::merge(&[runs[0].clone(), other]).unwrap_err().to_string();
+        assert!(error.contains(word), "{word}: {error}");
+    };
+    refused(|other| other.layer = "log".into(), "`layer`");
+    refused(|other| other.drive = "another".into(), "`drive`");
+    refused(|other| other.capacity.host_sectors += 1, "`capacity`");
+    refused(|other| other.engine.depth += 1, "`engine`");
+    refused(|other| other.commit = Some("another".into()), "`version`");
+    refused(|other| other.power_cut = Some(PowerCut::default()), "power cut");
+    refused(|other| other.latency_buckets = Default::default(), "`latency_buckets`");
+    refused(|other| other.latency_buckets.write.buckets = "?".into(), "damaged");
+    assert!(Outcome::merge(&[]).is_err());
+}
