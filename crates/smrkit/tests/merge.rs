@@ -6,11 +6,12 @@ use common::arrays::{array_run, level};
 use common::{Disks, Rows, TinyClock, random_requests, random_settings, with_times};
 use smrkit::device::level::Level;
 use smrkit::engine::run::Run;
-use smrkit::engine::settings::{Prefill, Settings};
 use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::experiment::record;
 use smrkit::layer::{LAYERS, find};
 use smrkit::medium::interference::Form;
 use smrkit::request::InMemory;
+use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::histogram::LatencyCounts;
 use smrkit::stats::outcome::{Outcome, PowerCut};
 use smrkit::stats::verdict::{Baseline, judge};
@@ -54,7 +55,9 @@ fn drives(seed: u64) -> impl Iterator<Item = (Vec<Outcome>, LatencyCounts)> {
 fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
     let merged = Outcome::merge(runs).unwrap();
     assert_eq!((merged.latency_ns, &merged.latency_histogram), (all.summary(), &all.histograms()), "{}", merged.layer);
-    assert_eq!(merged.latency_buckets, all.buckets());
+    let read: Outcome = serde_json::from_str(&serde_json::to_string(&merged).unwrap()).unwrap();
+    assert_eq!(read.latency_buckets, all.buckets());
+    assert!(record::run(&merged).is_err_and(|error| error.to_string().contains("merge")));
     let sum = |of: fn(&Outcome) -> u64| runs.iter().map(of).sum::<u64>();
     let buckets = &merged.latency_buckets;
     let sums = [&buckets.read, &buckets.write, &buckets.flush, &buckets.discard].map(|op| op.sum_ns);
@@ -141,6 +144,7 @@ fn what_differs_or_is_no_plain_run_is_not_merged() {
     refused(|other| other.drive = "another".into(), "`drive`");
     refused(|other| other.capacity.host_sectors += 1, "`capacity`");
     refused(|other| other.engine.depth += 1, "`engine`");
+    refused(|other| other.run.system += "x", "`run`");
     refused(|other| other.commit = Some("another".into()), "`version`");
     refused(|other| other.power_cut = Some(PowerCut::default()), "power cut");
     refused(|other| other.latency_buckets = Default::default(), "`latency_buckets`");

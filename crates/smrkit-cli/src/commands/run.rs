@@ -1,9 +1,10 @@
 //! `smrkit run`: serves a trace or a workload with each layer, compares them, and says what it means.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::error::Error;
 use smrkit::experiment::Experiment;
@@ -67,6 +68,14 @@ const NOT_REPEATED: [&str; 24] = [
     "check",
 ];
 
+/// How much of a run `--json` tells.
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum JsonDetail {
+    #[default]
+    Full,
+    Summary,
+}
+
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
@@ -97,6 +106,9 @@ pub struct Run {
     /// Count the head's movements from track to track, and bands moved.
     #[arg(long)]
     movement: bool,
+    /// Results with series, surfaces and distributions, or without: a few kilobytes a run.
+    #[arg(long, value_enum, default_value_t)]
+    json_detail: JsonDetail,
     /// Write one row a request, as Parquet (of one run).
     #[arg(long, value_name = "OUT.parquet")]
     requests: Option<PathBuf>,
@@ -182,7 +194,11 @@ impl Run {
         interrupt.writing();
         // The results come first: a full disk must not take them with it.
         let runs = &outcomes.runs;
-        let written = outputs.write(|| text(runs), &outcomes, || report(runs), || figures(runs));
+        let record = match self.json_detail {
+            JsonDetail::Full => Cow::Borrowed(&outcomes),
+            JsonDetail::Summary => Cow::Owned(outcomes.summary()),
+        };
+        let written = outputs.write(|| text(runs), record.as_ref(), || report(runs), || figures(runs));
         files.finish()?;
         written?;
         Ok(if complete { Done::All } else { Done::Interrupted })

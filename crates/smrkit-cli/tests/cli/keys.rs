@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Scratch, TINY, outcome, outcomes, root, testdata};
+use super::{Scratch, TINY, outcome, outcomes, root, smrkit, testdata};
 
 /// What the contract promises of a run, null where any value will do.
 fn contract() -> Value {
@@ -145,6 +145,32 @@ fn the_page_on_outcomes_names_every_key_and_no_other() {
     assert!(missing.is_empty(), "docs/reference/outcome.md lacks {missing:?}");
     let extra: Vec<&String> = named.difference(&found).collect();
     assert!(extra.is_empty(), "docs/reference/outcome.md names keys that no outcome has: {extra:?}");
+}
+
+#[test]
+fn a_summary_keeps_all_keys_in_8_kb_a_layer() {
+    let json =
+        smrkit(&format!("run {TINY} --workload desktop:count=20000 --movement --json-detail summary --json -")).done();
+    // As it is printed: a record ends with the line that closes its brace.
+    let records: Vec<&str> = json.split("\n    }").collect();
+    assert!(records.len() > 8, "a record a layer");
+    for record in records {
+        assert!(record.len() < 8000, "{} bytes: {record}", record.len());
+    }
+    let of = |detail: &str| {
+        let run = outcome(&format!("{TINY_CACHE} --workload mix:count=3000 --json-detail {detail}"));
+        let mut keys = BTreeSet::new();
+        paths("", &run, &mut keys);
+        (run, keys)
+    };
+    let ((full, keys), (mut summary, kept)) = (of("full"), of("summary"));
+    assert_eq!(keys, kept);
+    assert_eq!(summary["timeline"]["requests"], json!([]));
+    for key in ["timeline", "surface", "latency_histogram", "latency_buckets"] {
+        assert_ne!(summary[key], full[key], "{key}");
+        summary[key] = full[key].clone();
+    }
+    assert_eq!(summary, full);
 }
 
 /// `a.{b,c}.d` stands for `a.b.d` and `a.c.d`.

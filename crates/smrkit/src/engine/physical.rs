@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::layer::{Capacity, Gauges};
 use crate::stats::counts::HostCounts;
 use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Outcome, Surface, Verdict};
-use crate::stats::sums::{Course, add_cleaning, add_movement, add_stats, write_amplification, write_overloading};
+use crate::stats::sums::{HostRates, add_cleaning, add_movement, add_stats, write_amplification, write_overloading};
 use crate::tally::{Cause, Counter, Tally};
 
 /// What stands where a sum has no one name.
@@ -109,7 +109,7 @@ fn surface(tally: &Tally) -> Surface {
 fn verdict(counts: &HostCounts, longest_stall_ns: u64) -> Verdict {
     let (full, before_bytes) = counts.cache_full.unwrap_or((counts.end, counts.host_bytes()));
     let before = full.since(counts.begin);
-    let course = Course {
+    let rates = HostRates {
         full_at_s: counts.cache_full.map(|_| before.as_secs()),
         before_bytes,
         before,
@@ -120,7 +120,7 @@ fn verdict(counts: &HostCounts, longest_stall_ns: u64) -> Verdict {
         longest_stall_ns,
         stalls_over_7s: counts.stalls_over_7s,
         stalls_over_30s: counts.stalls_over_30s,
-        ..course.verdict()
+        ..rates.verdict()
     }
 }
 

@@ -16,8 +16,11 @@ use crate::workload::Workload;
 /// Opens the trace at a path, read as it was.
 pub type OpenTrace<'a> = dyn Fn(&str, &TraceReading) -> Result<Box<dyn Demand>, Error> + 'a;
 
-/// The run that `outcome` tells of.
+/// The run that `outcome` tells of. Errors: a merge of several.
 pub fn run(outcome: &Outcome) -> Result<PlannedRun, Error> {
+    if let Some(count) = outcome.merged_runs {
+        return Err(Error::Usage(format!("the record is a merge of {count} runs: repeat each of them from its own")));
+    }
     let settings = Settings { seed: outcome.seed, ..outcome.engine };
     let runs = Systems::recorded(&outcome.run)?.runs(settings, None)?;
     let Some(planned) = runs.into_iter().next() else {

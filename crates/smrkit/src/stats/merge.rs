@@ -7,13 +7,14 @@ use std::ops::Add;
 
 use super::histogram::LatencyCounts;
 use super::latency_buckets::LatencyBuckets;
-use super::outcome::{ByCause, Cleaning, Commands, Outcome, SourceCounts, Surface, Timeline, Verdict};
+use super::outcome::{ByCause, Cleaning, Commands, Outcome, RunRecord, SourceCounts, Surface, Timeline, Verdict};
 use super::replayed::Replayed;
 use super::sums::{
-    Course, add_cleaning, add_commands, add_movement, add_stats, write_amplification, write_overloading,
+    HostRates, add_cleaning, add_commands, add_movement, add_stats, write_amplification, write_overloading,
 };
 use super::verdict::judge;
 use crate::error::Error;
+use crate::settings::Settings;
 use crate::units::Nanos;
 
 impl Outcome {
@@ -46,8 +47,12 @@ impl Outcome {
             parameters: first.parameters.clone(),
             asked: common(outcomes, |one| &one.asked).cloned().unwrap_or_default(),
             scaled: outcomes.iter().filter_map(|one| one.scaled).max_by_key(|scaled| scaled.needed_bytes),
-            engine: first.engine.clone(),
+            engine: first.engine,
             state: first.state.clone(),
+            run: RunRecord {
+                window_ns: common(outcomes, |one| &one.run.window_ns).copied().flatten(),
+                ..system(first)
+            },
             seed: first.seed,
             version: first.version.clone(),
             commit: first.commit.clone(),
@@ -99,7 +104,8 @@ fn check(first: &Outcome, other: &Outcome) -> Result<(), Error> {
         ("array", first.array == other.array && first.members.len() == other.members.len()),
         ("parameters", first.parameters == other.parameters),
         ("capacity", first.capacity == other.capacity),
-        ("engine", first.engine == other.engine),
+        ("engine", Settings { seed: other.engine.seed, ..first.engine } == other.engine),
+        ("run", system(first) == system(other)),
         ("state", first.state == other.state),
         ("version", first.version == other.version && first.commit == other.commit),
     ];
@@ -112,6 +118,11 @@ fn check(first: &Outcome, other: &Outcome) -> Result<(), Error> {
         true => Err(Error::Usage("the outcome of a power cut or a rebuild can't be merged: leave it out".into())),
         false => Ok(()),
     }
+}
+
+/// What was run, in windows of any length.
+fn system(outcome: &Outcome) -> RunRecord {
+    RunRecord { window_ns: None, ..outcome.run.clone() }
 }
 
 /// How many runs an outcome is of.
@@ -196,7 +207,7 @@ fn members(outcomes: &[Outcome]) -> Result<Vec<Outcome>, Error> {
 /// around its own moment.
 fn verdict(outcomes: &[Outcome], longest_stall_ns: u64) -> Verdict {
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
-    let course = Course {
+    let rates = HostRates {
         full_at_s: outcomes.iter().filter_map(|one| one.verdict.cache_full_at_s).reduce(f64::min),
         before_bytes: sum(|one| one.verdict.before_bytes),
         before: Nanos(sum(|one| one.verdict.before_ns)),
@@ -207,7 +218,7 @@ fn verdict(outcomes: &[Outcome], longest_stall_ns: u64) -> Verdict {
         longest_stall_ns,
         stalls_over_7s: sum(|one| one.verdict.stalls_over_7s),
         stalls_over_30s: sum(|one| one.verdict.stalls_over_30s),
-        ..course.verdict()
+        ..rates.verdict()
     }
 }
 

@@ -11,5 +11,6 @@ pub mod counts;
 pub(crate) mod sums;
 pub mod verdict;
 mod merge;
+mod summary;
 pub mod remedy;
 pub mod rows;

@@ -24,7 +24,7 @@ pub(crate) fn write_amplification(physical: &ByCause, host_sectors: u64) -> Opti
 
 /// Host bytes in all and before the cache was full, and their times.
 #[derive(Clone, Copy)]
-pub(crate) struct Course {
+pub(crate) struct HostRates {
     /// When the cache was full, in seconds, if it ever was.
     pub full_at_s: Option<f64>,
     /// Host bytes until then.
@@ -37,7 +37,7 @@ pub(crate) struct Course {
     pub elapsed: Nanos,
 }
 
-impl Course {
+impl HostRates {
     /// The rates before and after, in the verdict; stalls and the sentence are left to the caller.
     pub fn verdict(self) -> Verdict {
         let rate = |bytes: u64, time: Nanos| if time > Nanos::ZERO { bytes as f64 / time.as_secs() } else { 0.0 };
