@@ -13,14 +13,22 @@ use smrkit::medium::interference::Form;
 use smrkit::request::InMemory;
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::histogram::LatencyCounts;
-use smrkit::stats::outcome::{Outcome, PowerCut};
+use smrkit::stats::outcome::{Outcome, PowerCut, Timeline};
 use smrkit::stats::verdict::{Baseline, judge};
 use smrkit::units::Nanos;
 
 const REQUESTS: u64 = 2000;
 
+/// They have a common multiple of 12 ms.
+const WINDOWS_NS: [u64; 3] = [4_000_000, 6_000_000, 4_000_000];
+
 /// Runs of a drive on other requests each, and the latencies of all of them.
-fn runs(disks: &mut Disks, system: MemberRun, lengths: [u64; 3]) -> (Vec<Outcome>, LatencyCounts) {
+fn runs(
+    disks: &mut Disks,
+    system: MemberRun,
+    lengths: [u64; 3],
+    windows_ns: [u64; 3],
+) -> (Vec<Outcome>, LatencyCounts) {
     let settings = Settings { prefill: Prefill::Random(0.3), ..random_settings(&mut disks.random) };
     let host_sectors = system.host_sectors().unwrap();
     let mut all = LatencyCounts::default();
@@ -28,7 +36,7 @@ fn runs(disks: &mut Disks, system: MemberRun, lengths: [u64; 3]) -> (Vec<Outcome
         let requests = random_requests(&mut disks.random, host_sectors, length);
         let requests = with_times(&mut disks.random, requests);
         let run = Run {
-            window: Some(Nanos([4_000_000, 6_000_000, 4_000_000][seed])),
+            window: Some(Nanos(windows_ns[seed])),
             ..Run::new(system.clone(), Settings { seed: seed as u64, ..settings })
         };
         let mut rows = Rows::default();
@@ -39,7 +47,7 @@ fn runs(disks: &mut Disks, system: MemberRun, lengths: [u64; 3]) -> (Vec<Outcome
     (outcomes.collect(), all)
 }
 
-fn drives(seed: u64) -> impl Iterator<Item = (Vec<Outcome>, LatencyCounts)> {
+fn drives(seed: u64, windows_ns: [u64; 3]) -> impl Iterator<Item = (Vec<Outcome>, LatencyCounts)> {
     let each = LAYERS.iter().flat_map(|spec| TinyClock::ALL.map(|clock| (spec, clock)));
     each.filter_map(move |(spec, clock)| {
         let mut disks = Disks::new(seed);
@@ -47,7 +55,7 @@ fn drives(seed: u64) -> impl Iterator<Item = (Vec<Outcome>, LatencyCounts)> {
         let drive = disks.drive_with(clock, form);
         let run = DriveRun { drive, layer: spec, parameters: disks.parameters(spec) };
         let system = MemberRun::from(run);
-        system.host_sectors().is_ok().then(|| runs(&mut disks, system, [REQUESTS, 8 * REQUESTS, 300]))
+        system.host_sectors().is_ok().then(|| runs(&mut disks, system, [REQUESTS, 8 * REQUESTS, 300], windows_ns))
     })
 }
 
@@ -79,11 +87,25 @@ fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
 
 #[test]
 fn a_merge_counts_what_one_run_over_all_requests_would() {
-    for (runs, all) in (0..2).flat_map(drives) {
+    for (runs, all) in (0..2).flat_map(|seed| drives(seed, WINDOWS_NS)) {
         let merged = hold(&runs, &all);
         let surface = &merged.surface;
         let written = [&surface.host, &surface.destage, &surface.clean, &surface.map].into_iter().flatten();
         assert_eq!(written.sum::<u64>(), merged.physical_written_sectors.total);
+    }
+}
+
+#[test]
+fn timelines_merge_as_if_their_windows_had_been_one_length() {
+    for ((narrow, _), (wide, _)) in drives(5, WINDOWS_NS).zip(drives(5, [12_000_000; 3])) {
+        let [narrow, wide] = [narrow, wide].map(|runs| Outcome::merge(&runs).unwrap());
+        // What a cache shows within one long request depends on the windows.
+        assert_eq!(narrow.timeline.cache_fill.len(), wide.timeline.cache_fill.len());
+        let cache_fill = wide.timeline.cache_fill;
+        assert_eq!(
+            Timeline { cache_fill: cache_fill.clone(), ..narrow.timeline },
+            Timeline { cache_fill, ..wide.timeline }
+        );
     }
 }
 
@@ -93,7 +115,7 @@ fn merges_of_arrays_merge_their_members() {
         let mut disks = Disks::new(seed);
         let shape = level(&mut disks, Level::Raid5);
         let array = array_run(&mut disks, shape, find("set-assoc").unwrap(), 0.2);
-        let (runs, all) = runs(&mut disks, MemberRun::Array(Box::new(array)), [REQUESTS, REQUESTS, 300]);
+        let (runs, all) = runs(&mut disks, MemberRun::Array(Box::new(array)), [REQUESTS, REQUESTS, 300], WINDOWS_NS);
         let merged = hold(&runs, &all);
         assert_eq!(merged.members.len(), runs[0].members.len());
         let written = merged.members.iter().map(|member| member.physical_written_sectors.total).sum::<u64>();
@@ -103,7 +125,7 @@ fn merges_of_arrays_merge_their_members() {
 
 #[test]
 fn merges_can_be_merged() {
-    for (runs, _) in drives(7) {
+    for (runs, _) in drives(7, WINDOWS_NS) {
         let mut at_once = Outcome::merge(&runs).unwrap();
         let mut in_two = Outcome::merge(&[Outcome::merge(&runs[..2]).unwrap(), runs[2].clone()]).unwrap();
         // Means and shares are rounded more often.
@@ -123,7 +145,7 @@ fn a_merge_is_judged_beside_merged_baselines() {
         let spec = find(layer).unwrap();
         let parameters = disks.parameters(spec);
         let run = DriveRun { drive, layer: spec, parameters };
-        runs(&mut disks, run.into(), [REQUESTS, 300, 300]).0
+        runs(&mut disks, run.into(), [REQUESTS, 300, 300], WINDOWS_NS).0
     };
     let (base, mut merged) = (Outcome::merge(&of("in-place")).unwrap(), Outcome::merge(&of("rmw")).unwrap());
     assert_eq!(merged.slowdown, None);
@@ -133,7 +155,7 @@ fn a_merge_is_judged_beside_merged_baselines() {
 
 #[test]
 fn what_differs_or_is_no_plain_run_is_not_merged() {
-    let (runs, _) = drives(1).next().unwrap();
+    let (runs, _) = drives(1, WINDOWS_NS).next().unwrap();
     let refused = |change: fn(&mut Outcome), word: &str| {
         let mut other = runs[1].clone();
         change(&mut other);
