@@ -2,6 +2,7 @@
 
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor};
+use smrkit::message::Field;
 use smrkit::stats::remedy::{Course, Effect, Judged, effect, mean_request_bytes};
 
 use super::advice::Remedy;
@@ -82,16 +83,16 @@ fn run(
     });
     let mut results = results.into_iter();
     let mut next = || -> Result<Course, String> {
-        match results.next().transpose().map_err(|error| error.to_string())?.flatten() {
+        match results.next().transpose().map_err(|error| one_line(&error, question.names))?.flatten() {
             Some(Ok((false, course))) => Ok(course),
             Some(Ok((true, _))) | None => Err(INTERRUPTED.into()),
-            Some(Err(error)) => Err(why_not(error)),
+            Some(Err(error)) => Err(why_not(&error, question.names)),
         }
     };
     let mut one = |change: &&Change| -> Made {
         let own = match &change.trial {
             Ok(_) => next(),
-            Err(reason) => Err(reason.clone()),
+            Err(error) => Err(one_line(error, question.names)),
         };
         let beside = change.beside.as_ref().map(|_| next()).transpose();
         Ok((own?, beside?))
@@ -111,10 +112,10 @@ fn judged(known: &Known, before: &Judged, change: &Change, made: Made, first: Op
 }
 
 /// Why a change could not be run, in one line.
-fn why_not(error: Error) -> String {
+fn why_not(error: &Error, names: fn(Field) -> &'static str) -> String {
     match error {
         // What helps there is no remedy here: the demand fits the system as it is.
         Error::NoRoom(_) => "offers less room than the demand needs".into(),
-        other => one_line(&other),
+        other => one_line(other, names),
     }
 }

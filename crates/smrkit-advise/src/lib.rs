@@ -15,6 +15,7 @@ use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit::layer;
 use smrkit::settings::{Arrival, Settings};
+use smrkit::message::{Field, Message};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
 
@@ -35,6 +36,8 @@ pub struct Question<'a> {
     pub depths: &'a [Settings],
     /// Traces and workloads in the demand.
     pub sources: usize,
+    /// What the front calls the fields that errors name.
+    pub names: fn(Field) -> &'static str,
 }
 
 /// The system as it is at the deepest depth, beside conventional disks.
@@ -54,7 +57,8 @@ pub fn advise(question: &Question, monitor: &dyn Monitor) -> Result<Option<Advic
     let Some((present, outcome)) = present(question, sectors, monitor)? else { return Ok(None) };
     let Some(hardest) = present.last() else { return Ok(None) };
     if outcome.requests == 0 {
-        return Err(Error::Usage("no request was counted: lower --warmup, or give a longer trace or workload".into()));
+        let problem = Message::from("no request was counted: lower ") + Field::Warmup;
+        return Err(Error::senseless(Field::Warmup, problem + ", or give a longer trace or workload"));
     }
     let wanted_bytes_per_s = match hardest.own.fresh_bytes_per_s() {
         Some(fresh) => fresh,

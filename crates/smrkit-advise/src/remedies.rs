@@ -9,6 +9,7 @@ use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::interleave::Placement;
 use smrkit::layer::{self, BASELINE, LayerSpec, Parameters};
+use smrkit::message::Field;
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::remedy::Course;
@@ -62,7 +63,7 @@ pub struct Change {
     /// The factor on the trace's times, where that is what changes.
     pub time_scale: Option<f64>,
     /// The run, or why there is none.
-    pub trial: Result<Trial, String>,
+    pub trial: Result<Trial, Error>,
     /// Conventional disks under the same times, where those are what changes.
     pub beside: Option<Trial>,
 }
@@ -70,14 +71,13 @@ pub struct Change {
 impl Change {
     /// A change; an error says why it has no run.
     pub fn new(kind: Kind, name: impl Into<String>, trial: Result<Trial, Error>) -> Change {
-        let trial = trial.map_err(|error| one_line(&error));
         Change { kind, name: name.into(), is_assumed: false, think: None, time_scale: None, trial, beside: None }
     }
 }
 
-/// What an error says, in one line.
-pub fn one_line(error: &Error) -> String {
-    error.to_string().lines().collect::<Vec<_>>().join(" ")
+/// An error's text in one line, with `names` in place of fields.
+pub fn one_line(error: &Error, names: fn(Field) -> &'static str) -> String {
+    error.worded(&names).lines().collect::<Vec<_>>().join(" ")
 }
 
 /// All that is tried.

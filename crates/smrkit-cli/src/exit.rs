@@ -7,6 +7,8 @@ use smrkit::error::Error;
 use smrkit_live::error::LiveError;
 use smrkit_live::mount::MountError;
 
+use crate::remedy;
+
 /// The commit this was built from.
 pub const COMMIT: Option<&str> = option_env!("SMRKIT_COMMIT");
 
@@ -30,7 +32,7 @@ pub fn code(result: anyhow::Result<Done>) -> ExitCode {
         Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
         Err(error) => error,
     };
-    eprintln!("smrkit: {error:#}");
+    eprintln!("smrkit: {}", remedy::chain(&error));
     ExitCode::from(number(&error))
 }
 
@@ -43,6 +45,13 @@ pub fn number(error: &anyhow::Error) -> u8 {
         Some(Error::Usage(_)) => 2,
         Some(Error::Input(_) | Error::NoRoom(_) | Error::Io { writing: false, .. }) => 3,
         Some(Error::Impossible(_)) => 4,
+        Some(Error::Setting(setting)) => {
+            if setting.is_impossible {
+                4
+            } else {
+                2
+            }
+        }
         Some(Error::Fault(_)) => 5,
         None => of_mount(error).or(error.downcast_ref().map(of_live)).unwrap_or(1),
         _ => 1,

@@ -8,6 +8,7 @@ mod output;
 mod progress;
 mod recorded;
 mod records;
+mod remedy;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Opened, Opening};
 use smrkit::experiment::merged::TRACE_ALIGNMENT;
+use smrkit::message::Message;
 use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::{Replayed, TraceReading};
 use tempfile::TempDir;
@@ -195,11 +196,8 @@ impl Opened for OpenTrace {
             return Ok(());
         }
         let row = self.laid.trace().first_out_of_order().map_or("a row".into(), |line| format!("row {line}"));
-        let message = format!(
-            "{row} has a time before the first one, so the trace can't be replayed by its times: use --arrival flat-out, or \
-             put the rows in order with smrkit trace convert --sort"
-        );
-        Err(Error::input(&self.name, message))
+        let problem = format!("{row} has a time before the first one, so the trace can't be replayed by its times: ");
+        Err(Error::input(&self.name, Message::from(problem) + Message::put_in_order()))
     }
 }
 

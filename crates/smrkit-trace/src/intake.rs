@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::row::{Bad, Problem, Row};
 use smrkit::error::{BadInput, Error};
+use smrkit::message::{Field, Message};
 use smrkit::request::{Op, Request};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::{Lba, Nanos};
@@ -82,13 +83,13 @@ impl Intake {
             return Ok(());
         }
         let cut = last && bad.at + bad.len >= text.len();
-        let mut message = bad.message(text);
+        let mut message = Message::from(bad.message(text));
         if cut {
-            message += "; the file ends in the middle of this row: it was cut short, fetch or copy it again";
+            message = message + "; the file ends in the middle of this row: it was cut short, fetch or copy it again";
         }
         if bad.problem != Problem::TooManyVolumes {
-            message += if cut { ", or" } else { "; mend the row, or" };
-            message += " leave such rows out with --skip-bad-rows";
+            let or = if cut { ", or" } else { "; mend the row, or" };
+            message = message + or + " leave such rows out with " + Field::SkipBadRows;
         }
         Err(bad_row(path, number, Some(bad.at as u64 + 1), message))
     }
@@ -101,8 +102,8 @@ impl Intake {
             return Ok(());
         }
         let message = "the time lies more than 584 years after the first row's: check the unit of the times, mend the \
-                       row, or leave such rows out with --skip-bad-rows";
-        Err(bad_row(path, number, None, message.into()))
+                       row, or leave such rows out with ";
+        Err(bad_row(path, number, None, Message::from(message) + Field::SkipBadRows))
     }
 
     /// The error of a trace that held no request at all.
@@ -119,6 +120,6 @@ impl Intake {
 }
 
 /// The error of one row.
-pub(crate) fn bad_row(path: &Path, line: u64, column: Option<u64>, message: String) -> Error {
-    Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column, message }))
+pub(crate) fn bad_row(path: &Path, line: u64, column: Option<u64>, message: impl Into<Message>) -> Error {
+    Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column, message: message.into() }))
 }

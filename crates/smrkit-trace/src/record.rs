@@ -7,6 +7,7 @@ use crate::row::{Bad, Problem, Row};
 use crate::text::Agreement;
 use crate::volumes::Volumes;
 use smrkit::error::Error;
+use smrkit::message::{Field, Message};
 use smrkit::request::Request;
 
 /// Records that are looked at to recognise a format.
@@ -109,11 +110,12 @@ impl<F: RecordFormat> Records<F> {
             self.advance(used);
             return Ok(());
         }
-        let remedy = match used {
-            0 => "the file is corrupt or of another format",
-            _ => "mend the record, or leave such records out with --skip-bad-rows",
+        let message = Message::from(message);
+        let message = match used {
+            0 => message + "; the file is corrupt or of another format",
+            _ => message + "; mend the record, or leave such records out with " + Field::SkipBadRows,
         };
-        Err(bad_row(&self.feed.stream.path, self.record, None, format!("{message}; {remedy}")))
+        Err(bad_row(&self.feed.stream.path, self.record, None, message))
     }
 }
 

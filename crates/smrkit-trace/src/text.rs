@@ -229,7 +229,7 @@ impl<F: TextFormat> RowReader for Text<F> {
                 self.feed.intake.check_not_empty(&self.feed.stream.path)?;
             } else if self.feed.stream.unread().len() >= LINE_MAX {
                 let message = "a line of more than 1 MiB: this is no text trace, or its line ends are missing";
-                return Err(bad_row(&self.feed.stream.path, self.line + 1, None, message.into()));
+                return Err(bad_row(&self.feed.stream.path, self.line + 1, None, message));
             } else {
                 self.feed.stream.refill()?;
             }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::message::{Field, Message};
 use crate::units::{Lba, Pba};
 
 /// What can go wrong in the library. The command's exit code follows the variant.
@@ -10,6 +11,9 @@ pub enum Error {
     /// An option, a parameter or a name that makes no sense (exit code 2).
     #[error("{0}")]
     Usage(String),
+    /// A setting that makes no sense (exit code 2), or that no drive could have (exit code 4).
+    #[error("{0}")]
+    Setting(Box<Setting>),
     /// A file that can't be understood (exit code 3).
     #[error("{0}")]
     Input(Box<BadInput>),
@@ -26,13 +30,13 @@ pub enum Error {
     #[error("{whose}: {error}")]
     Of {
         /// A layer, an array, a run.
-        whose: String,
+        whose: Message,
         /// What is wrong with it.
         error: Box<Error>,
     },
     /// A trace that was replayed as one volume shows a second one: not a fault, but a signal to the caller to scan the
     /// trace and start again (`smrkit_trace::Laid::with_table`). It need not reach the user.
-    #[error("{}: the trace has more than one volume; scan it and start again, or choose one with --volume N", .0.display())]
+    #[error("{}: the trace has more than one volume; scan it and start again, or choose one of them", .0.display())]
     SecondVolume(PathBuf),
     /// A file that can't be opened, read or written (exit code 3 when it is read, else 1).
     #[error("{}: {error}{}", path.display(), remedy_of(error))]
@@ -68,21 +72,42 @@ pub struct BadInput {
     /// The column of the line, in bytes from 1.
     pub column: Option<u64>,
     /// What is wrong, what was expected, and the remedy.
-    pub message: String,
+    pub message: Message,
+}
+
+impl BadInput {
+    fn worded(&self, name: &Names) -> String {
+        let number = |number: Option<u64>| number.map_or(String::new(), |number| format!("{number}:"));
+        let (line, column) = (number(self.line), number(self.column));
+        format!("{}:{line}{column} {}", self.path.display(), self.message.worded(name))
+    }
 }
 
 impl std::fmt::Display for BadInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:", self.path.display())?;
-        if let Some(line) = self.line {
-            write!(f, "{line}:")?;
-        }
-        if let Some(column) = self.column {
-            write!(f, "{column}:")?;
-        }
-        write!(f, " {}", self.message)
+        f.write_str(&self.worded(&Field::name))
     }
 }
+
+/// A setting that was refused.
+#[derive(Debug)]
+pub struct Setting {
+    /// What was set.
+    pub field: Field,
+    /// It makes sense, but no drive could have it.
+    pub is_impossible: bool,
+    /// What is wrong, and the remedy.
+    pub message: Message,
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.message.fmt(f)
+    }
+}
+
+/// What a front calls each field.
+type Names = dyn Fn(Field) -> &'static str;
 
 /// A request that ends outside its device.
 #[derive(Debug)]
@@ -98,7 +123,7 @@ pub struct NoRoom {
     /// The device's size in sectors.
     pub capacity: u64,
     /// What to do.
-    pub remedy: &'static str,
+    pub remedy: Message,
 }
 
 impl NoRoom {
@@ -108,26 +133,66 @@ impl NoRoom {
     }
 }
 
+impl NoRoom {
+    fn worded(&self, name: &Names) -> String {
+        let NoRoom { path, number, sectors, end, capacity, remedy } = self;
+        let problem = match self.is_too_large() {
+            true => format!("has {sectors} sectors, more than the capacity of {capacity}"),
+            false => format!("ends at sector {end}, past the capacity of {capacity} sectors"),
+        };
+        format!("{}: request {number} {problem}: {}", path.display(), remedy.worded(name))
+    }
+}
+
 impl std::fmt::Display for NoRoom {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let NoRoom { path, number, sectors, end, capacity, remedy } = self;
-        write!(f, "{}: request {number} ", path.display())?;
-        match self.is_too_large() {
-            true => write!(f, "has {sectors} sectors, more than the capacity of {capacity}: {remedy}"),
-            false => write!(f, "ends at sector {end}, past the capacity of {capacity} sectors: {remedy}"),
-        }
+        f.write_str(&self.worded(&Field::name))
     }
 }
 
 impl Error {
+    /// A setting that makes no sense.
+    pub fn senseless(field: Field, message: impl Into<Message>) -> Error {
+        Error::Setting(Box::new(Setting { field, is_impossible: false, message: message.into() }))
+    }
+
+    /// A setting that no drive could have.
+    pub fn impossible(field: Field, message: impl Into<Message>) -> Error {
+        Error::Setting(Box::new(Setting { field, is_impossible: true, message: message.into() }))
+    }
+
     /// A file as a whole is not what it should be.
-    pub fn input(path: impl Into<PathBuf>, message: impl Into<String>) -> Error {
+    pub fn input(path: impl Into<PathBuf>, message: impl Into<Message>) -> Error {
         Error::Input(Box::new(BadInput { path: path.into(), line: None, column: None, message: message.into() }))
     }
 
     /// The error, about `whose`.
-    pub fn of(self, whose: impl Into<String>) -> Error {
+    pub fn of(self, whose: impl Into<Message>) -> Error {
         Error::Of { whose: whose.into(), error: Box::new(self) }
+    }
+
+    /// The error, about `whose` if it is of something that no drive could have, and does not say whose yet.
+    pub fn impossible_of(self, whose: impl Into<Message>) -> Error {
+        if self.is_impossible() { self.of(whose) } else { self }
+    }
+
+    fn is_impossible(&self) -> bool {
+        match self {
+            Error::Impossible(_) => true,
+            Error::Setting(setting) => setting.is_impossible,
+            _ => false,
+        }
+    }
+
+    /// The error's text with `name` in place of each field.
+    pub fn worded(&self, name: &Names) -> String {
+        match self {
+            Error::Setting(setting) => setting.message.worded(name),
+            Error::Input(bad) => bad.worded(name),
+            Error::NoRoom(request) => request.worded(name),
+            Error::Of { whose, error } => format!("{}: {}", whose.worded(name), error.worded(name)),
+            other => other.to_string(),
+        }
     }
 
     /// What is wrong, whatever it is about.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::error::Error;
+use crate::message::{Field, Message};
 use crate::quantity::parse_count;
 use crate::request::{InMemory, Progress, Request, Source};
 use crate::units::{Lba, Nanos};
@@ -178,11 +179,8 @@ impl<S: Source> Lane<S> {
 
 #[cold]
 fn outside(source: &impl Source, number: u64, end: Lba, sectors: u64) -> Error {
-    let message = format!(
-        "request {number} ends at sector {end}, past the {sectors} that this source was given: give it more, or use --sources \
-         zero"
-    );
-    Error::input(source.name(), message)
+    let problem = format!("request {number} ends at sector {end}, past the {sectors} that this source was given: ");
+    Error::input(source.name(), Message::from(problem) + "give it more, or use " + Field::Sources + " zero")
 }
 
 /// Several sources as one; `Request::source` tells which of them a request came from, from 0.
@@ -362,7 +360,8 @@ fn end_to_end(sizes: impl Iterator<Item = u64>, placement: Placement) -> Result<
             Placement::EndToEnd => end.saturating_add(sectors),
         };
         if end > SECTORS_MAX {
-            return Err(Error::Usage("the sources together exceed 2^63 bytes: use --sources zero, or fewer".into()));
+            let problem = Message::from("the sources together exceed 2^63 bytes: use ");
+            return Err(Error::senseless(Field::Sources, problem + Field::Sources + " zero, or fewer"));
         }
     }
     Ok(first)

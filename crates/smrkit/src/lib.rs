@@ -20,6 +20,7 @@
 //! the way of a request through them. Private modules are no part of the interface.
 
 pub mod units;
+pub mod message;
 pub mod error;
 mod names;
 pub mod quantity;

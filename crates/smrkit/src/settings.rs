@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::schema::{Kind, share};
+use crate::message::{Field, Message};
 use crate::units::Nanos;
 
 /// When requests arrive.
@@ -151,29 +152,40 @@ impl Default for Settings {
 impl Settings {
     /// Refuses what makes no sense, with the remedy.
     pub fn validate(&self) -> Result<(), Error> {
-        let wrong = |message: &str| Err(Error::Usage(message.into()));
+        use Field::{Check, Depth, PowerCut, Think, TimeScale};
+        let wrong = |field: Field, message: Message| Err(Error::senseless(field, message));
         if self.depth == 0 || self.depth > 65_536 {
-            return wrong("--depth takes the number of commands outstanding, from 1 to 65536");
+            return wrong(Depth, Depth + " takes the number of commands outstanding, from 1 to 65536");
         }
         if !(self.time_scale > 0.0 && self.time_scale <= 1e9) {
-            return wrong("--time-scale takes a factor above 0 and at most 1e9");
+            return wrong(TimeScale, TimeScale + " takes a factor above 0 and at most 1e9");
         }
         if self.arrival == Arrival::Trace && self.think > Nanos::ZERO {
-            return wrong("--think belongs to a closed loop: leave it out, or use --arrival flat-out");
+            return wrong(
+                Think,
+                Think + " belongs to a closed loop: leave it out, or use " + Field::Arrival + " flat-out",
+            );
         }
         if self.queue != Queue::Fcfs && self.depth == 1 {
-            return wrong("a queue of depth 1 has nothing to order: add --depth 32, or use --queue fcfs");
+            return wrong(
+                Depth,
+                Message::from("a queue of depth 1 has nothing to order: add ")
+                    + Depth
+                    + " 32, or use "
+                    + Field::Queue
+                    + " fcfs",
+            );
         }
         if self.power_cut == Some(0) {
-            return wrong("--power-cut takes the number of a physical write, from 1 on");
+            return wrong(PowerCut, PowerCut + " takes the number of a physical write, from 1 on");
         }
         if self.power_cut.is_some() && !self.check {
-            return wrong("--power-cut needs --check, or what is lost would not be seen");
+            return wrong(PowerCut, PowerCut + " needs " + Check + ", or what is lost would not be seen");
         }
         if let Prefill::Random(share) = self.prefill
             && !(0.0..=1.0).contains(&share)
         {
-            return wrong("--prefill random:SHARE takes a share from 0 to 1");
+            return wrong(Field::Prefill, Field::Prefill + " random:SHARE takes a share from 0 to 1");
         }
         Ok(())
     }

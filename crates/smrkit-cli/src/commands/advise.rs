@@ -22,6 +22,7 @@ use crate::options::demand::DemandOptions;
 use crate::options::system::SystemOptions;
 use crate::options::value::count;
 use crate::output::{JsonTarget, Paths, print};
+use crate::remedy::option;
 
 /// The layer of the drives that are sold, unless another is named.
 const DEFAULT_LAYER: &str = "drive-managed";
@@ -87,7 +88,7 @@ impl Advise {
         json: Option<JsonTarget>,
     ) -> anyhow::Result<Done> {
         let interrupt = Interrupt::watch();
-        let question = Question { run, demand, depths, sources: self.demand.count().max(1) };
+        let question = Question { run, demand, depths, sources: self.demand.count().max(1), names: option };
         let Some(advice) = advise(&question, &interrupt)? else {
             eprintln!("smrkit: interrupted before the drive as it is was known: no answer");
             return Ok(Done::Interrupted);

@@ -216,5 +216,10 @@ fn read<T: DataType>(column: &mut ColumnReaderImpl<T>, rows: usize, into: &mut V
 
 fn damaged(path: &Path, rows_before: u64, why: &dyn std::fmt::Display) -> Error {
     let message = format!("damaged ({why}): convert the original trace again with `smrkit trace convert`");
-    Error::Input(Box::new(BadInput { path: path.to_path_buf(), line: Some(rows_before + 1), column: None, message }))
+    Error::Input(Box::new(BadInput {
+        path: path.to_path_buf(),
+        line: Some(rows_before + 1),
+        column: None,
+        message: message.into(),
+    }))
 }

@@ -202,7 +202,7 @@ fn what_is_no_trace_of_ours_is_told_apart() {
     let message = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
         match read(&path) {
-            Err(Error::Input(bad)) => bad.message,
+            Err(Error::Input(bad)) => bad.message.to_string(),
             other => panic!("{other:?}"),
         }
     };

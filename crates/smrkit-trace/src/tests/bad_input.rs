@@ -25,7 +25,7 @@ fn a_malformed_row_is_named_with_line_column_and_what_was_expected() {
         ("128166372003061629,web,1,Read,40x6,8192,1", 31, ["column 5 (Offset) is \"40x6\"", "expected an integer"]),
         ("128166372003061629,web,1,Read,4096,0,1", 36, ["column 6 (Size) is \"0\"", "expected a size above 0"]),
         ("-5,web,1,Read,4096,512,1", 1, ["column 1 (Timestamp) is \"-5\"", "at least 0"]),
-        ("128166372003061629,web,1,Read,4096,512", 39, ["the row ends before column 7", "--skip-bad-rows"]),
+        ("128166372003061629,web,1,Read,4096,512", 39, ["the row ends before column 7", "skip_bad_rows"]),
         ("128166372003061629,web,1,Read,4096,512,1,2", 42, ["after its last column: \"2\"", "mend the row"]),
         ("99999999999999999999,web,1,Read,4096,512,1", 1, ["column 1", "larger than 64 bits"]),
         ("128166372003061629,web,1,Read,18446744073709551615,512,1", 31, ["column 5", "larger than 64 bits"]),
@@ -80,7 +80,7 @@ fn a_binary_file_and_unknown_text_are_told_apart() {
     assert!(error(&binary, &forced("msr")).0.contains("binary data"));
     assert!(error(&binary, &forced("csv:op=0,offset=1,size=2")).0.contains("binary data"));
     let message = error(b"some,text\nof,no,trace\n", &OpenOptions::default()).0;
-    assert!(message.contains("begins with \"some,text\"") && message.contains("--format csv:"), "{message}");
+    assert!(message.contains("begins with \"some,text\"") && message.contains("format csv:"), "{message}");
 }
 
 #[test]

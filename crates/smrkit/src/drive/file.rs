@@ -235,5 +235,5 @@ fn bad_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {
         "{}; every key is {{ value = …, source = \"…\" }}, compare `smrkit drives show tiny`",
         error.message().trim_end()
     );
-    Error::Input(Box::new(BadInput { path: path.into(), line, column, message }))
+    Error::Input(Box::new(BadInput { path: path.into(), line, column, message: message.into() }))
 }

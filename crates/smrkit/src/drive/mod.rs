@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::geometry::{Edge, Geometry, SECTORS_MAX};
 use crate::medium::interference::{Form, Interference};
+use crate::message::{Field, Message};
 use crate::quantity::Bytes;
 use crate::units::{Nanos, SECTOR_BYTES};
 
@@ -120,14 +121,12 @@ impl Drive {
     /// the stroke, and defects beyond the new end go. Given the size of what comes out, it gives the same drive again.
     pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {
         if sectors == 0 {
-            return Err(Error::Usage("a capacity below one sector: give at least 512 bytes with --capacity".into()));
+            return Err(Error::senseless(Field::Capacity, "a capacity below one sector: give at least 512 bytes"));
         }
         if sectors > SECTORS_MAX {
-            return Err(Error::Impossible(format!(
-                "a capacity of {}: a drive holds at most {}; give a smaller --capacity",
-                Bytes(sectors.saturating_mul(SECTOR_BYTES)),
-                Bytes(SECTORS_MAX * SECTOR_BYTES)
-            )));
+            let (asked, most) = (Bytes(sectors.saturating_mul(SECTOR_BYTES)), Bytes(SECTORS_MAX * SECTOR_BYTES));
+            let problem = format!("a capacity of {asked}: a drive holds at most {most}; give a smaller ");
+            return Err(Error::impossible(Field::Capacity, Message::from(problem) + Field::Capacity));
         }
         let Drive { interference, mut file, path, text, .. } = self;
         size::resize(&mut file, sectors)?;

@@ -7,6 +7,7 @@ use super::build::outer_cylinders;
 use super::file::{DriveFile, Lengths, ZoneTable};
 use crate::error::Error;
 use crate::geometry::{SECTORS_MAX, ZONES_MAX};
+use crate::message::{Field, Message};
 
 /// A share of 1: all tracks of a zone. A step is far less than a track.
 const WHOLE: u128 = 1 << 40;
@@ -45,8 +46,8 @@ fn least_share(file: &DriveFile, want: u64) -> Result<u128, Error> {
     let (mut too_small, mut enough) = (0, WHOLE);
     while usable_sectors(file, enough) < u128::from(want) {
         if raw_sectors(file, enough) > u128::from(SECTORS_MAX) || enough > WHOLE << 40 {
-            let message = format!("{}: no size of it holds {want} sectors: give a smaller --capacity", file.name);
-            return Err(Error::Impossible(message));
+            let problem = format!("{}: no size of it holds {want} sectors: give a smaller ", file.name);
+            return Err(Error::impossible(Field::Capacity, Message::from(problem) + Field::Capacity));
         }
         (too_small, enough) = (enough, enough * 2);
     }

@@ -1,6 +1,7 @@
 //! Requests on their way in: what lies outside the device, or comes out of order, is refused with the remedy.
 
 use crate::error::{Error, NoRoom};
+use crate::message::{Field, Message};
 use crate::request::{Request, Source};
 use crate::settings::{Arrival, Settings};
 use crate::units::{Lba, Nanos};
@@ -9,8 +10,14 @@ use crate::units::{Lba, Nanos};
 const LATEST: Nanos = Nanos(u64::MAX / 2);
 
 /// What helps where a trace's addresses lie past the device; who replays something else names what helps there.
-const FOLD_A_TRACE: &str = "add --fold to take addresses modulo the capacity, --capacity auto for a drive as large as the \
-                            trace, or choose one --volume";
+fn fold_a_trace() -> Message {
+    Message::from("add ")
+        + Field::Fold
+        + " to take addresses modulo the capacity, "
+        + Field::Capacity
+        + " auto for a drive as large as the trace, or choose one "
+        + Field::Volume
+}
 
 const TASK_TOO_LATE: &str =
     "the array's own work would go on for more than 292 years: raise its rate, or begin earlier (at)";
@@ -130,28 +137,31 @@ impl Intake {
             return Err(Error::input(path, message));
         }
         let remedy = match sectors > capacity {
-            true => "take a larger drive, or give a larger --capacity",
-            false => FOLD_A_TRACE,
+            true => Message::from("take a larger drive, or give a larger ") + Field::Capacity,
+            false => fold_a_trace(),
         };
         Err(Error::NoRoom(Box::new(NoRoom { path, number, sectors, end: request.end(), capacity, remedy })))
     }
 
     #[cold]
     fn disorder(&self, source: &dyn Source) -> Error {
-        let message = format!(
-            "request {} has a time before the one above it, so it can't be replayed by its times: use --arrival flat-out, \
-             or put the rows in order with smrkit trace convert --sort",
+        let problem = format!(
+            "request {} has a time before the one above it, so it can't be replayed by its times: ",
             self.taken
         );
-        Error::input(source.name(), message)
+        Error::input(source.name(), Message::from(problem) + Message::put_in_order())
     }
 
     #[cold]
     fn too_late(&self) -> Error {
-        let remedy = match self.arrival {
-            Arrival::FlatOut => "give a shorter --think",
-            Arrival::Trace => "give a smaller --time-scale, or look for a wrong time in the trace",
-        };
-        Error::Usage(format!("request {} would arrive after more than 292 years: {remedy}", self.taken))
+        let problem = format!("request {} would arrive after more than 292 years: give a ", self.taken);
+        let problem = Message::from(problem);
+        match self.arrival {
+            Arrival::FlatOut => Error::senseless(Field::Think, problem + "shorter " + Field::Think),
+            Arrival::Trace => {
+                let message = problem + "smaller " + Field::TimeScale + ", or look for a wrong time in the trace";
+                Error::senseless(Field::TimeScale, message)
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use super::{Engine, Observer};
 use crate::device::{Member, MemberDrive};
 use crate::drive::DriveClock;
 use crate::error::Error;
+use crate::message::{Field, Message};
 use crate::pages::WHOLE_SECTORS_MAX;
 use crate::quantity::Bytes;
 use crate::request::Source;
@@ -49,7 +50,8 @@ impl Run {
                 self.execute_with(&mut spec.build(array, &self.settings)?, source, observer)
             }
             (Some(_), MemberRun::Drive(_)) => {
-                Err(Error::Usage("a drive is not rebuilt: leave out --rebuild, or give an --array".into()))
+                let remedy = Message::from("a drive is not rebuilt: leave out ") + Field::Rebuild + ", or give an ";
+                Err(Error::senseless(Field::Rebuild, remedy + Field::Array))
             }
             (None, _) => self.execute_with(&mut Idle, source, observer),
         }
@@ -106,13 +108,18 @@ impl Run {
         match &self.system {
             _ if self.settings.power_cut.is_none() => Ok(()),
             // Members are ahead of each other: each has served its command whole before the next event.
-            MemberRun::Array(_) => Err(Error::Usage(
-                "--power-cut knows single drives only: leave out --array, or cut the power of one drive".into(),
+            MemberRun::Array(_) => Err(Error::senseless(
+                Field::PowerCut,
+                Field::PowerCut
+                    + " knows single drives only: leave out "
+                    + Field::Array
+                    + ", or cut the power of one drive",
             )),
-            MemberRun::Drive(run) if matches!(run.drive.clock, DriveClock::Buffered(_)) => Err(Error::Impossible(
-                "--power-cut knows no drive with a write cache of its own: take a drive file without write_cache_bytes and \
-                 read_ahead_bytes"
-                    .into(),
+            MemberRun::Drive(run) if matches!(run.drive.clock, DriveClock::Buffered(_)) => Err(Error::impossible(
+                Field::PowerCut,
+                Field::PowerCut
+                    + " knows no drive with a write cache of its own: take a drive file without write_cache_bytes and \
+                       read_ahead_bytes",
             )),
             MemberRun::Drive(run) => self.check_full(run.host_sectors()?),
         }
@@ -121,11 +128,14 @@ impl Run {
     /// After a power cut every LBA is looked at, for a full disk owns all of them.
     fn check_full(&self, host_sectors: u64) -> Result<(), Error> {
         match self.settings.prefill == Prefill::Full && host_sectors > WHOLE_SECTORS_MAX {
-            true => Err(Error::Impossible(format!(
-                "after a power cut all of a full disk is looked at, and {host_sectors} sectors are too many: give a \
-                 --capacity of {} at most, or --prefill none",
-                Bytes(WHOLE_SECTORS_MAX * SECTOR_BYTES)
-            ))),
+            true => {
+                let problem = format!(
+                    "after a power cut all of a full disk is looked at, and {host_sectors} sectors are too many: give a "
+                );
+                let most = format!(" of {} at most, or ", Bytes(WHOLE_SECTORS_MAX * SECTOR_BYTES));
+                let message = Message::from(problem) + Field::Capacity + most + Field::Prefill + " none";
+                Err(Error::impossible(Field::Capacity, message))
+            }
             false => Ok(()),
         }
     }

@@ -229,7 +229,7 @@ fn a_prefill_is_not_counted() {
 fn requests_outside_the_device_are_refused_or_folded() {
     let outside = [request(0, 1500)];
     let message = fails(Settings::default(), &outside);
-    assert!(message.contains("past the capacity of 1000 sectors") && message.contains("--fold"), "{message}");
+    assert!(message.contains("past the capacity of 1000 sectors") && message.contains("add fold"), "{message}");
     let (fake, ..) = run(Fake::default(), Settings { fold: true, ..Settings::default() }, &outside);
     assert_eq!(fake.served, [500]);
 }
@@ -238,6 +238,6 @@ fn requests_outside_the_device_are_refused_or_folded() {
 fn times_that_go_backwards_are_refused_only_where_they_matter() {
     let disordered = [request(9, 1), request(3, 2)];
     let message = fails(Settings { arrival: Arrival::Trace, ..Settings::default() }, &disordered);
-    assert!(message.contains("request 2") && message.contains("--sort"), "{message}");
+    assert!(message.contains("request 2") && message.contains("in order with sort"), "{message}");
     assert_eq!(run(Fake::default(), Settings::default(), &disordered).0.served, [1, 2]);
 }

@@ -7,14 +7,17 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::interleave::Placement;
+use crate::message::{Field, Message};
 use crate::pack::Packed;
 use crate::request::{InMemory, Progress, Request, Source};
 use crate::stats::outcome::Replayed;
 use crate::workload::Workload;
 
 /// What a workload is told to do where addresses lie past the device.
-pub(super) const GIVE_ROOM: &str =
-    "add --fold to take addresses modulo the capacity, or give a smaller --span or a larger --capacity";
+pub(super) fn give_room() -> Message {
+    let fold = Message::from("add ") + Field::Fold + " to take addresses modulo the capacity";
+    fold + ", or give a smaller " + Field::Span + " or a larger " + Field::Capacity
+}
 
 /// What a demand is opened for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,7 +124,7 @@ impl Demand for Generated {
     }
 
     fn named(&self, error: Error) -> Error {
-        with_remedy(error, GIVE_ROOM)
+        with_remedy(error, give_room())
     }
 }
 
@@ -137,7 +140,7 @@ impl Demand for Table {
 }
 
 /// Gives an error about room this remedy, where another address would do.
-pub(super) fn with_remedy(mut error: Error, remedy: &'static str) -> Error {
+pub(super) fn with_remedy(mut error: Error, remedy: Message) -> Error {
     if let Error::NoRoom(request) = &mut error
         && !request.is_too_large()
     {

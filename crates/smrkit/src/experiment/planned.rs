@@ -7,6 +7,7 @@ use crate::engine::system::MemberRun;
 use crate::error::Error;
 use crate::layer::{self, BASELINE, LayerSpec, Parameters};
 use crate::settings::{Arrival, Settings};
+use crate::message::{Field, Message};
 use crate::stats::outcome::{Outcome, Scaled};
 use crate::stats::verdict::judge;
 
@@ -128,16 +129,13 @@ impl PlannedRun {
         let layer = drives.first().map_or("", |drive| drive.layer.name);
         let name = self.array.clone().unwrap_or_else(|| layer.to_string());
         let copes = drives.iter().all(|drive| drive.layer.name != BASELINE);
-        let whose = match &error {
-            Error::Impossible(text) if text.starts_with(&name) => return error,
+        match error {
             Error::Fault(_) if !copes => {
-                format!(
-                    "{BASELINE} copes with no shingling, and --check has caught it (check other layers with --layer)"
-                )
+                let caught = Message::from(format!("{BASELINE} copes with no shingling, and ")) + Field::Check;
+                error.of(caught + " has caught it (check other layers with " + Field::Layer + ")")
             }
-            Error::Fault(_) | Error::Impossible(_) => name,
-            _ => return error,
-        };
-        error.of(whose)
+            Error::Fault(_) => error.of(name),
+            _ => error.impossible_of(name),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::layer::{self, LayerSpec};
+use crate::message::Field;
 
 /// What one `--set` says.
 pub struct Setting {
@@ -23,15 +24,13 @@ impl Setting {
     pub fn parse(text: &str, layers: &[&LayerSpec]) -> Result<Setting, Error> {
         let parts = text.split_once('=').and_then(|(name, values)| Some((name.split_once('.')?, values)));
         let Some(((name, key), values)) = parts else {
-            return Err(Error::Usage(format!(
-                "--set {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2"
-            )));
+            let problem = format!(" {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2");
+            return Err(Error::senseless(Field::Set, Field::Set + problem));
         };
         let layer = layer::find(name)?;
         if !layers.iter().any(|spec| spec.name == name) {
-            return Err(Error::Usage(format!(
-                "--set {text}: {name} is not among the layers of this run: add it to --layer"
-            )));
+            let problem = format!(" {text}: {name} is not among the layers of this run: add it to ");
+            return Err(Error::senseless(Field::Set, Field::Set + problem + Field::Layer));
         }
         let values = values.split(',').map(str::to_string).collect();
         Ok(Setting { layer, key: key.into(), values })

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::layer::{self, LayerSpec};
 use crate::settings::Settings;
 use crate::stats::outcome::RunRecord;
+use crate::message::{Field, Message};
 
 /// The drive that is taken where none is named: a shipped drive-managed one.
 pub const DEFAULT_DRIVE: &str = "st5000as0011";
@@ -87,19 +88,21 @@ impl System {
     /// Refuses what no drive of an array would take.
     fn refuse_unused(&self, drives: &[&DriveSpec]) -> Result<(), Error> {
         let is_unused = [
-            ("--layer", "layer", !self.layers.is_empty() && drives.iter().all(|drive| drive.layer.is_some())),
-            ("--drive", "drive", self.drive.is_some() && drives.iter().all(|drive| drive.drive.is_some())),
+            (Field::Layer, "layer", !self.layers.is_empty() && drives.iter().all(|drive| drive.layer.is_some())),
+            (Field::Drive, "drive", self.drive.is_some() && drives.iter().all(|drive| drive.drive.is_some())),
             (
-                "--capacity",
+                Field::Capacity,
                 "capacity",
                 self.capacity.is_some() && drives.iter().all(|drive| drive.capacity_sectors.is_some()),
             ),
         ];
         match is_unused.iter().find(|(.., unused)| *unused) {
             None => Ok(()),
-            Some((option, key, _)) => Err(Error::Usage(format!(
-                "every member of the array has a {key} of its own: leave out {option}, or {key}= in the array"
-            ))),
+            Some(&(field, key, _)) => {
+                let problem = format!("every member of the array has a {key} of its own: leave out ");
+                let message = Message::from(problem) + field + format!(", or {key}= in the array");
+                Err(Error::senseless(field, message))
+            }
         }
     }
 }
@@ -309,10 +312,7 @@ impl<'a> Builder<'a> {
         let parameters = layer.resolve(&set)?;
         let drive = self.of.drives[spec.drive.as_deref().unwrap_or(&self.of.drive)].clone();
         let drive = spec.capacity_sectors.map_or(self.size, Size::Sectors).applied(drive)?;
-        let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| match error {
-            Error::Impossible(text) if !text.starts_with(layer.name) => Error::Impossible(text).of(layer.name),
-            other => other,
-        })?;
+        let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| error.impossible_of(layer.name))?;
         let sectors = capacity.host_sectors;
         let run = DriveRun { drive, layer, parameters };
         self.known.push((spec, run.clone(), sectors));

@@ -161,7 +161,7 @@ fn what_cannot_be_merged_says_what_to_do() {
     let part = || Part { source: InMemory::new(Vec::new()), sectors: 1 << 54, requests: None };
     let says = |parts, rule| Interleaved::new(parts, rule, Placement::EndToEnd, 1).err().unwrap().to_string();
     assert!(says(vec![part()], rule).contains("count them first"));
-    assert!(says(vec![part(), part()], Interleave::None).contains("--sources zero"));
+    assert!(says(vec![part(), part()], Interleave::None).contains("use sources zero"));
     assert!(says(Vec::new(), Interleave::None).contains("1 to 256"));
 }
 

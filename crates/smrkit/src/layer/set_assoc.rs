@@ -79,7 +79,7 @@ fn layout(drive: &Drive, keys: &SetAssocKeys) -> Result<(Regions, u64, Capacity)
     let caches = ((regions.count() as f64 * share).round() as u64).max(1);
     if regions.count() <= caches {
         return Err(Error::Impossible(format!(
-            "set-assoc: the drive holds {} regions of {region_sectors} sectors, too few for a cache of {caches} and data \
+            "the drive holds {} regions of {region_sectors} sectors, too few for a cache of {caches} and data \
              beside it: lower set-assoc.region_sectors or take a larger drive",
             regions.count()
         )));

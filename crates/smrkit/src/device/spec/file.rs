@@ -108,5 +108,5 @@ fn bad_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {
         "{}; an array is level = \"raid0\", chunk = \"64KiB\" and [[member]] tables, see docs/reference/arrays.md",
         error.message().trim_end()
     );
-    Error::Input(Box::new(BadInput { path: path.into(), line, column, message }))
+    Error::Input(Box::new(BadInput { path: path.into(), line, column, message: message.into() }))
 }

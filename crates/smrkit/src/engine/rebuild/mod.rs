@@ -18,6 +18,7 @@ use super::system::{ArrayRun, MemberRun};
 use super::task::BackgroundTask;
 use crate::device::{Array, Done, Member};
 use crate::error::{DiskResult, Error};
+use crate::message::{Field, Message};
 use crate::request::{Progress, Request};
 use crate::settings::Settings;
 use crate::stats::counts::Times;
@@ -93,9 +94,12 @@ impl RebuildSpec {
 
     fn check(&self, settings: &Settings) -> Result<(), Error> {
         match self.order {
-            Order::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::Usage(
-                "rebuild: what is not in use is not rebuilt, and --check would find that: leave out live, or --check"
-                    .into(),
+            Order::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::senseless(
+                Field::Rebuild,
+                Message::from("rebuild: what is not in use is not rebuilt, and ")
+                    + Field::Check
+                    + " would find that: leave out live, or "
+                    + Field::Check,
             )),
             _ => Ok(()),
         }
@@ -107,12 +111,15 @@ fn nothing_twice(array: &ArrayRun) -> Error {
     let is_nested = array.members.iter().any(|member| matches!(member, MemberRun::Array(_)));
     let remedy = match is_nested {
         true => {
-            "what its members keep twice is not rebuilt from here: use raid10 in place of a raid0 of mirrors, or run one \
-             of its members alone as --array"
+            Message::from(
+                "what its members keep twice is not rebuilt from here: use raid10 in place of a raid0 of mirrors, \
+                           or run one of its members alone as ",
+            ) + Field::Array
         }
-        false => "use raid1, raid10, raid4, raid5 or raid6",
+        false => Message::from("use raid1, raid10, raid4, raid5 or raid6"),
     };
-    Error::Impossible(format!("rebuild: {} keeps nothing twice, so that a failed disk is lost: {remedy}", array.level))
+    let problem = format!("rebuild: {} keeps nothing twice, so that a failed disk is lost: ", array.level);
+    Error::impossible(Field::Rebuild, Message::from(problem) + remedy)
 }
 
 impl Rebuilding {

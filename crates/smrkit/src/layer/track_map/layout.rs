@@ -244,7 +244,7 @@ fn strips(geometry: &Geometry, random: u64, tracks: u64, shape: &Shape) -> Resul
         }
         if used > shortest {
             return Err(Error::Impossible(format!(
-                "track-map.track_sectors={used}: the shortest tracks of the drive hold {shortest} sectors: give no more, or \
+                "track_sectors={used}: the shortest tracks of the drive hold {shortest} sectors: give no more, or \
                  auto"
             )));
         }

@@ -113,7 +113,7 @@ impl Plan {
         let tracks = scheme.tracks();
         if let Some(asked) = keys.tracks.filter(|&asked| asked != tracks as u64) {
             return Err(Error::Impossible(format!(
-                "track-map.tracks={asked}, but the scheme {} names {tracks}: let both agree, or leave track-map.tracks out",
+                "tracks={asked}, but the scheme {} names {tracks}: let both agree, or leave track-map.tracks out",
                 scheme
             )));
         }
@@ -236,7 +236,7 @@ fn head(drive: &Drive, keys: &TrackMapKeys, tracks: u64) -> Result<(Head, u64), 
     let width = keys.width(drive);
     if width < reached {
         return Err(Error::Impossible(format!(
-            "track-map.head={width}: a write on {} reaches {reached} tracks, its own included: give at least {reached}, or \
+            "head={width}: a write on {} reaches {reached} tracks, its own included: give at least {reached}, or \
              auto",
             drive.name
         )));

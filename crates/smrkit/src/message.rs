@@ -1,0 +1,173 @@
+//! Sentences about what a user can set, which every front words with its own names.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Add;
+
+/// Something that a user can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// Whether the trace's times are kept.
+    Arrival,
+    /// The array of drives.
+    Array,
+    /// The size of the drive.
+    Capacity,
+    /// Whether every read is verified.
+    Check,
+    /// Commands outstanding.
+    Depth,
+    /// The drive.
+    Drive,
+    /// Whether addresses are taken modulo the capacity.
+    Fold,
+    /// The format of a trace.
+    Format,
+    /// How sources are merged.
+    Interleave,
+    /// The layers.
+    Layer,
+    /// The physical write at which the power is cut.
+    PowerCut,
+    /// The state before.
+    Prefill,
+    /// The order of waiting commands.
+    Queue,
+    /// The rebuild beside the requests.
+    Rebuild,
+    /// A parameter of a layer.
+    Set,
+    /// Whether malformed rows are left out.
+    SkipBadRows,
+    /// A trace in the order of its times.
+    Sort,
+    /// Where the addresses of sources go.
+    Sources,
+    /// What a workload takes for the disk's size.
+    Span,
+    /// The pause between a completion and the next request.
+    Think,
+    /// The factor on the trace's times.
+    TimeScale,
+    /// One of a trace's volumes.
+    Volume,
+    /// Requests served before counting begins.
+    Warmup,
+}
+
+impl Field {
+    /// Its name where there are no options: that of the argument in a program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Field::Arrival => "arrival",
+            Field::Array => "array",
+            Field::Capacity => "capacity",
+            Field::Check => "check",
+            Field::Depth => "depth",
+            Field::Drive => "drive",
+            Field::Fold => "fold",
+            Field::Format => "format",
+            Field::Interleave => "interleave",
+            Field::Layer => "layer",
+            Field::PowerCut => "power_cut",
+            Field::Prefill => "prefill",
+            Field::Queue => "queue",
+            Field::Rebuild => "rebuild",
+            Field::Set => "set",
+            Field::SkipBadRows => "skip_bad_rows",
+            Field::Sort => "sort",
+            Field::Sources => "sources",
+            Field::Span => "span",
+            Field::Think => "think",
+            Field::TimeScale => "time_scale",
+            Field::Volume => "volume",
+            Field::Warmup => "warmup",
+        }
+    }
+}
+
+/// A sentence with fields in it: `"give a smaller " + Field::Capacity`, where the first summand is a [`Message`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(Cow<'static, str>),
+    Field(Field),
+}
+
+impl Message {
+    /// The sentence with `name` in place of each field.
+    pub fn worded(&self, name: &dyn Fn(Field) -> &'static str) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.to_string(),
+            Piece::Field(field) => name(*field).to_string(),
+        };
+        self.0.iter().map(piece).collect()
+    }
+
+    /// What helps where a trace is not in the order of its times.
+    pub fn put_in_order() -> Message {
+        Message::from("use ") + Field::Arrival + " flat-out, or put the rows in order with " + Field::Sort
+    }
+
+    /// The fields in it, in their order.
+    pub fn fields(&self) -> impl Iterator<Item = Field> {
+        self.0.iter().filter_map(|piece| if let Piece::Field(field) = piece { Some(*field) } else { None })
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.worded(&Field::name))
+    }
+}
+
+impl From<&'static str> for Message {
+    fn from(text: &'static str) -> Message {
+        Message(vec![Piece::Text(text.into())])
+    }
+}
+
+impl From<String> for Message {
+    fn from(text: String) -> Message {
+        Message(vec![Piece::Text(text.into())])
+    }
+}
+
+impl From<Field> for Message {
+    fn from(field: Field) -> Message {
+        Message(vec![Piece::Field(field)])
+    }
+}
+
+impl<T: Into<Message>> Add<T> for Message {
+    type Output = Message;
+
+    fn add(mut self, more: T) -> Message {
+        self.0.extend(more.into().0);
+        self
+    }
+}
+
+impl<T: Into<Message>> Add<T> for Field {
+    type Output = Message;
+
+    fn add(self, more: T) -> Message {
+        Message::from(self) + more
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_front_words_the_fields_with_its_own_names() {
+        let message = Message::from("give a smaller ") + Field::TimeScale + format!(" than {}, or ", 2) + Field::Fold;
+        assert_eq!(message.to_string(), "give a smaller time_scale than 2, or fold");
+        let option = |field: Field| if field == Field::Fold { "--fold" } else { "--time-scale" };
+        assert_eq!(message.worded(&option), "give a smaller --time-scale than 2, or --fold");
+        assert_eq!(message.fields().collect::<Vec<_>>(), [Field::TimeScale, Field::Fold]);
+    }
+}
