@@ -121,7 +121,8 @@ impl Drive {
     /// the stroke, and defects beyond the new end go. Given the size of what comes out, it gives the same drive again.
     pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {
         if sectors == 0 {
-            return Err(Error::senseless(Field::Capacity, "a capacity below one sector: give at least 512 bytes"));
+            let problem = Message::from("a capacity below one sector: give at least 512 bytes with ");
+            return Err(Error::senseless(Field::Capacity, problem + Field::Capacity));
         }
         if sectors > SECTORS_MAX {
             let (asked, most) = (Bytes(sectors.saturating_mul(SECTOR_BYTES)), Bytes(SECTORS_MAX * SECTOR_BYTES));

@@ -78,7 +78,7 @@ const LOST_PARTS: u64 = 1000;
 
 impl Home {
     /// Lays out a drive. Errors: a drive too small for what is set aside and a band beside it.
-    pub fn new(drive: &Drive, reserve: &Reserve) -> Result<Home, Error> {
+    pub fn new(layer: &str, drive: &Drive, reserve: &Reserve) -> Result<Home, Error> {
         let g = &drive.geometry;
         let guard = drive.interference.guard(g);
         let longest = g.longest_track();
@@ -113,7 +113,7 @@ impl Home {
         let Some(last) = home.strips.last() else {
             return Err(Error::Impossible(format!(
                 "{} tracks hold no band of {} beside a cache of {}, a scratch pad of 2 × {pad_sectors} sectors and \
-                 {} maps of {}: lower band_tracks, cache_tracks, buffer_bytes or alpha, or take a larger drive",
+                 {} maps of {}: lower {layer}.band_tracks, cache_tracks, buffer_bytes or alpha, or take a larger drive",
                 g.tracks(),
                 reserve.band_tracks,
                 reserve.cache_tracks,

@@ -53,7 +53,7 @@ fn layouts(count: u64, mut each: impl FnMut(&mut Pcg64Mcg, &Drive, &Home)) {
         let random = &mut Pcg64Mcg::seed_from_u64(seed);
         let drive = drive(random, Form::ALL[seed as usize % 4]);
         let reserve = reserve(random);
-        if let Ok(home) = Home::new(&drive, &reserve) {
+        if let Ok(home) = Home::new("test", &drive, &reserve) {
             each(random, &drive, &home);
         }
     }
@@ -224,7 +224,7 @@ fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
     let drive = Drive::load("st5000as0011").unwrap();
     let reserve =
         Reserve { cache_tracks: 13_791, band_tracks: 20, buffer_bytes: 15_000_000, map_slots: 2, map_sectors: 200 };
-    let home = Home::new(&drive, &reserve).unwrap();
+    let home = Home::new("test", &drive, &reserve).unwrap();
     let (mut disk, mut cleaner) = (Disk::new(&drive, Medium::NoData), Cleaner::default());
     cleaner.begin(home.tracks_of(0));
     let mut stages = Vec::new();

@@ -99,7 +99,7 @@ impl Plan {
         let added = costs.map_every_writes.saturating_mul(3).saturating_add(log_sectors / MAP_ENTRY_SECTORS);
         // No log holds more extents than sectors.
         let copied_max = map_entries_max.saturating_add(added).min(log_sectors);
-        let home = Home::new(drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
+        let home = Home::new("drive-managed", drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
         Ok(Plan { home, costs, alpha, beta, map_entries_max, copied_max })
     }
 }

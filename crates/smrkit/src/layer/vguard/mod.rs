@@ -170,7 +170,7 @@ impl Plan {
         // Cleaning is paced, so that a little more than alpha is cached at times.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
         let format = Format::new(cache_tracks, entries_max, g, drive.interference.upstream());
-        let home = Home::new(drive, &Reserve { map_sectors: format.sectors(), ..reserve })?;
+        let home = Home::new("vguard", drive, &Reserve { map_sectors: format.sectors(), ..reserve })?;
         let least = |slots: &Slots| slots.skipped + home.reach().max(1) * slots.most + home.reach();
         let slots = Slots::new(g, cache_tracks, format.sectors(), home.lengths()[0]);
         let Some(slots) = slots.filter(|slots| least(slots) <= cache_tracks) else {
