@@ -14,8 +14,8 @@ use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit::layer;
-use smrkit::settings::{Arrival, Settings};
 use smrkit::message::{Field, Message};
+use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::remedy::{Course, Judged, Pace, mean_request_bytes};
 

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::schema::{Kind, share};
 use crate::message::{Field, Message};
+use crate::schema::{Kind, share};
 use crate::units::Nanos;
 
 /// When requests arrive.

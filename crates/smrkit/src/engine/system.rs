@@ -9,8 +9,8 @@ use crate::drive::Drive;
 use crate::error::Error;
 use crate::layer::{LayerSpec, Parameters};
 use crate::medium::{Medium, Stamp, Stamps};
-use crate::settings::Settings;
 use crate::message::Field;
+use crate::settings::Settings;
 
 /// A drive under a layer.
 #[derive(Clone)]

@@ -6,8 +6,8 @@ use crate::engine::run::Run;
 use crate::engine::system::MemberRun;
 use crate::error::Error;
 use crate::layer::{self, BASELINE, LayerSpec, Parameters};
-use crate::settings::{Arrival, Settings};
 use crate::message::{Field, Message};
+use crate::settings::{Arrival, Settings};
 use crate::stats::outcome::{Outcome, Scaled};
 use crate::stats::verdict::judge;
 

@@ -15,9 +15,9 @@ use crate::engine::run::Run;
 use crate::engine::system::{ArrayRun, DriveRun, MemberRun};
 use crate::error::Error;
 use crate::layer::{self, LayerSpec};
+use crate::message::{Field, Message};
 use crate::settings::Settings;
 use crate::stats::outcome::RunRecord;
-use crate::message::{Field, Message};
 
 /// The drive that is taken where none is named: a shipped drive-managed one.
 pub const DEFAULT_DRIVE: &str = "st5000as0011";
