@@ -85,19 +85,22 @@ impl FileSystem {
         if self.changeable().is_err() {
             return Ok(false);
         }
+        let more = self.background_step(idle)?;
+        if idle && more {
+            // Nobody waits for it now. A host that comes back would, if its first fsync had to write all that idle steps left.
+            self.flush()?;
+        }
+        Ok(more)
+    }
+
+    fn background_step(&self, idle: bool) -> FsResult<bool> {
         let cleaner = lock(&self.cleaner);
         if let Some(step) = self.next_step(idle) {
             self.execute(step, &mut Work::default())?;
             return Ok(true);
         }
         drop(cleaner);
-        if !idle {
-            return Ok(false);
-        }
-        if self.write_out_oldest(&mut Work::default())? {
-            return Ok(true);
-        }
-        self.join_in_background()
+        Ok(idle && (self.write_out_oldest(&mut Work::default())? || self.join_in_background()?))
     }
 
     /// Carries out one step.

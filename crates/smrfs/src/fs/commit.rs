@@ -54,7 +54,7 @@ impl FileSystem {
 
     /// Makes durable what is on the disk. Once that has failed, what was written may be lost although a later flush says
     /// nothing of it: nothing more is made durable, and nothing changed, before the next mount.
-    fn flush(&self) -> FsResult {
+    pub(super) fn flush(&self) -> FsResult {
         let _one = lock(&self.flushing);
         if self.flush_failed.load(Relaxed) {
             return Err(Errno::EIO.into());

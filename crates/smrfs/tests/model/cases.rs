@@ -69,6 +69,27 @@ fn times_change_with_what_the_host_does_and_with_nothing_else() {
     assert_eq!(times(&rig.fs, id), (mtime, ctime));
 }
 
+/// A host that comes back does not wait until the disk has all that was moved while it was away.
+#[test]
+fn idle_work_is_on_the_disk_when_it_ends() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let rig = Rig::new(model, Options { block_granules: 16, ..options() });
+        let (fs, id) = (&rig.fs, make(&rig.fs, "scattered"));
+        let granules = fs.usage().unwrap().usable / 4;
+        fs.write(id, 0, Data::Bytes(&vec![1; (granules * GRANULE) as usize]), false).unwrap();
+        for granule in (0..granules).step_by(2) {
+            fs.write(id, granule * GRANULE, Data::Bytes(&[2; GRANULE as usize]), false).unwrap();
+        }
+        fs.sync_all().unwrap();
+        let mut moved = 0;
+        while fs.background(true).unwrap() {
+            assert_eq!(rig.device.unflushed_bytes.load(Relaxed), 0, "{model:?}");
+            moved = fs.statistics().moved_bytes;
+        }
+        assert!(moved >= granules * GRANULE / 2, "{model:?}: {moved} of {granules} granules");
+    }
+}
+
 #[test]
 fn promised_room_is_there_when_the_disk_is_full() {
     for model in [Model::StrictAppend, Model::Caveat] {

@@ -1,5 +1,5 @@
-//! A disk that can be told to fail writes, flushes, reads of some granules or resets of some bands, counts writes, and keeps
-//! what it was told to expect.
+//! A disk that can be told to fail writes, flushes, reads of some granules or resets of some bands, counts writes and
+//! what of them is not flushed, and keeps what it was told to expect.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,6 +21,7 @@ pub struct Faulty {
     pub unreadable: Mutex<BTreeSet<Granule>>,
     pub not_reset: Mutex<BTreeSet<u64>>,
     pub writes: AtomicU64,
+    pub unflushed_bytes: AtomicU64,
     pub expected: Mutex<Vec<Span>>,
 }
 
@@ -33,6 +34,7 @@ impl Faulty {
             unreadable: Mutex::default(),
             not_reset: Mutex::default(),
             writes: AtomicU64::new(0),
+            unflushed_bytes: AtomicU64::new(0),
             expected: Mutex::default(),
         }
     }
@@ -67,6 +69,7 @@ impl stacked::Stacked for Faulty {
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         refused(&self.writes_fail)?;
         self.writes.fetch_add(1, Relaxed);
+        self.unflushed_bytes.fetch_add(data.bytes(), Relaxed);
         self.below().write(at, data, cause)
     }
 
@@ -77,6 +80,7 @@ impl stacked::Stacked for Faulty {
 
     fn flush(&self) -> DeviceResult {
         refused(&self.flushes_fail)?;
+        self.unflushed_bytes.store(0, Relaxed);
         self.below().flush()
     }
 }

@@ -3,6 +3,7 @@
 //! The head of an image holds the disk's shape and, on strict-append, each band's cursor: as the electronics of a real disk
 //! would. The file system's own superblock lies behind it, on the disk.
 
+mod ahead;
 mod dead;
 mod drive;
 mod head;
@@ -10,6 +11,7 @@ mod head;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rustix::fs::{Advice, FallocateFlags, OFlags};
+use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
 use smrfs::data::{Data, Room};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
@@ -26,6 +28,7 @@ use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
+use ahead::Ahead;
 use dead::Dead;
 pub use drive::{Blank, open};
 use head::Head;
@@ -54,6 +57,8 @@ pub struct Image {
     moved: Mutex<std::collections::BTreeMap<u64, u64>>,
     /// What is to become holes. Held while they are made, so that nothing is written there meanwhile.
     dead: Mutex<Dead>,
+    /// The small writes of late.
+    ahead: Mutex<Ahead>,
     /// Room on the host for what was accepted.
     reserve: Reserve,
     /// Whether the host was short of room when it was last asked.
@@ -118,6 +123,7 @@ impl Image {
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         Image {
             dead: Mutex::default(),
+            ahead: Mutex::default(),
             reserve: Reserve::new(if is_file { File::open(parent(path)).ok().map(OwnedFd::from) } else { None }),
             is_short: AtomicBool::new(false),
             path: path.into(),
@@ -166,6 +172,22 @@ impl Image {
         }
     }
 
+    /// Fills what of `wanted` is a hole up to the next data, which is left alone. Whoever writes to the disk waits meanwhile.
+    fn fill(&self, wanted: Range<u64>) {
+        let is_hole = rustix::fs::seek(&self.file, SeekFrom::Hole(wanted.start)) == Ok(wanted.start);
+        if !is_hole || self.is_short.load(Relaxed) {
+            return;
+        }
+        // Without an answer there is no data behind.
+        let data = rustix::fs::seek(&self.file, SeekFrom::Data(wanted.start)).unwrap_or(u64::MAX);
+        let end = wanted.end.min(data).min(self.byte(Granule(self.shape.granules)));
+        let first = (wanted.start - self.first_byte) / self.shape.granule_bytes;
+        let granules = (end - self.first_byte) / self.shape.granule_bytes - first;
+        // What does not succeed is left to the writes to come.
+        let _ = self.write_zeros(wanted.start, granules * self.shape.granule_bytes);
+        lock(&self.dead).add(Span::new(first, granules));
+    }
+
     /// The bytes of the disk that take up no room on the host yet.
     fn hole_bytes(&self) -> io::Result<u64> {
         let end = self.byte(Granule(self.shape.granules));
@@ -211,7 +233,12 @@ impl Platters for Image {
             Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)),
             Data::Blank(bytes) => self.write_zeros(self.byte(at), bytes),
         });
-        written.map_err(DeviceError::Io)
+        written.map_err(DeviceError::Io)?;
+        if self.is_file && cause != Cause::Clean {
+            let fill = lock(&self.ahead).wrote(self.byte(at), data.bytes());
+            fill.into_iter().for_each(|fill| self.fill(fill));
+        }
+        Ok(())
     }
 
     fn discard(&self, span: Span) {
@@ -250,19 +277,20 @@ impl Platters for Image {
 
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
         let filled = cursor - self.shape.bands.span(band).at;
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner).insert(band, filled);
+        lock(&self.moved).insert(band, filled);
         Ok(())
     }
 
     /// As the trait says. Cursors are written now and not before: after a crash a cursor is where it was at the last flush,
     /// or further.
     fn flush(&self) -> DeviceResult {
-        let moved = std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner));
+        let moved = std::mem::take(&mut *lock(&self.moved));
         let write = |(&band, &filled): (&u64, &u64)| head::write_cursor(&self.file, band, filled);
+        lock(&self.ahead).flushed();
         let done = moved.iter().try_for_each(write).and_then(|()| self.file.sync_data());
         if done.is_err() {
             // They are still to be written; what moved in the meantime is newer.
-            let mut waiting = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = lock(&self.moved);
             moved.into_iter().for_each(|(band, filled)| {
                 waiting.entry(band).or_insert(filled);
             });

@@ -1,7 +1,7 @@
 //! Volumes: what survives, what is refused, and that what is refused is not changed.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use smrfs::data::{Data, Room};
@@ -200,5 +200,34 @@ fn damaged_and_truncated_images_are_refused() {
             image().write_all_at(&[whole[at as usize]], at).unwrap();
         }
         assert!(Volume::open(&place.path("image"), &look).is_ok());
+    }
+}
+
+/// A block that the image gets is a block that the flush must note.
+#[test]
+fn small_writes_that_are_flushed_one_by_one_seldom_need_a_new_block() {
+    for model in MODELS {
+        let place = Place::made(model);
+        let volume = place.open().unwrap();
+        let device = volume.device();
+        let bands = device.shape().bands;
+        let in_the_way = Granule(if model == Model::Caveat { 200 } else { bands.granules });
+        if model == Model::Caveat {
+            device.write(in_the_way, Data::Bytes(&[9; 4096]), Cause::Host).unwrap();
+        }
+        let blocks = || fs::metadata(place.path("image")).unwrap().blocks();
+        let grows = |granule: u64| {
+            let before = blocks();
+            device.write(Granule(granule), Data::Bytes(&[7; 4096]), Cause::Host).unwrap();
+            device.flush().unwrap();
+            blocks() != before
+        };
+        let grown = (0..in_the_way.0).filter(|&granule| grows(granule)).count();
+        assert!(grown as u64 * 4 < in_the_way.0, "{model:?}: {grown} of {in_the_way}");
+        if model == Model::Caveat {
+            let mut page = [0; 4096];
+            device.read(in_the_way, Room::Bytes(&mut page), Cause::Host).unwrap();
+            assert_eq!(page, [9; 4096], "what lies ahead is not filled");
+        }
     }
 }

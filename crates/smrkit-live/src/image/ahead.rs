@@ -1,0 +1,96 @@
+//! Small writes in order, each of them flushed: the holes of the image behind them are filled with zeros before they come.
+//!
+//! To write where a file has a hole, the host's file system must note the new block, and a flush has to make that durable as
+//! well: it takes two or three times as long as one that merely writes. What is filled at once is noted at once.
+
+use std::ops::Range;
+
+/// Larger writes are worth a note of their own (assumption).
+const SMALL_BYTES: u64 = 64 << 10;
+/// The most that is filled at a time: little beside what a host can write while it notes a block (assumption).
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The small writes that follow each other, in bytes of the file.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    /// Where the last one ended.
+    end: u64,
+    /// Bytes that were written in order up to there.
+    in_order: u64,
+    /// Up to where the file has been filled, or need not be.
+    filled: u64,
+    /// Whether all has been flushed since.
+    is_flushed: bool,
+}
+
+impl Ahead {
+    /// Notes a write of `bytes` at `at`; tells what is to be filled now: as much as was written in order, so that whoever
+    /// stops has cost little.
+    pub fn wrote(&mut self, at: u64, bytes: u64) -> Option<Range<u64>> {
+        let end = at + bytes;
+        let follows = self.is_flushed && at == self.end && bytes <= SMALL_BYTES;
+        self.is_flushed = false;
+        if !follows {
+            *self = Ahead { end, in_order: bytes, filled: end, is_flushed: false };
+            return None;
+        }
+        self.end = end;
+        self.in_order += bytes;
+        if end < self.filled {
+            return None;
+        }
+        self.filled = end + self.in_order.min(MOST_BYTES);
+        Some(end..self.filled)
+    }
+
+    /// Notes a flush.
+    pub fn flushed(&mut self) {
+        self.is_flushed = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that are filled for `writes` of 4 KiB in order.
+    fn filled(ahead: &mut Ahead, from: u64, writes: u64) -> Vec<Range<u64>> {
+        let write = |i| {
+            let fill = ahead.wrote(from + i * 4096, 4096);
+            ahead.flushed();
+            fill
+        };
+        (0..writes).filter_map(write).collect()
+    }
+
+    #[test]
+    fn as_much_is_filled_as_was_written_in_order() {
+        let mut ahead = Ahead::default();
+        let fills = filled(&mut ahead, 1 << 20, 4096);
+        assert!(fills.len() < 30, "{}", fills.len());
+        for fill in &fills {
+            let (written, bytes) = (fill.start - (1 << 20), fill.end - fill.start);
+            assert!(bytes == written.min(MOST_BYTES), "{bytes} after {written}");
+        }
+        assert!(fills.windows(2).all(|pair| pair[1].start == pair[0].end), "each begins where the last one ended");
+    }
+
+    #[test]
+    fn nothing_is_filled_for_other_writes() {
+        let mut ahead = Ahead::default();
+        assert!((0..100).all(|i| ahead.wrote(i * 4096, 4096).is_none()), "they are not flushed");
+        ahead.flushed();
+        let scattered = |i: u64| {
+            let fill = ahead.wrote(i * 40_960, 4096);
+            ahead.flushed();
+            fill
+        };
+        assert!((0..100).filter_map(scattered).next().is_none());
+        let large = |i: u64| {
+            let fill = ahead.wrote(i * MOST_BYTES, MOST_BYTES);
+            ahead.flushed();
+            fill
+        };
+        assert!((0..100).filter_map(large).next().is_none());
+    }
+}
