@@ -1,5 +1,7 @@
 //! What touches the operating system: disk images and block devices, metadata directories, FUSE.
 
+pub mod backup;
+mod contents;
 pub mod daemon;
 pub mod directory;
 pub mod error;

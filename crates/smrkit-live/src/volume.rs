@@ -44,8 +44,8 @@ pub struct Open {
     pub destroys: bool,
     /// Whether an image and a directory that were not last used together will do: for checks.
     pub out_of_step: bool,
-    /// Whether an image or a directory that other users get at is refused.
-    pub private: bool,
+    /// Whether an image or a directory that other users get at will do.
+    pub trust_open_metadata: bool,
 }
 
 /// An open volume, locked against a second user.
@@ -81,7 +81,7 @@ impl Volume {
         };
         let home = Home::open(&meta, superblock.metadata, superblock.uuid, superblock.key)?;
         let mut exposed = exposed(image, &home)?;
-        if how.private && !exposed.is_empty() {
+        if !how.trust_open_metadata && !exposed.is_empty() {
             return Err(exposed.swap_remove(0));
         }
         // A crash between the two marks leaves the directory's one ahead.

@@ -9,6 +9,7 @@ use smrfs::fsck::{Options, check};
 use smrkit_live::error::LiveError;
 use smrkit_live::volume::{Open, Volume};
 
+use super::volume::VolumeOptions;
 use crate::exit::Done;
 use crate::options::value::count;
 use crate::output::{print, print_json};
@@ -33,9 +34,8 @@ pub struct Fsck {
     /// Read all data, too.
     #[arg(long)]
     read_all: bool,
-    /// The metadata directory, if it is not where the image says.
-    #[arg(long, value_name = "DIR")]
-    meta: Option<PathBuf>,
+    #[command(flatten)]
+    volume: VolumeOptions,
     /// Take maps that were made for files of another user as the files' own: after a copy that changed owners.
     #[arg(long)]
     accept_owners: bool,
@@ -49,7 +49,7 @@ pub struct Fsck {
 
 impl Fsck {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let how = Open { meta: self.meta.clone(), read_only: self.no_changes, out_of_step: true, ..Open::default() };
+        let how = Open { read_only: self.no_changes, out_of_step: true, ..self.volume.open() };
         let mut volume = Volume::open(&self.image, &how)?;
         let options = Options {
             repair: !self.no_changes,

@@ -2,6 +2,7 @@
 
 mod advise;
 mod age;
+mod backup;
 mod defragment;
 mod df;
 mod drives;
@@ -15,6 +16,7 @@ mod sync;
 mod top;
 mod trace;
 mod umount;
+mod volume;
 
 use clap::Subcommand;
 
@@ -51,6 +53,10 @@ pub enum Command {
     Umount(umount::Umount),
     /// Make durable all that has been written on a mount.
     Sync(sync::Sync),
+    /// Copy a volume as it is at one moment, mounted or not.
+    Backup(backup::Backup),
+    /// Make a volume of a backup.
+    Restore(backup::Restore),
     /// Watch a mount: host, cleaner, stalls, amplification.
     Top(top::Top),
     /// Move the data of files on a mount into as few extents as possible.
@@ -73,6 +79,8 @@ impl Command {
             Command::Mount(command) => command.execute(),
             Command::Umount(command) => command.execute(),
             Command::Sync(command) => command.execute(),
+            Command::Backup(command) => command.execute(),
+            Command::Restore(command) => command.execute(),
             Command::Top(command) => command.execute(),
             Command::Defragment(command) => command.execute(),
         }

@@ -21,6 +21,7 @@ use smrkit_live::log::log;
 use smrkit_live::mount::{self, Handle, MountError, Options, Session, run_directory};
 use smrkit_live::volume::{Open, Volume};
 
+use super::volume::VolumeOptions;
 use crate::exit::{self, Done};
 use crate::output::print;
 
@@ -41,9 +42,8 @@ pub struct Mount {
     /// Stay in the foreground, and log to standard error.
     #[arg(long)]
     foreground: bool,
-    /// The metadata directory, if it is not where the image says.
-    #[arg(long, value_name = "DIR")]
-    meta: Option<PathBuf>,
+    #[command(flatten)]
+    volume: VolumeOptions,
     /// Allow no changes.
     #[arg(long)]
     read_only: bool,
@@ -59,9 +59,6 @@ pub struct Mount {
     /// How long data that nobody syncs may stay volatile [default: 500ms].
     #[arg(long, value_name = "DURATION")]
     commit_interval: Option<String>,
-    /// Mount although other users may get at the image or the metadata directory, or own it.
-    #[arg(long)]
-    trust_open_metadata: bool,
     /// Serve, as the process in the background.
     #[arg(long, hide = true, conflicts_with = "foreground")]
     daemon: bool,
@@ -106,9 +103,7 @@ impl Mount {
         let mount_point = mount::canonical(&self.mount_point)?;
         mount::check(&mount_point)?;
         let image = absolute(&self.image)?;
-        let (read_only, private) = (self.read_only, !self.trust_open_metadata);
-        let how = Open { meta: self.meta.clone(), read_only, private, ..Open::default() };
-        let volume = Volume::open(&image, &how)?;
+        let volume = Volume::open(&image, &Open { read_only: self.read_only, ..self.volume.open() })?;
         volume.exposed().iter().for_each(|exposure| log(&format!("trusted as asked: {exposure}")));
         mount::keep_apart(&mount_point, volume.meta())?;
         let core = self.core(&volume)?;
@@ -160,7 +155,7 @@ impl Mount {
         if let Some(interval) = &self.commit_interval {
             arguments.extend(["--commit-interval".into(), OsString::from(interval)]);
         }
-        if let Some(meta) = &self.meta {
+        if let Some(meta) = &self.volume.meta {
             arguments.extend(["--meta".into(), absolute(meta)?.into()]);
         }
         if let Some(placement) = self.placement {
@@ -168,7 +163,7 @@ impl Mount {
         }
         arguments.extend(self.read_only.then(|| "--read-only".into()));
         arguments.extend(self.allow_other.then(|| "--allow-other".into()));
-        arguments.extend(self.trust_open_metadata.then(|| "--trust-open-metadata".into()));
+        arguments.extend(self.volume.trust_open_metadata.then(|| "--trust-open-metadata".into()));
         arguments.extend(["--".into(), OsString::from(&image), OsString::from(&mount_point)]);
         let started = daemon::start(&arguments, &log).with_context(|| format!("the log is {}", log.display()))?;
         match started {

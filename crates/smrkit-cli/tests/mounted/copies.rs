@@ -9,8 +9,8 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{Bench, MODELS};
 
-const FILES: u64 = 40;
-const PIECE: usize = 4096;
+pub(super) const FILES: u64 = 40;
+pub(super) const PIECE: usize = 4096;
 const OVERWRITES: u32 = 1500;
 /// Overwrites between two synchronizations of a file.
 const BETWEEN_SYNCS: u32 = 40;
@@ -27,7 +27,7 @@ fn shell(script: &str, arguments: &[&str]) -> bool {
 }
 
 /// Fills a new file system to 85 % and unmounts it; tells how many pieces each file has.
-fn filled(bench: &Bench) -> u64 {
+pub(super) fn filled(bench: &Bench) -> u64 {
     bench.mount().done();
     let usable = bench.report()["usage"]["usable"].as_u64().unwrap();
     let pieces = usable * 85 / 100 / FILES;

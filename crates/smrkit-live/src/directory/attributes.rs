@@ -52,7 +52,7 @@ pub fn remove(fd: &OwnedFd, name: &[u8]) -> Result<(), Os> {
 }
 
 /// The names of all attributes.
-fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
+pub fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
     let mut names = Vec::with_capacity(MOST_BYTES);
     match rustix::fs::flistxattr(fd, spare_capacity(&mut names)) {
         Err(Os::BADF) => rustix::fs::listxattr(stat::path_of(fd), spare_capacity(&mut names))?,

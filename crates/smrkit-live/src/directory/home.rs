@@ -31,7 +31,7 @@ const PLACE: &[u8] = b"user.smrfs.place";
 const MOUNTS: &[u8] = b"user.smrfs.mounts";
 /// The version of the directory's layout.
 const VERSION: u32 = 1;
-const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
+pub(super) const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
 
 /// The directory of a metadata store, locked against a second user.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub fn inspect(path: &Path) -> Result<Before, LiveError> {
     if entries > 0 { Err(LiveError::NotEmpty(path.into())) } else { Ok(Before::Empty) }
 }
 
-fn open_directory(path: &Path) -> Result<OwnedFd, Os> {
+pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, Os> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 

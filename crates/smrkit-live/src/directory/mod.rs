@@ -5,6 +5,7 @@
 //! in use without a name. Changes made to the directory from outside while it is in use are not seen.
 
 mod attributes;
+mod copy;
 mod home;
 mod index;
 mod maps;
@@ -28,6 +29,7 @@ use smrfs::error::{Errno, FsError, FsResult, SealedMap};
 use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, Room, SetAttr, Time};
 use smrfs::units::NodeId;
 
+pub use copy::copy;
 pub use home::{Home, Site};
 use nodes::Nodes;
 

@@ -38,14 +38,14 @@ pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -
 }
 
 /// An entry found on a walk.
-struct Found {
-    id: u64,
-    file_type: FileType,
-    name: Vec<u8>,
+pub(super) struct Found {
+    pub(super) id: u64,
+    pub(super) file_type: FileType,
+    pub(super) name: Vec<u8>,
 }
 
 /// The entries of a directory, in the order of their nodes, which is about where they lie on the disk.
-fn entries_of(directory: &OwnedFd) -> FsResult<Vec<Found>> {
+pub(super) fn entries_of(directory: &OwnedFd) -> FsResult<Vec<Found>> {
     let mut found = Vec::new();
     each_entry(directory, |entry| {
         found.push(Found { id: entry.ino(), file_type: entry.file_type(), name: entry.file_name().to_bytes().into() });
@@ -57,31 +57,55 @@ fn entries_of(directory: &OwnedFd) -> FsResult<Vec<Found>> {
     Ok(found)
 }
 
+/// Where a walk is: a directory, perhaps with its counterpart elsewhere.
+pub(super) trait Place: Sized {
+    /// The directory that is walked through.
+    fn directory(&self) -> &OwnedFd;
+    /// The place below of that name.
+    fn enter(&self, name: &[u8]) -> Result<Self, rustix::io::Errno>;
+    /// The place above; nothing follows in this one.
+    fn leave(self) -> FsResult<Self>;
+}
+
+impl Place for OwnedFd {
+    fn directory(&self) -> &OwnedFd {
+        self
+    }
+
+    fn enter(&self, name: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
+        way::open_directory(self, name)
+    }
+
+    fn leave(self) -> FsResult<OwnedFd> {
+        self.enter(b"..").map_err(failed)
+    }
+}
+
 /// Enters every directory from `root` down, on its file system, with one open at a time however deep they lie. `enter` is
-/// given each with its number, and tells which directories in it are to follow.
-fn each_directory(root: OwnedFd, enter: &mut dyn FnMut(u64, &OwnedFd) -> FsResult<Vec<Found>>) -> FsResult {
-    let top = rustix::fs::fstat(&root).map_err(failed)?;
+/// given each with its number, and tells which directories in it are to follow. Gives `root` back.
+pub(super) fn each_directory<P: Place>(root: P, enter: &mut dyn FnMut(u64, &P) -> FsResult<Vec<Found>>) -> FsResult<P> {
+    let top = rustix::fs::fstat(root.directory()).map_err(failed)?;
     let mut at = root;
     let mut above: Vec<Vec<Found>> = Vec::new();
     let mut ahead = enter(top.st_ino, &at)?;
     loop {
         if let Some(next) = ahead.pop() {
-            let below = match way::open_directory(&at, &next.name) {
+            let below = match at.enter(&next.name) {
                 // Removed in the meantime.
                 Err(rustix::io::Errno::NOENT) => continue,
                 below => below.map_err(failed)?,
             };
-            if rustix::fs::fstat(&below).map_err(failed)?.st_dev != top.st_dev {
+            if rustix::fs::fstat(below.directory()).map_err(failed)?.st_dev != top.st_dev {
                 continue;
             }
             above.push(ahead);
             at = below;
             ahead = enter(next.id, &at)?;
         } else if let Some(rest) = above.pop() {
-            at = way::open_directory(&at, b"..").map_err(failed)?;
+            at = at.leave()?;
             ahead = rest;
         } else {
-            return Ok(());
+            return Ok(at);
         }
     }
 }
@@ -94,6 +118,7 @@ pub fn open_up(directory: OwnedFd) -> FsResult {
         found.retain(|entry| entry.file_type == FileType::Directory);
         Ok(found)
     })
+    .map(drop)
 }
 
 impl DirectoryStore {

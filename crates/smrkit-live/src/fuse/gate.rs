@@ -43,6 +43,16 @@ impl Gate {
         answer
     }
 
+    /// Makes everything durable and lets nothing in while `held` looks at how that went.
+    pub fn hold(&self, held: impl FnOnce(&FsResult)) {
+        let core = self.core.write().unwrap_or_else(PoisonError::into_inner);
+        let durable = match &*core {
+            Some(core) => catch_unwind(AssertUnwindSafe(|| core.sync_all())).unwrap_or(Err(FsError::Errno(Errno::EIO))),
+            None => Err(FsError::Errno(Errno::ENODEV)),
+        };
+        held(&durable);
+    }
+
     /// Requests so far.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)

@@ -1,7 +1,7 @@
 //! The control socket: one line of JSON in, one line out, as often as the caller likes.
 //!
-//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync` and
-//! `defragment` (with an `inode`) do something. An answer has `"ok": true` or an `"error"`.
+//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync`, `hold`
+//! and `defragment` (with an `inode`) do something. An answer has `"ok": true` or an `"error"`.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -33,6 +33,8 @@ pub enum Command {
     Unmount,
     /// Makes everything durable.
     Sync,
+    /// Makes everything durable, and lets programs wait until the client's next line, or until it hangs up.
+    Hold,
     /// Moves a file's data into as few extents as possible.
     Defragment {
         /// Its inode number, as `stat` shows it.
@@ -92,8 +94,20 @@ pub fn is_alive(mount_point: &Path) -> bool {
     Client::connect(mount_point).is_ok()
 }
 
-/// An answer, and what is dropped once it has been sent.
-pub(super) type Answer = (Value, Option<Sender<()>>);
+/// An answer, and what ends with it.
+pub(super) struct Answer {
+    pub value: Value,
+    /// Dropped once the answer has been sent.
+    pub until_sent: Option<Sender<()>>,
+    /// Dropped at the client's next line, or when it hangs up.
+    pub until_next: Option<Sender<()>>,
+}
+
+impl From<Value> for Answer {
+    fn from(value: Value) -> Answer {
+        Answer { value, until_sent: None, until_next: None }
+    }
+}
 
 /// The daemon's end of the socket.
 pub(super) struct Server {
@@ -139,18 +153,23 @@ impl Server {
 
 fn serve(stream: UnixStream, answer: impl Fn(Command) -> Answer) {
     let mut reader = BufReader::new(stream);
+    let mut held = None;
     loop {
         let mut line = Vec::new();
         match io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let (reply, _until_sent) = match serde_json::from_slice(&line) {
+        drop(held.take());
+        let reply = match serde_json::from_slice(&line) {
             Ok(command) => answer(command),
-            Err(error) => (failure(format!("not understood: {error}")), None),
+            Err(error) => failure(format!("not understood: {error}")).into(),
         };
+        held = reply.until_next;
         // What follows a line that is too long or has no end would be taken for another one.
-        if send(reader.get_mut(), &reply).is_err() || !line.ends_with(b"\n") {
+        let is_sent = send(reader.get_mut(), &reply.value).is_ok();
+        drop(reply.until_sent);
+        if !is_sent || !line.ends_with(b"\n") {
             return;
         }
     }
@@ -187,7 +206,7 @@ mod tests {
 
     /// All answers to what is sent, until the server hangs up or has nothing more to say.
     fn answers(sent: &[u8]) -> Vec<Value> {
-        let mut client = connected(|_| (done(), None));
+        let mut client = connected(|_| done().into());
         // It may have hung up before it has read all.
         let _ = client.stream.get_mut().write_all(sent);
         let _ = client.stream.get_mut().shutdown(std::net::Shutdown::Write);
@@ -211,8 +230,8 @@ mod tests {
     #[test]
     fn a_mount_that_is_ending_is_told_from_one_that_fails() {
         let mut client = connected(|command| match command {
-            Command::Sync => (failure("a broken disk"), None),
-            _ => (ending(), None),
+            Command::Sync => failure("a broken disk").into(),
+            _ => ending().into(),
         });
         assert!(matches!(client.ask(Command::Report), Err(MountError::Ending)));
         assert!(matches!(client.ask(Command::Sync), Err(MountError::Daemon(_))));

@@ -224,8 +224,9 @@ impl Clients {
             Command::Sync => self.outcome("sync", FileSystem::sync_all),
             Command::Defragment { inode } => self.defragment(inode),
             Command::Unmount => return self.unmount(),
+            Command::Hold => return self.hold(),
         };
-        (value, None)
+        value.into()
     }
 
     fn survey(&self, cells: usize) -> Value {
@@ -264,6 +265,29 @@ impl Clients {
             Ok(Ok(Err(error))) => control::failure(error),
             _ => control::ending(),
         };
-        (value, Some(until_sent))
+        Answer { until_sent: Some(until_sent), ..value.into() }
+    }
+
+    /// A thread holds the gate until the client goes on.
+    fn hold(&self) -> Answer {
+        let (outcome, result) = mpsc::channel();
+        let (until_next, went_on) = mpsc::channel::<()>();
+        let gate = self.gate.clone();
+        let held = move |durable: &FsResult| {
+            // Whoever waits for it is there: the sender below is kept until the client goes on.
+            let _ = outcome.send(durable.as_ref().map_or_else(refused, |()| control::done()));
+            if durable.is_ok() {
+                let _ = went_on.recv();
+            }
+        };
+        let spawned = thread::Builder::new().name("hold".to_string()).spawn(move || gate.hold(held));
+        match spawned.map(|_| result.recv()) {
+            Ok(Ok(mut value)) => {
+                value["image"] = json!(self.options.image);
+                value["meta"] = json!(self.options.meta);
+                Answer { until_next: Some(until_next), ..value.into() }
+            }
+            _ => control::failure("no thread to hold the mount").into(),
+        }
     }
 }

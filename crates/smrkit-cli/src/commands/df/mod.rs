@@ -12,6 +12,7 @@ use smrkit_live::mount::{self, MountError};
 use smrkit_live::survey::{Survey, survey};
 use smrkit_live::volume::{Open, Volume};
 
+use super::volume::VolumeOptions;
 use crate::exit::Done;
 use crate::output::figures;
 use crate::output::{print, print_json};
@@ -34,9 +35,8 @@ pub struct Df {
     /// The image or block device, or where it is mounted.
     #[arg(value_name = "IMAGE|MOUNTPOINT")]
     image: PathBuf,
-    /// The metadata directory, if it is not where the image says.
-    #[arg(long, value_name = "DIR")]
-    meta: Option<PathBuf>,
+    #[command(flatten)]
+    volume: VolumeOptions,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -59,8 +59,7 @@ impl Df {
     }
 
     fn of_image(&self) -> anyhow::Result<(Value, Survey)> {
-        let how = Open { meta: self.meta.clone(), read_only: true, ..Open::default() };
-        let volume = Volume::open(&self.image, &how)?;
+        let volume = Volume::open(&self.image, &Open { read_only: true, ..self.volume.open() })?;
         let survey = survey(&volume, CELLS)?;
         let about = json!({
             "image": self.image,

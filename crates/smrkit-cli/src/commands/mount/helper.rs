@@ -11,6 +11,7 @@ use std::str::FromStr;
 use smrfs::space::caveat::Placement;
 use smrkit_live::mount;
 
+use super::super::volume::VolumeOptions;
 use super::Mount;
 
 /// What the program is called then.
@@ -127,13 +128,12 @@ fn with_options(image: PathBuf, point: PathBuf, options: &[String], lenient: boo
         image,
         mount_point: point,
         foreground: false,
-        meta: None,
+        volume: VolumeOptions::default(),
         read_only: false,
         allow_other: false,
         log: None,
         placement: None,
         commit_interval: None,
-        trust_open_metadata: false,
         daemon: false,
     };
     let mut remount = false;
@@ -144,8 +144,8 @@ fn with_options(image: PathBuf, point: PathBuf, options: &[String], lenient: boo
             ("rw", "") => mount.read_only = false,
             ("remount", "") => remount = true,
             ("allow_other", "") => mount.allow_other = true,
-            ("trust_open_metadata", "") => mount.trust_open_metadata = true,
-            ("meta", path) if !path.is_empty() => mount.meta = Some(path.into()),
+            ("trust_open_metadata", "") => mount.volume.trust_open_metadata = true,
+            ("meta", path) if !path.is_empty() => mount.volume.meta = Some(path.into()),
             ("log", path) if !path.is_empty() => mount.log = Some(path.into()),
             ("commit_interval", interval) if !interval.is_empty() => mount.commit_interval = Some(interval.to_string()),
             ("placement", name) => {
@@ -175,8 +175,11 @@ mod tests {
             "/d.img /mnt -o rw,nosuid,nodev,noauto,x-systemd.automount,meta=/m,commit_interval=1s,ro -n -t fuse.smrfs";
         let Ok(Request::Mount(mount)) = parsed(line) else { panic!("no mount") };
         assert_eq!((mount.image.as_path(), mount.mount_point.as_path()), (Path::new("/d.img"), Path::new("/mnt")));
-        assert_eq!((mount.meta.as_deref(), mount.commit_interval.as_deref()), (Some(Path::new("/m")), Some("1s")));
-        assert!(mount.read_only && !mount.trust_open_metadata && !mount.allow_other);
+        assert_eq!(
+            (mount.volume.meta.as_deref(), mount.commit_interval.as_deref()),
+            (Some(Path::new("/m")), Some("1s"))
+        );
+        assert!(mount.read_only && !mount.volume.trust_open_metadata && !mount.allow_other);
     }
 
     #[test]

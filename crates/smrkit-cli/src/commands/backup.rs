@@ -1,0 +1,86 @@
+//! `smrkit backup` and `smrkit restore`: a volume as it was at one moment, and back.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use smrkit_live::backup::{self, Paths};
+
+use super::volume::VolumeOptions;
+use crate::exit::Done;
+use crate::output::{print, print_json};
+
+const BACKUP_EXAMPLES: &str = "\
+Examples:
+  smrkit backup /mnt/smr monday
+  smrkit backup disk.img monday
+
+Programs that use a mount wait while it is copied: for as long as the metadata takes where the host's file system shares
+blocks between files (xfs, btrfs), else for the data as well. The copy can be mounted: smrkit mount monday/disk.img /mnt/old";
+
+#[derive(Args)]
+#[command(after_help = BACKUP_EXAMPLES)]
+pub struct Backup {
+    /// Where it is mounted, or an image that is not mounted.
+    #[arg(value_name = "MOUNTPOINT|IMAGE")]
+    source: PathBuf,
+    /// The folder to make for disk.img and disk.meta, on a file system with extended attributes.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    #[command(flatten)]
+    volume: VolumeOptions,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Backup {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let made = match self.source.is_dir() {
+            true => backup::of_mount(&self.source, &self.folder)?,
+            false => backup::of_volume(&self.source, &self.volume.open(), &self.folder)?,
+        };
+        tell(&made, self.json)
+    }
+}
+
+const RESTORE_EXAMPLES: &str = "\
+Examples:
+  smrkit restore monday disk.img --meta disk.meta";
+
+#[derive(Args)]
+#[command(after_help = RESTORE_EXAMPLES)]
+pub struct Restore {
+    /// What smrkit backup made; it stays as it is.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// The image to make.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The metadata directory to make.
+    #[arg(long, value_name = "DIR")]
+    meta: PathBuf,
+    /// Go on although other users may get at the backup, or own it.
+    #[arg(long)]
+    trust_open_metadata: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Restore {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let made = Paths { image: self.image, meta: self.meta };
+        backup::restore(&self.folder, &made, self.trust_open_metadata)?;
+        tell(&made, self.json)
+    }
+}
+
+fn tell(made: &Paths, as_json: bool) -> anyhow::Result<Done> {
+    let Paths { image, meta } = made;
+    match as_json {
+        true => print_json(&json!({"image": image, "meta": meta}))?,
+        false => print(format!("{} and {} are a volume that is whole\n", image.display(), meta.display()))?,
+    }
+    Ok(Done::All)
+}

@@ -1,0 +1,69 @@
+//! The bytes of one file: shared with the original where the host's file system can do that, else copied without the holes.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::SeekFrom as From;
+use rustix::io::Errno;
+
+/// Bytes that are copied at a time (assumption).
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Makes `to`, an empty file, the same as `from`.
+pub fn copy(mut from: &File, to: &File) -> io::Result<()> {
+    if rustix::fs::ioctl_ficlone(to, from).is_ok() {
+        return Ok(());
+    }
+    let bytes = from.seek(SeekFrom::End(0))?;
+    to.set_len(bytes)?;
+    let mut at = 0;
+    while at < bytes {
+        let (data, hole) = match rustix::fs::seek(from, From::Data(at)) {
+            Ok(data) => (data, rustix::fs::seek(from, From::Hole(data)).unwrap_or(bytes)),
+            Err(Errno::NXIO) => break,
+            // A block device, or a file system that does not tell.
+            Err(_) => (at, bytes),
+        };
+        copy_range(from, to, data, hole.min(bytes))?;
+        at = hole;
+    }
+    Ok(())
+}
+
+/// Copies what is not zero: `to` has a hole there.
+fn copy_range(from: &File, to: &File, mut at: u64, end: u64) -> io::Result<()> {
+    let mut piece = vec![0; PIECE_BYTES];
+    while at < end {
+        let count = PIECE_BYTES.min((end - at) as usize);
+        let piece = &mut piece[..count];
+        from.read_exact_at(piece, at)?;
+        if piece.iter().any(|&byte| byte != 0) {
+            to.write_all_at(piece, at)?;
+        }
+        at += count as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_copy_has_the_bytes_and_the_holes() {
+        let folder = tempfile::tempdir().unwrap();
+        let open =
+            |name| File::options().read(true).write(true).create_new(true).open(folder.path().join(name)).unwrap();
+        let (from, to) = (open("from"), open("to"));
+        from.set_len(100 << 20).unwrap();
+        for at in [0, 5 << 20, (70 << 20) + 123] {
+            from.write_all_at(&[7; 3 << 20], at).unwrap();
+        }
+        copy(&from, &to).unwrap();
+        let read = |name| std::fs::read(folder.path().join(name)).unwrap();
+        assert!(read("from") == read("to"));
+        assert!(to.metadata().unwrap().blocks() * 512 < 20 << 20);
+    }
+}

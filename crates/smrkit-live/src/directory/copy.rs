@@ -1,0 +1,154 @@
+//! Copies of a metadata directory: names, owners, permissions, times and attributes, with whatever else is needed to mount it.
+//!
+//! Nobody may change the original meanwhile. Left out: files without a name, and saved states, which a mount
+//! makes anew. Nothing is durable yet when it is done.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, XattrFlags};
+use rustix::io::Errno as Os;
+use smrfs::error::FsResult;
+use smrfs::meta::{Kind, SetAttr, SetTime};
+
+use super::home::{FOLDERS, open_directory};
+use super::maps::failed_io;
+use super::walk::{self, Found, Place};
+use super::{DirectoryStore, attributes, failed, open_at, stat, way};
+use crate::contents;
+use crate::error::LiveError;
+
+/// A directory and its copy.
+struct Pair {
+    from: OwnedFd,
+    to: OwnedFd,
+}
+
+impl Place for Pair {
+    fn directory(&self) -> &OwnedFd {
+        &self.from
+    }
+
+    fn enter(&self, name: &[u8]) -> Result<Pair, Os> {
+        Ok(Pair { from: way::open_directory(&self.from, name)?, to: way::open_directory(&self.to, name)? })
+    }
+
+    /// All in it has been copied: its own times no longer change.
+    fn leave(self) -> FsResult<Pair> {
+        let above = self.enter(b"..").map_err(failed)?;
+        finish(&self.from, &self.to)?;
+        Ok(above)
+    }
+}
+
+/// Makes `to` a copy of the metadata directory `from`; `to` must not exist.
+pub fn copy(from: &Path, to: &Path) -> Result<(), LiveError> {
+    let open = |path: &Path| open_directory(path).map_err(|error| LiveError::os(path, error));
+    rustix::fs::mkdir(to, Mode::RWXU).map_err(|error| LiveError::os(to, error))?;
+    let pair = Pair { from: open(from)?, to: open(to)? };
+    copy_home(&pair).map_err(|error| LiveError::file_system(to, error))
+}
+
+fn copy_home(home: &Pair) -> FsResult {
+    for folder in FOLDERS {
+        rustix::fs::mkdirat(&home.to, folder, Mode::RWXU).map_err(failed)?;
+    }
+    // The folder for files without a name serves for those with several.
+    let first_names = way::open_directory(&home.to, b"orphans").map_err(failed)?;
+    for folder in ["maps", "tree"] {
+        let top = home.enter(folder.as_bytes()).map_err(failed)?;
+        let top = walk::each_directory(top, &mut |_, pair| copy_entries(pair, &first_names))?;
+        finish(&top.from, &top.to)?;
+    }
+    let mut names = Vec::new();
+    walk::each_entry(&first_names, |entry| names.push(entry.file_name().to_owned()))?;
+    names.iter().try_for_each(|name| rustix::fs::unlinkat(&first_names, name, AtFlags::empty())).map_err(failed)?;
+    // What makes it a metadata directory comes last.
+    copy_attributes(&home.from, &home.to)
+}
+
+/// Copies what lies in a directory; the directories in it are made, and to follow.
+fn copy_entries(pair: &Pair, first_names: &OwnedFd) -> FsResult<Vec<Found>> {
+    let mut below = Vec::new();
+    for found in walk::entries_of(&pair.from)? {
+        if found.file_type == FileType::Directory {
+            rustix::fs::mkdirat(&pair.to, &*found.name, Mode::RWXU).map_err(failed)?;
+            below.push(found);
+        } else {
+            copy_entry(pair, &found, first_names)?;
+        }
+    }
+    Ok(below)
+}
+
+fn copy_entry(pair: &Pair, found: &Found, first_names: &OwnedFd) -> FsResult {
+    let (name, number) = (&*found.name, found.id.to_string());
+    let link = |from: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8])| {
+        rustix::fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty())
+    };
+    let original = stat::at(&pair.from, name)?;
+    if original.st_nlink > 1 {
+        match link((first_names, number.as_bytes()), (&pair.to, name)) {
+            Err(Os::NOENT) => {}
+            done => return done.map_err(failed),
+        }
+    }
+    let kind = stat::kind(&original);
+    let from = open_at(&pair.from, name, kind)?;
+    make(pair, name, &original)?;
+    let to = open_at(&pair.to, name, kind)?;
+    finish(&from, &to)?;
+    if original.st_nlink > 1 {
+        link((&pair.to, name), (first_names, number.as_bytes())).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes the copy of an entry, with its content.
+fn make(pair: &Pair, name: &[u8], original: &Stat) -> FsResult {
+    let private = Mode::RUSR | Mode::WUSR;
+    match stat::kind(original) {
+        Kind::File => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+            let to = File::from(rustix::fs::openat(&pair.to, name, flags, private).map_err(failed)?);
+            if original.st_size > 0 {
+                let from = File::from(open_at(&pair.from, name, Kind::File)?);
+                contents::copy(&from, &to).map_err(failed_io)?;
+            }
+            Ok(())
+        }
+        Kind::Link => {
+            let target = rustix::fs::readlinkat(&pair.from, name, Vec::new()).map_err(failed)?;
+            rustix::fs::symlinkat(target, &pair.to, name).map_err(failed)
+        }
+        kind => rustix::fs::mknodat(&pair.to, name, stat::type_of(kind), private, original.st_rdev).map_err(failed),
+    }
+}
+
+/// Gives a copy the attributes, owners, permissions and times of the original.
+fn finish(from: &OwnedFd, to: &OwnedFd) -> FsResult {
+    let (original, made) = (stat::attr(&stat::of(from)?), stat::attr(&stat::of(to)?));
+    if (original.uid, original.gid) != (made.uid, made.gid) {
+        stat::change_owner(to, Some(original.uid), Some(original.gid))?;
+    }
+    // While it is still open to us, and after the change of owners, which takes capabilities away.
+    copy_attributes(from, to)?;
+    if original.kind != Kind::Link {
+        stat::change_mode(to, original.kind, original.mode)?;
+    }
+    let (atime, mtime) = (Some(SetTime::To(original.atime)), Some(SetTime::To(original.mtime)));
+    stat::change_times(to, &SetAttr { atime, mtime, ..SetAttr::default() }, DirectoryStore::clock())
+}
+
+fn copy_attributes(from: &OwnedFd, to: &OwnedFd) -> FsResult {
+    let names = match attributes::list(from) {
+        // Nodes that are neither files nor directories have none on some file systems.
+        Err(Os::OPNOTSUPP) => return Ok(()),
+        names => names.map_err(failed)?,
+    };
+    names.iter().try_for_each(|name| {
+        let value = way::give_way(from, || attributes::get(from, name)).map_err(failed)?;
+        attributes::set(to, name, &value, XattrFlags::empty()).map_err(failed)
+    })
+}
