@@ -84,8 +84,20 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::data::{Data, Room};
+    use crate::device::caveat::{CaveatScriptor, Past};
+    use crate::device::memory::Memory;
     use crate::device::{Bands, Model};
+    use crate::error::FsError;
+    use crate::fs::mount::STATE;
+    use crate::fs::{FileSystem, Options};
+    use crate::meta::memory::{Limits, MemoryStore};
+    use crate::meta::{Kind, MetadataStore, NewNode, Time};
+    use crate::power::Power;
+    use crate::space::caveat::{Caveat, CaveatOptions};
 
     #[test]
     fn what_was_saved_comes_back_and_a_flipped_bit_does_not() {
@@ -102,5 +114,51 @@ mod tests {
             assert_eq!(decode(&bytes, &shape), None, "bit {bit}");
         }
         assert_eq!(decode(&bytes, &Shape { granules: 999, ..shape }), None);
+    }
+
+    /// Whoever changes the saved state can't make one file's data another's.
+    #[test]
+    fn swapped_owners_give_nobody_the_data_of_another() {
+        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        let shape = Shape { model: Model::Caveat, granule_bytes: 512, granules: 400, did: 2, dpid: 2, bands };
+        let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
+        let store = Arc::new(MemoryStore::new(Limits::EXT4, Arc::new(Time::default)));
+        let mounted = || {
+            let device = Arc::new(CaveatScriptor::new(memory.clone(), shape, Past::Untracked).unwrap());
+            let space =
+                Box::new(Caveat::new(&shape, CaveatOptions { block_granules: 8, ..CaveatOptions::default() }).unwrap());
+            FileSystem::mount(device, store.clone(), space, Options::default()).unwrap()
+        };
+        let fs = mounted();
+        let new = NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 };
+        let [one, two] = [b"a", b"b"].map(|name| fs.make(fs.root(), name, &new).unwrap().id);
+        [(one, 1), (two, 2)].map(|(id, byte)| fs.write(id, 0, Data::Bytes(&[byte; 4096]), false).unwrap());
+        fs.unmount().unwrap();
+        let mut saved = decode(&store.load_state(STATE).unwrap().unwrap(), &shape).unwrap();
+        for (_, owner) in &mut saved.extents {
+            owner.file = if owner.file == one { two } else { one };
+        }
+        store.store_state(STATE, &encode(&saved, &shape)).unwrap();
+        let fs = mounted();
+        for id in [one, two] {
+            let read = fs.read(id, 0, Room::Bytes(&mut [0; 4096]));
+            assert!(matches!(read, Err(FsError::Corrupt(_))), "{read:?}");
+            assert!(fs.write(id, 0, Data::Bytes(&[3; 512]), false).is_err());
+        }
+        // A disk that is filled is cleaned as well: nothing of the two is moved or overwritten.
+        let other = fs.make(fs.root(), b"c", &new).unwrap().id;
+        let room = fs.usage().unwrap().free * 512;
+        for round in 0..20 {
+            fs.write(other, round % 3 * 512, Data::Bytes(&vec![4; (room - 1024) as usize]), false).unwrap();
+        }
+        fs.sync_all().unwrap();
+        drop(fs);
+        store.remove_state(STATE).unwrap();
+        let fs = mounted();
+        for (id, byte) in [(one, 1), (two, 2)] {
+            let mut back = [0; 4096];
+            fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
+            assert_eq!(back, [byte; 4096]);
+        }
     }
 }

@@ -209,3 +209,44 @@ fn what_was_accepted_has_its_room_when_another_program_takes_the_rest() {
         small.bench.umount().done();
     }
 }
+
+/// What a mount has kept of the host's room is taken away from it, as a host does that promises more than it has.
+fn take_what_is_kept(small: &Small) {
+    let mut taken = 0;
+    for entry in fs::read_dir(format!("/proc/{}/fd", small.bench.process())).unwrap() {
+        let path = entry.unwrap().path();
+        let target = fs::read_link(&path).unwrap_or_default();
+        // It has no name.
+        if target.starts_with(small.bench.path("host")) && target.to_string_lossy().ends_with("(deleted)") {
+            OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+            taken += 1;
+        }
+    }
+    assert!(taken > 0, "the mount keeps nothing");
+}
+
+#[test]
+fn an_unmount_that_would_lose_data_is_refused_and_names_the_file() {
+    for model in MODELS {
+        let Some(small) = Small::new(model) else { return };
+        fs::create_dir(small.path("folder")).unwrap();
+        let bytes = content(1, MIB);
+        let file = File::create(small.path("folder/unlucky")).unwrap();
+        bytes.chunks(8192).for_each(|part| (&file).write_all(part).unwrap());
+        drop(file);
+        take_what_is_kept(&small);
+        small.fill_host();
+        let named = small.bench.path("mnt/folder/unlucky");
+        for _ in 0..2 {
+            small.bench.umount().says(1, &["not saved", &named, "in memory", "free some room", "smrkit umount again"]);
+            assert!(super::is_mounted(&small.bench.point()), "{model}");
+            assert!(fs::read(small.path("folder/unlucky")).unwrap() == bytes, "{model}");
+        }
+        fs::remove_file(small.bench.path("host/other")).unwrap();
+        small.bench.umount().done();
+        small.bench.smrkit(&["fsck", "-n", &small.image()]).done();
+        small.mount().done();
+        assert!(fs::read(small.path("folder/unlucky")).unwrap() == bytes, "{model}");
+        small.bench.umount().done();
+    }
+}

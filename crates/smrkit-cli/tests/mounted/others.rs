@@ -167,7 +167,7 @@ fn mkfs_closes_a_volume_whatever_the_mask_is() {
 }
 
 #[test]
-fn a_volume_open_to_others_is_mounted_only_on_demand() {
+fn a_volume_open_to_others_is_used_only_on_demand() {
     let Some(attacked) = Attacked::new("strict-append") else { return };
     let bench = &attacked.bench;
     for (path, open, closed, remedy) in [
@@ -177,6 +177,12 @@ fn a_volume_open_to_others_is_mounted_only_on_demand() {
     ] {
         attacked.set(path, open);
         bench.mount().says(3, &[path, remedy, "--trust-open-metadata"]);
+        let (image, saved) = (bench.path("disk.img"), bench.path("saved"));
+        for command in [&["df", &image][..], &["fsck", "-n", &image], &["fsck", &image], &["backup", &image, &saved]] {
+            bench.smrkit(command).says(3, &[path, remedy, "--trust-open-metadata"]);
+            bench.smrkit(&[command, &["--trust-open-metadata"]].concat()).done();
+        }
+        fs::remove_dir_all(&saved).unwrap();
         attacked.set(path, closed);
     }
     for path in ["meta", "disk.img"] {
