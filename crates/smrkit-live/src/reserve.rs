@@ -6,8 +6,8 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate};
 use smrfs::error::FsError;
 
@@ -74,7 +74,7 @@ impl Reserve {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Keeps room for `bytes`, or says that there is none.

@@ -3,15 +3,14 @@
 //! Kadekodi et al. 2015, section 3.2: DID granules downstream always; DPID granules upstream by the second write of a granule
 //! since they were written themselves. The worst case of both is taken to happen every time.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use smrkit::error::Error;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use super::history::History;
 use super::platters::Platters;
-use super::{BandReport, HostManaged, Model, Shape, lock};
+use super::{BandReport, HostManaged, Model, Shape};
 use crate::data::{Data, Room};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
@@ -48,7 +47,7 @@ impl<P: Platters> CaveatScriptor<P> {
 
     /// Granules upstream that second writes have destroyed, readable or not; 0 without a history.
     pub fn upstream_hits(&self) -> u64 {
-        self.history.as_ref().map_or(0, |history| lock(history).upstream_hits())
+        self.history.as_ref().map_or(0, |history| history.lock().upstream_hits())
     }
 
     /// What lies beneath.
@@ -66,7 +65,7 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, room.bytes())?;
         if let Some(history) = &self.history
-            && let Some((at, by)) = lock(history).first_damaged(span)
+            && let Some((at, by)) = history.lock().first_damaged(span)
         {
             return Err(DeviceError::Damaged { at, by });
         }
@@ -80,7 +79,7 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
         let Some(history) = &self.history else { return self.platters.write(at, data, cause) };
-        let mut history = lock(history);
+        let mut history = history.lock();
         let written = self.platters.write(at, data, cause);
         let mut destroyed = Ok(());
         history.write(span, |damaged, by| {

@@ -8,13 +8,14 @@ mod image;
 mod loss;
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use super::platters::Platters;
-use super::{Bands, Shape, lock};
+use super::{Bands, Shape};
 use crate::data::{Data, Room};
 use crate::error::{DeviceError, DeviceResult};
 use crate::power::Power;
@@ -77,7 +78,7 @@ impl Memory {
     /// been done in part. `power` is the new one; `recording` whether the survivor keeps its operations in turn. Without a
     /// recording the cut must lie behind the last flush.
     pub fn survivor(&self, cut: u64, loss: Loss, seed: u64, power: Arc<Power>, recording: bool) -> Memory {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let last = state.epochs.partition_point(|epoch| epoch.flush < cut).max(1) - 1;
         let epoch = &state.epochs[last];
         let issued = epoch.operations.partition_point(|operation| operation.number <= cut);
@@ -88,13 +89,13 @@ impl Memory {
 
     /// Where the bands' cursors are, for `StrictAppend::new`.
     pub fn cursors(&self) -> Vec<Granule> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         (0..).zip(state.image.filled()).map(|(band, filled)| self.bands.span(band).at + filled).collect()
     }
 
     /// The next write fails after `granules` of it.
     pub fn fail_next_write(&self, granules: u64) {
-        lock(&self.state).failing = Some(granules);
+        self.state.lock().failing = Some(granules);
     }
 
     /// The pages of `data`.
@@ -106,8 +107,8 @@ impl Memory {
     }
 
     /// An operation begins. The state to do it on, whether it is done, and its number; an error if nothing of it is.
-    fn begin(&self) -> DeviceResult<(std::sync::MutexGuard<'_, State>, bool, u64)> {
-        let mut state = lock(&self.state);
+    fn begin(&self) -> DeviceResult<(MutexGuard<'_, State>, bool, u64)> {
+        let mut state = self.state.lock();
         let was_on = self.power.is_on();
         let done = self.power.operation();
         state.open = false;
@@ -123,7 +124,7 @@ impl Platters for Memory {
         if !self.power.is_on() {
             return Err(DeviceError::PowerCut);
         }
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.now += ACCESS_NS;
         let bytes = self.granule_bytes as u64;
         for i in 0..room.bytes() / bytes {
@@ -156,7 +157,7 @@ impl Platters for Memory {
     }
 
     fn destroy(&self, span: Span, by: Granule) -> DeviceResult {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if !state.open {
             return Err(DeviceError::PowerCut);
         }
@@ -178,7 +179,7 @@ impl Platters for Memory {
             }
             drop(state);
         }
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if !state.open {
             return Err(DeviceError::PowerCut);
         }
@@ -203,11 +204,11 @@ impl Platters for Memory {
     }
 
     fn now(&self) -> Nanos {
-        Nanos(lock(&self.state).now)
+        Nanos(self.state.lock().now)
     }
 
     fn wait_until(&self, time: Nanos) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.now = state.now.max(time.0);
     }
 }

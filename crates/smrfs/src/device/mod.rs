@@ -15,7 +15,6 @@ pub mod stacked;
 pub mod strict;
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use smrkit::error::Error;
@@ -202,9 +201,4 @@ pub trait HostManaged: Send + Sync {
 
     /// Lets the model's clock run on to `time`; nothing happens on a disk that has none.
     fn wait_until(&self, _time: Nanos) {}
-}
-
-/// Takes a lock; what a thread that panicked left behind is taken as it is.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

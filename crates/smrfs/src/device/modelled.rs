@@ -4,8 +4,8 @@
 //! models above do is checked by other code. On nothing and on bytes only the model above destroys.
 
 use std::io;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use smrkit::disk::Disk;
 use smrkit::drive::Drive;
 use smrkit::error::{DiskResult, Error};
@@ -14,8 +14,8 @@ use smrkit::medium::{Backing, Buf, Medium, Part, Stamp, Stamps};
 use smrkit::tally::Cause;
 use smrkit::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 
+use super::Shape;
 use super::platters::{DESTROYED_BYTE, Platters};
-use super::{Shape, lock};
 use crate::data::{Data, Room};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::{Granule, Span};
@@ -74,7 +74,7 @@ impl Modelled {
 
     /// Lets `look` at the drive: its clock, counters and stamps.
     pub fn with_disk<T>(&self, look: impl FnOnce(&mut Disk) -> T) -> T {
-        look(&mut lock(&self.disk).disk)
+        look(&mut self.disk.lock().disk)
     }
 
     fn pba(&self, at: Granule) -> Pba {
@@ -97,7 +97,7 @@ impl Modelled {
 impl Platters for Modelled {
     fn read(&self, at: Granule, mut room: Room<'_>, cause: Cause) -> DeviceResult {
         let sectors = room.bytes() / SECTOR_BYTES;
-        let mut written = lock(&self.disk);
+        let mut written = self.disk.lock();
         let mut buf = written.disk.buf(sectors);
         done(written.disk.read(self.pba(at), sectors, cause, &mut buf, 0))?;
         drop(written);
@@ -114,7 +114,7 @@ impl Platters for Modelled {
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let (pba, sectors) = (self.pba(at), data.bytes() / SECTOR_BYTES);
-        let mut written = lock(&self.disk);
+        let mut written = self.disk.lock();
         written.writes += 1;
         let mut buf = written.disk.buf(sectors);
         match (&mut buf, data) {
@@ -130,7 +130,7 @@ impl Platters for Modelled {
     }
 
     fn destroy(&self, span: Span, _by: Granule) -> DeviceResult {
-        let mut written = lock(&self.disk);
+        let mut written = self.disk.lock();
         if written.stamps || !written.disk.holds_data() {
             return Ok(());
         }
@@ -145,15 +145,15 @@ impl Platters for Modelled {
     }
 
     fn flush(&self) -> DeviceResult {
-        done(lock(&self.disk).disk.flush())
+        done(self.disk.lock().disk.flush())
     }
 
     fn now(&self) -> Nanos {
-        lock(&self.disk).disk.now()
+        self.disk.lock().disk.now()
     }
 
     fn wait_until(&self, time: Nanos) {
-        lock(&self.disk).disk.wait_until(time);
+        self.disk.lock().disk.wait_until(time);
     }
 }
 

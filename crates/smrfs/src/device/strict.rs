@@ -3,14 +3,13 @@
 //! Kadekodi et al. 2015, section 3.1; cursors, states and the limit of open bands are those of zoned block devices, so that
 //! one fits behind the same trait. Bands that the disk itself takes out of service are not modelled.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use smrkit::error::Error;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use super::platters::Platters;
-use super::{BandReport, BandState, HostManaged, Model, Shape, lock};
+use super::{BandReport, BandState, HostManaged, Model, Shape};
 use crate::data::{Data, Room};
 use crate::error::{DeviceResult, Violation};
 use crate::units::{Granule, Span};
@@ -47,7 +46,7 @@ impl<P: Platters> StrictAppend<P> {
 
     /// The cursors of all bands, as [`StrictAppend::new`] takes them.
     pub fn cursors(&self) -> Vec<Granule> {
-        let cursors = lock(&self.cursors);
+        let cursors = self.cursors.lock();
         (0..).zip(&cursors.filled).map(|(band, &filled)| self.shape.bands.span(band).at + filled).collect()
     }
 
@@ -64,7 +63,7 @@ impl<P: Platters> StrictAppend<P> {
 
     /// Whether `span` may be appended to `band`.
     fn may_append(&self, band: u64, span: Span) -> Result<(), Violation> {
-        let cursors = lock(&self.cursors);
+        let cursors = self.cursors.lock();
         let filled = cursors.filled[band as usize];
         let cursor = self.shape.bands.span(band).at + filled;
         if span.at != cursor {
@@ -78,7 +77,7 @@ impl<P: Platters> StrictAppend<P> {
     /// Puts a band's cursor behind its first `filled` granules.
     fn put_cursor(&self, band: u64, filled: u64) -> DeviceResult {
         {
-            let mut cursors = lock(&self.cursors);
+            let mut cursors = self.cursors.lock();
             let is_open = |filled: u64| u64::from((1..self.shape.bands.granules).contains(&filled));
             let before = std::mem::replace(&mut cursors.filled[band as usize], filled);
             cursors.open = cursors.open + is_open(filled) - is_open(before);
@@ -116,7 +115,7 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
     fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, room.bytes())?;
         let band = self.band_of(span)?;
-        let cursor = self.shape.bands.span(band).at + lock(&self.cursors).filled[band as usize];
+        let cursor = self.shape.bands.span(band).at + self.cursors.lock().filled[band as usize];
         if span.end() > cursor {
             return Err(Violation::BeyondCursor { span, cursor }.into());
         }
@@ -131,7 +130,7 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
         let band = self.band_of(span)?;
-        let _writing = lock(&self.writing);
+        let _writing = self.writing.lock();
         self.may_append(band, span)?;
         let written = self.platters.write(at, data, cause);
         written.and(self.put_cursor(band, span.end() - self.shape.bands.span(band).at))
@@ -142,14 +141,14 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         if band >= bands {
             return Err(Violation::NoSuchBand { band, bands }.into());
         }
-        let _writing = lock(&self.writing);
+        let _writing = self.writing.lock();
         self.put_cursor(band, 0)?;
         self.platters.discard(self.shape.bands.span(band));
         Ok(())
     }
 
     fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        let cursors = lock(&self.cursors);
+        let cursors = self.cursors.lock();
         let report = |band: u64| {
             let (span, filled) = (self.shape.bands.span(band), cursors.filled[band as usize]);
             let state = match filled {

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use parking_lot::RwLockWriteGuard;
+
 use super::file::{File, FileState};
-use super::locks::lock;
 use super::write::SIZE_MAX;
 use super::{Allocate, FileSystem};
 use crate::error::{Errno, FsResult};
@@ -97,7 +98,7 @@ impl FileSystem {
         if held > 0 && self.beyond_host(held)? > 0 {
             return Err(Errno::ENOSPC.into());
         }
-        lock(&self.rooms).promise(held)?;
+        self.allocator.promise(held)?;
         if emptied.start < emptied.end {
             self.rearrange(state, emptied.clone(), &mut 0, |state| {
                 let old = state.map.remove(emptied.clone());
@@ -112,7 +113,7 @@ impl FileSystem {
         }
         let after = state.uses(range);
         self.account(state, before, after, &mut held);
-        lock(&self.rooms).take_back(held);
+        self.allocator.take_back(held);
         self.touch(file, state);
         Ok(())
     }
@@ -134,7 +135,7 @@ impl FileSystem {
 }
 
 /// The state of a file that still has its data, to change.
-pub(super) fn alive(file: &File) -> FsResult<std::sync::RwLockWriteGuard<'_, FileState>> {
+pub(super) fn alive(file: &File) -> FsResult<RwLockWriteGuard<'_, FileState>> {
     let state = file.lock();
     if state.gone { Err(Errno::ENOENT.into()) } else { Ok(state) }
 }

@@ -49,7 +49,7 @@ impl FileSystem {
         if rest == SetAttr::default() {
             return self.attributes(id);
         }
-        self.store_changed();
+        self.pending.store_changed();
         let attr = self.store.set_attributes(id, &rest)?;
         if attr.kind == Kind::File {
             self.recorded(id, |times| {

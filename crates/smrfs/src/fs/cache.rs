@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, RwLockReadGuard, RwLockWriteGuard};
+
+use parking_lot::{Mutex, RwLockReadGuard, RwLockWriteGuard};
 
 use super::FileSystem;
 use super::file::{File, FileState, Times};
-use super::locks::{lock, read, write};
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{self, FileMap, Head, Summary};
 use crate::meta::Kind;
@@ -57,14 +58,14 @@ impl Files {
 
     /// The file, if it is in memory.
     pub(super) fn get(&self, id: NodeId) -> Option<Arc<File>> {
-        lock(self.shard(id)).files.get(&id).cloned()
+        self.shard(id).lock().files.get(&id).cloned()
     }
 
     /// A file was just made: it has no map, and what is known of that number is of one that is gone.
     pub(super) fn put_new(&self, id: NodeId) {
         let file = Arc::new(File::new(id, FileState { loaded: true, ..FileState::default() }));
         self.used(&file);
-        let mut shard = lock(self.shard(id));
+        let mut shard = self.shard(id).lock();
         shard.heads.remove(&id);
         // Another thread may have found the name by now.
         if let Entry::Vacant(place) = shard.files.entry(id) {
@@ -75,7 +76,7 @@ impl Files {
 
     /// The file, perhaps not read from the store yet.
     fn get_or_put(&self, id: NodeId) -> Arc<File> {
-        let mut shard = lock(self.shard(id));
+        let mut shard = self.shard(id).lock();
         shard.heads.remove(&id);
         let file = shard.files.entry(id).or_insert_with(|| Arc::new(File::new(id, FileState::default()))).clone();
         drop(shard);
@@ -85,7 +86,7 @@ impl Files {
 
     /// Forgets a file whose data is gone.
     pub(super) fn remove(&self, file: &File) {
-        let mut shard = lock(self.shard(file.id));
+        let mut shard = self.shard(file.id).lock();
         if shard.files.get(&file.id).is_some_and(|other| std::ptr::eq(&**other, file)) {
             shard.files.remove(&file.id);
             self.weight.fetch_sub(file.weight.swap(0, Relaxed), Relaxed);
@@ -99,7 +100,7 @@ impl Files {
         load: impl FnOnce() -> FsResult<Option<Summary>>,
     ) -> FsResult<Result<Arc<File>, Option<Summary>>> {
         // The shard stays locked while the store is asked, or an old record could outlast a new one.
-        let mut shard = lock(self.shard(id));
+        let mut shard = self.shard(id).lock();
         if let Some(file) = shard.files.get(&id) {
             return Ok(Ok(file.clone()));
         }
@@ -116,7 +117,7 @@ impl Files {
 
     /// How many there are.
     pub(super) fn count(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).files.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().files.len()).sum()
     }
 
     fn used(&self, file: &File) {
@@ -138,7 +139,7 @@ impl Files {
         }
         let mut idle: Vec<(u64, NodeId)> = Vec::new();
         for shard in &self.shards {
-            let files = &lock(shard).files;
+            let files = &shard.lock().files;
             let unheld = files.values().filter(|file| Arc::strong_count(file) == 1);
             idle.extend(unheld.map(|file| (file.used.load(Relaxed), file.id)));
         }
@@ -155,9 +156,9 @@ impl Files {
     }
 
     fn drop_if_idle(&self, id: NodeId) {
-        let mut shard = lock(self.shard(id));
+        let mut shard = self.shard(id).lock();
         let Some(file) = shard.files.get(&id) else { return };
-        let Ok(state) = file.state.try_read() else { return };
+        let Some(state) = file.state.try_read() else { return };
         // A record does not tell which granules are promised: that is known only here.
         let promises = !state.promised.is_empty();
         if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.unlinked || promises {
@@ -173,12 +174,12 @@ impl Files {
 impl File {
     /// What is known of it, to look at.
     pub(super) fn look(&self) -> RwLockReadGuard<'_, FileState> {
-        read(&self.state)
+        self.state.read()
     }
 
     /// What is known of it, to change.
     pub(super) fn lock(&self) -> RwLockWriteGuard<'_, FileState> {
-        write(&self.state)
+        self.state.write()
     }
 }
 
@@ -235,22 +236,20 @@ impl FileSystem {
     /// Refuses a map that no file here can have: with an impossible size or promise, or with data that is not live or not
     /// that file's. Whoever made it, nothing of it may be read or freed.
     fn check_map(&self, id: NodeId, head: &Head, map: &FileMap) -> FsResult {
-        if i64::try_from(head.size).is_err() || head.promised > self.device.shape().granules {
+        if i64::try_from(head.size).is_err() || head.promised > self.disk.shape().granules {
             return Err(FsError::Corrupt(format!(
                 "the map of file {id} has {} bytes and {} promised granules, more than the disk: unmount, and run smrkit fsck",
                 head.size, head.promised
             )));
         }
-        let space = lock(&self.space);
-        for piece in map.extents_from(0) {
-            let Some(span) = piece.span() else { continue };
-            if !space.live().holds(span, Owner { file: id, granule: piece.first }) {
-                return Err(FsError::Corrupt(format!(
-                    "the map of file {id} names {span}, which is not that file's: unmount, and run smrkit fsck"
-                )));
-            }
+        let owner = |granule| Owner { file: id, granule };
+        let places = map.extents_from(0).filter_map(|piece| Some((piece.span()?, owner(piece.first))));
+        match self.allocator.first_foreign(places) {
+            Some(span) => Err(FsError::Corrupt(format!(
+                "the map of file {id} names {span}, which is not that file's: unmount, and run smrkit fsck"
+            ))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What the record of a file tells: from memory, or else from the store.

@@ -4,43 +4,38 @@
 
 use std::slice::from_ref;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-
-use smrkit::tally::Cause;
 
 use super::FileSystem;
 use super::counters::Work;
 use super::file::{File, FileState};
-use super::locks::lock;
 use super::place::Load;
-use crate::data::{Data, Room};
+use crate::data::Data;
 use crate::error::{DeviceError, Errno, FsError, FsResult};
 use crate::map::Piece;
-use crate::space::{Step, Trigger};
-use crate::units::{Granule, NodeId, Owner, Span};
+use crate::space::Step;
+use crate::units::{Owner, Span};
 
 impl FileSystem {
     /// Makes room for a write that found none when the progress was `seen`; ENOSPC if nothing helps.
     pub(super) fn make_room(&self, seen: u64, work: &mut Work) -> FsResult {
-        let begin = self.device.now();
-        let cleaner = lock(&self.cleaner);
-        let result = match self.progress.load(Relaxed) == seen {
+        let begin = self.disk.now();
+        let cleaner = self.cleaner.alone();
+        let result = match self.allocator.progress() == seen {
             true => self.unstick(work),
             false => Ok(()),
         };
         drop(cleaner);
         work.stalled = true;
-        work.waited_ns += (self.device.now() - begin).0;
+        work.waited_ns += (self.disk.now() - begin).0;
         result
     }
 
     fn unstick(&self, work: &mut Work) -> FsResult {
         // More steps than there are granules help nobody: the space promised what it does not have.
-        if work.steps > self.device.shape().granules + 4096 {
+        if work.steps > self.disk.shape().granules + 4096 {
             return Err(Errno::ENOSPC.into());
         }
-        let step = lock(&self.space).clean(Trigger::Stuck);
-        match step {
+        match self.allocator.next_step_when_stuck() {
             Some(step) => self.execute(step, work),
             None => self.settle(),
         }
@@ -48,35 +43,29 @@ impl FileSystem {
 
     /// Commits, where that frees anything; ENOSPC if not.
     fn settle(&self) -> FsResult {
-        let before = self.progress.load(Relaxed);
+        let before = self.allocator.progress();
         self.commit()?;
-        if self.progress.load(Relaxed) == before { Err(Errno::ENOSPC.into()) } else { Ok(()) }
+        if self.allocator.progress() == before { Err(Errno::ENOSPC.into()) } else { Ok(()) }
     }
 
     /// The work due beside a write, as much as the space asks for.
     pub(super) fn clean_beside(&self, work: &mut Work) -> FsResult {
-        if lock(&self.space).wants_cleaning(false).is_none() {
+        if !self.allocator.wants_cleaning() {
             return Ok(());
         }
-        let begin = self.device.now();
-        let cleaner = lock(&self.cleaner);
+        let begin = self.disk.now();
+        let cleaner = self.cleaner.alone();
         let mut result = Ok(());
-        while let Some(step) = self.next_step(false) {
+        while let Some(step) = self.allocator.next_step(false) {
             result = self.execute(step, work);
             if result.is_err() {
                 break;
             }
         }
         drop(cleaner);
-        work.waited_ns += (self.device.now() - begin).0;
+        work.waited_ns += (self.disk.now() - begin).0;
         // That the cleaner finds no room is no failure of this write, which is done.
         if result.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) { Ok(()) } else { result }
-    }
-
-    fn next_step(&self, idle: bool) -> Option<Step> {
-        let mut space = lock(&self.space);
-        let why = space.wants_cleaning(idle)?;
-        space.clean(why)
     }
 
     /// One bounded step of what is due in the background (writing out, cleaning, joining): `idle` if nothing else is to do.
@@ -88,14 +77,14 @@ impl FileSystem {
         let more = self.background_step(idle)?;
         if idle && more {
             // Nobody waits for it now. A host that comes back would, if its first fsync had to write all that idle steps left.
-            self.flush()?;
+            self.disk.flush()?;
         }
         Ok(more)
     }
 
     fn background_step(&self, idle: bool) -> FsResult<bool> {
-        let cleaner = lock(&self.cleaner);
-        if let Some(step) = self.next_step(idle) {
+        let cleaner = self.cleaner.alone();
+        if let Some(step) = self.allocator.next_step(idle) {
             self.execute(step, &mut Work::default())?;
             return Ok(true);
         }
@@ -115,24 +104,15 @@ impl FileSystem {
             Step::Settle => self.commit()?,
             Step::Reset(band) => self.reset(band)?,
         }
-        self.progress.fetch_add(1, Relaxed);
+        self.allocator.progressed();
         Ok(())
     }
 
     /// A band that the disk does not reset is no failure of the write beside which that was tried.
     fn reset(&self, band: u64) -> FsResult {
-        let mut space = lock(&self.space);
-        match self.device.reset(band) {
-            Ok(()) => {
-                space.was_reset(band);
-                self.counters.resets.add(1);
-            }
-            Err(DeviceError::PowerCut) => return Err(DeviceError::PowerCut.into()),
-            Err(_) => {
-                space.reset_failed(band);
-                self.counters.failed_resets.add(1);
-            }
-        }
+        let is_reset = self.allocator.reset(band, || self.disk.reset(band))?;
+        let counter = if is_reset { &self.counters.resets } else { &self.counters.failed_resets };
+        counter.add(1);
         Ok(())
     }
 
@@ -143,11 +123,12 @@ impl FileSystem {
             Ok(file) => file,
             // Its last name went meanwhile.
             Err(error) if error.errno() == Errno::ENOENT => {
-                lock(&self.space).unmovable(span);
+                self.allocator.leave(span);
                 return Ok(true);
             }
             Err(error) if is_damage(&error) => {
-                self.leave_file(owner.file);
+                self.counters.unmovable.add(1);
+                self.allocator.leave_file(owner.file);
                 return Ok(true);
             }
             Err(error) => return Err(error),
@@ -165,25 +146,16 @@ impl FileSystem {
         }
         if !found {
             // It is the file's no more, or the space was told so wrongly: if it is still live, it stays.
-            lock(&self.space).unmovable(span);
+            self.allocator.leave(span);
         }
         Ok(true)
-    }
-
-    /// Nothing of a file whose map makes no sense can be moved.
-    fn leave_file(&self, id: NodeId) {
-        self.counters.unmovable.add(1);
-        let mut space = lock(&self.space);
-        let all = space.live().from(Granule(0)).filter(|(_, owner)| owner.file == id);
-        let all: Vec<Span> = all.map(|(span, _)| span).collect();
-        all.into_iter().for_each(|span| space.unmovable(span));
     }
 
     /// The first granule of `span` that the disk does not read by itself; all of it if there is none.
     fn unreadable(&self, span: Span) -> FsResult<Span> {
         for i in 0..span.count {
             let one = Span { at: span.at + i, count: 1 };
-            match self.read_span(one) {
+            match self.disk.read_span(one) {
                 Err(error) if is_damage(&error) => return Ok(one),
                 result => result?,
             };
@@ -195,10 +167,10 @@ impl FileSystem {
     fn relocate(&self, file: &Arc<File>, state: &mut FileState, piece: Piece, work: &mut Work) -> FsResult<bool> {
         let Some(span) = piece.span() else { return Ok(true) };
         let bytes = span.count * self.granule_bytes;
-        let content = match self.read_span(span) {
+        let content = match self.disk.read_span(span) {
             Err(error) if is_damage(&error) => {
                 let unreadable = self.unreadable(span)?;
-                lock(&self.space).unmovable(unreadable);
+                self.allocator.leave(unreadable);
                 self.counters.unmovable.add(1);
                 return Ok(true);
             }
@@ -218,19 +190,6 @@ impl FileSystem {
         }
         self.counters.moves.add(1);
         Ok(true)
-    }
-
-    /// What is on the disk there, for moving it; none in simulation.
-    pub(super) fn read_span(&self, span: Span) -> FsResult<Option<Vec<u8>>> {
-        let bytes = span.count * self.granule_bytes;
-        self.counters.read.add(bytes);
-        if self.is_blank() {
-            self.device.read(span.at, Room::Blank(bytes), Cause::Clean)?;
-            return Ok(None);
-        }
-        let mut content = vec![0; bytes as usize];
-        self.device.read(span.at, Room::Bytes(&mut content), Cause::Clean)?;
-        Ok(Some(content))
     }
 
     /// Takes note of what cleaning did for one write of the host.

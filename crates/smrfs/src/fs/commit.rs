@@ -3,15 +3,15 @@
 //! `sync` does so for one file. A commit of everything flushes the disk once and the store once. What a snapshot names was
 //! written before it was taken, so no lock on a file's state is held while the disk works.
 
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::MutexGuard;
 
 use super::FileSystem;
 use super::allocate::BEHIND_ALL;
 use super::counters::Work;
 use super::file::{File, FileState, Times};
-use super::locks::lock;
-use super::names::Gone;
+use super::pending::Gone;
 use crate::error::{Errno, FsResult};
 use crate::map::{Head, Plan};
 use crate::units::{NodeId, Span};
@@ -52,19 +52,8 @@ impl FileSystem {
         self.sync_names(id)
     }
 
-    /// Makes durable what is on the disk. Once that has failed, what was written may be lost although a later flush says
-    /// nothing of it: nothing more is made durable, and nothing changed, before the next mount.
-    pub(super) fn flush(&self) -> FsResult {
-        let _one = lock(&self.flushing);
-        if self.flush_failed.load(Relaxed) {
-            return Err(Errno::EIO.into());
-        }
-        self.device.flush().inspect_err(|_| self.flush_failed.store(true, Relaxed))?;
-        Ok(())
-    }
-
     fn sync_names(&self, id: NodeId) -> FsResult {
-        let changes = lock(&self.unsynced).directories(id);
+        let changes = self.pending.names_of(id);
         for (directory, _) in &changes {
             match self.store.sync_dir(*directory) {
                 // It is gone, and with it the name.
@@ -72,7 +61,7 @@ impl FileSystem {
                 result => result?,
             }
         }
-        lock(&self.unsynced).synced(id, &changes);
+        self.pending.names_synced(id, &changes);
         Ok(())
     }
 
@@ -80,8 +69,8 @@ impl FileSystem {
     pub(super) fn save(&self, file: &Arc<File>) -> FsResult {
         let mut work = Work::default();
         loop {
-            let seen = self.progress.load(Relaxed);
-            let commit = lock(&file.commit);
+            let seen = self.allocator.progress();
+            let commit = file.commit.lock();
             let mut state = file.lock();
             if state.gone {
                 return Ok(());
@@ -105,9 +94,9 @@ impl FileSystem {
         if snapshot.plan.is_none() {
             // Its old blocks are free only when it is durably without a name.
             self.restore(snapshot);
-            return self.flush();
+            return self.disk.flush();
         }
-        let result = self.flush().and_then(|()| self.store_snapshot(&snapshot));
+        let result = self.disk.flush().and_then(|()| self.store_snapshot(&snapshot));
         match result.and_then(|()| self.store.sync(file.id)) {
             Ok(()) => {
                 self.finish(snapshot);
@@ -127,7 +116,7 @@ impl FileSystem {
             return Ok(());
         }
         let mut failure = None;
-        let waiting = lock(&self.waiting).all();
+        let waiting = self.buffers.all();
         for file in waiting {
             let mut work = Work::default();
             if let Err(error) = self.write_out_all(&file, &mut work) {
@@ -141,16 +130,11 @@ impl FileSystem {
 
     /// Makes durable what has been written, and frees what that replaced. Needs no room.
     pub(super) fn commit(&self) -> FsResult {
-        let _one = lock(&self.committing);
-        let files: Vec<Arc<File>> = lock(&self.dirty).values().cloned().collect();
-        let nothing = files.is_empty() && lock(&self.limbo).is_empty();
-        if !self.unsynced_store.swap(false, Relaxed) && nothing {
-            return Ok(());
-        }
+        let _one = self.pending.alone();
+        let Some(files) = self.pending.due() else { return Ok(()) };
         self.counters.commits.add(1);
-        let commits: Vec<MutexGuard<'_, ()>> = files.iter().map(|file| lock(&file.commit)).collect();
-        let limbo = std::mem::take(&mut *lock(&self.limbo));
-        lock(&self.unsynced).begin();
+        let commits: Vec<MutexGuard<'_, ()>> = files.iter().map(|file| file.commit.lock()).collect();
+        let taken = self.pending.begin();
         let snapshots = files.iter().filter_map(|file| {
             let mut state = file.lock();
             if !state.unlinked {
@@ -162,13 +146,9 @@ impl FileSystem {
         let snapshots: Vec<Snapshot> = snapshots.collect();
         let result = self.commit_snapshots(snapshots);
         drop(commits);
-        lock(&self.unsynced).end(result.is_ok());
         match &result {
-            Ok(()) => limbo.into_iter().for_each(|gone| self.free(gone)),
-            Err(_) => {
-                lock(&self.limbo).extend(limbo);
-                self.store_changed();
-            }
+            Ok(()) => self.pending.done(taken).into_iter().for_each(|gone| self.free(gone)),
+            Err(_) => self.pending.undone(taken),
         }
         result
     }
@@ -176,7 +156,7 @@ impl FileSystem {
     /// Flushes once, stores what can be stored, syncs once. A map that can't be stored stays as it is, and is an error.
     fn commit_snapshots(&self, snapshots: Vec<Snapshot>) -> FsResult {
         if !snapshots.is_empty()
-            && let Err(error) = self.flush()
+            && let Err(error) = self.disk.flush()
         {
             snapshots.into_iter().for_each(|snapshot| self.restore(snapshot));
             return Err(error);
@@ -215,7 +195,7 @@ impl FileSystem {
         });
         let promised = state.promised.count_within(0..BEHIND_ALL);
         let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised };
-        let mut number = || self.next_part.fetch_add(1, Relaxed);
+        let mut number = || self.pending.new_part();
         let plan = (!state.unlinked)
             .then(|| state.stored.plan(&mut state.map, &head, self.store.map_bytes_max(), &mut number));
         self.files.weigh(file, state.map.extents());
@@ -263,7 +243,7 @@ impl FileSystem {
             // It lost its last name meanwhile, and this map with it.
             obsolete.extend(state.stored.numbers());
             drop(state);
-            lock(&self.limbo).push(Gone { spans: snapshot.retired, parts: obsolete });
+            self.pending.put_off(Gone { spans: snapshot.retired, parts: obsolete });
             return;
         }
         if let Some(changes) = snapshot.changes {
@@ -271,7 +251,7 @@ impl FileSystem {
             state.settled_size = state.settled_size.max(snapshot.size.min(state.size));
         }
         if !state.is_dirty() {
-            lock(&self.dirty).remove(&snapshot.file.id);
+            self.pending.remove(snapshot.file.id);
         }
         drop(state);
         self.free(Gone { spans: snapshot.retired, parts: obsolete });
@@ -283,34 +263,16 @@ impl FileSystem {
         if state.gone {
             // It lost its last name meanwhile.
             drop(state);
-            lock(&self.limbo).push(Gone { spans: snapshot.retired, parts: Vec::new() });
+            self.pending.put_off(Gone { spans: snapshot.retired, parts: Vec::new() });
             return;
         }
         state.retired.extend(snapshot.retired);
-        lock(&self.dirty).insert(snapshot.file.id, snapshot.file.clone());
+        self.pending.add(&snapshot.file);
     }
 
     /// No durable map names these any more.
-    fn free(&self, mut gone: Gone) {
-        if !gone.spans.is_empty() {
-            join_neighbours(&mut gone.spans);
-            let mut space = lock(&self.space);
-            for span in gone.spans {
-                self.device.discard(span);
-                space.release(span);
-            }
-            self.progress.fetch_add(1, Relaxed);
-        }
+    fn free(&self, gone: Gone) {
+        self.allocator.release(gone.spans, |span| self.disk.discard(span));
         self.remove_parts(gone.parts);
     }
-}
-
-/// Sorts spans that do not overlap, and makes one of those that touch: what was written side by side is freed at once.
-fn join_neighbours(spans: &mut Vec<Span>) {
-    spans.sort_unstable_by_key(|span| span.at);
-    spans.dedup_by(|span, before| {
-        let touch = before.end() == span.at;
-        before.count += if touch { span.count } else { 0 };
-        touch
-    });
 }

@@ -27,14 +27,13 @@ impl Counter {
     }
 }
 
-/// What has been done since the mount.
+/// What has been done since the mount, where nobody else counts it.
 #[derive(Default)]
 pub(super) struct Counters {
     pub host_written: Counter,
     pub host_read: Counter,
     pub written: Counter,
     pub moved: Counter,
-    pub read: Counter,
     pub moves: Counter,
     pub unmovable: Counter,
     pub resets: Counter,
@@ -43,18 +42,15 @@ pub(super) struct Counters {
     pub stalls: Counter,
     pub longest_stall_ns: Counter,
     pub most_moved: Counter,
-    /// Bytes in all buffers.
-    pub buffered: Counter,
 }
 
 impl Counters {
-    pub(super) fn statistics(&self, dirty_files: u64) -> Statistics {
+    pub(super) fn statistics(&self) -> Statistics {
         Statistics {
             host_written_bytes: self.host_written.get(),
             host_read_bytes: self.host_read.get(),
             written_bytes: self.written.get(),
             moved_bytes: self.moved.get(),
-            read_bytes: self.read.get(),
             moves: self.moves.get(),
             unmovable: self.unmovable.get(),
             resets: self.resets.get(),
@@ -63,8 +59,7 @@ impl Counters {
             stalls: self.stalls.get(),
             longest_stall_ns: self.longest_stall_ns.get(),
             most_moved_for_one_write_bytes: self.most_moved.get(),
-            buffered_bytes: self.buffered.get(),
-            dirty_files,
+            ..Statistics::default()
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Mutex, RwLock};
+
+use parking_lot::{Mutex, RwLock};
 
 use super::buffer::Buffer;
 use super::room::Use;

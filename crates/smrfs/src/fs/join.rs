@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::FileSystem;
 use super::file::{File, FileState};
-use super::locks::lock;
 use super::place::{Load, SMALL};
 use crate::data::Data;
 use crate::error::FsResult;
@@ -28,19 +27,20 @@ impl FileSystem {
 
     /// Joins a block of a file that was written in small pieces, if room is plentiful.
     pub(super) fn join_in_background(&self) -> FsResult<bool> {
-        let Some(id) = lock(&self.fragmented).first().copied() else { return Ok(false) };
-        let plenty = {
-            let rooms = lock(&self.rooms);
-            rooms.free() > rooms.usable / 8
-        };
+        let Some(id) = self.cleaner.fragmented() else { return Ok(false) };
+        let rooms = self.allocator.rooms();
+        let plenty = rooms.free() > rooms.usable / 8;
         let more = match self.file(id) {
             Ok(file) if plenty => self.join_step(&file, SMALL as usize),
             _ => Ok(false),
         };
-        if !matches!(more, Ok(true)) {
-            lock(&self.fragmented).remove(&id);
+        match more {
+            Ok(true) => Ok(true),
+            more => {
+                let others = self.cleaner.remove_fragmented(id);
+                more.map(|_| others)
+            }
         }
-        more.map(|more| more || !lock(&self.fragmented).is_empty())
     }
 
     /// Joins the next window that has at least `least` extents; tells whether the file has more.
@@ -77,7 +77,7 @@ impl FileSystem {
         let mut content = Some(Vec::new());
         let mut granules = 0;
         for span in pieces.iter().filter_map(Piece::span) {
-            let bytes = self.read_span(span)?;
+            let bytes = self.disk.read_span(span)?;
             content = content.zip(bytes).map(|(mut content, bytes)| {
                 content.extend(bytes);
                 content

@@ -1,44 +1,48 @@
 //! The file system: names from the metadata store, data on the shingled disk, and the order that keeps them together.
 
 mod allocate;
+mod allocator;
 mod attributes;
 mod buffer;
+mod buffers;
 mod cache;
 mod clean;
+mod cleaner;
 mod commit;
 mod counters;
+mod disk;
 mod file;
 mod join;
-mod locks;
 pub(crate) mod mount;
 mod names;
+mod pending;
 mod place;
 mod read;
 mod room;
 pub(crate) mod saved;
 pub mod statistics;
 mod unsynced;
-mod waiting;
 mod write;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use parking_lot::RwLock;
 
 use crate::device::HostManaged;
 use crate::error::FsResult;
 use crate::meta::MetadataStore;
 use crate::space::Space;
-use crate::units::{Granule, NodeId, Owner, Span};
+use crate::units::{Owner, Span};
+use allocator::Allocator;
+use buffers::Buffers;
 use cache::Files;
+use cleaner::Cleaner;
 use counters::Counters;
-use file::File;
-use locks::lock;
-use names::Gone;
+use disk::Disk;
+use pending::Pending;
 use room::Rooms;
 use statistics::{Statistics, Usage};
-use unsynced::Unsynced;
-use waiting::Waiting;
 
 /// How a file system behaves; nothing of it is on the disk.
 #[derive(Clone, Debug)]
@@ -92,35 +96,19 @@ pub enum Seek {
 /// A mounted file system. Its methods may be called from several threads.
 ///
 /// Locks are taken in this order: the cleaner's, that of commits of everything (or that of names), a file's commit, a
-/// file's state, the space, the small ones. Nobody waits for the cleaner who holds a lock of a file.
+/// file's state, the allocator, the small ones. Nobody waits for the cleaner who holds a lock of a file.
 pub struct FileSystem {
-    device: Arc<dyn HostManaged>,
     store: Arc<dyn MetadataStore>,
     options: Options,
     granule_bytes: u64,
-    space: Mutex<Box<dyn Space>>,
-    rooms: Mutex<Rooms>,
+    disk: Disk,
+    allocator: Allocator,
     files: Files,
-    waiting: Mutex<Waiting>,
-    /// Files whose record is to be stored, or that have something to release.
-    dirty: Mutex<BTreeMap<NodeId, Arc<File>>>,
-    /// Files written in small pieces.
-    fragmented: Mutex<BTreeSet<NodeId>>,
-    limbo: Mutex<Vec<Gone>>,
-    unsynced: Mutex<Unsynced>,
-    /// Whether the store has something that is not durable, beside maps.
-    unsynced_store: AtomicBool,
+    buffers: Buffers,
+    pending: Pending,
+    cleaner: Cleaner,
     /// Held shared while a name is made, alone while one is taken away: what a rename replaces is known before.
     names: RwLock<()>,
-    cleaner: Mutex<()>,
-    committing: Mutex<()>,
-    /// Held while the disk is flushed: a failure is told to one caller only, and counts for all.
-    flushing: Mutex<()>,
-    flush_failed: AtomicBool,
-    /// Counts what may have made room.
-    progress: AtomicU64,
-    next_part: AtomicU64,
-    blank: AtomicBool,
     unmounted: AtomicBool,
     counters: Counters,
 }
@@ -136,26 +124,15 @@ impl FileSystem {
     ) -> FileSystem {
         FileSystem {
             granule_bytes: device.shape().granule_bytes,
-            device,
+            disk: Disk::new(device),
             store,
-            space: Mutex::new(space),
-            rooms: Mutex::new(rooms),
+            allocator: Allocator::new(space, rooms),
             files: Files::new(options.cached_extents),
             options,
-            waiting: Mutex::default(),
-            dirty: Mutex::default(),
-            fragmented: Mutex::default(),
-            limbo: Mutex::default(),
-            unsynced: Mutex::default(),
-            unsynced_store: AtomicBool::new(false),
+            buffers: Buffers::default(),
+            pending: Pending::new(next_part),
+            cleaner: Cleaner::default(),
             names: RwLock::default(),
-            cleaner: Mutex::default(),
-            committing: Mutex::default(),
-            flushing: Mutex::default(),
-            flush_failed: AtomicBool::new(false),
-            progress: AtomicU64::new(0),
-            next_part: AtomicU64::new(next_part),
-            blank: AtomicBool::new(false),
             unmounted: AtomicBool::new(false),
             counters: Counters::default(),
         }
@@ -164,8 +141,7 @@ impl FileSystem {
     /// What `statfs` tells, and more.
     pub fn usage(&self) -> FsResult<Usage> {
         let room = self.store.room()?;
-        let counts = lock(&self.space).counts();
-        let rooms = *lock(&self.rooms);
+        let (counts, rooms) = (self.allocator.counts(), self.allocator.rooms());
         Ok(Usage {
             granule_bytes: self.granule_bytes,
             usable: rooms.usable,
@@ -187,23 +163,21 @@ impl FileSystem {
 
     /// What lies where on the disk, and whose it is, in ascending order.
     pub fn live(&self) -> Vec<(Span, Owner)> {
-        lock(&self.space).live().from(Granule(0)).collect()
+        self.allocator.live()
     }
 
     /// Compares what is kept step by step with a recount; says what is wrong. For tests: nothing else may go on.
     pub fn check(&self) -> Result<(), String> {
-        let space = lock(&self.space);
-        space.check()?;
-        let (live, mapped) = (space.live().granules(), lock(&self.rooms).mapped);
-        if live != mapped {
-            return Err(format!("{live} granules are live, and the maps have {mapped}"));
-        }
-        Ok(())
+        self.allocator.check()
     }
 
     /// What has been done since the mount.
     pub fn statistics(&self) -> Statistics {
-        let dirty_files = lock(&self.dirty).len() as u64;
-        self.counters.statistics(dirty_files)
+        Statistics {
+            read_bytes: self.disk.read_bytes(),
+            buffered_bytes: self.buffers.bytes(),
+            dirty_files: self.pending.count(),
+            ..self.counters.statistics()
+        }
     }
 }

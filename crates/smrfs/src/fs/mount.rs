@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::allocate::BEHIND_ALL;
-use super::file::File;
-use super::locks::lock;
 use super::room::Rooms;
 use super::saved::{self, Saved};
 use super::{FileSystem, Options};
@@ -66,7 +64,7 @@ impl FileSystem {
     /// A crash may bring data back whose room had been promised to others since. What can't be kept is dropped.
     fn drop_promises(&self, promising: &[NodeId]) -> FsResult {
         for &id in promising {
-            if lock(&self.rooms).is_kept() {
+            if self.allocator.rooms().is_kept() {
                 break;
             }
             let file = self.file(id)?;
@@ -82,17 +80,17 @@ impl FileSystem {
         if self.options.read_only || self.unmounted.load(Relaxed) {
             return Ok(());
         }
-        if self.flush_failed.load(Relaxed) {
+        if self.disk.flush_failed() {
             return Err(Errno::EIO.into());
         }
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
-        let promised = lock(&self.rooms).promised;
-        let mut saved = Saved { next_part: self.next_part.load(Relaxed), mapped: 0, promised, extents: self.live() };
+        let promised = self.allocator.rooms().promised;
+        let mut saved = Saved { next_part: self.pending.next_part(), mapped: 0, promised, extents: self.live() };
         let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().unlinked);
         saved.extents.retain(|&(_, owner)| !unlinked(owner));
         saved.mapped = saved.extents.iter().map(|(span, _)| span.count).sum();
-        match self.store.store_state(STATE, &saved::encode(&saved, self.device.shape())) {
+        match self.store.store_state(STATE, &saved::encode(&saved, self.disk.shape())) {
             // The next mount reads all maps instead.
             Err(error) if error.errno() == Errno::ENOSPC => Ok(()),
             stored => stored,
@@ -102,7 +100,7 @@ impl FileSystem {
     /// Files with data or a size that is not durable, those with most first: a path where the store knows one, and the bytes in
     /// memory.
     pub fn unsaved(&self) -> Vec<(Option<Vec<u8>>, u64)> {
-        let files: Vec<Arc<File>> = lock(&self.dirty).values().cloned().collect();
+        let files = self.pending.files();
         let unsaved = files.iter().filter_map(|file| {
             let state = file.look();
             let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.granule_bytes;
@@ -111,11 +109,6 @@ impl FileSystem {
         let mut unsaved: Vec<(NodeId, u64)> = unsaved.collect();
         unsaved.sort_by_key(|&(id, bytes)| (std::cmp::Reverse(bytes), id));
         unsaved.into_iter().map(|(id, bytes)| (self.store.path_to(id), bytes)).collect()
-    }
-
-    /// Whether the data is of no interest (in simulation).
-    pub(super) fn is_blank(&self) -> bool {
-        self.blank.load(Relaxed)
     }
 }
 

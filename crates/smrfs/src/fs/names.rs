@@ -3,22 +3,14 @@
 //! Their blocks wait until the change of names is durable, and while the file is open.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::FileSystem;
 use super::allocate::{BEHIND_ALL, alive};
 use super::file::{File, FileState};
-use super::locks::{lock, read, write};
+use super::pending::Gone;
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode};
-use crate::units::{NodeId, Span};
-
-/// What a file left behind whose last name is gone, until that is durable.
-pub(super) struct Gone {
-    pub spans: Vec<Span>,
-    /// The parts of its map in the store.
-    pub parts: Vec<u64>,
-}
+use crate::units::NodeId;
 
 impl FileSystem {
     /// The root directory.
@@ -41,9 +33,9 @@ impl FileSystem {
     /// Makes a node that is no link.
     pub fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
         self.changeable()?;
-        let _names = read(&self.names);
+        let _names = self.names.read();
         let attr = self.store.make(parent, name, new)?;
-        self.named(attr.id, parent);
+        self.pending.named(attr.id, parent);
         if attr.kind == Kind::File {
             self.files.put_new(attr.id);
             self.files.shrink(self.options.cached_extents);
@@ -55,9 +47,9 @@ impl FileSystem {
     /// Makes a symbolic link.
     pub fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
         self.changeable()?;
-        let _names = read(&self.names);
+        let _names = self.names.read();
         let attr = self.store.make_link(parent, name, target, uid, gid)?;
-        self.named(attr.id, parent);
+        self.pending.named(attr.id, parent);
         Ok(attr)
     }
 
@@ -70,12 +62,12 @@ impl FileSystem {
     pub fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
         self.changeable()?;
         self.save_unsaved(id)?;
-        let _names = write(&self.names);
+        let _names = self.names.write();
         if self.files.get(id).is_some_and(|file| file.look().unlinked) {
             return Err(Errno::ENOENT.into());
         }
         let attr = self.store.link(id, parent, name)?;
-        self.named(id, parent);
+        self.pending.named(id, parent);
         self.status_changed(id, attr.kind);
         self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
     }
@@ -83,7 +75,7 @@ impl FileSystem {
     /// Takes a name away.
     pub fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
         self.changeable()?;
-        let _names = write(&self.names);
+        let _names = self.names.write();
         let victim = self.victim(parent, name)?;
         let result = self.store.unlink(parent, name);
         if result.is_ok() {
@@ -97,7 +89,7 @@ impl FileSystem {
     pub fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult {
         self.changeable()?;
         self.store.remove_dir(parent, name)?;
-        self.store_changed();
+        self.pending.store_changed();
         Ok(())
     }
 
@@ -108,7 +100,7 @@ impl FileSystem {
         if mode == RenameMode::Exchange {
             self.save_named(to)?;
         }
-        let _names = write(&self.names);
+        let _names = self.names.write();
         // Another thread may have given the name to another file.
         let moved = self.store.lookup(from.0, from.1)?;
         let result = self.rename_node(&moved, from, to, mode);
@@ -141,14 +133,14 @@ impl FileSystem {
         };
         let result = self.store.rename(from, to, mode);
         if result.is_ok() {
-            self.named(moved.id, from.0);
-            self.named(moved.id, to.0);
+            self.pending.named(moved.id, from.0);
+            self.pending.named(moved.id, to.0);
             self.status_changed(moved.id, moved.kind);
         }
         let Some(victim) = victim else { return result };
         if result.is_ok() && mode == RenameMode::Exchange {
-            self.named(victim.attr.id, from.0);
-            self.named(victim.attr.id, to.0);
+            self.pending.named(victim.attr.id, from.0);
+            self.pending.named(victim.attr.id, to.0);
             self.status_changed(victim.attr.id, victim.attr.kind);
         }
         if result.is_ok() && mode == RenameMode::Replace && victim.attr.id != moved.id {
@@ -188,7 +180,7 @@ impl FileSystem {
     }
 
     fn attribute_changed(&self, id: NodeId) -> FsResult {
-        self.store_changed();
+        self.pending.store_changed();
         self.status_changed(id, self.store.attributes(id)?.kind);
         Ok(())
     }
@@ -220,7 +212,7 @@ impl FileSystem {
         state.opens -= 1;
         state.writers -= u32::from(writing);
         if writing && state.writers == 0 && state.buffer.is_empty() {
-            lock(&self.space).closed(id);
+            self.allocator.closed(id);
         }
         if state.opens == 0 && state.unlinked {
             self.drop_data(&file, &mut state);
@@ -248,13 +240,13 @@ impl FileSystem {
 
     /// A node has lost a name, perhaps its last.
     fn name_gone(&self, victim: &Victim, parent: NodeId) {
-        self.store_changed();
+        self.pending.store_changed();
         let Some(file) = &victim.file else { return };
         let id = victim.attr.id;
         if victim.attr.links <= 1 || self.store.attributes(id).map_or(true, |attr| attr.links == 0) {
             self.last_name_gone(file);
         } else {
-            self.named(id, parent);
+            self.pending.named(id, parent);
             self.status_changed(id, Kind::File);
         }
     }
@@ -274,23 +266,10 @@ impl FileSystem {
         state.gone = true;
         self.rearrange(state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
         let gone = Gone { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
-        if !gone.spans.is_empty() || !gone.parts.is_empty() {
-            lock(&self.limbo).push(gone);
-        }
-        lock(&self.dirty).remove(&file.id);
-        lock(&self.space).closed(file.id);
+        self.pending.put_off(gone);
+        self.pending.remove(file.id);
+        self.allocator.closed(file.id);
         self.files.remove(file);
-    }
-
-    /// The store has something that is not durable.
-    pub(super) fn store_changed(&self) {
-        self.unsynced_store.store(true, Relaxed);
-    }
-
-    /// A node has a new name, in that directory, or none there any more.
-    fn named(&self, id: NodeId, parent: NodeId) {
-        self.store_changed();
-        lock(&self.unsynced).add(id, parent);
     }
 }
 

@@ -1,6 +1,4 @@
 //! Putting data on the disk: a place from the space, the write, and the file's map in memory, in this order.
-//!
-//! The space stays locked from the placing to the end of the write, so that the order of writes is the order of placing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,12 +7,11 @@ use smrkit::tally::Cause;
 
 use super::FileSystem;
 use super::file::{File, FileState};
-use super::locks::lock;
 use super::room::Use;
 use crate::data::Data;
 use crate::error::FsResult;
 use crate::space::Want;
-use crate::units::{Owner, Span};
+use crate::units::Span;
 
 /// A piece is small if it is less than this part of a block, and a file in pieces after more than so many of them.
 /// (Assumption: reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
@@ -70,8 +67,12 @@ impl FileSystem {
             more: granules - count,
             moving: load.reserve,
         };
-        let Some(pieces) = self.write_somewhere(&want, load)? else { return Ok(None) };
+        let write =
+            |span: Span| self.disk.write(span.at, load.data.part(0, span.count * self.granule_bytes), load.cause);
+        let Some(pieces) = self.allocator.write(&want, load.runs, write)? else { return Ok(None) };
         let count = pieces.iter().map(|(span, _)| span.count).sum();
+        let counter = if load.moving { &self.counters.moved } else { &self.counters.written };
+        counter.add(count * self.granule_bytes);
         let mut places = pieces.iter().map(|&(span, _)| span);
         let mut insert = |state: &mut FileState, run: Range<u64>| {
             places.next().map_or(Vec::new(), |span| state.map.insert(run.start, span))
@@ -87,30 +88,6 @@ impl FileSystem {
         }
         self.touch(file, state);
         Ok(Some(count))
-    }
-
-    /// Places and writes; after a failed write once more, elsewhere. Tells what lies where.
-    fn write_somewhere(&self, want: &Want, load: &Load<'_>) -> FsResult<Option<Vec<(Span, Owner)>>> {
-        let mut failure = None;
-        for _ in 0..2 {
-            let mut space = lock(&self.space);
-            let Some(span) = space.place(want) else { return Ok(None) };
-            let bytes = span.count * self.granule_bytes;
-            match self.device.write(span.at, load.data.part(0, bytes), load.cause) {
-                Ok(()) => {
-                    let pieces = pieces(span, want.owner, load.runs);
-                    space.written_in_pieces(&pieces);
-                    let counter = if load.moving { &self.counters.moved } else { &self.counters.written };
-                    counter.add(bytes);
-                    return Ok(Some(pieces));
-                }
-                Err(error) => {
-                    space.failed(span);
-                    failure = Some(error);
-                }
-            }
-        }
-        failure.map_or(Ok(None), |error| Err(error.into()))
     }
 
     /// Forgets what is buffered or promised in `range`, and changes its map: `change` tells what that replaced.
@@ -148,12 +125,7 @@ impl FileSystem {
     /// Forgets what is buffered in `range`.
     fn unbuffer(&self, state: &mut FileState, range: Range<u64>) {
         let granules = state.buffer.remove(range);
-        self.counters.buffered.take(granules * self.granule_bytes);
-        if state.buffer.is_empty()
-            && let Some(turn) = state.waiting.take()
-        {
-            lock(&self.waiting).leave(turn);
-        }
+        self.buffers.removed(state, granules * self.granule_bytes);
     }
 
     /// A range of a file used `before` and uses `after`; what is more comes out of `held`.
@@ -161,9 +133,7 @@ impl FileSystem {
         state.owed = state.owed + after.owed - before.owed;
         let more = (after.mapped + after.owed).saturating_sub(before.mapped + before.owed).min(*held);
         *held -= more;
-        let mut rooms = lock(&self.rooms);
-        rooms.change(before, after);
-        rooms.take_back(more);
+        self.allocator.change(before, after, more);
     }
 
     /// No map in memory names these any more.
@@ -171,18 +141,15 @@ impl FileSystem {
         if old.is_empty() {
             return;
         }
-        let mut space = lock(&self.space);
-        for span in old {
-            space.retire(span);
-            state.note_retired(span);
-        }
+        self.allocator.retire(&old);
+        old.into_iter().for_each(|span| state.note_retired(span));
     }
 
     /// The file's record changes: it has to be committed.
     pub(super) fn touch(&self, file: &Arc<File>, state: &mut FileState) {
         state.changes += 1;
         if state.changes == state.durable + 1 {
-            lock(&self.dirty).insert(file.id, file.clone());
+            self.pending.add(file);
         }
     }
 
@@ -209,27 +176,13 @@ impl FileSystem {
         }
         state.settled_size = state.size;
         if state.writers == 0 && any {
-            lock(&self.space).closed(file.id);
+            self.allocator.closed(file.id);
         }
         if small > SMALL {
-            lock(&self.fragmented).insert(file.id);
+            self.cleaner.add_fragmented(file.id);
         }
         Ok(true)
     }
-}
-
-/// What `span` holds where the runs of a file share it, beginning with the first.
-fn pieces(span: Span, first: Owner, runs: &[Range<u64>]) -> Vec<(Span, Owner)> {
-    let (mut at, mut pieces) = (span.at, Vec::new());
-    for run in runs {
-        let count = (run.end - run.start).min(span.end() - at);
-        if count == 0 {
-            break;
-        }
-        pieces.push((Span { at, count }, Owner { granule: run.start, ..first }));
-        at = at + count;
-    }
-    pieces
 }
 
 /// Leaves out the first `count` granules of the runs.

@@ -3,15 +3,12 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use smrkit::tally::Cause;
-
-use super::buffer::{Page, zeros};
 use super::file::{File, FileState};
 use super::{FileSystem, Seek};
 use crate::data::Room;
 use crate::error::{Errno, FsResult};
 use crate::map::Piece;
-use crate::units::{Granule, NodeId, Span};
+use crate::units::{NodeId, Span};
 
 /// A window of a file in fewer pieces is read as it is: the host reads ahead by itself. (Assumption.)
 const PIECES: usize = 8;
@@ -64,11 +61,11 @@ impl FileSystem {
             if span.at - expected.end() <= SKIPPED {
                 expected.count = span.end() - expected.at;
             } else {
-                self.device.expect(expected);
+                self.disk.expect(expected);
                 expected = *span;
             }
         }
-        self.device.expect(expected);
+        self.disk.expect(expected);
     }
 
     fn read_range(&self, state: &FileState, range: Range<u64>, mut room: Room<'_>) -> FsResult {
@@ -86,58 +83,13 @@ impl FileSystem {
                 let mut room = room.part(from - range.start, to - from);
                 match piece.at {
                     _ if buffered => state.buffer.read(at, from - at * granule, room),
-                    Some(start) => self.read_bytes(start + (at - piece.first), from - at * granule, room)?,
+                    Some(start) => self.disk.read(start + (at - piece.first), from - at * granule, room)?,
                     None => room.clear(),
                 }
                 at = end;
             }
         }
         Ok(())
-    }
-
-    /// Reads from `skip` bytes behind `at` on, whatever the granules: what is not whole goes through memory.
-    fn read_bytes(&self, at: Granule, skip: u64, mut room: Room<'_>) -> FsResult {
-        let granule = self.granule_bytes;
-        let bytes = room.bytes();
-        let head = if skip > 0 { bytes.min(granule - skip) } else { 0 };
-        let whole = (bytes - head) / granule * granule;
-        let tail = bytes - head - whole;
-        if head > 0 {
-            self.read_part(at, skip, room.part(0, head))?;
-        }
-        let at = if skip > 0 { at + 1 } else { at };
-        if whole > 0 {
-            self.counters.read.add(whole);
-            self.device.read(at, room.part(head, whole), Cause::Host)?;
-        }
-        if tail > 0 {
-            self.read_part(at + whole / granule, 0, room.part(head + whole, tail))?;
-        }
-        Ok(())
-    }
-
-    /// Reads a part of one granule.
-    fn read_part(&self, at: Granule, skip: u64, room: Room<'_>) -> FsResult {
-        self.counters.read.add(self.granule_bytes);
-        let Room::Bytes(bytes) = room else {
-            return Ok(self.device.read(at, Room::Blank(self.granule_bytes), Cause::Host)?);
-        };
-        let mut page = zeros(self.granule_bytes);
-        self.device.read(at, Room::Bytes(&mut page), Cause::Host)?;
-        bytes.copy_from_slice(&page[skip as usize..skip as usize + bytes.len()]);
-        Ok(())
-    }
-
-    /// A granule of the disk, for the buffer.
-    pub(super) fn read_page(&self, at: Granule) -> FsResult<Page> {
-        self.counters.read.add(self.granule_bytes);
-        if self.is_blank() {
-            self.device.read(at, Room::Blank(self.granule_bytes), Cause::Host)?;
-            return Ok(None);
-        }
-        let mut page = zeros(self.granule_bytes);
-        self.device.read(at, Room::Bytes(&mut page), Cause::Host)?;
-        Ok(Some(page))
     }
 
     /// Where the next data or hole begins, from the byte `offset` on; ENXIO behind the end.

@@ -5,7 +5,6 @@
 use std::ops::Add;
 
 use super::FileSystem;
-use super::locks::lock;
 use crate::error::{Errno, FsError, FsResult};
 
 /// Room on the host beyond what has been accepted: for what is read back to be changed in part, for other writes of the same
@@ -20,17 +19,17 @@ impl FileSystem {
     /// Sees to it that a write of `bytes` more, and what has been accepted before, finds room on the hosts of disk and store:
     /// who is told that a write has been done never hears later that there was no room.
     pub(super) fn keep_room_on_host(&self, bytes: u64) -> FsResult {
-        let accepted = self.counters.buffered.get() + bytes;
-        self.device.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
-        let files = lock(&self.dirty).len() as u64 + 1;
+        let accepted = self.buffers.bytes() + bytes;
+        self.disk.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
+        let files = self.pending.count() + 1;
         let extents = accepted / self.granule_bytes + 1;
         self.store.reserve(files * RECORD_BYTES + extents * EXTENT_BYTES).map_err(no_room)
     }
 
     /// Granules for which the host of the disk has no room any more, of `free` ones.
     pub(super) fn beyond_host(&self, free: u64) -> FsResult<u64> {
-        let Some(room) = self.device.room_bytes()? else { return Ok(0) };
-        let accepted = self.counters.buffered.get() + SLACK_BYTES;
+        let Some(room) = self.disk.room_bytes()? else { return Ok(0) };
+        let accepted = self.buffers.bytes() + SLACK_BYTES;
         Ok(free.saturating_sub(room.saturating_sub(accepted) / self.granule_bytes))
     }
 }

@@ -132,7 +132,9 @@ mod tests {
         let fs = mounted();
         let new = NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 };
         let [one, two] = [b"a", b"b"].map(|name| fs.make(fs.root(), name, &new).unwrap().id);
-        [(one, 1), (two, 2)].map(|(id, byte)| fs.write(id, 0, Data::Bytes(&[byte; 4096]), false).unwrap());
+        for (id, byte) in [(one, 1), (two, 2)] {
+            fs.write(id, 0, Data::Bytes(&[byte; 4096]), false).unwrap();
+        }
         fs.unmount().unwrap();
         let mut saved = decode(&store.load_state(STATE).unwrap().unwrap(), &shape).unwrap();
         for (_, owner) in &mut saved.extents {

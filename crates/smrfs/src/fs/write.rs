@@ -12,7 +12,6 @@ use super::FileSystem;
 use super::buffer::{Page, zeros};
 use super::counters::Work;
 use super::file::{File, FileState};
-use super::locks::lock;
 use super::place::{Held, Load};
 use crate::data::Data;
 use crate::error::{Errno, FsResult};
@@ -32,7 +31,7 @@ impl Promise<'_> {
     /// Raises it to `granules`, or says that there is no room.
     fn at_least(&mut self, granules: u64) -> FsResult {
         if granules > self.granules {
-            lock(&self.fs.rooms).promise(granules - self.granules)?;
+            self.fs.allocator.promise(granules - self.granules)?;
             self.granules = granules;
         }
         Ok(())
@@ -41,7 +40,7 @@ impl Promise<'_> {
 
 impl Drop for Promise<'_> {
     fn drop(&mut self) {
-        lock(&self.fs.rooms).take_back(self.granules);
+        self.fs.allocator.take_back(self.granules);
     }
 }
 
@@ -62,7 +61,7 @@ impl FileSystem {
             self.clear_set_id(id)?;
         }
         if matches!(data, Data::Blank(_)) {
-            self.blank.store(true, Relaxed);
+            self.disk.hold_no_bytes();
         }
         let mut work = Work::default();
         self.write_data(&file, offset, data, &mut work)?;
@@ -99,7 +98,7 @@ impl FileSystem {
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
             let run = at..direct.end;
             let load = Load::host(from_ref(&run), rest);
-            let seen = self.progress.load(Relaxed);
+            let seen = self.allocator.progress();
             // What is buffered is older and goes first: a commit must not have a later write and not an earlier one.
             let laid = match self.write_out(file, &mut state)? {
                 true => self.lay(file, &mut state, &load, &mut promise.granules)?,
@@ -169,8 +168,8 @@ impl FileSystem {
     pub(super) fn fetch(&self, file: &Arc<File>, state: &mut FileState, granule: u64, held: &mut Held) -> FsResult {
         if !state.buffer.has(granule) {
             let page = match state.map.at(granule) {
-                Some(at) => self.read_page(at)?,
-                None if self.is_blank() => None,
+                Some(at) => self.disk.read_page(at)?,
+                None if self.disk.holds_no_bytes() => None,
                 None => Some(zeros(self.granule_bytes)),
             };
             self.put_page(file, state, granule, page, held);
@@ -181,16 +180,14 @@ impl FileSystem {
     fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: Page, held: &mut Held) {
         let before = state.uses(granule..granule + 1);
         if !state.buffer.has(granule) {
-            self.counters.buffered.add(self.granule_bytes);
+            self.buffers.added(self.granule_bytes);
         }
         state.buffer.put(granule, page);
         let after = state.uses(granule..granule + 1);
         self.account(state, before, after, held);
         self.touch(file, state);
         state.written = state.changes;
-        if state.waiting.is_none() {
-            state.waiting = Some(lock(&self.waiting).join(file.clone()));
-        }
+        self.buffers.queue(file, state);
     }
 
     /// Before a file grows up to the byte `end`: what its last granule has behind the old end becomes zeros.
@@ -213,22 +210,16 @@ impl FileSystem {
 
     /// Writes out buffers, the longest waiting first, until they keep to their limit.
     pub(super) fn balance(&self, work: &mut Work) -> FsResult {
-        while self.counters.buffered.get() > self.options.buffer_bytes && self.write_out_oldest(work)? {}
+        while self.buffers.bytes() > self.options.buffer_bytes && self.write_out_oldest(work)? {}
         Ok(())
     }
 
     /// Writes out the buffer of the file that waits longest; tells whether there was one.
     pub(super) fn write_out_oldest(&self, work: &mut Work) -> FsResult<bool> {
-        let Some(file) = lock(&self.waiting).first() else { return Ok(false) };
+        let Some(file) = self.buffers.first() else { return Ok(false) };
         let result = self.write_out_all(&file, work);
         if result.is_err() {
-            // Others come first now.
-            let mut state = file.lock();
-            if let Some(turn) = state.waiting {
-                let mut waiting = lock(&self.waiting);
-                waiting.leave(turn);
-                state.waiting = Some(waiting.join(file.clone()));
-            }
+            self.buffers.queue_again(&file, &mut file.lock());
         }
         result.map(|()| true)
     }
@@ -236,7 +227,7 @@ impl FileSystem {
     /// Writes out what is buffered of a file, and has room made where there is none.
     pub(super) fn write_out_all(&self, file: &Arc<File>, work: &mut Work) -> FsResult {
         loop {
-            let seen = self.progress.load(Relaxed);
+            let seen = self.allocator.progress();
             let mut state = file.lock();
             if self.write_out(file, &mut state)? {
                 return Ok(());
@@ -258,7 +249,7 @@ impl FileSystem {
 
     /// EROFS where nothing may be changed.
     pub(super) fn changeable(&self) -> FsResult {
-        let refused = [&self.unmounted, &self.flush_failed].iter().any(|flag| flag.load(Relaxed));
+        let refused = self.unmounted.load(Relaxed) || self.disk.flush_failed();
         if self.options.read_only || refused { Err(Errno::EROFS.into()) } else { Ok(()) }
     }
 }

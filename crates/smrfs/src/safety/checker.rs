@@ -3,8 +3,7 @@
 //! What has been written and not discarded may be read. The checker keeps its own books and asks neither the allocator nor
 //! the disk, save for the cursors at a mount.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use smrkit::tally::Cause;
 
 use super::Counts;
@@ -12,7 +11,7 @@ use super::bands::BandLedger;
 use super::ledger::Ledger;
 use crate::data::{Data, Room};
 use crate::device::stacked;
-use crate::device::{HostManaged, Model, lock};
+use crate::device::{HostManaged, Model};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
@@ -56,7 +55,7 @@ impl<D: HostManaged> Watched<D> {
     /// A mount: only `live` may be read. Cursors are taken from the disk's report.
     pub fn restart(&self, live: &[Span], order: Order) -> DeviceResult {
         let report = self.disk.report(0, self.disk.shape().bands.count)?;
-        match &mut lock(&self.watch).books {
+        match &mut self.watch.lock().books {
             Books::Anywhere(ledger) => ledger.restart(live, order == Order::Kept),
             Books::Bands(ledger) => ledger.restart(live, &report),
         }
@@ -70,7 +69,7 @@ impl<D: HostManaged> Watched<D> {
 
     /// R, NW, WO and W now, granule by granule.
     pub fn counts(&self) -> Counts {
-        match &lock(&self.watch).books {
+        match &self.watch.lock().books {
             Books::Anywhere(ledger) => ledger.counts(),
             Books::Bands(ledger) => ledger.counts(),
         }
@@ -78,7 +77,7 @@ impl<D: HostManaged> Watched<D> {
 
     /// The same by the paper's regions (no other on strict-append).
     pub fn region_counts(&self) -> Counts {
-        match &lock(&self.watch).books {
+        match &self.watch.lock().books {
             Books::Anywhere(ledger) => ledger.region_counts(),
             Books::Bands(ledger) => ledger.counts(),
         }
@@ -86,18 +85,18 @@ impl<D: HostManaged> Watched<D> {
 
     /// The first violation, if there was any.
     pub fn violation(&self) -> Option<Violation> {
-        lock(&self.watch).first
+        self.watch.lock().first
     }
 
     /// How many there were.
     pub fn violations(&self) -> u64 {
-        lock(&self.watch).violations
+        self.watch.lock().violations
     }
 
     /// Remembers a violation that the disk has refused by itself.
     fn noted<T>(&self, result: DeviceResult<T>) -> DeviceResult<T> {
         if let Err(DeviceError::Violation(violation)) = &result {
-            lock(&self.watch).note(*violation);
+            self.watch.lock().note(*violation);
         }
         result
     }
@@ -152,31 +151,31 @@ impl<D: HostManaged> stacked::Stacked for Watched<D> {
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.noted(self.disk.shape().span(at, data.bytes()))?;
-        lock(&self.watch).begin_write(span)?;
+        self.watch.lock().begin_write(span)?;
         let result = self.noted(self.disk.write(at, data, cause));
         if result.is_err() {
-            lock(&self.watch).write_failed(span);
+            self.watch.lock().write_failed(span);
         }
         result
     }
 
     fn reset(&self, band: u64) -> DeviceResult {
         {
-            let mut watch = lock(&self.watch);
+            let mut watch = self.watch.lock();
             if let Books::Bands(ledger) = &watch.books {
                 let verdict = ledger.may_reset(band);
                 watch.judge(verdict)?;
             }
         }
         self.noted(self.disk.reset(band))?;
-        if let Books::Bands(ledger) = &mut lock(&self.watch).books {
+        if let Books::Bands(ledger) = &mut self.watch.lock().books {
             ledger.reset(band);
         }
         Ok(())
     }
 
     fn discard(&self, span: Span) {
-        match &mut lock(&self.watch).books {
+        match &mut self.watch.lock().books {
             Books::Anywhere(ledger) => ledger.discard(span),
             Books::Bands(ledger) => ledger.discard(span),
         }

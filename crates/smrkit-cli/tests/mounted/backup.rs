@@ -109,6 +109,9 @@ fn a_restored_volume_has_all_that_belongs_to_its_files() {
                 dd if=/dev/zero of=scattered bs=4k count=4000 2> /dev/null; i=0; \
                 while [ $i -lt 1500 ]; do printf x | dd of=scattered bs=1 seek=$((i*9000)) conv=notrunc 2> /dev/null; i=$((i+1)); done";
     assert!(Command::new("sh").args(["-ec", make]).current_dir(bench.point()).status().unwrap().success());
+    // Times of directories are finer as long as they are in memory.
+    bench.umount().done();
+    bench.mount().done();
     let original = listing(&bench);
     bench.smrkit(&["backup", &bench.path("mnt"), &bench.path("of-mount")]).done();
     bench.umount().done();
@@ -116,7 +119,9 @@ fn a_restored_volume_has_all_that_belongs_to_its_files() {
     for saved in ["of-mount", "of-image"] {
         restore(&bench, saved);
         mount_restored(&bench);
-        assert!(listing(&bench) == original, "{saved}:\n{}\n{original}", listing(&bench));
+        let restored = listing(&bench);
+        let differ = restored.lines().zip(original.lines()).find(|(restored, original)| restored != original);
+        assert!(differ.is_none() && restored.len() == original.len(), "{saved}: {differ:?}");
         bench.umount().done();
         fs::remove_file(bench.path("new.img")).unwrap();
         fs::remove_dir_all(bench.path("new.meta")).unwrap();

@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::sync::PoisonError;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
@@ -184,7 +183,7 @@ impl Home {
     /// have come to that.
     fn settle_folder(&self, number: u64) -> FsResult {
         let folder = (number & 255) as usize;
-        let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut settled = self.settled.lock();
         if !settled[folder] {
             rustix::fs::fsync(self.folder("maps")?).map_err(failed)?;
             settled[folder] = true;

@@ -21,8 +21,9 @@ mod way;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
 use smrfs::error::{Errno, FsError, FsResult, SealedMap};
@@ -122,23 +123,23 @@ impl DirectoryStore {
     }
 
     fn nodes(&self) -> MutexGuard<'_, Nodes> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.nodes.lock()
     }
 
     fn names_stay(&self) -> RwLockReadGuard<'_, ()> {
-        self.names.read().unwrap_or_else(PoisonError::into_inner)
+        self.names.read()
     }
 
     fn names_change(&self) -> RwLockWriteGuard<'_, ()> {
-        self.names.write().unwrap_or_else(PoisonError::into_inner)
+        self.names.write()
     }
 
     fn owners_stay(&self) -> RwLockReadGuard<'_, ()> {
-        self.owners.read().unwrap_or_else(PoisonError::into_inner)
+        self.owners.read()
     }
 
     fn owners_change(&self) -> RwLockWriteGuard<'_, ()> {
-        self.owners.write().unwrap_or_else(PoisonError::into_inner)
+        self.owners.write()
     }
 
     /// A descriptor of a node, opened by its name where none is at hand. The caller holds the lock of the names.

@@ -4,8 +4,8 @@
 //! through the tree) must not depend on the bits that a user has taken from a file or a directory. Root never needs this.
 
 use std::os::fd::OwnedFd;
-use std::sync::{PoisonError, RwLock};
 
+use parking_lot::RwLock;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno as Os;
 
@@ -16,7 +16,7 @@ static PERMISSIONS: RwLock<()> = RwLock::new(());
 
 /// Reads or sets permissions while all are as they should be.
 pub fn steady<T>(what: impl FnOnce() -> T) -> T {
-    let _shared = PERMISSIONS.read().unwrap_or_else(PoisonError::into_inner);
+    let _shared = PERMISSIONS.read();
     what()
 }
 
@@ -26,7 +26,7 @@ pub fn give_way<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Result<T, 
     if !matches!(done, Err(Os::ACCESS)) {
         return done;
     }
-    let _alone = PERMISSIONS.write().unwrap_or_else(PoisonError::into_inner);
+    let _alone = PERMISSIONS.write();
     let mode = rustix::fs::fstat(fd)?.st_mode;
     let needed = match FileType::from_raw_mode(mode) {
         FileType::Directory => Mode::RWXU,

@@ -4,8 +4,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
 
+use parking_lot::RwLock;
 use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::FileSystem;
 
@@ -31,7 +31,7 @@ impl Gate {
 
     /// Lets work of our own through: it does not count as a request.
     pub fn quietly<T>(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult<T>) -> FsResult<T> {
-        let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
+        let core = self.core.read();
         let core = core.as_ref().ok_or(FsError::Errno(Errno::ENODEV))?;
         let answer = catch_unwind(AssertUnwindSafe(|| work(core))).unwrap_or_else(|_| {
             log(&format!("{what}: a bug; the panic above is answered as EIO"));
@@ -45,7 +45,7 @@ impl Gate {
 
     /// Makes everything durable and lets nothing in while `held` looks at how that went.
     pub fn hold(&self, held: impl FnOnce(&FsResult)) {
-        let core = self.core.write().unwrap_or_else(PoisonError::into_inner);
+        let core = self.core.write();
         let durable = match &*core {
             Some(core) => catch_unwind(AssertUnwindSafe(|| core.sync_all())).unwrap_or(Err(FsError::Errno(Errno::EIO))),
             None => Err(FsError::Errno(Errno::ENODEV)),
@@ -61,7 +61,7 @@ impl Gate {
     /// Waits for the requests under way, makes everything durable and lets no more in; `ended` sees how that went.
     pub fn shut(&self, ended: impl FnOnce(&FileSystem, &FsResult)) -> FsResult {
         let core = {
-            let mut core = self.core.write().unwrap_or_else(PoisonError::into_inner);
+            let mut core = self.core.write();
             core.take()
         };
         let Some(core) = core else { return Ok(()) };

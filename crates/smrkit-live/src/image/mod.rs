@@ -16,9 +16,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
 use smrfs::data::{Data, Room};
 use smrfs::device::Shape;
@@ -185,7 +185,7 @@ impl Image {
         let granules = (end - self.first_byte) / self.shape.granule_bytes - first;
         // What does not succeed is left to the writes to come.
         let _ = self.write_zeros(wanted.start, granules * self.shape.granule_bytes);
-        lock(&self.dead).add(Span::new(first, granules));
+        self.dead.lock().add(Span::new(first, granules));
     }
 
     /// The bytes of the disk that take up no room on the host yet.
@@ -201,10 +201,6 @@ impl Image {
             done => done,
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The directory that a file lies in.
@@ -227,7 +223,7 @@ impl Platters for Image {
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        lock(&self.dead).remove(Span { at, count: data.bytes() / self.shape.granule_bytes });
+        self.dead.lock().remove(Span { at, count: data.bytes() / self.shape.granule_bytes });
         let whose = if cause == Cause::Clean { Use::Other } else { Use::Accepted };
         let written = self.reserve.with(data.bytes(), whose, || match data {
             Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)),
@@ -235,7 +231,7 @@ impl Platters for Image {
         });
         written.map_err(DeviceError::Io)?;
         if self.is_file && cause != Cause::Clean {
-            let fill = lock(&self.ahead).wrote(self.byte(at), data.bytes());
+            let fill = self.ahead.lock().wrote(self.byte(at), data.bytes());
             fill.into_iter().for_each(|fill| self.fill(fill));
         }
         Ok(())
@@ -245,7 +241,7 @@ impl Platters for Image {
         if !self.is_file {
             return;
         }
-        let mut dead = lock(&self.dead);
+        let mut dead = self.dead.lock();
         let run = dead.add(span);
         if run.count * self.shape.granule_bytes >= HOLE_BYTES {
             self.punch(&mut dead, Some(run));
@@ -257,7 +253,7 @@ impl Platters for Image {
     fn reserve(&self, bytes: u64) -> DeviceResult {
         let mut kept = self.keep(bytes);
         if kept.as_ref().is_err_and(Full::is_full) {
-            self.punch(&mut lock(&self.dead), None);
+            self.punch(&mut self.dead.lock(), None);
             kept = self.keep(bytes);
         }
         self.is_short.store(kept.is_err(), Relaxed);
@@ -277,20 +273,20 @@ impl Platters for Image {
 
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
         let filled = cursor - self.shape.bands.span(band).at;
-        lock(&self.moved).insert(band, filled);
+        self.moved.lock().insert(band, filled);
         Ok(())
     }
 
     /// As the trait says. Cursors are written now and not before: after a crash a cursor is where it was at the last flush,
     /// or further.
     fn flush(&self) -> DeviceResult {
-        let moved = std::mem::take(&mut *lock(&self.moved));
+        let moved = std::mem::take(&mut *self.moved.lock());
         let write = |(&band, &filled): (&u64, &u64)| head::write_cursor(&self.file, band, filled);
-        lock(&self.ahead).flushed();
+        self.ahead.lock().flushed();
         let done = moved.iter().try_for_each(write).and_then(|()| self.file.sync_data());
         if done.is_err() {
             // They are still to be written; what moved in the meantime is newer.
-            let mut waiting = lock(&self.moved);
+            let mut waiting = self.moved.lock();
             moved.into_iter().for_each(|(band, filled)| {
                 waiting.entry(band).or_insert(filled);
             });

@@ -1,0 +1,163 @@
+//! The disk as the file system uses it. Once a flush has failed nothing more is flushed, and in simulation data has no bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use parking_lot::Mutex;
+use smrkit::tally::Cause;
+use smrkit::units::Nanos;
+
+use super::buffer::{Page, zeros};
+use super::counters::Counter;
+use crate::data::{Data, Room};
+use crate::device::{HostManaged, Shape};
+use crate::error::{DeviceResult, Errno, FsResult};
+use crate::units::{Granule, Span};
+
+/// The disk, what has been read from it, and whether it can be trusted.
+pub(super) struct Disk {
+    device: Arc<dyn HostManaged>,
+    granule_bytes: u64,
+    /// Held while the disk is flushed: a failure is told to one caller only, and counts for all.
+    flushing: Mutex<()>,
+    flush_failed: AtomicBool,
+    blank: AtomicBool,
+    read: Counter,
+}
+
+impl Disk {
+    pub(super) fn new(device: Arc<dyn HostManaged>) -> Disk {
+        Disk {
+            granule_bytes: device.shape().granule_bytes,
+            device,
+            flushing: Mutex::default(),
+            flush_failed: AtomicBool::new(false),
+            blank: AtomicBool::new(false),
+            read: Counter::default(),
+        }
+    }
+
+    pub(super) fn shape(&self) -> &Shape {
+        self.device.shape()
+    }
+
+    /// Bytes that were read, for whatever reason.
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.read.get()
+    }
+
+    /// Makes durable what is on the disk. Once that has failed, what was written may be lost although a later flush says
+    /// nothing of it: nothing more is made durable, and nothing changed, before the next mount.
+    pub(super) fn flush(&self) -> FsResult {
+        let _one = self.flushing.lock();
+        if self.flush_failed() {
+            return Err(Errno::EIO.into());
+        }
+        self.device.flush().inspect_err(|_| self.flush_failed.store(true, Relaxed))?;
+        Ok(())
+    }
+
+    pub(super) fn flush_failed(&self) -> bool {
+        self.flush_failed.load(Relaxed)
+    }
+
+    /// Notes that the data is of no interest (in simulation).
+    pub(super) fn hold_no_bytes(&self) {
+        self.blank.store(true, Relaxed);
+    }
+
+    pub(super) fn holds_no_bytes(&self) -> bool {
+        self.blank.load(Relaxed)
+    }
+
+    pub(super) fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+        self.device.write(at, data, cause)
+    }
+
+    /// Says what will be read soon.
+    pub(super) fn expect(&self, span: Span) {
+        self.device.expect(span);
+    }
+
+    /// Says that nobody will read it again.
+    pub(super) fn discard(&self, span: Span) {
+        self.device.discard(span);
+    }
+
+    pub(super) fn reset(&self, band: u64) -> DeviceResult {
+        self.device.reset(band)
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        self.device.now()
+    }
+
+    /// Keeps room on its host for so many bytes.
+    pub(super) fn reserve(&self, bytes: u64) -> DeviceResult {
+        self.device.reserve(bytes)
+    }
+
+    /// The room that its host has left; none if that is no question.
+    pub(super) fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        self.device.room_bytes()
+    }
+
+    /// Reads for a host from `skip` bytes behind `at` on, whatever the granules: what is not whole goes through memory.
+    pub(super) fn read(&self, at: Granule, skip: u64, mut room: Room<'_>) -> FsResult {
+        let granule = self.granule_bytes;
+        let bytes = room.bytes();
+        let head = if skip > 0 { bytes.min(granule - skip) } else { 0 };
+        let whole = (bytes - head) / granule * granule;
+        let tail = bytes - head - whole;
+        if head > 0 {
+            self.read_part(at, skip, room.part(0, head))?;
+        }
+        let at = if skip > 0 { at + 1 } else { at };
+        if whole > 0 {
+            self.read.add(whole);
+            self.device.read(at, room.part(head, whole), Cause::Host)?;
+        }
+        if tail > 0 {
+            self.read_part(at + whole / granule, 0, room.part(head + whole, tail))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a part of one granule.
+    fn read_part(&self, at: Granule, skip: u64, room: Room<'_>) -> FsResult {
+        self.read.add(self.granule_bytes);
+        let Room::Bytes(bytes) = room else {
+            return Ok(self.device.read(at, Room::Blank(self.granule_bytes), Cause::Host)?);
+        };
+        let mut page = zeros(self.granule_bytes);
+        self.device.read(at, Room::Bytes(&mut page), Cause::Host)?;
+        bytes.copy_from_slice(&page[skip as usize..skip as usize + bytes.len()]);
+        Ok(())
+    }
+
+    /// A granule for the buffer.
+    pub(super) fn read_page(&self, at: Granule) -> FsResult<Page> {
+        self.read.add(self.granule_bytes);
+        if self.holds_no_bytes() {
+            self.device.read(at, Room::Blank(self.granule_bytes), Cause::Host)?;
+            return Ok(None);
+        }
+        let mut page = zeros(self.granule_bytes);
+        self.device.read(at, Room::Bytes(&mut page), Cause::Host)?;
+        Ok(Some(page))
+    }
+
+    /// What lies there, for moving it; none in simulation.
+    pub(super) fn read_span(&self, span: Span) -> FsResult<Option<Vec<u8>>> {
+        let bytes = span.count * self.granule_bytes;
+        self.read.add(bytes);
+        if self.holds_no_bytes() {
+            self.device.read(span.at, Room::Blank(bytes), Cause::Clean)?;
+            return Ok(None);
+        }
+        let mut content = vec![0; bytes as usize];
+        self.device.read(span.at, Room::Bytes(&mut content), Cause::Clean)?;
+        Ok(Some(content))
+    }
+}
