@@ -1,6 +1,6 @@
 //! `smrkit defragment`: moves the data of files on a mount into as few extents as possible.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,8 @@ use crate::exit::Done;
 
 const EXAMPLES: &str = "\
 Examples:
-  smrkit defragment /mnt/smr/database";
+  smrkit defragment /mnt/smr/database
+  smrkit defragment -r /mnt/smr/mail";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -21,6 +22,9 @@ pub struct Defragment {
     /// Files on a mount.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// Directories, too: all files below them.
+    #[arg(short, long)]
+    recursive: bool,
 }
 
 impl Defragment {
@@ -28,16 +32,37 @@ impl Defragment {
         for file in &self.files {
             let path = file.canonicalize().map_err(|error| Error::reading(file, error))?;
             let metadata = fs::metadata(&path).map_err(|error| Error::reading(file, error))?;
-            if !metadata.is_file() {
-                return Err(
-                    Error::input(file, "not a regular file, and only those have data to move: name files").into()
-                );
-            }
             let mut client = Client::connect(mount_point_of(&path, metadata.dev()))?;
-            client.ask(Command::Defragment { inode: metadata.ino() }).with_context(|| file.display().to_string())?;
+            if metadata.is_dir() && self.recursive {
+                below(&path, &mut client)?;
+            } else if metadata.is_file() {
+                defragment(&path, &metadata, &mut client)?;
+            } else {
+                let what = "not a regular file, and only those have data to move: name files, or directories with -r";
+                return Err(Error::input(file, what).into());
+            }
         }
         Ok(Done::All)
     }
+}
+
+fn defragment(path: &Path, metadata: &Metadata, client: &mut Client) -> anyhow::Result<()> {
+    client.ask(Command::Defragment { inode: metadata.ino() }).with_context(|| path.display().to_string())?;
+    Ok(())
+}
+
+/// All files below a directory; links are not followed. What goes away meanwhile is left out.
+fn below(directory: &Path, client: &mut Client) -> anyhow::Result<()> {
+    for entry in fs::read_dir(directory).map_err(|error| Error::reading(directory, error))? {
+        let path = entry.map_err(|error| Error::reading(directory, error))?.path();
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        if metadata.is_dir() {
+            below(&path, client)?;
+        } else if metadata.is_file() {
+            defragment(&path, &metadata, client)?;
+        }
+    }
+    Ok(())
 }
 
 /// The highest directory above `path` that is on the same device.

@@ -6,7 +6,9 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use smrfs::device::Model;
+use smrkit::error::Error;
 use smrkit::quantity::Bytes;
+use smrkit_live::image::Target;
 use smrkit_live::volume::{Layout, Made, Mkfs as Wanted, mkfs};
 
 use crate::exit::Done;
@@ -14,7 +16,7 @@ use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:
-  smrkit mkfs --model strict-append --size 2GiB disk.img --meta disk.meta
+  smrkit mkfs --size 2GiB disk.img
   smrkit mkfs --model caveat --size 2GiB --did 3MiB --dpid 1MiB disk.img --meta disk.meta --force
 
 The metadata directory must be on a file system with extended attributes of users, such as ext4, xfs or btrfs. It is made
@@ -26,11 +28,11 @@ pub struct Mkfs {
     /// The image file to make, or a block device.
     #[arg(value_name = "IMAGE|DEVICE")]
     image: PathBuf,
-    /// The metadata directory: a new or an empty one, on a conventional file system.
+    /// The metadata directory: a new or an empty one, on a conventional file system [default: beside the image, .meta].
     #[arg(long, value_name = "DIR")]
-    meta: PathBuf,
+    meta: Option<PathBuf>,
     /// The model of the host-managed disk.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, default_value_t = ModelName::StrictAppend)]
     model: ModelName,
     /// Size of the image [default: that of the device, or of the file that is there].
     #[arg(long, value_parser = Bytes::from_str)]
@@ -74,7 +76,7 @@ impl Mkfs {
             dpid_bytes: bytes(self.dpid),
             band_bytes: bytes(self.band),
         };
-        let made = mkfs(&Wanted { image: self.image.clone(), meta: self.meta.clone(), layout, force: self.force })?;
+        let made = mkfs(&Wanted { image: self.image.clone(), meta: self.meta()?, layout, force: self.force })?;
         if let Some(free) = made.host_free_bytes {
             eprintln!("smrkit: {}", self.warning(&made, Bytes(free)));
         }
@@ -83,6 +85,17 @@ impl Mkfs {
             false => print(self.text(&made))?,
         }
         Ok(Done::All)
+    }
+
+    /// Beside the image, where that is a file.
+    fn meta(&self) -> Result<PathBuf, Error> {
+        match &self.meta {
+            Some(meta) => Ok(meta.clone()),
+            None if matches!(Target::of(&self.image), Ok(Target::Device(_))) => {
+                Err(Error::Usage("the metadata of a device needs a directory: name it with --meta DIR".to_string()))
+            }
+            None => Ok(self.image.with_extension("meta")),
+        }
     }
 
     fn warning(&self, made: &Made, free: Bytes) -> String {

@@ -10,6 +10,7 @@ mod fsck;
 mod layers;
 mod mkfs;
 mod mount;
+mod mounts;
 mod reproduce;
 mod run;
 mod sync;
@@ -49,6 +50,8 @@ pub enum Command {
     Df(df::Df),
     /// Mount an SMRfs image.
     Mount(mount::Mount),
+    /// List what this user has mounted.
+    Mounts(mounts::Mounts),
     /// Unmount it, and wait until all is durable.
     Umount(umount::Umount),
     /// Make durable all that has been written on a mount.
@@ -77,6 +80,7 @@ impl Command {
             Command::Fsck(command) => command.execute(),
             Command::Df(command) => command.execute(),
             Command::Mount(command) => command.execute(),
+            Command::Mounts(command) => command.execute(),
             Command::Umount(command) => command.execute(),
             Command::Sync(command) => command.execute(),
             Command::Backup(command) => command.execute(),

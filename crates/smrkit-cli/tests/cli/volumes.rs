@@ -64,6 +64,15 @@ fn mkfs_makes_both_models_and_says_what_they_are_like() {
 }
 
 #[test]
+fn mkfs_needs_no_more_than_an_image_and_its_size() {
+    let scratch = Scratch::new();
+    let made: Value = serde_json::from_str(&at(&scratch, "mkfs --size 64MiB disk.img --json").done()).unwrap();
+    assert_eq!(made["model"], "strict-append");
+    assert_eq!(scratch.names(), ["disk.img", "disk.meta"]);
+    at(&scratch, "fsck -n disk.img").done();
+}
+
+#[test]
 fn mkfs_leaves_alone_what_exists_unless_forced() {
     let scratch = Scratch::new();
     at(&scratch, MKFS).done();

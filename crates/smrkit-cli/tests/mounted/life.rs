@@ -2,8 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use super::{Bench, MODELS, is_mounted, is_root, signal};
 
@@ -202,4 +205,42 @@ fn a_mount_waits_for_the_one_that_was_unmounted_before() {
         assert!(fs::read(bench.file("f")).unwrap() == vec![round; 6 << 20]);
         bench.umount().done();
     }
+}
+
+#[test]
+fn mounts_lists_what_is_mounted_and_nothing_that_was_killed() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    assert_eq!(bench.smrkit(&["mounts"]).done(), "");
+    bench.mount_with(&["--read-only"]).done();
+    let (image, point) = (bench.path("disk.img"), bench.path("mnt"));
+    let line = bench.smrkit(&["mounts"]).done();
+    assert_eq!(line, format!("{image} on {point} (ro, process {})\n", bench.process()));
+    let listed: Value = serde_json::from_str(&bench.smrkit(&["mounts", "--json"]).done()).unwrap();
+    assert_eq!((&listed[0]["image"], &listed[0]["read_only"]), (&Value::from(image), &Value::from(true)));
+    super::signal(bench.process(), "KILL");
+    bench.umount().done();
+    assert_eq!(bench.smrkit(&["mounts", "--json"]).done().trim(), "[]");
+}
+
+#[test]
+fn a_directory_is_defragmented_with_all_below_it() {
+    let Some(bench) = Bench::new("strict-append", "64MiB") else { return };
+    bench.mount().done();
+    fs::create_dir_all(bench.file("one/two")).unwrap();
+    std::os::unix::fs::symlink("/", bench.file("one/link")).unwrap();
+    let pieces = |number: u64| {
+        for name in ["one/a", "one/two/b"] {
+            let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(bench.file(name)).unwrap();
+            file.write_all_at(&[7; 4096], number * 4096).unwrap();
+            file.sync_all().unwrap();
+        }
+    };
+    (0..40).for_each(pieces);
+    let moved = || bench.report()["statistics"]["moved_bytes"].as_u64().unwrap();
+    let (before, folder) = (moved(), bench.path("mnt/one"));
+    bench.smrkit(&["defragment", &folder]).says(3, &["one", "-r"]);
+    assert_eq!(moved(), before);
+    bench.smrkit(&["defragment", "-r", &folder]).done();
+    assert!(moved() - before >= 80 * 4096, "{} of {}", moved() - before, 80 * 4096);
+    bench.umount().done();
 }

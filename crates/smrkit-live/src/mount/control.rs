@@ -56,11 +56,16 @@ pub struct Client {
 impl Client {
     /// Connects to the daemon that serves `mount_point` ([`super::canonical`]).
     pub fn connect(mount_point: &Path) -> Result<Client, MountError> {
-        let path = run_directory::socket(mount_point)?;
+        let client = Client::reach(run_directory::socket(mount_point)?)?;
+        client.ok_or_else(|| MountError::NotMounted(mount_point.to_path_buf()))
+    }
+
+    /// Connects to the socket at `path`; none if nobody listens there.
+    fn reach(path: PathBuf) -> Result<Option<Client>, MountError> {
         match UnixStream::connect(&path) {
-            Ok(stream) => Ok(Client { path, stream: BufReader::new(stream) }),
+            Ok(stream) => Ok(Some(Client { path, stream: BufReader::new(stream) })),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-                Err(MountError::NotMounted(mount_point.to_path_buf()))
+                Ok(None)
             }
             Err(error) => Err(MountError::Control { path, error }),
         }
@@ -87,6 +92,20 @@ impl Client {
         }
         Ok(serde_json::from_str(&line)?)
     }
+}
+
+/// What each mount of this user reports, by mount point. One that ends in the meantime is left out.
+pub fn mounts() -> Result<Vec<Value>, MountError> {
+    let mut reports = Vec::new();
+    for path in run_directory::sockets()? {
+        let Some(mut client) = Client::reach(path)? else { continue };
+        match client.ask(Command::Report) {
+            Err(MountError::Ending | MountError::Control { .. }) => {}
+            report => reports.push(report?),
+        }
+    }
+    reports.sort_by(|one, other| one["mount_point"].as_str().cmp(&other["mount_point"].as_str()));
+    Ok(reports)
 }
 
 /// Whether a daemon serves that mount point.

@@ -31,6 +31,14 @@ pub fn socket(mount_point: &Path) -> Result<PathBuf, MountError> {
     Ok(run_directory()?.join(format!("{:016x}.sock", hash(mount_point))))
 }
 
+/// The control sockets of all mounts, and those that killed processes left.
+pub fn sockets() -> Result<Vec<PathBuf>, MountError> {
+    let path = run_directory()?;
+    let entries = fs::read_dir(&path).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    let paths: Vec<PathBuf> = entries.map_err(|error| MountError::Control { path, error })?;
+    Ok(paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "sock")).collect())
+}
+
 /// Where its log goes unless the user says otherwise.
 pub fn log(mount_point: &Path) -> Result<PathBuf, MountError> {
     Ok(run_directory()?.join(format!("{:016x}.log", hash(mount_point))))

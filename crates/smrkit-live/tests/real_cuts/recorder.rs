@@ -12,13 +12,17 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow,
-    WriteFlags,
+    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyWrite, Request,
+    TimeOrNow, WriteFlags,
 };
+use rustix::fs::SeekFrom;
 
 /// The recorded files' names, in the order of their numbers.
 pub const NAMES: [&str; 2] = ["disk", "image"];
 const FIRST: u64 = 2;
+/// What lseek(2) calls them on Linux.
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
 const FOREVER: Duration = Duration::from_secs(3600);
 
 /// What reached one of the two files.
@@ -224,6 +228,20 @@ impl Filesystem for Files {
 
     fn flush(&self, _request: &Request, _ino: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         reply.ok();
+    }
+
+    /// Holes are where nothing was written: an image asks for them.
+    fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        let Some((_, file)) = self.file(ino) else { return reply.error(Errno::ENOENT) };
+        let to = match whence {
+            SEEK_DATA => SeekFrom::Data(offset as u64),
+            SEEK_HOLE => SeekFrom::Hole(offset as u64),
+            _ => return reply.error(Errno::EINVAL),
+        };
+        match rustix::fs::seek(file, to) {
+            Ok(at) => reply.offset(at as i64),
+            Err(error) => reply.error(Errno::from_i32(error.raw_os_error())),
+        }
     }
 
     fn fsync(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _data_only: bool, reply: ReplyEmpty) {

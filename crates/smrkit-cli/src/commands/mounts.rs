@@ -1,0 +1,45 @@
+//! `smrkit mounts`: what this user has mounted.
+
+use clap::Args;
+use serde_json::Value;
+use smrkit_live::mount::control;
+
+use crate::exit::Done;
+use crate::output::{print, print_json};
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit mounts
+  smrkit mounts --json";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Mounts {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What JSON tells of a mount.
+const KEYS: [&str; 6] = ["image", "meta", "mount_point", "read_only", "process", "mounted_s"];
+
+impl Mounts {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let mounts = control::mounts()?;
+        match self.json {
+            true => print_json(&mounts.iter().map(chosen).collect::<Value>())?,
+            false => print(mounts.iter().map(line).collect::<String>())?,
+        }
+        Ok(Done::All)
+    }
+}
+
+fn chosen(report: &Value) -> Value {
+    KEYS.iter().map(|&key| (key.to_string(), report[key].clone())).collect()
+}
+
+fn line(report: &Value) -> String {
+    let text = |key: &str| report[key].as_str().unwrap_or_default();
+    let how = if report["read_only"] == true { "ro" } else { "rw" };
+    format!("{} on {} ({how}, process {})\n", text("image"), text("mount_point"), report["process"])
+}
