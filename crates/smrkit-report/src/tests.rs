@@ -33,8 +33,14 @@ fn the_terminal_shows_verdicts_then_tables_then_what_was_run() {
 #[test]
 fn runs_of_one_layer_are_told_apart_and_missing_values_are_dashes() {
     let quiet = Outcome { parameters: set_assoc(3).parameters, ..single() };
-    let quiet =
-        Outcome { drive: in_place().drive, engine: in_place().engine, replayed: in_place().replayed, seed: 1, ..quiet };
+    let quiet = Outcome {
+        drive: in_place().drive,
+        engine: in_place().engine,
+        state: in_place().state,
+        replayed: in_place().replayed,
+        seed: 1,
+        ..quiet
+    };
     insta::assert_snapshot!(table::text(&[in_place(), set_assoc(1), set_assoc(2), quiet]));
     insta::assert_snapshot!(table::text(&[empty()]));
     insta::assert_snapshot!(table::text(&[]), @"No run was made.");

@@ -136,7 +136,7 @@ fn what_is_impossible_is_refused_with_a_remedy() {
     assert!(refused(&[("scheme", "12R(44)3")]).contains("named twice"));
     let set = [("fill_percent", "50".to_string())];
     let beyond = || vec![write(24 * SECTORS - 1, 2)];
-    assert!(run(&drive(12, 4, 2), &set, full(), beyond()).unwrap_err().to_string().contains("add --fold"));
+    assert!(run(&drive(12, 4, 2), &set, full(), beyond()).unwrap_err().to_string().contains("fold"));
     assert!(run(&drive(12, 4, 2), &set, Settings { fold: true, ..full() }, beyond()).is_ok());
 }
 
