@@ -15,6 +15,8 @@ pub mod probe;
 pub(crate) mod seal;
 mod stat;
 #[cfg(test)]
+mod comparison_tests;
+#[cfg(test)]
 mod tests;
 mod walk;
 mod way;
