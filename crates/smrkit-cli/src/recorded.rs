@@ -19,8 +19,8 @@ pub struct Recorded {
 impl Recorded {
     /// Reads the file. Errors: no result file, one without a run, or without what it takes to repeat one.
     pub fn read(path: &Path) -> Result<Recorded, Error> {
-        let text = std::fs::read_to_string(path).map_err(|error| Error::reading(path, error))?;
-        let outcomes: Outcomes = serde_json::from_str(&text).map_err(|error| {
+        let content = std::fs::read(path).map_err(|error| Error::reading(path, error))?;
+        let outcomes: Outcomes = serde_json::from_slice(&content).map_err(|error| {
             Error::input(
                 path,
                 format!("no result file of this version of smrkit ({error}): give one that smrkit run --json wrote"),

@@ -94,6 +94,8 @@ fn what_can_not_be_repeated_is_refused() {
     smrkit(&format!("run --repeat {record} --json {record}")).says(2, &["is read by this command"]);
     smrkit(&format!("run --repeat {record} --depth 4")).says(2, &["--depth"]);
     smrkit(&format!("run --repeat {trace}")).says(3, &["no result file"]);
+    let binary = scratch.file("binary.json", [0xff, 0xfe, 0]);
+    smrkit(&format!("run --repeat {binary}")).says(3, &["no result file"]);
     scratch.msr("t.csv", &[(0, 8192, 4096)]);
     smrkit(&format!("run --repeat {record}")).says(3, &["a trace is not what it was"]);
 }
