@@ -176,7 +176,7 @@ pub struct SealedMap {
 pub struct SealError {
     /// The file.
     pub file: u64,
-    /// What is wrong.
+    /// The problem, in words.
     pub fault: SealFault,
     /// The bytes as the store has them.
     pub stored: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What lies where on the disk, and who may still fill the rest.
+//! The allocator: the space map of a volume, and the room that is promised to writers.
 //!
 //! The space stays locked from the placing to the end of the write, so that the order of writes is the order of placing.
 
@@ -113,7 +113,7 @@ impl Allocator {
         self.space.lock().closed(file);
     }
 
-    /// What is live there stays there.
+    /// Live data in it stays where it is.
     pub(super) fn leave(&self, span: Span) {
         self.space.lock().unmovable(span);
     }
@@ -126,7 +126,7 @@ impl Allocator {
         all.into_iter().for_each(|span| space.unmovable(span));
     }
 
-    /// Whether cleaning is due beside the host's writes.
+    /// True where cleaning is due next to the host's writes.
     pub(super) fn wants_cleaning(&self) -> bool {
         self.space.lock().wants_cleaning(false).is_some()
     }
@@ -157,7 +157,7 @@ impl Allocator {
         Ok(true)
     }
 
-    /// How often room may have been made so far.
+    /// Number of times that room may have been made so far.
     pub(super) fn progress(&self) -> u64 {
         self.progress.load(Relaxed)
     }
@@ -179,7 +179,7 @@ impl Allocator {
     }
 }
 
-/// What `span` holds where the runs of a file share it, beginning with the first.
+/// Pieces of `span`, one for each of the file's runs that share it, beginning with that of `first`.
 fn pieces(span: Span, first: Owner, runs: &[Range<u64>]) -> Vec<(Span, Owner)> {
     let (mut at, mut pieces) = (span.at, Vec::new());
     for run in runs {

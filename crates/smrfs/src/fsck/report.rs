@@ -163,7 +163,7 @@ impl fmt::Display for Problem {
 /// A problem, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What is wrong.
+    /// The problem, in words.
     #[serde(flatten)]
     pub problem: Problem,
     /// Whether it was repaired.

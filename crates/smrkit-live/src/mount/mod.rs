@@ -124,7 +124,7 @@ pub enum MountError {
     RunDirectory {
         /// Which.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem, in words.
         reason: String,
     },
     /// The control socket failed.
