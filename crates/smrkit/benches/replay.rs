@@ -27,7 +27,7 @@ const REQUESTS: usize = 10_000_000;
 const REQUESTS_SMALL: usize = 1_000_000;
 const DRIVE: &str = "st5000as0011";
 
-/// What of a layer is measured beside its two cases on the trace: name, layer, requests.
+/// The cases of a layer that are measured besides its two on the trace: name, layer, requests.
 const MORE: &[(&str, &str, Requests)] = &[
     ("sptf", "in-place", Requests::CloudPhysics(Queue::Sptf, Size::Own)),
     ("uniform", "set-assoc", Requests::Workload("random-write:size=4KiB,count=10000000")),
@@ -187,7 +187,7 @@ fn write_csv(path: &Path, requests: &[Request]) {
     out.flush().expect("room on the disk");
 }
 
-/// Writes FILE.zst beside FILE.
+/// Writes FILE.zst next to FILE.
 fn pack(path: &Path) {
     let (from, to) = (File::open(path), File::create(path.with_extension("csv.zst")));
     zstd::stream::copy_encode(from.expect("a file to read"), to.expect("a file to write"), 3)

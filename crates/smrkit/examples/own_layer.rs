@@ -8,7 +8,7 @@ use smrkit::disk::Disk;
 use smrkit::drive::Drive;
 use smrkit::error::{DiskResult, Error};
 use smrkit::experiment::Experiment;
-use smrkit::experiment::demand::Generated;
+use smrkit::experiment::demand::GeneratedDemand;
 use smrkit::experiment::system::System;
 use smrkit::layer::{self, Capacity, Layer, LayerSpec};
 use smrkit::medium::{Ascending, Buf, Placement};
@@ -102,7 +102,7 @@ fn main() -> Result<(), Error> {
     let array = System { array: Some("raid5:disks=3,chunk=16KiB".parse()?), ..tiny.clone() };
     let settings = Settings { check: true, ..Settings::default() };
     for system in [tiny, array] {
-        let demand = Generated::from(Workload::parse("random-write:count=2k")?);
+        let demand = GeneratedDemand::from(Workload::parse("random-write:count=2k")?);
         for outcome in Experiment::new(system, demand).settings(settings).compare()? {
             let array = outcome.array.as_deref().unwrap_or("one drive");
             println!("{:10} {array}: {}", outcome.layer, outcome.verdict.text);

@@ -6,7 +6,7 @@ use crate::drive::{Drive, DriveClock};
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
-use crate::medium::{Buf, Label, Medium, Part, Placement, Stamps};
+use crate::medium::{Buf, Label, Medium, Placement, Stamps, WritePart};
 use crate::power::Power;
 use crate::tally::{Access, Cause, Tally};
 use crate::units::{Nanos, Pba};
@@ -34,7 +34,7 @@ pub struct Disk {
     /// When the last access ends: beyond `now` where nobody waits for it.
     free_at: Nanos,
     /// The end of the last cleaning that nobody waited for.
-    cleaned_behind: Nanos,
+    background_cleaning_end: Nanos,
 }
 
 impl Disk {
@@ -52,7 +52,7 @@ impl Disk {
             counting_since: Nanos::ZERO,
             now: Nanos::ZERO,
             free_at: Nanos::ZERO,
-            cleaned_behind: Nanos::ZERO,
+            background_cleaning_end: Nanos::ZERO,
         }
     }
 
@@ -81,7 +81,7 @@ impl Disk {
     #[inline]
     pub fn write(&mut self, pba: Pba, n: u64, cause: Cause, buf: &Buf, at: u64) -> DiskResult {
         if self.power.is_some() {
-            return self.write_parts(pba, cause, &[Part::Data { buf, at, sectors: n }]);
+            return self.write_parts(pba, cause, &[WritePart::Data { buf, at, sectors: n }]);
         }
         self.access(pba, n, cause, true, None)?;
         self.medium.write(&self.law, &self.geometry, pba, n, buf, at)
@@ -89,19 +89,19 @@ impl Disk {
 
     /// Writes `parts` one after another at `pba`, as one access.
     #[inline]
-    pub fn write_parts(&mut self, pba: Pba, cause: Cause, parts: &[Part]) -> DiskResult {
+    pub fn write_parts(&mut self, pba: Pba, cause: Cause, parts: &[WritePart]) -> DiskResult {
         self.write_all(pba, cause, parts, None)
     }
 
-    /// The same where it is known from measurement how long the access takes, and the clock is not asked.
+    /// Writes parts in a time known from measurement, without the clock.
     #[inline]
-    pub fn write_parts_lasting(&mut self, duration: Nanos, pba: Pba, cause: Cause, parts: &[Part]) -> DiskResult {
+    pub fn write_parts_lasting(&mut self, duration: Nanos, pba: Pba, cause: Cause, parts: &[WritePart]) -> DiskResult {
         self.write_all(pba, cause, parts, Some(duration))
     }
 
     #[inline]
-    fn write_all(&mut self, pba: Pba, cause: Cause, parts: &[Part], lasting: Option<Nanos>) -> DiskResult {
-        let n = parts.iter().map(Part::sectors).sum();
+    fn write_all(&mut self, pba: Pba, cause: Cause, parts: &[WritePart], lasting: Option<Nanos>) -> DiskResult {
+        let n = parts.iter().map(WritePart::sectors).sum();
         let (whole, done) = match &mut self.power {
             Some(power) => power.sectors_written(n)?,
             None => (true, n),
@@ -118,9 +118,18 @@ impl Disk {
 
     /// Reads the record in `sectors` sectors from `pba` on; `None` if no whole one is there.
     pub fn read_record(&mut self, pba: Pba, sectors: u64, cause: Cause) -> DiskResult<Option<Vec<u64>>> {
-        let mut buf = self.buf(sectors);
-        self.read(pba, sectors, cause, &mut buf, 0)?;
-        Ok(self.record_in(&buf, 0, sectors))
+        self.read_for_records(pba, sectors, cause)?;
+        self.record_at(pba, sectors)
+    }
+
+    /// Reads `n` sectors from `pba` on for the records among them alone; see [`Disk::record_at`].
+    pub fn read_for_records(&mut self, pba: Pba, n: u64, cause: Cause) -> DiskResult {
+        self.access(pba, n, cause, false, None)
+    }
+
+    /// The record in `sectors` sectors from `pba` on, which have just been read; `None` if no whole one is there.
+    pub fn record_at(&self, pba: Pba, sectors: u64) -> DiskResult<Option<Vec<u64>>> {
+        self.medium.record_at(pba, sectors)
     }
 
     /// The record in `sectors` sectors of `buf`, read before, from `at` on; `None` if no whole one is there.
@@ -213,10 +222,16 @@ impl Disk {
         }
     }
 
+    /// The drive is switched off and on again: its time begins anew, with the head where it is at first.
+    pub fn restart(&mut self, drive: &Drive) {
+        self.clock = drive.clock.clone();
+        (self.now, self.free_at, self.counting_since) = (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
+    }
+
     /// The layer has rebuilt its maps: what it cleaned for that was recovery, and no request waited for cleaning.
     pub fn recovered(&mut self) {
         self.tally.set_cleaning_end(Nanos::ZERO);
-        self.cleaned_behind = Nanos::ZERO;
+        self.background_cleaning_end = Nanos::ZERO;
     }
 
     /// Makes what was written durable: empties the drive's own write cache.
@@ -240,6 +255,12 @@ impl Disk {
         self.now
     }
 
+    /// The command that is served next was sent at `moment`, perhaps while others were served.
+    #[inline]
+    pub fn sent_at(&mut self, moment: Nanos) {
+        self.clock.sent_at(moment);
+    }
+
     /// Lets time pass without work.
     #[inline]
     pub fn wait_until(&mut self, time: Nanos) {
@@ -255,8 +276,8 @@ impl Disk {
     /// Lets time pass until the platters are free.
     pub fn wait_until_free(&mut self) {
         if self.now < self.free_at {
-            if self.cleaned_behind > self.now {
-                self.tally.set_cleaning_end(self.cleaned_behind);
+            if self.background_cleaning_end > self.now {
+                self.tally.set_cleaning_end(self.background_cleaning_end);
             }
             self.now = self.free_at;
         }
@@ -264,7 +285,7 @@ impl Disk {
 
     /// Does what nobody waits for, from `since` on or when the platters are free; the drive's time stays. Other accesses, and
     /// work like this, begin after it. It counts whole, even if counting ends meanwhile, and not from before counting began.
-    pub fn behind<T>(&mut self, since: Nanos, work: impl FnOnce(&mut Disk) -> DiskResult<T>) -> DiskResult<T> {
+    pub fn in_background<T>(&mut self, since: Nanos, work: impl FnOnce(&mut Disk) -> DiskResult<T>) -> DiskResult<T> {
         let begin = since.max(self.free_at).max(self.counting_since);
         let now = std::mem::replace(&mut self.now, begin);
         let cleaning_end = self.tally.cleaning_end();
@@ -272,7 +293,7 @@ impl Disk {
         self.tally.end_stretch();
         let result = work(self);
         self.tally.end_stretch();
-        self.cleaned_behind = self.cleaned_behind.max(self.tally.cleaning_end());
+        self.background_cleaning_end = self.background_cleaning_end.max(self.tally.cleaning_end());
         self.tally.set_cleaning_end(cleaning_end);
         self.free_at = self.free_at.max(self.now);
         self.now = now;
@@ -310,7 +331,7 @@ impl Disk {
         self.counting_since = time;
     }
 
-    /// A request has been answered: what is cleaned after it is another stretch.
+    /// A request has completed: what is cleaned after it is another stretch.
     #[inline]
     pub fn end_stretch(&mut self) {
         self.tally.end_stretch();

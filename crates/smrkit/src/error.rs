@@ -13,7 +13,7 @@ pub enum Error {
     Usage(String),
     /// A setting that makes no sense (exit code 2), or that no drive could have (exit code 4).
     #[error("{0}")]
-    Setting(Box<Setting>),
+    Setting(Box<RefusedSetting>),
     /// A file that can't be understood (exit code 3).
     #[error("{0}")]
     Input(Box<BadInput>),
@@ -76,7 +76,7 @@ pub struct BadInput {
 }
 
 impl BadInput {
-    fn worded(&self, name: &Names) -> String {
+    fn worded(&self, name: &FieldNames) -> String {
         let number = |number: Option<u64>| number.map_or(String::new(), |number| format!("{number}:"));
         let (line, column) = (number(self.line), number(self.column));
         format!("{}:{line}{column} {}", self.path.display(), self.message.worded(name))
@@ -91,7 +91,7 @@ impl std::fmt::Display for BadInput {
 
 /// A setting that was refused.
 #[derive(Debug)]
-pub struct Setting {
+pub struct RefusedSetting {
     /// What was set.
     pub field: Field,
     /// It makes sense, but no drive could have it.
@@ -100,14 +100,14 @@ pub struct Setting {
     pub message: Message,
 }
 
-impl std::fmt::Display for Setting {
+impl std::fmt::Display for RefusedSetting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.message.fmt(f)
     }
 }
 
 /// What a front calls each field.
-type Names = dyn Fn(Field) -> &'static str;
+type FieldNames = dyn Fn(Field) -> &'static str;
 
 /// A request that ends outside its device.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl NoRoom {
 }
 
 impl NoRoom {
-    fn worded(&self, name: &Names) -> String {
+    fn worded(&self, name: &FieldNames) -> String {
         let NoRoom { path, number, sectors, end, capacity, remedy } = self;
         let problem = match self.is_too_large() {
             true => format!("has {sectors} sectors, more than the capacity of {capacity}"),
@@ -153,12 +153,12 @@ impl std::fmt::Display for NoRoom {
 impl Error {
     /// A setting that makes no sense.
     pub fn senseless(field: Field, message: impl Into<Message>) -> Error {
-        Error::Setting(Box::new(Setting { field, is_impossible: false, message: message.into() }))
+        Error::Setting(Box::new(RefusedSetting { field, is_impossible: false, message: message.into() }))
     }
 
     /// A setting that no drive could have.
     pub fn impossible(field: Field, message: impl Into<Message>) -> Error {
-        Error::Setting(Box::new(Setting { field, is_impossible: true, message: message.into() }))
+        Error::Setting(Box::new(RefusedSetting { field, is_impossible: true, message: message.into() }))
     }
 
     /// A file as a whole is not what it should be.
@@ -167,13 +167,13 @@ impl Error {
     }
 
     /// The error, about `whose`.
-    pub fn of(self, whose: impl Into<Message>) -> Error {
+    pub fn about(self, whose: impl Into<Message>) -> Error {
         Error::Of { whose: whose.into(), error: Box::new(self) }
     }
 
     /// The error, about `whose` if it is of something that no drive could have, and does not say whose yet.
-    pub fn impossible_of(self, whose: impl Into<Message>) -> Error {
-        if self.is_impossible() { self.of(whose) } else { self }
+    pub fn impossible_about(self, whose: impl Into<Message>) -> Error {
+        if self.is_impossible() { self.about(whose) } else { self }
     }
 
     fn is_impossible(&self) -> bool {
@@ -185,7 +185,7 @@ impl Error {
     }
 
     /// The error's text with `name` in place of each field.
-    pub fn worded(&self, name: &Names) -> String {
+    pub fn worded(&self, name: &FieldNames) -> String {
         match self {
             Error::Setting(setting) => setting.message.worded(name),
             Error::Input(bad) => bad.worded(name),

@@ -24,13 +24,13 @@ const PBA_MAX: u64 = (1 << PBA_BITS) - 1;
 ///
 /// The start stands highest, so that entries sort as numbers.
 #[derive(Clone, Copy)]
-struct Entry(u64);
+struct PackedExtent(u64);
 
-impl Entry {
+impl PackedExtent {
     #[inline]
-    fn new(start: u64, end: u64, pba: u64) -> Entry {
+    fn new(start: u64, end: u64, pba: u64) -> PackedExtent {
         debug_assert!(start < end && end <= CHUNK && pba <= PBA_MAX);
-        Entry(start << (CHUNK_BITS + PBA_BITS) | (end - start - 1) << PBA_BITS | pba)
+        PackedExtent(start << (CHUNK_BITS + PBA_BITS) | (end - start - 1) << PBA_BITS | pba)
     }
     #[inline]
     fn start(self) -> u64 {
@@ -46,14 +46,14 @@ impl Entry {
     }
     /// Whether `next` goes on where this ends, logically and physically.
     #[inline]
-    fn touches(self, next: Entry) -> bool {
+    fn touches(self, next: PackedExtent) -> bool {
         self.end() == next.start() && self.pba() + (self.end() - self.start()) == next.pba()
     }
 }
 
 /// A run of LBAs that lies in one piece, or nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct MappedPiece {
     /// The first LBA.
     pub lba: Lba,
     /// How many sectors.
@@ -66,7 +66,7 @@ pub struct Piece {
 /// the heap.
 #[derive(Default)]
 #[repr(align(64))]
-struct Chunk(SmallVec<[Entry; INLINE]>);
+struct Chunk(SmallVec<[PackedExtent; INLINE]>);
 
 const INLINE: usize = 7;
 
@@ -113,7 +113,7 @@ impl ExtentMap {
         ExtentMap::default()
     }
 
-    /// A map of runs of so many sectors at these places, LBAs counted through from 0.
+    /// A map of runs of this many sectors at these places, LBAs counted through from 0.
     pub fn of_runs(runs: impl Iterator<Item = (Pba, u64)>) -> ExtentMap {
         let mut base = Base::default();
         for (pba, sectors) in runs {
@@ -144,7 +144,7 @@ impl ExtentMap {
         let leaf = LEAF * size_of::<Chunk>();
         let top = self.leaves.capacity() * size_of::<Option<Leaf>>();
         let base = size_of_val(self.base.runs.as_slice());
-        (top + self.leaf_count * leaf + self.heap_entries * size_of::<Entry>() + base) as u64
+        (top + self.leaf_count * leaf + self.heap_entries * size_of::<PackedExtent>() + base) as u64
     }
 
     /// Maps `n` sectors from `lba` on to `pba` on, in place of what was mapped there.
@@ -158,13 +158,37 @@ impl ExtentMap {
         self.replace(lba, n, None);
     }
 
+    /// Maps the extent of `n` sectors that lies at `from` to `to`. Returns `false`, and changes nothing, where that is no extent
+    /// by itself, or would be none afterwards.
+    #[inline]
+    pub fn relocate(&mut self, lba: Lba, n: u64, from: Pba, to: Pba) -> bool {
+        let (index, start) = (lba.0 >> CHUNK_BITS, lba.0 & (CHUNK - 1));
+        if n == 0 || start + n > CHUNK {
+            return false;
+        }
+        let Some(Some(leaf)) = self.leaves.get_mut((index >> LEAF_BITS) as usize) else { return false };
+        let chunk = &mut leaf[index as usize & (LEAF - 1)].0;
+        let (old, new) = (PackedExtent::new(start, start + n, from.0), PackedExtent::new(start, start + n, to.0));
+        // Most chunks are short, and counting has no branch to predict.
+        let at = match chunk.len() {
+            0..=INLINE => chunk.iter().map(|entry| usize::from(entry.0 < old.0)).sum::<usize>(),
+            _ => chunk.partition_point(|entry| entry.0 < old.0),
+        };
+        let joins = at > 0 && chunk[at - 1].touches(new) || chunk.get(at + 1).is_some_and(|next| new.touches(*next));
+        if joins || chunk.get(at).is_none_or(|found| found.0 != old.0) {
+            return false;
+        }
+        chunk[at] = new;
+        true
+    }
+
     #[inline]
     fn replace(&mut self, lba: Lba, n: u64, pba: Option<Pba>) {
         let (mut at, end) = (lba.0, lba.0 + n);
         while at < end {
             let start = at & (CHUNK - 1);
             let count = (CHUNK - start).min(end - at);
-            let new = pba.map(|pba| Entry::new(start, start + count, pba.0 + (at - lba.0)));
+            let new = pba.map(|pba| PackedExtent::new(start, start + count, pba.0 + (at - lba.0)));
             if new.is_some() || self.chunk(at >> CHUNK_BITS).is_some() || at < self.base.end {
                 let chunk = &mut self.chunk_mut(at >> CHUNK_BITS).0;
                 let (len, room) = (chunk.len(), heap_room(chunk));
@@ -179,7 +203,7 @@ impl ExtentMap {
     }
 
     #[inline]
-    fn chunk(&self, index: u64) -> Option<&[Entry]> {
+    fn chunk(&self, index: u64) -> Option<&[PackedExtent]> {
         let leaf = self.leaves.get((index >> LEAF_BITS) as usize)?.as_ref()?;
         Some(&leaf[index as usize & (LEAF - 1)].0)
     }
@@ -210,7 +234,7 @@ impl ExtentMap {
             let Some(chunks) = &mut self.leaves[leaf as usize] else { break };
             let chunk = &mut chunks[(at >> CHUNK_BITS) as usize & (LEAF - 1)].0;
             let room = heap_room(chunk);
-            chunk.push(Entry::new(start, start + (stop - at), pba.0));
+            chunk.push(PackedExtent::new(start, start + (stop - at), pba.0));
             self.heap_entries = self.heap_entries + heap_room(chunk) - room;
             self.extents += 1;
             at = stop;
@@ -224,8 +248,8 @@ impl ExtentMap {
 
     /// The pieces that make up `n` sectors from `lba` on, in order, the unmapped ones too.
     #[inline]
-    pub fn pieces(&self, lba: Lba, n: u64) -> Pieces<'_> {
-        let mut pieces = Pieces { map: self, at: lba.0, end: lba.0 + n, chunk: &[], by_base: false };
+    pub fn pieces(&self, lba: Lba, n: u64) -> MappedPieces<'_> {
+        let mut pieces = MappedPieces { map: self, at: lba.0, end: lba.0 + n, chunk: &[], by_base: false };
         if n > 0 {
             pieces.enter();
         }
@@ -240,25 +264,25 @@ impl ExtentMap {
 
 /// Entries that a chunk has room for on the heap.
 #[inline]
-fn heap_room(chunk: &SmallVec<[Entry; INLINE]>) -> usize {
+fn heap_room(chunk: &SmallVec<[PackedExtent; INLINE]>) -> usize {
     if chunk.spilled() { chunk.capacity() } else { 0 }
 }
 
 /// Puts `new` where `start..end` was, cutting what overlaps and joining what touches. Returns how many sectors of it were
 /// mapped.
 #[inline]
-fn overwrite(chunk: &mut SmallVec<[Entry; INLINE]>, start: u64, end: u64, new: Option<Entry>) -> u64 {
+fn overwrite(chunk: &mut SmallVec<[PackedExtent; INLINE]>, start: u64, end: u64, new: Option<PackedExtent>) -> u64 {
     let first = chunk.partition_point(|entry| entry.end() <= start);
     let (mut last, mut displaced) = (first, 0);
     while last < chunk.len() && chunk[last].start() < end {
         displaced += chunk[last].end().min(end) - chunk[last].start().max(start);
         last += 1;
     }
-    let mut fresh = [Entry(0); 3];
+    let mut fresh = [PackedExtent(0); 3];
     let mut count = 0;
     let (mut from, mut to) = (first, last);
     if first < last && chunk[first].start() < start {
-        fresh[count] = Entry::new(chunk[first].start(), start, chunk[first].pba());
+        fresh[count] = PackedExtent::new(chunk[first].start(), start, chunk[first].pba());
         count += 1;
     } else if let Some(new) = new
         && first > 0
@@ -273,7 +297,7 @@ fn overwrite(chunk: &mut SmallVec<[Entry; INLINE]>, start: u64, end: u64, new: O
     }
     if first < last && chunk[last - 1].end() > end {
         let old = chunk[last - 1];
-        push(&mut fresh, &mut count, Entry::new(end, old.end(), old.pba() + (end - old.start())));
+        push(&mut fresh, &mut count, PackedExtent::new(end, old.end(), old.pba() + (end - old.start())));
     } else if let Some(&next) = chunk.get(last)
         && count > 0
         && fresh[count - 1].touches(next)
@@ -294,10 +318,10 @@ fn overwrite(chunk: &mut SmallVec<[Entry; INLINE]>, start: u64, end: u64, new: O
 
 /// Appends `entry` to `fresh`, joined to the one before where they touch.
 #[inline]
-fn push(fresh: &mut [Entry; 3], count: &mut usize, entry: Entry) {
+fn push(fresh: &mut [PackedExtent; 3], count: &mut usize, entry: PackedExtent) {
     if *count > 0 && fresh[*count - 1].touches(entry) {
         let before = fresh[*count - 1];
-        fresh[*count - 1] = Entry::new(before.start(), entry.end(), before.pba());
+        fresh[*count - 1] = PackedExtent::new(before.start(), entry.end(), before.pba());
     } else {
         fresh[*count] = entry;
         *count += 1;
@@ -305,17 +329,17 @@ fn push(fresh: &mut [Entry; 3], count: &mut usize, entry: Entry) {
 }
 
 /// Iterator of [`ExtentMap::pieces`].
-pub struct Pieces<'a> {
+pub struct MappedPieces<'a> {
     map: &'a ExtentMap,
     at: u64,
     end: u64,
     /// The entries of the current chunk that end after `at`.
-    chunk: &'a [Entry],
+    chunk: &'a [PackedExtent],
     /// Whether the current chunk's leaf does not exist, and there are runs that the map began with.
     by_base: bool,
 }
 
-impl Pieces<'_> {
+impl MappedPieces<'_> {
     #[inline]
     fn enter(&mut self) {
         let entries = self.map.chunk(self.at >> CHUNK_BITS);
@@ -325,11 +349,11 @@ impl Pieces<'_> {
     }
 }
 
-impl Iterator for Pieces<'_> {
-    type Item = Piece;
+impl Iterator for MappedPieces<'_> {
+    type Item = MappedPiece;
 
     #[inline]
-    fn next(&mut self) -> Option<Piece> {
+    fn next(&mut self) -> Option<MappedPiece> {
         if self.at >= self.end {
             return None;
         }
@@ -347,7 +371,7 @@ impl Iterator for Pieces<'_> {
             }
             None => (limit, None),
         };
-        let piece = Piece { lba: Lba(self.at), sectors: stop - start, pba };
+        let piece = MappedPiece { lba: Lba(self.at), sectors: stop - start, pba };
         self.at = base + stop;
         if stop == CHUNK && self.at < self.end {
             self.enter();
@@ -357,8 +381,11 @@ impl Iterator for Pieces<'_> {
 }
 
 /// Joins pieces that touch physically (or are both unmapped), so that one access serves them.
-pub fn joined<E>(pieces: impl Iterator<Item = Piece>, mut each: impl FnMut(Piece) -> Result<(), E>) -> Result<(), E> {
-    let mut held: Option<Piece> = None;
+pub fn joined<E>(
+    pieces: impl Iterator<Item = MappedPiece>,
+    mut each: impl FnMut(MappedPiece) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut held: Option<MappedPiece> = None;
     for piece in pieces {
         match &mut held {
             Some(before) if before.pba.map(|pba| pba + before.sectors) == piece.pba => before.sectors += piece.sectors,
@@ -378,13 +405,13 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn model_pieces(model: &BTreeMap<u64, u64>, lba: u64, n: u64) -> Vec<Piece> {
-        let mut out: Vec<Piece> = Vec::new();
+    fn model_pieces(model: &BTreeMap<u64, u64>, lba: u64, n: u64) -> Vec<MappedPiece> {
+        let mut out: Vec<MappedPiece> = Vec::new();
         for l in lba..lba + n {
             let pba = model.get(&l).map(|&p| Pba(p));
             match out.last_mut() {
                 Some(last) if last.pba.map(|p| p + last.sectors) == pba => last.sectors += 1,
-                _ => out.push(Piece { lba: Lba(l), sectors: 1, pba }),
+                _ => out.push(MappedPiece { lba: Lba(l), sectors: 1, pba }),
             }
         }
         out
@@ -410,6 +437,12 @@ mod tests {
                         map.remove(Lba(lba), n);
                         model.retain(|&l, _| l < lba || l >= lba + n);
                     }
+                }
+                // An extent may move as a whole.
+                if let Some(MappedPiece { lba, sectors, pba: Some(from) }) = map.pieces(Lba(lba), n).next()
+                    && map.relocate(lba, sectors, from, from + 50_000)
+                {
+                    model.extend((0..sectors).map(|i| (lba.0 + i, from.0 + 50_000 + i)));
                 }
             }
             for (lba, n) in asks {

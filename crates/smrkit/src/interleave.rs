@@ -85,7 +85,7 @@ impl fmt::Display for Interleave {
 
 /// Where the sources' addresses go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
+pub enum SourcePlacement {
     /// Each behind the one before it.
     #[default]
     EndToEnd,
@@ -93,20 +93,20 @@ pub enum Placement {
     Zero,
 }
 
-impl FromStr for Placement {
+impl FromStr for SourcePlacement {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Placement, Error> {
+    fn from_str(text: &str) -> Result<SourcePlacement, Error> {
         match text {
-            "end-to-end" => Ok(Placement::EndToEnd),
-            "zero" => Ok(Placement::Zero),
+            "end-to-end" => Ok(SourcePlacement::EndToEnd),
+            "zero" => Ok(SourcePlacement::Zero),
             _ => Err(Error::Usage(format!("`{text}` is no place: expected end-to-end or zero"))),
         }
     }
 }
 
 /// A source to be merged.
-pub struct Part<S> {
+pub struct MergePart<S> {
     /// Its requests.
     pub source: S,
     /// How large it is: laid end to end, the next begins there, and a request beyond is refused.
@@ -203,9 +203,9 @@ impl<S: Source> Interleaved<S> {
     /// Merges `parts`. Fails where there are none or too many, where their sizes exceed 2^63 bytes, or where bursts are
     /// to be weighted and a count is missing.
     pub fn new(
-        parts: Vec<Part<S>>,
+        parts: Vec<MergePart<S>>,
         rule: Interleave,
-        placement: Placement,
+        placement: SourcePlacement,
         seed: u64,
     ) -> Result<Interleaved<S>, Error> {
         if parts.is_empty() || parts.len() > SOURCES_MAX {
@@ -218,12 +218,12 @@ impl<S: Source> Interleaved<S> {
             ));
         }
         let first = end_to_end(parts.iter().map(|part| part.sectors), placement)?;
-        let lane = |(number, (part, first)): (usize, (Part<S>, Lba))| Lane {
+        let lane = |(number, (part, first)): (usize, (MergePart<S>, Lba))| Lane {
             source: part.source,
             number: number as u8,
             first,
             sectors: part.sectors,
-            bounded: placement == Placement::EndToEnd,
+            bounded: placement == SourcePlacement::EndToEnd,
             batch: Vec::new(),
             at: 0,
             left: part.requests.unwrap_or(0),
@@ -351,13 +351,13 @@ impl<S: Source> Interleaved<S> {
 }
 
 /// Where each of several sources begins.
-fn end_to_end(sizes: impl Iterator<Item = u64>, placement: Placement) -> Result<Vec<Lba>, Error> {
+fn end_to_end(sizes: impl Iterator<Item = u64>, placement: SourcePlacement) -> Result<Vec<Lba>, Error> {
     let (mut first, mut end) = (Vec::new(), 0_u64);
     for sectors in sizes {
-        first.push(Lba(if placement == Placement::Zero { 0 } else { end }));
+        first.push(Lba(if placement == SourcePlacement::Zero { 0 } else { end }));
         end = match placement {
-            Placement::Zero => end.max(sectors),
-            Placement::EndToEnd => end.saturating_add(sectors),
+            SourcePlacement::Zero => end.max(sectors),
+            SourcePlacement::EndToEnd => end.saturating_add(sectors),
         };
         if end > SECTORS_MAX {
             let problem = Message::from("the sources together exceed 2^63 bytes: use ");

@@ -20,7 +20,10 @@ impl LbaSet {
     /// Puts `n` LBAs from `lba` on in.
     #[inline]
     pub fn insert(&mut self, lba: Lba, n: u64) {
-        self.set(lba, n, !self.inverted);
+        // Disks are mostly written where they were before.
+        if !self.contains_all(lba, n) {
+            self.set(lba, n, !self.inverted);
+        }
     }
 
     /// Takes `n` LBAs from `lba` on out.
@@ -42,6 +45,7 @@ impl LbaSet {
     }
 
     /// Whether all of `n` LBAs from `lba` on are in.
+    #[inline]
     pub fn contains_all(&self, lba: Lba, n: u64) -> bool {
         self.extents.pieces(lba, n).all(|piece| piece.pba.is_some() != self.inverted)
     }

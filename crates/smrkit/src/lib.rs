@@ -1,12 +1,12 @@
 //! A shingled disk that can be simulated and checked.
 //!
 //! ```
-//! use smrkit::experiment::{Experiment, demand::Generated, system::System};
+//! use smrkit::experiment::{Experiment, demand::GeneratedDemand, system::System};
 //! use smrkit::workload::Workload;
 //!
 //! # fn main() -> Result<(), smrkit::error::Error> {
 //! let system = System::drive("tiny").layer("rmw").layer("vguard").set("rmw.region_sectors", "300,600");
-//! let demand = Generated::from(Workload::parse("random-write:count=1k")?);
+//! let demand = GeneratedDemand::from(Workload::parse("random-write:count=1k")?);
 //! for outcome in Experiment::new(system, demand).compare()? {
 //!     println!("{} {:?}: {}", outcome.layer, outcome.parameters, outcome.verdict.text);
 //! }
@@ -22,7 +22,7 @@
 pub mod units;
 pub mod message;
 pub mod error;
-mod names;
+pub mod names;
 pub mod quantity;
 pub mod schema;
 mod random;

@@ -33,7 +33,7 @@ pub enum Field {
     Prefill,
     /// The order of waiting commands.
     Queue,
-    /// The rebuild beside the requests.
+    /// The rebuild alongside the requests.
     Rebuild,
     /// A parameter of a layer.
     Set,
@@ -49,10 +49,14 @@ pub enum Field {
     Think,
     /// The factor on the trace's times.
     TimeScale,
+    /// A trace file.
+    Trace,
     /// One of a trace's volumes.
     Volume,
     /// Requests served before counting begins.
     Warmup,
+    /// A workload.
+    Workload,
 }
 
 impl Field {
@@ -80,18 +84,20 @@ impl Field {
             Field::Span => "span",
             Field::Think => "think",
             Field::TimeScale => "time_scale",
+            Field::Trace => "trace",
             Field::Volume => "volume",
             Field::Warmup => "warmup",
+            Field::Workload => "workload",
         }
     }
 }
 
 /// A sentence with fields in it: `"give a smaller " + Field::Capacity`, where the first summand is a [`Message`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message(Vec<Piece>);
+pub struct Message(Vec<MessagePiece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum MessagePiece {
     Text(Cow<'static, str>),
     Field(Field),
 }
@@ -99,9 +105,9 @@ enum Piece {
 impl Message {
     /// The sentence with `name` in place of each field.
     pub fn worded(&self, name: &dyn Fn(Field) -> &'static str) -> String {
-        let piece = |piece: &Piece| match piece {
-            Piece::Text(text) => text.to_string(),
-            Piece::Field(field) => name(*field).to_string(),
+        let piece = |piece: &MessagePiece| match piece {
+            MessagePiece::Text(text) => text.to_string(),
+            MessagePiece::Field(field) => name(*field).to_string(),
         };
         self.0.iter().map(piece).collect()
     }
@@ -113,7 +119,7 @@ impl Message {
 
     /// The fields in it, in their order.
     pub fn fields(&self) -> impl Iterator<Item = Field> {
-        self.0.iter().filter_map(|piece| if let Piece::Field(field) = piece { Some(*field) } else { None })
+        self.0.iter().filter_map(|piece| if let MessagePiece::Field(field) = piece { Some(*field) } else { None })
     }
 }
 
@@ -125,19 +131,19 @@ impl fmt::Display for Message {
 
 impl From<&'static str> for Message {
     fn from(text: &'static str) -> Message {
-        Message(vec![Piece::Text(text.into())])
+        Message(vec![MessagePiece::Text(text.into())])
     }
 }
 
 impl From<String> for Message {
     fn from(text: String) -> Message {
-        Message(vec![Piece::Text(text.into())])
+        Message(vec![MessagePiece::Text(text.into())])
     }
 }
 
 impl From<Field> for Message {
     fn from(field: Field) -> Message {
-        Message(vec![Piece::Field(field)])
+        Message(vec![MessagePiece::Field(field)])
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names that were mistyped: the nearest known one, and the list.
 
 /// "did you mean `x`? Known: a, b, x".
-pub(crate) fn known<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn known<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     let list = names.clone().collect::<Vec<_>>().join(", ");
     match nearest(name, names) {
         Some(near) => format!("did you mean `{near}`? Known: {list}"),

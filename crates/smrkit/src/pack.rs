@@ -4,10 +4,8 @@
 //! down to a multiple of its size; where its other parts were to go is forgotten. Each of several merged sources gathers its
 //! own writes.
 
-use std::path::PathBuf;
-
 use crate::error::Error;
-use crate::request::{Op, Progress, Request, Source};
+use crate::request::{Op, Request, Source};
 use crate::units::{Lba, Nanos};
 
 /// A source whose writes are gathered until they make up one of a given size. A flush sends what its source has gathered so
@@ -42,7 +40,7 @@ impl<S: Source> Packed<S> {
         &self.source
     }
 
-    fn of(&mut self, source: u8) -> &mut Gathered {
+    fn gathered_from(&mut self, source: u8) -> &mut Gathered {
         let at = usize::from(source);
         if self.gathered.len() <= at {
             self.gathered.resize(at + 1, Gathered::default());
@@ -62,7 +60,7 @@ impl<S: Source> Packed<S> {
 
     fn gather(&mut self, request: &Request, out: &mut Vec<Request>) {
         let whole = self.sectors;
-        let mut own = std::mem::take(self.of(request.source));
+        let mut own = std::mem::take(self.gathered_from(request.source));
         let (mut from, mut left) = (request.lba, u64::from(request.sectors));
         while left > 0 {
             if own.sectors == 0 {
@@ -75,12 +73,12 @@ impl<S: Source> Packed<S> {
                 own.sectors = 0;
             }
         }
-        *self.of(request.source) = own;
+        *self.gathered_from(request.source) = own;
     }
 
     /// Sends what a source has gathered.
     fn send(&mut self, like: Request, out: &mut Vec<Request>) {
-        let own = std::mem::take(self.of(like.source));
+        let own = std::mem::take(self.gathered_from(like.source));
         if own.sectors > 0 {
             out.push(self.write(like, own));
         }
@@ -116,16 +114,8 @@ impl<S: Source> Source for Packed<S> {
         Ok(())
     }
 
-    fn name(&self) -> PathBuf {
-        self.source.name()
-    }
-
-    fn progress(&self) -> Progress {
-        self.source.progress()
-    }
-
-    fn sources(&self) -> usize {
-        self.source.sources()
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&self.source)
     }
 }
 

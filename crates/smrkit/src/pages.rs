@@ -16,7 +16,7 @@ const PAGE: u64 = 512;
 pub(crate) const WHOLE_SECTORS_MAX: u64 = 1 << 24;
 
 /// What a disk began with: puts the words of the sectors from a number on into a slice of zeros.
-pub(crate) type First = Box<dyn Fn(u64, &mut [u64]) + Send + Sync>;
+pub(crate) type InitialWords = Box<dyn Fn(u64, &mut [u64]) + Send + Sync>;
 
 type Page = Box<[u64; PAGE as usize]>;
 
@@ -24,14 +24,14 @@ type Page = Box<[u64; PAGE as usize]>;
 #[derive(Default)]
 pub(crate) struct Pages {
     pages: BTreeMap<u64, Page>,
-    first: Option<First>,
+    first: Option<InitialWords>,
     /// Pages that were cleared and do not exist, by their numbers.
     blank: LbaSet,
 }
 
 impl Pages {
     /// Pages of a disk on which nothing was put yet, and which began with the words that `first` tells.
-    pub(crate) fn beginning_with(first: First) -> Pages {
+    pub(crate) fn beginning_with(first: InitialWords) -> Pages {
         Pages { first: Some(first), ..Pages::default() }
     }
 
@@ -122,7 +122,7 @@ impl Pages {
         }
     }
 
-    /// The sectors of the pages that exist on a disk of so many, ascending; all of a small disk that began full.
+    /// The sectors of the pages that exist on a disk of this many, ascending; all of a small disk that began full.
     pub(crate) fn extents(&self, capacity: u64) -> Vec<Range<u64>> {
         let extent = |number: u64| number * PAGE..capacity.min((number + 1) * PAGE);
         match self.first {

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn capacities_shares_percentages_and_counts_read_as_people_write_them() {
+    fn capacities_shares_and_counts_read_as_people_write_them() {
         assert_eq!(parse_capacity("1MB").unwrap(), 1953);
         assert_eq!(parse_share("0.3").unwrap(), 0.3);
         assert_eq!(parse_share("30 %").unwrap(), 0.3);

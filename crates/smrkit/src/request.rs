@@ -74,17 +74,22 @@ pub trait Source: Send {
 
     /// What messages call it: a file's path, or a word.
     fn name(&self) -> PathBuf {
-        "workload".into()
+        self.inner().map_or_else(|| "workload".into(), Source::name)
     }
 
     /// How far it has come.
     fn progress(&self) -> Progress {
-        Progress::default()
+        self.inner().map_or_else(Progress::default, Source::progress)
     }
 
     /// How many sources results are to tell apart by `Request::source`; parts of one workload count as one.
     fn sources(&self) -> usize {
-        1
+        self.inner().map_or(1, Source::sources)
+    }
+
+    /// The source that this one takes its requests from, where it passes on what is asked of it.
+    fn inner(&self) -> Option<&dyn Source> {
+        None
     }
 }
 

@@ -7,18 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::message::{Field, Message};
-use crate::schema::{Kind, share};
+use crate::schema::{Count, ValueKind, share};
 use crate::units::Nanos;
 
 /// When requests arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrival {
-    /// As soon as one of the commands outstanding is answered (closed loop).
+    /// As soon as one of the commands outstanding completes (closed loop).
     #[default]
     FlatOut,
     /// At the trace's own times (open loop).
     Trace,
+    /// After the trace's think time for the request before, from when a command outstanding completes (closed loop).
+    Closed,
 }
 
 /// The order of waiting commands.
@@ -26,18 +28,20 @@ pub enum Arrival {
 #[serde(rename_all = "kebab-case")]
 pub enum Queue {
     /// First come, first served.
-    #[default]
     Fcfs,
     /// In the direction of the head's movement, then back (LOOK).
     Elevator,
     /// Shortest positioning time first.
     Sptf,
+    /// As each drive's file says; first come, first served where it says nothing.
+    #[default]
+    Drive,
 }
 
 impl Queue {
     /// Its name on the command line and in results.
     pub fn name(self) -> &'static str {
-        ["fcfs", "elevator", "sptf"][self as usize]
+        ["fcfs", "elevator", "sptf", "drive"][self as usize]
     }
 }
 
@@ -95,6 +99,71 @@ impl TryFrom<String> for Prefill {
     }
 }
 
+/// What is served before counting begins; as text a number of requests, or `until-steady`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "WarmupRecord", try_from = "WarmupRecord")]
+pub enum Warmup {
+    /// So many requests.
+    Requests(u64),
+    /// Requests until cleaning has settled: see the engine's page.
+    UntilSteady,
+}
+
+/// A warm-up as outcomes record it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum WarmupRecord {
+    Requests(u64),
+    Word(String),
+}
+
+const UNTIL_STEADY: &str = "until-steady";
+
+impl Warmup {
+    /// Whether anything is served.
+    pub fn is_any(self) -> bool {
+        self != Warmup::Requests(0)
+    }
+}
+
+impl fmt::Display for Warmup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warmup::Requests(requests) => requests.fmt(f),
+            Warmup::UntilSteady => f.write_str(UNTIL_STEADY),
+        }
+    }
+}
+
+impl FromStr for Warmup {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Warmup, Error> {
+        match text.trim() {
+            UNTIL_STEADY => Ok(Warmup::UntilSteady),
+            text => Ok(Warmup::Requests(Count(0, u64::MAX).read(text, true)?)),
+        }
+    }
+}
+
+impl From<Warmup> for WarmupRecord {
+    fn from(warmup: Warmup) -> WarmupRecord {
+        match warmup {
+            Warmup::Requests(requests) => WarmupRecord::Requests(requests),
+            Warmup::UntilSteady => WarmupRecord::Word(UNTIL_STEADY.into()),
+        }
+    }
+}
+
+impl TryFrom<WarmupRecord> for Warmup {
+    type Error = Error;
+    fn try_from(record: WarmupRecord) -> Result<Warmup, Error> {
+        match record {
+            WarmupRecord::Requests(requests) => Ok(Warmup::Requests(requests)),
+            WarmupRecord::Word(text) => text.parse(),
+        }
+    }
+}
+
 /// Settings of a run, with the defaults of the command line; `engine` in outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -111,8 +180,8 @@ pub struct Settings {
     pub queue: Queue,
     /// The state before.
     pub prefill: Prefill,
-    /// Requests served before counting begins.
-    pub warmup: u64,
+    /// What is served before counting begins.
+    pub warmup: Warmup,
     /// The run ends with the first request that arrives this long after counting began; it is not served.
     #[serde(rename = "until_ns")]
     pub until: Option<Nanos>,
@@ -136,9 +205,9 @@ impl Default for Settings {
             depth: 1,
             think: Nanos::ZERO,
             time_scale: 1.0,
-            queue: Queue::Fcfs,
+            queue: Queue::Drive,
             prefill: Prefill::Full,
-            warmup: 0,
+            warmup: Warmup::Requests(0),
             until: None,
             fold: false,
             check: false,
@@ -160,13 +229,13 @@ impl Settings {
         if !(self.time_scale > 0.0 && self.time_scale <= 1e9) {
             return wrong(TimeScale, TimeScale + " takes a factor above 0 and at most 1e9");
         }
-        if self.arrival == Arrival::Trace && self.think > Nanos::ZERO {
+        if self.arrival != Arrival::FlatOut && self.think > Nanos::ZERO {
             return wrong(
                 Think,
-                Think + " belongs to a closed loop: leave it out, or use " + Field::Arrival + " flat-out",
+                Think + " is the same for all requests: leave it out, or use " + Field::Arrival + " flat-out",
             );
         }
-        if self.queue != Queue::Fcfs && self.depth == 1 {
+        if matches!(self.queue, Queue::Elevator | Queue::Sptf) && self.depth == 1 {
             return wrong(
                 Depth,
                 Message::from("a queue of depth 1 has nothing to order: add ")

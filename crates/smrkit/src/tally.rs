@@ -81,14 +81,14 @@ const SURFACE_PARTS: u64 = 512;
 /// Tracks are numbered in the order of PBAs, so that the next track is one away, on whatever surface it lies. What an access
 /// crosses itself is no movement, and the first access of all comes from nowhere.
 #[derive(Clone, Debug, Default)]
-pub struct Movement {
+pub struct HeadMovement {
     distance: [u64; 4],
     count: [u64; 4],
     /// The last track of the access before.
     last: Option<Track>,
 }
 
-impl Movement {
+impl HeadMovement {
     /// Sums of |first track of an access − last track of the one before|, over the accesses of a cause.
     pub fn distance(&self, cause: Cause) -> u64 {
         self.distance[cause as usize]
@@ -113,14 +113,14 @@ pub struct Tally {
     writes: [Counter; 4],
     surface: Vec<[u64; 4]>,
     part_shift: u32,
-    stretches: Stretches,
+    stretches: CleaningStretches,
     /// Counted where it was asked for.
-    movement: Option<Box<Movement>>,
+    movement: Option<Box<HeadMovement>>,
 }
 
 /// Uninterrupted stretches of destaging and cleaning.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stretches {
+struct CleaningStretches {
     count: u64,
     longest_ns: u64,
     current_ns: u64,
@@ -140,7 +140,7 @@ impl Tally {
             writes: Default::default(),
             surface: vec![[0; 4]; parts],
             part_shift,
-            stretches: Stretches::default(),
+            stretches: CleaningStretches::default(),
             movement: None,
         }
     }
@@ -158,7 +158,7 @@ impl Tally {
     }
 
     /// The head's movements, where they are counted.
-    pub fn movement(&self) -> Option<&Movement> {
+    pub fn movement(&self) -> Option<&HeadMovement> {
         self.movement.as_deref()
     }
 
@@ -227,7 +227,7 @@ impl Tally {
         (&self.surface, 1 << self.part_shift)
     }
 
-    /// A request has been answered: what is cleaned after it is another stretch.
+    /// A request has completed: what is cleaned after it is another stretch.
     #[inline]
     pub fn end_stretch(&mut self) {
         self.stretches.end();
@@ -238,14 +238,14 @@ impl Tally {
         self.reads = Default::default();
         self.writes = Default::default();
         self.surface.fill([0; 4]);
-        self.stretches = Stretches { last_end: self.stretches.last_end, ..Stretches::default() };
+        self.stretches = CleaningStretches { last_end: self.stretches.last_end, ..CleaningStretches::default() };
         if let Some(movement) = &mut self.movement {
-            **movement = Movement { last: movement.last, ..Movement::default() };
+            **movement = HeadMovement { last: movement.last, ..HeadMovement::default() };
         }
     }
 }
 
-impl Stretches {
+impl CleaningStretches {
     #[inline]
     fn count(&mut self, access: &Access) {
         if access.cause.is_cleaning() {

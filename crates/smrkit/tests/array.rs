@@ -19,7 +19,7 @@ use smrkit::error::Error;
 use smrkit::layer::LAYERS;
 use smrkit::request::{InMemory, Request};
 use smrkit::settings::{Arrival, Prefill, Queue, Settings};
-use smrkit::stats::counts::HostCounts;
+use smrkit::stats::counts::{HostCounts, HostTotals};
 use smrkit::units::Lba;
 
 const REQUESTS: u64 = 1000;
@@ -102,9 +102,9 @@ fn on_a_member(random: &mut impl Rng, run: &ArrayRun, request: &mut Request) {
     request.lba = Lba(request.lba.0 % (sectors - u64::from(request.sectors) + 1));
 }
 
-fn counted(counts: &mut HostCounts) -> (u64, u64, u64, u64, String) {
+fn counted(counts: &mut HostCounts) -> (HostTotals, u64, String) {
     let latencies = format!("{:?}", counts.latencies());
-    (counts.requests, counts.wait_ns, counts.service_ns, counts.elapsed().0, latencies)
+    (counts.totals, counts.elapsed().0, latencies)
 }
 
 fn survives(kind: Level) {
@@ -165,6 +165,11 @@ fn raid6_loses_nothing() {
 }
 
 #[test]
+fn raidz3_loses_nothing() {
+    survives(Level::Raidz3);
+}
+
+#[test]
 fn dedicated_loses_nothing() {
     survives(Level::Dedicated);
 }
@@ -179,7 +184,7 @@ impl BackgroundTask for Never {
 }
 
 #[test]
-fn what_is_answered_at_once_counts_as_from_event_to_event() {
+fn what_completes_at_once_counts_as_from_event_to_event() {
     let kinds = [Level::Span, Level::Raid0, Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid5, Level::Dedicated];
     for seed in 0..60 {
         let trial = Trial::new(kinds[seed as usize % kinds.len()], seed);

@@ -11,7 +11,7 @@ use smrkit::engine::run::Run;
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::layer;
 use smrkit::request::{Op, Request};
-use smrkit::settings::{Prefill, Settings};
+use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
 use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
@@ -57,7 +57,13 @@ fn assert_sums(outcome: &Outcome, accesses: &[(usize, Access)]) {
 #[test]
 fn accesses_of_each_drive_add_up_to_what_was_counted_of_it() {
     for (warmup, check) in [(0, true), (100, false), (100, true)] {
-        let settings = Settings { depth: 8, prefill: Prefill::Sequential, warmup, check, ..Settings::default() };
+        let settings = Settings {
+            depth: 8,
+            prefill: Prefill::Sequential,
+            warmup: Warmup::Requests(warmup),
+            check,
+            ..Settings::default()
+        };
         let (outcome, accesses) = run(settings, None);
         assert_eq!(outcome.members.len(), 3);
         assert_sums(&outcome, &accesses);
@@ -67,7 +73,7 @@ fn accesses_of_each_drive_add_up_to_what_was_counted_of_it() {
 #[test]
 fn all_drives_tell_time_from_the_same_moment() {
     let last = |warmup| {
-        let (_, accesses) = run(Settings { depth: 8, warmup, ..Settings::default() }, None);
+        let (_, accesses) = run(Settings { depth: 8, warmup: Warmup::Requests(warmup), ..Settings::default() }, None);
         [0, 1, 2].map(|number| accesses.iter().rfind(|(drive, _)| *drive == number).unwrap().1)
     };
     let (all, counted) = (last(0), last(100));
@@ -108,7 +114,8 @@ fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
 
 #[test]
 fn accesses_of_a_new_member_are_told_in_the_time_of_the_run() {
-    let (outcome, accesses) = run(Settings { warmup: 100, ..Settings::default() }, Some("disk=1,after=100"));
+    let (outcome, accesses) =
+        run(Settings { warmup: Warmup::Requests(100), ..Settings::default() }, Some("disk=1,after=100"));
     let rebuild = outcome.rebuild.unwrap();
     let end = rebuild.begin_ns + rebuild.elapsed_ns;
     assert!(rebuild.begin_ns > 0);

@@ -1,4 +1,4 @@
-//! The same layers on a disk of real bytes: what was written is read back, on disks that destroy as the law says, and
+//! All layers on a disk of real bytes: what was written is read back, on disks that destroy as the law says, and
 //! after power cuts by the layers that promise it.
 
 mod common;
@@ -127,7 +127,7 @@ fn every_layer_returns_the_bytes_last_written() {
 }
 
 #[test]
-fn what_was_acknowledged_is_found_after_power_cuts_even_if_it_looks_like_records() {
+fn data_that_looks_like_records_survives_power_cuts() {
     for spec in LAYERS {
         for &form in spec.copes_with {
             (100..115).for_each(|seed| trial(spec, form, seed, true));

@@ -159,7 +159,7 @@ fn stat(outcome: &Outcome, key: &str) -> u64 {
 }
 
 #[test]
-fn rewriting_a_region_for_4_kb_costs_12_500_times_in_sectors_and_671_times_in_time() {
+fn a_rewrite_for_4_kb_costs_12_500_times_sectors_and_671_times_time() {
     let settings = Settings { prefill: Prefill::Sequential, ..Settings::default() };
     let plain = simulate("in-place", &[], "random-write:count=200", settings);
     let rmw = simulate("rmw", &[("portion", "region")], "random-write:count=200", settings);

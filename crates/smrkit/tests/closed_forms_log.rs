@@ -8,7 +8,7 @@ use smrkit::engine::system::DriveRun;
 use smrkit::geometry::Geometry;
 use smrkit::layer;
 use smrkit::medium::interference::Interference;
-use smrkit::settings::{Prefill, Settings};
+use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::workload::Workload;
 
 const SEGMENTS: u64 = 1200;
@@ -36,7 +36,7 @@ fn amplification(set: &[(&str, &str)], workload: &str) -> f64 {
     let all = [&[("segment_tracks", "1")], set].concat();
     let all: Vec<(String, String)> = all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let parameters = layer.resolve(&all).unwrap();
-    let settings = Settings { prefill: Prefill::Sequential, warmup: WRITES, ..Settings::default() };
+    let settings = Settings { prefill: Prefill::Sequential, warmup: Warmup::Requests(WRITES), ..Settings::default() };
     let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters }, settings);
     let workload = format!("{workload},count={}", 2 * WRITES);
     let mut source = Workload::parse(&workload).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
@@ -62,7 +62,7 @@ fn fifo_costs_what_the_closed_form_says_and_greedy_no_more() {
 }
 
 #[test]
-fn cost_benefit_is_below_greedy_where_nine_writes_in_ten_go_to_a_tenth() {
+fn cost_benefit_is_below_greedy_where_a_tenth_is_hot() {
     for separate in ["none", "hot"] {
         let hot = "hot-cold:size=4Ki,write_share=1,hot_share=0.1,hot_access_share=0.9";
         let of = |policy| amplification(&[("policy", policy), ("spare_percent", "20"), ("separate", separate)], hot);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Witness;
-use common::rebuilds::{LEVELS, array, run_before, small};
+use common::rebuilds::{LEVELS, MEMBERS, array, run_before, small};
 use smrkit::device::Command;
 use smrkit::device::level::Level;
 use smrkit::request::{Op, Request};
@@ -13,8 +13,8 @@ use smrkit::units::{Lba, Nanos};
 #[test]
 fn a_member_that_failed_before_is_missing_until_the_work_begins() {
     for level in LEVELS {
-        for disk in 0..4 {
-            let array = array(level, (0..4).map(|_| small("in-place")).collect());
+        for disk in 0..MEMBERS {
+            let array = array(level, (0..MEMBERS).map(|_| small("in-place")).collect());
             let settings = Settings { check: true, depth: 4, ..Settings::default() };
             let mut witness = Witness::default();
             let spec = format!("disk={disk},failed=before,after=300");
@@ -24,7 +24,7 @@ fn a_member_that_failed_before_is_missing_until_the_work_begins() {
             assert!(begun > 0 && rebuild.begin_ns == 0);
             let accesses = witness.0.lock().unwrap();
             let degraded = |number| accesses.iter().filter(|a| a.0 == number && a.1.start.0 < begun).count();
-            for number in 0..4 {
+            for number in 0..MEMBERS {
                 assert_eq!(degraded(number) == 0, number == disk, "{level}: drive {number} without {disk}");
             }
         }
@@ -35,10 +35,10 @@ fn a_member_that_failed_before_is_missing_until_the_work_begins() {
 fn a_full_array_is_read_without_a_member_and_scrubs_clean() {
     for level in LEVELS {
         for layer in ["in-place", "s-block", "log"] {
-            let array = array(level, (0..4).map(|_| small(layer)).collect());
+            let array = array(level, (0..MEMBERS).map(|_| small(layer)).collect());
             let settings = Settings { check: true, depth: 4, prefill: Prefill::Full, ..Settings::default() };
             let reads = Some("random-read:size=8Ki,count=300,span=8M");
-            for disk in 0..4 {
+            for disk in 0..MEMBERS {
                 let spec = format!("disk={disk},failed=before,after=200");
                 let outcome = run_before(&array, settings, &spec, reads, &mut Witness::default()).unwrap();
                 assert!(outcome.rebuild.unwrap().bytes > 0, "{level} {layer}");

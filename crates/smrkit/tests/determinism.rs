@@ -1,4 +1,4 @@
-//! The same run gives the same bytes of outcome: twice, on other threads at the same time, and however its requests
+//! A run repeated gives the same bytes of outcome: twice, on other threads at the same time, and however its requests
 //! are cut into batches.
 
 mod common;
@@ -19,7 +19,7 @@ use smrkit::workload::Workload;
 
 const REQUESTS: u64 = 3000;
 
-/// The same requests, cut at random.
+/// Requests cut into batches at random.
 struct Shredded {
     requests: Vec<Request>,
     at: usize,

@@ -7,17 +7,17 @@ use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{LAYERS, LayerSpec};
-use smrkit::settings::{Arrival, Prefill, Queue, Settings};
+use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
 use smrkit::workload::Workload;
 
-/// A hot tenth, a backup beside it, then reads: 3,600 requests.
+/// A hot tenth, a backup next to it, then reads: 3,600 requests.
 const REQUESTS: &str = "hot-cold:count=2000;zipf:count=1000;sequential-write:size=64Ki,count=100;random-read:count=500";
 
 /// Sectors that every layer has on every drive below.
 const HOST_SECTORS: u64 = 3000;
 
-/// Parameters of a layer worth a snapshot of their own, beside its smallest ones: (name of the case, settings).
+/// Parameters of a layer worth a snapshot of their own, besides its smallest ones: (name of the case, settings).
 fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
     let has = |key: &str| (spec.keys)().iter().any(|parameter| parameter.name == key);
     let mut small = Vec::new();
@@ -120,7 +120,12 @@ fn every_layer_on_every_small_drive() {
 #[test]
 fn every_layer_with_a_queue_and_a_filled_disk() {
     let queued = Settings { depth: 8, queue: Queue::Sptf, prefill: Prefill::Random(0.5), ..Settings::default() };
-    let open = Settings { arrival: Arrival::Trace, prefill: Prefill::Sequential, warmup: 200, ..Settings::default() };
+    let open = Settings {
+        arrival: Arrival::Trace,
+        prefill: Prefill::Sequential,
+        warmup: Warmup::Requests(200),
+        ..Settings::default()
+    };
     for spec in LAYERS {
         let (case, set) = cases(spec).remove(0);
         snapshot(&format!("queued-{case}"), "tiny", spec, &set, queued);

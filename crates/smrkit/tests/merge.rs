@@ -149,7 +149,7 @@ fn a_merge_is_judged_beside_merged_baselines() {
     };
     let (base, mut merged) = (Outcome::merge(&of("in-place")).unwrap(), Outcome::merge(&of("rmw")).unwrap());
     assert_eq!(merged.slowdown, None);
-    judge(&mut merged, Some(&Baseline::of(&base)));
+    judge(&mut merged, &Baseline::from_outcome(&base));
     assert_eq!(merged.slowdown, Some(merged.elapsed_ns as f64 / base.elapsed_ns as f64));
 }
 

@@ -1,14 +1,14 @@
-//! Rebuilds, resilvers and scrubs beside a workload: no byte is wrong, all time is accounted for, and they keep to what was asked.
+//! Rebuilds, resilvers and scrubs alongside a workload: no byte is wrong, all time is accounted for, and they keep to what was asked.
 
 mod common;
 
-use common::rebuilds::{CACHED, LEVELS, array, drive, member, mirror, rebuilt, run, small};
+use common::rebuilds::{CACHED, LEVELS, MEMBERS, array, drive, member, mirror, rebuilt, run, small};
 use proptest::prelude::*;
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::system::MemberRun;
 use smrkit::error::Error;
-use smrkit::settings::{Arrival, Settings};
+use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::stats::rebuild::BusyTimes;
 
 const LAYERS: [&str; 6] = ["in-place", "set-assoc", "s-block", "drive-managed", "vguard", "log"];
@@ -43,7 +43,7 @@ proptest! {
         depth in 1u32..9,
         seed in any::<u64>(),
     ) {
-        let members = (0..4).map(|number| small(if number % 2 == 0 { layer } else { other })).collect();
+        let members = (0..MEMBERS).map(|number| small(if number % 2 == 0 { layer } else { other })).collect();
         let mut array = array(level, members);
         array.chunk_sectors = 1 + seed % 64;
         let settings = Settings { check: true, depth, seed, ..Settings::default() };
@@ -70,7 +70,7 @@ fn a_member_that_is_an_array_is_rebuilt_with_all_its_drives() {
 #[test]
 fn a_scrub_reads_all_of_every_member_and_finds_nothing_wrong() {
     for level in LEVELS {
-        let array = array(level, (0..4).map(|_| small("set-assoc")).collect());
+        let array = array(level, (0..MEMBERS).map(|_| small("set-assoc")).collect());
         let settings = Settings { check: true, depth: 4, ..Settings::default() };
         let outcome =
             run(&array, settings, "scrub:read=64Ki,window=4,after=300", Some("mix:size=8Ki,count=900,span=8M"));
@@ -87,7 +87,7 @@ fn total(busy: &BusyTimes) -> u64 {
 }
 
 #[test]
-fn busy_time_is_that_of_the_causes_to_the_nanosecond_and_so_is_its_difference_from_conventional() {
+fn causes_sum_to_the_busy_time_and_to_its_excess() {
     let foreground = Some("mix:size=4Ki,count=20k");
     let of = |layer, set: &[(&str, &str)]| {
         rebuilt(
@@ -138,7 +138,7 @@ fn no_more_pieces_than_the_window_are_under_way() {
 }
 
 #[test]
-fn the_rate_is_kept_to_and_a_throttled_rebuild_leaves_the_host_its_latency() {
+fn a_throttled_rebuild_keeps_its_rate_and_the_hosts_latency() {
     let of = |text: &str| {
         let array = mirror(4000, member(drive(4000, ""), "in-place", &[]));
         let settings = Settings { arrival: Arrival::Trace, ..Settings::default() };
@@ -154,7 +154,7 @@ fn the_rate_is_kept_to_and_a_throttled_rebuild_leaves_the_host_its_latency() {
 #[test]
 fn the_moments_of_failure_and_of_work_are_those_asked_for() {
     let array = mirror(20_000, member(drive(20_000, ""), "in-place", &[]));
-    let settings = Settings { warmup: 100, depth: 2, ..Settings::default() };
+    let settings = Settings { warmup: Warmup::Requests(100), depth: 2, ..Settings::default() };
     let of = |text: &str| run(&array, settings, text, Some("mix:size=4Ki,count=1k")).unwrap();
     let now = of("disk=1").rebuild.unwrap();
     assert_eq!((now.begin_ns, now.elapsed_ns), (0, now.work_ns));
@@ -181,7 +181,7 @@ fn the_moments_of_failure_and_of_work_are_those_asked_for() {
         (alone.begin_ns, alone.foreground_ns.all.count),
         (of("disk=1,after=900").elapsed_ns.min(alone.begin_ns), 0)
     );
-    let unwarmed = Settings { warmup: 5000, ..settings };
+    let unwarmed = Settings { warmup: Warmup::Requests(5000), ..settings };
     assert!(run(&array, unwarmed, "disk=1", Some("mix:size=4Ki,count=1k")).unwrap().rebuild.is_some());
 }
 
@@ -193,10 +193,11 @@ fn the_work_begins_no_later_than_the_workload_ends() {
         let rebuild = outcome.rebuild.expect("it came to its end");
         (outcome.requests, rebuild.begin_ns, rebuild.elapsed_ns, rebuild.work_ns)
     };
-    for settings in [Settings::default(), Settings { warmup: 100, depth: 4, ..Settings::default() }] {
+    for settings in [Settings::default(), Settings { warmup: Warmup::Requests(100), depth: 4, ..Settings::default() }] {
         for text in ["disk=1", "disk=1,failed=before", "scrub:read=1Mi"] {
             let last = of(settings, &format!("{text},after=1M"));
-            assert_eq!(last.0, 500 - settings.warmup);
+            let Warmup::Requests(warmup) = settings.warmup else { unreachable!("a number") };
+            assert_eq!(last.0, 500 - warmup);
             for at in ["1h", "213503d", "213503.98d"] {
                 assert_eq!(of(settings, &format!("{text},at={at}")), last, "{text} {at}");
             }
@@ -204,7 +205,7 @@ fn the_work_begins_no_later_than_the_workload_ends() {
     }
     // Nobody waits for it where there is nothing to wait for, not even for counting to begin.
     assert_eq!(run(&array, Settings::default(), "disk=1,at=1h", None).unwrap().rebuild.unwrap().begin_ns, 0);
-    assert_eq!(of(Settings { warmup: 1000, ..Settings::default() }, "disk=1,at=1h").1, 0);
+    assert_eq!(of(Settings { warmup: Warmup::Requests(1000), ..Settings::default() }, "disk=1,at=1h").1, 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use smrkit::layer::track_map::{cost, scheme::Scheme};
 use smrkit::layer::{self, Scalar};
 use smrkit::medium::interference::Interference;
 use smrkit::request::{InMemory, Op, Request};
-use smrkit::settings::{Prefill, Settings};
+use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
 
@@ -52,7 +52,7 @@ fn empty() -> Settings {
     Settings { check: true, prefill: Prefill::None, ..Settings::default() }
 }
 
-/// The same on a disk as full as it is offered.
+/// Settings for a disk as full as it is offered.
 fn full() -> Settings {
     Settings { prefill: Prefill::Sequential, ..empty() }
 }
@@ -95,7 +95,7 @@ fn cold_sequential_writes_cost_1_then_3_and_1_5_in_all() {
             let count = 12 * 4 * percent / 100 * SECTORS / 4;
             let requests = (0..count).map(|i| write(i * 4, 4)).collect();
             let set = [("scheme", scheme.to_string()), ("fill_percent", percent.to_string())];
-            let settings = Settings { warmup: warmup * 12 * SECTORS / 4, ..empty() };
+            let settings = Settings { warmup: Warmup::Requests(warmup * 12 * SECTORS / 4), ..empty() };
             let outcome = run(&drive(12, 4, 2), &set, settings, requests).unwrap();
             assert_eq!(list(&outcome, "track_updates"), [0; 4], "nothing is written twice");
             stat(&outcome, "war_mean")
@@ -156,7 +156,7 @@ fn after_so_many_writes_what_lies_upstream_is_written_again() {
 }
 
 proptest! {
-    /// Updates of whole tracks, so that a request of the paper is so many sectors.
+    /// Updates of whole tracks, so that a request of the paper is this many sectors.
     #[test]
     fn platters_and_paper_agree_for_any_scheme_head_and_fill(
         order in (1u32..9).prop_flat_map(|n| Just((1..=n).collect::<Vec<u32>>()).prop_shuffle()),

@@ -9,7 +9,7 @@ use smrkit::units::Lba;
 use smrkit::workload::Workload;
 
 const TRACK: u64 = 3516;
-/// The first LBA on tracks of that length: the 41 home tracks before it are as long as the cache's, beside which they lie.
+/// The first LBA on tracks of that length: the 41 home tracks before it are as long as the cache's, next to which they lie.
 const BASE: u64 = 41 * 3576;
 const ROTATION_MS: f64 = 60_000.0 / 5980.0;
 
@@ -55,7 +55,7 @@ fn a_cached_track_moves_to_the_head_when_another_lies_behind_it() {
 }
 
 #[test]
-fn a_track_overwritten_too_often_beside_live_data_moves_to_the_cache() {
+fn a_track_overwritten_too_often_next_to_live_data_moves() {
     let limited = |track: u64, writes: u64| {
         let requests =
             (0..writes).map(|i| Request::new(Op::Write, Lba(BASE + track * TRACK + i * 64), 8)).collect::<Vec<_>>();
@@ -71,7 +71,7 @@ fn a_write_that_follows_its_predecessor_waits_a_rotation() {
 }
 
 #[test]
-fn a_copy_for_a_write_that_follows_its_predecessor_takes_three_rotations() {
+fn a_copy_for_a_sequential_write_takes_three_rotations() {
     // 4 KB writes on a band's last track end where the next begins a track that needs a copy, 30.12 ms in the paper.
     let outcome = writes(&[(BASE + 19 * TRACK + 1000, 8), (BASE + 20 * TRACK + 1008, 8)]);
     assert!(near(outcome.latency_ns.write.max, 3.0 * ROTATION_MS + 8.0 / 3516.0 * ROTATION_MS, 0.01));

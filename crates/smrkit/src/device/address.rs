@@ -16,7 +16,7 @@ const SECTORS_MAX: u64 = 1 << 54;
 
 /// Where the sectors of an array lie.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct ArrayLayout {
     level: Level,
     spec: &'static LevelSpec,
     chunk: Divisor,
@@ -33,7 +33,7 @@ pub struct Layout {
 
 /// A run of sectors of the array that lie together on a member, and on each of its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct MemberPiece {
     /// The first sector, in the array.
     pub lba: Lba,
     /// How many.
@@ -62,15 +62,10 @@ pub enum Role {
     Data(Lba),
     /// A further copy of a sector of the array, from 1.
     Copy(Lba, u32),
-    /// The parity of a stripe at this offset.
-    P {
-        /// Which stripe.
-        stripe: u64,
-        /// Which sector of the unit.
-        offset: u64,
-    },
-    /// The second parity of a stripe at this offset.
-    Q {
+    /// A parity of a stripe at this offset.
+    Parity {
+        /// P, Q or R, from 0.
+        number: usize,
         /// Which stripe.
         stripe: u64,
         /// Which sector of the unit.
@@ -80,9 +75,9 @@ pub enum Role {
     Unused,
 }
 
-impl Layout {
-    /// The layout of an array of members with so many sectors each. Where there are no chunks, `chunk_sectors` moves nothing.
-    pub fn new(level: Level, chunk_sectors: u64, member_sectors: &[u64]) -> Result<Layout, Error> {
+impl ArrayLayout {
+    /// The layout of an array of members with this many sectors each. Where there are no chunks, `chunk_sectors` moves nothing.
+    pub fn new(level: Level, chunk_sectors: u64, member_sectors: &[u64]) -> Result<ArrayLayout, Error> {
         level.check_disks(member_sectors.len())?;
         if chunk_sectors == 0 {
             return Err(Error::Usage("a chunk of 0 sectors: give a chunk of 512 bytes or more".into()));
@@ -109,7 +104,7 @@ impl Layout {
             *end += n;
             Some(*end)
         }));
-        Ok(Layout {
+        Ok(ArrayLayout {
             level,
             spec: level.spec(),
             // Without chunks it says nothing; it is kept small enough to multiply.
@@ -222,7 +217,7 @@ impl Layout {
     /// The pieces of an extent, ascending; what lies beyond the array is left out. Each lies in one chunk, where there are
     /// chunks, and its copies lie on other members in one piece as well.
     #[inline]
-    pub fn pieces(&self, lba: Lba, sectors: u64) -> impl Iterator<Item = Piece> + '_ {
+    pub fn pieces(&self, lba: Lba, sectors: u64) -> impl Iterator<Item = MemberPiece> + '_ {
         let mut at = lba;
         let mut left = sectors.min(self.host_sectors.saturating_sub(lba.0));
         std::iter::from_fn(move || {
@@ -237,7 +232,7 @@ impl Layout {
 
     /// The first piece of an extent inside the array.
     #[inline]
-    fn piece(&self, lba: Lba, left: u64) -> Piece {
+    fn piece(&self, lba: Lba, left: u64) -> MemberPiece {
         let is_parted = self.spread() == Spread::Stripes;
         if !is_parted && self.spread() != Spread::Chunks {
             return self.plain_piece(lba, left);
@@ -251,17 +246,17 @@ impl Layout {
             }
         };
         let sectors = left.min(self.chunk.value() - offset);
-        Piece { lba, sectors, disk: disk as u32, at: self.at(row, offset) }
+        MemberPiece { lba, sectors, disk: disk as u32, at: self.at(row, offset) }
     }
 
     /// A piece where no chunks are.
-    fn plain_piece(&self, lba: Lba, left: u64) -> Piece {
+    fn plain_piece(&self, lba: Lba, left: u64) -> MemberPiece {
         if self.spread() == Spread::Whole {
-            return Piece { lba, sectors: left, disk: 0, at: lba };
+            return MemberPiece { lba, sectors: left, disk: 0, at: lba };
         }
         let disk = self.starts.partition_point(|&start| start <= lba.0).clamp(1, self.used.len()) - 1;
         let at = lba - self.starts[disk];
-        Piece { lba, sectors: left.min(self.used[disk].saturating_sub(at.0).max(1)), disk: disk as u32, at }
+        MemberPiece { lba, sectors: left.min(self.used[disk].saturating_sub(at.0).max(1)), disk: disk as u32, at }
     }
 
     /// The place of a sector in its stripe (levels with parity).
@@ -278,7 +273,7 @@ impl Layout {
         Lba((unit.stripe * self.units.value() + u64::from(unit.index)) * self.chunk.value() + unit.offset)
     }
 
-    /// The member that has a unit of a stripe: the data units from 0, then P, then Q (levels with parity).
+    /// The member that has a unit of a stripe: the data units from 0, then P, Q and R, as many as the level has.
     #[inline]
     pub fn member_of(&self, stripe: u64, unit: u32) -> u32 {
         let (data, disks) = (self.units.value(), self.disks.value());
@@ -290,7 +285,7 @@ impl Layout {
         (if member >= disks { member - disks } else { member }) as u32
     }
 
-    /// The member that has P; Q and then the data follow it, going round.
+    /// The member that has P; the other parities and then the data follow it, going round.
     #[inline]
     fn parity_disk(&self, stripe: u64) -> u64 {
         let last = self.disks.value() - 1;
@@ -325,10 +320,9 @@ impl Layout {
     /// What a member has of a stripe.
     fn role(&self, stripe: u64, disk: u64, offset: u64) -> Role {
         let steps = self.disks.remainder(disk + self.disks.value() - self.parity_disk(stripe));
-        match (steps, self.spec.parities as u64) {
-            (0, _) => Role::P { stripe, offset },
-            (1, 2) => Role::Q { stripe, offset },
-            (steps, parities) => Role::Data(self.lba_of(Unit { stripe, index: (steps - parities) as u32, offset })),
+        match steps.checked_sub(self.spec.parities as u64) {
+            None => Role::Parity { number: steps as usize, stripe, offset },
+            Some(index) => Role::Data(self.lba_of(Unit { stripe, index: index as u32, offset })),
         }
     }
 }

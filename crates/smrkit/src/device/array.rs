@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::address::Layout;
+use super::address::ArrayLayout;
 use super::check;
 use super::command::{Command, Completion, FirstStamps, Served, Stamped, joined};
 use super::health::Health;
@@ -23,7 +23,7 @@ use crate::units::{Lba, Nanos};
 
 /// A part of an array's own work that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct DonePart {
     /// The member's first sector.
     pub at: Lba,
     /// How many.
@@ -39,7 +39,7 @@ pub(super) const PASSED: u64 = 1 << 63;
 
 /// An array.
 pub struct Array {
-    pub(super) layout: Layout,
+    pub(super) layout: ArrayLayout,
     pub(super) members: Members,
     pub(super) health: Vec<Health>,
     /// How often each member was replaced.
@@ -60,7 +60,7 @@ pub struct Array {
     /// Completed, until the caller takes note.
     pub(super) ready: VecDeque<Completion>,
     /// Own work that is done, until somebody takes note.
-    pub(super) done: VecDeque<Done>,
+    pub(super) done: VecDeque<DonePart>,
     /// Room for the completions of members.
     pub(super) completions: Vec<Completion>,
     /// Work that may begin.
@@ -69,7 +69,7 @@ pub struct Array {
 
 impl Array {
     /// An array of members, as `layout` has them; in check mode they hold stamps.
-    pub fn new(layout: Layout, members: Vec<Member>, write: WritePolicy, check: bool) -> Array {
+    pub fn new(layout: ArrayLayout, members: Vec<Member>, write: WritePolicy, check: bool) -> Array {
         Array {
             health: members.iter().map(|_| Health::Good).collect(),
             replaced: vec![0; members.len()],
@@ -91,7 +91,7 @@ impl Array {
     }
 
     /// Where sectors lie.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &ArrayLayout {
         &self.layout
     }
 
@@ -115,7 +115,7 @@ impl Array {
     }
 
     /// Own work that is done and that nobody has taken note of.
-    pub fn take_done(&mut self) -> Option<Done> {
+    pub fn take_done(&mut self) -> Option<DonePart> {
         self.done.pop_front()
     }
 

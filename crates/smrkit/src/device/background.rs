@@ -1,9 +1,9 @@
-//! Work of an array's own: members fail and are replaced, and parts are rebuilt or scrubbed beside the host's
+//! Work of an array's own: members fail and are replaced, and parts are rebuilt or scrubbed alongside the host's
 //! commands.
 
 use super::array::Array;
 use super::command::{Command, SectorStamps};
-use super::health::{Health, Rebuilt};
+use super::health::{Health, RebuiltUnits};
 use super::level::Spread;
 use super::locks::RangeLock;
 use super::member::Member;
@@ -16,7 +16,7 @@ use crate::units::{Lba, Nanos};
 const PART_SECTORS: u64 = 1024;
 
 impl Array {
-    /// A member fails: what it held is gone. What it was asked is answered; what was to be written to it after that is left
+    /// A member fails: what it held is gone. What it was asked completes; what was to be written to it after that is left
     /// out.
     pub fn fail(&mut self, disk: u32) {
         self.health[disk as usize] = Health::Failed;
@@ -26,7 +26,7 @@ impl Array {
     /// what it was asked.
     pub fn replace(&mut self, disk: u32, member: Member, unit_sectors: u64) {
         let sectors = self.layout.member_sectors(disk);
-        self.health[disk as usize] = Health::New(Rebuilt::nothing(sectors, unit_sectors));
+        self.health[disk as usize] = Health::New(RebuiltUnits::nothing(sectors, unit_sectors));
         self.replaced[disk as usize] += 1;
         self.orderly &= member.keeps_order();
         self.zeros &= member.reads_zeros();

@@ -37,7 +37,7 @@ pub struct Command {
 }
 
 /// When a request that was served at once was begun and completed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Its own service began.
     pub start: Nanos,
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_averaged_over_those_that_have_them_and_the_rest_is_summed() {
+    fn shares_are_averaged_over_their_owners_and_the_rest_summed() {
         let (invalid, bytes) = (|value| Gauge::share("invalid", value), |value| Gauge::count("map_bytes", value));
         let of = |cache_fill, others: &[Gauge]| Gauges { cache_fill, others: others.to_vec() };
         let all =

@@ -11,12 +11,12 @@ pub enum Health {
     /// It is gone.
     Failed,
     /// It is new, and holds what has been rebuilt.
-    New(Rebuilt),
+    New(RebuiltUnits),
 }
 
 /// What of a new member has been rebuilt, in units of some sectors.
 #[derive(Clone, Debug)]
-pub struct Rebuilt {
+pub struct RebuiltUnits {
     sectors: u64,
     unit_sectors: u64,
     /// A bit a unit.
@@ -24,11 +24,11 @@ pub struct Rebuilt {
     left: u64,
 }
 
-impl Rebuilt {
+impl RebuiltUnits {
     /// Nothing of a member of `sectors`.
-    pub fn nothing(sectors: u64, unit_sectors: u64) -> Rebuilt {
+    pub fn nothing(sectors: u64, unit_sectors: u64) -> RebuiltUnits {
         let units = sectors.div_ceil(unit_sectors);
-        Rebuilt { sectors, unit_sectors, done: vec![0; units.div_ceil(64) as usize], left: units }
+        RebuiltUnits { sectors, unit_sectors, done: vec![0; units.div_ceil(64) as usize], left: units }
     }
 
     fn units(&self, at: Lba, sectors: u64) -> std::ops::Range<u64> {

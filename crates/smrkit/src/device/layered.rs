@@ -1,13 +1,16 @@
 //! A disk under its translation layer: it serves one request at a time and keeps its own time.
 
+use smallvec::SmallVec;
+
+use super::command::Served;
 use crate::disk::{Disk, Recorder};
 use crate::drive::Position;
 use crate::error::{DiskResult, Error, Fault};
-use crate::layer::{Layer, Need};
+use crate::layer::{Layer, Need, QueuedWrite};
 use crate::medium::{Buf, Damage, Stamp};
 use crate::request::{Op, Request};
 use crate::tally::Cause;
-use crate::units::{Lba, Nanos};
+use crate::units::{Lba, Nanos, Pba};
 
 /// A drive's platters and its translation layer.
 pub struct LayeredDisk {
@@ -18,20 +21,22 @@ pub struct LayeredDisk {
     host_sectors: u64,
     /// Which source the layer was last told of.
     source: u8,
+    /// The end of the last command.
+    idle_since: Nanos,
     /// Takes note of accesses once counting begins.
     recorder: Option<Box<dyn Recorder>>,
-    build: Builder,
+    build: LayerBuilder,
 }
 
 /// Builds a layer as it is on an empty drive.
-pub type Builder = Box<dyn Fn() -> Result<Box<dyn Layer>, Error>>;
+pub type LayerBuilder = Box<dyn Fn() -> Result<Box<dyn Layer>, Error> + Send>;
 
 impl LayeredDisk {
     /// A drive whose layer, made by `build`, finds everything on `disk`.
-    pub fn new(disk: Disk, build: Builder) -> Result<LayeredDisk, Error> {
+    pub fn new(disk: Disk, build: LayerBuilder) -> Result<LayeredDisk, Error> {
         let layer = build()?;
         let host_sectors = layer.capacity().host_sectors;
-        Ok(LayeredDisk { disk, layer, host_sectors, source: 0, recorder: None, build })
+        Ok(LayeredDisk { disk, layer, host_sectors, source: 0, idle_since: Nanos::ZERO, recorder: None, build })
     }
 
     /// Once counting begins, `recorder` takes note of accesses.
@@ -57,16 +62,40 @@ impl LayeredDisk {
         self.layer.step(&mut self.disk, need)
     }
 
-    /// Lets time pass: what is due comes first, then what merely helps. No step helps while the platters are at work on what
-    /// nobody waits for.
+    /// Whether the layer cleans by itself while nothing waits.
+    pub fn uses_idle_time(&self) -> bool {
+        self.layer.idle_delay().is_some()
+    }
+
+    /// Does one step of what is due, or after the layer's delay of what helps, if it begins before `time`; returns whether there
+    /// was any. No step helps while the platters are at work on what nobody waits for: where that or the delay ends before
+    /// `time`, it is waited for.
+    #[inline]
+    pub fn step_before(&mut self, time: Nanos) -> DiskResult<bool> {
+        if self.now() >= time {
+            return Ok(false);
+        }
+        if self.step(Need::Must)? {
+            return Ok(true);
+        }
+        let helps_from = self.layer.idle_delay().map_or(Nanos::MAX, |delay| self.idle_since + delay);
+        let (now, free_at) = (self.now(), self.disk.free_at());
+        let begin = if free_at > now { free_at } else { helps_from };
+        match begin > now {
+            true if begin > time => Ok(false),
+            true => {
+                self.disk.wait_until(begin);
+                Ok(true)
+            }
+            false => self.step(Need::Spare),
+        }
+    }
+
+    /// Lets time pass: what is due comes first, then what merely helps. A step that has begun goes on to its end.
     #[inline]
     pub fn idle_until(&mut self, time: Nanos) -> DiskResult {
-        while self.now() < time {
-            if !self.step(Need::Must)? && !self.step(Need::Spare)? {
-                let free_at = self.disk.free_at();
-                self.disk.wait_until(if free_at > self.now() { time.min(free_at) } else { time });
-            }
-        }
+        while self.step_before(time)? {}
+        self.disk.wait_until(time);
         Ok(())
     }
 
@@ -84,13 +113,47 @@ impl LayeredDisk {
             Op::Flush => self.layer.flush(&mut self.disk),
             Op::Discard => self.layer.discard(&mut self.disk, lba, n),
         };
-        self.disk.end_stretch();
+        self.end_command();
         result
     }
 
-    /// Where a command for `lba` would take the head now.
-    pub fn position(&self, lba: Lba) -> Position {
-        self.disk.clock().position(self.disk.geometry(), self.layer.locate(lba))
+    /// Serves a request that arrives at `arrival`: the gap before it is idle time, and what is due comes first.
+    pub fn serve_at(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> DiskResult<Served> {
+        self.idle_until(arrival)?;
+        self.step(Need::Must)?;
+        let start = self.now();
+        self.serve(request, buf)?;
+        Ok(Served { start, end: self.now() })
+    }
+
+    /// Serves writes that have waited together, each with its sectors. Time goes on to their completion.
+    pub fn serve_together(&mut self, writes: &[(&Request, &Buf)]) -> DiskResult {
+        let mut all: SmallVec<[QueuedWrite; 8]> = SmallVec::new();
+        for &(request, data) in writes {
+            all.push(QueuedWrite { lba: request.lba, sectors: u64::from(request.sectors), data });
+        }
+        let result = self.layer.write_together(&mut self.disk, &all);
+        self.end_command();
+        result
+    }
+
+    #[inline]
+    fn end_command(&mut self) {
+        self.disk.end_stretch();
+        self.idle_since = self.disk.now();
+    }
+
+    /// The place of the head for a sector.
+    pub fn position(&self, pba: Pba) -> Position {
+        self.disk.clock().position(self.disk.geometry(), pba)
+    }
+
+    /// From now until the media would begin with a request for the sectors from `pba` on; 0 where the drive's buffer answers it.
+    pub fn wait_for_media(&self, request: &Request, pba: Pba, position: &Position) -> Nanos {
+        let (clock, now) = (self.disk.clock(), self.disk.now());
+        let (write, sectors) = (request.op == Op::Write, u64::from(request.sectors));
+        let buffered = clock.wait_for_buffer(self.disk.geometry(), now, write, pba, sectors);
+        buffered.unwrap_or_else(|| clock.estimate_at(position, now))
     }
 
     /// The time to get the head there from where it is.

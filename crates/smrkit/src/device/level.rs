@@ -5,12 +5,13 @@
 use std::fmt;
 
 use crate::error::Error;
+use crate::names::known;
 
 /// Sectors of a chunk unless said otherwise: 512 KiB, the default of Linux's md.
 pub const CHUNK_SECTORS: u64 = 1024;
 
-/// The most disks of an array with two parities: the coefficients of Q repeat after 255 data disks.
-const RAID6_DISKS_MAX: usize = 257;
+/// The most data disks beside several parities: the coefficients of Q repeat after so many, and so do those of R.
+const DATA_DISKS_MAX: usize = 255;
 
 /// The way in which the sectors of an array are spread over its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ const PARITY: LevelSpec =
     LevelSpec { spread: Spread::Stripes, parities: 1, disks_min: 3, instead: Some("raid1"), ..PLAIN };
 
 /// Every level.
-pub const LEVELS: [LevelSpec; 8] = [
+pub const LEVELS: [LevelSpec; 9] = [
     PLAIN,
     LevelSpec { level: Level::Raid0, name: "raid0", spread: Spread::Chunks, ..PLAIN },
     LevelSpec {
@@ -107,12 +108,25 @@ pub const LEVELS: [LevelSpec; 8] = [
         parities: 2,
         rotates: true,
         disks_min: 4,
-        disks_max: RAID6_DISKS_MAX,
+        disks_max: DATA_DISKS_MAX + 2,
         instead: Some("raid5"),
+        ..PARITY
+    },
+    LevelSpec {
+        level: Level::Raidz3,
+        name: "raidz3",
+        parities: 3,
+        rotates: true,
+        disks_min: 5,
+        disks_max: DATA_DISKS_MAX + 3,
+        instead: Some("raid6"),
         ..PARITY
     },
     LevelSpec { level: Level::Dedicated, name: "dedicated", is_per_source: true, ..PLAIN },
 ];
+
+/// ZFS's names of levels that have an older one.
+const OF_ZFS: [(&str, &str); 4] = [("mirror", "raid1"), ("raidz", "raid5"), ("raidz1", "raid5"), ("raidz2", "raid6")];
 
 /// The kind of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,6 +148,8 @@ pub enum Level {
     Raid5,
     /// Two parities that go round all disks.
     Raid6,
+    /// Three parities that go round all disks.
+    Raidz3,
     /// One disk a source; without regard to sources, one disk after another.
     Dedicated,
 }
@@ -150,11 +166,14 @@ impl Level {
         all
     };
 
-    /// The level of this name; `raid10` keeps two copies.
+    /// The level of this name, or of ZFS's name for it; `raid10` keeps two copies.
     pub fn named(name: &str) -> Result<Level, Error> {
+        let alias = OF_ZFS.iter().find(|(alias, _)| *alias == name);
+        let name = alias.map_or(name, |(_, name)| name);
         LEVELS.iter().find(|spec| spec.name == name).map(|spec| spec.level).ok_or_else(|| {
             let shown: String = name.chars().take(40).collect();
-            Error::Usage(format!("no array is called `{shown}`: write one of {}", Level::names()))
+            let names = LEVELS.iter().map(|spec| spec.name).chain(OF_ZFS.iter().map(|(alias, _)| *alias));
+            Error::Usage(format!("no array is called `{shown}`; {}", known(name, names)))
         })
     }
 
@@ -226,7 +245,7 @@ impl Level {
                 format!("{name} of {disks} disks can't keep {copies} copies: raise disks or lower copies")
             }
             _ if disks > spec.disks_max => format!(
-                "{name} of {disks} disks: its second parity tells 255 data disks apart; lower disks to {}, or nest smaller \
+                "{name} of {disks} disks: its parities tell {DATA_DISKS_MAX} data disks apart; lower disks to {}, or nest smaller \
                  ones in raid0",
                 spec.disks_max
             ),
@@ -266,4 +285,18 @@ impl WritePolicy {
         ("rmw", WritePolicy::ReadModifyWrite),
         ("reconstruct", WritePolicy::Reconstruct),
     ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_go_by_the_names_of_zfs_too() {
+        let named = ["mirror", "raidz", "raidz1", "raidz2", "raidz3"].map(|name| Level::named(name).unwrap());
+        assert_eq!(named, [Level::Raid1, Level::Raid5, Level::Raid5, Level::Raid6, Level::Raidz3]);
+        let refused = Level::named("radz3").unwrap_err().to_string();
+        assert!(refused.contains("did you mean `raidz3`?"), "{refused}");
+        assert!(OF_ZFS.iter().all(|(alias, _)| LEVELS.iter().all(|spec| spec.name != *alias)));
+    }
 }

@@ -17,7 +17,7 @@ pub(super) enum RangeLock {
     Flush,
 }
 
-struct Held {
+struct HeldLock {
     last: u64,
     exclusive: bool,
     order: u64,
@@ -29,7 +29,7 @@ struct Held {
 #[derive(Default)]
 pub(super) struct Locks {
     /// By the first that they lock.
-    ranges: BTreeMap<(u64, u32), Held>,
+    ranges: BTreeMap<(u64, u32), HeldLock>,
     /// The only lock, kept apart as long as it is: then nothing need be looked up.
     only: Option<(u32, RangeLock)>,
     /// Flushes that wait: order, number, and for how many.
@@ -72,7 +72,7 @@ impl Locks {
         self.longest = self.longest.max(last - first);
         let near = self.ranges.range(near(first, last, self.longest));
         let blockers = near.filter(|(_, held)| held.last >= first && (held.exclusive || exclusive)).count() as u32;
-        self.ranges.insert((first, id), Held { last, exclusive, order, blockers });
+        self.ranges.insert((first, id), HeldLock { last, exclusive, order, blockers });
         blockers == 0
     }
 

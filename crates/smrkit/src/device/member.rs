@@ -80,7 +80,7 @@ impl Member {
 
     /// Whether requests are completed in the order of their coming, whatever comes meanwhile.
     pub fn completes_in_order(&self) -> bool {
-        matches!(self, Member::Drive(drive) if drive.keeps_order())
+        matches!(self, Member::Drive(drive) if drive.completes_in_order())
     }
 
     /// Whether it reads zeros where something was discarded; of drives that is assumed.

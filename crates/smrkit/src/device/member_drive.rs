@@ -8,30 +8,22 @@ use std::collections::VecDeque;
 
 use super::LayeredDisk;
 use super::command::{Command, Completion, FirstStamps, SectorStamps, Served, Stamped};
-use super::queue::Waiting;
+use super::dispatch::Dispatch;
+use super::queue::{Queueing, Waiting};
 use super::shadow::Shadow;
-use super::watch::Watch;
+use super::watch::CommandWatch;
 use crate::disk::Recorder;
 use crate::error::DiskResult;
 use crate::layer::{Gauges, Need};
 use crate::medium::Buf;
 use crate::pages::Pages;
 use crate::request::{Op, Request};
-use crate::settings::Queue;
+use crate::stats::command_times::CommandTimes;
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::PowerCut;
 use crate::stats::rebuild::MemberRebuild;
 use crate::stats::timeline::TimelineBuilder;
 use crate::units::{Lba, Nanos};
-
-/// How a drive orders its commands.
-#[derive(Clone, Copy, Debug)]
-pub struct Queueing {
-    /// The order.
-    pub queue: Queue,
-    /// Commands that the drive sees at most; the others wait in order of arrival. Of no effect first come, first served.
-    pub depth: u32,
-}
 
 /// What a drive is verified against in check mode.
 #[derive(Default)]
@@ -46,7 +38,7 @@ pub(super) struct DriveCheck {
 /// What is counted of a member of an array. Of a drive of its own the host's counts tell it.
 struct MemberCounts {
     all: HostCounts,
-    watch: Watch,
+    watch: CommandWatch,
 }
 
 /// A drive with its queue.
@@ -56,7 +48,12 @@ pub struct MemberDrive {
     arrived: VecDeque<Command>,
     /// Those that the drive sees, where it orders them.
     waiting: Option<Waiting>,
+    dispatch: Dispatch,
+    /// From dispatch to completion, since counting began.
+    times: CommandTimes,
     current: Option<Completion>,
+    /// Completed with the current one.
+    together: Vec<Completion>,
     pub(super) check: Option<Box<DriveCheck>>,
     counts: Option<MemberCounts>,
     /// Where the last command ended.
@@ -65,15 +62,27 @@ pub struct MemberDrive {
     buf: Buf,
 }
 
+/// Moments of a command before its service.
+#[derive(Clone, Copy)]
+struct Moments {
+    arrival: Nanos,
+    /// When it was dispatched to the drive.
+    sent: Nanos,
+    /// When its turn came.
+    turn: Nanos,
+}
+
 impl MemberDrive {
     /// A drive of its own; in check mode it must hold stamps.
     pub fn new(device: LayeredDisk, queueing: Queueing, check: bool) -> MemberDrive {
-        let Queueing { queue, depth } = queueing;
         MemberDrive {
             device,
             arrived: VecDeque::new(),
-            waiting: (queue != Queue::Fcfs).then(|| Waiting::new(queue, depth)),
+            waiting: queueing.waiting(),
+            dispatch: Dispatch::new(queueing.dispatched()),
+            times: CommandTimes::default(),
             current: None,
+            together: Vec::new(),
             check: check.then(Box::default),
             counts: None,
             at: Lba(0),
@@ -84,7 +93,7 @@ impl MemberDrive {
 
     /// A drive of an array: what is asked of it is counted.
     pub fn in_array(device: LayeredDisk, queueing: Queueing, check: bool) -> MemberDrive {
-        let counts = MemberCounts { all: no_counts(), watch: Watch::default() };
+        let counts = MemberCounts { all: no_counts(), watch: CommandWatch::default() };
         MemberDrive { counts: Some(counts), ..MemberDrive::new(device, queueing, check) }
     }
 
@@ -114,14 +123,19 @@ impl MemberDrive {
     /// From now on [`MemberDrive::watched`] counts.
     pub fn watch(&mut self) {
         if let Some(counts) = &mut self.counts {
-            counts.watch = Watch::new(self.device.disk.tally());
+            counts.watch = CommandWatch::new(self.device.disk.tally());
         }
     }
 
     /// What it has done since [`MemberDrive::watch`].
     pub fn watched(&self) -> MemberRebuild {
         let watch = self.counts.as_ref().map(|counts| &counts.watch);
-        watch.unwrap_or(&Watch::default()).report(self.device.disk.tally())
+        watch.unwrap_or(&CommandWatch::default()).report(self.device.disk.tally())
+    }
+
+    /// What a timeout has seen of its commands since counting began.
+    pub fn command_times(&self) -> CommandTimes {
+        self.times
     }
 
     /// The power cuts so far; each tells how many requests had been served since the drive was built.
@@ -134,11 +148,17 @@ impl MemberDrive {
         self.waiting.is_none()
     }
 
+    /// Whether requests are completed one by one in the order of their coming, whatever comes meanwhile.
+    pub fn completes_in_order(&self) -> bool {
+        self.keeps_order() && self.device.layer.takes_together() == 1
+    }
+
     /// Lets it empty its caches and clean what helps, without a command; the time at which it found nothing more to do.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
         let LayeredDisk { disk, layer, .. } = &mut self.device;
         layer.flush(disk)?;
-        while self.device.step(Need::Must)? || self.device.step(Need::Spare)? {}
+        let idles = self.device.uses_idle_time();
+        while self.device.step(Need::Must)? || (idles && self.device.step(Need::Spare)?) {}
         self.device.disk.flush()?;
         Ok(self.device.now())
     }
@@ -147,27 +167,57 @@ impl MemberDrive {
     /// the array that the drive belongs to.
     #[inline(always)]
     pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, stamps: &mut Stamped) -> DiskResult<Served> {
+        let sent = self.dispatch.send(arrival);
+        self.serve_sent(request, arrival, sent, host, stamps)
+    }
+
+    /// Serves a request that was dispatched at `sent`.
+    #[inline(always)]
+    fn serve_sent(
+        &mut self,
+        request: &Request,
+        arrival: Nanos,
+        sent: Nanos,
+        host: bool,
+        stamps: &mut Stamped,
+    ) -> DiskResult<Served> {
+        let turn = self.turn(arrival)?;
+        let start = self.through_outages(|drive| {
+            drive.device.step(Need::Must)?;
+            let start = drive.device.now();
+            drive.device.disk.sent_at(arrival);
+            drive.serve_checked(request, stamps)?;
+            Ok(start)
+        })?;
+        let served = Served { start, end: self.device.now() };
+        self.note_served(request, Moments { arrival, sent, turn }, host, &served);
+        Ok(served)
+    }
+
+    /// Lets time pass until a command has arrived and its turn comes.
+    #[inline(always)]
+    fn turn(&mut self, arrival: Nanos) -> DiskResult<Nanos> {
         let turn = self.device.now().max(arrival);
         if arrival > self.device.now() {
             self.through_outages(|drive| drive.device.idle_until(arrival))?;
         }
-        let start = self.through_outages(|drive| {
-            drive.device.step(Need::Must)?;
-            let start = drive.device.now();
-            drive.serve_checked(request, stamps)?;
-            Ok(start)
-        })?;
-        let end = self.device.now();
+        Ok(turn)
+    }
+
+    #[inline(always)]
+    fn note_served(&mut self, request: &Request, moments: Moments, host: bool, served: &Served) {
+        let (Moments { arrival, sent, turn }, &Served { start, end }) = (moments, served);
         self.at = request.end();
+        self.dispatch.completed(end);
+        self.times.count(end - sent);
         if self.device.cleaning_end() > arrival {
             self.note_waiting(turn, host);
         }
         if let Some(counts) = &mut self.counts {
             let device = &self.device;
-            counts.watch.count(end - arrival);
+            counts.watch.count(end - sent);
             counts.all.count(request, &Times { arrival, start, end }, || device.layer.gauges());
         }
-        Ok(Served { start, end })
     }
 
     /// A command has waited for cleaning since its turn came.
@@ -189,27 +239,94 @@ impl MemberDrive {
     #[inline]
     fn begin_next(&mut self) -> DiskResult {
         let next = match &mut self.waiting {
-            None => self.arrived.pop_front(),
+            None => None,
             Some(waiting) => {
                 // A flush is neither overtaken nor does it overtake.
                 while !waiting.is_full()
                     && self.arrived.front().is_some_and(|command| command.request.op != Op::Flush)
                     && let Some(command) = self.arrived.pop_front()
                 {
-                    waiting.push(command, &self.device);
+                    let sent = self.dispatch.send(command.arrival);
+                    waiting.push(command, sent, &self.device);
                 }
-                waiting.pick(&self.device).or_else(|| self.arrived.pop_front())
+                waiting.pick(&self.device)
             }
         };
-        next.map_or(Ok(()), |command| self.begin(command))
+        let Some((command, sent)) = next.or_else(|| self.next_in_order()) else { return Ok(()) };
+        let most = if command.request.op == Op::Write { self.device.layer.takes_together() } else { 1 };
+        if most > 1 {
+            let more = self.waiting_writes(most - 1);
+            if !more.is_empty() {
+                return self.begin_together((command, sent), more);
+            }
+        }
+        self.begin(command, sent)
     }
 
-    /// Serves a command; its completion waits for its moment.
+    /// Takes out the command that arrived first, which is dispatched now.
     #[inline]
-    fn begin(&mut self, command: Command) -> DiskResult {
+    fn next_in_order(&mut self) -> Option<(Command, Nanos)> {
+        let command = self.arrived.pop_front()?;
+        let sent = self.dispatch.send(command.arrival);
+        Some((command, sent))
+    }
+
+    /// Takes out up to `most` writes that have arrived and may be served next, each with the moment of its dispatch.
+    fn waiting_writes(&mut self, most: usize) -> Vec<(Command, Nanos)> {
+        let now = self.device.now();
+        let mut writes = self.waiting.as_mut().map_or_else(Vec::new, |waiting| waiting.take_writes(most, now));
+        let is_next = |command: &Command| command.request.op == Op::Write && command.arrival <= now;
+        while self.waiting.is_none() && writes.len() < most && self.arrived.front().is_some_and(is_next) {
+            writes.extend(self.next_in_order());
+        }
+        writes
+    }
+
+    /// Serves writes that have waited together; they are completed together.
+    fn begin_together(&mut self, first: (Command, Nanos), mut more: Vec<(Command, Nanos)>) -> DiskResult {
+        more.insert(0, first);
+        let (first, last) = (more[0].0.arrival, more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default());
+        self.turn(first)?;
+        let start = self.through_outages(|drive| {
+            drive.device.step(Need::Must)?;
+            let start = drive.device.now();
+            drive.device.disk.sent_at(last);
+            drive.serve_together(&more)?;
+            Ok(start)
+        })?;
+        let served = Served { start, end: self.device.now() };
+        for (Command { tag, request, arrival, host, .. }, sent) in more.into_iter().rev() {
+            let turn = arrival.max(first);
+            self.note_served(&request, Moments { arrival, sent, turn }, host, &served);
+            self.together.push(Completion { tag, start, end: served.end, stamps: SectorStamps::new() });
+        }
+        self.current = self.together.pop();
+        Ok(())
+    }
+
+    fn serve_together(&mut self, commands: &[(Command, Nanos)]) -> DiskResult {
+        match &mut self.check {
+            None => {
+                let requests = commands.iter().map(|(command, _)| (&command.request, &self.buf)).collect::<Vec<_>>();
+                self.device.serve_together(&requests)
+            }
+            Some(check) => check.serve_together(&mut self.device, commands),
+        }
+    }
+
+    /// Dispatches a command to a drive that serves it at once.
+    #[inline]
+    fn send(&mut self, command: Command) -> DiskResult {
+        let sent = self.dispatch.send(command.arrival);
+        self.begin(command, sent)
+    }
+
+    /// Serves a command that was dispatched at `sent`; its completion waits for its moment.
+    #[inline]
+    fn begin(&mut self, command: Command, sent: Nanos) -> DiskResult {
         let Command { tag, request, arrival, host, stamps } = command;
         let mut stamps = Stamped { expected: stamps, found: SectorStamps::new() };
-        let Served { start, end } = self.serve(&request, arrival, host, &mut stamps)?;
+        let Served { start, end } = self.serve_sent(&request, arrival, sent, host, &mut stamps)?;
         self.current = Some(Completion { tag, start, end, stamps: stamps.found });
         Ok(())
     }
@@ -217,7 +334,7 @@ impl MemberDrive {
     #[inline]
     pub(super) fn submit(&mut self, command: Command) -> DiskResult {
         if self.current.is_none() && self.waiting.is_none() && self.arrived.is_empty() {
-            return self.begin(command);
+            return self.send(command);
         }
         self.arrived.push_back(command);
         Ok(())
@@ -230,7 +347,7 @@ impl MemberDrive {
 
     #[inline]
     pub(super) fn advance(&mut self) -> Option<Completion> {
-        self.current.take()
+        std::mem::replace(&mut self.current, self.together.pop())
     }
 
     #[inline]
@@ -250,7 +367,8 @@ impl MemberDrive {
 
     #[inline]
     pub(super) fn outstanding(&self) -> usize {
-        self.arrived.len() + usize::from(self.current.is_some()) + self.waiting.as_ref().map_or(0, Waiting::len)
+        let completing = usize::from(self.current.is_some()) + self.together.len();
+        self.arrived.len() + completing + self.waiting.as_ref().map_or(0, Waiting::len)
     }
 
     pub(super) fn distance(&self, lba: Lba) -> u64 {
@@ -298,6 +416,17 @@ fn no_counts() -> HostCounts {
 }
 
 impl DriveCheck {
+    /// Serves writes together, and looks after them.
+    fn serve_together(&mut self, device: &mut LayeredDisk, commands: &[(Command, Nanos)]) -> DiskResult {
+        let requests: Vec<&Request> = commands.iter().map(|(command, _)| &command.request).collect();
+        self.shadow.serve_together(&requests, |writes| device.serve_together(writes))?;
+        self.shadow.after(device)?;
+        for (command, _) in commands {
+            self.contents.put(command.request.lba.0, &command.stamps);
+        }
+        Ok(())
+    }
+
     /// Serves a request, and looks after it.
     fn serve(&mut self, device: &mut LayeredDisk, request: &Request, stamps: &mut Stamped) -> DiskResult {
         self.shadow.serve(request, |buf| device.serve(request, buf))?;

@@ -1,7 +1,8 @@
 //! The parities of a stripe, and what is lost from what is left.
 //!
 //! P is the XOR of the data; Q is Σ 2ⁱ·Dᵢ in GF(2⁸) with the polynomial x⁸ + x⁴ + x³ + x² + 1, byte by byte, as in
-//! Anvin, "The mathematics of RAID-6" (2004). A sector is a word here; what the words mean is left to the caller.
+//! Anvin, "The mathematics of RAID-6" (2004); R is Σ 4ⁱ·Dᵢ, the factors of ZFS's third parity. Up to three lost units solve as many
+//! such sums, whose factors are a Vandermonde matrix. A sector is a word here; what the words mean is left to the caller.
 
 /// The polynomial without its highest term.
 const POLYNOMIAL: u64 = 0x1d;
@@ -27,71 +28,82 @@ pub fn add(sum: &mut [u64], words: &[u64]) {
     }
 }
 
-/// P of data units of equal length.
-pub fn p<'a>(words: usize, data: impl IntoIterator<Item = &'a [u64]>) -> Vec<u64> {
-    let mut sum = vec![0; words];
-    data.into_iter().for_each(|unit| add(&mut sum, unit));
-    sum
-}
-
-/// Q of data units of equal length.
-pub fn q<'a>(words: usize, data: impl IntoIterator<Item = &'a [u64], IntoIter: DoubleEndedIterator>) -> Vec<u64> {
+/// Parity `number` of data units of equal length: P, Q and R for 0, 1 and 2.
+pub fn parity<'a>(
+    number: usize,
+    words: usize,
+    data: impl IntoIterator<Item = &'a [u64], IntoIter: DoubleEndedIterator>,
+) -> Vec<u64> {
     let mut sum = vec![0; words];
     for unit in data.into_iter().rev() {
         for (sum, word) in sum.iter_mut().zip(unit) {
-            *sum = twice(*sum) ^ word;
+            *sum = (0..number).fold(*sum, |sum, _| twice(sum)) ^ word;
         }
     }
     sum
 }
 
-/// Restores the missing units of a stripe: `data` data units, then P, then (if there is a place for it) Q.
+/// Restores the missing units of a stripe: `data` data units, then its parities, as many as there are places for.
 pub fn recover(data: usize, units: &mut [Option<Vec<u64>>]) -> Result<(), Lost> {
-    let parities = units.len().saturating_sub(data);
+    assert!(data <= units.len(), "{data} data units of a stripe of {}", units.len());
+    let parities = units.len() - data;
     let missing = units.iter().filter(|unit| unit.is_none()).count();
     let Some(words) = units.iter().flatten().map(Vec::len).next().filter(|_| missing <= parities) else {
         return Err(Lost { missing, parities });
     };
-    let (known, rest) = units.split_at_mut(data.min(units.len()));
-    let lost: Vec<usize> = (0..known.len()).filter(|&i| known[i].is_none()).collect();
-    // The sums with a zero for what is lost; with the stored parities, what is lost alone.
-    let units = known.iter().map(|unit| unit.as_deref().unwrap_or(&[]));
-    let with_p = rest.first().and_then(Option::as_ref).map(|stored| sum(p(words, units.clone()), stored));
-    let with_q = rest.get(1).and_then(Option::as_ref).map(|stored| sum(q_of_known(words, known), stored));
-    match (lost.as_slice(), with_p, with_q) {
-        (&[x], Some(p), _) => known[x] = Some(p),
-        (&[x], None, Some(q)) => known[x] = Some(scaled(q, inverse(power(x)))),
-        (&[x, y], Some(p), Some(q)) => {
-            // p = X + Y and q = gˣ·X + gʸ·Y, so that X = (gʸ·p + q) / (gˣ + gʸ).
-            let first = scaled(sum(scaled(p.clone(), power(y)), &q), inverse(power(x) ^ power(y)));
-            known[y] = Some(sum(p, &first));
-            known[x] = Some(first);
-        }
-        _ => {}
+    let (known, rest) = units.split_at_mut(data);
+    let lost: Vec<usize> = (0..data).filter(|&i| known[i].is_none()).collect();
+    // What a stored parity and that of the known units differ by is the lost units' share.
+    let equation = |(number, stored): (usize, &Option<Vec<u64>>)| {
+        let share = sum(of_known(number, words, known), stored.as_ref()?);
+        Some((lost.iter().map(|&unit| power(number * unit)).collect(), share))
+    };
+    let equations = rest.iter().enumerate().filter_map(equation).take(lost.len()).collect();
+    for (unit, restored) in lost.iter().zip(solved(equations)) {
+        known[*unit] = Some(restored);
     }
-    if let Some(unit @ None) = rest.first_mut() {
-        *unit = Some(p(words, known.iter().flatten().map(Vec::as_slice)));
-    }
-    if let Some(unit @ None) = rest.get_mut(1) {
-        *unit = Some(q_of_known(words, known));
+    for (number, unit) in rest.iter_mut().enumerate().filter(|(_, unit)| unit.is_none()) {
+        *unit = Some(of_known(number, words, known));
     }
     Ok(())
 }
 
-/// Q of those units that are there.
-fn q_of_known(words: usize, known: &[Option<Vec<u64>>]) -> Vec<u64> {
+/// A parity of those units that are there.
+fn of_known(number: usize, words: usize, known: &[Option<Vec<u64>>]) -> Vec<u64> {
     let zeros = vec![0; words];
-    q(words, known.iter().map(|unit| unit.as_deref().unwrap_or(&zeros)))
+    parity(number, words, known.iter().map(|unit| unit.as_deref().unwrap_or(&zeros)))
+}
+
+/// A sum of unknown units, each times its factor.
+type Equation = (Vec<u8>, Vec<u64>);
+
+/// The unknown units of as many equations that have one solution, by elimination.
+fn solved(mut equations: Vec<Equation>) -> Vec<Vec<u64>> {
+    for unknown in 0..equations.len() {
+        let with = (unknown..equations.len()).find(|&row| equations[row].0[unknown] != 0);
+        equations.swap(unknown, with.expect("no two sums of lost units are one"));
+        let own = times_equation(&equations[unknown], inverse(equations[unknown].0[unknown]));
+        for (row, other) in equations.iter_mut().enumerate() {
+            let (factors, sum) = match row == unknown {
+                true => continue,
+                false => times_equation(&own, other.0[unknown]),
+            };
+            other.0.iter_mut().zip(factors).for_each(|(factor, own)| *factor ^= own);
+            add(&mut other.1, &sum);
+        }
+        equations[unknown] = own;
+    }
+    equations.into_iter().map(|(_, unit)| unit).collect()
+}
+
+fn times_equation((factors, sum): &Equation, factor: u8) -> Equation {
+    let factors = factors.iter().map(|&own| times(u64::from(own), factor) as u8).collect();
+    (factors, sum.iter().map(|&word| times(word, factor)).collect())
 }
 
 fn sum(mut a: Vec<u64>, b: &[u64]) -> Vec<u64> {
     add(&mut a, b);
     a
-}
-
-fn scaled(mut words: Vec<u64>, factor: u8) -> Vec<u64> {
-    words.iter_mut().for_each(|word| *word = times(*word, factor));
-    words
 }
 
 /// Each byte of a word times 2.
@@ -158,24 +170,28 @@ mod tests {
 
     fn with_parities(data: &[Vec<u64>], parities: usize) -> Vec<Option<Vec<u64>>> {
         let (words, units) = (data[0].len(), || data.iter().map(Vec::as_slice));
-        let all = data.iter().cloned().chain([p(words, units()), q(words, units())]).map(Some);
-        all.take(data.len() + parities).collect()
+        let parities = (0..parities).map(|number| parity(number, words, units()));
+        data.iter().cloned().chain(parities).map(Some).collect()
     }
 
     proptest! {
         #[test]
-        fn any_loss_within_the_parities_is_restored(data in stripe(), parities in 1usize..=2) {
+        fn any_loss_within_the_parities_is_restored(
+            data in stripe(), parities in 1usize..=3, third in any::<prop::sample::Index>(),
+        ) {
             let whole = with_parities(&data, parities);
+            let z = third.index(whole.len());
             for x in 0..whole.len() {
                 for y in 0..whole.len() {
                     let mut units = whole.clone();
-                    (units[x], units[y]) = (None, None);
+                    (units[x], units[y], units[z]) = (None, None, None);
+                    let missing = units.iter().filter(|unit| unit.is_none()).count();
                     let restored = recover(data.len(), &mut units);
-                    if x == y || parities == 2 {
+                    if missing <= parities {
                         prop_assert_eq!(restored, Ok(()));
-                        prop_assert_eq!(&units, &whole, "without {} and {}", x, y);
+                        prop_assert_eq!(&units, &whole, "without {}, {} and {}", x, y, z);
                     } else {
-                        prop_assert_eq!(restored, Err(Lost { missing: 2, parities }));
+                        prop_assert_eq!(restored, Err(Lost { missing, parities }));
                     }
                 }
             }
@@ -185,16 +201,30 @@ mod tests {
         fn changes_added_to_the_parities_give_those_of_the_new_data(
             mut data in stripe(), index in any::<prop::sample::Index>(), new in prop::collection::vec(any::<u64>(), 4),
         ) {
-            let mut old = with_parities(&data, 2);
+            let mut old = with_parities(&data, 3);
             let (k, index) = (data.len(), index.index(data.len()));
             let mut change = data[index].clone();
             add(&mut change, &new);
             add(&mut data[index], &change);
             add(old[k].as_mut().unwrap(), &change);
-            let scaled: Vec<u64> = change.iter().map(|&word| times(word, power(index))).collect();
-            add(old[k + 1].as_mut().unwrap(), &scaled);
-            let new = with_parities(&data, 2);
+            for number in [1, 2] {
+                let scaled: Vec<u64> = change.iter().map(|&word| times(word, power(number * index))).collect();
+                add(old[k + number].as_mut().unwrap(), &scaled);
+            }
+            let new = with_parities(&data, 3);
             prop_assert_eq!(&old[k..], &new[k..]);
+        }
+    }
+
+    #[test]
+    fn the_widest_stripe_is_restored_from_every_three_sums() {
+        let data: Vec<Vec<u64>> = (0..255).map(|n: u64| vec![n.wrapping_mul(0x9e37_79b9_7f4a_7c15)]).collect();
+        let whole = with_parities(&data, 3);
+        for lost in [[0, 1, 254], [127, 128, 129], [0, 254, 255], [3, 253, 256], [9, 99, 257], [7, 255, 257]] {
+            let mut units = whole.clone();
+            lost.iter().for_each(|&unit| units[unit] = None);
+            assert_eq!(recover(255, &mut units), Ok(()));
+            assert_eq!(units, whole, "without {lost:?}");
         }
     }
 

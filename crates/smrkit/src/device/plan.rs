@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::address::{Layout, Role};
+use super::address::{ArrayLayout, Role};
 use super::health::Health;
 use super::level::{Spread, WritePolicy};
 use crate::error::{DiskResult, Fault};
@@ -23,14 +23,14 @@ pub(super) struct Sub {
     pub sectors: u64,
 }
 
-/// What is asked of the members, and what after that has been answered.
+/// The commands to the members, and what after them has completed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct MemberPlan {
     pub first: Vec<Sub>,
     pub second: Vec<Sub>,
 }
 
-impl Plan {
+impl MemberPlan {
     pub fn clear(&mut self) {
         self.first.clear();
         self.second.clear();
@@ -52,7 +52,7 @@ impl Plan {
 }
 
 /// Data of one stripe: which units of it, and which sectors of each.
-struct Piece {
+struct StripePiece {
     stripe: u64,
     units: Range<u32>,
     offsets: Range<u64>,
@@ -60,7 +60,7 @@ struct Piece {
 
 /// Makes plans for an array as it is now.
 pub(super) struct Planner<'a> {
-    pub layout: &'a Layout,
+    pub layout: &'a ArrayLayout,
     pub health: &'a [Health],
     pub write: WritePolicy,
     /// Whether members are told what the host discards.
@@ -85,7 +85,7 @@ impl Planner<'_> {
         lba: Lba,
         sectors: u64,
         choose: impl Fn(&[(u32, Lba)]) -> usize,
-        plan: &mut Plan,
+        plan: &mut MemberPlan,
     ) -> DiskResult {
         plan.clear();
         match op {
@@ -109,7 +109,7 @@ impl Planner<'_> {
         lba: Lba,
         sectors: u64,
         choose: impl Fn(&[(u32, Lba)]) -> usize,
-        plan: &mut Plan,
+        plan: &mut MemberPlan,
     ) -> DiskResult {
         for piece in self.layout.pieces(lba, sectors) {
             if self.layout.copies() == 1 {
@@ -136,7 +136,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn parity(&self, op: Op, lba: Lba, sectors: u64, plan: &mut Plan) -> DiskResult {
+    fn parity(&self, op: Op, lba: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         let mut result = Ok(());
         self.stripes(lba, sectors, |stripe, from, to| {
             if op == Op::Discard {
@@ -171,7 +171,7 @@ impl Planner<'_> {
     }
 
     /// The data sectors `from..to` of a stripe, by which units have them: at most three pieces.
-    fn split(&self, stripe: u64, from: u64, to: u64) -> SmallVec<[Piece; 3]> {
+    fn split(&self, stripe: u64, from: u64, to: u64) -> SmallVec<[StripePiece; 3]> {
         let chunk = self.layout.chunk_sectors();
         let (first, last) = (from / chunk, (to - 1) / chunk);
         let (head, tail) = (from % chunk, (to - 1) % chunk + 1);
@@ -179,7 +179,7 @@ impl Planner<'_> {
         let mut pieces = SmallVec::new();
         let mut add = |units: Range<u32>, offsets: Range<u64>| {
             if !units.is_empty() && !offsets.is_empty() {
-                pieces.push(Piece { stripe, units, offsets });
+                pieces.push(StripePiece { stripe, units, offsets });
             }
         };
         if first == last {
@@ -221,14 +221,14 @@ impl Planner<'_> {
     }
 
     /// The whole of a stripe on every working member.
-    fn all(&self, op: Op, stripe: u64, plan: &mut Plan) {
+    fn all(&self, op: Op, stripe: u64, plan: &mut MemberPlan) {
         let offsets = 0..self.layout.chunk_sectors();
         let working = self.units().filter(|&unit| self.unit_works(stripe, unit));
         plan.second.extend(working.map(|unit| self.sub(op, stripe, unit, &offsets)));
     }
 
-    fn read(&self, piece: &Piece, plan: &mut Plan) -> DiskResult {
-        let Piece { stripe, units, offsets } = piece;
+    fn read(&self, piece: &StripePiece, plan: &mut MemberPlan) -> DiskResult {
+        let StripePiece { stripe, units, offsets } = piece;
         if units.clone().all(|unit| self.has_unit(*stripe, unit, offsets)) {
             plan.second.extend(units.clone().map(|unit| self.sub(Op::Read, *stripe, unit, offsets)));
             return Ok(());
@@ -248,8 +248,8 @@ impl Planner<'_> {
         }
     }
 
-    fn write(&self, piece: &Piece, plan: &mut Plan) -> DiskResult {
-        let Piece { stripe, units, offsets } = piece;
+    fn write(&self, piece: &StripePiece, plan: &mut MemberPlan) -> DiskResult {
+        let StripePiece { stripe, units, offsets } = piece;
         let data = self.layout.data_disks() as u32;
         let has = |unit: u32| self.has_unit(*stripe, unit, offsets);
         let works = |unit: &u32| self.unit_works(*stripe, *unit);
@@ -286,7 +286,7 @@ impl Planner<'_> {
         at: Lba,
         sectors: u64,
         choose: impl Fn(&[(u32, Lba)]) -> usize,
-        plan: &mut Plan,
+        plan: &mut MemberPlan,
     ) -> DiskResult {
         plan.clear();
         let chunk = if self.layout.level().is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
@@ -315,7 +315,7 @@ impl Planner<'_> {
 
 impl Planner<'_> {
     /// The plan that reads some sectors of every member that has them, to be compared.
-    pub fn scrub(&self, at: Lba, sectors: u64, plan: &mut Plan) -> DiskResult {
+    pub fn scrub(&self, at: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         plan.clear();
         for disk in 0..self.layout.disks() as u32 {
             let sectors = sectors.min(self.layout.member_sectors(disk).saturating_sub(at.0));
@@ -332,7 +332,7 @@ impl Planner<'_> {
     }
 
     /// The first copies of what a member has, where they lie in the row before.
-    fn first_copies(&self, disk: u32, at: Lba, sectors: u64, plan: &mut Plan) {
+    fn first_copies(&self, disk: u32, at: Lba, sectors: u64, plan: &mut MemberPlan) {
         let (chunk, end) = (self.layout.chunk_sectors(), at.0 + sectors);
         let mut from = at.0;
         while from < end {

@@ -1,32 +1,80 @@
 //! Commands that wait at a drive, and which of them is next.
 //!
-//! The drive sees at most `depth` commands. Where each would take the head is worked out when it enters the queue. No
-//! command is favoured for its age: shortest positioning time first may starve one, as the literature warns.
+//! The drive sees at most `depth` commands. Where each would take the head is worked out when it enters the queue. Shortest
+//! positioning time first may starve a command, as the literature warns; a drive's own order knows an age at which it goes first.
 
 use super::LayeredDisk;
 use super::command::Command;
-use crate::drive::Position;
+use crate::drive::{CommandOrder, Position};
+use crate::request::{Op, Request};
 use crate::settings::Queue;
+use crate::units::{Nanos, Pba};
 
-struct Entry {
+/// Which of the waiting commands is next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum QueueOrder {
+    /// The one that arrived first.
+    Arrival,
+    /// In the direction of the head's movement, then back.
+    Elevator,
+    /// The shortest positioning time.
+    Positioning,
+    /// As drives do ([`Waiting::own`]): the first to be dispatched once it has been at the drive for `age`.
+    Own { age: Nanos },
+}
+
+/// A drive's order of commands, and how many it sees.
+#[derive(Clone, Copy, Debug)]
+pub struct Queueing {
+    order: QueueOrder,
+    /// Commands that the drive sees at most; the others wait in order of arrival. Unused where commands are served as they come.
+    depth: u32,
+}
+
+impl Queueing {
+    /// The order that `queue` means on a drive, which may have an order of its own, of up to `depth` commands.
+    pub fn new(queue: Queue, depth: u32, own: Option<CommandOrder>) -> Queueing {
+        let (order, most) = match (queue, own) {
+            (Queue::Fcfs, _) | (Queue::Drive, None) => (QueueOrder::Arrival, depth),
+            (Queue::Elevator, _) => (QueueOrder::Elevator, depth),
+            (Queue::Sptf, _) => (QueueOrder::Positioning, depth),
+            (Queue::Drive, Some(own)) => (QueueOrder::Own { age: own.age }, own.commands),
+        };
+        Queueing { order, depth: depth.min(most) }
+    }
+
+    /// The queue of a drive that orders its commands; `None` of one that serves them as they come.
+    pub fn waiting(self) -> Option<Waiting> {
+        (self.order != QueueOrder::Arrival).then(|| Waiting::new(self))
+    }
+
+    /// The number of commands dispatched to a drive that orders them.
+    pub(super) fn dispatched(self) -> Option<u32> {
+        (self.order != QueueOrder::Arrival).then_some(self.depth)
+    }
+}
+
+struct QueueEntry {
     command: Command,
+    sent: Nanos,
+    /// The place of its first sector when it came.
+    pba: Pba,
     position: Position,
 }
 
 /// The waiting commands.
-pub(super) struct Waiting {
-    policy: Queue,
+pub struct Waiting {
+    order: QueueOrder,
     depth: usize,
-    commands: Vec<Entry>,
+    commands: Vec<QueueEntry>,
     /// Elevator: the cylinder of the last command served, and whether the head moves outward.
     cylinder: u64,
     descending: bool,
 }
 
 impl Waiting {
-    /// An empty queue.
-    pub fn new(policy: Queue, depth: u32) -> Waiting {
-        Waiting { policy, depth: depth as usize, commands: Vec::new(), cylinder: 0, descending: false }
+    fn new(Queueing { order, depth }: Queueing) -> Waiting {
+        Waiting { order, depth: depth as usize, commands: Vec::new(), cylinder: 0, descending: false }
     }
 
     /// Whether the drive sees as many commands as it may.
@@ -39,38 +87,86 @@ impl Waiting {
         self.commands.len()
     }
 
-    /// Adds a command.
-    pub fn push(&mut self, command: Command, device: &LayeredDisk) {
-        let position = device.position(command.request.lba);
-        self.commands.push(Entry { command, position });
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
     }
 
-    /// Takes the next command out: the best of those that have arrived, else the one that arrives first.
-    pub fn pick(&mut self, device: &LayeredDisk) -> Option<Command> {
+    /// Whether a command that waits concerns any of the sectors of `request`.
+    pub fn overlaps(&self, request: &Request) -> bool {
+        self.commands
+            .iter()
+            .map(|entry| entry.command.request)
+            .any(|other| other.lba < request.end() && request.lba < other.end())
+    }
+
+    /// Adds a command that was dispatched at `sent`.
+    pub fn push(&mut self, command: Command, sent: Nanos, device: &LayeredDisk) {
+        let pba = device.layer.locate(command.request.lba);
+        self.commands.push(QueueEntry { command, sent, pba, position: device.position(pba) });
+    }
+
+    /// Takes the next command out, with the moment of its dispatch: the best of those that have arrived, else the one that
+    /// arrives first.
+    pub fn pick(&mut self, device: &LayeredDisk) -> Option<(Command, Nanos)> {
         let now = device.now();
-        let arrived = |entry: &Entry| entry.command.arrival <= now;
-        let best = match self.policy {
+        let arrived = |entry: &QueueEntry| entry.command.arrival <= now;
+        let best = match self.order {
             _ if !self.commands.iter().any(arrived) => self.best(|_| true, |entry| entry.command.arrival.0),
-            Queue::Fcfs => self.best(arrived, |entry| entry.command.arrival.0),
-            Queue::Sptf => self.best(arrived, |entry| device.positioning(&entry.position).0),
-            Queue::Elevator => self.ahead(arrived),
+            QueueOrder::Arrival => self.best(arrived, |entry| entry.command.arrival.0),
+            QueueOrder::Positioning => self.best(arrived, |entry| device.positioning(&entry.position).0),
+            QueueOrder::Own { age } => self.own(device, age),
+            QueueOrder::Elevator => self.ahead(arrived),
         }?;
         let entry = self.commands.swap_remove(best);
         self.cylinder = u64::from(entry.position.cylinder);
-        Some(entry.command)
+        Some((entry.command, entry.sent))
+    }
+
+    /// The command that a drive takes of those that have arrived: the first to be dispatched, once it is so old; else the one that
+    /// waits least for the platters, or not at all, since the buffer holds it. Of commands that continue one another the first.
+    fn own(&self, device: &LayeredDisk, age: Nanos) -> Option<usize> {
+        let now = device.now();
+        let arrived = |entry: &QueueEntry| entry.command.arrival <= now;
+        let aged = |entry: &QueueEntry| arrived(entry) && now.since(entry.sent) >= age;
+        if let Some(oldest) = self.best(aged, |entry| entry.sent.0) {
+            return Some(oldest);
+        }
+        let wait = |entry: &QueueEntry| device.wait_for_media(&entry.command.request, entry.pba, &entry.position).0;
+        let mut chosen = self.best(arrived, wait)?;
+        while let Some(before) = self.commands.iter().position(|entry| {
+            let (request, next) = (&entry.command.request, &self.commands[chosen].command.request);
+            arrived(entry) && request.op == next.op && request.lba < next.lba && request.end() == next.lba
+        }) {
+            chosen = before;
+        }
+        Some(chosen)
+    }
+
+    /// Takes out up to `most` writes that have arrived by `now`, in the order of their coming.
+    pub fn take_writes(&mut self, most: usize, now: Nanos) -> Vec<(Command, Nanos)> {
+        let is_due = |entry: &QueueEntry| entry.command.request.op == Op::Write && entry.command.arrival <= now;
+        let mut writes = Vec::new();
+        while writes.len() < most
+            && let Some(first) = self.best(is_due, |entry| entry.command.arrival.0)
+        {
+            let QueueEntry { command, sent, .. } = self.commands.swap_remove(first);
+            writes.push((command, sent));
+        }
+        writes
     }
 
     /// The index of the command with the smallest `cost`; ties go to the one that arrived first.
-    fn best(&self, eligible: impl Fn(&Entry) -> bool, cost: impl Fn(&Entry) -> u64) -> Option<usize> {
+    fn best(&self, eligible: impl Fn(&QueueEntry) -> bool, cost: impl Fn(&QueueEntry) -> u64) -> Option<usize> {
         let candidates = self.commands.iter().enumerate().filter(|(_, entry)| eligible(entry));
         candidates.min_by_key(|(_, entry)| (cost(entry), entry.command.arrival)).map(|(index, _)| index)
     }
 
     /// The nearest command in the direction of movement; at the end of the way the direction turns.
-    fn ahead(&mut self, eligible: impl Fn(&Entry) -> bool + Copy) -> Option<usize> {
+    fn ahead(&mut self, eligible: impl Fn(&QueueEntry) -> bool + Copy) -> Option<usize> {
         for _ in 0..2 {
             let (cylinder, descending) = (self.cylinder, self.descending);
-            let way = |entry: &Entry| {
+            let way = |entry: &QueueEntry| {
                 let at = u64::from(entry.position.cylinder);
                 if descending { cylinder.checked_sub(at) } else { at.checked_sub(cylinder) }
             };

@@ -24,8 +24,8 @@ pub struct Shadow {
     writes: u64,
     /// Requests served.
     requests: u64,
-    /// The write or discard that has not been completed.
-    in_flight: Option<Request>,
+    /// The writes or the discard that have not been completed, and the number of each.
+    in_flight: Vec<(Request, u64)>,
 }
 
 /// What a power cut did to the host's data.
@@ -101,9 +101,11 @@ impl Shadow {
             Op::Write => Buf::Stamps(self.next_stamps(request)),
             Op::Discard | Op::Flush => Buf::Stamps(Vec::new()),
         };
-        self.in_flight = matches!(request.op, Op::Write | Op::Discard).then_some(*request);
+        if matches!(request.op, Op::Write | Op::Discard) {
+            self.in_flight.push((*request, self.writes));
+        }
         serve(&mut buf)?;
-        self.in_flight = None;
+        self.in_flight.clear();
         let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };
         match request.op {
             Op::Read => self.verify(request.lba, stamps)?,
@@ -111,6 +113,26 @@ impl Shadow {
             Op::Discard => self.disown(request.lba, n),
             Op::Flush => {}
         }
+        Ok(())
+    }
+
+    /// Serves writes that have waited together, in this order.
+    pub fn serve_together(
+        &mut self,
+        requests: &[&Request],
+        serve: impl FnOnce(&[(&Request, &Buf)]) -> DiskResult,
+    ) -> DiskResult {
+        let mut all = Vec::new();
+        for &request in requests {
+            all.push(self.next_stamps(request));
+            self.in_flight.push((*request, self.writes));
+        }
+        let bufs: Vec<Buf> = all.iter().cloned().map(Buf::Stamps).collect();
+        serve(&requests.iter().copied().zip(&bufs).collect::<Vec<_>>())?;
+        self.in_flight.clear();
+        requests.iter().zip(&all).for_each(|(request, stamps)| self.pages.put(request.lba.0, stamps));
+        // The last of them is counted after it, as one served alone.
+        self.requests += requests.len() as u64 - 1;
         Ok(())
     }
 
@@ -143,10 +165,14 @@ impl Shadow {
     /// longer what was lost.
     pub fn audit(&mut self, device: &mut LayeredDisk) -> Loss {
         let mut loss = Loss::default();
-        match self.in_flight.take() {
-            Some(request) if request.op == Op::Discard => self.disown(request.lba, u64::from(request.sectors)),
-            Some(request) => loss.in_flight = Some((self.take_over(&request, device), u64::from(request.sectors))),
-            None => {}
+        for (request, number) in std::mem::take(&mut self.in_flight) {
+            if request.op == Op::Discard {
+                self.disown(request.lba, u64::from(request.sectors));
+                continue;
+            }
+            let (there, all) = loss.in_flight.unwrap_or_default();
+            let found = self.take_over(&request, number, device);
+            loss.in_flight = Some((there + found, all + u64::from(request.sectors)));
         }
         let mut gone: Vec<Lba> = Vec::new();
         for range in self.pages.extents(device.host_sectors()) {
@@ -165,14 +191,18 @@ impl Shadow {
         loss
     }
 
-    /// Expects those sectors of the write in flight that are on the disk; returns how many.
-    fn take_over(&mut self, request: &Request, device: &mut LayeredDisk) -> u64 {
-        let extent = (0..u64::from(request.sectors)).map(|i| request.lba + i);
-        let there: Vec<Lba> = extent.filter(|&lba| device.peek(lba) == Stamp::new(lba, self.writes)).collect();
-        for &lba in &there {
-            self.pages.put(lba.0, &[Stamp::new(lba, self.writes).0]);
+    /// Expects those sectors of a write in flight that are on the disk, or those of a later one in their place; returns how
+    /// many.
+    fn take_over(&mut self, request: &Request, number: u64, device: &mut LayeredDisk) -> u64 {
+        let mut there = 0;
+        for lba in (0..u64::from(request.sectors)).map(|i| request.lba + i) {
+            let found = device.peek(lba);
+            if (number..=self.writes).any(|number| found == Stamp::new(lba, number)) {
+                self.pages.put(lba.0, &[found.0]);
+                there += 1;
+            }
         }
-        there.len() as u64
+        there
     }
 
     /// At the end of a drive: everything that the host owns is read back, and the layer's books are checked in full. Of a large

@@ -16,7 +16,7 @@ use self::resolve::{CHUNK, WRITE};
 use super::level::{Level, WritePolicy};
 use crate::error::Error;
 use crate::quantity::exact_bytes;
-use crate::schema::Kind;
+use crate::schema::ValueKind;
 use crate::units::SECTOR_BYTES;
 
 /// The most drives of an array, nested ones included (assumption: no controller has more).

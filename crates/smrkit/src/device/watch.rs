@@ -1,33 +1,29 @@
 //! What a drive does from some moment on, for reports on a part of a run.
 
-use crate::stats::counts::{STALL_7S, STALL_30S};
+use crate::stats::command_times::CommandTimes;
 use crate::stats::rebuild::{BusyTimes, MemberRebuild};
 use crate::tally::Tally;
 use crate::units::Nanos;
 
 /// Counts a drive's commands and times since a moment. A command belongs to the moment at which the drive begins it.
 #[derive(Default)]
-pub(super) struct Watch {
+pub(super) struct CommandWatch {
     before: BusyTimes,
     commands: u64,
-    longest: Nanos,
-    over_7s: u64,
-    over_30s: u64,
+    times: CommandTimes,
 }
 
-impl Watch {
+impl CommandWatch {
     /// From now on.
-    pub fn new(tally: &Tally) -> Watch {
-        Watch { before: BusyTimes::of(tally), ..Watch::default() }
+    pub fn new(tally: &Tally) -> CommandWatch {
+        CommandWatch { before: BusyTimes::from_tally(tally), ..CommandWatch::default() }
     }
 
-    /// A command has been served.
+    /// A command has been served, so long after its dispatch.
     #[inline]
-    pub fn count(&mut self, latency: Nanos) {
+    pub fn count(&mut self, time: Nanos) {
         self.commands += 1;
-        self.longest = self.longest.max(latency);
-        self.over_7s += u64::from(latency > STALL_7S);
-        self.over_30s += u64::from(latency > STALL_30S);
+        self.times.count(time);
     }
 
     /// What there was until now.
@@ -35,10 +31,10 @@ impl Watch {
         MemberRebuild {
             new: false,
             commands: self.commands,
-            longest_command_ns: self.longest.0,
-            commands_over_7s: self.over_7s,
-            commands_over_30s: self.over_30s,
-            busy_ns: BusyTimes::of(tally).since(&self.before),
+            longest_command_ns: self.times.longest_command_ns,
+            commands_over_7s: self.times.commands_over_7s,
+            commands_over_30s: self.times.commands_over_30s,
+            busy_ns: BusyTimes::from_tally(tally).since(&self.before),
         }
     }
 }

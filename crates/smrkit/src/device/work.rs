@@ -1,9 +1,9 @@
 //! What an array has under way: commands of the host, and its own.
 
-use super::check::Known;
+use super::check::KnownStamps;
 use super::command::{Command, Completion};
 use super::locks::RangeLock;
-use super::plan::{Plan, Sub};
+use super::plan::{MemberPlan, Sub};
 use crate::units::{Lba, Nanos};
 
 /// Whose work it is.
@@ -18,10 +18,10 @@ pub(super) enum Owner {
 }
 
 /// A command under way.
-pub(super) struct Work {
+pub(super) struct ArrayCommand {
     pub owner: Owner,
     pub command: Command,
-    pub plan: Plan,
+    pub plan: MemberPlan,
     /// Commands of members that have not been completed.
     pub left: u32,
     /// Whether the second part of the plan is under way.
@@ -32,21 +32,21 @@ pub(super) struct Work {
     /// Rebuilding: how often the member had been replaced when it was written to.
     pub replaced: u32,
     /// In check mode: what has been read.
-    pub known: Known,
+    pub known: KnownStamps,
 }
 
-impl Work {
-    pub fn new(owner: Owner, command: Command) -> Work {
-        Work {
+impl ArrayCommand {
+    pub fn new(owner: Owner, command: Command) -> ArrayCommand {
+        ArrayCommand {
             owner,
             start: Nanos::MAX,
             command,
-            plan: Plan::default(),
+            plan: MemberPlan::default(),
             left: 0,
             second: false,
             lock: None,
             replaced: 0,
-            known: Known::new(),
+            known: KnownStamps::new(),
         }
     }
 
@@ -76,7 +76,7 @@ impl Work {
 /// All work, by number; numbers are used again.
 #[derive(Default)]
 pub(super) struct Slab {
-    works: Vec<Work>,
+    works: Vec<ArrayCommand>,
     free: Vec<u32>,
 }
 
@@ -89,14 +89,14 @@ impl Slab {
                 id
             }
             None => {
-                self.works.push(Work::new(owner, command));
+                self.works.push(ArrayCommand::new(owner, command));
                 (self.works.len() - 1) as u32
             }
         }
     }
 
     #[inline]
-    pub fn get(&mut self, id: u32) -> &mut Work {
+    pub fn get(&mut self, id: u32) -> &mut ArrayCommand {
         &mut self.works[id as usize]
     }
 

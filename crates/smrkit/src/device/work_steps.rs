@@ -2,8 +2,8 @@
 //!
 //! A command that goes to one member as it came takes no such steps: the array passes it on.
 
-use super::array::{Array, Done, PASSED};
-use super::check::{self, Own};
+use super::array::{Array, DonePart, PASSED};
+use super::check::{self, WrittenStamps};
 use super::command::{Command, Completion};
 use super::locks::RangeLock;
 use super::member::Member;
@@ -60,7 +60,7 @@ impl Array {
             let (sub, source, host) = (work.subs()[number], work.command.request.source, work.command.host);
             let stamps = match self.check && sub.op == Op::Write {
                 true => {
-                    let own = Own { lba: work.command.request.lba, stamps: &work.command.stamps };
+                    let own = WrittenStamps { lba: work.command.request.lba, stamps: &work.command.stamps };
                     check::written(&self.layout, &work.known, &own, &sub)
                 }
                 false => Vec::new(),
@@ -126,14 +126,14 @@ impl Array {
                 if work.replaced == self.replaced[disk as usize] {
                     self.health[disk as usize].rebuilt(at, sectors);
                 }
-                self.done.push_back(Done { at, sectors, begin, end: now });
+                self.done.push_back(DonePart { at, sectors, begin, end: now });
             }
             Owner::Scrub { at, sectors } => {
                 let begin = work.command.arrival;
                 if self.check {
                     check::compare(&self.layout, &self.works.get(id).known, at, sectors)?;
                 }
-                self.done.push_back(Done { at, sectors, begin, end: now });
+                self.done.push_back(DonePart { at, sectors, begin, end: now });
             }
         }
         self.works.remove(id);

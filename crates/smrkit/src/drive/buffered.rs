@@ -1,45 +1,16 @@
 //! A drive's buffer before the mechanical clock: a write cache and read-ahead, each off by default.
 //!
-//! A write is answered after the bus transfer while there is room; the media works off the queue in order, joining
-//! what is contiguous. After a read the media goes on reading until the next access that it must serve. Left out:
-//! reordering inside the cache, and interrupting a media access once it has begun.
+//! A write completes after the bus transfer while there is room; the media works off the queue in order, joining
+//! what is contiguous. A read's bus transfer overlaps the media's. After a read the media goes on reading until the next
+//! access that it must serve; a window behind the head is kept, and so are stretches that were read before. Overheads of a
+//! command that was sent before the one at work was completed overlap it. Left out: reordering inside the cache,
+//! interrupting an access once begun.
 
 use std::collections::VecDeque;
 
-use super::{Mechanical, Position};
-use crate::error::Error;
-use crate::geometry::{Geometry, Place};
+use super::{Buffer, Mechanical, Overheads, Position, ReadAheadTo};
+use crate::geometry::{Geometry, SectorPlace};
 use crate::units::{Nanos, Pba, SECTOR_BYTES};
-
-/// Sizes of the buffer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Buffer {
-    /// Room for writes that the media has not done; 0 is off.
-    pub write_cache_bytes: u64,
-    /// How far the media reads on after a read; 0 is off.
-    pub read_ahead_bytes: u64,
-    /// The rate of the bus.
-    pub bus_bytes_per_s: f64,
-}
-
-impl Buffer {
-    /// SATA at 6 Gb/s with its 8b/10b code (assumption where a drive file names none).
-    pub const BUS_BYTES_PER_S: f64 = 600e6;
-
-    /// Neither cache nor read-ahead.
-    pub fn is_off(&self) -> bool {
-        self.write_cache_bytes < SECTOR_BYTES && self.read_ahead_bytes < SECTOR_BYTES
-    }
-
-    /// Errors: a bus without a sensible rate.
-    pub fn check(&self) -> Result<(), Error> {
-        if (1e3..=1e13).contains(&self.bus_bytes_per_s) {
-            return Ok(());
-        }
-        let rate = self.bus_bytes_per_s;
-        Err(Error::Impossible(format!("mechanical.bus_bytes_per_s = {rate}: give 1e3 to 1e13")))
-    }
-}
 
 /// A write that the host was told is done.
 #[derive(Clone, Copy, Debug)]
@@ -49,11 +20,10 @@ struct Pending {
     since: Nanos,
 }
 
-/// A stretch that was read or is being read ahead: `end` passed under the head at `passed`; on to `limit`. As much is
-/// kept before `end` as may be read after it.
+/// A stretch that was read or is being read ahead, from `began` on: `end` passed under the head at `passed`; on to `limit`.
 #[derive(Clone, Copy, Debug)]
-struct Ahead {
-    start: Pba,
+struct ReadAhead {
+    began: Pba,
     end: Pba,
     passed: Nanos,
     limit: Pba,
@@ -70,9 +40,23 @@ pub struct Buffered {
     writing: u64,
     busy_until: Nanos,
     media_time: Nanos,
-    ahead: Option<Ahead>,
+    ahead: Option<ReadAhead>,
+    /// Stretches that were read before it, from and to, the latest first.
+    kept: VecDeque<(Pba, Pba)>,
+    /// When the drive was sent the command that comes next, where that was before its turn.
+    sent: Nanos,
+    /// Whether the last command was a write.
+    after_write: bool,
+    overheads: Overheads,
     cache_sectors: u64,
     ahead_sectors: u64,
+    ahead_to: ReadAheadTo,
+    segment_sectors: u64,
+    segments: usize,
+    any_order: bool,
+    keeps_requested: bool,
+    reads_ahead: bool,
+    watermark: f64,
     ps_per_sector: u64,
 }
 
@@ -87,8 +71,19 @@ impl Buffered {
             busy_until: Nanos::ZERO,
             media_time: Nanos::ZERO,
             ahead: None,
+            kept: VecDeque::new(),
+            sent: Nanos::MAX,
+            after_write: false,
+            overheads: buffer.overheads,
             cache_sectors: buffer.write_cache_bytes / SECTOR_BYTES,
             ahead_sectors: buffer.read_ahead_bytes / SECTOR_BYTES,
+            ahead_to: buffer.read_ahead_to,
+            segment_sectors: buffer.segment_bytes / SECTOR_BYTES,
+            segments: buffer.segments as usize,
+            any_order: buffer.any_order,
+            keeps_requested: buffer.keeps_requested,
+            reads_ahead: buffer.reads_ahead(),
+            watermark: buffer.watermark,
             ps_per_sector: (SECTOR_BYTES as f64 * 1e12 / buffer.bus_bytes_per_s).round() as u64,
         }
     }
@@ -99,7 +94,7 @@ impl Buffered {
     }
 
     /// Moves the head over a place.
-    pub fn leave_at(&mut self, place: &Place) {
+    pub fn leave_at(&mut self, place: &SectorPlace) {
         self.media.leave_at(place);
     }
 
@@ -113,18 +108,31 @@ impl Buffered {
         self.media_time
     }
 
-    /// Sectors that were answered but are not on the media once it is done with what it has begun.
+    /// Sectors whose writes are complete but are not on the media once it is done with what it has begun.
     pub fn queued_sectors(&self) -> u64 {
         self.queued
     }
 
-    /// Serves an access issued at `now`; returns when the host is answered.
+    /// The command that is served next was sent at `moment`: its overhead is over so much earlier.
+    pub fn sent_at(&mut self, moment: Nanos) {
+        self.sent = moment;
+    }
+
+    /// Serves an access issued at `now`; returns when the command completes.
     pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
         self.catch_up(g, now);
-        if sectors == 0 {
-            return now + self.media.overhead();
-        }
-        if write { self.write(g, now, pba, sectors) } else { self.read(g, now, pba, sectors) }
+        let sent = std::mem::replace(&mut self.sent, Nanos::MAX).min(now);
+        let completed = match write {
+            _ if sectors == 0 => now.max(sent + self.overhead(self.overheads.read_hit)),
+            true => self.write(g, now, sent, pba, sectors),
+            false => self.read(g, now, sent, pba, sectors),
+        };
+        self.after_write = write;
+        completed + self.overheads.completion[usize::from(write)]
+    }
+
+    fn overhead(&self, of_kind: [Nanos; 2]) -> Nanos {
+        of_kind[usize::from(self.after_write)]
     }
 
     /// From `now` until a read at a position would begin, behind what the media is doing.
@@ -141,13 +149,15 @@ impl Buffered {
         now.max(self.busy_until)
     }
 
-    fn write(&mut self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Nanos {
-        if self.ahead.is_some_and(|a| pba < a.limit && pba + sectors > a.start) {
+    fn write(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
+        if self.ahead.is_some_and(|a| pba < a.limit && pba + sectors > a.began) {
             self.stop_reading_ahead(g, now);
         }
+        self.kept.retain(|&(from, end)| end <= pba || pba + sectors <= from);
         if sectors > self.cache_sectors {
-            let start = self.flush(g, now);
-            return self.on_media(g, start, true, pba, sectors);
+            let ready = now.max(sent + self.overhead(self.overheads.media_write));
+            let start = self.flush(g, now).max(ready);
+            return self.on_media(g, start, true, pba, sectors).max(ready + self.bus(sectors));
         }
         let mut room_at = now;
         while self.queued + self.writing + sectors > self.cache_sectors {
@@ -158,9 +168,9 @@ impl Buffered {
                 self.begin_write(g, Nanos::MAX);
             }
         }
-        let answered = room_at + self.media.overhead() + self.bus(sectors);
-        self.queue_write(pba, sectors, answered);
-        answered
+        let completed = room_at.max(sent + self.overhead(self.overheads.write)) + self.bus(sectors);
+        self.queue_write(pba, sectors, completed);
+        completed
     }
 
     fn queue_write(&mut self, pba: Pba, sectors: u64, since: Nanos) {
@@ -171,29 +181,110 @@ impl Buffered {
         }
     }
 
-    fn read(&mut self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Nanos {
+    fn read(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
         let end = pba + sectors;
-        let from_buffer = now + self.media.overhead() + self.bus(sectors);
-        if self.queue.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors) {
+        let from_buffer = now.max(sent + self.overhead(self.overheads.read_hit)) + self.bus(sectors);
+        if self.is_queued(pba, end) || self.is_kept(pba, end) {
             return from_buffer;
         }
-        if let Some(ahead) = self.ahead.filter(|a| a.start <= pba && end <= a.limit) {
+        if let Some(ahead) = self.ahead_of(g, now, pba, end) {
             if end <= ahead.end {
                 return from_buffer;
             }
-            let passed = self.media.carry_on(g, ahead.passed, false, ahead.end, end - ahead.end);
-            let answered = from_buffer.max(passed + self.bus(1));
-            let limit = Pba((end.0 + self.ahead_sectors).min(g.sectors()));
-            let start = ahead.start.max(Pba(end.0.saturating_sub(self.ahead_sectors)));
-            self.ahead = Some(Ahead { start, end, passed, limit });
-            return answered;
+            let passed = self.media.access_without_overhead(g, ahead.passed, false, ahead.end, end - ahead.end);
+            self.read_on(g, ahead.began, pba, end, passed);
+            return from_buffer.max(passed + self.bus(1));
         }
-        let start = now.max(self.busy_until);
+        let start = now.max(sent + self.overhead(self.overheads.read_miss)).max(self.busy_until);
         self.writing = 0;
-        let done = self.on_media(g, start, false, pba, sectors);
-        let limit = Pba((end.0 + self.ahead_sectors).min(g.sectors()));
-        self.ahead = (self.ahead_sectors > 0).then_some(Ahead { start: pba, end, passed: done, limit });
-        done
+        if let Some(done) = self.in_any_order(g, start, pba, sectors) {
+            self.read_on(g, pba, pba, end, done);
+            return (start + self.bus(sectors)).max(done + self.bus(1));
+        }
+        // The bus begins when so much is there, and ends after the last sector.
+        let first = ((self.watermark * sectors as f64) as u64).clamp(1, sectors);
+        let begun = self.on_media(g, start, false, pba, first);
+        let done = if first < sectors { self.go_on(g, begun, pba + first, sectors - first) } else { begun };
+        self.read_on(g, pba, pba, end, done);
+        (begun + self.bus(sectors)).max(done + self.bus(1))
+    }
+
+    /// The time until a write of `sectors` finds room in the cache; `None` where it is too long for it.
+    pub fn wait_for_room(&self, now: Nanos, sectors: u64) -> Option<Nanos> {
+        let has_room = self.queued + self.writing + sectors <= self.cache_sectors;
+        let wait = if has_room { Nanos::ZERO } else { self.busy_until.since(now) };
+        (sectors <= self.cache_sectors).then_some(wait)
+    }
+
+    /// True if a read finds its sectors in the buffer: among queued writes, in a kept stretch, or where the media reads ahead.
+    pub fn holds(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> bool {
+        let end = pba + sectors;
+        self.is_queued(pba, end) || self.is_kept(pba, end) || self.ahead_of(g, now, pba, end).is_some()
+    }
+
+    fn is_queued(&self, pba: Pba, end: Pba) -> bool {
+        self.queue.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors)
+    }
+
+    fn is_kept(&self, pba: Pba, end: Pba) -> bool {
+        self.kept.iter().any(|&(from, to)| from <= pba && end <= to)
+    }
+
+    /// The stretch being read ahead, if it holds sectors or will.
+    fn ahead_of(&self, g: &Geometry, now: Nanos, pba: Pba, end: Pba) -> Option<ReadAhead> {
+        self.ahead.filter(|ahead| self.kept_from(g, ahead, now) <= pba && end <= ahead.limit)
+    }
+
+    /// Reads sectors of one track as they pass under the head; `None` where they lie on several, or are read in order.
+    fn in_any_order(&mut self, g: &Geometry, start: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
+        if !self.any_order {
+            return None;
+        }
+        self.stop_reading_ahead(g, start);
+        let took = self.media.any_order(g, start, pba, sectors)?;
+        self.media.leave_at(&g.place(pba + (sectors - 1)));
+        self.media_time += took;
+        self.busy_until = start + took;
+        Some(self.busy_until)
+    }
+
+    /// Reads on at once where the media has just stopped.
+    fn go_on(&mut self, g: &Geometry, start: Nanos, pba: Pba, sectors: u64) -> Nanos {
+        let end = self.media.access_without_overhead(g, start, false, pba, sectors);
+        self.media_time += end - start;
+        self.busy_until = end;
+        end
+    }
+
+    /// The media reads ahead after a read of `pba` to `end`, of a stretch that began at `began`.
+    fn read_on(&mut self, g: &Geometry, began: Pba, pba: Pba, end: Pba, passed: Nanos) {
+        if !self.reads_ahead {
+            return;
+        }
+        let end_of_track = |more: u64| g.track_start(g.track_of(end - 1) + more);
+        let limit = match self.ahead_to {
+            ReadAheadTo::Bytes if self.keeps_requested => {
+                Pba((end.0 + self.ahead_sectors).min(pba.0 + self.segment_sectors))
+            }
+            ReadAheadTo::Bytes => end + self.ahead_sectors,
+            ReadAheadTo::NextTrack if g.track_of(began) < g.track_of(end - 1) => end_of_track(2),
+            ReadAheadTo::Track | ReadAheadTo::NextTrack => end_of_track(1),
+        };
+        let limit = limit.max(end).min(Pba(g.sectors()));
+        self.ahead = Some(ReadAhead { began, end, passed, limit });
+    }
+
+    /// From where on a stretch is still in the buffer: what lies further behind the head is overwritten.
+    fn kept_from(&self, g: &Geometry, ahead: &ReadAhead, now: Nanos) -> Pba {
+        ahead.began.max(Pba(self.reached(g, ahead, now).0.saturating_sub(self.segment_sectors)))
+    }
+
+    /// How far reading ahead has got.
+    fn reached(&self, g: &Geometry, ahead: &ReadAhead, now: Nanos) -> Pba {
+        let left = ahead.limit - ahead.end;
+        let whole = self.media.streaming(g, ahead.end, left).0.max(1);
+        let share = now.since(ahead.passed).0.min(whole);
+        ahead.end + (u128::from(left) * u128::from(share) / u128::from(whole)) as u64
     }
 
     /// Lets the media begin the queued writes that it would have begun before `now`.
@@ -221,19 +312,20 @@ impl Buffered {
     /// An access of the media itself, which ends reading ahead.
     fn on_media(&mut self, g: &Geometry, start: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
         self.stop_reading_ahead(g, start);
-        let end = self.media.access(g, start, write, pba, sectors);
+        let end = self.media.access_without_overhead(g, start, write, pba, sectors);
         self.media_time += end - start;
         self.busy_until = end;
         end
     }
 
-    /// Forgets what was read ahead; the head stays where reading got to.
+    /// Reads ahead no more; the head stays where reading got to. What was read is kept where there are more segments.
     fn stop_reading_ahead(&mut self, g: &Geometry, now: Nanos) {
         let Some(ahead) = self.ahead.take() else { return };
-        let left = ahead.limit - ahead.end;
-        let whole = self.media.streaming(g, ahead.end, left).0.max(1);
-        let share = now.since(ahead.passed).0.min(whole);
-        let reached = ahead.end + (u128::from(left) * u128::from(share) / u128::from(whole)) as u64;
+        let reached = self.reached(g, &ahead, now);
+        if self.segments > 1 {
+            self.kept.truncate(self.segments - 2);
+            self.kept.push_front((self.kept_from(g, &ahead, now), reached));
+        }
         self.media.leave_at(&g.place(Pba(reached.0.max(1) - 1)));
     }
 

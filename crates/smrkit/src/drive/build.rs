@@ -1,8 +1,13 @@
 //! From a drive file to a drive: geometry, interference and clock, checked against each other.
 
-use super::file::{DriveFile, DriveManagedTable, InterferenceTable, Lengths, MechanicalTable, Sourced, ZoneTable};
+use super::file::{ByBefore, DriveFile, DriveManagedTable, InterferenceTable, Lengths, MechanicalTable, ZoneTable};
+use super::layout::{self, outer_cylinders};
 use super::mechanical::nanos;
-use super::{Buffer, Buffered, Constant, DriveClock, DriveManaged, Mechanical, Mechanics};
+use super::setting::Sourced;
+use super::{
+    Buffer, Buffered, CommandOrder, Constant, DriveClock, DriveManagedCosts, Mechanical, Mechanics, Overheads,
+    SeekPoints, SoldLayer,
+};
 use crate::error::Error;
 use crate::geometry::{Edge, Geometry, Turn, ZoneShape, turn};
 use crate::medium::interference::{Interference, Profile};
@@ -68,7 +73,16 @@ pub(super) fn geometry(file: &DriveFile, head: Edge) -> Result<Geometry, Error> 
         return Err(Error::Impossible(format!("geometry.surfaces = {surfaces}: give 1 to {SURFACES_MAX}")));
     }
     let copies = file.copies();
+    if layout::is_interleaved(file) {
+        return layout::interleaved(file, surfaces.saturating_mul(copies), skew(file)?);
+    }
     let zones = &file.geometry.zones.value;
+    if let Some(i) = zones.iter().position(ZoneTable::is_over_all_surfaces) {
+        return Err(Error::Impossible(format!(
+            "recording zone {i} has skews, spares or slips of its own, as zones over all surfaces have: add order = \
+             \"cylinders\" to [geometry], or leave them out"
+        )));
+    }
     let mut shapes = Vec::new();
     for (zone, (i, outer_cylinder)) in zones.iter().zip(outer_cylinders(zones).into_iter().enumerate()) {
         if outer_cylinder.saturating_add(zone.tracks) > u64::from(u32::MAX) {
@@ -95,20 +109,29 @@ pub(super) fn geometry(file: &DriveFile, head: Edge) -> Result<Geometry, Error> 
     Geometry::new(&shapes, skew(file)?, defects)
 }
 
-fn mechanics(t: &MechanicalTable) -> Mechanics {
-    Mechanics {
+fn mechanics(t: &MechanicalTable) -> Result<Mechanics, Error> {
+    let seek = match (&t.seek, &t.seek_cylinders) {
+        (Some(seek), None) => SeekPoints::Shares(seek.value.clone()),
+        (None, Some(seek)) => SeekPoints::Cylinders(seek.value.clone()),
+        _ => {
+            return Err(Error::Impossible(
+                "mechanical needs one seek curve: give seek (shares of the stroke) or seek_cylinders".into(),
+            ));
+        }
+    };
+    Ok(Mechanics {
         rpm: t.rpm.value,
-        seek: t.seek.value.clone(),
+        seek,
         switch_ms: t.switch_ms.value,
         write_settle_ms: t.write_settle_ms.as_ref().map_or(0.0, |s| s.value),
         overhead_ms: t.overhead_ms.value,
-    }
+    })
 }
 
 /// The skew given, or the smallest that hides the switch to the next track.
 fn skew(file: &DriveFile) -> Result<Turn, Error> {
     let Some(t) = &file.mechanical else { return Ok(0) };
-    mechanics(t).skew(t.skew_ms.as_ref().map(|s| s.value))
+    mechanics(t)?.skew(t.skew_ms.as_ref().map(|s| s.value))
 }
 
 /// The clock of a drive file. Errors: none or both of `constant` and `mechanical`, or values that make no sense.
@@ -116,15 +139,10 @@ pub(super) fn clock(file: &DriveFile, g: &Geometry) -> Result<DriveClock, Error>
     match (&file.constant, &file.mechanical) {
         (Some(c), None) => Ok(DriveClock::Constant(Constant::new(c.command_ms.value, c.sector_us.value)?)),
         (None, Some(t)) => {
-            let clock = Mechanical::new(g, &mechanics(t))?;
-            let bytes = |key: &Option<Sourced<u64>>| key.as_ref().map_or(0, |s| s.value);
-            let buffer = Buffer {
-                write_cache_bytes: bytes(&t.write_cache_bytes),
-                read_ahead_bytes: bytes(&t.read_ahead_bytes),
-                bus_bytes_per_s: t.bus_bytes_per_s.as_ref().map_or(Buffer::BUS_BYTES_PER_S, |s| s.value),
-            };
+            let clock = Mechanical::new(g, &mechanics(t)?)?;
+            let buffer = buffer(t, clock.overhead())?;
             buffer.check()?;
-            Ok(if buffer.is_off() {
+            Ok(if buffer.is_off() && !t.has_electronics() {
                 DriveClock::Mechanical(clock)
             } else {
                 DriveClock::Buffered(Box::new(Buffered::new(clock, buffer)))
@@ -136,26 +154,96 @@ pub(super) fn clock(file: &DriveFile, g: &Geometry) -> Result<DriveClock, Error>
     }
 }
 
-/// The costs of a drive-managed layer. Errors: values that make no sense.
-pub(super) fn drive_managed(t: &DriveManagedTable) -> Result<DriveManaged, Error> {
-    if t.map_every_writes.value == 0 {
-        return Err(Error::Impossible("drive_managed.map_every_writes = 0: give 1 or more".into()));
-    }
-    Ok(DriveManaged {
-        append: Nanos(nanos("drive_managed.append_ms", t.append_ms.value)?),
-        append_bytes: t.append_bytes.value,
-        map_every_writes: t.map_every_writes.value,
-        map: Nanos(nanos("drive_managed.map_ms", t.map_ms.value)?),
+/// The buffer of a drive file; `overhead` is that of commands without one of their own kind.
+fn buffer(t: &MechanicalTable, overhead: Nanos) -> Result<Buffer, Error> {
+    let bytes = |key: &Option<Sourced<u64>>| key.as_ref().map(|s| s.value);
+    let read_ahead_bytes = bytes(&t.read_ahead_bytes).unwrap_or(0);
+    Ok(Buffer {
+        write_cache_bytes: bytes(&t.write_cache_bytes).unwrap_or(0),
+        read_ahead_bytes,
+        read_ahead_to: t.read_ahead_to.as_ref().map_or_else(Default::default, |to| to.value),
+        segment_bytes: bytes(&t.segment_bytes).unwrap_or(read_ahead_bytes.saturating_mul(2)),
+        segments: t.segments.as_ref().map_or(1, |s| s.value),
+        any_order: t.any_order.as_ref().is_some_and(|any| any.value),
+        keeps_requested: t.keeps_requested.as_ref().is_some_and(|keeps| keeps.value),
+        bus_bytes_per_s: t.bus_bytes_per_s.as_ref().map_or(Buffer::BUS_BYTES_PER_S, |s| s.value),
+        watermark: t.watermark.as_ref().map_or(0.0, |s| s.value),
+        overheads: overheads(t, overhead)?,
     })
 }
 
-/// Where each recording zone's outermost track lies.
-pub(super) fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
-    let mut next = 0u64;
-    let place = |zone: &ZoneTable| {
-        let start = zone.first_cylinder.unwrap_or(next);
-        next = start.saturating_add(zone.tracks).saturating_add(zone.guard_tracks);
-        start
+fn overheads(t: &MechanicalTable, overhead: Nanos) -> Result<Overheads, Error> {
+    let of_kind = |key: &str, value: &Option<Sourced<ByBefore>>| {
+        let ns = |ms| nanos(&format!("mechanical.{key}"), ms).map(Nanos);
+        match value.as_ref().map(|s| s.value) {
+            None => Ok::<_, Error>([overhead; 2]),
+            Some(ByBefore::Any(ms)) => Ok([ns(ms)?; 2]),
+            Some(ByBefore::Each(after_read, after_write)) => Ok([ns(after_read)?, ns(after_write)?]),
+        }
     };
-    zones.iter().map(place).collect()
+    let completion = |key: &str, value: &Option<Sourced<f64>>| {
+        nanos(&format!("mechanical.{key}"), value.as_ref().map_or(0.0, |s| s.value)).map(Nanos)
+    };
+    Ok(Overheads {
+        read_miss: of_kind("read_miss_ms", &t.read_miss_ms)?,
+        read_hit: of_kind("read_hit_ms", &t.read_hit_ms)?,
+        write: of_kind("write_ms", &t.write_ms)?,
+        media_write: of_kind("media_write_ms", &t.media_write_ms)?,
+        completion: [
+            completion("read_completion_ms", &t.read_completion_ms)?,
+            completion("write_completion_ms", &t.write_completion_ms)?,
+        ],
+    })
+}
+
+/// The drive's order of commands. Errors: values that make no sense.
+pub(super) fn command_order(file: &DriveFile) -> Result<Option<CommandOrder>, Error> {
+    let Some(t) = &file.mechanical else { return Ok(None) };
+    let age = t.queue_age_ms.as_ref().map(|s| nanos("mechanical.queue_age_ms", s.value)).transpose()?;
+    match (t.queued_commands.as_ref().map(|s| s.value), age) {
+        (Some(commands @ 2..=65_536), age) => Ok(Some(CommandOrder { commands, age: age.map_or(Nanos::MAX, Nanos) })),
+        (Some(commands), _) => Err(Error::Impossible(format!(
+            "mechanical.queued_commands = {commands}: give 2 to 65536, or leave it out for a drive that orders none"
+        ))),
+        (None, Some(_)) => Err(Error::Impossible(
+            "mechanical.queue_age_ms goes with queued_commands: add it, or leave both out".into(),
+        )),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The drive-managed layer, as far as the file tells it. Errors: values that make no sense, or some of its costs only.
+pub(super) fn drive_managed(t: &DriveManagedTable) -> Result<SoldLayer, Error> {
+    let cache_percent = t.cache_percent.as_ref().map(|s| s.value);
+    if let Some(percent) = cache_percent.filter(|percent| !(0.0..=50.0).contains(percent)) {
+        return Err(Error::Impossible(format!("drive_managed.cache_percent = {percent}: give 0 to 50")));
+    }
+    let costs = match (&t.append_ms, &t.append_bytes, &t.map_every_writes, &t.map_ms) {
+        (None, None, None, None) => None,
+        (Some(append), Some(bytes), Some(every), Some(map)) => {
+            if every.value == 0 {
+                return Err(Error::Impossible("drive_managed.map_every_writes = 0: give 1 or more".into()));
+            }
+            Some(DriveManagedCosts {
+                append: Nanos(nanos("drive_managed.append_ms", append.value)?),
+                append_bytes: bytes.value,
+                map_every_writes: every.value,
+                map: Nanos(nanos("drive_managed.map_ms", map.value)?),
+            })
+        }
+        _ => {
+            return Err(Error::Impossible(
+                "drive_managed: append_ms, append_bytes, map_every_writes and map_ms go together: give all, or none"
+                    .into(),
+            ));
+        }
+    };
+    let write_cache_bytes = t.write_cache_bytes.as_ref().map_or(0, |s| s.value);
+    if write_cache_bytes > SoldLayer::WRITE_CACHE_MAX {
+        let most = SoldLayer::WRITE_CACHE_MAX;
+        return Err(Error::Impossible(format!(
+            "drive_managed.write_cache_bytes = {write_cache_bytes}: give at most {most}"
+        )));
+    }
+    Ok(SoldLayer { costs, cache_percent, write_cache_bytes })
 }

@@ -22,12 +22,12 @@ pub enum DriveClock {
     Constant(Constant),
     /// Seek, rotation, transfer.
     Mechanical(Mechanical),
-    /// The same behind a write cache, read-ahead, or both.
+    /// A mechanical clock behind a write cache, read-ahead, or both.
     Buffered(Box<Buffered>),
 }
 
 impl DriveClock {
-    /// Serves an access that is issued at `now`, moves the head, and returns when the host is answered. The extent
+    /// Serves an access that is issued at `now`, moves the head, and returns when the command completes. The extent
     /// must lie on the disk.
     #[inline]
     pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
@@ -35,6 +35,14 @@ impl DriveClock {
             DriveClock::Constant(clock) => now + clock.cost(sectors),
             DriveClock::Mechanical(clock) => clock.access(g, now, write, pba, sectors),
             DriveClock::Buffered(clock) => clock.access(g, now, write, pba, sectors),
+        }
+    }
+
+    /// The command that is served next was sent at `moment`, while others were served; only a buffered drive makes use of it.
+    #[inline]
+    pub fn sent_at(&mut self, moment: Nanos) {
+        if let DriveClock::Buffered(clock) = self {
+            clock.sent_at(moment);
         }
     }
 
@@ -73,7 +81,16 @@ impl DriveClock {
         }
     }
 
-    /// Where the head must be for a sector.
+    /// From `now` until the buffer answers an access: at once, or when it has room again. `None` where the media must.
+    pub fn wait_for_buffer(&self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Option<Nanos> {
+        match self {
+            DriveClock::Constant(_) | DriveClock::Mechanical(_) => None,
+            DriveClock::Buffered(clock) if write => clock.wait_for_room(now, sectors),
+            DriveClock::Buffered(clock) => clock.holds(g, now, pba, sectors).then_some(Nanos::ZERO),
+        }
+    }
+
+    /// The place of the head for a sector.
     #[inline]
     pub fn position(&self, g: &Geometry, pba: Pba) -> Position {
         let place = g.place(pba);

@@ -4,9 +4,9 @@
 //! difference. Nothing is rounded up, so that nothing drifts (`docs/reference/model.md`). Left out: thermal and retry effects.
 
 use super::Position;
-use super::seek::SeekCurve;
+use super::seek::{SeekCurve, SeekPoints};
 use crate::error::Error;
-use crate::geometry::{Divisor, Geometry, Place, Turn, Zone};
+use crate::geometry::{Divisor, Geometry, SectorPlace, Turn, Zone};
 use crate::units::{Nanos, Pba};
 
 /// What a mechanical clock is made from.
@@ -14,8 +14,8 @@ use crate::units::{Nanos, Pba};
 pub struct Mechanics {
     /// Rotations a minute.
     pub rpm: f64,
-    /// Points of the seek curve: (share of the full stroke, ms).
-    pub seek: Vec<(f64, f64)>,
+    /// Points of the seek curve.
+    pub seek: SeekPoints,
     /// Switching to another head, or to the next track within a transfer, in ms.
     pub switch_ms: f64,
     /// What a write waits longer than a read after a seek, in ms.
@@ -55,7 +55,7 @@ impl Mechanics {
 
     /// The smallest skew, in ms, that hides every switch to the next track.
     pub fn least_skew_ms(&self) -> f64 {
-        let one_track = self.seek.first().map_or(0.0, |p| p.1) + self.write_settle_ms;
+        let one_track = self.seek.shortest_ms() + self.write_settle_ms;
         self.switch_ms.max(one_track)
     }
 
@@ -80,7 +80,7 @@ impl Mechanical {
         Ok(Mechanical {
             rotation: Divisor::new(rotation),
             turn_per_ns,
-            seek: SeekCurve::new(&m.seek, g.cylinders())?,
+            seek: SeekCurve::new(m.seek.clone(), g.cylinders())?,
             overhead: nanos("mechanical.overhead_ms", m.overhead_ms)?,
             switch,
             write_settle: nanos("mechanical.write_settle_ms", m.write_settle_ms)?,
@@ -94,12 +94,19 @@ impl Mechanical {
     /// Serves an access issued at `now`, moves the head, and returns when it ends.
     #[inline]
     pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
-        self.carry_on(g, now + Nanos(self.overhead), write, pba, sectors)
+        self.access_without_overhead(g, now + Nanos(self.overhead), write, pba, sectors)
     }
 
-    /// The same without command overhead, as when the media goes on by itself.
+    /// Accesses without command overhead, as when the media goes on by itself.
     #[inline]
-    pub fn carry_on(&mut self, g: &Geometry, ready: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
+    pub fn access_without_overhead(
+        &mut self,
+        g: &Geometry,
+        ready: Nanos,
+        write: bool,
+        pba: Pba,
+        sectors: u64,
+    ) -> Nanos {
         if sectors == 0 {
             return ready;
         }
@@ -110,7 +117,7 @@ impl Mechanical {
         if sector + count > zone.track_sectors {
             return Nanos(self.transfer_long(g, ready.0, write, raw, count));
         }
-        let begin = self.move_to(g, ready.0, write, zone, k, sector);
+        let begin = self.move_to(ready.0, write, zone, k, sector);
         Nanos(begin + high(count.wrapping_mul(zone.sector_turn()), self.rotation.value()))
     }
 
@@ -121,18 +128,25 @@ impl Mechanical {
         Nanos(arrive + self.wait(arrive, position.angle) - now.0)
     }
 
-    /// How long it takes to read sectors of one track in whatever order they pass under the head: a rotation at most,
-    /// once the head is there. `None` where they lie on several tracks.
+    /// The time to read sectors of one track in whatever order they pass under the head: a rotation at most, once the head
+    /// is there. `None` where they lie on several tracks.
     pub fn in_any_order(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
+        let overhead = Nanos(self.overhead);
+        Some(overhead + self.any_order(g, now + overhead, pba, sectors)?)
+    }
+
+    /// The time from `ready` on to read sectors of one track in whatever order they pass, without command overhead; `None` where
+    /// they lie on several tracks.
+    pub fn any_order(&self, g: &Geometry, ready: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
         let (first, last) = (g.place(pba), g.place(pba + (sectors - 1)));
         if first.track != last.track {
             return None;
         }
-        let arrive = now.0 + self.overhead + self.seek_ns(first.cylinder, first.surface);
+        let arrive = ready.0 + self.seek_ns(first.cylinder, first.surface);
         let step = g.zones()[first.zone as usize].sector_turn();
         let passes = high(u64::from(last.sector + 1 - first.sector).wrapping_mul(step), self.rotation.value());
         let in_order = self.wait(arrive, first.angle) + passes;
-        Some(Nanos(arrive + in_order.min(self.rotation.value()) - now.0))
+        Some(Nanos(arrive + in_order.min(self.rotation.value()) - ready.0))
     }
 
     /// One rotation.
@@ -163,34 +177,45 @@ impl Mechanical {
     /// About how long `sectors` from `pba` take to pass under the head, at the rate of that recording zone.
     pub fn streaming(&self, g: &Geometry, pba: Pba, sectors: u64) -> Nanos {
         let zone = g.zone_of(pba);
-        let a_track = u128::from(self.turns(1, 0));
+        let a_track = match zone.run_tracks() {
+            None => u128::from(self.turns(1, 0)),
+            Some(_) => u128::from(self.rotation.value() + high(zone.mean_skew(), self.rotation.value())),
+        };
         Nanos((u128::from(sectors) * a_track / u128::from(zone.track_sectors)) as u64)
     }
 
     /// Moves the head over a place, as at the end of a read-ahead.
-    pub fn leave_at(&mut self, place: &Place) {
+    pub fn leave_at(&mut self, place: &SectorPlace) {
         (self.cylinder, self.surface) = (place.cylinder, place.surface);
     }
 
     /// Seeks to a track and waits for a sector; returns when the sector begins.
     #[inline]
-    fn move_to(&mut self, g: &Geometry, ready: u64, write: bool, zone: &Zone, k: u64, sector: u64) -> u64 {
-        let cylinder = zone.cylinder(k) as u32;
-        let seek = self.seek_ns(cylinder, zone.surface);
-        (self.cylinder, self.surface) = (cylinder, zone.surface);
+    fn move_to(&mut self, ready: u64, write: bool, zone: &Zone, k: u64, sector: u64) -> u64 {
+        let (cylinder, surface) = zone.spot(k);
+        let seek = self.seek_ns(cylinder as u32, surface);
+        (self.cylinder, self.surface) = (cylinder as u32, surface);
         let settle = if write && seek > 0 { self.write_settle } else { 0 };
         let arrive = ready + seek + settle;
-        arrive + self.wait(arrive, g.angle(zone, zone.first_track + k, sector))
+        arrive + self.wait(arrive, zone.angle(k, sector))
     }
 
     /// A transfer over several tracks, zone by zone.
     fn transfer_long(&mut self, g: &Geometry, ready: u64, write: bool, raw: u64, count: u64) -> u64 {
         let (mut at, mut time, end) = (raw, ready, raw.saturating_add(count));
         for zone in &g.zones()[g.zone_index(raw)..] {
+            if at >= end {
+                break;
+            }
             let stop = end.min(Geometry::raw_of_zone(zone).end);
             let (k, sector) = Geometry::in_zone(zone, at);
             let (last_k, last) = Geometry::in_zone(zone, stop - 1);
-            time = self.move_to(g, time, write, zone, k, sector);
+            if zone.run_tracks().is_some() {
+                time = self.transfer_by_track(g, time, write, zone, (k, sector), (last_k, last));
+                at = stop;
+                continue;
+            }
+            time = self.move_to(time, write, zone, k, sector);
             let step = u128::from(zone.sector_turn());
             // From the first sector's beginning to the last one's end; the tracks between count whole turns.
             let (ahead, behind) = (u128::from(last + 1) * step, u128::from(sector) * step);
@@ -202,9 +227,32 @@ impl Mechanical {
             };
             self.cylinder = zone.cylinder(last_k) as u32;
             at = stop;
-            if at >= end {
-                break;
+        }
+        time
+    }
+
+    /// A transfer inside a recording zone that lies on all surfaces: each step to the next track is a move of its own, past
+    /// tracks that hold only spares.
+    fn transfer_by_track(
+        &mut self,
+        g: &Geometry,
+        mut time: u64,
+        write: bool,
+        zone: &Zone,
+        from: (u64, u64),
+        to: (u64, u64),
+    ) -> u64 {
+        for k in from.0..=to.0 {
+            if g.slipped() > 0 && g.track_sectors(zone.first_track + k) == 0 {
+                continue;
             }
+            let first = if k == from.0 { from.1 } else { 0 };
+            let end = if k == to.0 { to.1 + 1 } else { zone.track_sectors };
+            time = self.move_to(time, write, zone, k, first);
+            time += match end - first == zone.track_sectors {
+                true => self.rotation.value(),
+                false => high((end - first).wrapping_mul(zone.sector_turn()), self.rotation.value()),
+            };
         }
         time
     }

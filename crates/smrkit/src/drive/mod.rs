@@ -1,15 +1,19 @@
 //! When things happen: drives, their clocks, and the files that describe them.
 //!
 //! A clock turns accesses into time and knows no data; the model and its sources are in `docs/reference/model.md`. Drives are
-//! described in TOML, in `drives/` or by the user, with a source beside each number.
+//! described in TOML, in `drives/` or by the user, with a source next to each number.
 
+mod buffer;
 mod buffered;
 mod build;
 mod clock;
 mod constant;
 mod file;
+pub mod import;
+mod layout;
 mod mechanical;
 mod seek;
+mod setting;
 mod size;
 
 use std::path::{Path, PathBuf};
@@ -19,15 +23,17 @@ use crate::error::Error;
 use crate::geometry::{Edge, Geometry, SECTORS_MAX};
 use crate::medium::interference::{Form, Interference};
 use crate::message::{Field, Message};
+use crate::names::known;
 use crate::quantity::Bytes;
 use crate::units::{Nanos, SECTOR_BYTES};
 
-pub use buffered::{Buffer, Buffered};
+pub use buffer::{Buffer, Overheads, ReadAheadTo};
+pub use buffered::Buffered;
 pub use clock::{DriveClock, Position};
 pub use constant::Constant;
-pub use file::Setting;
 pub use mechanical::{Mechanical, Mechanics};
-pub use seek::SeekCurve;
+pub use seek::{SeekCurve, SeekPoints};
+pub use setting::{DriveSetting, RangeEnd};
 
 use file::DriveFile;
 
@@ -37,13 +43,20 @@ pub const DRIVES: &[(&str, &str)] = &[
     ("cassuto-random", include_str!("../../../../drives/cassuto-random.toml")),
     ("st5000as0011", include_str!("../../../../drives/st5000as0011.toml")),
     ("wdc-2tb", include_str!("../../../../drives/wdc-2tb.toml")),
+    ("hc620", include_str!("../../../../drives/hc620.toml")),
+    ("hc650", include_str!("../../../../drives/hc650.toml")),
+    ("st8000as0002", include_str!("../../../../drives/st8000as0002.toml")),
+    ("wd20spzx", include_str!("../../../../drives/wd20spzx.toml")),
+    ("like-wd40efax", include_str!("../../../../drives/like-wd40efax.toml")),
+    ("like-st5000lm000", include_str!("../../../../drives/like-st5000lm000.toml")),
+    ("like-st8000dm004", include_str!("../../../../drives/like-st8000dm004.toml")),
     ("tiny", include_str!("../../../../drives/tiny.toml")),
     ("tiny-constant", include_str!("../../../../drives/tiny-constant.toml")),
 ];
 
 /// Costs of a drive-managed disk's own layer, as measured from outside.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DriveManaged {
+pub struct DriveManagedCosts {
     /// What a small write costs.
     pub append: Nanos,
     /// Up to how many bytes a write is small.
@@ -52,6 +65,31 @@ pub struct DriveManaged {
     pub map_every_writes: u64,
     /// What persisting the map costs.
     pub map: Nanos,
+}
+
+/// A drive-managed disk's own layer, as far as its drive file tells it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SoldLayer {
+    /// The cost of its writes, where that was measured.
+    pub costs: Option<DriveManagedCosts>,
+    /// The share of its tracks, in percent, that is the persistent cache.
+    pub cache_percent: Option<f64>,
+    /// Memory from which writes are completed before they are in the persistent cache; 0 is none.
+    pub write_cache_bytes: u64,
+}
+
+impl SoldLayer {
+    /// The most memory that a layer takes for writes.
+    pub const WRITE_CACHE_MAX: u64 = 1 << 34;
+}
+
+/// The order of the commands that a drive was sent (NCQ): the one with the shortest positioning time first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CommandOrder {
+    /// Commands that it takes at once.
+    pub commands: u32,
+    /// The oldest command goes first once it has been at the drive for this long.
+    pub age: Nanos,
 }
 
 /// A drive: where sectors lie, what a write destroys, and when things happen.
@@ -68,9 +106,11 @@ pub struct Drive {
     /// When things happen; the head over the outermost track at time 0.
     pub clock: DriveClock,
     /// Every value of the drive file with its source.
-    pub settings: Vec<Setting>,
-    /// Costs for the drive-managed layer, where the drive file has them.
-    pub drive_managed: Option<DriveManaged>,
+    pub settings: Vec<DriveSetting>,
+    /// Its order of commands, where it has one.
+    pub command_order: Option<CommandOrder>,
+    /// Its own layer, where it has one.
+    pub drive_managed: Option<SoldLayer>,
     file: DriveFile,
     path: PathBuf,
     /// Of a drive file that does not come with smrkit.
@@ -78,8 +118,13 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive by its name in `DRIVES`, or by the path of a drive file.
+    /// A drive by its name in `DRIVES`, or by the path of a drive file; `@KEY=low` or `@KEY=high` behind it takes an end of
+    /// the range of that key ([`Drive::at`]).
     pub fn load(name_or_path: &str) -> Result<Drive, Error> {
+        match ends(name_or_path) {
+            Some((own, key, end)) if !Path::new(name_or_path).exists() => return Drive::load(own)?.at(key, end),
+            _ => {}
+        }
         if let Some((name, text)) = DRIVES.iter().find(|(name, _)| *name == name_or_path) {
             let path = format!("drives/{name}.toml");
             return Drive::build(DriveFile::parse(path.as_ref(), text)?, path.as_ref());
@@ -87,10 +132,9 @@ impl Drive {
         let path = Path::new(name_or_path);
         let looks_like_a_path = name_or_path.contains(['/', '\\', '.']) || path.exists();
         if !looks_like_a_path {
-            let names: Vec<&str> = DRIVES.iter().map(|(name, _)| *name).collect();
+            let known = known(name_or_path, DRIVES.iter().map(|(name, _)| *name));
             return Err(Error::Usage(format!(
-                "no drive is called {name_or_path:?}: use {}, or the path of a drive file",
-                names.join(", ")
+                "no drive is called `{name_or_path}`; {known}, or the path of a drive file"
             )));
         }
         let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
@@ -110,8 +154,11 @@ impl Drive {
         self.text.as_deref()
     }
 
-    /// A drive from the text of a drive file; `path` is for messages.
+    /// A drive from the text of a drive file; `path` is for messages, and may end in `@KEY=low` as a name may.
     pub fn parse(path: &Path, text: &str) -> Result<Drive, Error> {
+        if let Some((own, key, end)) = path.to_str().and_then(ends) {
+            return Drive::parse(own.as_ref(), text)?.at(key, end);
+        }
         let drive = Drive::build(DriveFile::parse(path, text)?, path)?;
         Ok(Drive { text: Some(text.into()), ..drive })
     }
@@ -134,21 +181,43 @@ impl Drive {
         Drive { text, ..Drive::build(file, &path)? }.with_interference(interference)
     }
 
-    /// This drive with so many times its platters, at the same track geometry and the same seeks; the drive itself for 1.
+    /// The settings that are known only roughly, each with its range.
+    pub fn ranges(&self) -> impl Iterator<Item = &DriveSetting> {
+        self.settings.iter().filter(|setting| setting.range.is_some())
+    }
+
+    /// This drive with `key` at an end of its range; its name says so. Errors: a key without a range.
+    pub fn at(&self, key: &str, end: RangeEnd) -> Result<Drive, Error> {
+        let mut file = self.file.clone();
+        file.choose(key, end).map_err(|ranges| {
+            let known = if ranges.is_empty() { "none".into() } else { ranges.join(", ") };
+            Error::Usage(format!("{} has no range of {key}: keys with a range are {known}", self.name))
+        })?;
+        let suffix = format!("@{key}={}", end.name());
+        file.name += &suffix;
+        let path = PathBuf::from(self.path.display().to_string() + &suffix);
+        let drive = Drive::build(file, &path)?;
+        // The law may be another than the file's, unless a value of the law itself is chosen.
+        let is_law = key.starts_with("interference.");
+        let drive = if is_law { drive } else { drive.with_interference(self.interference)? };
+        Ok(Drive { text: self.text.clone(), ..drive })
+    }
+
+    /// This drive with this many times its platters, at the same track geometry and the same seeks; the drive itself for 1.
     pub fn with_platters(self, times: u64) -> Result<Drive, Error> {
         let slipped = self.geometry.slipped();
         let raw = self.geometry.sectors() + slipped;
         self.with_capacity(raw.saturating_mul(times) - slipped)
     }
 
-    /// The same drive under another law. Errors: a law that its geometry does not suit.
+    /// The drive under another law. Errors: a law that its geometry does not suit.
     pub fn with_interference(mut self, interference: Interference) -> Result<Drive, Error> {
         interference.check(&self.geometry)?;
         self.interference = interference;
         Ok(self)
     }
 
-    /// The same drive with its law in another form, derived from its own.
+    /// The drive with its law in another form, derived from its own.
     pub fn with_form(self, form: Form) -> Result<Drive, Error> {
         let derived = self.interference.derive(&self.geometry, form)?;
         self.with_interference(derived)
@@ -163,7 +232,7 @@ impl Drive {
             .map(|drive| Drive { path: path.into(), ..drive })
     }
 
-    fn try_build(file: DriveFile) -> Result<Drive, Error> {
+    fn try_build(mut file: DriveFile) -> Result<Drive, Error> {
         let interference = build::interference(&file.interference)?;
         let head = match &interference {
             Interference::Physical(profile) => profile.toward(),
@@ -176,6 +245,7 @@ impl Drive {
             name: file.name.clone(),
             summary: file.summary.clone(),
             clock: build::clock(&file, &geometry)?,
+            command_order: build::command_order(&file)?,
             settings: file.settings(),
             geometry,
             interference,
@@ -188,7 +258,7 @@ impl Drive {
 
     /// The seek curve as points (share of the full stroke, ms); empty for a constant clock.
     pub fn seek_curve(&self) -> Vec<(f64, f64)> {
-        self.clock.mechanical().map_or(Vec::new(), |m| m.curve().points().to_vec())
+        self.clock.mechanical().map_or(Vec::new(), |m| m.curve().points())
     }
 
     /// The seek over a third of the stroke, and the mean seek between random sectors; `None` for a constant clock.
@@ -203,6 +273,14 @@ impl Drive {
         let derive = |form| self.interference.derive(&self.geometry, form).ok().filter(|law| law.form().is_some());
         Form::ALL.into_iter().filter_map(|form| derive(form).map(|law| (form, law))).collect()
     }
+}
+
+/// The parts of `NAME@KEY=END`.
+fn ends(name: &str) -> Option<(&str, &str, RangeEnd)> {
+    let (own, choice) = name.rsplit_once('@')?;
+    let (key, word) = choice.split_once('=')?;
+    let end = RangeEnd::ALL.into_iter().find(|end| end.name() == word)?;
+    Some((own, key, end))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //! Every zone's tracks grow with the share, so that one size follows another without gaps: the least that holds a number of
 //! sectors is also the least that holds its own.
 
-use super::build::outer_cylinders;
 use super::file::{DriveFile, Lengths, ZoneTable};
+use super::layout::{self, outer_cylinders};
 use crate::error::Error;
-use crate::geometry::{SECTORS_MAX, ZONES_MAX};
+use crate::geometry::{SECTORS_MAX, Slips, ZONES_MAX};
 use crate::message::{Field, Message};
 
 /// A share of 1: all tracks of a zone. A step is far less than a track.
@@ -80,11 +80,29 @@ fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
     zones.iter().enumerate().map(of_zone).sum::<u128>() * u128::from(file.copies())
 }
 
-/// The same without the defective ones.
+/// Raw sectors without the defective ones.
 fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
     let raw = raw_sectors(file, share);
+    if layout::is_interleaved(file) {
+        return raw - slipped_by_zone(file, share).min(raw);
+    }
     let slips = file.geometry.slips.as_ref().map_or(&[][..], |slips| slips.value.as_slice());
     raw - slips.iter().filter(|&&slip| u128::from(slip) < raw).count() as u128
+}
+
+/// What recording zones over all surfaces leave out at a share. A zone that can't be laid out leaves out nothing: building the
+/// drive names the mistake.
+fn slipped_by_zone(file: &DriveFile, share: u128) -> u128 {
+    let zones = &file.geometry.zones.value;
+    let surfaces = file.geometry.surfaces.as_ref().map_or(1, |surfaces| surfaces.value);
+    let all = u64::from(surfaces).saturating_mul(u64::from(file.copies()));
+    let of_zone = |(at, zone): (usize, &ZoneTable)| {
+        let Lengths::All(track_sectors) = zone.track_sectors else { return 0 };
+        let sectors = tracks(zone, at, zones.len(), share).saturating_mul(all).saturating_mul(track_sectors);
+        let slips = layout::zone_slips(zone, track_sectors, sectors).unwrap_or_default();
+        u128::from(Slips::from(slips).count())
+    };
+    zones.iter().enumerate().map(of_zone).sum()
 }
 
 /// Gives each recording zone its tracks at a share. Gaps between zones stay as they are.

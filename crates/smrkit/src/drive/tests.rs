@@ -61,7 +61,9 @@ fn a_capacity_is_close_to_what_was_asked_for() {
             let own = drive.geometry.clone();
             let g = drive.with_capacity(sectors).unwrap().geometry;
             assert!(g.sectors() >= sectors, "{name} {sectors}: {}", g.sectors());
-            let most = sectors + 2 * g.zones().len() as u64 * own.longest_track();
+            // A zone over all surfaces grows by a cylinder.
+            let surfaces = g.zones().iter().map(|zone| zone.surfaces().len() as u64).max().unwrap_or(1);
+            let most = sectors + 2 * g.zones().len() as u64 * surfaces * own.longest_track();
             assert!(g.sectors() <= most, "{name} {sectors}: {}", g.sectors());
             assert_eq!(g.longest_track(), own.longest_track());
             assert!(g.cylinders() <= own.cylinders() || drive_is_larger_than_its_zones(name, sectors));
@@ -140,6 +142,19 @@ fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
             "one clock",
         ),
         ("[1.0, 16.0]", "[0.9, 16.0]", "share 1"),
+        ("rpm = { value = 7200", "rpm = { value = 7200, low = 7000", "half a range"),
+        ("rpm = { value = 7200", "rpm = { value = 7200, low = 7300, high = 7400", "on either side"),
+        (
+            "seek = { value = [[0.0, 0.8]",
+            "seek = { low = [[0.0, 0.9], [1.0, 1]], high = [[0.0, 1], [1.0, 99]], value = [[0.0, 0.8]",
+            "on either side",
+        ),
+        ("rpm = { value = 7200", "queued_commands = { value = 1, source = \"x\" }\nrpm = { value = 7200", "2 to 65536"),
+        (
+            "rpm = { value = 7200",
+            "queue_age_ms = { value = 1, source = \"x\" }\nrpm = { value = 7200",
+            "queued_commands",
+        ),
         ("name = ", "nam = ", "unknown field `nam`"),
         ("[geometry]", "[geometry", "test.toml:5:10"),
     ];
@@ -150,6 +165,65 @@ fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
         assert!(found.contains(message), "{to}: {found}");
         assert!(found.starts_with("test.toml"), "{found}");
     }
+}
+
+#[test]
+fn a_drive_at_an_end_of_a_range_loads_by_its_name() {
+    let text = TINY.replacen("rpm = { value = 7200", "rpm = { value = 7200, low = 5400, high = 10_000", 1);
+    let drive = Drive::parse(Path::new("mine.toml"), &text).unwrap().with_capacity(50_000).unwrap();
+    let ranges: Vec<_> = drive.ranges().map(|setting| (setting.key.as_str(), setting.range.clone())).collect();
+    assert_eq!(ranges, [("mechanical.rpm", Some(("5400".into(), "10000".into())))]);
+    let rotation = |drive: &Drive| drive.clock.mechanical().unwrap().rotation().as_millis();
+    for (end, ms) in [(RangeEnd::Low, 60e3 / 5400.0), (RangeEnd::High, 6.0)] {
+        let at = drive.at("mechanical.rpm", end).unwrap();
+        assert!((rotation(&at) - ms).abs() < 1e-5 && at.ranges().next().is_none());
+        assert_eq!(at.geometry.sectors(), drive.geometry.sectors());
+        assert_eq!(at.name, format!("tiny@mechanical.rpm={}", end.name()));
+        let again = Drive::parse(at.file().unwrap(), at.text().unwrap()).unwrap();
+        assert_eq!((&again.name, rotation(&again)), (&at.name, rotation(&at)));
+    }
+    let error = drive.at("mechanical.switch_ms", RangeEnd::Low).unwrap_err().to_string();
+    assert!(error.contains("keys with a range are mechanical.rpm"), "{error}");
+    assert!(Drive::load("tiny@mechanical.rpm=low").unwrap_err().to_string().contains("no range"));
+}
+
+#[test]
+fn a_drive_managed_layer_is_described_in_full_or_in_part() {
+    let with = |table: &str| Drive::parse(Path::new("t"), &format!("{TINY}\n[drive_managed]\n{table}"));
+    let known = with("cache_percent = { low = 1, value = 2, high = 3, source = \"x\" }").unwrap();
+    assert_eq!(known.drive_managed.map(|layer| (layer.costs, layer.cache_percent)), Some((None, Some(2.0))));
+    for (table, message) in [
+        ("append_ms = { value = 1.0, source = \"x\" }", "give all, or none"),
+        ("cache_percent = { value = 60, source = \"x\" }", "give 0 to 50"),
+        ("write_cache_bytes = { value = 100_000_000_000, source = \"x\" }", "give at most"),
+    ] {
+        assert!(with(table).unwrap_err().to_string().contains(message), "{table}");
+    }
+}
+
+#[test]
+fn presets_can_be_had_at_both_ends_of_every_range() {
+    for drive in DRIVES.iter().map(|(name, _)| Drive::load(name).unwrap()) {
+        for key in drive.ranges().map(|setting| &setting.key) {
+            for end in RangeEnd::ALL {
+                let at = drive.at(key, end).unwrap();
+                assert_eq!(Drive::load(&at.name).unwrap().settings, at.settings);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_range_of_the_shingling_law_changes_the_law() {
+    let (_, tiny) = DRIVES.iter().find(|(name, _)| *name == "tiny").unwrap();
+    let ranged = tiny.replace("cw_degrees = { value = 10.0", "cw_degrees = { low = 2.0, value = 10.0, high = 12.0");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ranged.toml");
+    std::fs::write(&path, ranged).unwrap();
+    let drive = Drive::load(path.to_str().unwrap()).unwrap();
+    let ends = RangeEnd::ALL.map(|end| format!("{:?}", drive.at("interference.cw_degrees", end).unwrap().interference));
+    assert_ne!(ends[0], ends[1]);
+    assert!(ends.iter().all(|end| *end != format!("{:?}", drive.interference)));
 }
 
 #[test]
@@ -206,10 +280,10 @@ const ODD: [&str; 14] = [
 #[test]
 fn a_flush_waits_for_the_write_cache() {
     let Drive { geometry: g, mut clock, .. } = Drive::parse(Path::new("t"), BUFFERED).unwrap();
-    let answered = clock.access(&g, Nanos::ZERO, true, Pba(100), 1);
-    assert!(answered < Nanos::from_millis(1.0));
-    let done = clock.flush(&g, answered);
-    assert!(done > answered && done == clock.busy_until());
+    let completed = clock.access(&g, Nanos::ZERO, true, Pba(100), 1);
+    assert!(completed < Nanos::from_millis(1.0));
+    let done = clock.flush(&g, completed);
+    assert!(done > completed && done == clock.busy_until());
     assert_eq!(clock.flush(&g, done), done);
 }
 

@@ -14,6 +14,13 @@ pub enum Arrivals {
         /// The pause after a completion.
         think: Nanos,
     },
+    /// A closed loop with pauses of the trace: the step from the time of the request before.
+    Thinking {
+        /// As above.
+        free: VecDeque<Nanos>,
+        /// The time of the request before.
+        last: Nanos,
+    },
     /// The trace's times from `origin` on, stretched by `scale`.
     Open {
         /// The moment of the trace's time 0.
@@ -30,6 +37,9 @@ impl Arrivals {
             Arrival::FlatOut => {
                 Arrivals::Closed { free: vec![now; settings.depth as usize].into(), think: settings.think }
             }
+            Arrival::Closed => {
+                Arrivals::Thinking { free: vec![now; settings.depth as usize].into(), last: Nanos::ZERO }
+            }
             Arrival::Trace => Arrivals::Open { origin: now, scale: settings.time_scale },
         }
     }
@@ -39,6 +49,10 @@ impl Arrivals {
     pub fn next(&mut self, time: Nanos) -> Nanos {
         match self {
             Arrivals::Closed { free, .. } => free.pop_front().expect("no more outstanding than the depth"),
+            Arrivals::Thinking { free, last } => {
+                let think = time.since(std::mem::replace(last, time));
+                free.pop_front().expect("no more outstanding than the depth") + think
+            }
             Arrivals::Open { origin, scale } => by_clock(*origin, *scale, time),
         }
     }
@@ -48,6 +62,7 @@ impl Arrivals {
     pub fn peek(&self, time: Nanos) -> Nanos {
         match self {
             Arrivals::Closed { free, .. } => free.front().copied().unwrap_or(Nanos::MAX),
+            Arrivals::Thinking { free, last } => free.front().map_or(Nanos::MAX, |free| *free + time.since(*last)),
             Arrivals::Open { origin, scale } => by_clock(*origin, *scale, time),
         }
     }
@@ -55,19 +70,21 @@ impl Arrivals {
     /// Whether a further command may be outstanding.
     #[inline]
     pub fn may_send(&self) -> bool {
-        !matches!(self, Arrivals::Closed { free, .. } if free.is_empty())
+        !matches!(self, Arrivals::Closed { free, .. } | Arrivals::Thinking { free, .. } if free.is_empty())
     }
 
     /// Whether each request waits for the completion of the one before it.
     pub fn is_one_by_one(&self) -> bool {
-        matches!(self, Arrivals::Closed { free, .. } if free.len() == 1)
+        matches!(self, Arrivals::Closed { free, .. } | Arrivals::Thinking { free, .. } if free.len() == 1)
     }
 
     /// A request was completed at `end`; completions come in the order of time.
     #[inline]
     pub fn completed(&mut self, end: Nanos) {
-        if let Arrivals::Closed { free, think } = self {
-            free.push_back(end + *think);
+        match self {
+            Arrivals::Closed { free, think } => free.push_back(end + *think),
+            Arrivals::Thinking { free, .. } => free.push_back(end),
+            Arrivals::Open { .. } => {}
         }
     }
 }

@@ -81,12 +81,20 @@ pub(super) struct Intake {
     fold: bool,
     /// Requests taken from the source.
     taken: u64,
+    /// Of each of the merged sources, where their rows are asked for.
+    taken_of_source: Vec<u64>,
     last_time: Nanos,
 }
 
 impl Intake {
     pub fn new(settings: &Settings) -> Intake {
-        Intake { arrival: settings.arrival, fold: settings.fold, taken: 0, last_time: Nanos::ZERO }
+        Intake {
+            arrival: settings.arrival,
+            fold: settings.fold,
+            taken: 0,
+            taken_of_source: Vec::new(),
+            last_time: Nanos::ZERO,
+        }
     }
 
     /// Refuses a request that lies outside a device of `capacity` sectors, or (by the trace's clock) before the one before
@@ -104,6 +112,16 @@ impl Intake {
             self.last_time = request.time;
         }
         Ok(())
+    }
+
+    /// The row in its source of a request that was admitted; to be asked once of each.
+    pub fn row(&mut self, source: u8) -> u64 {
+        let source = usize::from(source);
+        if self.taken_of_source.len() <= source {
+            self.taken_of_source.resize(source + 1, 0);
+        }
+        self.taken_of_source[source] += 1;
+        self.taken_of_source[source] - 1
     }
 
     /// Refuses an arrival at the end of time.
@@ -158,6 +176,7 @@ impl Intake {
         let problem = Message::from(problem);
         match self.arrival {
             Arrival::FlatOut => Error::senseless(Field::Think, problem + "shorter " + Field::Think),
+            Arrival::Closed => Error::senseless(Field::Arrival, problem + "trace with shorter think times"),
             Arrival::Trace => {
                 let message = problem + "smaller " + Field::TimeScale + ", or look for a wrong time in the trace";
                 Error::senseless(Field::TimeScale, message)

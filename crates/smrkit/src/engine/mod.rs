@@ -10,23 +10,26 @@ mod physical;
 mod prefill;
 pub mod rebuild;
 pub mod run;
+mod steady;
 pub mod system;
 pub mod task;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use crate::device::{Array, Command, Completion, Member, MemberDrive, SectorStamps, Served, Shadow, Stamped};
 use crate::disk::Recorder;
 use crate::error::{DiskResult, Error};
 use crate::power::Power;
 use crate::request::{Progress, Request, Source};
-use crate::settings::Settings;
+use crate::settings::{Settings, Warmup};
 use crate::stats::counts::{HostCounts, Times};
-use crate::stats::outcome::{PowerCut, Rebuild};
+use crate::stats::outcome::{PowerCut, Rebuild, Steady};
 use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};
 use arrivals::Arrivals;
 use intake::{Input, Intake};
+use steady::SteadyWatch;
 use task::BackgroundTask;
 
 /// Events between two looks at the observer where no requests come.
@@ -69,6 +72,8 @@ impl Observer for NoObserver {}
 /// A request that has not been completed.
 struct Sent {
     request: Request,
+    /// Its row in its source, where rows are asked for.
+    row: u64,
     arrival: Nanos,
     /// Stamps that a read must find, in check mode.
     expected: SectorStamps,
@@ -97,11 +102,17 @@ pub struct Engine<'a> {
     unused: Vec<u32>,
     /// In check mode of an array: stamps of the next request.
     stamps: Stamped,
+    /// The row of the next request, where rows are asked for.
+    row: u64,
     completions: Vec<Completion>,
     completed: u64,
     /// Requests that were served before the source's first.
     prefilled: u64,
     counting: bool,
+    /// Waits for cleaning to settle, where that is what the warm-up is for.
+    watch: Option<SteadyWatch>,
+    /// When it had.
+    pub steady: Option<Steady>,
     now: Nanos,
     events: u64,
 }
@@ -136,10 +147,13 @@ impl<'a> Engine<'a> {
             sent: Vec::new(),
             unused: Vec::new(),
             stamps: Stamped::default(),
+            row: 0,
             completions: Vec::new(),
             completed: 0,
             prefilled: 0,
             counting: false,
+            watch: None,
+            steady: None,
             now: Nanos::ZERO,
             events: 0,
         }
@@ -149,8 +163,10 @@ impl<'a> Engine<'a> {
     /// out, if there was any. Returns `false` if the observer ended the run early.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
         let mut go_on = self.prefill()?;
-        if self.settings.warmup == 0 {
-            self.begin_counting()?;
+        match self.settings.warmup {
+            Warmup::Requests(0) => self.begin_counting()?,
+            Warmup::Requests(_) => {}
+            Warmup::UntilSteady => self.watch = Some(SteadyWatch::new(&mut self.member, self.now)),
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
         self.has_task = !self.task.is_over() && matches!(self.member, Member::Array(_));
@@ -215,7 +231,7 @@ impl<'a> Engine<'a> {
             match self.serve_at_once(&request, arrival)? {
                 Some(Served { start, end }) => {
                     self.note_waiting();
-                    self.complete(&request, &Times { arrival, start, end })?;
+                    self.complete(&request, self.row, &Times { arrival, start, end })?;
                 }
                 None => return self.send(request, arrival),
             }
@@ -301,11 +317,14 @@ impl<'a> Engine<'a> {
         let arrival = self.arrivals.next(request.time);
         if let Some(until) = self.settings.until
             && arrival.since(self.counts.begin) >= until
-            && self.completed >= self.settings.warmup
+            && self.counting
         {
             return Ok(None);
         }
         self.intake.check_arrival(arrival)?;
+        if self.wants_requests {
+            self.row = self.intake.row(request.source);
+        }
         Ok(Some(arrival))
     }
 
@@ -321,7 +340,7 @@ impl<'a> Engine<'a> {
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
         let stamps = std::mem::take(&mut self.stamps.expected);
-        let sent = Sent { request, arrival, expected: stamps.clone() };
+        let sent = Sent { request, row: self.row, arrival, expected: stamps.clone() };
         let tag = match self.unused.pop() {
             Some(tag) => {
                 self.sent[tag as usize] = sent;
@@ -373,42 +392,41 @@ impl<'a> Engine<'a> {
     }
 
     fn receive(&mut self, completion: &Completion) -> Result<(), Error> {
-        let (request, arrival) = self.take_sent(completion)?;
-        self.complete(&request, &Times { arrival, start: completion.start.max(arrival), end: completion.end })
+        let (request, row, arrival) = self.take_sent(completion)?;
+        self.complete(&request, row, &Times { arrival, start: completion.start.max(arrival), end: completion.end })
     }
 
-    /// The request that is completed, and its arrival; in check mode it is verified.
-    fn take_sent(&mut self, completion: &Completion) -> DiskResult<(Request, Nanos)> {
-        let Sent { request, arrival, expected } = &self.sent[completion.tag as usize];
+    /// The request that is completed, its row and its arrival; in check mode it is verified.
+    fn take_sent(&mut self, completion: &Completion) -> DiskResult<(Request, u64, Nanos)> {
+        let Sent { request, row, arrival, expected } = &self.sent[completion.tag as usize];
         self.unused.push(completion.tag as u32);
         if self.shadow.is_some() {
             Shadow::verify_sent(request, expected, &completion.stamps)?;
         }
-        Ok((*request, *arrival))
+        Ok((*request, *row, *arrival))
     }
 
     /// Counts a request that is completed.
     #[inline(always)]
-    fn complete(&mut self, request: &Request, times: &Times) -> Result<(), Error> {
+    fn complete(&mut self, request: &Request, row: u64, times: &Times) -> Result<(), Error> {
         self.arrivals.completed(times.end);
         self.completed += 1;
-        if self.completed > self.settings.warmup {
+        if self.counting {
             let member = &self.member;
             self.counts.count(request, times, || member.gauges());
             if self.has_task {
                 self.task.completed(request, times);
             }
             if self.wants_requests {
-                self.report_request(request, times);
+                self.report_request(request, row, times);
             }
-        } else if self.completed == self.settings.warmup {
-            self.begin_counting()?;
+            return Ok(());
         }
-        Ok(())
+        self.warm_up(request)
     }
 
-    fn report_request(&mut self, request: &Request, times: &Times) {
-        let row = RequestRow::new(request, times, self.counts.begin, self.counts.requests - 1);
+    fn report_request(&mut self, request: &Request, row: u64, times: &Times) {
+        let row = RequestRow::new(request, row, times, self.counts.begin, self.counts.totals.requests - 1);
         self.observer.request(&row);
     }
 
@@ -455,38 +473,6 @@ impl<'a> Engine<'a> {
         let mut cuts = drive.take_power_cuts();
         cuts.iter_mut().for_each(|cut| cut.answered -= self.prefilled);
         cuts
-    }
-
-    /// In check mode, at the end: everything that the host owns is read back, parity is compared with data, and the drives'
-    /// books are checked in full.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        if !self.settings.check {
-            return Ok(());
-        }
-        let mut completions = Vec::new();
-        while self.step(&mut completions)? {}
-        self.settle(&completions)?;
-        let owned: Vec<Request> =
-            self.shadow.iter().flat_map(|shadow| shadow.owned(self.member.host_sectors())).collect();
-        owned.iter().try_for_each(|request| self.serve_uncounted(request))?;
-        self.scrub_all()?;
-        Ok(self.member.finish()?)
-    }
-
-    /// Compares copies and parity with data, where there are any.
-    fn scrub_all(&mut self) -> DiskResult {
-        let Some(array) = self.member.array_mut() else { return Ok(()) };
-        while array.take_done().is_some() {}
-        if array.layout().copies() == 1 && array.layout().parities() == 0 {
-            return Ok(());
-        }
-        let mut completions = Vec::new();
-        for (at, sectors) in array.written_parts() {
-            let now = self.now;
-            self.member.array_mut().map_or(Ok(()), |array| array.scrub(at, sectors, now))?;
-            while self.member.array_mut().and_then(Array::take_done).is_none() && self.step(&mut completions)? {}
-        }
-        Ok(())
     }
 }
 

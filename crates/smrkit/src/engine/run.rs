@@ -1,6 +1,6 @@
 //! One run: a drive or an array, settings and requests; out comes an outcome.
 
-use super::physical::{physical, sum, with_host};
+use super::physical::physical;
 use super::rebuild::RebuildSpec;
 use super::system::{DriveRun, MemberRun};
 use super::task::{BackgroundTask, Idle};
@@ -13,10 +13,10 @@ use crate::pages::WHOLE_SECTORS_MAX;
 use crate::quantity::Bytes;
 use crate::request::Source;
 use crate::settings::{Prefill, Settings};
+use crate::stats::builder::{OutcomeBuilder, Physical, RunNames, RunRequest};
 use crate::stats::counts::HostCounts;
 use crate::stats::outcome::{Outcome, RunRecord, State};
 use crate::stats::timeline::TimelineBuilder;
-use crate::stats::verdict::judge;
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// A run of a drive or an array.
@@ -35,7 +35,9 @@ pub struct Run {
 impl Run {
     /// A run without work of the array's own.
     pub fn new(system: impl Into<MemberRun>, settings: Settings) -> Run {
-        Run { system: system.into(), settings, background: None, window: None }
+        let system = system.into();
+        let settings = system.effective(settings);
+        Run { system, settings, background: None, window: None }
     }
 
     /// Sectors that the host is offered.
@@ -43,18 +45,9 @@ impl Run {
         self.system.host_sectors()
     }
 
-    /// Runs the requests of `source`. The names of trace or workload, and what a comparison tells, are left to the caller.
+    /// Runs the requests of `source`.
     pub fn execute(&self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<Outcome, Error> {
-        match (&self.background, &self.system) {
-            (Some(spec), MemberRun::Array(array)) => {
-                self.execute_with(&mut spec.build(array, &self.settings)?, source, observer)
-            }
-            (Some(_), MemberRun::Drive(_)) => {
-                let remedy = Message::from("a drive is not rebuilt: leave out ") + Field::Rebuild + ", or give an ";
-                Err(Error::senseless(Field::Rebuild, remedy + Field::Array))
-            }
-            (None, _) => self.execute_with(&mut Idle, source, observer),
-        }
+        Ok(self.measure(source, observer)?.finish())
     }
 
     /// Runs the requests of `source` next to a task of the caller's.
@@ -64,6 +57,33 @@ impl Run {
         source: &mut dyn Source,
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
+        Ok(self.measure_with(task, source, observer)?.finish())
+    }
+
+    /// Runs the requests of `source`; where they came from is left to the caller.
+    pub(crate) fn measure(
+        &self,
+        source: &mut dyn Source,
+        observer: &mut dyn Observer,
+    ) -> Result<OutcomeBuilder, Error> {
+        match (&self.background, &self.system) {
+            (Some(spec), MemberRun::Array(array)) => {
+                self.measure_with(&mut spec.build(array, &self.settings)?, source, observer)
+            }
+            (Some(_), MemberRun::Drive(_)) => {
+                let remedy = Message::from("a drive is not rebuilt: leave out ") + Field::Rebuild + ", or give an ";
+                Err(Error::senseless(Field::Rebuild, remedy + Field::Array))
+            }
+            (None, _) => self.measure_with(&mut Idle, source, observer),
+        }
+    }
+
+    fn measure_with(
+        &self,
+        task: &mut dyn BackgroundTask,
+        source: &mut dyn Source,
+        observer: &mut dyn Observer,
+    ) -> Result<OutcomeBuilder, Error> {
         let settings = &self.settings;
         self.check_power_cut()?;
         let timeline = self.window.map_or_else(TimelineBuilder::default, TimelineBuilder::fixed);
@@ -73,28 +93,37 @@ impl Run {
         let finished = engine.run(source)?;
         // What verification reads at the end is no part of the outcome.
         engine.member.drives().into_iter().for_each(|drive| drive.record(None));
-        let (physical, mut members) = self.system.outcome(&mut engine.member, settings)?;
+        let (names, physical, members) = self.system.shown(&mut engine.member, settings, &commit)?;
         let (gauges, rebuild) = (engine.member.gauges(), engine.report()?);
         let power_cut = engine.take_power_cuts().pop();
         engine.finish()?;
-        let mut outcome = with_host(physical, engine.counts, &gauges);
-        if rebuild.is_some() {
-            // What a rebuild writes is not the host's writes amplified.
-            for one in members.iter_mut().chain([&mut outcome]) {
-                (one.write_amplification, one.write_overloading) = (None, None);
-            }
+        let mut asked = self.asked(&physical, commit);
+        asked.state.steady = engine.steady;
+        let host = engine.counts.finish(&gauges);
+        let interrupted = !finished;
+        Ok(OutcomeBuilder {
+            interrupted,
+            power_cut,
+            members,
+            rebuild,
+            ..OutcomeBuilder::new(names, physical, host, asked)
+        })
+    }
+
+    fn asked(&self, physical: &Physical, commit: Option<String>) -> RunRequest {
+        RunRequest {
+            engine: self.settings,
+            state: State::new(self.settings.prefill, &physical.capacity),
+            run: self.record(),
+            version: crate::VERSION.into(),
+            commit,
         }
-        outcome.run = self.record();
-        for one in members.iter_mut().chain([&mut outcome]) {
-            (one.version, one.commit) = (crate::VERSION.into(), commit.clone());
-            judge(one, None);
-        }
-        Ok(Outcome { interrupted: !finished, power_cut, members, rebuild, ..outcome })
     }
 
     /// What it takes to make the run again.
     pub fn record(&self) -> RunRecord {
         RunRecord {
+            hash: None,
             system: self.system.spec().to_string(),
             used_sectors: self.system.array().and_then(|array| array.used_sectors.clone()),
             drive_files: self.system.drives().iter().filter_map(|drive| drive.file()).collect(),
@@ -143,18 +172,23 @@ impl Run {
 
 impl MemberRun {
     /// What the drives show: all together, and for an array each of them too.
-    fn outcome(&self, member: &mut Member, settings: &Settings) -> Result<(Outcome, Vec<Outcome>), Error> {
+    fn shown(
+        &self,
+        member: &mut Member,
+        settings: &Settings,
+        commit: &Option<String>,
+    ) -> Result<(RunNames, Physical, Vec<OutcomeBuilder>), Error> {
         match (self, member) {
-            (MemberRun::Drive(run), Member::Drive(drive)) => Ok((run.physical(drive, settings)?, Vec::new())),
+            (MemberRun::Drive(run), Member::Drive(drive)) => Ok((run.names()?, physical(drive), Vec::new())),
             (MemberRun::Array(_), Member::Array(array)) => {
                 let host_sectors = array.layout().host_sectors();
                 let runs = self.drives();
-                let members = runs.iter().zip(array.drives()).map(|(run, drive)| run.outcome(drive, settings));
-                let members: Vec<Outcome> = members.collect::<Result<_, _>>()?;
-                let mut all = Outcome { engine: *settings, seed: settings.seed, ..sum(&members) };
+                let members = runs.iter().zip(array.drives()).map(|(run, drive)| run.member(drive, settings, commit));
+                let members: Vec<OutcomeBuilder> = members.collect::<Result<_, _>>()?;
+                let names = RunNames::common(&members.iter().map(|member| &member.names).collect::<Vec<_>>());
+                let mut all = Physical::sum(&members.iter().map(|member| &member.physical).collect::<Vec<_>>());
                 all.capacity.host_sectors = host_sectors;
-                all.state = State::new(settings.prefill, &all.capacity);
-                Ok((all, members))
+                Ok((names, all, members))
             }
             _ => unreachable!("built from it"),
         }
@@ -162,27 +196,27 @@ impl MemberRun {
 }
 
 impl DriveRun {
-    /// What the drive shows, and what it is.
-    fn physical(&self, drive: &MemberDrive, settings: &Settings) -> Result<Outcome, Error> {
+    fn names(&self) -> Result<RunNames, Error> {
         let parameters = (self.layer.settled)(&self.drive, &self.parameters)?;
-        let physical = physical(drive.device());
-        Ok(Outcome {
-            state: State::new(settings.prefill, &physical.capacity),
+        Ok(RunNames {
             layer: self.layer.name.into(),
             drive: self.drive.name.clone(),
             drive_file: self.drive.file().map(|path| path.display().to_string()),
             asked: self.parameters.asked(&parameters),
             parameters: parameters.scalars(),
-            engine: *settings,
-            seed: settings.seed,
-            run: Run::new(self.clone(), *settings).record(),
-            ..physical
         })
     }
 
-    /// What was counted of a member of an array, too.
-    fn outcome(&self, drive: &mut MemberDrive, settings: &Settings) -> Result<Outcome, Error> {
-        let counts = drive.take_counts();
-        Ok(with_host(self.physical(drive, settings)?, counts, &drive.device().layer.gauges()))
+    /// What a member of an array shows, and what was counted of its commands.
+    fn member(
+        &self,
+        drive: &mut MemberDrive,
+        settings: &Settings,
+        commit: &Option<String>,
+    ) -> Result<OutcomeBuilder, Error> {
+        let host = drive.take_counts().finish(&drive.device().layer.gauges());
+        let physical = physical(drive);
+        let asked = Run::new(self.clone(), *settings).asked(&physical, commit.clone());
+        Ok(OutcomeBuilder::new(self.names()?, physical, host, asked))
     }
 }

@@ -1,6 +1,8 @@
 //! Drives and arrays that are to be run, and how they are built.
 
-use crate::device::address::Layout;
+use std::convert::Infallible;
+
+use crate::device::address::ArrayLayout;
 use crate::device::level::{CHUNK_SECTORS, Level, WritePolicy};
 use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use crate::device::{Array, LayeredDisk, Member, MemberDrive, Queueing};
@@ -10,7 +12,7 @@ use crate::error::Error;
 use crate::layer::{LayerSpec, Parameters};
 use crate::medium::{Medium, Stamp, Stamps};
 use crate::message::Field;
-use crate::settings::Settings;
+use crate::settings::{Queue, Settings};
 
 /// A drive under a layer.
 #[derive(Clone)]
@@ -98,7 +100,7 @@ impl DriveRun {
         if settings.movement || in_array {
             device.disk.count_movement();
         }
-        let queueing = Queueing { queue: settings.queue, depth: settings.depth };
+        let queueing = Queueing::new(settings.queue, settings.depth, self.drive.command_order);
         let new = if in_array { MemberDrive::in_array } else { MemberDrive::new };
         Ok(Member::Drive(Box::new(new(device, queueing, settings.check))))
     }
@@ -169,20 +171,34 @@ impl MemberRun {
         }
     }
 
-    /// The system with each of its drives changed by `of`.
-    pub fn with_drives(&self, of: &impl Fn(&DriveRun) -> DriveRun) -> MemberRun {
+    /// The settings as they take effect: drives that order no commands, or get one at a time, serve them as they come.
+    pub fn effective(&self, settings: Settings) -> Settings {
+        let orders = settings.depth > 1 && self.drives().iter().any(|run| run.drive.command_order.is_some());
+        match settings.queue {
+            Queue::Drive if !orders => Settings { queue: Queue::Fcfs, ..settings },
+            _ => settings,
+        }
+    }
+
+    /// The system with each of its drives changed. Errors: those of `change`.
+    pub fn with_drives<E>(&self, change: &impl Fn(&DriveRun) -> Result<DriveRun, E>) -> Result<MemberRun, E> {
         match self {
-            MemberRun::Drive(run) => of(run).into(),
+            MemberRun::Drive(run) => change(run).map(MemberRun::from),
             MemberRun::Array(array) => {
-                let members = array.members.iter().map(|member| member.with_drives(of)).collect();
-                ArrayRun { members, ..(**array).clone() }.into()
+                let members =
+                    array.members.iter().map(|member| member.with_drives(change)).collect::<Result<_, E>>()?;
+                Ok(ArrayRun { members, ..(**array).clone() }.into())
             }
         }
     }
 
     /// The system with all its drives under `layer`.
     pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> MemberRun {
-        self.with_drives(&|run| DriveRun { drive: run.drive.clone(), layer, parameters: parameters.clone() })
+        let change = |run: &DriveRun| {
+            Ok::<_, Infallible>(DriveRun { drive: run.drive.clone(), layer, parameters: parameters.clone() })
+        };
+        let Ok(system) = self.with_drives(&change);
+        system
     }
 
     /// The array, if it is one.
@@ -202,7 +218,7 @@ impl ArrayRun {
     }
 
     /// Where its sectors lie.
-    pub fn layout(&self) -> Result<Layout, Error> {
+    pub fn layout(&self) -> Result<ArrayLayout, Error> {
         let mut sizes = self.members.iter().map(MemberRun::host_sectors).collect::<Result<Vec<_>, _>>()?;
         if let Some(used) = &self.used_sectors {
             if used.len() != sizes.len() {
@@ -211,7 +227,7 @@ impl ArrayRun {
             }
             sizes.iter_mut().zip(used).for_each(|(size, most)| *size = (*size).min(*most));
         }
-        Layout::new(self.level, self.chunk_sectors, &sizes)
+        ArrayLayout::new(self.level, self.chunk_sectors, &sizes)
     }
 
     /// Sectors that it offers.

@@ -1,6 +1,6 @@
 //! Work of an array's own that goes on next to the host's requests: rebuilding, scrubbing, a failure to come.
 
-use crate::device::{Array, Done, Member};
+use crate::device::{Array, DonePart, Member};
 use crate::error::DiskResult;
 use crate::request::{Progress, Request};
 use crate::stats::counts::Times;
@@ -31,7 +31,7 @@ pub trait BackgroundTask {
     }
 
     /// A part of it is done.
-    fn done(&mut self, _done: &Done, _array: &mut Array) -> DiskResult {
+    fn done(&mut self, _done: &DonePart, _array: &mut Array) -> DiskResult {
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use super::task::Idle;
 use super::*;
 use crate::device::{LayeredDisk, Queueing};
 use crate::disk::Disk;
-use crate::drive::{Constant, Drive, DriveClock};
+use crate::drive::{CommandOrder, Constant, Drive, DriveClock};
 use crate::geometry::Geometry;
 use crate::layer::{Capacity, Layer, Need};
 use crate::medium::interference::Interference;
@@ -16,6 +16,7 @@ use crate::settings::{Arrival, Prefill, Queue};
 use crate::stats::timeline::TimelineBuilder;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
+use crate::workload::Workload;
 
 const SECTORS: u64 = 1000;
 const SERVICE: u64 = 10;
@@ -26,6 +27,7 @@ const STAGE: u64 = 4;
 struct Fake {
     due: u32,
     spare: u32,
+    delay: u64,
     served: Vec<u64>,
     /// After how many requests counting began.
     began: Vec<usize>,
@@ -63,6 +65,9 @@ impl Layer for FakeLayer {
         *left -= 1;
         disk.read(Pba(0), STAGE, Cause::Clean, &mut Buf::NoData, 0)?;
         Ok(true)
+    }
+    fn idle_delay(&self) -> Option<Nanos> {
+        Some(Nanos(self.0.lock().unwrap().delay))
     }
     fn fill(&mut self) -> Arc<dyn Placement> {
         Arc::new(Ascending::new(SECTORS, |lba| Pba(lba.0)))
@@ -103,7 +108,7 @@ fn member(fake: &Arc<Mutex<Fake>>, settings: &Settings) -> Member {
     let fake = Arc::clone(fake);
     let build = Box::new(move || Ok(Box::new(FakeLayer(Arc::clone(&fake))) as Box<dyn Layer>));
     let device = LayeredDisk::new(Disk::new(&drive, Medium::NoData), build).unwrap();
-    let queueing = Queueing { queue: settings.queue, depth: settings.depth };
+    let queueing = Queueing::new(settings.queue, settings.depth, None);
     Member::Drive(Box::new(MemberDrive::new(device, queueing, false)))
 }
 
@@ -128,7 +133,7 @@ fn fails(settings: Settings, requests: &[Request]) -> String {
 }
 
 #[test]
-fn a_closed_loop_sends_when_a_command_is_answered() {
+fn a_closed_loop_sends_when_a_command_completes() {
     let requests = [request(0, 1), request(0, 2), request(0, 3)];
     let (_, times, _) = run(Fake::default(), Settings::default(), &requests);
     assert_eq!(times, [(0, 0, 10), (10, 10, 20), (20, 20, 30)]);
@@ -151,12 +156,12 @@ fn an_open_loop_keeps_the_trace_s_times_and_stretches_them() {
 }
 
 #[test]
-fn one_stage_that_is_due_comes_before_each_request_and_the_request_waits() {
+fn each_request_waits_for_one_stage_that_is_due() {
     let fake = Fake { due: 1, ..Fake::default() };
     let (_, times, counts) = run(fake, Settings::default(), &[request(0, 1), request(0, 2)]);
     assert_eq!(times, [(0, 4, 14), (14, 14, 24)]);
     assert_eq!(counts.cache_full, Some((Nanos(0), 0)));
-    assert_eq!((counts.wait_ns, counts.service_ns), (4, 20));
+    assert_eq!((counts.totals.wait_ns, counts.totals.service_ns), (4, 20));
 }
 
 #[test]
@@ -177,22 +182,90 @@ fn cleaning_that_ends_before_a_request_comes_delays_nobody() {
     assert_eq!((times, counts.cache_full), (vec![(10, 10, 20)], None));
 }
 
+/// The drive `tiny`, which orders its commands as `own` says.
+fn on_tiny(own: Option<CommandOrder>) -> system::MemberRun {
+    let layer = crate::layer::find("in-place").unwrap();
+    let mut drive = Drive::load("tiny").unwrap();
+    drive.command_order = own;
+    system::DriveRun { drive, layer, parameters: layer.resolve(&[]).unwrap() }.into()
+}
+
+/// (LBA, start) of each read of a sector, in the order of service, four commands outstanding.
+fn ordered(queue: Queue, own: Option<CommandOrder>, lbas: &[u64]) -> Vec<(u64, u64)> {
+    let settings = Settings { queue, depth: 4, ..Settings::default() };
+    let (mut rows, mut task) = (Rows(Vec::new()), Idle);
+    let member = on_tiny(own).build(&settings).unwrap();
+    let counts = HostCounts::new(TimelineBuilder::default());
+    let requests: Vec<Request> = lbas.iter().map(|&lba| request(0, lba)).collect();
+    Engine::new(member, settings, counts, &mut task, &mut rows).run(&mut InMemory::new(requests)).unwrap();
+    rows.0.iter().map(|row| (row.lba, row.start_ns)).collect()
+}
+
 #[test]
-fn shortest_positioning_time_first_takes_the_nearest_waiting_command() {
-    let requests = [8000, 10, 8100, 70].map(|lba| request(0, lba));
-    let served = |queue| {
-        let settings = Settings { queue, depth: 4, ..Settings::default() };
-        let (layer, mut rows, mut task) = (crate::layer::find("in-place").unwrap(), Rows(Vec::new()), Idle);
-        let drive = Drive::load("tiny").unwrap();
-        let run = system::DriveRun { drive, layer, parameters: layer.resolve(&[]).unwrap() };
-        let member = system::MemberRun::from(run).build(&settings).unwrap();
-        let counts = HostCounts::new(TimelineBuilder::default());
-        Engine::new(member, settings, counts, &mut task, &mut rows).run(&mut InMemory::new(requests)).unwrap();
-        rows.0.iter().map(|row| row.lba).collect::<Vec<_>>()
-    };
+fn sptf_takes_the_nearest_waiting_command() {
+    let served = |queue| ordered(queue, None, &[8000, 10, 8100, 70]).iter().map(|row| row.0).collect::<Vec<_>>();
     let near = served(Queue::Sptf);
     assert!(near[..2].iter().all(|lba| [10, 70].contains(lba)), "{near:?}");
     assert_eq!(served(Queue::Fcfs), [8000, 10, 8100, 70]);
+    assert_eq!(served(Queue::Drive), [8000, 10, 8100, 70], "a drive that orders nothing");
+}
+
+#[test]
+fn a_drive_s_own_order_keeps_no_command_waiting_beyond_its_age() {
+    let lbas: Vec<u64> = [8000].into_iter().chain((0..400).map(|n| n * 37 % 200)).collect();
+    let begun = |age| {
+        let own = CommandOrder { commands: 32, age };
+        ordered(Queue::Drive, Some(own), &lbas).into_iter().find(|row| row.0 == 8000).unwrap().1
+    };
+    let (age, longest) = (Nanos::from_millis(100.0), Nanos::from_millis(25.0));
+    assert!(begun(Nanos::MAX) > 3 * age.0, "the nearer ones go first");
+    assert!((age.0..(age + longest).0).contains(&begun(age)), "{}", begun(age));
+}
+
+#[test]
+fn a_drive_orders_no_more_commands_than_it_takes_at_once() {
+    let served = |commands| {
+        let own = CommandOrder { commands, age: Nanos::MAX };
+        ordered(Queue::Drive, Some(own), &[8000, 10, 8100, 70])[1].0
+    };
+    assert!(served(2) > 70, "the near one is still at the host");
+    assert!([10, 70].contains(&served(4)));
+}
+
+#[test]
+fn commands_that_continue_one_another_are_served_in_their_order() {
+    let own = CommandOrder { commands: 32, age: Nanos::MAX };
+    let served = |queue, own| ordered(queue, own, &[3, 2, 1, 0]).iter().map(|row| row.0).collect::<Vec<_>>();
+    assert_eq!(served(Queue::Drive, Some(own)), [0, 1, 2, 3]);
+    assert_ne!(served(Queue::Sptf, None), [0, 1, 2, 3], "the first sector has just passed");
+}
+
+#[test]
+fn the_host_managed_disk_keeps_its_measured_rates_at_depth() {
+    // fio with 256 KiB on a 15 TB disk, commands a second (zonedstorage.io, 2019).
+    let tests = [
+        ("random-read:size=256Ki,count=3000", 16, 118.0),
+        ("sequential-read:size=256Ki,bytes=1Gi", 8, 951.0),
+        ("sequential-write:size=256Ki,bytes=1Gi", 8, 938.0),
+    ];
+    for (workload, depth, measured) in tests {
+        let layer = crate::layer::find("in-place").unwrap();
+        let drive = Drive::load("hc620").unwrap();
+        let on = system::DriveRun { drive, layer, parameters: layer.resolve(&[]).unwrap() };
+        let run = run::Run::new(on, Settings { depth, ..Settings::default() });
+        assert_eq!(run.settings.queue, Queue::Drive);
+        let mut source = Workload::parse(workload).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
+        let outcome = run.execute(source.as_mut(), &mut NoObserver).unwrap();
+        let rate = outcome.requests as f64 / outcome.elapsed_ns as f64 * 1e9;
+        assert!((rate / measured - 1.0).abs() <= 0.15, "{workload}: {rate}, measured {measured}");
+    }
+}
+
+#[test]
+fn drives_that_order_nothing_serve_commands_as_they_come() {
+    let own = Some(CommandOrder { commands: 32, age: Nanos::MAX });
+    let queue = |own, depth| on_tiny(own).effective(Settings { depth, ..Settings::default() }).queue;
+    assert_eq!([queue(None, 8), queue(own, 1), queue(own, 8)], [Queue::Fcfs, Queue::Fcfs, Queue::Drive]);
 }
 
 #[test]
@@ -211,9 +284,9 @@ fn commands_that_have_not_arrived_are_not_chosen() {
 
 #[test]
 fn warm_up_is_served_but_not_counted() {
-    let settings = Settings { warmup: 2, ..Settings::default() };
+    let settings = Settings { warmup: Warmup::Requests(2), ..Settings::default() };
     let (fake, times, counts) = run(Fake::default(), settings, &[request(0, 1), request(0, 2), request(0, 3)]);
-    assert_eq!((fake.served.len(), counts.requests, counts.elapsed()), (3, 1, Nanos(10)));
+    assert_eq!((fake.served.len(), counts.totals.requests, counts.elapsed()), (3, 1, Nanos(10)));
     assert_eq!(fake.began, [2], "and a recorder sees nothing of it");
     assert_eq!(times, [(0, 0, 10)]);
 }
@@ -222,7 +295,7 @@ fn warm_up_is_served_but_not_counted() {
 fn a_prefill_is_not_counted() {
     let settings = Settings { prefill: Prefill::Sequential, ..Settings::default() };
     let (fake, times, counts) = run(Fake::default(), settings, &[request(0, 5)]);
-    assert_eq!((fake.served, times, counts.requests), (vec![0, 5], vec![(0, 0, 10)], 1));
+    assert_eq!((fake.served, times, counts.totals.requests), (vec![0, 5], vec![(0, 0, 10)], 1));
 }
 
 #[test]

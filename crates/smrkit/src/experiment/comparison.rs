@@ -6,19 +6,20 @@ use super::demand::{Demand, Opening};
 use super::planned::PlannedRun;
 use super::pool::{self, Monitor, RecorderOf, RequestSink, lock};
 use crate::error::Error;
-use crate::stats::outcome::{Outcome, Outcomes};
+use crate::stats::builder::OutcomeBuilder;
+use crate::stats::outcome::{Outcome, Outcomes, RunRecord};
 use crate::stats::verdict::{Baseline, judge};
 
 /// What records a run in detail; it goes to the one run that was asked for.
 #[derive(Default)]
-pub struct Records {
+pub struct RunRecorders {
     /// Takes completed requests.
     pub requests: Option<RequestSink>,
     /// Takes physical accesses.
     pub accesses: Option<RecorderOf>,
 }
 
-impl Records {
+impl RunRecorders {
     /// Whether anything is recorded.
     pub fn is_some(&self) -> bool {
         self.requests.is_some() || self.accesses.is_some()
@@ -33,55 +34,102 @@ pub struct Compared {
     pub complete: bool,
 }
 
-/// Executes all runs on `demand`, and judges them beside conventional disks.
+/// Runs that see the same requests and have one baseline: those on the same drives, under the same settings.
+pub(super) struct Group {
+    /// Their numbers.
+    pub runs: Vec<usize>,
+    /// What workloads take for the size of the disk: the least that one of them offers.
+    pub host_sectors: u64,
+    /// The run on conventional disks.
+    conventional: PlannedRun,
+}
+
+impl Group {
+    /// The groups of `runs`.
+    pub fn from_runs(runs: &[PlannedRun]) -> Result<Vec<Group>, Error> {
+        let mut groups: Vec<(RunRecord, Group)> = Vec::new();
+        for (at, run) in runs.iter().enumerate() {
+            let conventional = run.conventional()?;
+            let (record, sectors) = (conventional.run.record(), run.host_sectors().map_err(|error| run.named(error))?);
+            let same = |(known, group): &&mut (RunRecord, Group)| {
+                *known == record && group.conventional.settings() == conventional.settings()
+            };
+            match groups.iter_mut().find(same) {
+                Some((_, group)) => {
+                    group.runs.push(at);
+                    group.host_sectors = group.host_sectors.min(sectors);
+                }
+                None => groups.push((record, Group { runs: vec![at], host_sectors: sectors, conventional })),
+            }
+        }
+        Ok(groups.into_iter().map(|(_, group)| group).collect())
+    }
+}
+
+/// Executes all runs on `demand`, and judges them against conventional disks.
 ///
-/// `in-place` is run quietly where it is not among them, unchecked, for it copes with no shingling; for arrays the same array
-/// of such disks. An interrupt leaves the outcomes so far, marked as such.
+/// `in-place` is run quietly where it is not among the runs on the same drives under the same settings, unchecked, for it copes
+/// with no shingling; for arrays the same array of such disks. An interrupt leaves the outcomes so far, marked as such.
 pub fn compare(
     runs: &[PlannedRun],
     demand: &dyn Demand,
     monitor: &dyn Monitor,
     what: &str,
-    records: Records,
+    records: RunRecorders,
 ) -> Result<Compared, Error> {
-    let listed = runs.iter().position(PlannedRun::is_conventional);
+    let groups = Group::from_runs(runs)?;
     let mut all: Vec<PlannedRun> = runs.to_vec();
-    if let (None, Some(first)) = (listed, runs.first()) {
-        all.push(first.conventional()?);
-    }
-    let mut outcomes = execute_all(&all, demand, monitor, what, records)?;
-    let at = listed.unwrap_or(runs.len());
-    let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(|outcome| !outcome.interrupted));
-    let baseline = outcomes[at].as_ref().filter(|outcome| !outcome.interrupted).map(Baseline::of);
-    outcomes.truncate(runs.len());
-    let mut runs: Vec<Outcome> = outcomes.into_iter().flatten().collect();
-    // The first run hashed the traces, and all have the same sources.
-    let hashed = runs.first().map(|first| first.replayed.clone());
-    for outcome in &mut runs {
-        if let Some(hashed) = &hashed {
-            outcome.replayed.take_hashes(hashed);
+    let mut baseline_of: Vec<usize> = Vec::new();
+    for group in &groups {
+        // All see the same requests, so the workload keeps to what the smallest of them offers.
+        group.runs.iter().for_each(|&run| all[run].host_sectors = Some(group.host_sectors));
+        let listed = group.runs.iter().copied().find(|&run| runs[run].is_conventional());
+        baseline_of.push(listed.unwrap_or(all.len()));
+        if listed.is_none() {
+            all.push(PlannedRun { host_sectors: Some(group.host_sectors), ..group.conventional.clone() });
         }
-        // A part of the requests says nothing beside all of them.
-        judge(outcome, baseline.as_ref().filter(|_| !outcome.interrupted));
     }
+    let mut measured = measure_all(&all, demand, monitor, what, records)?;
+    // The first run hashed the traces, and all have the same sources.
+    let hashed = measured.iter().flatten().next().map(|first| first.replayed.clone());
+    for (measured, hashed) in measured.iter_mut().flatten().zip(hashed.iter().cycle()) {
+        measured.replayed.take_hashes(hashed);
+    }
+    let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(one?.hashed().finish())).collect();
+    let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(is_complete));
+    for (group, at) in groups.iter().zip(baseline_of) {
+        let Some(baseline) = outcomes[at].as_ref().filter(|outcome| is_complete(outcome)).map(Baseline::from_outcome)
+        else {
+            continue;
+        };
+        for &run in &group.runs {
+            // A part of the requests can't be compared with all of them.
+            if let Some(outcome) = outcomes[run].as_mut().filter(|outcome| is_complete(outcome)) {
+                judge(outcome, &baseline);
+            }
+        }
+    }
+    outcomes.truncate(runs.len());
+    let runs = outcomes.into_iter().flatten().collect();
     Ok(Compared { outcomes: Outcomes { schema: 1, runs }, complete })
 }
 
-fn execute_all(
+fn is_complete(outcome: &Outcome) -> bool {
+    !outcome.interrupted
+}
+
+fn measure_all(
     runs: &[PlannedRun],
     demand: &dyn Demand,
     monitor: &dyn Monitor,
     what: &str,
-    records: Records,
-) -> Result<Vec<Option<Outcome>>, Error> {
-    let capacities = runs.iter().map(|run| run.host_sectors().map_err(|error| run.named(error)));
-    // All see the same requests, so the workload keeps to what the smallest of them offers.
-    let host_sectors = capacities.collect::<Result<Vec<u64>, Error>>()?.into_iter().min().unwrap_or(0);
+    records: RunRecorders,
+) -> Result<Vec<Option<OutcomeBuilder>>, Error> {
     let records = Mutex::new(Some(records));
     let results = pool::make_all(runs, monitor, what, |at, run, watch| {
         let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
-        let opening = Opening { hash: at == 0, ..Opening::new(host_sectors, run.settings().seed) };
-        run.execute(demand, &opening, &mut watch.recording(records.requests, records.accesses))
+        let opening = Opening { hash: at == 0, ..run.opening()? };
+        run.measure(demand, &opening, &mut watch.recording(records.requests, records.accesses))
     });
     results.into_iter().zip(runs).map(|(result, run)| result.map_err(|error| run.named(error))).collect()
 }

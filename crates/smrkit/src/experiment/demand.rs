@@ -2,14 +2,14 @@
 //!
 //! Traces are read in another crate, which implements [`Demand`] for its files.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::interleave::Placement;
+use crate::interleave::SourcePlacement;
 use crate::message::{Field, Message};
 use crate::pack::Packed;
-use crate::request::{InMemory, Progress, Request, Source};
+use crate::request::{InMemory, Request, Source};
+use crate::stats::identity::requests_hash;
 use crate::stats::outcome::Replayed;
 use crate::workload::Workload;
 
@@ -28,16 +28,18 @@ pub struct Opening {
     pub seed: u64,
     /// Its number among merged ones, from 0.
     pub nth: u8,
-    /// Whether a trace's SHA-256 is wanted.
+    /// Whether the SHA-256 of a trace or of requests from memory is wanted.
     pub hash: bool,
     /// Where merged demands lie, if elsewhere than they say.
-    pub placement: Option<Placement>,
+    pub placement: Option<SourcePlacement>,
+    /// Whether requests' times are to be sums of a trace's think times.
+    pub think_times: bool,
 }
 
 impl Opening {
     /// The one demand of a run, not hashed, on `host_sectors`.
     pub fn new(host_sectors: u64, seed: u64) -> Opening {
-        Opening { host_sectors, seed, nth: 0, hash: false, placement: None }
+        Opening { host_sectors, seed, nth: 0, hash: false, placement: None, think_times: false }
     }
 }
 
@@ -67,6 +69,11 @@ pub trait Demand: Send + Sync {
 
     /// Opens it for one run.
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error>;
+
+    /// What results will say of it; nothing of what is found while it is served.
+    fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
+        Ok(self.open(&Opening { hash: true, ..*opening })?.describe())
+    }
 
     /// Looks for volumes beforehand, or after `Error::SecondVolume`.
     fn look_for_volumes(&self) -> Result<(), Error> {
@@ -98,20 +105,20 @@ pub trait Opened: Source {
 
 /// A workload, and the sectors that it takes for the disk's size; `None` for what every system of a comparison offers.
 #[derive(Clone, Debug)]
-pub struct Generated {
+pub struct GeneratedDemand {
     /// The workload.
     pub workload: Workload,
     /// Sectors that it takes for the disk's size.
     pub span: Option<u64>,
 }
 
-impl From<Workload> for Generated {
-    fn from(workload: Workload) -> Generated {
-        Generated { workload, span: None }
+impl From<Workload> for GeneratedDemand {
+    fn from(workload: Workload) -> GeneratedDemand {
+        GeneratedDemand { workload, span: None }
     }
 }
 
-impl Demand for Generated {
+impl Demand for GeneratedDemand {
     fn merged_sectors(&self) -> Result<Option<u64>, Error> {
         Ok(self.span)
     }
@@ -133,9 +140,10 @@ impl Demand for Generated {
 pub struct Table(pub Arc<[Request]>);
 
 impl Demand for Table {
-    fn open(&self, _opening: &Opening) -> Result<Box<dyn Opened>, Error> {
+    fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let source = Box::new(InMemory::new(Arc::clone(&self.0)));
-        Ok(Box::new(Described { source, replayed: Replayed::default() }))
+        let requests_sha256 = opening.hash.then(|| requests_hash(&self.0));
+        Ok(Box::new(Described { source, replayed: Replayed { requests_sha256, ..Replayed::default() } }))
     }
 }
 
@@ -162,16 +170,8 @@ impl Source for Described {
         self.source.fill(batch)
     }
 
-    fn name(&self) -> PathBuf {
-        self.source.name()
-    }
-
-    fn progress(&self) -> Progress {
-        self.source.progress()
-    }
-
-    fn sources(&self) -> usize {
-        self.source.sources()
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&self.source)
     }
 }
 
@@ -182,19 +182,19 @@ impl Opened for Described {
 }
 
 /// The first requests of an open demand.
-pub struct First {
+pub struct FirstRequests {
     opened: Box<dyn Opened>,
     left: u64,
 }
 
-impl First {
+impl FirstRequests {
     /// The first `requests` of it.
-    pub fn new(opened: Box<dyn Opened>, requests: u64) -> First {
-        First { opened, left: requests }
+    pub fn new(opened: Box<dyn Opened>, requests: u64) -> FirstRequests {
+        FirstRequests { opened, left: requests }
     }
 }
 
-impl Source for First {
+impl Source for FirstRequests {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         batch.clear();
         if self.left > 0 {
@@ -205,20 +205,12 @@ impl Source for First {
         Ok(())
     }
 
-    fn name(&self) -> PathBuf {
-        self.opened.name()
-    }
-
-    fn progress(&self) -> Progress {
-        self.opened.progress()
-    }
-
-    fn sources(&self) -> usize {
-        self.opened.sources()
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&self.opened)
     }
 }
 
-impl Opened for First {
+impl Opened for FirstRequests {
     fn describe(&self) -> Replayed {
         self.opened.describe()
     }
@@ -248,7 +240,7 @@ mod tests {
     fn the_first_requests_end_in_the_middle_of_a_later_batch() {
         let requests: Arc<[Request]> = (0..3000).map(|at| Request::new(Op::Read, Lba(at), 1)).collect();
         let opened = Table(Arc::clone(&requests)).open(&Opening::new(3000, 1)).unwrap();
-        let (mut first, mut all, mut batch) = (First::new(opened, 1500), Vec::new(), vec![requests[0]]);
+        let (mut first, mut all, mut batch) = (FirstRequests::new(opened, 1500), Vec::new(), vec![requests[0]]);
         while !batch.is_empty() {
             first.fill(&mut batch).unwrap();
             all.extend_from_slice(&batch);

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::experiment::demand::{Demand, Opened, Opening, give_room, with_remedy};
-use crate::interleave::{Interleave, Interleaved, Part, Placement};
+use crate::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
 use crate::message::{Field, Message};
 use crate::stats::outcome::{MergedSource, Replayed};
 
@@ -17,16 +17,16 @@ fn no_size() -> Message {
 }
 
 /// Several demands, and how they are merged.
-pub struct Merged {
+pub struct MergedDemand {
     demands: Vec<Box<dyn Demand>>,
     rule: Interleave,
-    placement: Placement,
+    placement: SourcePlacement,
 }
 
-impl Merged {
+impl MergedDemand {
     /// `demands` merged by `rule`, at `placement`.
-    pub fn new(demands: Vec<Box<dyn Demand>>, rule: Interleave, placement: Placement) -> Merged {
-        Merged { demands, rule, placement }
+    pub fn new(demands: Vec<Box<dyn Demand>>, rule: Interleave, placement: SourcePlacement) -> MergedDemand {
+        MergedDemand { demands, rule, placement }
     }
 
     /// The sizes that are known without a device; `None` for a workload without a span.
@@ -40,8 +40,8 @@ impl Merged {
         let known = self.known()?;
         let open = known.iter().filter(|size| size.is_none()).count() as u64;
         let share = match self.placement {
-            Placement::Zero => host_sectors,
-            Placement::EndToEnd => {
+            SourcePlacement::Zero => host_sectors,
+            SourcePlacement::EndToEnd => {
                 let taken = known.iter().flatten().fold(0, |sum, size| u64::saturating_add(sum, *size));
                 let share = host_sectors.saturating_sub(taken) / open.max(1);
                 share - share % SHARE_ALIGNMENT
@@ -55,7 +55,7 @@ impl Merged {
     }
 }
 
-impl Demand for Merged {
+impl Demand for MergedDemand {
     fn least_sectors(&self) -> Result<Option<u64>, Error> {
         if self.has_trace() { self.merged_sectors() } else { Ok(None) }
     }
@@ -63,8 +63,8 @@ impl Demand for Merged {
     fn merged_sectors(&self) -> Result<Option<u64>, Error> {
         let Some(sizes) = self.known()?.into_iter().collect::<Option<Vec<u64>>>() else { return Ok(None) };
         Ok(Some(match self.placement {
-            Placement::EndToEnd => sizes.iter().fold(0, |sum, size| u64::saturating_add(sum, *size)),
-            Placement::Zero => sizes.iter().copied().max().unwrap_or(0),
+            SourcePlacement::EndToEnd => sizes.iter().fold(0, |sum, size| u64::saturating_add(sum, *size)),
+            SourcePlacement::Zero => sizes.iter().copied().max().unwrap_or(0),
         }))
     }
 
@@ -76,10 +76,19 @@ impl Demand for Merged {
             // More than can be numbered are refused below.
             let opening = Opening { host_sectors: sectors, nth: number as u8, placement: None, ..*opening };
             let requests = if is_weighted { Some(demand.count(&opening)?) } else { None };
-            parts.push(Part { source: demand.open(&opening)?, sectors, requests });
+            parts.push(MergePart { source: demand.open(&opening)?, sectors, requests });
         }
         let placement = opening.placement.unwrap_or(self.placement);
         Ok(Box::new(Interleaved::new(parts, self.rule, placement, opening.seed)?))
+    }
+
+    fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
+        let mut all = self.open(opening)?.describe();
+        for (source, demand) in all.sources.iter_mut().flatten().zip(&self.demands) {
+            let own = demand.describe(&Opening { host_sectors: source.sectors, placement: None, ..*opening })?;
+            source.sha256 = own.trace_sha256.or(own.requests_sha256);
+        }
+        Ok(all)
     }
 
     fn look_for_volumes(&self) -> Result<(), Error> {
@@ -114,7 +123,7 @@ impl Opened for Interleaved<Box<dyn Opened>> {
             MergedSource {
                 trace: own.trace,
                 workload: own.workload,
-                sha256: own.trace_sha256,
+                sha256: own.trace_sha256.or(own.requests_sha256),
                 sectors,
                 first_lba: first.0,
                 requests: self.given(number),

@@ -17,13 +17,13 @@ pub mod system;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::settings::Settings;
+use crate::settings::{Prefill, Queue, Settings};
 use crate::stats::outcome::Outcome;
-use comparison::{Compared, Records};
+use comparison::{Compared, Group, RunRecorders};
 use demand::Demand;
 use planned::PlannedRun;
 use pool::{Monitor, Unwatched};
-use size::Capacity;
+use size::AskedCapacity;
 use system::{System, Systems};
 
 /// A demand on a system.
@@ -33,24 +33,52 @@ pub struct Experiment {
     pub system: System,
     /// What is asked of it.
     pub demand: Arc<dyn Demand>,
-    /// Arrivals, queue, state before.
-    pub settings: Settings,
+    /// Arrivals, queue, state before; several multiply the runs.
+    pub settings: Vec<Settings>,
 }
 
 impl Experiment {
     /// `demand` on `system`, as the default settings say.
     pub fn new(system: System, demand: impl Demand + 'static) -> Experiment {
-        Experiment { system, demand: Arc::new(demand), settings: Settings::default() }
+        Experiment { system, demand: Arc::new(demand), settings: vec![Settings::default()] }
     }
 
     /// The experiment under these settings.
     pub fn settings(self, settings: Settings) -> Experiment {
-        Experiment { settings, ..self }
+        Experiment { settings: vec![settings], ..self }
+    }
+
+    /// The experiment at each of these queue depths.
+    pub fn depths(self, depths: impl IntoIterator<Item = u32>) -> Experiment {
+        self.times(depths, |settings, depth| Settings { depth, ..settings })
+    }
+
+    /// The experiment with each of these seeds.
+    pub fn seeds(self, seeds: impl IntoIterator<Item = u64>) -> Experiment {
+        self.times(seeds, |settings, seed| Settings { seed, ..settings })
+    }
+
+    /// The experiment with each of these orders of waiting commands.
+    pub fn queues(self, queues: impl IntoIterator<Item = Queue>) -> Experiment {
+        self.times(queues, |settings, queue| Settings { queue, ..settings })
+    }
+
+    /// The experiment from each of these states of the disk.
+    pub fn prefills(self, prefills: impl IntoIterator<Item = Prefill>) -> Experiment {
+        self.times(prefills, |settings, prefill| Settings { prefill, ..settings })
+    }
+
+    /// All settings with each of these values.
+    fn times<T: Copy>(self, values: impl IntoIterator<Item = T>, with: fn(Settings, T) -> Settings) -> Experiment {
+        let values: Vec<T> = values.into_iter().collect();
+        let settings = self.settings.iter().flat_map(|&one| values.iter().map(move |&value| with(one, value)));
+        Experiment { settings: settings.collect(), ..self }
     }
 
     /// Whether drives get more platters where the demand needs them.
     pub fn is_sized(&self) -> bool {
-        !self.settings.fold && !matches!(self.system.capacity, Some(Capacity::Sectors(_)))
+        !self.settings.iter().any(|settings| settings.fold)
+            && !matches!(self.system.capacity, Some(AskedCapacity::Sectors(_)))
     }
 
     /// Sectors that drives without a size of their own must offer; `None` where that is not theirs to choose. Reads a trace
@@ -59,16 +87,26 @@ impl Experiment {
         if self.is_sized() { self.demand.least_sectors() } else { Ok(None) }
     }
 
-    /// The runs, on drives that hold the demand.
+    /// The runs, on drives that hold the demand: each can be executed by itself, in any order and on any machine. Reads a trace
+    /// to its end.
     pub fn plan(&self) -> Result<Vec<PlannedRun>, Error> {
-        self.settings.validate()?;
-        Systems::new(&self.system)?.runs(self.settings, self.needed_sectors()?)
+        self.validate()?;
+        self.demand.look_for_volumes()?;
+        let runs = Systems::new(&self.system)?.runs(&self.settings, self.needed_sectors()?)?;
+        let groups = Group::from_runs(&runs)?;
+        let group = |run: usize| groups.iter().find(|group| group.runs.contains(&run));
+        let sectors = |run: usize| group(run).map_or(0, |group| group.host_sectors);
+        runs.into_iter().enumerate().map(|(at, run)| run.serving(self.demand.as_ref(), sectors(at))).collect()
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        self.settings.iter().try_for_each(Settings::validate)
     }
 
     /// The outcome of every run, judged next to conventional disks.
     pub fn compare(&self) -> Result<Vec<Outcome>, Error> {
         let systems = Systems::new(&self.system)?;
-        Ok(self.compare_watched(&systems, &Unwatched, Records::default())?.outcomes.runs)
+        Ok(self.compare_watched(&systems, &Unwatched, RunRecorders::default())?.outcomes.runs)
     }
 
     /// Compares all runs of `systems`, the experiment's own, under a monitor.
@@ -79,12 +117,12 @@ impl Experiment {
         &self,
         systems: &Systems,
         monitor: &dyn Monitor,
-        records: Records,
+        records: RunRecorders,
     ) -> Result<Compared, Error> {
-        self.settings.validate()?;
+        self.validate()?;
         let needed = || pool::make_one(monitor, "reading the trace", |_| self.needed_sectors());
         let compare = |needed, records| {
-            let runs = systems.runs(self.settings, needed)?;
+            let runs = systems.runs(&self.settings, needed)?;
             comparison::compare(&runs, self.demand.as_ref(), monitor, "replaying", records)
         };
         if records.is_some() {
@@ -92,9 +130,9 @@ impl Experiment {
             self.demand.look_for_volumes()?;
             return compare(needed()?, records);
         }
-        match compare(None, Records::default()) {
+        match compare(None, RunRecorders::default()) {
             Err(error) if matches!(error.cause(), Error::NoRoom(_)) => match needed()? {
-                Some(needed) => compare(Some(needed), Records::default()),
+                Some(needed) => compare(Some(needed), RunRecorders::default()),
                 None => Err(error),
             },
             result => result,

@@ -8,10 +8,11 @@ use crate::error::Error;
 use crate::layer::{self, BASELINE, LayerSpec, Parameters};
 use crate::message::{Field, Message};
 use crate::settings::{Arrival, Settings};
-use crate::stats::outcome::{Outcome, Scaled};
-use crate::stats::verdict::judge;
+use crate::stats::builder::OutcomeBuilder;
+use crate::stats::identity::run_hash;
+use crate::stats::outcome::{Outcome, Replayed, Scaled};
 
-/// A run that needs nothing but a demand.
+/// A run, and what it serves: a value that is the same wherever it is executed. As text it is what outcomes record of a run.
 #[derive(Clone)]
 pub struct PlannedRun {
     /// What is run.
@@ -23,17 +24,38 @@ pub struct PlannedRun {
     /// Sectors that a demand finds, where they are known: of the whole, or of the smallest member where each source has
     /// one of its own.
     pub(super) host_sectors: Option<u64>,
+    /// The demand, where the run was planned for one.
+    pub demand: Option<Replayed>,
 }
 
 impl PlannedRun {
     /// `run`, described by nothing but itself.
     pub fn new(run: Run) -> PlannedRun {
-        PlannedRun { run, array: None, scaled: None, host_sectors: None }
+        PlannedRun { run, array: None, scaled: None, host_sectors: None, demand: None }
     }
 
     /// A run of `array`, if it is one, that is known to offer `host_sectors` to every source.
     pub(super) fn offering(run: Run, array: Option<String>, host_sectors: u64) -> PlannedRun {
         PlannedRun { array, host_sectors: Some(host_sectors), ..PlannedRun::new(run) }
+    }
+
+    /// The run of `demand`, of which workloads take `host_sectors` for the size of the disk.
+    pub fn serving(self, demand: &dyn Demand, host_sectors: u64) -> Result<PlannedRun, Error> {
+        let described = demand.describe(&Opening::new(host_sectors, self.settings().seed))?;
+        Ok(PlannedRun { demand: Some(described), host_sectors: Some(host_sectors), ..self })
+    }
+
+    /// The SHA-256 of system, settings and demand; `None` where the run was planned for no demand, or for one that has no
+    /// hash itself. The version of smrkit is no part of it.
+    pub fn hash(&self) -> Option<String> {
+        run_hash(&self.run.record(), self.settings(), self.demand.as_ref()?)
+    }
+
+    /// How its demand is opened.
+    pub fn opening(&self) -> Result<Opening, Error> {
+        let hash = self.demand.is_none();
+        let think_times = self.settings().arrival == Arrival::Closed;
+        Ok(Opening { hash, think_times, ..Opening::new(self.host_sectors()?, self.settings().seed) })
     }
 
     /// Arrivals, queue, state before.
@@ -77,23 +99,37 @@ impl PlannedRun {
     /// The run on another system of the same drives.
     pub fn on(&self, system: impl Into<MemberRun>) -> PlannedRun {
         let run = Run { system: system.into(), ..self.run.clone() };
-        PlannedRun { run, host_sectors: None, ..self.clone() }
+        PlannedRun { run, host_sectors: None, demand: None, ..self.clone() }
     }
 
     /// The run under other settings.
     pub fn with(mut self, settings: Settings) -> PlannedRun {
-        self.run.settings = settings;
+        self.run.settings = self.run.system.effective(settings);
         self
     }
 
-    /// Serves `demand`; what only a comparison tells is left out.
+    /// Serves `demand`; what only a comparison tells is null.
     pub fn execute(
         &self,
         demand: &dyn Demand,
         opening: &Opening,
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
-        self.serve(demand, || demand.open(opening), observer).map_err(|error| demand.named(error))
+        Ok(self.measure(demand, opening, observer)?.hashed().finish())
+    }
+
+    pub(super) fn measure(
+        &self,
+        demand: &dyn Demand,
+        opening: &Opening,
+        observer: &mut dyn Observer,
+    ) -> Result<OutcomeBuilder, Error> {
+        let measured = self.measure_opened(demand, || demand.open(opening), observer);
+        let mut measured = measured.map_err(|error| demand.named(error))?;
+        if let Some(described) = &self.demand {
+            measured.replayed.take_hashes(described);
+        }
+        Ok(measured)
     }
 
     /// Serves what `open` makes of `demand`, and looks for volumes where a second one shows up.
@@ -103,24 +139,34 @@ impl PlannedRun {
         open: impl Fn() -> Result<Box<dyn Opened>, Error>,
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
+        Ok(self.measure_opened(demand, open, observer)?.finish())
+    }
+
+    fn measure_opened(
+        &self,
+        demand: &dyn Demand,
+        open: impl Fn() -> Result<Box<dyn Opened>, Error>,
+        observer: &mut dyn Observer,
+    ) -> Result<OutcomeBuilder, Error> {
+        if self.settings().arrival == Arrival::Closed && !demand.has_trace() {
+            let message = Field::Arrival + " closed takes the think times of a trace: give one, or use ";
+            return Err(Error::senseless(Field::Arrival, message + Field::Think));
+        }
         let mut opened = open()?;
-        let mut outcome = match self.run.execute(opened.as_mut(), observer) {
+        let measured = match self.run.measure(opened.as_mut(), observer) {
             Err(Error::SecondVolume(_)) => {
                 demand.look_for_volumes()?;
                 opened = open()?;
                 observer.restart();
-                self.run.execute(opened.as_mut(), observer)?
+                self.run.measure(opened.as_mut(), observer)?
             }
             result => result?,
         };
-        outcome.replayed = opened.describe();
-        outcome.array.clone_from(&self.array);
-        outcome.scaled = self.scaled;
-        judge(&mut outcome, None);
         if self.settings().arrival == Arrival::Trace {
             opened.refuse_disorder()?;
         }
-        Ok(outcome)
+        let (array, replayed) = (self.array.clone(), opened.describe());
+        Ok(OutcomeBuilder { array, scaled: self.scaled, replayed, ..measured })
     }
 
     /// Says which layer broke the law, and what follows from it; or what it is that cannot be, unless the error says so.
@@ -132,10 +178,10 @@ impl PlannedRun {
         match error {
             Error::Fault(_) if !copes => {
                 let caught = Message::from(format!("{BASELINE} copes with no shingling, and ")) + Field::Check;
-                error.of(caught + " has caught it (check other layers with " + Field::Layer + ")")
+                error.about(caught + " has caught it (check other layers with " + Field::Layer + ")")
             }
-            Error::Fault(_) => error.of(name),
-            _ => error.impossible_of(name),
+            Error::Fault(_) => error.about(name),
+            _ => error.impossible_about(name),
         }
     }
 }

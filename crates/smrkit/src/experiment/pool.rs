@@ -31,6 +31,11 @@ pub trait Monitor: Sync {
         None
     }
 
+    /// How many runs go on at once; 0 keeps them on the calling thread, one after another.
+    fn threads(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, |n| n.get())
+    }
+
     /// `runs` runs begin; `what` says what they are for.
     fn begin(&self, _runs: usize, _what: &str) -> Box<dyn Stage> {
         Box::new(Unseen)
@@ -40,7 +45,7 @@ pub trait Monitor: Sync {
 /// Shows several runs while they go on; dropped at their end.
 pub trait Stage: Send + Sync {
     /// A run has come so far.
-    fn show(&self, _run: usize, _step: Step) {}
+    fn show(&self, _run: usize, _step: RunStage) {}
 
     /// A run has ended.
     fn end(&self, _run: usize) {}
@@ -48,7 +53,7 @@ pub trait Stage: Send + Sync {
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
+pub enum RunStage {
     /// The disk is filled.
     Filling(Progress),
     /// Requests are served, or work that has no rate is done.
@@ -74,29 +79,32 @@ pub fn make_all<Job: Sync, Made: Send>(
     jobs: &[Job],
     monitor: &dyn Monitor,
     what: &str,
-    make: impl Fn(usize, &Job, Watch) -> Result<Made, Error> + Sync,
+    make: impl Fn(usize, &Job, RunWatch) -> Result<Made, Error> + Sync,
 ) -> Vec<Result<Option<Made>, Error>> {
     let stage = monitor.begin(jobs.len(), what);
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Made, Error>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let failed = AtomicBool::new(false);
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(jobs.len());
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let goes_on = || monitor.goes_on() && !failed.load(Ordering::Relaxed);
-                    let Some(job) = jobs.get(at).filter(|_| goes_on()) else { break };
-                    let result = make(at, job, Watch::new(at, stage.as_ref(), monitor, &failed));
-                    if result.is_err() {
-                        failed.store(true, Ordering::Relaxed);
-                    }
-                    *lock(&results[at]) = Some(result);
-                }
-            });
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let goes_on = || monitor.goes_on() && !failed.load(Ordering::Relaxed);
+            let Some(job) = jobs.get(at).filter(|_| goes_on()) else { break };
+            let result = make(at, job, RunWatch::new(at, stage.as_ref(), monitor, &failed));
+            if result.is_err() {
+                failed.store(true, Ordering::Relaxed);
+            }
+            *lock(&results[at]) = Some(result);
         }
-    });
+    };
+    match monitor.threads().min(jobs.len()) {
+        0 => work(),
+        threads => std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        }),
+    }
     let take = |result: Mutex<Option<_>>| result.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     results.into_iter().map(|result| take(result).transpose()).collect()
 }
@@ -105,10 +113,10 @@ pub fn make_all<Job: Sync, Made: Send>(
 pub fn make_one<Made>(
     monitor: &dyn Monitor,
     what: &str,
-    make: impl FnOnce(&mut Watch) -> Result<Made, Error>,
+    make: impl FnOnce(&mut RunWatch) -> Result<Made, Error>,
 ) -> Result<Made, Error> {
     let stage = monitor.begin(1, what);
-    make(&mut Watch::new(0, stage.as_ref(), monitor, &AtomicBool::new(false)))
+    make(&mut RunWatch::new(0, stage.as_ref(), monitor, &AtomicBool::new(false)))
 }
 
 /// The content, also after a thread died with it.
@@ -117,7 +125,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Watches one run for a monitor.
-pub struct Watch<'a> {
+pub struct RunWatch<'a> {
     run: usize,
     stage: &'a dyn Stage,
     monitor: &'a dyn Monitor,
@@ -128,26 +136,31 @@ pub struct Watch<'a> {
     said: Instant,
 }
 
-impl<'a> Watch<'a> {
-    fn new(run: usize, stage: &'a dyn Stage, monitor: &'a dyn Monitor, failed: &'a AtomicBool) -> Watch<'a> {
+impl<'a> RunWatch<'a> {
+    fn new(run: usize, stage: &'a dyn Stage, monitor: &'a dyn Monitor, failed: &'a AtomicBool) -> RunWatch<'a> {
         let now = Instant::now();
-        Watch { run, stage, monitor, failed, requests: None, accesses: None, started: now, said: now }
+        RunWatch { run, stage, monitor, failed, requests: None, accesses: None, started: now, said: now }
     }
 
     /// Hands completed requests and physical accesses to what takes note of them, where there is such.
-    pub fn recording(self, requests: Option<RequestSink>, accesses: Option<RecorderOf>) -> Watch<'a> {
-        Watch { requests, accesses, ..self }
+    pub fn recording(self, requests: Option<RequestSink>, accesses: Option<RecorderOf>) -> RunWatch<'a> {
+        RunWatch { requests, accesses, ..self }
+    }
+
+    /// Hands completed requests to `sink` from now on.
+    pub fn hand_requests(&mut self, sink: RequestSink) {
+        self.requests = Some(sink);
     }
 
     /// A run that counts no requests has come so far, from 0 to 1; tells whether it shall go on.
     pub fn is_at(&mut self, share: f64) -> bool {
         const STEPS: u64 = 1_000_000;
         let done = (share.clamp(0.0, 1.0) * STEPS as f64) as u64;
-        self.say(|_| Step::Serving { progress: Progress { done, total: Some(STEPS) }, rate: None });
+        self.say(|_| RunStage::Serving { progress: Progress { done, total: Some(STEPS) }, rate: None });
         self.goes_on()
     }
 
-    fn say(&mut self, step: impl FnOnce(&Watch) -> Step) {
+    fn say(&mut self, step: impl FnOnce(&RunWatch) -> RunStage) {
         if self.said.elapsed() > SAY_EVERY {
             self.said = Instant::now();
             self.stage.show(self.run, step(self));
@@ -159,17 +172,17 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for RunWatch<'_> {
     fn drop(&mut self) {
         self.stage.end(self.run);
     }
 }
 
-impl Observer for Watch<'_> {
+impl Observer for RunWatch<'_> {
     fn go_on(&mut self, progress: Progress, requests: u64) -> bool {
         self.say(|watch| match requests {
-            0 => Step::Filling(progress),
-            _ => Step::Serving { progress, rate: Some(requests as f64 / watch.started.elapsed().as_secs_f64()) },
+            0 => RunStage::Filling(progress),
+            _ => RunStage::Serving { progress, rate: Some(requests as f64 / watch.started.elapsed().as_secs_f64()) },
         });
         self.goes_on()
     }

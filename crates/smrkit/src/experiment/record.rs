@@ -1,37 +1,112 @@
 //! A run again, from what its outcome records.
 
-use super::demand::{Demand, Generated};
-use super::merged::Merged;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::demand::{Demand, GeneratedDemand};
+use super::merged::MergedDemand;
 use super::planned::PlannedRun;
 use super::system::Systems;
 use crate::engine::run::Run;
 use crate::engine::system::MemberRun;
 use crate::error::Error;
-use crate::interleave::Placement;
+use crate::interleave::SourcePlacement;
 use crate::settings::Settings;
-use crate::stats::outcome::{Outcome, Replayed, TraceReading};
+use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled, TraceReading};
 use crate::units::Nanos;
 use crate::workload::Workload;
 
 /// Opens the trace at a path, read as it was.
 pub type OpenTrace<'a> = dyn Fn(&str, &TraceReading) -> Result<Box<dyn Demand>, Error> + 'a;
 
+/// The text form of a planned run: what an outcome records of it.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct PlannedRecord {
+    /// The description of an array.
+    pub array: Option<String>,
+    /// Why the drives have more platters than their own.
+    pub scaled: Option<Scaled>,
+    /// Arrivals, queue, state before.
+    pub engine: Settings,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The system, its own work, and the timeline's windows.
+    pub run: RunRecord,
+    /// The demand, where the run was planned for one.
+    #[serde(default)]
+    pub demand: Option<Replayed>,
+}
+
+impl PlannedRun {
+    /// The demand again, from its description. Errors: there is none, or it was requests from memory.
+    pub fn demand(&self, open: &OpenTrace) -> Result<Box<dyn Demand>, Error> {
+        match &self.demand {
+            Some(replayed) => demand(replayed, open),
+            None => Err(Error::Usage("the run was planned for no demand: plan it by an experiment".into())),
+        }
+    }
+}
+
+impl Serialize for PlannedRun {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        PlannedRecord::from(self.clone()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PlannedRun {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PlannedRun, D::Error> {
+        PlannedRecord::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
+    }
+}
+
+impl From<PlannedRun> for PlannedRecord {
+    fn from(planned: PlannedRun) -> PlannedRecord {
+        let (engine, run) = (*planned.settings(), RunRecord { hash: planned.hash(), ..planned.run.record() });
+        PlannedRecord {
+            array: planned.array,
+            scaled: planned.scaled,
+            engine,
+            seed: engine.seed,
+            run,
+            demand: planned.demand,
+        }
+    }
+}
+
+impl TryFrom<PlannedRecord> for PlannedRun {
+    type Error = Error;
+    fn try_from(record: PlannedRecord) -> Result<PlannedRun, Error> {
+        let PlannedRecord { array, scaled, engine, seed, run: recorded, demand } = record;
+        let planned = planned(&recorded, Settings { seed, ..engine })?;
+        let mut run = Run { window: recorded.window_ns.map(Nanos), ..planned.run };
+        if let (MemberRun::Array(array), Some(used)) = (&mut run.system, recorded.used_sectors) {
+            array.used_sectors = Some(used);
+        }
+        Ok(PlannedRun { array, scaled, host_sectors: None, run, demand })
+    }
+}
+
 /// The run that `outcome` tells of. Errors: a merge of several.
 pub fn run(outcome: &Outcome) -> Result<PlannedRun, Error> {
     if let Some(count) = outcome.merged_runs {
         return Err(Error::Usage(format!("the record is a merge of {count} runs: repeat each of them from its own")));
     }
-    let settings = Settings { seed: outcome.seed, ..outcome.engine };
-    let runs = Systems::recorded(&outcome.run)?.runs(settings, None)?;
-    let Some(planned) = runs.into_iter().next() else {
-        return Err(Error::Usage("the record names no system: it was not written by smrkit".into()));
+    let record = PlannedRecord {
+        array: outcome.array.clone(),
+        scaled: outcome.scaled,
+        engine: outcome.engine,
+        seed: outcome.seed,
+        run: outcome.run.clone(),
+        demand: None,
     };
-    let mut run = Run { window: outcome.run.window_ns.map(Nanos), ..planned.run };
-    if let (MemberRun::Array(array), Some(used)) = (&mut run.system, &outcome.run.used_sectors) {
-        array.used_sectors = Some(used.clone());
-    }
-    let (array, scaled) = (outcome.array.clone(), outcome.scaled);
-    Ok(PlannedRun { array, scaled, host_sectors: None, run })
+    record.try_into()
+}
+
+/// The run of a recorded system under `settings`.
+pub fn planned(record: &RunRecord, settings: Settings) -> Result<PlannedRun, Error> {
+    let runs = Systems::recorded(record)?.runs(&[settings], None)?;
+    let unknown = || Error::Usage("the record names no system: it was not written by smrkit".into());
+    runs.into_iter().next().ok_or_else(unknown)
 }
 
 /// The demand that was `replayed`. Errors: one that was neither a trace nor a workload.
@@ -40,7 +115,7 @@ pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, 
     let one = |trace: Option<&str>, workload: Option<&str>, sectors: Option<u64>| match (trace, workload) {
         (Some(path), _) => open(path, &reading),
         (None, Some(text)) => {
-            Ok(Box::new(Generated { workload: Workload::parse(text)?, span: sectors }) as Box<dyn Demand>)
+            Ok(Box::new(GeneratedDemand { workload: Workload::parse(text)?, span: sectors }) as Box<dyn Demand>)
         }
         (None, None) => Err(Error::Usage("requests from memory are in no record: give them again".into())),
     };
@@ -50,9 +125,9 @@ pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, 
     let each =
         sources.iter().map(|source| one(source.trace.as_deref(), source.workload.as_deref(), Some(source.sectors)));
     let placement = match sources.iter().any(|source| source.first_lba > 0) {
-        true => Placement::EndToEnd,
-        false => Placement::Zero,
+        true => SourcePlacement::EndToEnd,
+        false => SourcePlacement::Zero,
     };
     let rule = replayed.interleave.as_deref().unwrap_or("none").parse()?;
-    Ok(Box::new(Merged::new(each.collect::<Result<_, Error>>()?, rule, placement)))
+    Ok(Box::new(MergedDemand::new(each.collect::<Result<_, Error>>()?, rule, placement)))
 }

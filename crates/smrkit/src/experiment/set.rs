@@ -13,7 +13,7 @@ pub struct Setting {
 
 /// One value of a parameter.
 #[derive(Clone)]
-pub struct Value {
+pub struct SetValue {
     layer: &'static str,
     key: String,
     text: String,
@@ -38,12 +38,12 @@ impl Setting {
 }
 
 /// Every combination of the values that `settings` have for `layers`.
-pub fn combinations(settings: &[Setting], layers: &[&LayerSpec]) -> Vec<Vec<Value>> {
+pub fn combinations(settings: &[Setting], layers: &[&LayerSpec]) -> Vec<Vec<SetValue>> {
     let of_these = settings.iter().filter(|setting| layers.iter().any(|spec| spec.name == setting.layer.name));
     of_these.fold(vec![Vec::new()], |lists, setting| {
-        let extended = |list: &Vec<Value>| {
+        let extended = |list: &Vec<SetValue>| {
             let value =
-                |text: &String| Value { layer: setting.layer.name, key: setting.key.clone(), text: text.clone() };
+                |text: &String| SetValue { layer: setting.layer.name, key: setting.key.clone(), text: text.clone() };
             let add = |text| [list.as_slice(), &[value(text)]].concat();
             setting.values.iter().map(add).collect::<Vec<_>>()
         };
@@ -52,7 +52,7 @@ pub fn combinations(settings: &[Setting], layers: &[&LayerSpec]) -> Vec<Vec<Valu
 }
 
 /// What `values` say of a layer, as (key, value).
-pub fn of_layer(values: &[Value], layer: &LayerSpec) -> Vec<(String, String)> {
+pub fn of_layer(values: &[SetValue], layer: &LayerSpec) -> Vec<(String, String)> {
     let own = values.iter().filter(|value| value.layer == layer.name);
     own.map(|value| (value.key.clone(), value.text.clone())).collect()
 }

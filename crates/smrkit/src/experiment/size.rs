@@ -11,47 +11,47 @@ use crate::units::SECTOR_BYTES;
 
 /// The size of drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Capacity {
+pub enum AskedCapacity {
     /// A drive's own, or more of its platters where a trace needs them.
     Auto,
     /// This many sectors.
     Sectors(u64),
 }
 
-impl FromStr for Capacity {
+impl FromStr for AskedCapacity {
     type Err = Error;
-    fn from_str(text: &str) -> Result<Capacity, Error> {
+    fn from_str(text: &str) -> Result<AskedCapacity, Error> {
         match text {
-            "auto" => Ok(Capacity::Auto),
-            _ => Ok(Capacity::Sectors(parse_capacity(text)?)),
+            "auto" => Ok(AskedCapacity::Auto),
+            _ => Ok(AskedCapacity::Sectors(parse_capacity(text)?)),
         }
     }
 }
 
 /// What `--capacity` makes of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub enum DriveSize {
     /// So many times its platters.
     Platters(u64),
     /// This many sectors.
     Sectors(u64),
 }
 
-impl Size {
+impl DriveSize {
     /// The size that is not `auto`'s to choose; the drive's own for `auto`.
-    pub fn of(capacity: Option<Capacity>) -> Size {
+    pub fn for_capacity(capacity: Option<AskedCapacity>) -> DriveSize {
         match capacity {
-            Some(Capacity::Sectors(sectors)) => Size::Sectors(sectors),
-            Some(Capacity::Auto) | None => Size::Platters(1),
+            Some(AskedCapacity::Sectors(sectors)) => DriveSize::Sectors(sectors),
+            Some(AskedCapacity::Auto) | None => DriveSize::Platters(1),
         }
     }
 
     /// The drive in this size.
     pub fn applied(self, drive: Drive) -> Result<Drive, Error> {
         match self {
-            Size::Platters(1) => Ok(drive),
-            Size::Platters(times) => drive.with_platters(times),
-            Size::Sectors(sectors) => drive.with_capacity(sectors),
+            DriveSize::Platters(1) => Ok(drive),
+            DriveSize::Platters(times) => drive.with_platters(times),
+            DriveSize::Sectors(sectors) => drive.with_capacity(sectors),
         }
     }
 }

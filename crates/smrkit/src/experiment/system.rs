@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::planned::PlannedRun;
-use super::set::{self, Setting, Value};
-use super::size::{Capacity, Size, fewest, scaled, too_large};
-use crate::device::address::Layout;
+use super::set::{self, SetValue, Setting};
+use super::size::{AskedCapacity, DriveSize, fewest, scaled, too_large};
+use crate::device::address::ArrayLayout;
 use crate::device::level::Level;
 use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use crate::drive::Drive;
@@ -27,16 +27,16 @@ pub const DEFAULT_DRIVE: &str = "st5000as0011";
 pub struct System {
     /// An array; members take from the system what they leave out.
     pub array: Option<ArraySpec>,
-    /// A drive that comes with smrkit, or the path of a drive file; [`DEFAULT_DRIVE`] where none is named.
-    pub drive: Option<String>,
+    /// Drives that come with smrkit, or paths of drive files, each in runs of its own; [`DEFAULT_DRIVE`] where none is named.
+    pub drives: Vec<String>,
     /// Layers, each in a run of its own.
     pub layers: Vec<String>,
     /// Layers where none is named; all, where there are none here either.
     pub default_layers: Vec<&'static LayerSpec>,
     /// Parameters, as `layer.key=value`; several values with commas between multiply the runs.
     pub set: Vec<String>,
-    /// The size of drives; [`Capacity::Auto`] where none is given.
-    pub capacity: Option<Capacity>,
+    /// The size of drives; [`AskedCapacity::Auto`] where none is given.
+    pub capacity: Option<AskedCapacity>,
     /// The array's own work next to the demand.
     pub rebuild: Option<RebuildSpec>,
 }
@@ -44,7 +44,13 @@ pub struct System {
 impl System {
     /// A drive that comes with smrkit, or the path of a drive file, under every layer.
     pub fn drive(name: impl Into<String>) -> System {
-        System { drive: Some(name.into()), ..System::default() }
+        System::default().and_drive(name)
+    }
+
+    /// The system on this drive too, in runs of its own.
+    pub fn and_drive(mut self, name: impl Into<String>) -> System {
+        self.drives.push(name.into());
+        self
     }
 
     /// An array of the default drive, under every layer.
@@ -65,7 +71,7 @@ impl System {
     }
 
     /// The system on drives of this size.
-    pub fn capacity(self, capacity: Capacity) -> System {
+    pub fn capacity(self, capacity: AskedCapacity) -> System {
         System { capacity: Some(capacity), ..self }
     }
 
@@ -89,7 +95,7 @@ impl System {
     fn refuse_unused(&self, drives: &[&DriveSpec]) -> Result<(), Error> {
         let is_unused = [
             (Field::Layer, "layer", !self.layers.is_empty() && drives.iter().all(|drive| drive.layer.is_some())),
-            (Field::Drive, "drive", self.drive.is_some() && drives.iter().all(|drive| drive.drive.is_some())),
+            (Field::Drive, "drive", !self.drives.is_empty() && drives.iter().all(|drive| drive.drive.is_some())),
             (
                 Field::Capacity,
                 "capacity",
@@ -111,23 +117,24 @@ impl System {
 pub struct Systems {
     spec: MemberSpec,
     array: Option<String>,
-    drive: String,
     drives: BTreeMap<String, Drive>,
-    capacity: Option<Capacity>,
+    capacity: Option<AskedCapacity>,
     rebuild: Option<RebuildSpec>,
     choices: Vec<Choice>,
 }
 
 /// What the drives of one run take from it.
 struct Choice {
+    /// The drive where none is named.
+    drive: String,
     layer: Option<&'static LayerSpec>,
-    set: Vec<Value>,
+    set: Vec<SetValue>,
 }
 
 impl Systems {
     /// Looks up what was asked for, and refuses what no drive would take.
     pub fn new(asked: &System) -> Result<Systems, Error> {
-        Systems::of(asked.member(), asked, Drive::load)
+        Systems::from_spec(asked.member(), asked, Drive::load)
     }
 
     /// The system of a record: every drive with its layer, its size and its parameters.
@@ -138,10 +145,14 @@ impl Systems {
             Some(text) => Drive::parse(name.as_ref(), text),
             None => Drive::load(name),
         };
-        Systems::of(MemberSpec::parse(&record.system)?, &asked, load)
+        Systems::from_spec(MemberSpec::parse(&record.system)?, &asked, load)
     }
 
-    fn of(spec: MemberSpec, asked: &System, load: impl Fn(&str) -> Result<Drive, Error>) -> Result<Systems, Error> {
+    fn from_spec(
+        spec: MemberSpec,
+        asked: &System,
+        load: impl Fn(&str) -> Result<Drive, Error>,
+    ) -> Result<Systems, Error> {
         let all = drives(&spec);
         asked.refuse_unused(&all)?;
         let mut fixed: Vec<&'static LayerSpec> = Vec::new();
@@ -151,15 +162,17 @@ impl Systems {
                 fixed.push(spec);
             }
         }
-        let drive = asked.drive.as_deref().unwrap_or(DEFAULT_DRIVE);
-        let names: BTreeSet<&str> = all.iter().map(|spec| spec.drive.as_deref().unwrap_or(drive)).collect();
+        let default = [DEFAULT_DRIVE.to_string()];
+        let asked_drives = if asked.drives.is_empty() { &default } else { asked.drives.as_slice() };
+        let named = |drive| all.iter().map(move |spec| spec.drive.as_deref().unwrap_or(drive));
+        let names: BTreeSet<&str> = asked_drives.iter().flat_map(|drive| named(drive.as_str())).collect();
         let load = |name: &str| Ok((name.to_string(), load(name)?));
         let drives = names.into_iter().map(load).collect::<Result<_, Error>>()?;
         let is_open = all.iter().any(|drive| drive.layer.is_none());
-        let choices = choices(&fixed, is_open, asked)?;
+        let choices = choices(&fixed, is_open, asked, asked_drives)?;
         let array = asked.array.as_ref().map(ToString::to_string);
-        let (drive, capacity, rebuild) = (drive.to_string(), asked.capacity, asked.rebuild);
-        Ok(Systems { spec, array, drive, drives, capacity, rebuild, choices })
+        let (capacity, rebuild) = (asked.capacity, asked.rebuild);
+        Ok(Systems { spec, array, drives, capacity, rebuild, choices })
     }
 
     /// Files that describe its drives.
@@ -172,14 +185,23 @@ impl Systems {
         self.choices.len()
     }
 
-    /// The runs; where no size was asked for, each drive with as many of its platters as let every run hold `needed` sectors
+    /// The runs, drive by drive, each under every one of the settings; where no size was asked for, each drive with as many of its platters as let every run hold `needed` sectors
     /// (what each source needs of a dedicated array, all together of another).
-    pub fn runs(&self, settings: Settings, needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
-        let all =
-            |size| self.choices.iter().map(|choice| self.run(choice, settings, size)).collect::<Result<Vec<_>, _>>();
-        let own = Size::of(self.capacity);
-        let Some(needed) = needed.filter(|_| own == Size::Platters(1)) else { return all(own) };
-        let sized = |times: u64| match all(Size::Platters(times)) {
+    pub fn runs(&self, settings: &[Settings], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
+        let mut runs = Vec::new();
+        for choices in self.choices.chunk_by(|a, b| a.drive == b.drive) {
+            let sized = self.sized(choices, needed)?;
+            runs.extend(settings.iter().flat_map(|one| sized.iter().map(|run| run.clone().with(*one))));
+        }
+        Ok(runs)
+    }
+
+    /// Runs of one drive under the default settings.
+    fn sized(&self, choices: &[Choice], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
+        let all = |size| choices.iter().map(|choice| self.run(choice, size)).collect::<Result<Vec<_>, _>>();
+        let own = DriveSize::for_capacity(self.capacity);
+        let Some(needed) = needed.filter(|_| own == DriveSize::Platters(1)) else { return all(own) };
+        let sized = |times: u64| match all(DriveSize::Platters(times)) {
             Ok(runs) => {
                 let sizes = runs.iter().map(PlannedRun::host_sectors).collect::<Result<Vec<u64>, Error>>()?;
                 Ok(Some(runs).filter(|_| sizes.iter().all(|&sectors| sectors >= needed)))
@@ -187,7 +209,7 @@ impl Systems {
             Err(error) if matches!(error.cause(), Error::Impossible(_)) => Ok(None),
             Err(other) => Err(other),
         };
-        let (times, mut runs) = match fewest(self.least_platters(needed), sized)? {
+        let (times, mut runs) = match fewest(self.least_platters(choices, needed), sized)? {
             Some(found) => found,
             // Where the drives themselves are impossible, that is what has to be said.
             None => return Err(all(own).err().unwrap_or_else(|| too_large(&self.name(), needed))),
@@ -206,18 +228,18 @@ impl Systems {
     }
 
     /// Times its platters below which a single drive surely holds too little.
-    fn least_platters(&self, needed: u64) -> u64 {
-        match (&self.array, self.drives.get(&self.drive)) {
+    fn least_platters(&self, choices: &[Choice], needed: u64) -> u64 {
+        match (&self.array, choices.first().and_then(|choice| self.drives.get(&choice.drive))) {
             (None, Some(drive)) => needed.div_ceil(drive.geometry.sectors().max(1)),
             _ => 1,
         }
     }
 
-    fn run(&self, choice: &Choice, settings: Settings, size: Size) -> Result<PlannedRun, Error> {
-        let mut builder = Builder { of: self, choice, size, known: Vec::new() };
+    fn run(&self, choice: &Choice, size: DriveSize) -> Result<PlannedRun, Error> {
+        let mut builder = RunBuilder { of: self, choice, size, known: Vec::new() };
         let (system, sectors) = builder.member(&self.spec)?;
         let background = self.rebuild;
-        let run = Run { background, ..Run::new(system, settings) };
+        let run = Run { background, ..Run::new(system, Settings::default()) };
         Ok(PlannedRun::offering(run, self.array.clone(), sectors))
     }
 }
@@ -235,19 +257,25 @@ pub fn check_sources(spec: &ArraySpec, sources: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each layer for the drives that name none, with every combination of the parameters set.
-fn choices(fixed: &[&'static LayerSpec], is_open: bool, asked: &System) -> Result<Vec<Choice>, Error> {
+/// Each drive, and each layer for the drives that name none, with every combination of the parameters set.
+fn choices(
+    fixed: &[&'static LayerSpec],
+    is_open: bool,
+    asked: &System,
+    drives: &[String],
+) -> Result<Vec<Choice>, Error> {
     let chosen: Vec<Option<&'static LayerSpec>> = match is_open {
         false => vec![None],
         true => asked.chosen()?.into_iter().map(Some).collect(),
     };
     let all: Vec<&LayerSpec> = fixed.iter().copied().chain(chosen.iter().copied().flatten()).collect();
     let set = asked.set.iter().map(|text| Setting::parse(text, &all)).collect::<Result<Vec<_>, _>>()?;
-    let of_layer = |layer: Option<&'static LayerSpec>| {
+    let of_layer = |drive: &String, layer: Option<&'static LayerSpec>| {
         let used: Vec<&LayerSpec> = fixed.iter().copied().chain(layer).collect();
-        set::combinations(&set, &used).into_iter().map(move |set| Choice { layer, set })
+        let choice = |set| Choice { drive: drive.clone(), layer, set };
+        set::combinations(&set, &used).into_iter().map(choice).collect::<Vec<_>>()
     };
-    Ok(chosen.into_iter().flat_map(of_layer).collect())
+    Ok(drives.iter().flat_map(|drive| chosen.iter().flat_map(move |&layer| of_layer(drive, layer))).collect())
 }
 
 /// The drives of a description, those of nested arrays included, in order.
@@ -259,14 +287,14 @@ fn drives(spec: &MemberSpec) -> Vec<&DriveSpec> {
 }
 
 /// Builds one run; drives that are described alike are looked at once.
-struct Builder<'a> {
+struct RunBuilder<'a> {
     of: &'a Systems,
     choice: &'a Choice,
-    size: Size,
+    size: DriveSize,
     known: Vec<(&'a DriveSpec, DriveRun, u64)>,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> RunBuilder<'a> {
     /// A drive or an array, and the sectors that every source finds on it.
     fn member(&mut self, spec: &'a MemberSpec) -> Result<(MemberRun, u64), Error> {
         match spec {
@@ -275,7 +303,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn array(&mut self, spec: &'a ArraySpec) -> Result<(ArrayRun, Layout), Error> {
+    fn array(&mut self, spec: &'a ArraySpec) -> Result<(ArrayRun, ArrayLayout), Error> {
         let (mut members, mut sizes) = (Vec::new(), Vec::new());
         for member in &spec.members {
             let (member, sectors) = match member {
@@ -291,7 +319,7 @@ impl<'a> Builder<'a> {
             members.push(member);
             sizes.push(sectors);
         }
-        let layout = Layout::new(spec.level, spec.chunk_sectors, &sizes)?;
+        let layout = ArrayLayout::new(spec.level, spec.chunk_sectors, &sizes)?;
         let (chunk_sectors, write) = (spec.chunk_sectors, spec.write);
         let run = ArrayRun { chunk_sectors, write, ..ArrayRun::new(spec.level, members) };
         Ok((run, layout))
@@ -310,9 +338,9 @@ impl<'a> Builder<'a> {
         // The description's own parameters come last: they hold.
         let set = [set::of_layer(&self.choice.set, layer), spec.set.clone()].concat();
         let parameters = layer.resolve(&set)?;
-        let drive = self.of.drives[spec.drive.as_deref().unwrap_or(&self.of.drive)].clone();
-        let drive = spec.capacity_sectors.map_or(self.size, Size::Sectors).applied(drive)?;
-        let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| error.impossible_of(layer.name))?;
+        let drive = self.of.drives[spec.drive.as_deref().unwrap_or(&self.choice.drive)].clone();
+        let drive = spec.capacity_sectors.map_or(self.size, DriveSize::Sectors).applied(drive)?;
+        let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| error.impossible_about(layer.name))?;
         let sectors = capacity.host_sectors;
         let run = DriveRun { drive, layer, parameters };
         self.known.push((spec, run.clone(), sectors));
@@ -326,7 +354,7 @@ mod tests {
 
     fn platters(needed: u64) -> (Option<u64>, Drive) {
         let systems = Systems::new(&System::drive(DEFAULT_DRIVE).layer("drive-managed")).unwrap();
-        let run = systems.runs(Settings::default(), Some(needed)).unwrap().pop().unwrap();
+        let run = systems.runs(&[Settings::default()], Some(needed)).unwrap().pop().unwrap();
         (run.scaled.map(|scaled| scaled.platters), run.run.system.drives()[0].drive.clone())
     }
 

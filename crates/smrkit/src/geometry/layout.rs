@@ -1,11 +1,51 @@
 //! Laying recording zones end to end, and refusing what no drive could have.
 
-use super::{Divisor, Edge, SECTORS_MAX, TRACK_SECTORS_MAX, ZONES_MAX, Zone, ZoneShape};
+use super::order::{Skews, TrackInterleave, TrackOrder};
+use super::{Divisor, Edge, SECTORS_MAX, TRACK_SECTORS_MAX, Turn, ZONES_MAX, Zone, ZoneShape};
 use crate::error::Error;
 use crate::units::{Pba, Track};
 
-/// The recording zones of shapes, in order. Errors: none, sizes out of range, zones that overlap.
-pub(super) fn zones_of(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
+/// The recording zones of shapes on a surface each, in order. Errors: none, sizes out of range, zones that overlap.
+pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<Zone>, Error> {
+    let mut zones = lay(shapes)?;
+    for zone in &mut zones {
+        zone.skew = skew;
+        zone.origin = zone.first_track.0.wrapping_mul(skew);
+    }
+    for i in 1..zones.len() {
+        zones[i - 1].continues = continues(&zones[i - 1], &zones[i]);
+    }
+    no_overlap(&zones)?;
+    Ok(zones)
+}
+
+/// The recording zones of shapes on all surfaces, in order. Errors: the same, and zones that shingle outward.
+pub(super) fn interleaved_zones(
+    shapes: &[(ZoneShape, Skews)],
+    interleave: TrackInterleave,
+) -> Result<Vec<Zone>, Error> {
+    if interleave.surfaces == 0 || interleave.run_tracks == 0 {
+        return Err(Error::Impossible("0 surfaces or runs of 0 tracks: give at least 1 of each".into()));
+    }
+    if let Some(i) = shapes.iter().position(|(shape, _)| shape.toward == Edge::Outer) {
+        return Err(Error::Impossible(format!(
+            "recording zone {i} runs toward the outer edge, and zones on all surfaces run inward: leave out toward"
+        )));
+    }
+    let surfaces = u64::from(interleave.surfaces);
+    let on_all =
+        |(shape, _): &(ZoneShape, Skews)| ZoneShape { tracks: shape.tracks.saturating_mul(surfaces), ..shape.clone() };
+    let mut zones = lay(&shapes.iter().map(on_all).collect::<Vec<_>>())?;
+    for (zone, (shape, skews)) in zones.iter_mut().zip(shapes) {
+        zone.order = TrackOrder::new(interleave, shape.tracks);
+        (zone.origin, zone.skew, zone.head_skew) = (skews.offset, skews.cylinder, skews.head);
+    }
+    no_overlap(&zones)?;
+    Ok(zones)
+}
+
+/// Zones end to end, each on the surface of its shape and without skew.
+fn lay(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
     let impossible = |message: String| Err(Error::Impossible(message));
     if shapes.is_empty() || shapes.len() > ZONES_MAX {
         return impossible(format!("{} recording zones: give 1 to {ZONES_MAX}", shapes.len()));
@@ -39,7 +79,10 @@ pub(super) fn zones_of(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
             tracks: s.tracks,
             track_sectors: s.track_sectors,
             toward: s.toward,
-            surface: s.surface,
+            order: TrackOrder::Surface(s.surface),
+            origin: 0,
+            skew: 0,
+            head_skew: 0,
             first_cylinder: s.outer_cylinder + if s.toward == Edge::Outer { s.tracks - 1 } else { 0 },
             continues: false,
             raw_first: raw,
@@ -49,10 +92,6 @@ pub(super) fn zones_of(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
         });
         (raw, track) = (end, track + s.tracks);
     }
-    for i in 1..zones.len() {
-        zones[i - 1].continues = continues(&zones[i - 1], &zones[i]);
-    }
-    no_overlap(&zones)?;
     Ok(zones)
 }
 
@@ -61,11 +100,12 @@ fn continues(a: &Zone, b: &Zone) -> bool {
         Edge::Inner => b.first_cylinder > a.first_cylinder,
         Edge::Outer => b.first_cylinder < a.first_cylinder,
     };
-    a.surface == b.surface && a.toward == b.toward && downstream
+    a.surface() == b.surface() && a.toward == b.toward && downstream
 }
 
 fn no_overlap(zones: &[Zone]) -> Result<(), Error> {
-    let mut spans: Vec<_> = zones.iter().enumerate().map(|(i, z)| (z.surface, z.cylinders(), i)).collect();
+    // Zones on all surfaces overlap where they would on the first.
+    let mut spans: Vec<_> = zones.iter().enumerate().map(|(i, z)| (z.surfaces().start, z.cylinders(), i)).collect();
     spans.sort_unstable();
     for pair in spans.windows(2) {
         let ((s, (_, end), i), (t, (start, _), j)) = (pair[0], pair[1]);

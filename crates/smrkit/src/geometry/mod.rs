@@ -4,9 +4,12 @@
 //! it may damage. Left out: spiral tracks, remapped (as against slipped) defects. Angles follow `docs/reference/model.md`.
 
 mod divisor;
+mod index;
 mod layout;
+mod order;
 mod pieces;
 mod regions;
+mod slips;
 
 use std::sync::Arc;
 
@@ -14,8 +17,13 @@ use crate::error::Error;
 use crate::units::{Pba, Track};
 
 pub use divisor::Divisor;
+pub use order::{Skews, TrackInterleave};
 pub use pieces::{Pieces, pieces_by_divisor, pieces_by_multiples};
 pub use regions::{Guard, Regions};
+pub use slips::Slips;
+
+use index::StretchIndex;
+use order::TrackOrder;
 
 /// An angle or a share of a rotation: 2⁶⁴ is a whole turn, so that wrapping arithmetic is arithmetic modulo the turn.
 pub type Turn = u64;
@@ -35,7 +43,7 @@ pub enum Edge {
     Outer,
 }
 
-/// What defines a recording zone: tracks of one length beside each other on one surface.
+/// The definition of a recording zone: tracks of one length next to each other on one surface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneShape {
     /// Which surface (head), from 0.
@@ -63,14 +71,18 @@ pub struct Zone {
     pub track_sectors: u64,
     /// The direction of shingling, which is the direction of PBAs.
     pub toward: Edge,
-    /// Which surface (head).
-    pub surface: u32,
     /// The cylinder of its first track: the outermost where it shingles inward, else the innermost.
     pub first_cylinder: u64,
     /// The next recording zone carries on in the same direction on the same surface, perhaps after guard tracks.
     pub continues: bool,
+    order: TrackOrder,
     raw_first: u64,
     raw_end: u64,
+    /// Where its first sector begins.
+    origin: Turn,
+    /// From a track's first sector to the next track's, and to that of one on another surface.
+    skew: Turn,
+    head_skew: Turn,
     step: Turn,
     divisor: Divisor,
 }
@@ -79,10 +91,55 @@ impl Zone {
     /// The cylinder of the zone's track `k`.
     #[inline]
     pub fn cylinder(&self, k: u64) -> u64 {
-        match self.toward {
-            Edge::Inner => self.first_cylinder + k,
-            Edge::Outer => self.first_cylinder - k,
+        self.spot(k).0
+    }
+
+    /// The cylinder and the surface (head) of the zone's track `k`.
+    #[inline]
+    pub fn spot(&self, k: u64) -> (u64, u32) {
+        match (&self.order, self.toward) {
+            (TrackOrder::Surface(surface), Edge::Inner) => (self.first_cylinder + k, *surface),
+            (TrackOrder::Surface(surface), Edge::Outer) => (self.first_cylinder - k, *surface),
+            (order, _) => {
+                let (inward, surface) = order.spot(k).unwrap_or_default();
+                (self.first_cylinder + inward, surface)
+            }
         }
+    }
+
+    /// The surface that it lies on; `None` where it lies on all of them.
+    pub fn surface(&self) -> Option<u32> {
+        match self.order {
+            TrackOrder::Surface(surface) => Some(surface),
+            _ => None,
+        }
+    }
+
+    /// Tracks that follow each other on one surface; `None` where all do.
+    pub fn run_tracks(&self) -> Option<u64> {
+        self.order.run_tracks()
+    }
+
+    /// The mean angle from a track's first sector to the next track's.
+    pub fn mean_skew(&self) -> Turn {
+        let heads = u128::from(self.order.head_steps(self.tracks - 1));
+        let steps = u128::from(self.tracks - 1).max(1);
+        ((u128::from(self.skew) * (steps - heads.min(steps)) + u128::from(self.head_skew) * heads) / steps) as Turn
+    }
+
+    /// The one function of angles: where sector `sector` (defective ones counted) of the zone's track `k` begins.
+    ///
+    /// Skews of the tracks before and `sector / track_sectors`, modulo the turn. The end of a sector is the beginning of the
+    /// next, and the error is below 2⁻⁴⁰ of a turn, so that differences never drift.
+    #[inline]
+    pub fn angle(&self, k: u64, sector: u64) -> Turn {
+        let mut angle =
+            self.origin.wrapping_add(k.wrapping_mul(self.skew)).wrapping_add(sector.wrapping_mul(self.step));
+        if !matches!(self.order, TrackOrder::Surface(_)) {
+            let heads = self.order.head_steps(k);
+            angle = angle.wrapping_add(heads.wrapping_mul(self.head_skew.wrapping_sub(self.skew)));
+        }
+        angle
     }
 
     /// Whether a track, none before the zone's first, is one of its own.
@@ -103,16 +160,27 @@ impl Zone {
         self.step
     }
 
+    /// The surfaces that it lies on.
+    pub fn surfaces(&self) -> std::ops::Range<u32> {
+        match &self.order {
+            TrackOrder::Surface(surface) => *surface..*surface + 1,
+            order => 0..order.surfaces(),
+        }
+    }
+
     /// The outermost and the innermost of its cylinders.
     pub fn cylinders(&self) -> (u64, u64) {
-        let (a, b) = (self.first_cylinder, self.cylinder(self.tracks - 1));
-        (a.min(b), a.max(b))
+        if let TrackOrder::Surface(_) = self.order {
+            let (a, b) = (self.first_cylinder, self.cylinder(self.tracks - 1));
+            return (a.min(b), a.max(b));
+        }
+        (self.first_cylinder, self.first_cylinder + self.tracks / u64::from(self.surfaces().end) - 1)
     }
 }
 
 /// Where a sector lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SectorPlace {
     /// Which recording zone.
     pub zone: u32,
     /// Which track, in the order of PBAs.
@@ -136,11 +204,9 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Geometry {
     zones: Arc<[Zone]>,
-    buckets: Arc<[u16]>,
-    shift: u32,
+    index: StretchIndex,
     skew: Turn,
-    /// `defect − its rank`, ascending: a PBA at or above it lies after that defect.
-    slips: Arc<[u64]>,
+    slips: Slips,
     sectors: u64,
     tracks: u64,
     cylinders: u64,
@@ -153,38 +219,43 @@ pub const TRACK_SECTORS_MAX: u64 = 1 << 24;
 pub const ZONES_MAX: usize = 32_768;
 /// Sectors a drive may have at most: 562 TB, as far as the extent map counts.
 pub(crate) const SECTORS_MAX: u64 = 1 << 40;
-const BUCKETS: u64 = 4096;
 
 impl Geometry {
     /// Lays out recording zones in the order of PBAs. `skew` is the angle from a track's first sector to the next
     /// track's; `defects` are raw sector numbers. Errors: no zone, sizes out of range, zones that overlap.
-    pub fn new(shapes: &[ZoneShape], skew: Turn, mut defects: Vec<u64>) -> Result<Geometry, Error> {
-        let mut zones = layout::zones_of(shapes)?;
+    pub fn new(shapes: &[ZoneShape], skew: Turn, defects: Vec<u64>) -> Result<Geometry, Error> {
+        Geometry::of_zones(layout::zones_of(shapes, skew)?, skew, defects.into())
+    }
+
+    /// Lays out recording zones that lie on all surfaces, in the order of PBAs; a shape counts the tracks of one surface, and
+    /// its own surface means nothing. `slips` are raw sectors. Errors: as for [`Geometry::new`].
+    pub fn interleaved(
+        shapes: &[(ZoneShape, Skews)],
+        interleave: TrackInterleave,
+        slips: Slips,
+    ) -> Result<Geometry, Error> {
+        Geometry::of_zones(layout::interleaved_zones(shapes, interleave)?, 0, slips)
+    }
+
+    fn of_zones(mut zones: Vec<Zone>, skew: Turn, slips: Slips) -> Result<Geometry, Error> {
         let raw = zones.last().map_or(0, |z| z.raw_end);
-        defects.sort_unstable();
-        defects.dedup();
-        if let Some(&bad) = defects.last().filter(|&&d| d >= raw) {
+        if slips.end() > raw {
             return Err(Error::Impossible(format!(
-                "defect {bad} lies beyond the last raw sector {}: remove it from geometry.slips",
+                "defect {} lies beyond the last raw sector {}: remove it from geometry.slips",
+                slips.end() - 1,
                 raw - 1
             )));
         }
-        if defects.len() as u64 == raw {
+        if slips.count() == raw {
             return Err(Error::Impossible("every sector is defective: shorten geometry.slips".into()));
         }
-        let slips: Arc<[u64]> = defects.iter().enumerate().map(|(rank, d)| d - rank as u64).collect();
         for zone in &mut zones {
-            zone.first_pba = Pba(usable(&slips, zone.raw_first));
+            zone.first_pba = slips.usable(zone.raw_first);
         }
-        let shift = (0..).find(|s| (raw >> s) < BUCKETS).unwrap_or(0);
-        let buckets = (0..=(raw >> shift) + 1)
-            .map(|b| zones.partition_point(|z| z.raw_end <= b << shift).min(zones.len() - 1) as u16)
-            .collect();
         Ok(Geometry {
-            buckets,
-            shift,
+            index: StretchIndex::new(raw, zones.len(), |at| zones.partition_point(|z| z.raw_end <= at)),
             skew,
-            sectors: raw - slips.len() as u64,
+            sectors: raw - slips.count(),
             tracks: zones.iter().map(|z| z.tracks).sum(),
             cylinders: zones.iter().map(|z| z.cylinders().1 + 1).max().unwrap_or(1),
             longest: zones.iter().map(|z| z.track_sectors).max().unwrap_or(1),
@@ -217,7 +288,7 @@ impl Geometry {
 
     /// Surfaces used.
     pub fn surfaces(&self) -> u32 {
-        self.zones.iter().map(|z| z.surface + 1).max().unwrap_or(1)
+        self.zones.iter().map(|z| z.surfaces().end).max().unwrap_or(1)
     }
 
     /// Sectors on the longest track.
@@ -227,7 +298,7 @@ impl Geometry {
 
     /// Defective sectors that were slipped.
     pub fn slipped(&self) -> u64 {
-        self.slips.len() as u64
+        self.slips.count()
     }
 
     /// The angle from a track's first sector to the next track's.
@@ -241,6 +312,7 @@ impl Geometry {
     }
 
     /// The recording zone of a sector; the last one for PBAs beyond the disk.
+    #[inline]
     pub fn zone_of(&self, pba: Pba) -> &Zone {
         &self.zones[self.zone_index(self.raw(pba))]
     }
@@ -278,7 +350,14 @@ impl Geometry {
         if track.0 >= self.tracks {
             return Pba(self.sectors);
         }
-        Pba(usable(&self.slips, self.raw_track_start(track)))
+        self.slips.usable(self.raw_track_start(track))
+    }
+
+    /// `track_start` of a track that mostly lies in the recording zone of a sector before it.
+    #[inline]
+    pub(crate) fn track_start_near(&self, pba: Pba, track: Track) -> Pba {
+        let zone = self.zone_of(pba);
+        if zone.holds(track) { self.slips.usable(zone.raw_start(track)) } else { self.track_start(track) }
     }
 
     /// The usable sectors of a track; 0 beyond the disk.
@@ -288,30 +367,21 @@ impl Geometry {
 
     /// Where a sector lies and at which angle. For a PBA beyond the disk the place is meaningless.
     #[inline]
-    pub fn place(&self, pba: Pba) -> Place {
+    pub fn place(&self, pba: Pba) -> SectorPlace {
         let raw = self.raw(pba);
         let index = self.zone_index(raw);
         let zone = &self.zones[index];
         let (k, sector) = zone.divisor.divide(raw - zone.raw_first);
-        let track = zone.first_track + k;
-        Place {
+        let (cylinder, surface) = zone.spot(k);
+        SectorPlace {
             zone: index as u32,
-            track,
+            track: zone.first_track + k,
             sector: sector as u32,
             track_sectors: zone.track_sectors as u32,
-            cylinder: zone.cylinder(k) as u32,
-            surface: zone.surface,
-            angle: self.angle(zone, track, sector),
+            cylinder: cylinder as u32,
+            surface,
+            angle: zone.angle(k, sector),
         }
-    }
-
-    /// The one function of angles: where sector `sector` (defective ones counted) of a track begins.
-    ///
-    /// `track · skew + sector / track_sectors`, modulo the turn. The end of a sector is the beginning of the next, and
-    /// the error is below 2⁻⁴⁰ of a turn, so that differences never drift.
-    #[inline]
-    pub fn angle(&self, zone: &Zone, track: Track, sector: u64) -> Turn {
-        track.0.wrapping_mul(self.skew).wrapping_add(sector.wrapping_mul(zone.step))
     }
 
     /// The number of a usable sector among all sectors.
@@ -320,7 +390,7 @@ impl Geometry {
         if self.slips.is_empty() {
             return pba.0;
         }
-        pba.0 + self.slips.partition_point(|&s| s <= pba.0) as u64
+        self.slips.raw(pba)
     }
 
     /// Whether a raw sector is defective.
@@ -331,7 +401,7 @@ impl Geometry {
     /// The first usable sector at or after a raw sector.
     #[inline]
     pub(crate) fn usable(&self, raw: u64) -> Pba {
-        Pba(usable(&self.slips, raw))
+        self.slips.usable(raw)
     }
 
     /// The raw sector at which a track begins.
@@ -342,12 +412,7 @@ impl Geometry {
     /// The index of the recording zone of a raw sector.
     #[inline]
     pub(crate) fn zone_index(&self, raw: u64) -> usize {
-        let bucket = ((raw >> self.shift) as usize).min(self.buckets.len() - 2);
-        let (first, last) = (self.buckets[bucket] as usize, self.buckets[bucket + 1] as usize);
-        if first == last {
-            return first;
-        }
-        first + self.zones[first..last].partition_point(|z| z.raw_end <= raw)
+        self.index.find(&self.zones, raw, |z| z.raw_end <= raw)
     }
 
     /// Track and sector in the recording zone of a raw sector.
@@ -361,20 +426,6 @@ impl Geometry {
     pub(crate) fn raw_of_zone(zone: &Zone) -> std::ops::Range<u64> {
         zone.raw_first..zone.raw_end
     }
-}
-
-/// `raw` less the defects before it; with slips stored as `defect − rank`.
-fn usable(slips: &[u64], raw: u64) -> u64 {
-    let (mut low, mut high) = (0, slips.len());
-    while low < high {
-        let mid = (low + high) / 2;
-        if slips[mid] + (mid as u64) < raw {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    raw - low as u64
 }
 
 #[cfg(test)]

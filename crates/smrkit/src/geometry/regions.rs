@@ -2,6 +2,7 @@
 //!
 //! The guard keeps a write in one region from reaching the next; what it costs is counted here, and nowhere else.
 
+use super::index::StretchIndex;
 use super::{Divisor, Geometry, Pieces, Zone};
 use crate::error::Error;
 use crate::units::{Lba, Pba, Track};
@@ -17,7 +18,7 @@ pub enum Guard {
 
 /// Regions of one strip of the disk: all of it, or those of one recording zone.
 #[derive(Clone, Debug)]
-struct Strip {
+struct ZoneRegions {
     first_region: u64,
     regions: u64,
     /// Raw sectors for track guards, usable ones for sector guards (which know no tracks).
@@ -25,11 +26,19 @@ struct Strip {
     stride: Divisor,
 }
 
+impl ZoneRegions {
+    /// The number after that of its last region.
+    fn end(&self) -> u64 {
+        self.first_region + self.regions
+    }
+}
+
 /// A layout of equal regions over a stretch of the disk.
 #[derive(Clone, Debug)]
 pub struct Regions {
     geometry: Geometry,
-    strips: Vec<Strip>,
+    strips: Vec<ZoneRegions>,
+    index: StretchIndex,
     by_track: bool,
     region: Divisor,
     count: u64,
@@ -61,7 +70,7 @@ impl Regions {
             Guard::Sectors(g) => whole_strip(from, to, region_sectors, g),
             Guard::Tracks(w) => zone_strips(geometry, from, to, region_sectors, w),
         };
-        let count = strips.last().map_or(0, |s| s.first_region + s.regions);
+        let count = strips.last().map_or(0, ZoneRegions::end);
         if count == 0 {
             return Err(Error::Impossible(format!(
                 "no region of {region_sectors} sectors fits between PBA {from} and {to}: lower region_sectors or give \
@@ -72,6 +81,7 @@ impl Regions {
             by_track: matches!(guard, Guard::Tracks(_)),
             guard_sectors: (to - from) - count * region_sectors,
             geometry: geometry.clone(),
+            index: StretchIndex::new(count, strips.len(), |i| strips.partition_point(|s| s.end() <= i)),
             strips,
             region: Divisor::new(region_sectors),
             count,
@@ -99,16 +109,13 @@ impl Regions {
     #[inline]
     pub fn start(&self, i: u64) -> Pba {
         debug_assert!(i < self.count, "region {i} of {}", self.count);
-        let strip = match self.strips.as_slice() {
-            [only] => only,
-            many => &many[many.partition_point(|s| s.first_region <= i) - 1],
-        };
+        let strip = &self.strips[self.index.find(&self.strips, i, |s| s.end() <= i)];
         let at = strip.origin + (i - strip.first_region) * strip.stride.value();
         if self.by_track { self.geometry.usable(at) } else { Pba(at) }
     }
 
     /// The region that holds a sector; `None` in a guard.
-    pub fn of(&self, pba: Pba) -> Option<u64> {
+    pub fn region_at(&self, pba: Pba) -> Option<u64> {
         let at = if self.by_track { self.geometry.raw(pba) } else { pba.0 };
         let strip = &self.strips[self.strips.partition_point(|s| s.origin <= at).checked_sub(1)?];
         let k = strip.stride.quotient(at - strip.origin);
@@ -122,7 +129,7 @@ impl Regions {
 
     /// The pieces of a physical extent by region, ascending; guards come as `None`.
     pub fn pieces_by_region(&self, pba: Pba, sectors: u64) -> impl Iterator<Item = (Option<u64>, Pba, u64)> + '_ {
-        self.geometry.pieces(pba, sectors, |at| match self.of(at) {
+        self.geometry.pieces(pba, sectors, |at| match self.region_at(at) {
             Some(i) => (Some(i), self.start(i) + self.region.value()),
             None => (None, self.next_start(at)),
         })
@@ -152,14 +159,14 @@ impl Regions {
     }
 }
 
-fn whole_strip(from: Pba, to: Pba, region: u64, guard: u64) -> Vec<Strip> {
+fn whole_strip(from: Pba, to: Pba, region: u64, guard: u64) -> Vec<ZoneRegions> {
     let room = to.0.saturating_sub(from.0);
     let stride = region.saturating_add(guard);
     let regions = room.saturating_add(guard) / stride;
-    vec![Strip { first_region: 0, regions, origin: from.0, stride: Divisor::new(stride) }]
+    vec![ZoneRegions { first_region: 0, regions, origin: from.0, stride: Divisor::new(stride) }]
 }
 
-fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec<Strip> {
+fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec<ZoneRegions> {
     let mut strips = Vec::new();
     let mut first_region = 0;
     let (low, high) = (g.raw(from), if to.0 == 0 { 0 } else { g.raw(to - 1) + 1 });
@@ -178,7 +185,7 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
         if regions > 0 {
             let origin = raw.start + first * length;
             let stride = Divisor::new(stride.saturating_mul(length));
-            strips.push(Strip { first_region, regions, origin, stride });
+            strips.push(ZoneRegions { first_region, regions, origin, stride });
             first_region += regions;
         }
         if high <= raw.end {
@@ -189,38 +196,23 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
 }
 
 impl Geometry {
-    /// Defects, each less the number before it.
-    fn slips(&self) -> &[u64] {
-        &self.slips
-    }
-
     /// The most defects that a stretch with `sectors` usable sectors can hold: room that it must have to spare.
     pub(crate) fn most_defects_within(&self, sectors: u64) -> u64 {
-        // Defects with no more than `sectors` usable sectors between them; stored as `defect − rank`, which counts those.
-        let slips = self.slips();
-        let mut first = 0;
-        let mut most = 0;
-        for (i, &s) in slips.iter().enumerate() {
-            while s - slips[first] > sectors {
-                first += 1;
-            }
-            most = most.max(i - first + 1);
-        }
-        most as u64
+        self.slips.most_within(sectors)
     }
 
     /// The most defects that any one track of a recording zone has.
     pub(crate) fn most_defects_on_a_track(&self, zone: &Zone) -> u64 {
-        let before = (zone.raw_first - zone.first_pba.0) as usize;
         let (mut most, mut count, mut last) = (0, 0, u64::MAX);
-        for (rank, &slip) in self.slips.iter().enumerate().skip(before) {
-            let raw = slip + rank as u64;
-            if raw >= zone.raw_end {
-                break;
+        for run in self.slips.ranges_within(&(zone.raw_first..zone.raw_end)) {
+            let mut at = run.start;
+            while at < run.end {
+                let (track, sector) = zone.divisor.divide(at - zone.raw_first);
+                let here = (zone.track_sectors - sector).min(run.end - at);
+                count = if track == last { count + here } else { here };
+                (last, most) = (track, most.max(count));
+                at += here;
             }
-            let track = zone.divisor.quotient(raw - zone.raw_first);
-            count = if track == last { count + 1 } else { 1 };
-            (last, most) = (track, most.max(count));
         }
         most
     }

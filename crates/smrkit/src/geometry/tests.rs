@@ -43,7 +43,7 @@ fn walk(g: &Geometry, defects: &[u64]) -> Vec<(u32, Track, u32)> {
 }
 
 fn defects_of(g: &Geometry) -> Vec<u64> {
-    g.slips.iter().enumerate().map(|(rank, s)| s + rank as u64).collect()
+    g.slips.ranges_within(&(0..u64::MAX)).flatten().collect()
 }
 
 proptest! {
@@ -93,8 +93,8 @@ proptest! {
         for i in 0..regions.count() {
             let start = regions.start(i);
             prop_assert!(start >= from && start + region <= to);
-            prop_assert_eq!(regions.of(start), Some(i));
-            prop_assert_eq!(regions.of(start + (region - 1)), Some(i));
+            prop_assert_eq!(regions.region_at(start), Some(i));
+            prop_assert_eq!(regions.region_at(start + (region - 1)), Some(i));
             let after = start + region;
             let next = if i + 1 < regions.count() { regions.start(i + 1) } else { break };
             match guard {
@@ -102,8 +102,8 @@ proptest! {
                 Guard::Tracks(w) => prop_assert!(g.track_of(next) - g.track_of(after - 1) > w),
             }
             if after < next {
-                prop_assert_eq!(regions.of(after), None);
-                prop_assert_eq!(regions.of(next - 1), None);
+                prop_assert_eq!(regions.region_at(after), None);
+                prop_assert_eq!(regions.region_at(next - 1), None);
             }
         }
         prop_assert_eq!(regions.guard_sectors() + regions.count() * region, to - from);
@@ -175,7 +175,7 @@ fn the_whole_track_is_one_turn_and_skew_adds_up() {
     )
     .unwrap();
     let zone = &g.zones()[0];
-    assert!(g.angle(zone, Track(0), 7).wrapping_neg() < 1 << 24);
+    assert!(zone.angle(0, 7).wrapping_neg() < 1 << 24);
     assert_eq!(g.place(Pba(7)).angle, 1 << 62);
     assert_eq!(g.place(Pba(7 * 4)).angle, 0);
 }

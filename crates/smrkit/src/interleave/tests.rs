@@ -32,8 +32,8 @@ fn streams() -> impl Strategy<Value = Vec<Vec<Request>>> {
     prop::collection::vec(source, 1..6)
 }
 
-fn parts(streams: &[Vec<Request>]) -> Vec<Part<InMemory>> {
-    let part = |stream: &Vec<Request>| Part {
+fn parts(streams: &[Vec<Request>]) -> Vec<MergePart<InMemory>> {
+    let part = |stream: &Vec<Request>| MergePart {
         source: InMemory::new(stream.clone()),
         sectors: SIZE,
         requests: Some(stream.len() as u64),
@@ -52,7 +52,7 @@ fn all(source: &mut impl Source) -> Vec<Request> {
     }
 }
 
-fn merged(streams: &[Vec<Request>], rule: Interleave, placement: Placement, seed: u64) -> Vec<Request> {
+fn merged(streams: &[Vec<Request>], rule: Interleave, placement: SourcePlacement, seed: u64) -> Vec<Request> {
     all(&mut Interleaved::new(parts(streams), rule, placement, seed).unwrap())
 }
 
@@ -69,10 +69,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn restricted_to_one_source_the_merged_stream_is_that_source_at_its_place(
+    fn a_merged_stream_holds_each_source_unchanged_at_its_place(
         streams in streams(), rule in rules(), zero in any::<bool>(), seed in any::<u64>()
     ) {
-        let placement = if zero { Placement::Zero } else { Placement::EndToEnd };
+        let placement = if zero { SourcePlacement::Zero } else { SourcePlacement::EndToEnd };
         let requests = merged(&streams, rule, placement, seed);
         prop_assert_eq!(requests.len(), streams.iter().map(Vec::len).sum::<usize>());
         for (number, stream) in streams.iter().enumerate() {
@@ -97,7 +97,7 @@ proptest! {
     fn every_burst_is_whole_save_the_last_of_a_source(
         streams in streams(), operations in 1..400_u64, weighted in any::<bool>(), seed in any::<u64>()
     ) {
-        let requests = merged(&streams, Interleave::Burst { operations, weighted }, Placement::Zero, seed);
+        let requests = merged(&streams, Interleave::Burst { operations, weighted }, SourcePlacement::Zero, seed);
         let mut given = vec![0; streams.len()];
         for (source, length) in stretches(&requests) {
             let given = &mut given[usize::from(source)];
@@ -109,11 +109,11 @@ proptest! {
 }
 
 #[test]
-fn a_burst_longer_than_any_source_gives_them_whole_in_an_order_by_the_seed() {
+fn a_burst_longer_than_any_source_gives_whole_sources_by_seed() {
     let rule = Interleave::Burst { operations: 1000, weighted: false };
     let orders: std::collections::BTreeSet<Vec<u8>> = (0..60)
         .map(|seed| {
-            let runs = stretches(&merged(&plain(3, 700), rule, Placement::EndToEnd, seed));
+            let runs = stretches(&merged(&plain(3, 700), rule, SourcePlacement::EndToEnd, seed));
             assert!(runs.len() == 3 && runs.iter().all(|run| run.1 == 700), "{runs:?}");
             runs.iter().map(|run| run.0).collect()
         })
@@ -127,21 +127,25 @@ fn sources_are_drawn_alike_or_by_what_they_have_left() {
     streams[1] = plain(1, 9000).remove(0);
     let early = |weighted| {
         let rule = Interleave::Burst { operations: 1, weighted };
-        let requests = merged(&streams, rule, Placement::Zero, 7);
+        let requests = merged(&streams, rule, SourcePlacement::Zero, 7);
         requests[..1000].iter().filter(|request| request.source == 0).count()
     };
     // 1000 draws: five standard deviations are 79 and 47.
     assert!((421..=579).contains(&early(false)), "{}", early(false));
     assert!((53..=147).contains(&early(true)), "{}", early(true));
-    let last = merged(&streams, Interleave::Burst { operations: 1, weighted: true }, Placement::Zero, 7);
+    let last = merged(&streams, Interleave::Burst { operations: 1, weighted: true }, SourcePlacement::Zero, 7);
     let end = last.iter().rposition(|request| request.source == 0).unwrap();
     assert!(end > 9000, "by weight both end together: the smaller at {end}");
 }
 
 #[test]
 fn a_burst_of_one_rarely_stays_with_a_source() {
-    let runs =
-        stretches(&merged(&plain(4, 5000), Interleave::Burst { operations: 1, weighted: false }, Placement::Zero, 3));
+    let runs = stretches(&merged(
+        &plain(4, 5000),
+        Interleave::Burst { operations: 1, weighted: false },
+        SourcePlacement::Zero,
+        3,
+    ));
     let mean = 20_000.0 / runs.len() as f64;
     assert!((1.25..1.45).contains(&mean), "the mean stretch of one in four is 4/3, not {mean}");
 }
@@ -150,16 +154,16 @@ fn a_burst_of_one_rarely_stays_with_a_source() {
 fn a_request_beyond_its_source_is_refused_where_another_source_lies() {
     let streams = [vec![Request::new(Op::Read, Lba(SIZE - 7), 8)], Vec::new()];
     let merge = |placement| Interleaved::new(parts(&streams), Interleave::None, placement, 1).unwrap();
-    let error = merge(Placement::EndToEnd).fill(&mut Vec::new()).unwrap_err().to_string();
+    let error = merge(SourcePlacement::EndToEnd).fill(&mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("request 1 ends at sector 1001, past the 1000"), "{error}");
-    assert_eq!(all(&mut merge(Placement::Zero)).len(), 1);
+    assert_eq!(all(&mut merge(SourcePlacement::Zero)).len(), 1);
 }
 
 #[test]
 fn what_cannot_be_merged_says_what_to_do() {
     let rule = Interleave::Burst { operations: 1, weighted: true };
-    let part = || Part { source: InMemory::new(Vec::new()), sectors: 1 << 54, requests: None };
-    let says = |parts, rule| Interleaved::new(parts, rule, Placement::EndToEnd, 1).err().unwrap().to_string();
+    let part = || MergePart { source: InMemory::new(Vec::new()), sectors: 1 << 54, requests: None };
+    let says = |parts, rule| Interleaved::new(parts, rule, SourcePlacement::EndToEnd, 1).err().unwrap().to_string();
     assert!(says(vec![part()], rule).contains("count them first"));
     assert!(says(vec![part(), part()], Interleave::None).contains("use sources zero"));
     assert!(says(Vec::new(), Interleave::None).contains("1 to 256"));
@@ -177,7 +181,7 @@ fn rules_read_as_they_print() {
 
 #[test]
 fn progress_is_the_mean_of_the_sources() {
-    let mut source = Interleaved::new(parts(&plain(2, 4096)), Interleave::None, Placement::Zero, 1).unwrap();
+    let mut source = Interleaved::new(parts(&plain(2, 4096)), Interleave::None, SourcePlacement::Zero, 1).unwrap();
     let mut batch = Vec::new();
     for _ in 0..4 {
         source.fill(&mut batch).unwrap();

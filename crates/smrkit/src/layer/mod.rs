@@ -6,6 +6,7 @@
 
 mod bands;
 mod drive_managed;
+mod idle;
 mod in_place;
 mod log;
 mod rmw;
@@ -24,17 +25,21 @@ use crate::drive::Drive;
 use crate::error::{DiskResult, Error, Fault};
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
+use crate::names::known;
 use crate::schema::{Key, Keyed, Refused};
-use crate::units::{Lba, Pba};
+use crate::units::{Lba, Nanos, Pba};
 
 pub use crate::schema::{Scalar, Values as Parameters};
+
+/// Memory for the tables of a layer at most (assumption): what would take more is refused before it is built.
+pub(crate) const TABLES_BYTES_MAX: u64 = 4 << 30;
 
 /// How urgent a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Due before the next request.
     Must,
-    /// Merely helps, while nothing waits.
+    /// Merely helps, while nothing waits; see [`Layer::idle_delay`].
     Spare,
 }
 
@@ -46,8 +51,18 @@ pub trait Layer: Send {
     /// Reads `n` sectors from `lba` on into the first `n` sectors of `out`.
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult;
 
-    /// Writes the first `n` sectors of `data` at `lba`; returns when the host is answered.
+    /// Writes the first `n` sectors of `data` at `lba`; returns when it completes.
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult;
+
+    /// How many writes that wait together [`Layer::write_together`] takes at most; with 1 it is not called.
+    fn takes_together(&self) -> usize {
+        1
+    }
+
+    /// Writes what has waited together, in this order; returns when all of it completes.
+    fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
+        writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data))
+    }
 
     /// Drops `n` sectors from `lba` on: what they hold need not be kept.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult;
@@ -60,6 +75,11 @@ pub trait Layer: Send {
     /// Does one stage of what is due or helps; returns whether there was any.
     fn step(&mut self, _disk: &mut Disk, _need: Need) -> DiskResult<bool> {
         Ok(false)
+    }
+
+    /// How long no command must have come before idle time is used; `None` where it is left unused.
+    fn idle_delay(&self) -> Option<Nanos> {
+        None
     }
 
     /// Says which of several merged sources the next writes come from.
@@ -76,6 +96,17 @@ pub trait Layer: Send {
 
     /// Rebuilds the maps of this layer, which was built on an empty drive, from what is on the platters.
     fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
+        Ok(())
+    }
+
+    /// What a layer must be given back when it is built anew, since [`Layer::recover`] finds it nowhere on the platters; `None` where
+    /// there is nothing of the kind. Whatever is held in memory was flushed before.
+    fn books(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// Takes back the [`Layer::books`] of one like it; this one was built on an empty drive.
+    fn take_books(&mut self, _books: &[u64]) -> DiskResult {
         Ok(())
     }
 
@@ -107,6 +138,17 @@ pub trait Layer: Send {
 
     /// Counting starts anew (after warm-up).
     fn reset_stats(&mut self) {}
+}
+
+/// One of several writes that have waited together.
+#[derive(Clone, Copy)]
+pub struct QueuedWrite<'a> {
+    /// Where to.
+    pub lba: Lba,
+    /// How many sectors.
+    pub sectors: u64,
+    /// They are its first ones.
+    pub data: &'a Buf,
 }
 
 /// Where the platters' sectors go.
@@ -312,8 +354,7 @@ pub fn all() -> Vec<&'static LayerSpec> {
 pub fn find(name: &str) -> Result<&'static LayerSpec, Error> {
     let all = all();
     all.iter().copied().find(|spec| spec.name == name).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|spec| spec.name).collect();
-        Error::Usage(format!("no layer is called '{name}': there are {}", names.join(", ")))
+        Error::Usage(format!("no layer is called `{name}`; {}", known(name, all.iter().map(|spec| spec.name))))
     })
 }
 

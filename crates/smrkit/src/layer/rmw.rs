@@ -16,7 +16,7 @@ use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
-use crate::geometry::{Regions, pieces_by_multiples};
+use crate::geometry::{Divisor, Regions, pieces_by_divisor};
 use crate::keys;
 use crate::lba_set::LbaSet;
 use crate::medium::interference::Form;
@@ -67,7 +67,8 @@ enum Portion {
 
 struct Rmw {
     regions: Regions,
-    region_sectors: u64,
+    /// Sectors of a region.
+    region: Divisor,
     portion: Portion,
     capacity: Capacity,
     /// LBAs that hold data of the host.
@@ -76,7 +77,7 @@ struct Rmw {
     written: LbaSet,
     hold: usize,
     /// Regions open in memory, the least recently used first.
-    held: Vec<Held>,
+    held: Vec<OpenRegion>,
     requests: u64,
     rewrites: u64,
     rewritten_sectors: u64,
@@ -84,7 +85,7 @@ struct Rmw {
 }
 
 /// A region open in memory: what was written to it and is not on the platters yet.
-struct Held {
+struct OpenRegion {
     region: u64,
     data: Buf,
     /// Sectors of the region that `data` holds, as (first, end), apart and ascending.
@@ -108,7 +109,7 @@ impl Rmw {
     fn new(drive: &Drive, keys: &RmwKeys) -> Result<Rmw, Error> {
         let (regions, capacity) = layout(drive, keys)?;
         Ok(Rmw {
-            region_sectors: regions.region_sectors(),
+            region: Divisor::new(regions.region_sectors()),
             regions,
             portion: keys.portion,
             capacity,
@@ -129,21 +130,21 @@ impl Rmw {
 
     /// Cuts `n` sectors from `lba` on at region ends: (region, first sector in it, sectors, offset from `lba`).
     fn by_region(&self, lba: Lba, n: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> + use<> {
-        let size = self.region_sectors;
-        pieces_by_multiples(lba.0, n, size)
-            .map(move |(region, first, count)| (region, first, count, region * size + first - lba.0))
+        let size = self.region;
+        pieces_by_divisor(lba.0, n, size)
+            .map(move |(region, first, count)| (region, first, count, region * size.value() + first - lba.0))
     }
 
-    /// The sectors of a region that must be rewritten together with a write of `first..end`.
-    fn portion(&self, disk: &Disk, region: u64, first: u64, end: u64) -> (u64, u64) {
+    /// The sectors of the region at `base`, on the platters at `start`, that must be rewritten together with `first..end`.
+    fn portion(&self, disk: &Disk, (base, start): (Lba, Pba), first: u64, end: u64) -> (u64, u64) {
         if self.portion == Portion::Region {
-            return (0, self.region_sectors);
+            return (0, self.region.value());
         }
         let (mut from, mut to) = (first, end);
         loop {
             let before = (from, to);
-            to = self.reach_downstream(disk, region, from, to);
-            from = self.reach_upstream(disk, Lba(region * self.region_sectors), from, to);
+            to = self.reach_downstream(disk, (base, start), from, to);
+            from = self.reach_upstream(disk, base, from, to);
             if (from, to) == before {
                 return before;
             }
@@ -168,20 +169,18 @@ impl Rmw {
     }
 
     /// Where rewriting must end, so that all valid data that it destroys on its way is within it.
-    fn reach_downstream(&self, disk: &Disk, region: u64, first: u64, mut end: u64) -> u64 {
-        let (base, start) = (Lba(region * self.region_sectors), self.regions.start(region));
+    fn reach_downstream(&self, disk: &Disk, (base, start): (Lba, Pba), first: u64, mut end: u64) -> u64 {
         let law = disk.interference();
         loop {
-            let destroyed_from = law.downstream_start(disk.geometry(), start + first, end - first) - start;
-            let destroyed_to = law.downstream_end(disk.geometry(), start + first, end - first) - start;
-            let to = destroyed_to.min(self.region_sectors);
-            let from = destroyed_from.max(end);
+            let (destroyed_from, destroyed_to) = law.downstream(disk.geometry(), start + first, end - first);
+            let to = (destroyed_to - start).min(self.region.value());
+            let from = (destroyed_from - start).max(end);
             if from >= to {
                 return end;
             }
             let Some((lba, _)) = self.valid.runs(base + from, to - from).last() else { return end };
             if self.portion == Portion::Tail {
-                return self.region_sectors;
+                return self.region.value();
             }
             end = self.run_end(base, lba) - base;
         }
@@ -190,7 +189,7 @@ impl Rmw {
     /// Where the run of valid data that `lba` is in ends, in the region from `base` on.
     fn run_end(&self, base: Lba, lba: Lba) -> Lba {
         let mut end = lba;
-        for (first, n) in self.valid.runs(lba, self.region_sectors - (lba - base)) {
+        for (first, n) in self.valid.runs(lba, self.region.value() - (lba - base)) {
             if first != end {
                 break;
             }
@@ -202,9 +201,9 @@ impl Rmw {
     /// Writes the sectors `dirty` of a region, of which the first is sector `at` of `data`.
     fn rewrite(&mut self, disk: &mut Disk, region: u64, dirty: &[(u64, u64)], data: &Buf, at: u64) -> DiskResult {
         let (Some(&(first, _)), Some(&(_, end))) = (dirty.first(), dirty.last()) else { return Ok(()) };
-        let base = Lba(region * self.region_sectors);
+        let base = Lba(region * self.region.value());
         let pba = self.regions.start(region);
-        let (from, to) = self.portion(disk, region, first, end);
+        let (from, to) = self.portion(disk, (base, pba), first, end);
         if (from, to) == (first, end) && self.holes_are_empty(base, dirty) {
             disk.write(pba + first, end - first, Cause::Host, data, at)?;
         } else {
@@ -233,14 +232,14 @@ impl Rmw {
     }
 
     /// The region open in memory, the most recently used one from now on; the one used longest ago makes room.
-    fn open(&mut self, disk: &mut Disk, region: u64) -> DiskResult<&mut Held> {
+    fn open(&mut self, disk: &mut Disk, region: u64) -> DiskResult<&mut OpenRegion> {
         let held = match self.held.iter().position(|held| held.region == region) {
             Some(at) => self.held.remove(at),
             None => {
                 if self.held.len() == self.hold {
                     self.close_oldest(disk)?;
                 }
-                Held { region, data: disk.buf(self.region_sectors), dirty: Vec::new() }
+                OpenRegion { region, data: disk.buf(self.region.value()), dirty: Vec::new() }
             }
         };
         self.held.push(held);
@@ -260,7 +259,7 @@ fn place(regions: &Regions, lba: Lba) -> Pba {
     regions.start(region) + offset
 }
 
-impl Held {
+impl OpenRegion {
     fn put(&mut self, first: u64, data: &Buf, at: u64, n: u64) {
         self.data.put(first, data, at, n);
         let (mut from, mut to) = (first, first + n);
@@ -362,6 +361,23 @@ impl Layer for Rmw {
     /// Which sectors are in use is known no more: all of them may be. What a cut rewrite destroyed is lost.
     fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
         (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
+        Ok(())
+    }
+
+    /// The runs that are valid, their number before them, and those ever written.
+    fn books(&self) -> Option<Vec<u64>> {
+        let runs =
+            |set: &LbaSet| set.runs(Lba(0), self.capacity.host_sectors).flat_map(|(lba, n)| [lba.0, n]).collect();
+        let (valid, written): (Vec<u64>, Vec<u64>) = (runs(&self.valid), runs(&self.written));
+        Some([vec![valid.len() as u64], valid, written].concat())
+    }
+
+    fn take_books(&mut self, books: &[u64]) -> DiskResult {
+        let parts = books.split_first().and_then(|(count, runs)| runs.split_at_checked(*count as usize));
+        let Some((valid, written)) = parts else { return inconsistent("its books are too short".into()) };
+        for (set, runs) in [(&mut self.valid, valid), (&mut self.written, written)] {
+            runs.chunks_exact(2).for_each(|run| set.insert(Lba(run[0]), run[1]));
+        }
         Ok(())
     }
 

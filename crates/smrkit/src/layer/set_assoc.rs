@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Scalar, inconsistent};
+use super::idle::IdleKeys;
+use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -19,7 +20,7 @@ use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::schema::{Count, percent};
 use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::units::{Lba, Nanos, Pba};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<SetAssocKeys>(
     "set-assoc",
@@ -36,6 +37,8 @@ keys! {
         cache_percent: f64 = percent(0.001, 50.0), "1";
         /// Sectors of a region, its guard not counted.
         region_sectors: u64 = Count(8, 1 << 30), "50000";
+        /// Idle time.
+        idle: IdleKeys;
     }
 }
 
@@ -60,11 +63,12 @@ struct SetAssoc {
     /// Sectors appended to each cache region since it was last collected.
     fill: Vec<u64>,
     filled_sectors: u64,
-    counts: Counts,
+    idle_delay: Option<Nanos>,
+    counts: SetAssocCounts,
 }
 
 #[derive(Default)]
-struct Counts {
+struct SetAssocCounts {
     requests: u64,
     collections: u64,
     bands_cleaned: u64,
@@ -102,8 +106,9 @@ impl SetAssoc {
             natives: regions.count() - caches,
             fill: vec![0; caches as usize],
             filled_sectors: 0,
+            idle_delay: keys.idle.delay(),
             map: ExtentMap::new(),
-            counts: Counts::default(),
+            counts: SetAssocCounts::default(),
             regions,
             caches,
             capacity,
@@ -150,15 +155,41 @@ impl SetAssoc {
         for native in (cache as u64..self.natives).step_by(self.caches as usize) {
             self.merge(disk, native, start, &cached, &mut region)?;
         }
-        self.filled_sectors -= used;
-        self.fill[cache] = 0;
+        self.empty(cache);
         Ok(())
     }
 
-    /// Merges what `cached` (a copy of the cache region at `start`) holds of a native region into it.
+    /// Nothing in the cache region counts any more.
+    fn empty(&mut self, cache: usize) {
+        self.filled_sectors -= std::mem::take(&mut self.fill[cache]);
+    }
+
+    /// Merges one native region of the fullest cache region, which is empty after its last one.
+    fn collect_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        let fullest = (0..self.fill.len()).max_by_key(|&cache| self.fill[cache]);
+        let Some(cache) = fullest.filter(|&cache| self.fill[cache] > 0) else { return Ok(false) };
+        let mut natives = (cache as u64..self.natives).step_by(self.caches as usize);
+        let Some(native) = natives.find(|&native| self.cached(native).next().is_some()) else {
+            self.empty(cache);
+            return Ok(true);
+        };
+        let ends = self.cached(native).map(|(_, n, pba)| (pba, pba + n));
+        let (start, end) = ends.fold((Pba(u64::MAX), Pba(0)), |all, one| (all.0.min(one.0), all.1.max(one.1)));
+        let (mut cached, mut region) = (disk.buf(end - start), disk.buf(self.region_sectors));
+        disk.read(start, end - start, Cause::Destage, &mut cached, 0)?;
+        self.merge(disk, native, start, &cached, &mut region)?;
+        Ok(true)
+    }
+
+    /// What is cached of a native region: (LBA, sectors, PBA).
+    fn cached(&self, native: u64) -> impl Iterator<Item = (Lba, u64, Pba)> + '_ {
+        self.map.mapped(Lba(native * self.region_sectors), self.region_sectors)
+    }
+
+    /// Merges what `cached` (a copy of the cache from `start` on) holds of a native region into it.
     fn merge(&mut self, disk: &mut Disk, native: u64, start: Pba, cached: &Buf, region: &mut Buf) -> DiskResult {
         let first = Lba(native * self.region_sectors);
-        let mut extents = self.map.mapped(first, self.region_sectors).peekable();
+        let mut extents = self.cached(native).peekable();
         if extents.peek().is_none() {
             return Ok(());
         }
@@ -223,9 +254,35 @@ impl Layer for SetAssoc {
         disk.flush()
     }
 
+    fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        if need == Need::Spare { self.collect_idly(disk) } else { Ok(false) }
+    }
+
+    fn idle_delay(&self) -> Option<Nanos> {
+        self.idle_delay
+    }
+
     fn fill(&mut self) -> Arc<dyn Placement> {
         let (regions, caches) = (self.regions.clone(), self.caches);
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| native(&regions, caches, lba)))
+    }
+
+    /// The fill of each cache region, and the map.
+    fn books(&self) -> Option<Vec<u64>> {
+        let map = self.map.mapped(Lba(0), self.capacity.host_sectors);
+        Some(self.fill.iter().copied().chain(map.flat_map(|(lba, n, pba)| [lba.0, n, pba.0])).collect())
+    }
+
+    fn take_books(&mut self, books: &[u64]) -> DiskResult {
+        let Some((fill, map)) = books.split_at_checked(self.fill.len()) else {
+            return inconsistent("its books are too short".into());
+        };
+        self.fill.copy_from_slice(fill);
+        self.filled_sectors = fill.iter().sum();
+        for extent in map.chunks_exact(3) {
+            self.map.insert(Lba(extent[0]), extent[1], Pba(extent[2]));
+        }
+        Ok(())
     }
 
     fn locate(&self, lba: Lba) -> Pba {
@@ -282,6 +339,6 @@ impl Layer for SetAssoc {
     }
 
     fn reset_stats(&mut self) {
-        self.counts = Counts::default();
+        self.counts = SetAssocCounts::default();
     }
 }

@@ -1,9 +1,10 @@
-//! What a sector carries beside its data: a few words that a layer gives it, such as whose it is and when it was written.
+//! Labels of sectors: a few words that a layer gives it, such as whose it is and when it was written.
 //!
 //! Disks keep a sector's own address and checksum with it, and some are formatted to 520 or 528 bytes; here there is
 //! room for [`LABEL_WORDS`] words (assumption). Sector and label are written together and lost together: a label counts
 //! only as long as its sector holds what was written with it. A disk of bytes keeps labels behind its last sector,
-//! sixteen in a sector, each with a digest of both.
+//! sixteen in a sector, each with a digest of itself. It writes a label after its sector, and takes it off before the
+//! sector is overwritten or destroyed: whoever reads labels need not read the data.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -52,59 +53,65 @@ const SLOTS: u64 = SECTOR_BYTES / SLOT as u64;
 
 /// The sectors behind the last of `capacity` that hold the labels of `n` sectors from `pba` on, and what they hold.
 fn slots(backing: &dyn Backing, capacity: u64, pba: Pba, n: u64) -> io::Result<(Pba, Vec<u8>)> {
+    let (first, sectors) = place(capacity, pba, n);
+    let mut bytes = vec![0; sectors as usize * SECTOR];
+    backing.read(first, &mut bytes)?;
+    Ok((first, bytes))
+}
+
+/// The place of the labels of `n` sectors from `pba` on: the first sector, and how many.
+fn place(capacity: u64, pba: Pba, n: u64) -> (Pba, u64) {
     let (first, end) = (pba.0 / SLOTS, (pba.0 + n).div_ceil(SLOTS));
-    let mut bytes = vec![0; (end - first) as usize * SECTOR];
-    backing.read(Pba(capacity + first), &mut bytes)?;
-    Ok((Pba(capacity + first), bytes))
+    (Pba(capacity + first), end - first)
 }
 
-fn slot(pba: Pba, i: u64) -> std::ops::Range<usize> {
-    let at = (pba.0 % SLOTS + i) as usize * SLOT;
-    at..at + SLOT
+/// The bytes of the slots of `n` sectors from `pba` on, in the sectors that hold them.
+fn within(pba: Pba, n: u64) -> std::ops::Range<usize> {
+    let at = (pba.0 % SLOTS) as usize * SLOT;
+    at..at + n as usize * SLOT
 }
 
-fn word(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes.try_into().unwrap_or_default())
-}
-
-/// A digest of a sector and its label.
-fn digest(sector: &[u8], label: &Label) -> u64 {
-    let mut words = [0; SECTOR / 8 + LABEL_WORDS];
-    for (word_out, bytes) in words.iter_mut().zip(sector.chunks_exact(8)) {
-        *word_out = word(bytes);
-    }
-    words[SECTOR / 8..].copy_from_slice(label);
-    record::digest(&words)
-}
-
-/// Labels the sectors from `pba` on, whose bytes are `data`.
-pub(super) fn write_bytes(
-    backing: &mut dyn Backing,
-    capacity: u64,
-    pba: Pba,
-    data: &[u8],
-    labels: &[Label],
-) -> io::Result<()> {
-    let (first, mut bytes) = slots(backing, capacity, pba, labels.len() as u64)?;
-    for (i, (label, sector)) in labels.iter().zip(data.chunks_exact(SECTOR)).enumerate() {
-        let words = label.iter().copied().chain([digest(sector, label)]);
-        for (out, word) in bytes[slot(pba, i as u64)].chunks_exact_mut(8).zip(words) {
+/// Labels the sectors from `pba` on, which have been written.
+pub(super) fn write_bytes(backing: &mut dyn Backing, capacity: u64, pba: Pba, labels: &[Label]) -> io::Result<()> {
+    let n = labels.len() as u64;
+    let (first, mut bytes) = slots(backing, capacity, pba, n)?;
+    for (slot, label) in bytes[within(pba, n)].chunks_exact_mut(SLOT).zip(labels) {
+        let words = label.iter().copied().chain([record::digest(label)]);
+        for (out, word) in slot.chunks_exact_mut(8).zip(words) {
             out.copy_from_slice(&word.to_le_bytes());
         }
     }
     backing.write(first, &bytes)
 }
 
-/// The labels that count among `n` sectors from `pba` on.
+/// Takes the labels off `n` sectors from `pba` on, before they are overwritten or destroyed: a label that is there is its
+/// sector's, so that recovery reads no data.
+pub(super) fn clear_bytes(backing: &mut dyn Backing, capacity: u64, pba: Pba, n: u64) -> io::Result<()> {
+    let (first, sectors) = place(capacity, pba, n);
+    if backing.is_hole(first, sectors) {
+        return Ok(());
+    }
+    let (_, mut bytes) = slots(backing, capacity, pba, n)?;
+    let own = &mut bytes[within(pba, n)];
+    if own.iter().all(|&byte| byte == 0) {
+        return Ok(());
+    }
+    own.fill(0);
+    backing.write(first, &bytes)
+}
+
+/// The labels among `n` sectors from `pba` on.
 pub(super) fn read_bytes(backing: &dyn Backing, capacity: u64, pba: Pba, n: u64) -> io::Result<Vec<(u64, Label)>> {
+    let (first, sectors) = place(capacity, pba, n);
+    if backing.is_hole(first, sectors) {
+        return Ok(Vec::new());
+    }
     let (_, bytes) = slots(backing, capacity, pba, n)?;
-    let mut data = vec![0; n as usize * SECTOR];
-    backing.read(pba, &mut data)?;
-    let labels = data.chunks_exact(SECTOR).enumerate().filter_map(|(i, sector)| {
-        let mut words = bytes[slot(pba, i as u64)].chunks_exact(8).map(word);
+    let labels = bytes[within(pba, n)].chunks_exact(SLOT).enumerate().filter_map(|(i, slot)| {
+        let mut words = slot.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
         let label: Label = std::array::from_fn(|_| words.next().unwrap_or_default());
-        let whole = label != NONE && words.next() == Some(digest(sector, &label));
-        whole.then_some((i as u64, label))
+        let is_whole = label != NONE && words.next() == Some(record::digest(&label));
+        is_whole.then_some((i as u64, label))
     });
     Ok(labels.collect())
 }
@@ -113,7 +120,7 @@ pub(super) fn read_bytes(backing: &dyn Backing, capacity: u64, pba: Pba, n: u64)
 mod tests {
     use crate::geometry::Geometry;
     use crate::medium::interference::Interference;
-    use crate::medium::{Label, Medium, MemoryBacking, Part, Stamps};
+    use crate::medium::{Label, Medium, MemoryBacking, Stamps, WritePart};
     use crate::units::Pba;
 
     const LABELS: [Label; 40] = [[1, 2, 3]; 40];
@@ -131,8 +138,8 @@ mod tests {
             crate::medium::Buf::NoData => {}
         }
         let part = match labels {
-            Some(labels) => Part::Labelled { buf: &buf, at: 0, sectors: 40, labels },
-            None => Part::Data { buf: &buf, at: 0, sectors: 40 },
+            Some(labels) => WritePart::Labelled { buf: &buf, at: 0, sectors: 40, labels },
+            None => WritePart::Data { buf: &buf, at: 0, sectors: 40 },
         };
         medium.write_parts(&Interference::Blocks { reach: 4 }, &geometry(), Pba(pba), &[part], limit).unwrap();
     }
@@ -148,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn sectors_written_carry_their_labels_and_those_of_a_torn_write_that_never_came_do_not() {
+    fn written_sectors_carry_labels_and_lost_ones_do_not() {
         for mut medium in media() {
             write(&mut medium, 105, 1, 17, Some(&LABELS));
             assert_eq!(labelled(&medium, 0, 1000), (105..122).collect::<Vec<_>>());

@@ -19,7 +19,7 @@ use crate::units::{Pba, SECTOR_BYTES};
 use interference::Interference;
 pub use label::Label;
 pub use placement::{Ascending, Placement};
-pub use record::{Part, record_sectors};
+pub use record::{WritePart, record_sectors};
 pub use stamps::{Damage, Stamp, Stamps};
 
 /// What sectors hold.
@@ -41,6 +41,18 @@ pub trait Backing: Send {
     fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()>;
     /// Makes everything written durable.
     fn flush(&mut self) -> io::Result<()>;
+    /// Whether it is known at no cost that nothing was ever written to these sectors.
+    fn is_hole(&self, _pba: Pba, _sectors: u64) -> bool {
+        false
+    }
+    /// True if it is known at no cost that these sectors need not be destroyed: they hold nothing, or are unreadable already.
+    fn is_destroyed(&self, pba: Pba, sectors: u64) -> bool {
+        self.is_hole(pba, sectors)
+    }
+    /// Makes these sectors unreadable: from now on they hold [`DESTROYED_BYTE`].
+    fn destroy(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
+        self.write(pba, &vec![DESTROYED_BYTE; (sectors * SECTOR_BYTES) as usize])
+    }
 }
 
 /// What a destroyed sector reads as on a disk of bytes.
@@ -81,8 +93,8 @@ impl Medium {
                 Ok(())
             }
             (Medium::Bytes(backing), Buf::Bytes(data)) => {
-                backing.write(pba, &data[range(at * SECTOR_BYTES, n * SECTOR_BYTES)]).map_err(io_fault)?;
-                destroy_bytes(backing.as_mut(), law, geometry, pba, n)
+                let data = &data[range(at * SECTOR_BYTES, n * SECTOR_BYTES)];
+                write_bytes(backing.as_mut(), law, geometry, pba, data).map_err(io_fault)
             }
             _ => unreachable!("a buffer of another medium"),
         }
@@ -94,43 +106,41 @@ impl Medium {
         law: &Interference,
         geometry: &Geometry,
         pba: Pba,
-        parts: &[Part],
+        parts: &[WritePart],
         limit: u64,
     ) -> DiskResult {
         if matches!(self, Medium::NoData) {
             return Ok(());
         }
-        let mut whole = self.buf(parts.iter().map(Part::sectors).sum());
+        let mut whole = self.buf(parts.iter().map(WritePart::sectors).sum());
         let mut at = 0;
         for part in parts {
             match *part {
-                Part::Data { buf, at: from, sectors } | Part::Labelled { buf, at: from, sectors, .. } => {
+                WritePart::Data { buf, at: from, sectors } | WritePart::Labelled { buf, at: from, sectors, .. } => {
                     whole.put(at, buf, from, sectors)
                 }
-                Part::Record { words, sectors } => self.put_record(&mut whole, at, sectors, words),
+                WritePart::Record { words, sectors } => self.put_record(&mut whole, at, sectors, words),
             }
             at += part.sectors();
         }
         self.write(law, geometry, pba, at.min(limit), &whole, 0)?;
-        self.label_parts(geometry, pba, parts, limit, &whole)
+        self.label_parts(geometry, pba, parts, limit)
     }
 
-    /// Labels what has been written of `parts`, of which `whole` is a copy.
-    fn label_parts(&mut self, geometry: &Geometry, pba: Pba, parts: &[Part], limit: u64, whole: &Buf) -> DiskResult {
+    /// Labels what has been written of `parts`.
+    fn label_parts(&mut self, geometry: &Geometry, pba: Pba, parts: &[WritePart], limit: u64) -> DiskResult {
         let mut at = 0;
         for part in parts {
-            if let &Part::Labelled { labels, .. } = part
+            if let &WritePart::Labelled { labels, .. } = part
                 && at < limit
             {
                 let labels = &labels[..labels.len().min((limit - at) as usize)];
-                match (&mut *self, whole) {
-                    (Medium::Stamps(stamps), _) => stamps.label(pba + at, labels),
-                    (Medium::Bytes(backing), Buf::Bytes(bytes)) => {
-                        let data = &bytes[range(at * SECTOR_BYTES, labels.len() as u64 * SECTOR_BYTES)];
-                        label::write_bytes(backing.as_mut(), geometry.sectors(), pba + at, data, labels)
-                            .map_err(io_fault)?;
+                match self {
+                    Medium::Stamps(stamps) => stamps.label(pba + at, labels),
+                    Medium::Bytes(backing) => {
+                        label::write_bytes(backing.as_mut(), geometry.sectors(), pba + at, labels).map_err(io_fault)?;
                     }
-                    _ => {}
+                    Medium::NoData => {}
                 }
             }
             at += part.sectors();
@@ -155,6 +165,16 @@ impl Medium {
             (_, Buf::Bytes(v)) => record::encode(words, &mut v[range(at * SECTOR_BYTES, sectors * SECTOR_BYTES)]),
             _ => {}
         }
+    }
+
+    /// The record in `sectors` sectors from `pba` on, if a whole one is there.
+    pub fn record_at(&self, pba: Pba, sectors: u64) -> DiskResult<Option<Vec<u64>>> {
+        if matches!(self, Medium::Bytes(backing) if backing.is_hole(pba, sectors)) {
+            return Ok(None);
+        }
+        let mut buf = self.buf(sectors);
+        self.read(pba, sectors, &mut buf, 0)?;
+        Ok(self.record(&buf, 0, sectors))
     }
 
     /// The record in `sectors` sectors of `buf` from `at` on, if a whole one is there.
@@ -184,14 +204,25 @@ impl Medium {
     }
 }
 
-fn destroy_bytes(backing: &mut dyn Backing, law: &Interference, geometry: &Geometry, pba: Pba, n: u64) -> DiskResult {
+/// Writes `data` at `pba`, and destroys what the law says. What goes loses its labels first.
+fn write_bytes(
+    backing: &mut dyn Backing,
+    law: &Interference,
+    geometry: &Geometry,
+    pba: Pba,
+    data: &[u8],
+) -> io::Result<()> {
+    let (capacity, n) = (geometry.sectors(), data.len() as u64 / SECTOR_BYTES);
+    label::clear_bytes(backing, capacity, pba, n)?;
+    backing.write(pba, data)?;
     let mut result = Ok(());
     law.destroyed(geometry, pba, n, |at, sectors| {
-        if result.is_ok() {
-            result = backing.write(at, &vec![DESTROYED_BYTE; (sectors * SECTOR_BYTES) as usize]);
+        if result.is_ok() && !backing.is_destroyed(at, sectors) {
+            let cleared = label::clear_bytes(backing, capacity, at, sectors);
+            result = cleared.and_then(|()| backing.destroy(at, sectors));
         }
     });
-    result.map_err(io_fault)
+    result
 }
 
 fn io_fault(error: io::Error) -> Box<Fault> {

@@ -9,7 +9,7 @@ pub trait Placement: Send + Sync {
     /// Calls `each` for those of `n` sectors from `pba` on that hold an LBA, in order: which of the sectors, and the LBA.
     fn within(&self, pba: Pba, n: u64, each: &mut dyn FnMut(u64, Lba));
 
-    /// What a sector carries beside its data.
+    /// The label that a sector carries along with its data.
     fn label(&self, _lba: Lba) -> Option<Label> {
         None
     }
@@ -23,12 +23,12 @@ pub struct Ascending<F> {
 }
 
 impl<F: Fn(Lba) -> Pba> Ascending<F> {
-    /// So many LBAs, each where `place` says.
+    /// That many LBAs, each where `place` says.
     pub fn new(sectors: u64, place: F) -> Ascending<F> {
         Ascending { sectors, place, label: |_| None }
     }
 
-    /// The same with a label for each.
+    /// These LBAs with a label for each.
     pub fn labelled(self, label: fn(Lba) -> Option<Label>) -> Ascending<F> {
         Ascending { label, ..self }
     }

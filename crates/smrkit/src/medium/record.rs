@@ -2,7 +2,7 @@
 //!
 //! A record is a list of words in whole sectors, with its length and a digest in front, so that a torn or overwritten
 //! one is not taken for whole. On a disk of bytes it is bytes. On a disk of stamps its sectors carry stamps of no LBA, and
-//! the words are kept beside them. Where nothing is held, a record only takes its time.
+//! the words are kept along with them. Where nothing is held, a record only takes its time.
 
 use crate::units::SECTOR_BYTES;
 
@@ -16,7 +16,7 @@ const SECTOR_WORDS: usize = SECTOR_BYTES as usize / WORD_BYTES;
 
 /// A part of one write: data, or a record.
 #[derive(Clone, Copy, Debug)]
-pub enum Part<'a> {
+pub enum WritePart<'a> {
     /// `sectors` sectors of `buf`, from its sector `at` on.
     Data {
         /// What holds them.
@@ -26,7 +26,7 @@ pub enum Part<'a> {
         /// How many.
         sectors: u64,
     },
-    /// The same, with a label for each sector. The labels may be left out on a disk that holds nothing.
+    /// Data with a label for each sector. The labels may be left out on a disk that holds nothing.
     Labelled {
         /// What holds the sectors.
         buf: &'a Buf,
@@ -34,7 +34,7 @@ pub enum Part<'a> {
         at: u64,
         /// How many.
         sectors: u64,
-        /// What they carry beside their data.
+        /// The labels that they carry along with their data.
         labels: &'a [Label],
     },
     /// A record in `sectors` sectors; see [`record_sectors`]. The words may be left out on a disk that holds nothing.
@@ -46,12 +46,14 @@ pub enum Part<'a> {
     },
 }
 
-impl Part<'_> {
+impl WritePart<'_> {
     /// Its length.
     #[inline]
     pub fn sectors(&self) -> u64 {
         match self {
-            Part::Data { sectors, .. } | Part::Labelled { sectors, .. } | Part::Record { sectors, .. } => *sectors,
+            WritePart::Data { sectors, .. }
+            | WritePart::Labelled { sectors, .. }
+            | WritePart::Record { sectors, .. } => *sectors,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A medium of stamps: each sector remembers which write put it there, and what was destroyed is noticed.
 //!
-//! A stamp names an LBA and a version, or a layer's record, whose words are kept beside the stamps. A sector that a
+//! A stamp names an LBA and a version, or a layer's record, whose words are kept along with the stamps. A sector that a
 //! neighbour's write destroyed keeps the stamp of that write, marked as damage. The history that the law of distances needs (when a sector was last written) is kept only under
 //! that law.
 
@@ -77,7 +77,7 @@ pub struct Damage {
 #[derive(Default)]
 pub struct Stamps {
     pages: Pages,
-    records: Records,
+    records: StampedRecords,
     labels: Labels,
     damages: Vec<Damage>,
     history: History,
@@ -92,7 +92,7 @@ impl Stamps {
         Stamps::default()
     }
 
-    /// Takes every LBA as written once, in the order of PBAs, on an empty disk of so many sectors.
+    /// Takes every LBA as written once, in the order of PBAs, on an empty disk of this many sectors.
     pub(super) fn fill(&mut self, placement: Arc<dyn Placement>, sectors: u64) {
         let lies = Arc::clone(&placement);
         self.pages = Pages::beginning_with(Box::new(move |first, out| {
@@ -204,14 +204,14 @@ impl Stamps {
 
 /// What layers' records say, as long as a sector carries their stamp.
 #[derive(Default)]
-struct Records {
+struct StampedRecords {
     /// By their stamps: their words, and how many sectors carry the stamp.
     kept: HashMap<u64, (Box<[u64]>, u64)>,
     /// Records written so far.
     count: u64,
 }
 
-impl Records {
+impl StampedRecords {
     fn keep(&mut self, words: &[u64]) -> Stamp {
         let stamp = Stamp(RECORD | self.count);
         self.count += 1;
@@ -289,7 +289,7 @@ impl History {
 mod tests {
     use crate::geometry::Geometry;
     use crate::medium::interference::Interference;
-    use crate::medium::{Buf, Medium, MemoryBacking, Part};
+    use crate::medium::{Buf, Medium, MemoryBacking, WritePart};
     use crate::units::Pba;
 
     const WORDS: [u64; 70] = [7; 70];
@@ -301,7 +301,7 @@ mod tests {
     fn write(medium: &mut Medium, pba: u64, limit: u64) {
         let geometry = Geometry::uniform(4, 100).unwrap();
         let buf = medium.buf(3);
-        let parts = [Part::Record { words: &WORDS, sectors: 2 }, Part::Data { buf: &buf, at: 0, sectors: 3 }];
+        let parts = [WritePart::Record { words: &WORDS, sectors: 2 }, WritePart::Data { buf: &buf, at: 0, sectors: 3 }];
         medium.write_parts(&Interference::Blocks { reach: 2 }, &geometry, Pba(pba), &parts, limit).unwrap();
     }
 

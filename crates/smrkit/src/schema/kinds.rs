@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use super::{Canonical, Domain, Kind, Scalar};
+use super::{Canonical, Domain, Scalar, ValueKind};
 use crate::error::Error;
 use crate::names::known;
 use crate::quantity::{
@@ -14,7 +14,7 @@ use crate::quantity::{
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// A number within its bounds, or an error that names them.
-fn within<T: PartialOrd + Copy>(text: &str, value: T, low: T, high: T, kind: &impl Kind) -> Result<T, Error> {
+fn within<T: PartialOrd + Copy>(text: &str, value: T, low: T, high: T, kind: &impl ValueKind) -> Result<T, Error> {
     match low <= value && value <= high {
         true => Ok(value),
         false => Err(Error::Usage(format!("`{text}` is out of range: expected {}", kind.expected()))),
@@ -33,7 +33,7 @@ fn range(what: &str, low: impl Display, high: Option<impl Display>) -> String {
 #[derive(Clone, Copy, Debug)]
 pub struct Count(pub u64, pub u64);
 
-impl Kind for Count {
+impl ValueKind for Count {
     type Value = u64;
 
     fn read(&self, text: &str, _given: bool) -> Result<u64, Error> {
@@ -57,7 +57,7 @@ impl Kind for Count {
 #[derive(Clone, Copy, Debug)]
 pub struct Size(pub u64, pub u64);
 
-impl Kind for Size {
+impl ValueKind for Size {
     type Value = u64;
 
     fn read(&self, text: &str, _given: bool) -> Result<u64, Error> {
@@ -87,7 +87,7 @@ impl Sectors {
     }
 }
 
-impl Kind for Sectors {
+impl ValueKind for Sectors {
     type Value = u64;
 
     fn read(&self, text: &str, _given: bool) -> Result<u64, Error> {
@@ -99,11 +99,11 @@ impl Kind for Sectors {
     }
 
     fn expected(&self) -> String {
-        Kind::expected(&self.bytes())
+        ValueKind::expected(&self.bytes())
     }
 
     fn domain(&self) -> Domain {
-        Kind::domain(&self.bytes())
+        ValueKind::domain(&self.bytes())
     }
 }
 
@@ -130,7 +130,7 @@ pub const fn number(low: f64, high: f64) -> Fraction {
     Fraction { bounds: (low, high), parse: parse_number, what: "a number" }
 }
 
-impl Kind for Fraction {
+impl ValueKind for Fraction {
     type Value = f64;
 
     fn read(&self, text: &str, _given: bool) -> Result<f64, Error> {
@@ -154,7 +154,7 @@ impl Kind for Fraction {
 #[derive(Clone, Copy, Debug)]
 pub struct Time(pub u64);
 
-impl Kind for Time {
+impl ValueKind for Time {
     type Value = Nanos;
 
     fn read(&self, text: &str, _given: bool) -> Result<Nanos, Error> {
@@ -181,7 +181,7 @@ impl Kind for Time {
 #[derive(Clone, Copy, Debug)]
 pub struct Switch;
 
-impl Kind for Switch {
+impl ValueKind for Switch {
     type Value = bool;
 
     fn read(&self, text: &str, _given: bool) -> Result<bool, Error> {
@@ -216,7 +216,7 @@ impl<T: Copy + PartialEq + Sync> Word<T> {
     }
 }
 
-impl<T: Copy + PartialEq + Sync> Kind for Word<T> {
+impl<T: Copy + PartialEq + Sync> ValueKind for Word<T> {
     type Value = T;
 
     fn read(&self, text: &str, _given: bool) -> Result<T, Error> {
@@ -244,7 +244,7 @@ impl<T: Copy + PartialEq + Sync> Kind for Word<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Or<K>(pub &'static str, pub K);
 
-impl<K: Kind> Kind for Or<K> {
+impl<K: ValueKind> ValueKind for Or<K> {
     type Value = Option<K::Value>;
 
     fn read(&self, text: &str, given: bool) -> Result<Option<K::Value>, Error> {
@@ -264,7 +264,7 @@ impl<K: Kind> Kind for Or<K> {
     }
 }
 
-impl<K: Kind> Or<K> {
+impl<K: ValueKind> Or<K> {
     fn refuse(&self, text: &str) -> Error {
         Error::Usage(format!("`{text}` is neither: expected {}", self.expected()))
     }
@@ -287,7 +287,7 @@ macro_rules! as_the_kind_in_it {
 #[derive(Clone, Copy, Debug)]
 pub struct Maybe<K>(pub K);
 
-impl<K: Kind> Kind for Maybe<K> {
+impl<K: ValueKind> ValueKind for Maybe<K> {
     type Value = Option<K::Value>;
 
     fn read(&self, text: &str, given: bool) -> Result<Option<K::Value>, Error> {
@@ -314,7 +314,7 @@ pub struct Asked<T> {
     pub given: bool,
 }
 
-impl<K: Kind> Kind for Noted<K> {
+impl<K: ValueKind> ValueKind for Noted<K> {
     type Value = Asked<K::Value>;
 
     fn read(&self, text: &str, given: bool) -> Result<Asked<K::Value>, Error> {
@@ -339,7 +339,7 @@ impl<T> Text<T> {
     }
 }
 
-impl<T: FromStr<Err = Error> + Display> Kind for Text<T> {
+impl<T: FromStr<Err = Error> + Display> ValueKind for Text<T> {
     type Value = T;
 
     fn read(&self, text: &str, _given: bool) -> Result<T, Error> {

@@ -18,7 +18,7 @@ use crate::units::Nanos;
 pub use kinds::{
     Asked, Count, Fraction, Maybe, Noted, Or, Sectors, Size, Switch, Text, Time, Word, number, percent, share,
 };
-pub(crate) use piece::Piece;
+pub(crate) use piece::TextPiece;
 
 /// A value as outcomes record it: of a parameter, or of a counter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ pub enum Domain {
 }
 
 /// A kind of value as the fields that hold it see it.
-pub trait Kind: Sync {
+pub trait ValueKind: Sync {
     /// The type of its fields.
     type Value;
 
@@ -103,7 +103,7 @@ pub trait Kind: Sync {
     }
 }
 
-/// A kind of value as help, docs and parsers see it: [`Kind`] without the type of the value.
+/// A kind of value as help, docs and parsers see it: [`ValueKind`] without the type of the value.
 pub trait AnyKind: Sync {
     /// Checks a text and gives its canonical form.
     fn canonical(&self, text: &str) -> Result<Canonical, Error>;
@@ -115,17 +115,17 @@ pub trait AnyKind: Sync {
     fn domain(&self) -> Domain;
 }
 
-impl<K: Kind> AnyKind for K {
+impl<K: ValueKind> AnyKind for K {
     fn canonical(&self, text: &str) -> Result<Canonical, Error> {
         Ok(self.write(&self.read(text, true)?))
     }
 
     fn expected(&self) -> String {
-        Kind::expected(self)
+        ValueKind::expected(self)
     }
 
     fn domain(&self) -> Domain {
-        Kind::domain(self)
+        ValueKind::domain(self)
     }
 }
 
@@ -282,14 +282,14 @@ impl Values {
     }
 
     /// The value of one field; [`keys!`](crate::keys) calls this.
-    pub fn read<K: Kind>(&self, name: &str, kind: &K) -> Result<K::Value, Error> {
+    pub fn read<K: ValueKind>(&self, name: &str, kind: &K) -> Result<K::Value, Error> {
         let at = self.find(name).map_err(|refused| Error::Usage(format!("`{name}`: {refused}")))?;
         let given = self.given[at].as_ref().map(|value| value.text.as_str());
         kind.read(given.unwrap_or(self.keys[at].default), given.is_some())
     }
 
     /// Sets the key of one field; [`keys!`](crate::keys) calls this.
-    pub fn write<K: Kind>(&mut self, name: &str, kind: &K, value: &K::Value) {
+    pub fn write<K: ValueKind>(&mut self, name: &str, kind: &K, value: &K::Value) {
         if let Ok(at) = self.find(name) {
             self.given[at] = Some(kind.write(value));
         }
@@ -341,6 +341,19 @@ macro_rules! keys {
     (@read $values:ident $field:ident $type:ty) => { <$type as $crate::schema::Keyed>::read($values)? };
 }
 
+/// A TOML value as the short form would have it; lists and tables, which no key takes, for a message.
+pub(crate) fn toml_text(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(yes) => yes.to_string(),
+        toml::Value::Datetime(time) => time.to_string(),
+        toml::Value::Array(_) => "a list".into(),
+        toml::Value::Table(_) => "a table".into(),
+        toml::Value::String(text) => text.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,7 +362,7 @@ mod tests {
         /// A group.
         #[derive(Debug)]
         struct Ending {
-            /// Ends after so many.
+            /// Ends after this many.
             count: u64 = Count(1, u64::MAX), "100k";
             /// Ends then.
             duration: Option<Nanos> = Maybe(Time(1)), "";

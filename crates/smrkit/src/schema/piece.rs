@@ -7,7 +7,7 @@ use crate::error::Error;
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct TextPiece<'a> {
     /// What the whole text describes, for errors.
     what: &'static str,
     /// Its own text.
@@ -16,31 +16,31 @@ pub(crate) struct Piece<'a> {
     at: usize,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> TextPiece<'a> {
     /// The whole text, without blanks around it.
-    pub fn whole(what: &'static str, text: &'a str) -> Piece<'a> {
-        Piece { what, text, at: 0 }.trimmed()
+    pub fn whole(what: &'static str, text: &'a str) -> TextPiece<'a> {
+        TextPiece { what, text, at: 0 }.trimmed()
     }
 
     /// The piece without blanks around it.
-    pub fn trimmed(self) -> Piece<'a> {
+    pub fn trimmed(self) -> TextPiece<'a> {
         let blank = self.text.len() - self.text.trim_start().len();
-        Piece { text: self.text.trim(), at: self.at + blank, ..self }
+        TextPiece { text: self.text.trim(), at: self.at + blank, ..self }
     }
 
     /// The bytes `from..to` of the piece.
-    pub fn slice(self, from: usize, to: usize) -> Piece<'a> {
-        Piece { text: &self.text[from..to], at: self.at + from, ..self }
+    pub fn slice(self, from: usize, to: usize) -> TextPiece<'a> {
+        TextPiece { text: &self.text[from..to], at: self.at + from, ..self }
     }
 
     /// What stands before and after the first `separator`.
-    pub fn split_once(self, separator: char) -> Option<(Piece<'a>, Piece<'a>)> {
+    pub fn split_once(self, separator: char) -> Option<(TextPiece<'a>, TextPiece<'a>)> {
         let at = self.text.find(separator)?;
         Some((self.slice(0, at).trimmed(), self.slice(at + separator.len_utf8(), self.text.len()).trimmed()))
     }
 
     /// The pieces between the `separator`s.
-    pub fn split(self, separator: char) -> impl Iterator<Item = Piece<'a>> {
+    pub fn split(self, separator: char) -> impl Iterator<Item = TextPiece<'a>> {
         let mut at = 0;
         self.text.split(separator).map(move |text| {
             let piece = self.slice(at, at + text.len());
@@ -80,7 +80,7 @@ impl<'a> Piece<'a> {
 
 impl Refused {
     /// The error at the key or at the value.
-    pub(crate) fn at(self, key: Piece<'_>, value: Piece<'_>) -> Box<Error> {
+    pub(crate) fn at(self, key: TextPiece<'_>, value: TextPiece<'_>) -> Box<Error> {
         let place = if matches!(self, Refused::Value(_)) { value } else { key };
         place.error(self)
     }

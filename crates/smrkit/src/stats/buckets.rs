@@ -16,7 +16,7 @@ pub(super) enum Buckets {
 }
 
 impl Buckets {
-    /// Room for values to `largest` at first, told apart to so many digits; larger values make it grow.
+    /// Room for values to `largest` at first, told apart to this many digits; larger values make it grow.
     pub fn new(largest: u64, digits: u8) -> Buckets {
         Buckets::Narrow(histogram(largest, digits))
     }

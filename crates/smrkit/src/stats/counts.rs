@@ -1,36 +1,35 @@
 //! What is counted of the host's requests while a run goes on.
 
+use super::command_times::{STALL_7S, STALL_30S};
 use super::histogram::LatencyCounts;
-use super::outcome::{Commands, Latencies, SourceCounts, Timeline};
-use super::timeline::TimelineBuilder;
+use super::latency::Latencies;
+use super::outcome::{SourceCounts, Verdict};
+use super::physical::Commands;
+use super::timeline::{Timeline, TimelineBuilder};
 use crate::layer::Gauges;
 use crate::request::{Op, Request};
 use crate::tally::adjusted;
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// Stalls are latencies longer than this.
-pub const STALL_7S: Nanos = Nanos(7_000_000_000);
-/// The longest stall that common timeouts forgive.
-pub const STALL_30S: Nanos = Nanos(30_000_000_000);
-
-/// When a request came, when its service began, and when it was answered.
+/// When a request came, when its service began, and when it completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// It came.
     pub arrival: Nanos,
     /// Its own service began.
     pub start: Nanos,
-    /// It was answered.
+    /// When it completed.
     pub end: Nanos,
 }
 
-/// Counters of the host's requests.
-pub struct HostCounts {
+/// Sums over the host's requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostTotals {
     /// Requests counted.
     pub requests: u64,
     /// Commands, host side only.
     pub commands: Commands,
-    /// The same by Cassuto's count.
+    /// The host's commands by Cassuto's count.
     pub adjusted: Commands,
     /// Sectors read.
     pub read_sectors: u64,
@@ -44,13 +43,26 @@ pub struct HostCounts {
     pub stalls_over_7s: u64,
     /// Requests that took longer than 30 s.
     pub stalls_over_30s: u64,
+}
+
+impl HostTotals {
+    /// Bytes read and written.
+    pub fn host_bytes(&self) -> u64 {
+        (self.read_sectors + self.written_sectors) * SECTOR_BYTES
+    }
+}
+
+/// Counters of the host's requests.
+pub struct HostCounts {
+    /// Sums over the requests.
+    pub totals: HostTotals,
     /// When counting began.
     pub begin: Nanos,
-    /// The last answer.
+    /// The last completion.
     pub end: Nanos,
     /// The last arrival.
     pub last_arrival: Nanos,
-    /// The first moment that a request waited for cleaning, and the host bytes answered until then.
+    /// The first moment that a request waited for cleaning, and the host bytes completed until then.
     pub cache_full: Option<(Nanos, u64)>,
     latency: LatencyCounts,
     /// Empty where all requests are of one source.
@@ -81,15 +93,7 @@ impl HostCounts {
     /// Nothing counted yet; windows of time as `timeline` makes them.
     pub fn new(timeline: TimelineBuilder) -> HostCounts {
         HostCounts {
-            requests: 0,
-            commands: Commands::default(),
-            adjusted: Commands::default(),
-            read_sectors: 0,
-            written_sectors: 0,
-            wait_ns: 0,
-            service_ns: 0,
-            stalls_over_7s: 0,
-            stalls_over_30s: 0,
+            totals: HostTotals::default(),
             begin: Nanos::ZERO,
             end: Nanos::ZERO,
             last_arrival: Nanos::ZERO,
@@ -100,7 +104,7 @@ impl HostCounts {
         }
     }
 
-    /// The same, with `sources` told apart if there are several.
+    /// Counts with `sources` told apart if there are several.
     pub fn of_sources(mut self, sources: usize) -> HostCounts {
         self.by_source.resize_with(if sources > 1 { sources } else { 0 }, OfSource::default);
         self
@@ -115,26 +119,27 @@ impl HostCounts {
     #[inline]
     pub fn count(&mut self, request: &Request, times: &Times, gauges: impl FnOnce() -> Gauges) {
         let latency_ns = (times.end - times.arrival).0;
-        self.requests += 1;
+        let totals = &mut self.totals;
+        totals.requests += 1;
         let sectors = u64::from(request.sectors);
         match request.op {
             Op::Read => {
-                self.commands.host_read += 1;
-                self.adjusted.host_read += adjusted(sectors);
-                self.read_sectors += sectors;
+                totals.commands.host_read += 1;
+                totals.adjusted.host_read += adjusted(sectors);
+                totals.read_sectors += sectors;
             }
             Op::Write => {
-                self.commands.host_write += 1;
-                self.adjusted.host_write += adjusted(sectors);
-                self.written_sectors += sectors;
+                totals.commands.host_write += 1;
+                totals.adjusted.host_write += adjusted(sectors);
+                totals.written_sectors += sectors;
             }
             Op::Flush | Op::Discard => {}
         }
-        self.wait_ns += (times.start - times.arrival).0;
-        self.service_ns += (times.end - times.start).0;
+        totals.wait_ns += (times.start - times.arrival).0;
+        totals.service_ns += (times.end - times.start).0;
         if latency_ns > STALL_7S.0 {
-            self.stalls_over_7s += 1;
-            self.stalls_over_30s += u64::from(latency_ns > STALL_30S.0);
+            totals.stalls_over_7s += 1;
+            totals.stalls_over_30s += u64::from(latency_ns > STALL_30S.0);
         }
         self.end = times.end;
         self.last_arrival = self.last_arrival.max(times.arrival);
@@ -149,7 +154,7 @@ impl HostCounts {
         self.timeline.count(request.op, sectors, latency_ns);
     }
 
-    /// A request waits for cleaning, from `moment` on or since before counting began. All that was answered until then has
+    /// A request waits for cleaning, from `moment` on or since before counting began. All that was completed until then has
     /// been counted.
     #[inline]
     pub fn waits_for_cleaning(&mut self, moment: Nanos) {
@@ -160,10 +165,10 @@ impl HostCounts {
 
     /// Host bytes read and written.
     pub fn host_bytes(&self) -> u64 {
-        (self.read_sectors + self.written_sectors) * SECTOR_BYTES
+        self.totals.host_bytes()
     }
 
-    /// From the beginning to the last answer.
+    /// From the beginning to the last completion.
     pub fn elapsed(&self) -> Nanos {
         self.end.since(self.begin)
     }
@@ -174,7 +179,7 @@ impl HostCounts {
     }
 
     /// What was counted of each source; `None` where all requests are of one.
-    pub fn by_source(&self) -> Option<Vec<SourceCounts>> {
+    fn by_source(&self) -> Option<Vec<SourceCounts>> {
         let summary = |of: &OfSource| SourceCounts {
             requests: of.requests,
             host_read_sectors: of.read_sectors,
@@ -185,8 +190,65 @@ impl HostCounts {
         (!self.by_source.is_empty()).then(|| self.by_source.iter().map(summary).collect())
     }
 
-    /// The latencies, and the timeline, which ends here.
-    pub fn finish(self, gauges: &Gauges) -> (LatencyCounts, Timeline) {
-        (self.latency, self.timeline.finish(gauges))
+    /// What was counted; `gauges` are those of the end.
+    pub(crate) fn finish(self, gauges: &Gauges) -> HostSide {
+        let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.host_bytes()));
+        let before = full.since(self.begin);
+        HostSide {
+            totals: self.totals,
+            elapsed_ns: self.elapsed().0,
+            arrivals_ns: self.last_arrival.since(self.begin).0,
+            full_at_s: self.cache_full.map(|_| before.as_secs()),
+            before_bytes,
+            before,
+            by_source: self.by_source(),
+            latency: self.latency,
+            timeline: self.timeline.finish(gauges),
+        }
+    }
+}
+
+/// What the host saw of a run.
+#[derive(Default)]
+pub(crate) struct HostSide {
+    /// Sums over the requests.
+    pub totals: HostTotals,
+    /// From the beginning of counting to the last completion.
+    pub elapsed_ns: u64,
+    /// From the beginning of counting to the last arrival.
+    pub arrivals_ns: u64,
+    /// When the cache was full, in seconds, if it ever was.
+    pub full_at_s: Option<f64>,
+    /// Host bytes until then, or in all.
+    pub before_bytes: u64,
+    /// The time until then, or in all.
+    pub before: Nanos,
+    /// What was counted of each source; `None` where all requests are of one.
+    pub by_source: Option<Vec<SourceCounts>>,
+    /// Latencies.
+    pub latency: LatencyCounts,
+    /// The course of time.
+    pub timeline: Timeline,
+}
+
+impl HostSide {
+    /// The numbers of the plain verdict.
+    pub fn verdict(&self, longest_stall_ns: u64) -> Verdict {
+        let rate = |bytes: u64, time: Nanos| if time > Nanos::ZERO { bytes as f64 / time.as_secs() } else { 0.0 };
+        // What completed in no time at all has no rate.
+        let before_bytes = if self.before > Nanos::ZERO { self.before_bytes } else { 0 };
+        let bytes = self.totals.host_bytes();
+        let after = rate(bytes - before_bytes, Nanos(self.elapsed_ns) - self.before);
+        Verdict {
+            cache_full_at_s: self.full_at_s,
+            before_bytes,
+            before_ns: self.before.0,
+            rate_before_bytes_per_s: rate(before_bytes, self.before),
+            rate_after_bytes_per_s: self.full_at_s.map(|_| after),
+            longest_stall_ns,
+            stalls_over_7s: self.totals.stalls_over_7s,
+            stalls_over_30s: self.totals.stalls_over_30s,
+            ..Verdict::default()
+        }
     }
 }

@@ -5,22 +5,22 @@
 use std::borrow::Cow;
 
 use super::buckets::Buckets;
+use super::latency::{Histograms, Latencies, Latency};
 use super::latency_buckets::{self, LatencyBuckets, OpLatencies, Writer};
-use super::outcome::{Histograms, Latencies, Latency};
 use crate::error::Error;
 use crate::request::Op;
 
 /// Latencies of each operation.
 #[derive(Default)]
 pub struct LatencyCounts {
-    read: Counts,
-    write: Counts,
-    flush: Counts,
-    discard: Counts,
+    read: BucketCounts,
+    write: BucketCounts,
+    flush: BucketCounts,
+    discard: BucketCounts,
 }
 
 #[derive(Default)]
-struct Counts {
+struct BucketCounts {
     /// All, as long as there is no histogram.
     few: Vec<u64>,
     many: Option<Box<Buckets>>,
@@ -31,7 +31,7 @@ struct Counts {
 /// Four significant digits: values that differ by more than 0.01 % are told apart.
 const DIGITS: u8 = 4;
 
-/// More latencies than this are counted in a histogram: 64 KiB of them beside its 1.4 MB and more.
+/// More latencies than this are counted in a histogram: 64 KiB of them, against its 1.4 MB and more.
 const FEW: usize = 8192;
 
 /// Room at the start, at most, for latencies up to 17 s; longer ones make the histogram grow. Zeroing room for all of them
@@ -42,7 +42,7 @@ fn room(longest_ns: u64) -> Buckets {
     Buckets::new(longest_ns.clamp(2, NS_EXPECTED), DIGITS)
 }
 
-impl Counts {
+impl BucketCounts {
     #[inline]
     fn record(&mut self, latency_ns: u64) {
         self.sum_ns += u128::from(latency_ns);
@@ -85,7 +85,7 @@ impl Counts {
     }
 
     /// Adds what another one has counted.
-    fn add(&mut self, other: &Counts) {
+    fn add(&mut self, other: &BucketCounts) {
         match &other.many {
             None => other.few.iter().for_each(|&ns| self.record(ns)),
             Some(histogram) => {
@@ -97,11 +97,11 @@ impl Counts {
     }
 
     /// From their text.
-    fn of(text: &OpLatencies) -> Result<Counts, Error> {
+    fn from_latencies(text: &OpLatencies) -> Result<BucketCounts, Error> {
         let mut histogram = room(text.max_ns);
         latency_buckets::read(&text.buckets, |ns, count| histogram.record_n(ns, count))?;
         let many = (histogram.len() > 0).then(|| Box::new(histogram));
-        Ok(Counts { few: Vec::new(), many, sum_ns: text.sum_ns, max_ns: text.max_ns })
+        Ok(BucketCounts { few: Vec::new(), many, sum_ns: text.sum_ns, max_ns: text.max_ns })
     }
 
     fn text(&self) -> OpLatencies {
@@ -179,16 +179,16 @@ impl LatencyCounts {
     /// Adds what was counted elsewhere, from its fine buckets.
     pub fn add(&mut self, buckets: &LatencyBuckets) -> Result<(), Error> {
         let LatencyBuckets { read, write, flush, discard } = buckets;
-        self.read.add(&Counts::of(read)?);
-        self.write.add(&Counts::of(write)?);
-        self.flush.add(&Counts::of(flush)?);
-        self.discard.add(&Counts::of(discard)?);
+        self.read.add(&BucketCounts::from_latencies(read)?);
+        self.write.add(&BucketCounts::from_latencies(write)?);
+        self.flush.add(&BucketCounts::from_latencies(flush)?);
+        self.discard.add(&BucketCounts::from_latencies(discard)?);
         Ok(())
     }
 
     /// The summaries of all, reads and writes.
     pub fn summary(&self) -> Latencies {
-        let mut all = Counts::default();
+        let mut all = BucketCounts::default();
         for counts in [&self.read, &self.write, &self.flush, &self.discard] {
             all.add(counts);
         }
@@ -237,10 +237,10 @@ mod tests {
     proptest! {
         #[test]
         fn latencies_kept_as_they_are_tell_the_same_as_counted_ones(ns in prop::collection::vec(0u64..1 << 36, 1..200)) {
-            let mut pairs = [Counts::default(), Counts::default()];
+            let mut pairs = [BucketCounts::default(), BucketCounts::default()];
             pairs[1].fill();
             ns.iter().for_each(|&n| pairs.iter_mut().for_each(|counts| counts.record(n)));
-            let mut both = Counts::default();
+            let mut both = BucketCounts::default();
             pairs.iter().for_each(|counts| both.add(counts));
             prop_assert!(pairs[0].many.is_none());
             prop_assert_eq!(pairs[0].summary(), pairs[1].summary());
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_histogram_takes_over_from_many_latencies() {
-        let mut counts = Counts::default();
+        let mut counts = BucketCounts::default();
         (0..=FEW as u64).for_each(|n| counts.record(n));
         assert_eq!((counts.few.len(), counts.summary().count), (0, FEW as u64 + 1));
     }

@@ -5,14 +5,14 @@
 
 use std::ops::Add;
 
+use super::builder::{OutcomeBuilder, Physical, RunNames, RunRequest};
+use super::counts::{HostSide, HostTotals};
 use super::histogram::LatencyCounts;
 use super::latency_buckets::LatencyBuckets;
-use super::outcome::{ByCause, Cleaning, Commands, Outcome, RunRecord, SourceCounts, Surface, Timeline, Verdict};
+use super::outcome::{Outcome, RunRecord, SourceCounts};
+use super::physical::{Commands, Surface};
 use super::replayed::Replayed;
-use super::sums::{
-    HostRates, add_cleaning, add_commands, add_movement, add_stats, write_amplification, write_overloading,
-};
-use super::verdict::judge;
+use super::timeline::Timeline;
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::units::Nanos;
@@ -20,80 +20,83 @@ use crate::units::Nanos;
 impl Outcome {
     /// Merges the outcomes of runs of one system with the same settings, on any requests and seeds.
     ///
-    /// Percentiles, counts, sums and maxima are those of one run over all requests. What differs between the runs and can't be
-    /// summed is null or empty: names of traces and workloads, gauges, counters that are no whole numbers, and what only a
-    /// comparison tells. For that, merge the baselines too, and [`judge`] by [`super::verdict::Baseline::of`] them. `seed` is
-    /// the first run's.
+    /// Percentiles, counts, sums and maxima are those of one run over all requests. What differs between the runs and can't
+    /// be summed is null or empty: names of traces and workloads, gauges, counters that are no whole numbers, and what only
+    /// a comparison tells. For that, merge the baselines too, and judge with
+    /// [`super::verdict::judge`] and [`super::verdict::Baseline::from_outcome`]. `seed` is the first run's.
     ///
     /// An error names what differs; a power cut, a rebuild, and a record in summary are refused.
     pub fn merge(outcomes: &[Outcome]) -> Result<Outcome, Error> {
-        let Some(first) = outcomes.first() else {
-            return Err(Error::Usage("there is no outcome to merge: give at least one".into()));
-        };
-        outcomes.iter().try_for_each(|other| check(first, other))?;
-        let latency = latencies(outcomes.iter().map(|one| (&one.latency_buckets, one.latency_ns.all.count)))?;
-        let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
-        let causes = |of: fn(&Outcome) -> ByCause| outcomes.iter().map(of).fold(ByCause::default(), Add::add);
-        let commands = |of: fn(&Outcome) -> Commands| outcomes.iter().map(of).fold(Commands::default(), add_commands);
-        let host_written_sectors = sum(|one| one.host_written_sectors);
-        let physical_written_sectors = causes(|one| one.physical_written_sectors);
-        let adjusted = commands(|one| one.adjusted);
-        let latency_ns = latency.summary();
-        let mut merged = Outcome {
-            layer: first.layer.clone(),
-            drive: first.drive.clone(),
-            drive_file: first.drive_file.clone(),
-            array: first.array.clone(),
-            parameters: first.parameters.clone(),
-            asked: common(outcomes, |one| &one.asked).cloned().unwrap_or_default(),
-            scaled: outcomes.iter().filter_map(|one| one.scaled).max_by_key(|scaled| scaled.needed_bytes),
-            engine: first.engine,
-            state: first.state.clone(),
-            run: RunRecord {
-                window_ns: common(outcomes, |one| &one.run.window_ns).copied().flatten(),
-                ..system(first)
-            },
-            seed: first.seed,
-            version: first.version.clone(),
-            commit: first.commit.clone(),
-            replayed: replayed(outcomes),
-            merged_runs: Some(sum(runs)),
-            interrupted: outcomes.iter().any(|one| one.interrupted),
+        let merged = merge(&outcomes.iter().collect::<Vec<_>>())?;
+        Ok(merged.finish())
+    }
+}
+
+fn merge(outcomes: &[&Outcome]) -> Result<OutcomeBuilder, Error> {
+    let Some(&first) = outcomes.first() else {
+        return Err(Error::Usage("there is no outcome to merge: give at least one".into()));
+    };
+    outcomes.iter().try_for_each(|other| check(first, other))?;
+    let asked = RunRequest {
+        engine: Settings { seed: first.seed, ..first.engine },
+        state: first.state.clone(),
+        run: RunRecord { window_ns: common(outcomes, |one| &one.run.window_ns).copied().flatten(), ..system(first) },
+        version: first.version.clone(),
+        commit: first.commit.clone(),
+    };
+    let names = RunNames {
+        asked: common(outcomes, |one| &one.asked).cloned().unwrap_or_default(),
+        ..RunNames::from_outcome(first)
+    };
+    Ok(OutcomeBuilder {
+        array: first.array.clone(),
+        scaled: outcomes.iter().filter_map(|one| one.scaled).max_by_key(|scaled| scaled.needed_bytes),
+        replayed: replayed(outcomes),
+        merged_runs: Some(outcomes.iter().map(|one| runs(one)).sum()),
+        interrupted: outcomes.iter().any(|one| one.interrupted),
+        members: members(outcomes)?,
+        ..OutcomeBuilder::new(names, physical(outcomes), host(outcomes)?, asked)
+    })
+}
+
+/// What the platters of one drive saw in several runs, one after another.
+fn physical(outcomes: &[&Outcome]) -> Physical {
+    let all: Vec<Physical> = outcomes.iter().map(|one| Physical::from_outcome(one)).collect();
+    Physical {
+        map_bytes: all.iter().map(|one| one.map_bytes).max().unwrap_or(0),
+        capacity: all.first().map(|one| one.capacity).unwrap_or_default(),
+        surface: surface(&all),
+        ..Physical::sum(&all.iter().collect::<Vec<_>>())
+    }
+}
+
+/// What the host saw in all. The cache is full when the first of them is; the rates before and after are those of each run
+/// around its own moment.
+fn host(outcomes: &[&Outcome]) -> Result<HostSide, Error> {
+    let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(|one| of(one)).sum::<u64>();
+    let commands =
+        |of: fn(&Outcome) -> Commands| outcomes.iter().map(|one| of(one)).fold(Commands::default(), Add::add);
+    Ok(HostSide {
+        totals: HostTotals {
             requests: sum(|one| one.requests),
-            host_read_sectors: sum(|one| one.host_read_sectors),
-            host_written_sectors,
-            physical_read_sectors: causes(|one| one.physical_read_sectors),
-            physical_written_sectors,
-            busy_by_cause_ns: causes(|one| one.busy_by_cause_ns),
             commands: commands(|one| one.commands),
-            adjusted,
-            write_overloading: write_overloading(&adjusted),
-            write_amplification: write_amplification(&physical_written_sectors, host_written_sectors),
-            slowdown: None,
-            latency_ns,
+            adjusted: commands(|one| one.adjusted),
+            read_sectors: sum(|one| one.host_read_sectors),
+            written_sectors: sum(|one| one.host_written_sectors),
             wait_ns: sum(|one| one.wait_ns),
             service_ns: sum(|one| one.service_ns),
-            busy_ns: sum(|one| one.busy_ns),
-            elapsed_ns: sum(|one| one.elapsed_ns),
-            arrivals_ns: sum(|one| one.arrivals_ns),
-            map_bytes: outcomes.iter().map(|one| one.map_bytes).max().unwrap_or(0),
-            cleaning: outcomes.iter().map(|one| one.cleaning).fold(Cleaning::default(), add_cleaning),
-            capacity: first.capacity,
-            timeline: timeline(outcomes)?,
-            surface: surface(outcomes),
-            latency_histogram: latency.histograms(),
-            latency_buckets: latency.buckets(),
-            by_source: by_source(outcomes)?,
-            movement: outcomes.iter().filter_map(|one| one.movement).reduce(add_movement),
-            layer_stats: add_stats(outcomes.iter().map(|one| &one.layer_stats)),
-            power_cut: None,
-            verdict: verdict(outcomes, latency_ns.all.max),
-            members: members(outcomes)?,
-            rebuild: None,
-        };
-        judge(&mut merged, None);
-        Ok(merged)
-    }
+            stalls_over_7s: sum(|one| one.verdict.stalls_over_7s),
+            stalls_over_30s: sum(|one| one.verdict.stalls_over_30s),
+        },
+        elapsed_ns: sum(|one| one.elapsed_ns),
+        arrivals_ns: sum(|one| one.arrivals_ns),
+        full_at_s: outcomes.iter().filter_map(|one| one.verdict.cache_full_at_s).reduce(f64::min),
+        before_bytes: sum(|one| one.verdict.before_bytes),
+        before: Nanos(sum(|one| one.verdict.before_ns)),
+        by_source: by_source(outcomes)?,
+        latency: latencies(outcomes.iter().map(|one| (&one.latency_buckets, one.latency_ns.all.count)))?,
+        timeline: timeline(outcomes)?,
+    })
 }
 
 /// Refuses what isn't a run of the same system with the same settings.
@@ -120,9 +123,9 @@ fn check(first: &Outcome, other: &Outcome) -> Result<(), Error> {
     }
 }
 
-/// What was run, in windows of any length.
+/// What was run, on any requests, in windows of any length.
 fn system(outcome: &Outcome) -> RunRecord {
-    RunRecord { window_ns: None, ..outcome.run.clone() }
+    RunRecord { hash: None, window_ns: None, ..outcome.run.clone() }
 }
 
 /// How many runs an outcome is of.
@@ -131,7 +134,7 @@ fn runs(outcome: &Outcome) -> u64 {
 }
 
 /// What all have, if they agree.
-fn common<'a, T: PartialEq>(outcomes: &'a [Outcome], of: impl Fn(&'a Outcome) -> &'a T) -> Option<&'a T> {
+fn common<'a, T: PartialEq>(outcomes: &[&'a Outcome], of: impl Fn(&'a Outcome) -> &'a T) -> Option<&'a T> {
     let (first, others) = outcomes.split_first()?;
     others.iter().all(|other| of(other) == of(first)).then(|| of(first))
 }
@@ -152,28 +155,29 @@ fn latencies<'a>(all: impl Iterator<Item = (&'a LatencyBuckets, u64)>) -> Result
 }
 
 /// Names that all have; the rows of traces that differ are summed.
-fn replayed(outcomes: &[Outcome]) -> Replayed {
+fn replayed(outcomes: &[&Outcome]) -> Replayed {
     if let Some(same) = common(outcomes, |one| &one.replayed) {
         return same.clone();
     }
-    fn of<T: PartialEq + Clone>(outcomes: &[Outcome], of: fn(&Replayed) -> &Option<T>) -> Option<T> {
+    fn shared<T: PartialEq + Clone>(outcomes: &[&Outcome], of: fn(&Replayed) -> &Option<T>) -> Option<T> {
         common(outcomes, |one| of(&one.replayed)).cloned().flatten()
     }
     Replayed {
-        trace: of(outcomes, |one| &one.trace),
-        trace_sha256: of(outcomes, |one| &one.trace_sha256),
-        trace_format: of(outcomes, |one| &one.trace_format),
-        trace_reading: of(outcomes, |one| &one.trace_reading),
-        workload: of(outcomes, |one| &one.workload),
-        workload_sectors: of(outcomes, |one| &one.workload_sectors),
-        sources: of(outcomes, |one| &one.sources),
-        interleave: of(outcomes, |one| &one.interleave),
+        trace: shared(outcomes, |one| &one.trace),
+        trace_sha256: shared(outcomes, |one| &one.trace_sha256),
+        requests_sha256: shared(outcomes, |one| &one.requests_sha256),
+        trace_format: shared(outcomes, |one| &one.trace_format),
+        trace_reading: shared(outcomes, |one| &one.trace_reading),
+        workload: shared(outcomes, |one| &one.workload),
+        workload_sectors: shared(outcomes, |one| &one.workload_sectors),
+        sources: shared(outcomes, |one| &one.sources),
+        interleave: shared(outcomes, |one| &one.interleave),
         trace_notes: outcomes.iter().map(|one| one.replayed.trace_notes).fold(Default::default(), Add::add),
     }
 }
 
 /// Counts of each source; `None` where a run has one source, or another number of them.
-fn by_source(outcomes: &[Outcome]) -> Result<Option<Vec<SourceCounts>>, Error> {
+fn by_source(outcomes: &[&Outcome]) -> Result<Option<Vec<SourceCounts>>, Error> {
     let Some(all) = outcomes.iter().map(|one| one.by_source.as_deref()).collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
@@ -197,34 +201,14 @@ fn source<'a>(all: impl Iterator<Item = &'a SourceCounts> + Clone) -> Result<Sou
 }
 
 /// Members merged one by one.
-fn members(outcomes: &[Outcome]) -> Result<Vec<Outcome>, Error> {
+fn members(outcomes: &[&Outcome]) -> Result<Vec<OutcomeBuilder>, Error> {
     let count = outcomes.first().map_or(0, |first| first.members.len());
-    let of = |at: usize| outcomes.iter().map(|one| one.members[at].clone()).collect::<Vec<_>>();
-    (0..count).map(|at| Outcome::merge(&of(at))).collect()
-}
-
-/// The plain answer's numbers. The cache is full when the first of them is; the rates before and after are those of each run
-/// around its own moment.
-fn verdict(outcomes: &[Outcome], longest_stall_ns: u64) -> Verdict {
-    let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
-    let rates = HostRates {
-        full_at_s: outcomes.iter().filter_map(|one| one.verdict.cache_full_at_s).reduce(f64::min),
-        before_bytes: sum(|one| one.verdict.before_bytes),
-        before: Nanos(sum(|one| one.verdict.before_ns)),
-        sectors: sum(|one| one.host_read_sectors + one.host_written_sectors),
-        elapsed: Nanos(sum(|one| one.elapsed_ns)),
-    };
-    Verdict {
-        longest_stall_ns,
-        stalls_over_7s: sum(|one| one.verdict.stalls_over_7s),
-        stalls_over_30s: sum(|one| one.verdict.stalls_over_30s),
-        ..rates.verdict()
-    }
+    (0..count).map(|at| merge(&outcomes.iter().map(|one| &one.members[at]).collect::<Vec<_>>())).collect()
 }
 
 /// Timelines in the shortest windows that all of theirs can be joined to, added; the cache's fill is the mean over the runs, each
 /// with its last fill after its end.
-fn timeline(outcomes: &[Outcome]) -> Result<Timeline, Error> {
+fn timeline(outcomes: &[&Outcome]) -> Result<Timeline, Error> {
     let mut window_ns = 1u64;
     for own in outcomes.iter().map(|one| one.timeline.window_ns.max(1)) {
         window_ns = (window_ns / gcd(window_ns, own))
@@ -270,16 +254,16 @@ fn mean(all: &[(f64, Vec<f64>)]) -> Vec<f64> {
 }
 
 /// Surfaces added; empty where their parts differ.
-fn surface(outcomes: &[Outcome]) -> Surface {
+fn surface(all: &[Physical]) -> Surface {
     let of = [|one: &Surface| &one.host, |one| &one.destage, |one| &one.clean, |one| &one.map]
         as [fn(&Surface) -> &Vec<u64>; 4];
-    let shape = |one: &Outcome| (one.surface.part_sectors, of.map(|of| of(&one.surface).len()));
-    if outcomes.windows(2).any(|pair| shape(&pair[0]) != shape(&pair[1])) {
+    let shape = |one: &Physical| (one.surface.part_sectors, of.map(|of| of(&one.surface).len()));
+    if all.windows(2).any(|pair| shape(&pair[0]) != shape(&pair[1])) {
         return Surface::default();
     }
     let [host, destage, clean, map] = of.map(|of| {
-        let parts = outcomes.iter().map(|one| of(&one.surface).clone());
+        let parts = all.iter().map(|one| of(&one.surface).clone());
         parts.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect()).unwrap_or_default()
     });
-    Surface { part_sectors: outcomes.first().map_or(0, |one| one.surface.part_sectors), host, destage, clean, map }
+    Surface { part_sectors: all.first().map_or(0, |one| one.surface.part_sectors), host, destage, clean, map }
 }

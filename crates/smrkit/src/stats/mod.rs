@@ -1,16 +1,22 @@
 //! What a run says: the result file, and the counters and distributions behind it.
 
 mod buckets;
+mod latency;
 mod latency_buckets;
+mod physical;
 mod replayed;
-pub mod outcome;
-pub mod rebuild;
-pub mod histogram;
 pub mod timeline;
+pub mod command_times;
+pub mod rebuild;
+pub mod outcome;
+pub(crate) mod identity;
+pub mod histogram;
 pub mod counts;
-pub(crate) mod sums;
+mod sums;
 pub mod verdict;
+pub(crate) mod builder;
 mod merge;
 mod summary;
-pub mod remedy;
 pub mod rows;
+pub mod stretches;
+pub mod remedy;

@@ -3,13 +3,16 @@
 //! Keys carry their unit. A ratio without a denominator is null. `docs/reference/outcome.md` explains every key.
 
 use std::collections::BTreeMap;
-use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
+use super::command_times::CommandTimes;
+pub use super::latency::{Histograms, Latencies, Latency};
 pub use super::latency_buckets::{LatencyBuckets, OpLatencies};
+pub use super::physical::{ByCause, Causes, Cleaning, Commands, Movement, Surface};
 pub use super::rebuild::Rebuild;
 pub use super::replayed::{MergedSource, Replayed, TraceNotes, TraceReading};
+pub use super::timeline::Timeline;
 pub use crate::layer::{Capacity, Scalar};
 use crate::settings::{Prefill, Settings};
 use crate::units::SECTOR_BYTES;
@@ -23,8 +26,8 @@ pub struct Outcomes {
     pub runs: Vec<Outcome>,
 }
 
-/// One run: configuration, counts, latency, the course of time, and the plain answer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// One run: configuration, counts, latency, the course of time, and the plain verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The layer's name.
     pub layer: String,
@@ -85,7 +88,7 @@ pub struct Outcome {
     pub write_amplification: Option<f64>,
     /// Elapsed time / elapsed time of `in-place` on the same requests.
     pub slowdown: Option<f64>,
-    /// Latency from arrival to answer.
+    /// Latency from arrival to completion.
     pub latency_ns: Latencies,
     /// Time that requests spent waiting, and being served; they sum to the sum of latencies.
     pub wait_ns: u64,
@@ -93,7 +96,7 @@ pub struct Outcome {
     pub service_ns: u64,
     /// The time the drive was busy.
     pub busy_ns: u64,
-    /// From the beginning of counting (the start, or the end of prefill and warm-up) to the last answer.
+    /// From the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.
     pub elapsed_ns: u64,
     /// From the beginning of counting to the last arrival.
     pub arrivals_ns: u64,
@@ -122,7 +125,7 @@ pub struct Outcome {
     pub layer_stats: BTreeMap<String, Scalar>,
     /// The power cut, and what was found after it; null without, or where the run ended before it.
     pub power_cut: Option<PowerCut>,
-    /// The plain answer.
+    /// The plain verdict.
     pub verdict: Verdict,
     /// Of an array: the same of each drive, as its array saw it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -135,6 +138,9 @@ pub struct Outcome {
 /// What it takes to repeat a run, beside `engine`, `seed`, and what was replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
+    /// The SHA-256 of the run: system, settings and requests; absent where the requests are known by no hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// The drive or the array with every drive, layer, size and parameter spelled out, in the form of `--array`.
     pub system: String,
     /// Sectors that are used of each member, where not all are.
@@ -169,37 +175,11 @@ pub struct SourceCounts {
     pub host_read_sectors: u64,
     /// Sectors written.
     pub host_written_sectors: u64,
-    /// Latency from arrival to answer.
+    /// Latency from arrival to completion.
     pub latency_ns: Latencies,
     /// Their fine buckets.
     #[serde(default)]
     pub latency_buckets: LatencyBuckets,
-}
-
-/// How the head went from track to track. Tracks are numbered in the order of PBAs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Movement {
-    /// Sum over accesses of |first track − last track of the access before|.
-    pub track_distance: ByCause,
-    /// Accesses that began on another track than the one before had ended on.
-    pub track_count: ByCause,
-    /// `track_distance` as a share of the disk's tracks.
-    pub stroke_share: Causes<f64>,
-    /// Bands moved or rewritten by the layer; all of it is cleaning.
-    pub bands_moved: ByCause,
-}
-
-impl Movement {
-    /// Movements on a disk of `tracks`.
-    pub fn new(track_distance: ByCause, track_count: ByCause, tracks: u64, bands_moved: u64) -> Movement {
-        let share = |distance: u64| distance as f64 / tracks.max(1) as f64;
-        Movement {
-            track_distance,
-            track_count,
-            stroke_share: track_distance.map(share),
-            bands_moved: ByCause { total: bands_moved, clean: bands_moved, ..ByCause::default() },
-        }
-    }
 }
 
 /// What the disk was when counting began.
@@ -218,7 +198,7 @@ pub struct State {
 /// When cleaning had settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steady {
-    /// Requests answered until then.
+    /// Requests completed until then.
     pub after_requests: u64,
     /// The time that they took.
     pub after_ns: u64,
@@ -250,7 +230,7 @@ impl State {
 pub struct PowerCut {
     /// The physical write that was cut, from 1.
     pub write: u64,
-    /// Requests answered before it.
+    /// Requests completed before it.
     pub answered: u64,
     /// What became of the request in flight.
     pub in_flight: InFlight,
@@ -283,142 +263,7 @@ pub enum InFlight {
     Part,
 }
 
-/// A quantity by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Causes<T> {
-    /// All of it.
-    pub total: T,
-    /// Serving the host directly.
-    pub host: T,
-    /// Moving cached data home: reading the persistent cache back.
-    pub destage: T,
-    /// Read-modify-write of bands, and collecting garbage.
-    pub clean: T,
-    /// The layer's maps on the disk.
-    pub map: T,
-}
-
-/// A count by cause.
-pub type ByCause = Causes<u64>;
-
-impl<T> Causes<T> {
-    /// The same of each.
-    pub fn map<U>(self, of: impl Fn(T) -> U) -> Causes<U> {
-        let Causes { total, host, destage, clean, map } = self;
-        Causes { total: of(total), host: of(host), destage: of(destage), clean: of(clean), map: of(map) }
-    }
-}
-
-impl<T: Add<Output = T>> Add for Causes<T> {
-    type Output = Causes<T>;
-    fn add(self, other: Causes<T>) -> Causes<T> {
-        Causes {
-            total: self.total + other.total,
-            host: self.host + other.host,
-            destage: self.destage + other.destage,
-            clean: self.clean + other.clean,
-            map: self.map + other.map,
-        }
-    }
-}
-
-/// Commands, as the host sent them and as the platters saw them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Commands {
-    /// The host's reads.
-    pub host_read: u64,
-    /// The host's writes.
-    pub host_write: u64,
-    /// Reads of the platters.
-    pub physical_read: u64,
-    /// Writes to the platters.
-    pub physical_write: u64,
-}
-
-/// Latencies of all requests, reads, and writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Latencies {
-    /// Reads and writes (flushes and discards too).
-    pub all: Latency,
-    /// Reads.
-    pub read: Latency,
-    /// Writes.
-    pub write: Latency,
-}
-
-/// A distribution in nanoseconds: nearest rank, relative error at most 0.01 %; count, mean and max exact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct Latency {
-    pub count: u64,
-    pub mean: u64,
-    pub p50: u64,
-    pub p90: u64,
-    pub p95: u64,
-    pub p99: u64,
-    pub p99_5: u64,
-    pub p99_9: u64,
-    pub max: u64,
-}
-
-/// Stretches of destaging and cleaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cleaning {
-    /// How many stretches.
-    pub count: u64,
-    /// Sectors read and written in them.
-    pub sectors: u64,
-    /// Their time.
-    pub ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-}
-
-/// The course of time, in equal windows from the beginning of counting.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Timeline {
-    /// The length of a window; it doubles as a run grows.
-    pub window_ns: u64,
-    /// Requests answered.
-    pub requests: Vec<u64>,
-    /// Host bytes read.
-    pub read_bytes: Vec<u64>,
-    /// Host bytes written.
-    pub written_bytes: Vec<u64>,
-    /// The longest latency of a request answered in the window.
-    pub longest_ns: Vec<u64>,
-    /// Share of the persistent cache in use at the window's end, 0 to 1; empty where the layer has none. Windows that pass
-    /// while one request is served show what the turn before them showed, the last of them what is shown after it.
-    pub cache_fill: Vec<f64>,
-    /// The layer's own gauges at each window's end, by name.
-    pub gauges: BTreeMap<String, Vec<f64>>,
-}
-
-/// Where the writes went.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Surface {
-    /// Sectors in a part.
-    pub part_sectors: u64,
-    /// Host writes that went straight to their place or to the cache.
-    pub host: Vec<u64>,
-    /// Destaged sectors.
-    pub destage: Vec<u64>,
-    /// Cleaning.
-    pub clean: Vec<u64>,
-    /// Maps.
-    pub map: Vec<u64>,
-}
-
-/// Latency distributions, coarse enough to draw: steps of at most 3 %.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Histograms {
-    /// (latency at most this many ns, requests) for reads, ascending.
-    pub read: Vec<(u64, u64)>,
-    /// The same for writes.
-    pub write: Vec<(u64, u64)>,
-}
-
-/// The plain answer.
+/// The plain verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The first moment that a host request waits for cleaning, in seconds; null if none did.
@@ -439,6 +284,9 @@ pub struct Verdict {
     pub stalls_over_7s: u64,
     /// Those of them that took longer than 30 s.
     pub stalls_over_30s: u64,
+    /// What a timeout sees of the drive's commands; of an array, of those of all its drives.
+    #[serde(flatten)]
+    pub commands: CommandTimes,
     /// Mean latency on the conventional disk; null without a baseline.
     pub baseline_mean_ns: Option<u64>,
     /// Latency that 99 % of requests don't exceed on the conventional disk.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::Latencies;
+use super::latency::Latencies;
 use super::timeline::{WINDOW_FIRST, WINDOWS_MAX};
 use crate::tally::{Cause, Tally};
 use crate::units::Nanos;
@@ -22,7 +22,7 @@ pub struct Rebuild {
     pub clean_ns: Option<u64>,
     /// Bytes that were rebuilt, or read of each member.
     pub bytes: u64,
-    /// The same a second of `work_ns`.
+    /// Those bytes a second of `work_ns`.
     pub bytes_per_s: f64,
     /// When they were.
     #[serde(default)]
@@ -33,7 +33,7 @@ pub struct Rebuild {
     pub longest_piece_ns: u64,
     /// Whether a timeout of 7 s would have dropped the new member (of a scrub: any), since a command took longer.
     pub dropped: bool,
-    /// The same as `dropped`, under the name that goes with `dropped_30s`.
+    /// A copy of `dropped`, under the name that goes with `dropped_30s`.
     pub dropped_7s: bool,
     /// Whether a timeout of 30 s would have dropped it.
     pub dropped_30s: bool,
@@ -41,7 +41,7 @@ pub struct Rebuild {
     pub longest_command_ns: u64,
     /// The longest command of the new member; null of a scrub.
     pub longest_new_ns: Option<u64>,
-    /// Latency of the host's requests that were answered meanwhile.
+    /// Latency of the host's requests completed meanwhile.
     pub foreground_ns: Latencies,
     /// The array's drives, in their order.
     pub members: Vec<MemberRebuild>,
@@ -83,7 +83,7 @@ pub struct MemberRebuild {
     pub new: bool,
     /// Commands that it was given and began.
     pub commands: u64,
-    /// The longest of them, from its arrival to its answer.
+    /// The longest of them, from its dispatch to its completion.
     pub longest_command_ns: u64,
     /// How many took longer than 7 s.
     pub commands_over_7s: u64,
@@ -118,7 +118,7 @@ pub struct BusyTimes {
 
 impl BusyTimes {
     /// The times of all accesses so far.
-    pub fn of(tally: &Tally) -> BusyTimes {
+    pub fn from_tally(tally: &Tally) -> BusyTimes {
         let (read, write) = (|cause| tally.reads(cause).ns, |cause| tally.writes(cause).ns);
         BusyTimes {
             total: tally.busy().0,

@@ -5,21 +5,25 @@
 
 use serde::Serialize;
 
-use super::counts::{STALL_7S, STALL_30S};
+use super::command_times::CommandTimes;
 use super::outcome::Outcome;
+use super::stretches::Figures;
 use crate::layer::BASELINE;
 use crate::units::SECTOR_BYTES;
 
 /// How many times better or worse something has to be to count as a difference.
 const FACTOR: f64 = 2.0;
 
+/// Up to this multiple a run does as well as conventional disks.
+const ALIKE: f64 = 1.5;
+
 /// Waits below this are no difference that anybody acts on (assumption).
 const SHORT_NS: u64 = 1_000_000_000;
 
 /// The course of a run in a few numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Course {
-    /// Requests answered.
+pub struct Trajectory {
+    /// Requests completed.
     pub requests: u64,
     /// Their time.
     pub elapsed_ns: u64,
@@ -33,6 +37,8 @@ pub struct Course {
     pub rate_after_bytes_per_s: Option<f64>,
     /// Mean latency.
     pub mean_ns: u64,
+    /// The latency that 99 % don't exceed.
+    pub p99_ns: u64,
     /// The longest latency of a request.
     pub longest_stall_ns: u64,
     /// Whether any of its disks has cleaning to do some day: all but conventional ones.
@@ -43,20 +49,36 @@ pub struct Course {
     pub dropped_7s: u64,
     /// Disks that a timeout of 30 s would drop.
     pub dropped_30s: u64,
+    /// The longest command of any disk, from its dispatch.
+    pub longest_command_ns: u64,
     /// Share of the time that its busiest disk was idle.
     pub idle_share: f64,
+    /// The rebuild or resilver, if there was one that ended.
+    pub rebuild: Option<RebuildFigures>,
 }
 
-impl Course {
+/// A rebuild or a resilver in a few numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RebuildFigures {
+    /// From the failure until the array was redundant again.
+    pub elapsed_ns: u64,
+    /// Bytes that were rebuilt.
+    pub bytes: u64,
+    /// The size of the disk that was rebuilt.
+    pub disk_bytes: u64,
+}
+
+impl Trajectory {
     /// What `outcome` shows. A disk of an array is dropped for a command of its own.
-    pub fn of(outcome: &Outcome) -> Course {
+    pub fn from_outcome(outcome: &Outcome) -> Trajectory {
         let verdict = &outcome.verdict;
         let alone = std::slice::from_ref(outcome);
         let disks = if outcome.members.is_empty() { alone } else { outcome.members.as_slice() };
-        let over = |ns: u64| disks.iter().filter(|disk| disk.latency_ns.all.max > ns).count() as u64;
+        let over =
+            |of: fn(&CommandTimes) -> u64| disks.iter().filter(|disk| of(&disk.verdict.commands) > 0).count() as u64;
         let busy_ns = disks.iter().map(|disk| disk.busy_ns).max().unwrap_or(0);
         let until = |at_s: f64| (verdict.rate_before_bytes_per_s * at_s).round() as u64;
-        Course {
+        Trajectory {
             requests: outcome.requests,
             elapsed_ns: outcome.elapsed_ns,
             cache_full_at_s: verdict.cache_full_at_s,
@@ -64,11 +86,14 @@ impl Course {
             rate_before_bytes_per_s: verdict.rate_before_bytes_per_s,
             rate_after_bytes_per_s: verdict.rate_after_bytes_per_s,
             mean_ns: outcome.latency_ns.all.mean,
+            p99_ns: outcome.latency_ns.all.p99,
             longest_stall_ns: outcome.latency_ns.all.max,
             cleans: disks.iter().any(|disk| disk.layer != BASELINE),
             disks: disks.len() as u64,
-            dropped_7s: over(STALL_7S.0),
-            dropped_30s: over(STALL_30S.0),
+            dropped_7s: over(|times| times.commands_over_7s),
+            dropped_30s: over(|times| times.commands_over_30s),
+            longest_command_ns: disks.iter().map(|disk| disk.verdict.commands.longest_command_ns).max().unwrap_or(0),
+            rebuild: rebuilt(outcome),
             idle_share: 1.0 - (busy_ns as f64 / outcome.elapsed_ns.max(1) as f64).min(1.0),
         }
     }
@@ -78,11 +103,24 @@ impl Course {
         self.rate_after_bytes_per_s.unwrap_or(self.rate_before_bytes_per_s)
     }
 
-    /// The rate before the cache was full; `None` where it never was, or requests wait from the first on.
-    pub fn fresh_bytes_per_s(&self) -> Option<f64> {
-        self.cache_full_at_s.filter(|&at_s| at_s > 0.0)?;
-        Some(self.rate_before_bytes_per_s).filter(|&rate| rate > 0.0)
+    /// What its requests took.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            requests: self.requests,
+            elapsed_ns: self.elapsed_ns,
+            mean_ns: self.mean_ns,
+            p99_ns: self.p99_ns,
+            longest_ns: self.longest_stall_ns,
+        }
     }
+}
+
+/// The rebuild of an array; nothing of a scrub.
+fn rebuilt(outcome: &Outcome) -> Option<RebuildFigures> {
+    let rebuild = outcome.rebuild.as_ref()?;
+    let new = rebuild.members.iter().position(|member| member.new)?;
+    let disk_bytes = outcome.members.get(new)?.capacity.host_sectors * SECTOR_BYTES;
+    Some(RebuildFigures { elapsed_ns: rebuild.elapsed_ns, bytes: rebuild.bytes, disk_bytes })
 }
 
 /// Mean bytes of a request.
@@ -91,22 +129,34 @@ pub fn mean_request_bytes(outcome: &Outcome) -> f64 {
     bytes as f64 / outcome.requests.max(1) as f64
 }
 
-/// By what the pace of a run is judged, and what it should be. Below half of that it is too slow.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
-    /// By the rate that remains: the disk's own as fast as it can.
-    BytesPerSecond(f64),
-    /// By the mean latency: where requests come at times of their own, or after pauses, a rate says how many came.
-    MeanNs(f64),
+/// One run compared with another over the same requests: each measure as a multiple of the other's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Multiples {
+    /// Of the time; null where the times of the requests, or pauses, decide it.
+    pub elapsed: Option<f64>,
+    /// Of the mean latency.
+    pub mean: f64,
+    /// Of the latency that 99 % don't exceed.
+    pub p99: f64,
+    /// Of the longest latency.
+    pub longest: f64,
 }
 
-impl Pace {
-    /// The pace of a run as a multiple of what it should be.
-    pub fn of(self, course: &Course) -> f64 {
-        match self {
-            Pace::BytesPerSecond(wanted) => quotient(course.lasting_bytes_per_s(), wanted),
-            Pace::MeanNs(wanted) => quotient(wanted, course.mean_ns as f64),
+impl Multiples {
+    /// `own` beside `other`; `is_timed` says whether the time of the run is the disk's own.
+    pub fn from_figures(own: &Figures, other: &Figures, is_timed: bool) -> Multiples {
+        let times = |of: fn(&Figures) -> u64| quotient(of(own) as f64, of(other) as f64);
+        Multiples {
+            elapsed: is_timed.then(|| times(|figures| figures.elapsed_ns)),
+            mean: times(|figures| figures.mean_ns),
+            p99: times(|figures| figures.p99_ns),
+            longest: times(|figures| figures.longest_ns),
         }
+    }
+
+    /// The largest multiple of time, mean and p99: the longest latency is one request's.
+    pub fn worst(&self) -> f64 {
+        self.mean.max(self.p99).max(self.elapsed.unwrap_or(0.0))
     }
 }
 
@@ -119,10 +169,39 @@ fn quotient(over: f64, under: f64) -> f64 {
     }
 }
 
+/// A run compared with that of conventional disks over the same requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// As a whole.
+    pub whole: Multiples,
+    /// From the first wait for cleaning on; null if none waited.
+    pub from_first_wait: Option<Multiples>,
+    /// The time of the rebuild as a multiple; null without one.
+    pub rebuild: Option<f64>,
+}
+
+impl Comparison {
+    /// The largest multiple, as a whole or from the first wait on.
+    pub fn worst(&self) -> f64 {
+        let later = self.from_first_wait.map_or(0.0, |beside| beside.worst());
+        later.max(self.whole.worst()).max(self.rebuild.unwrap_or(0.0))
+    }
+
+    /// Whether the run is slow: some multiple is over 2.
+    pub fn is_slow(&self) -> bool {
+        self.worst() > FACTOR
+    }
+
+    /// Whether it does as well as conventional disks: no multiple is over 1.5.
+    pub fn is_alike(&self) -> bool {
+        self.worst() <= ALIKE
+    }
+}
+
 /// What is wrong with a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problems {
-    /// Its pace is less than half of what it should be.
+    /// It takes more than twice what conventional disks take for the same requests.
     pub slow: bool,
     /// A timeout of 7 s would drop a disk.
     pub dropped_7s: bool,
@@ -135,8 +214,9 @@ pub struct Problems {
 pub struct Judged {
     /// What is wrong with it.
     pub problems: Problems,
-    /// Its pace as a multiple of what it should be.
-    pub pace: f64,
+    /// Its time, mean latency, p99 and rebuild as multiples of those of conventional disks, as far as they can be compared
+    /// with another run's.
+    pub multiples: [Option<f64>; 4],
     /// Its longest latency.
     pub longest_stall_ns: u64,
     /// Whether it has shown what remains: its cache was full, or there is nothing to clean.
@@ -144,16 +224,17 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Judges a run by `pace`.
-    pub fn new(course: &Course, pace: Pace) -> Judged {
-        let pace = pace.of(course);
+    /// Judges a run by conventional disks over the same requests.
+    pub fn new(course: &Trajectory, comparison: &Comparison) -> Judged {
         let problems = Problems {
-            slow: pace * FACTOR < 1.0,
+            slow: comparison.is_slow(),
             dropped_7s: course.dropped_7s > 0,
             dropped_30s: course.dropped_30s > 0,
         };
         let is_settled = course.cache_full_at_s.is_some() || !course.cleans;
-        Judged { problems, pace, longest_stall_ns: course.longest_stall_ns, is_settled }
+        let Multiples { elapsed, mean, p99, .. } = comparison.whole;
+        let multiples = [elapsed, Some(mean), Some(p99), comparison.rebuild];
+        Judged { problems, multiples, longest_stall_ns: course.longest_stall_ns, is_settled }
     }
 }
 
@@ -176,15 +257,15 @@ impl Problems {
 pub enum Effect {
     /// There were problems, and none is left.
     Fixes,
-    /// The same, but the demand ended before the cache was full: a longer one may show them again.
+    /// No problem is left, but the demand ended before the cache was full: a longer one may show them again.
     FixesSoFar,
-    /// A problem is gone, or the pace or the longest stall twice as good; nothing is worse.
+    /// A problem is gone, or a multiple or the longest stall halved; nothing is worse.
     Helps,
     /// One thing is better, another worse.
     Mixed,
     /// Neither better nor worse.
     None,
-    /// A problem is new, or the pace or the longest stall twice as bad; nothing is better.
+    /// A problem is new, or a multiple or the longest stall doubled; nothing is better.
     Worsens,
 }
 
@@ -194,11 +275,13 @@ pub fn effect(before: &Judged, after: &Judged) -> Effect {
     if had.any() && !has.any() {
         return if after.is_settled { Effect::Fixes } else { Effect::FixesSoFar };
     }
-    let speedup = quotient(after.pace, before.pace);
     let (was, is) = (before.longest_stall_ns, after.longest_stall_ns);
-    let longer = if was.max(is) > SHORT_NS { quotient(is as f64, was as f64) } else { 1.0 };
-    let better = had.beyond(has) || speedup >= FACTOR || longer * FACTOR <= 1.0;
-    let worse = has.beyond(had) || speedup * FACTOR <= 1.0 || longer >= FACTOR;
+    let longer = (was.max(is) > SHORT_NS).then(|| quotient(is as f64, was as f64));
+    let pairs = before.multiples.into_iter().zip(after.multiples);
+    let changed = pairs.filter_map(|(was, is)| Some(quotient(is?, was?)));
+    let factors: Vec<f64> = changed.chain(longer).collect();
+    let better = had.beyond(has) || factors.iter().any(|factor| factor * FACTOR <= 1.0);
+    let worse = has.beyond(had) || factors.iter().any(|&factor| factor >= FACTOR);
     match (better, worse) {
         (true, false) => Effect::Helps,
         (true, true) => Effect::Mixed,
@@ -211,96 +294,106 @@ pub fn effect(before: &Judged, after: &Judged) -> Effect {
 mod tests {
     use super::*;
     use crate::stats::outcome::{Latencies, Latency, Verdict};
+    use crate::units::Nanos;
 
     const S: u64 = 1_000_000_000;
-    const WANTED: Pace = Pace::BytesPerSecond(100.0);
 
-    fn effect(before: &Course, after: &Course, pace: Pace) -> Effect {
-        super::effect(&Judged::new(before, pace), &Judged::new(after, pace))
+    /// So many times as slow as conventional disks in time, mean and p99.
+    fn times(elapsed: f64, mean: f64, p99: f64) -> Comparison {
+        let whole = Multiples { elapsed: Some(elapsed), mean, p99, longest: 1.0 };
+        Comparison { whole, from_first_wait: None, rebuild: None }
     }
 
-    /// A drive that does `rate` in the end, and whose longest stall is so many seconds.
-    fn course(rate: f64, stall_s: u64) -> Course {
-        Course {
+    /// A drive that is this many times as slow, and whose longest stall is this many seconds.
+    fn judged(multiple: f64, stall_s: u64) -> Judged {
+        Judged::new(&course(stall_s), &times(multiple, multiple, multiple))
+    }
+
+    fn course(stall_s: u64) -> Trajectory {
+        Trajectory {
             cache_full_at_s: Some(1.0),
-            rate_before_bytes_per_s: 100.0,
-            rate_after_bytes_per_s: Some(rate),
             longest_stall_ns: stall_s * S,
             disks: 1,
             dropped_7s: u64::from(stall_s > 7),
             dropped_30s: u64::from(stall_s > 30),
-            ..Course::default()
+            ..Trajectory::default()
         }
     }
 
     #[test]
+    fn a_run_is_slow_where_any_measure_is_twice_the_conventional() {
+        let fine = Multiples { elapsed: Some(1.0), mean: 1.0, p99: 1.0, longest: 9.0 };
+        assert!(!times(2.0, 2.0, 2.0).is_slow() && !times(1.6, 1.0, 1.0).is_alike());
+        assert!(times(2.01, 1.0, 1.0).is_slow() && times(1.0, 2.01, 1.0).is_slow() && times(1.0, 1.0, 2.01).is_slow());
+        let whole = Comparison { whole: fine, from_first_wait: None, rebuild: None };
+        assert!(whole.is_alike(), "the longest is one request's");
+        let later = Comparison { from_first_wait: Some(Multiples { p99: 3.0, ..fine }), ..whole };
+        assert!(later.is_slow() && !later.is_alike());
+        assert!(Comparison { rebuild: Some(2.1), ..whole }.is_slow(), "a rebuild that takes twice as long");
+        let figures = |elapsed_ns, mean_ns| Figures { requests: 9, elapsed_ns, mean_ns, p99_ns: 0, longest_ns: 4 };
+        let beside = Multiples::from_figures(&figures(30, 10), &figures(10, 20), true);
+        assert_eq!(beside, Multiples { elapsed: Some(3.0), mean: 0.5, p99: 1.0, longest: 1.0 });
+        assert_eq!(Multiples::from_figures(&figures(30, 10), &figures(10, 20), false).worst(), 1.0);
+    }
+
+    #[test]
     fn a_change_fixes_only_if_no_problem_is_left() {
-        let present = course(10.0, 18);
-        assert_eq!(effect(&present, &course(50.0, 7), WANTED), Effect::Fixes);
-        assert_eq!(effect(&present, &course(49.0, 7), WANTED), Effect::Helps, "still slow");
-        assert_eq!(effect(&present, &course(100.0, 8), WANTED), Effect::Helps, "still dropped");
-        assert_eq!(effect(&course(80.0, 2), &course(90.0, 2), WANTED), Effect::None, "there was nothing to fix");
+        let present = judged(10.0, 18);
+        assert_eq!(effect(&present, &judged(2.0, 7)), Effect::Fixes);
+        assert_eq!(effect(&present, &judged(2.1, 7)), Effect::Helps, "still slow");
+        assert_eq!(effect(&present, &judged(1.0, 8)), Effect::Helps, "still dropped");
+        assert_eq!(effect(&judged(1.2, 2), &judged(1.0, 2)), Effect::None, "there was nothing to fix");
     }
 
     #[test]
     fn what_has_not_filled_its_cache_fixes_only_so_far() {
-        let present = course(10.0, 18);
-        let open = Course { cache_full_at_s: None, rate_after_bytes_per_s: None, cleans: true, ..course(0.0, 1) };
-        assert_eq!(effect(&present, &open, WANTED), Effect::FixesSoFar);
-        assert_eq!(effect(&present, &Course { cleans: false, ..open }, WANTED), Effect::Fixes);
+        let present = judged(10.0, 18);
+        let open = Trajectory { cache_full_at_s: None, cleans: true, ..course(1) };
+        let of = |course: &Trajectory| Judged::new(course, &times(1.0, 1.0, 1.0));
+        assert_eq!(effect(&present, &of(&open)), Effect::FixesSoFar);
+        assert_eq!(effect(&present, &of(&Trajectory { cleans: false, ..open })), Effect::Fixes);
     }
 
     #[test]
     fn a_difference_is_one_of_twice_or_of_a_problem() {
-        let present = course(10.0, 18);
-        assert_eq!(effect(&present, &course(19.0, 10), WANTED), Effect::None);
-        assert_eq!(effect(&present, &course(20.0, 18), WANTED), Effect::Helps);
-        assert_eq!(effect(&present, &course(10.0, 9), WANTED), Effect::Helps);
-        assert_eq!(effect(&present, &course(10.0, 31), WANTED), Effect::Worsens, "dropped at 30 s too");
-        assert_eq!(effect(&present, &course(5.0, 18), WANTED), Effect::Worsens);
-        assert_eq!(effect(&present, &course(40.0, 40), WANTED), Effect::Mixed);
+        let present = judged(10.0, 18);
+        assert_eq!(effect(&present, &judged(6.0, 10)), Effect::None);
+        assert_eq!(effect(&present, &judged(5.0, 18)), Effect::Helps);
+        assert_eq!(effect(&present, &judged(10.0, 9)), Effect::Helps);
+        assert_eq!(effect(&present, &judged(10.0, 31)), Effect::Worsens, "dropped at 30 s too");
+        assert_eq!(effect(&present, &judged(20.0, 18)), Effect::Worsens);
+        assert_eq!(effect(&present, &judged(3.0, 40)), Effect::Mixed);
+        let p99 = Judged { multiples: [Some(10.0), Some(10.0), Some(4.0), None], ..present };
+        assert_eq!(effect(&present, &p99), Effect::Helps, "one measure is enough");
+        let time_left_out = Judged { multiples: [None, Some(10.0), Some(10.0), None], ..present };
+        assert_eq!(effect(&present, &time_left_out), Effect::None, "what can't be set beside is no difference");
     }
 
     #[test]
     fn waits_under_a_second_make_no_difference() {
-        let of = |ms: u64| Course { longest_stall_ns: ms * 1_000_000, ..course(100.0, 0) };
-        assert_eq!(effect(&of(30), &of(900), WANTED), Effect::None);
-        assert_eq!(effect(&of(30), &of(1100), WANTED), Effect::Worsens);
-        assert_eq!(effect(&of(1100), &of(30), WANTED), Effect::Helps);
-    }
-
-    #[test]
-    fn a_latency_is_judged_the_other_way_round() {
-        let of = |mean_ns| Course { mean_ns, ..course(1.0, 0) };
-        let pace = Pace::MeanNs(100.0);
-        assert!(Judged::new(&of(201), pace).problems.slow && !Judged::new(&of(200), pace).problems.slow);
-        assert_eq!(effect(&of(900), &of(150), pace), Effect::Fixes);
-        assert_eq!(effect(&of(900), &of(450), pace), Effect::Helps);
-        assert_eq!(effect(&of(100), &of(0), pace), Effect::Helps, "nothing is faster than no time");
+        let of = |ms: u64| Judged { longest_stall_ns: ms * 1_000_000, ..judged(1.0, 0) };
+        assert_eq!(effect(&of(30), &of(900)), Effect::None);
+        assert_eq!(effect(&of(30), &of(1100)), Effect::Worsens);
+        assert_eq!(effect(&of(1100), &of(30)), Effect::Helps);
     }
 
     #[test]
     fn an_array_is_judged_by_its_members_timeouts_and_its_own_latency() {
         let max = |max| Latencies { all: Latency { max, ..Latency::default() }, ..Latencies::default() };
-        let disk = |stall_s: u64, busy_ns| Outcome { latency_ns: max(stall_s * S), busy_ns, ..Outcome::default() };
+        let disk = |stall_s: u64, busy_ns| {
+            let mut commands = CommandTimes::default();
+            commands.count(Nanos(stall_s * S));
+            let verdict = Verdict { commands, ..Verdict::default() };
+            Outcome { latency_ns: max(50 * S), verdict, busy_ns, ..Outcome::blank() }
+        };
         let verdict = Verdict { cache_full_at_s: Some(3.0), rate_before_bytes_per_s: 5.0, ..Verdict::default() };
         let members = vec![disk(7, 10), disk(8, 40), disk(31, 20)];
-        let array = Outcome { latency_ns: max(40 * S), verdict, members, elapsed_ns: 100, ..Outcome::default() };
-        let course = Course::of(&array);
+        let array = Outcome { latency_ns: max(40 * S), verdict, members, elapsed_ns: 100, ..Outcome::blank() };
+        let course = Trajectory::from_outcome(&array);
         assert_eq!((course.disks, course.dropped_7s, course.dropped_30s), (3, 2, 1));
         assert_eq!((course.longest_stall_ns, course.idle_share), (40 * S, 0.6));
         assert_eq!(course.cache_full_after_bytes, Some(15));
-        let alone = Course::of(&disk(8, 100));
+        let alone = Trajectory::from_outcome(&disk(8, 100));
         assert_eq!((alone.disks, alone.dropped_7s, alone.dropped_30s), (1, 1, 0));
-    }
-
-    #[test]
-    fn fresh_is_what_was_before_the_cache_was_full_if_there_was_such_a_time() {
-        let fresh = |at, before| {
-            let course = Course { cache_full_at_s: at, rate_before_bytes_per_s: before, ..Course::default() };
-            course.fresh_bytes_per_s()
-        };
-        assert_eq!([fresh(Some(0.0), 5.0), fresh(Some(2.0), 5.0), fresh(None, 5.0)], [None, Some(5.0), None]);
-        assert_eq!(fresh(Some(2.0), 0.0), None);
     }
 }

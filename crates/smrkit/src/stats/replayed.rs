@@ -15,6 +15,9 @@ pub struct Replayed {
     pub trace_format: Option<String>,
     /// How the trace was read.
     pub trace_reading: Option<TraceReading>,
+    /// The SHA-256 of requests from memory; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_sha256: Option<String>,
     /// The workload, in its short text form.
     pub workload: Option<String>,
     /// The sectors that the workload took for the disk's size: the least that a layer of the comparison offers, or --span.
@@ -33,6 +36,7 @@ impl Replayed {
     /// Takes the traces' hashes from another run of the same, which had them reckoned.
     pub fn take_hashes(&mut self, hashed: &Replayed) {
         self.trace_sha256.clone_from(&hashed.trace_sha256);
+        self.requests_sha256.clone_from(&hashed.requests_sha256);
         let hashes = hashed.sources.iter().flatten().map(|source| &source.sha256);
         self.sources.iter_mut().flatten().zip(hashes).for_each(|(own, sha256)| own.sha256.clone_from(sha256));
     }
@@ -45,7 +49,7 @@ pub struct MergedSource {
     pub trace: Option<String>,
     /// The workload, in its short text form; null for a trace.
     pub workload: Option<String>,
-    /// The SHA-256 of the trace file as it lies on the disk.
+    /// The SHA-256 of the trace file as it lies on the disk, or of requests from memory.
     pub sha256: Option<String>,
     /// Its size: what a trace uses, rounded up to 1 MiB, or what a workload took for the disk's size.
     pub sectors: u64,

@@ -11,6 +11,8 @@ pub struct RequestRow {
     pub index: u64,
     /// Which of several merged sources it came from.
     pub source: u8,
+    /// Its row in its source, from 0: that of the trace, of one volume where one was chosen.
+    pub row: u64,
     /// What was asked for.
     pub op: Op,
     /// The first sector.
@@ -21,21 +23,22 @@ pub struct RequestRow {
     pub arrival_ns: u64,
     /// When its service began.
     pub start_ns: u64,
-    /// When it was answered.
+    /// When it completed.
     pub end_ns: u64,
     /// From its arrival, whenever that was, to the beginning of its service.
     pub wait_ns: u64,
-    /// From its arrival, whenever that was, to its answer.
+    /// From its arrival, whenever that was, to its completion.
     pub latency_ns: u64,
 }
 
 impl RequestRow {
-    /// The row of the request number `index`, with times from `begin` on.
-    pub fn new(request: &Request, times: &Times, begin: Nanos, index: u64) -> RequestRow {
+    /// The row of the request number `index`, with times from `begin` on; `row` is its own in its source.
+    pub fn new(request: &Request, row: u64, times: &Times, begin: Nanos, index: u64) -> RequestRow {
         let since = |time: Nanos| time.since(begin).0;
         RequestRow {
             index,
             source: request.source,
+            row,
             op: request.op,
             lba: request.lba.0,
             sectors: request.sectors,
@@ -57,8 +60,8 @@ mod tests {
     fn a_wait_that_began_before_counting_counts_in_full() {
         let request = Request { time: Nanos(40), lba: Lba(0), sectors: 8, op: Op::Read, volume: 0, source: 0 };
         let times = Times { arrival: Nanos(40), start: Nanos(110), end: Nanos(150) };
-        let row = RequestRow::new(&request, &times, Nanos(100), 0);
-        assert_eq!((row.arrival_ns, row.start_ns, row.end_ns), (0, 10, 50));
+        let row = RequestRow::new(&request, 7, &times, Nanos(100), 0);
+        assert_eq!((row.row, row.arrival_ns, row.start_ns, row.end_ns), (7, 0, 10, 50));
         assert_eq!((row.wait_ns, row.latency_ns), (70, 110));
     }
 }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::outcome::Timeline;
+use serde::{Deserialize, Serialize};
+
 use crate::layer::{Gauge, Gauges};
 use crate::request::Op;
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -14,8 +15,28 @@ pub const WINDOWS_MAX: usize = 1024;
 /// The first length of a window.
 pub const WINDOW_FIRST: Nanos = Nanos(100_000_000);
 
+/// The course of time, in equal windows from the beginning of counting.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The length of a window; it doubles as a run grows.
+    pub window_ns: u64,
+    /// Requests completed.
+    pub requests: Vec<u64>,
+    /// Host bytes read.
+    pub read_bytes: Vec<u64>,
+    /// Host bytes written.
+    pub written_bytes: Vec<u64>,
+    /// The longest latency of a request completed in the window.
+    pub longest_ns: Vec<u64>,
+    /// Share of the persistent cache in use at the window's end, 0 to 1; empty where the layer has none. Windows that pass
+    /// while one request is served show what the turn before them showed, the last of them what is shown after it.
+    pub cache_fill: Vec<f64>,
+    /// The layer's own gauges at each window's end, by name.
+    pub gauges: BTreeMap<String, Vec<f64>>,
+}
+
 #[derive(Clone, Default)]
-struct Window {
+struct TimelineWindow {
     requests: u64,
     read_sectors: u64,
     written_sectors: u64,
@@ -28,8 +49,8 @@ struct Window {
 pub struct TimelineBuilder {
     window_ns: u64,
     grows: bool,
-    windows: Vec<Window>,
-    current: Window,
+    windows: Vec<TimelineWindow>,
+    current: TimelineWindow,
     current_end_ns: u64,
     /// What the layer showed at the last turn.
     shown: Option<Gauges>,
@@ -49,7 +70,7 @@ impl TimelineBuilder {
             window_ns: window.0,
             grows: true,
             windows: Vec::new(),
-            current: Window::default(),
+            current: TimelineWindow::default(),
             current_end_ns: window.0,
             shown: None,
         }
@@ -98,7 +119,7 @@ impl TimelineBuilder {
         self.current_end_ns = (self.windows.len() as u64 + 1) * self.window_ns;
     }
 
-    /// Counts a request that was answered in the current window.
+    /// Counts a request completed in the current window.
     #[inline]
     pub fn count(&mut self, op: Op, sectors: u64, latency_ns: u64) {
         let window = &mut self.current;
@@ -133,9 +154,9 @@ impl TimelineBuilder {
     }
 }
 
-impl Window {
-    fn join(&self, later: &Window) -> Window {
-        Window {
+impl TimelineWindow {
+    fn join(&self, later: &TimelineWindow) -> TimelineWindow {
+        TimelineWindow {
             requests: self.requests + later.requests,
             read_sectors: self.read_sectors + later.read_sectors,
             written_sectors: self.written_sectors + later.written_sectors,

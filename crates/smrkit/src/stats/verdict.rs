@@ -1,4 +1,4 @@
-//! The plain answer: when the cache fills, what rate remains, how long the worst stall is, and whether a conventional
+//! The plain verdict: when the cache fills, what rate remains, how long the worst stall is, and whether a conventional
 //! disk would have done better.
 
 use super::outcome::Outcome;
@@ -7,24 +7,22 @@ use crate::quantity::Bytes;
 use crate::settings::{Arrival, Prefill};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// Requests answered late by a conventional disk at this share of the elapsed time show that it can't keep up.
+/// Requests completed late by a conventional disk at this share of the elapsed time show that it can't keep up.
 const OVERLOAD_SHARE: f64 = 0.05;
 
 /// A rate below this share of the rate before is said to have fallen.
 const SLOWER: f64 = 0.9;
 
-/// Completes `outcome` with what only a comparison tells: slowdown, stalls beside the conventional disk's, the sentence.
-pub fn judge(outcome: &mut Outcome, baseline: Option<&Baseline>) {
-    if let Some(baseline) = baseline {
-        let ratio = outcome.elapsed_ns as f64 / baseline.elapsed_ns as f64;
-        // A run with a rebuild ends with it, whatever the host still wanted: not the same requests.
-        outcome.slowdown = (baseline.elapsed_ns > 0 && outcome.rebuild.is_none()).then_some(ratio);
-        outcome.verdict.baseline_mean_ns = Some(baseline.mean_ns);
-        outcome.verdict.baseline_p99_ns = Some(baseline.p99_ns);
-        outcome.verdict.baseline_stalls_over_7s = Some(baseline.stalls_over_7s);
-        outcome.verdict.baseline_stalls_over_30s = Some(baseline.stalls_over_30s);
-        outcome.verdict.baseline_overloaded = baseline.overloaded;
-    }
+/// Compares `outcome` with the conventional disk's: slowdown, stalls, the sentence.
+pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
+    let ratio = outcome.elapsed_ns as f64 / baseline.elapsed_ns as f64;
+    // A run with a rebuild ends with it, whatever the host still wanted: not the same requests.
+    outcome.slowdown = (baseline.elapsed_ns > 0 && outcome.rebuild.is_none()).then_some(ratio);
+    outcome.verdict.baseline_mean_ns = Some(baseline.mean_ns);
+    outcome.verdict.baseline_p99_ns = Some(baseline.p99_ns);
+    outcome.verdict.baseline_stalls_over_7s = Some(baseline.stalls_over_7s);
+    outcome.verdict.baseline_stalls_over_30s = Some(baseline.stalls_over_30s);
+    outcome.verdict.baseline_overloaded = baseline.overloaded;
     outcome.verdict.text = sentence(outcome);
 }
 
@@ -42,7 +40,7 @@ pub struct Baseline {
 impl Baseline {
     /// From the run of [`BASELINE`] on the same requests; `arrivals_ns` is the span of the trace's arrivals, in an open
     /// loop.
-    pub fn of(outcome: &Outcome) -> Baseline {
+    pub fn from_outcome(outcome: &Outcome) -> Baseline {
         Baseline {
             elapsed_ns: outcome.elapsed_ns,
             mean_ns: outcome.latency_ns.all.mean,
@@ -54,7 +52,7 @@ impl Baseline {
     }
 }
 
-/// Whether an open loop asks more of the disk than it can do: answers end long after arrivals have, and the disk was
+/// True if an open loop asks more of the disk than it can do: completions end long after arrivals have, and the disk was
 /// busy nearly all the time.
 fn is_overloaded(outcome: &Outcome) -> bool {
     let late_ns = outcome.elapsed_ns.saturating_sub(outcome.arrivals_ns);
@@ -84,7 +82,8 @@ fn state(outcome: &Outcome) -> String {
     }
 }
 
-fn sentence(outcome: &Outcome) -> String {
+/// The plain verdict in words.
+pub(super) fn sentence(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
     if outcome.requests == 0 {
         return "No request was counted.".into();
@@ -95,7 +94,7 @@ fn sentence(outcome: &Outcome) -> String {
     text += &scaling(outcome).map_or(String::new(), |text| format!(" {text}"));
     if verdict.baseline_overloaded {
         let who = if is_array(outcome) { "An array of conventional disks" } else { "The conventional disk" };
-        text += &format!(" {who} itself can't keep up with these arrival times: stretch them with --time-scale.");
+        text += &format!(" {who} itself can't keep up with these arrival times: stretch them.");
     }
     if outcome.interrupted {
         text += " The run was interrupted; this is what it had so far.";
@@ -193,12 +192,15 @@ fn stalls(outcome: &Outcome) -> String {
     format!("; requests over 7 s: {over_7s}, over 30 s: {over_30s}.{dropped}")
 }
 
-/// Which drives a timeout of 7 s would drop. An array drops a member for a command of its own to it, which may be faster than
-/// the request that it is part of, or be of no request at all.
+/// Which drives a timeout of 7 s would drop. It runs from a command's dispatch to its drive. An array drops a member for a command
+/// of its own to it, which may be faster than the request that it is part of, or be of no request at all.
 fn dropped(outcome: &Outcome) -> String {
-    let count = outcome.members.iter().filter(|member| member.verdict.stalls_over_7s > 0).count();
+    let count = outcome.members.iter().filter(|member| member.verdict.commands.commands_over_7s > 0).count();
     match (count, outcome.members.len()) {
-        (0, 0) if outcome.verdict.stalls_over_7s > 0 => " A timeout of 7 s would drop this drive.".into(),
+        (0, 0) if outcome.verdict.commands.commands_over_7s > 0 => " A timeout of 7 s would drop this drive.".into(),
+        (0, 0) if outcome.verdict.stalls_over_7s > 0 => {
+            " They wait in the host's queue: a timeout of 7 s, which runs from the dispatch to the drive, would not drop it.".into()
+        }
         (0, _) if outcome.verdict.stalls_over_7s > 0 => {
             " No member takes over 7 s for its part: none would be dropped.".into()
         }
@@ -217,6 +219,7 @@ fn rate(bytes_per_s: f64) -> String {
 mod tests {
     use super::*;
     use crate::layer::{Capacity, Scalar};
+    use crate::stats::command_times::CommandTimes;
     use crate::stats::outcome::{Scaled, Verdict};
 
     fn outcome(after: f64) -> Outcome {
@@ -227,11 +230,11 @@ mod tests {
             ..Verdict::default()
         };
         let capacity = Capacity { cache_sectors: 1, ..Capacity::default() };
-        Outcome { layer: "x".into(), requests: 1, slowdown: Some(2.0), capacity, verdict, ..Outcome::default() }
+        Outcome { layer: "x".into(), requests: 1, slowdown: Some(2.0), capacity, verdict, ..Outcome::blank() }
     }
 
     #[test]
-    fn a_disk_is_called_fast_until_a_moment_only_if_it_is_slower_after_it() {
+    fn a_disk_is_fast_until_a_moment_only_if_it_is_slower_after() {
         assert!(sentence(&outcome(0.5e6)).starts_with("Fast until 60.0 s, then requests wait for cleaning"));
         assert!(sentence(&outcome(2e6)).contains("the rate does not fall: 1.0 MB/s before, 2.0 MB/s from then on."));
         assert!(sentence(&outcome(0.95e6)).contains("the rate hardly falls: 1.0 MB/s before"));
@@ -262,11 +265,12 @@ mod tests {
     }
 
     #[test]
-    fn an_array_loses_the_members_that_do_not_answer_in_time_whatever_the_host_waits_for() {
-        let member = |stalls_over_7s| Outcome {
+    fn an_array_drops_members_that_are_late_to_complete() {
+        let commands = |commands_over_7s| CommandTimes { commands_over_7s, ..CommandTimes::default() };
+        let member = |over_7s| Outcome {
             requests: 1,
-            verdict: Verdict { stalls_over_7s, ..Verdict::default() },
-            ..Outcome::default()
+            verdict: Verdict { commands: commands(over_7s), ..Verdict::default() },
+            ..Outcome::blank()
         };
         let text = |of_host, members: &[u64]| {
             let mut array = outcome(0.5e6);
@@ -274,7 +278,10 @@ mod tests {
             array.members = members.iter().map(|&stalls| member(stalls)).collect();
             sentence(&array)
         };
-        assert!(text(1, &[]).ends_with("A timeout of 7 s would drop this drive."));
+        let mut drive = outcome(0.5e6);
+        (drive.verdict.stalls_over_7s, drive.verdict.commands) = (3, commands(1));
+        assert!(sentence(&drive).ends_with("A timeout of 7 s would drop this drive."));
+        assert!(text(1, &[]).ends_with("They wait in the host's queue: a timeout of 7 s, which runs from the dispatch to the drive, would not drop it."));
         assert!(text(1, &[0, 0]).ends_with("No member takes over 7 s for its part: none would be dropped."));
         assert!(text(0, &[0, 0]).ends_with("no request takes over 7 s."));
         assert!(
@@ -286,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_disk_is_named_and_a_full_one_where_it_explains_the_slowdown() {
+    fn empty_and_full_disks_are_named_where_they_explain_the_slowdown() {
         let text = |prefill: &str, cache_sectors, layer: &str| {
             let mut one = outcome(0.5e6);
             (one.state.prefill, one.capacity.cache_sectors, one.layer) =

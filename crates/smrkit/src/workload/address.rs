@@ -2,7 +2,7 @@
 
 use super::dice::{Coin, Dice, Shuffle};
 use super::stream::Address;
-use super::zipf::Zipf;
+use super::zipf::ZipfRanks;
 
 /// A span divided into places `align` apart, all sizes in sectors.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl Address for Sequential {
 
 /// By Zipf's law over the places, which are shuffled where they shall lie anywhere.
 pub(super) struct Zipfian {
-    zipf: Zipf,
+    zipf: ZipfRanks,
     scatter: Option<Shuffle>,
     align: u64,
 }
@@ -68,7 +68,7 @@ impl Zipfian {
     pub fn new(grid: Grid, largest: u64, theta: f64, scatter: bool, dice: &mut Dice) -> Zipfian {
         let places = grid.places(largest);
         let scatter = scatter.then(|| Shuffle::new(places, dice));
-        Zipfian { zipf: Zipf::new(places, theta), scatter, align: grid.align }
+        Zipfian { zipf: ZipfRanks::new(places, theta), scatter, align: grid.align }
     }
 }
 
@@ -80,7 +80,7 @@ impl Address for Zipfian {
 }
 
 /// A hot stretch, and the rest.
-pub(super) struct HotCold {
+pub(super) struct HotColdAddresses {
     hot_first: u64,
     hot: u64,
     cold: u64,
@@ -88,17 +88,17 @@ pub(super) struct HotCold {
     align: u64,
 }
 
-impl HotCold {
-    pub fn new(grid: Grid, largest: u64, hot_share: f64, hot_access_share: f64, dice: &mut Dice) -> HotCold {
+impl HotColdAddresses {
+    pub fn new(grid: Grid, largest: u64, hot_share: f64, hot_access_share: f64, dice: &mut Dice) -> HotColdAddresses {
         let places = grid.places(largest);
         let hot = ((places as f64 * hot_share).round() as u64).clamp(1, places);
         let to_hot = if hot == places { Coin::Always } else { Coin::new(hot_access_share) };
         let hot_first = dice.below(places - hot + 1);
-        HotCold { hot_first, hot, cold: places - hot, to_hot, align: grid.align }
+        HotColdAddresses { hot_first, hot, cold: places - hot, to_hot, align: grid.align }
     }
 }
 
-impl Address for HotCold {
+impl Address for HotColdAddresses {
     fn place(&mut self, dice: &mut Dice, _: u64) -> u64 {
         let place = if self.to_hot.toss(dice) {
             self.hot_first + dice.below(self.hot)

@@ -10,7 +10,7 @@ use crate::units::Nanos;
 
 /// How the intervals between requests are spread about their mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spread {
+pub(super) enum IntervalSpread {
     /// All the same.
     Even,
     /// Exponentially: a Poisson process.
@@ -19,49 +19,49 @@ pub(super) enum Spread {
     Normal(Nanos),
 }
 
-impl FromStr for Spread {
+impl FromStr for IntervalSpread {
     type Err = Error;
 
     /// Reads `even`, `poisson` or `normal:10ms`.
-    fn from_str(text: &str) -> Result<Spread, Error> {
+    fn from_str(text: &str) -> Result<IntervalSpread, Error> {
         match text.split_once(':') {
-            Some(("normal", deviation)) => Ok(Spread::Normal(parse_duration(deviation)?)),
-            None if text == "even" => Ok(Spread::Even),
-            None if text == "poisson" => Ok(Spread::Poisson),
+            Some(("normal", deviation)) => Ok(IntervalSpread::Normal(parse_duration(deviation)?)),
+            None if text == "even" => Ok(IntervalSpread::Even),
+            None if text == "poisson" => Ok(IntervalSpread::Poisson),
             _ => Err(Error::Usage("expected even, poisson, or normal with its deviation, such as normal:10ms".into())),
         }
     }
 }
 
-impl fmt::Display for Spread {
+impl fmt::Display for IntervalSpread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Spread::Even => f.write_str("even"),
-            Spread::Poisson => f.write_str("poisson"),
-            Spread::Normal(deviation) => write!(f, "normal:{}", exact_duration(*deviation)),
+            IntervalSpread::Even => f.write_str("even"),
+            IntervalSpread::Poisson => f.write_str("poisson"),
+            IntervalSpread::Normal(deviation) => write!(f, "normal:{}", exact_duration(*deviation)),
         }
     }
 }
 
 /// Gives each request its time.
 #[derive(Clone, Debug)]
-pub(super) struct Arrivals {
+pub(super) struct RequestTimes {
     next_ns: u64,
     interval_ns: u64,
-    spread: Spread,
+    spread: IntervalSpread,
     /// Nanoseconds on, nanoseconds off.
     burst: Option<(u64, u64)>,
 }
 
-impl Arrivals {
+impl RequestTimes {
     /// From time 0 on, `interval` apart on average.
-    pub fn new(interval: Nanos, spread: Spread) -> Arrivals {
-        Arrivals { next_ns: 0, interval_ns: interval.0, spread, burst: None }
+    pub fn new(interval: Nanos, spread: IntervalSpread) -> RequestTimes {
+        RequestTimes { next_ns: 0, interval_ns: interval.0, spread, burst: None }
     }
 
-    /// The same, but only in bursts of length `on` that are `off` apart.
-    pub fn in_bursts(self, on: Nanos, off: Nanos) -> Arrivals {
-        Arrivals { burst: Some((on.0.max(1), off.0)), ..self }
+    /// Arrivals only in bursts of length `on` that are `off` apart.
+    pub fn in_bursts(self, on: Nanos, off: Nanos) -> RequestTimes {
+        RequestTimes { burst: Some((on.0.max(1), off.0)), ..self }
     }
 
     /// The next request's time.
@@ -69,10 +69,10 @@ impl Arrivals {
     pub fn next(&mut self, dice: &mut Dice) -> Nanos {
         let time = self.peek();
         let interval = match self.spread {
-            Spread::Even => self.interval_ns,
-            Spread::Poisson => (self.interval_ns as f64 * dice.exponential()) as u64,
+            IntervalSpread::Even => self.interval_ns,
+            IntervalSpread::Poisson => (self.interval_ns as f64 * dice.exponential()) as u64,
             // A negative float becomes 0.
-            Spread::Normal(deviation) => (self.interval_ns as f64 + deviation.0 as f64 * dice.normal()) as u64,
+            IntervalSpread::Normal(deviation) => (self.interval_ns as f64 + deviation.0 as f64 * dice.normal()) as u64,
         };
         self.next_ns = self.next_ns.saturating_add(interval);
         time
@@ -95,13 +95,14 @@ mod tests {
     #[test]
     fn intervals_keep_their_mean_and_bursts_their_pauses() {
         let ms = |n: u64| Nanos(n * 1_000_000);
-        for spread in [Spread::Even, Spread::Poisson, Spread::Normal(ms(2))] {
-            let (mut dice, mut arrivals) = (Dice::new(1, 1), Arrivals::new(ms(10), spread));
+        for spread in [IntervalSpread::Even, IntervalSpread::Poisson, IntervalSpread::Normal(ms(2))] {
+            let (mut dice, mut arrivals) = (Dice::new(1, 1), RequestTimes::new(ms(10), spread));
             let last = (0..100_001).map(|_| arrivals.next(&mut dice)).last().unwrap();
             assert!((last.as_secs() - 1000.0).abs() < 10.0, "{spread}: {last}");
-            assert_eq!(spread.to_string().parse::<Spread>().unwrap(), spread);
+            assert_eq!(spread.to_string().parse::<IntervalSpread>().unwrap(), spread);
         }
-        let (mut dice, mut bursts) = (Dice::new(1, 1), Arrivals::new(ms(10), Spread::Even).in_bursts(ms(20), ms(100)));
+        let (mut dice, mut bursts) =
+            (Dice::new(1, 1), RequestTimes::new(ms(10), IntervalSpread::Even).in_bursts(ms(20), ms(100)));
         let times: Vec<u64> = (0..5).map(|_| bursts.next(&mut dice).0 / 1_000_000).collect();
         assert_eq!(times, [0, 10, 120, 130, 240]);
     }

@@ -37,7 +37,7 @@ const TOGETHER: u64 = 100;
 const APART_NS: u64 = 10_000_000;
 
 /// What to make.
-pub(super) struct Plan {
+pub(super) struct CassutoPlan {
     pub reads: u64,
     pub writes: u64,
     /// First sector and sectors of the span.
@@ -65,7 +65,7 @@ pub(super) struct CassutoPc {
 }
 
 impl CassutoPc {
-    pub fn new(plan: Plan, mut dice: Dice) -> CassutoPc {
+    pub fn new(plan: CassutoPlan, mut dice: Dice) -> CassutoPc {
         let count = plan.reads + plan.writes;
         let share = |whole: u64, n: u64, of: u64| {
             ((u128::from(whole) * u128::from(n) + u128::from(of / 2)) / u128::from(of)) as u64
@@ -203,7 +203,7 @@ struct Places {
 }
 
 impl Places {
-    fn new(plan: &Plan, dice: &mut Dice) -> Places {
+    fn new(plan: &CassutoPlan, dice: &mut Dice) -> Places {
         let period = plan.period_sectors.min(plan.area.1);
         let spots = plan.spots.min(period / 8).max(1);
         let mut sum = 0.0;

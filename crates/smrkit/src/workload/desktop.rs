@@ -5,7 +5,7 @@
 
 use super::dice::{Dice, Shuffle};
 use super::stream::Pattern;
-use super::zipf::Zipf;
+use super::zipf::ZipfRanks;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
 
@@ -173,7 +173,7 @@ struct Running {
     copies: Room,
     weight: u64,
     file_sectors: u64,
-    ranks: Option<(Zipf, Shuffle)>,
+    ranks: Option<(ZipfRanks, Shuffle)>,
     /// Requests done today, and when the next one comes.
     done: u64,
     time_ns: Option<u64>,
@@ -191,7 +191,7 @@ impl Running {
             // Files of at least 64 KiB, which on small disks are fewer.
             let files = files.min(room.sectors / 128).max(1);
             file_sectors = room.sectors / files;
-            ranks = Some((Zipf::new(files, theta), Shuffle::new(files, &mut dice)));
+            ranks = Some((ZipfRanks::new(files, theta), Shuffle::new(files, &mut dice)));
         }
         let mut running = Running {
             activity,

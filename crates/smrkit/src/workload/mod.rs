@@ -28,8 +28,8 @@ pub use catalog::{WORKLOADS, WorkloadInfo, find};
 
 use crate::error::Error;
 use crate::request::Source;
-use part::Part;
-use stream::{Chained, Generated, Merged, Stream};
+use part::WorkloadPart;
+use stream::{Chained, MergedStreams, Stream, StreamSource};
 
 /// A workload has fewer parts than two to this.
 const NTH_SHIFT: u32 = 40;
@@ -38,7 +38,7 @@ const NTH_SHIFT: u32 = 40;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// One after another; the parts of each are merged.
-    phases: Vec<Vec<Part>>,
+    phases: Vec<Vec<WorkloadPart>>,
 }
 
 impl Workload {
@@ -58,7 +58,7 @@ impl Workload {
         self.nth_source(span_sectors, seed, 0)
     }
 
-    /// The same for the n-th of several sources, from 0: those of one text and seed are independent of each other.
+    /// Requests of the n-th of several sources, from 0: those of one text and seed are independent of each other.
     pub fn nth_source(&self, span_sectors: u64, seed: u64, nth: u8) -> Result<Box<dyn Source>, Error> {
         let mut number = u64::from(nth) << NTH_SHIFT;
         let mut phases: Vec<Box<dyn Stream>> = Vec::new();
@@ -72,12 +72,12 @@ impl Workload {
                 let message = format!("{} sources are merged, at most 256 can be: lower `sources`", streams.len());
                 return Err(Error::Usage(message));
             }
-            phases.push(if streams.len() == 1 { streams.remove(0) } else { Box::new(Merged::new(streams)) });
+            phases.push(if streams.len() == 1 { streams.remove(0) } else { Box::new(MergedStreams::new(streams)) });
         }
-        Ok(Box::new(Generated(if phases.len() == 1 { phases.remove(0) } else { Box::new(Chained::new(phases)) })))
+        Ok(Box::new(StreamSource(if phases.len() == 1 { phases.remove(0) } else { Box::new(Chained::new(phases)) })))
     }
 
-    fn of(phases: Vec<Vec<Part>>) -> Result<Workload, Error> {
+    fn from_phases(phases: Vec<Vec<WorkloadPart>>) -> Result<Workload, Error> {
         if phases.is_empty() {
             return Err(Error::Usage("a workload needs at least one part".into()));
         }

@@ -3,23 +3,23 @@
 use toml::{Table, Value as Toml};
 
 use super::Workload;
-use super::part::Part;
+use super::part::WorkloadPart;
 use crate::error::Error;
-use crate::schema::Piece;
+use crate::schema::{TextPiece, toml_text};
 
 /// Reads `name:key=value,…`, joined by `+` (together) and `;` (one after another).
 pub(super) fn text(text: &str) -> Result<Workload, Error> {
-    let phases = Piece::whole("workload", text).split(';');
+    let phases = TextPiece::whole("workload", text).split(';');
     let phases = phases.map(|phase| phase.split('+').map(|piece| part(piece).map_err(|e| *e)).collect());
-    Workload::of(phases.collect::<Result<_, _>>()?)
+    Workload::from_phases(phases.collect::<Result<_, _>>()?)
 }
 
-fn part(piece: Piece<'_>) -> Result<Part, Box<Error>> {
+fn part(piece: TextPiece<'_>) -> Result<WorkloadPart, Box<Error>> {
     let (name, rest) = piece.split_once(':').map_or((piece, None), |(name, rest)| (name, Some(rest)));
     if name.text.is_empty() {
         return Err(name.error("a workload is missing: write name:key=value,… and separate by `;` or `+`"));
     }
-    let mut part = Part::named(name.text).map_err(|e| name.error(e))?;
+    let mut part = WorkloadPart::named(name.text).map_err(|e| name.error(e))?;
     if let Some(rest) = rest {
         rest.settings(|key, value| part.set(key, value))?;
     }
@@ -40,7 +40,7 @@ pub(super) fn toml(text: &str) -> Result<Workload, Error> {
     let Some(Toml::Array(parts)) = table.get("part") else {
         return Err(Error::Usage("workload file: no [[part]] table: write one for each workload".into()));
     };
-    let mut phases: Vec<Vec<Part>> = Vec::new();
+    let mut phases: Vec<Vec<WorkloadPart>> = Vec::new();
     for (i, value) in parts.iter().enumerate() {
         let (part, together) =
             toml_part(value).map_err(|e| Error::Usage(format!("workload file, part {}: {e}", i + 1)))?;
@@ -50,33 +50,24 @@ pub(super) fn toml(text: &str) -> Result<Workload, Error> {
             _ => phases.push(vec![part]),
         }
     }
-    Workload::of(phases)
+    Workload::from_phases(phases)
 }
 
-fn toml_part(value: &Toml) -> Result<(Part, bool), Error> {
+fn toml_part(value: &Toml) -> Result<(WorkloadPart, bool), Error> {
     let Toml::Table(table) = value else {
         return Err(Error::Usage("expected a table".into()));
     };
     let Some(Toml::String(name)) = table.get("workload") else {
         return Err(Error::Usage("expected workload = \"NAME\"".into()));
     };
-    let mut part = Part::named(name).map_err(|e| Error::Usage(format!("`{name}`: {e}")))?;
+    let mut part = WorkloadPart::named(name).map_err(|e| Error::Usage(format!("`{name}`: {e}")))?;
     let mut together = false;
     for (key, value) in table.iter().filter(|(key, _)| *key != "workload") {
         match value {
             Toml::Boolean(yes) if key == "together" => together = *yes,
-            _ => part.set(key, &plain(value)).map_err(|e| Error::Usage(format!("key `{key}`: {e}")))?,
+            _ => part.set(key, toml_text(value).trim()).map_err(|e| Error::Usage(format!("key `{key}`: {e}")))?,
         }
     }
     part.check()?;
     Ok((part, together))
-}
-
-/// A TOML value as the short form would have it.
-fn plain(value: &Toml) -> String {
-    match value {
-        Toml::String(text) => text.trim().to_string(),
-        Toml::Boolean(yes) => if *yes { "yes" } else { "no" }.to_string(),
-        other => other.to_string(),
-    }
 }

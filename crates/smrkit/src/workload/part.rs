@@ -10,24 +10,27 @@ use crate::schema::{Refused, Values};
 
 /// A workload of the table with its values; those not given have the table's defaults.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct WorkloadPart {
     pub info: &'static WorkloadInfo,
     values: Values,
 }
 
-impl PartialEq for Part {
-    fn eq(&self, other: &Part) -> bool {
+impl PartialEq for WorkloadPart {
+    fn eq(&self, other: &WorkloadPart) -> bool {
         self.info.name == other.info.name && self.values == other.values
     }
 }
 
-impl Part {
+impl WorkloadPart {
     /// The workload of this name, nothing set yet.
-    pub fn named(name: &str) -> Result<Part, Error> {
+    pub fn named(name: &str) -> Result<WorkloadPart, Error> {
         let Some(info) = find(name) else {
-            return Err(Error::Usage(format!("unknown workload; {}", known(name, WORKLOADS.iter().map(|w| w.name)))));
+            return Err(Error::Usage(format!(
+                "no workload is called `{name}`; {}",
+                known(name, WORKLOADS.iter().map(|w| w.name))
+            )));
         };
-        Ok(Part { info, values: Values::new(info.keys()) })
+        Ok(WorkloadPart { info, values: Values::new(info.keys()) })
     }
 
     /// Gives a key its value, once.
@@ -49,7 +52,7 @@ impl Part {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for WorkloadPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info.name)?;
         for (i, (key, value)) in self.values.given().enumerate() {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::arrivals::{Arrivals, Spread};
+use super::arrivals::{IntervalSpread, RequestTimes};
 use super::dice::{Coin, Dice};
 use super::sizes::Sizes;
 use super::stream::{Address, Independent, Limit, Limited, Pattern, Stream};
@@ -67,13 +67,13 @@ impl fmt::Display for Reach {
 pub(super) const SIZES: Text<Sizes> = Text::new("a size from 512 bytes, a range 4Ki-64Ki, or a list 4Ki/70:64Ki/30");
 /// How stretches of addresses are written.
 pub(super) const REACH: Text<Reach> = Text::new("a size, or a percentage of the capacity");
-const SPREAD: Text<Spread> = Text::new("even, poisson or normal:DEVIATION");
+const SPREAD: Text<IntervalSpread> = Text::new("even, poisson or normal:DEVIATION");
 /// An amount of data that has at least a sector.
 pub(super) const AMOUNT: Size = Size(SECTOR_BYTES, u64::MAX);
 
 keys! {
     /// Where requests go.
-    pub(super) struct Span {
+    pub(super) struct SpanKeys {
         /// Stretch of addresses it stays in; never more than the drive by default.
         pub span: Asked<Reach> = Noted(REACH), "100%";
         /// First address, rounded down to a sector.
@@ -95,13 +95,13 @@ keys! {
 
 keys! {
     /// When requests come.
-    pub(super) struct Pace {
+    pub(super) struct ArrivalKeys {
         /// Mean time between requests.
         pub interval: Asked<Nanos> = Noted(Time(0)), "20ms";
         /// Requests a second (instead of interval).
         pub rate: Option<f64> = Maybe(number(1e-6, 1e9)), "";
         /// How intervals are spread about their mean.
-        pub arrivals: Spread = SPREAD, "even";
+        pub arrivals: IntervalSpread = SPREAD, "even";
     }
 }
 
@@ -111,11 +111,11 @@ keys! {
         /// Length of a request: one size, a range, or a list with weights.
         pub size: Sizes = SIZES, "4Ki";
         /// Where they go.
-        pub span: Span;
+        pub span: SpanKeys;
         /// How they end.
         pub end: End;
         /// When they come.
-        pub pace: Pace;
+        pub pace: ArrivalKeys;
     }
 }
 
@@ -130,7 +130,7 @@ fn exclusive(given: &[(&str, bool)]) -> Result<(), Error> {
 
 impl End {
     /// Refuses two ends, and one that never comes.
-    pub fn check(&self, pace: Option<&Pace>) -> Result<(), Error> {
+    pub fn check(&self, pace: Option<&ArrivalKeys>) -> Result<(), Error> {
         exclusive(&[("count", self.count.given), ("duration", self.duration.given), ("bytes", self.bytes.is_some())])?;
         match pace {
             Some(pace) if self.duration.given && pace.mean().0 == 0 => {
@@ -151,7 +151,7 @@ impl End {
     }
 }
 
-impl Pace {
+impl ArrivalKeys {
     /// Refuses two paces.
     pub fn check(&self) -> Result<(), Error> {
         exclusive(&[("interval", self.interval.given), ("rate", self.rate.is_some())])
@@ -163,8 +163,8 @@ impl Pace {
     }
 
     /// The arrivals.
-    pub fn arrivals(&self) -> Arrivals {
-        Arrivals::new(self.mean(), self.arrivals)
+    pub fn arrivals(&self) -> RequestTimes {
+        RequestTimes::new(self.mean(), self.arrivals)
     }
 }
 
@@ -226,7 +226,7 @@ impl Site {
     }
 
     /// First sector and sectors of `span`; `least` is what one request needs.
-    pub fn area(&self, span: &Span, least: u64) -> Result<(u64, u64), Error> {
+    pub fn area(&self, span: &SpanKeys, least: u64) -> Result<(u64, u64), Error> {
         let first = span.start.sectors(self.capacity);
         let room = self.capacity.saturating_sub(first);
         let asked = span.span.value.sectors(self.capacity);

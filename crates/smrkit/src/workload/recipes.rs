@@ -1,10 +1,10 @@
 //! The workloads: the keys of each, and how they become streams of requests.
 
 use super::address::{self, Grid, Passes, Sequential, Turns, Uniform, Zipfian};
-use super::cassuto_pc::{CassutoPc, Plan, READS, WRITES};
+use super::cassuto_pc::{CassutoPc, CassutoPlan, READS, WRITES};
 use super::desktop::{self, Desktop};
 use super::dice::Coin;
-use super::recipe::{AMOUNT, End, Pace, REACH, Reach, Recipe, Requests, SIZES, Site, Span, Streams};
+use super::recipe::{AMOUNT, ArrivalKeys, End, REACH, Reach, Recipe, Requests, SIZES, Site, SpanKeys, Streams};
 use super::sizes::Sizes;
 use super::stream::{Independent, Limit, Limited, Stream};
 use super::structured;
@@ -63,7 +63,7 @@ impl Mix {
     fn hot_cold(&self, site: &Site, hot_share: f64, hot_access_share: f64) -> Streams {
         let (first, grid, largest) = self.at.grid(site)?;
         let mut dice = site.dice(0);
-        let address = address::HotCold::new(grid, largest, hot_share, hot_access_share, &mut dice);
+        let address = address::HotColdAddresses::new(grid, largest, hot_share, hot_access_share, &mut dice);
         self.at.requests.streams(dice, self.write_share, first, address)
     }
 }
@@ -269,7 +269,7 @@ impl Recipe for Backup {
         let area = (self.metadata_area / SECTOR_BYTES).min(span / 10).max(metadata.largest());
         let kept = if every == 0 { 0 } else { area };
         let kept = kept.next_multiple_of(8).min(span - data.largest());
-        let pattern = structured::Backup {
+        let pattern = structured::BackupStream {
             dice: site.dice(0),
             arrivals: self.requests.pace.arrivals(),
             data: data.picker(),
@@ -330,7 +330,7 @@ keys! {
         /// Requests of each source.
         count: u64 = Count(1, u64::MAX), "400k";
         /// When they come.
-        pace: Pace;
+        pace: ArrivalKeys;
     }
 }
 
@@ -370,7 +370,8 @@ impl Recipe for Runs {
         let lengths = (self.run_min, self.run_max);
         let source = |i: u64| -> Box<dyn Stream> {
             let (place, writes) = ((first + i * region, self.blocks, hot), Coin::new(self.write_share));
-            let pattern = structured::Runs::new(site.dice(i), self.pace.arrivals(), writes, place, block, lengths);
+            let pattern =
+                structured::RunsStream::new(site.dice(i), self.pace.arrivals(), writes, place, block, lengths);
             Box::new(Limited::new(pattern, Limit::Count(self.count), self.count as f64))
         };
         Ok((0..self.sources).map(source).collect())
@@ -381,7 +382,7 @@ keys! {
     /// A day of a PC.
     pub(super) struct DesktopDay {
         /// Where requests go.
-        span: Span;
+        span: SpanKeys;
         /// How it ends.
         end: End;
     }
@@ -411,7 +412,7 @@ keys! {
     /// The day of Table I.
     pub(super) struct CassutoDay {
         /// Where requests go.
-        span: Span;
+        span: SpanKeys;
         /// Share of requests that write; 75,615 of 510,900 by default.
         write_share: Option<f64> = Maybe(share()), "";
         /// Requests.
@@ -450,7 +451,7 @@ impl Recipe for CassutoDay {
             )));
         }
         let writes = writes.min(self.count);
-        let plan = Plan {
+        let plan = CassutoPlan {
             reads: self.count - writes,
             writes,
             area,

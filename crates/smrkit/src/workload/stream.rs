@@ -1,6 +1,6 @@
 //! Streams of requests: a pattern with an end, several merged by time, several one after another.
 
-use super::arrivals::Arrivals;
+use super::arrivals::RequestTimes;
 use super::dice::{Coin, Dice};
 use super::sizes::Picker;
 use crate::error::Error;
@@ -108,7 +108,7 @@ pub(super) trait Address: Send {
 /// The plain pattern: time, length, operation and address are drawn independently.
 pub(super) struct Independent<A> {
     pub dice: Dice,
-    pub arrivals: Arrivals,
+    pub arrivals: RequestTimes,
     pub sizes: Picker,
     pub writes: Coin,
     pub first: u64,
@@ -131,17 +131,17 @@ impl<A: Address> Pattern for Independent<A> {
 }
 
 /// Streams merged by time; of two at one moment the lower number goes first. The number is the requests' source.
-pub(super) struct Merged {
-    streams: Vec<Ahead>,
+pub(super) struct MergedStreams {
+    streams: Vec<BufferedStream>,
 }
 
-struct Ahead {
+struct BufferedStream {
     stream: Box<dyn Stream>,
     batch: Vec<Request>,
     at: usize,
 }
 
-impl Ahead {
+impl BufferedStream {
     fn peek(&mut self) -> Option<Nanos> {
         if self.at == self.batch.len() {
             self.at = 0;
@@ -151,15 +151,17 @@ impl Ahead {
     }
 }
 
-impl Merged {
+impl MergedStreams {
     /// At most 256 streams.
-    pub fn new(streams: Vec<Box<dyn Stream>>) -> Merged {
+    pub fn new(streams: Vec<Box<dyn Stream>>) -> MergedStreams {
         assert!(streams.len() <= 256, "{} sources", streams.len());
-        Merged { streams: streams.into_iter().map(|stream| Ahead { stream, batch: Vec::new(), at: 0 }).collect() }
+        MergedStreams {
+            streams: streams.into_iter().map(|stream| BufferedStream { stream, batch: Vec::new(), at: 0 }).collect(),
+        }
     }
 }
 
-impl Stream for Merged {
+impl Stream for MergedStreams {
     fn fill(&mut self, batch: &mut Vec<Request>) {
         batch.clear();
         while batch.len() < InMemory::BATCH {
@@ -222,9 +224,9 @@ impl Stream for Chained {
 }
 
 /// A stream as the engine takes it; its progress counts requests.
-pub(super) struct Generated(pub Box<dyn Stream>);
+pub(super) struct StreamSource(pub Box<dyn Stream>);
 
-impl Source for Generated {
+impl Source for StreamSource {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         self.0.fill(batch);
         Ok(())

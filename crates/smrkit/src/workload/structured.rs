@@ -1,6 +1,6 @@
 //! Patterns whose requests hang together: runs in a hot part, and a backup with its metadata.
 
-use super::arrivals::Arrivals;
+use super::arrivals::RequestTimes;
 use super::dice::{Coin, Dice};
 use super::sizes::Picker;
 use super::stream::Pattern;
@@ -8,9 +8,9 @@ use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
 
 /// Runs of single blocks in the hot part of a region; a run reads or writes throughout.
-pub(super) struct Runs {
+pub(super) struct RunsStream {
     pub dice: Dice,
-    pub arrivals: Arrivals,
+    pub arrivals: RequestTimes,
     pub writes: Coin,
     /// First sector of the hot part, and how many blocks it has.
     pub hot: (u64, u64),
@@ -22,22 +22,32 @@ pub(super) struct Runs {
     left: u64,
 }
 
-impl Runs {
+impl RunsStream {
     /// The hot part is placed in the region by the first draw.
     pub fn new(
         mut dice: Dice,
-        arrivals: Arrivals,
+        arrivals: RequestTimes,
         writes: Coin,
         (region_first, region_blocks, hot_blocks): (u64, u64, u64),
         block_sectors: u32,
         lengths: (u64, u64),
-    ) -> Runs {
+    ) -> RunsStream {
         let first = region_first + dice.below(region_blocks - hot_blocks + 1) * u64::from(block_sectors);
-        Runs { dice, arrivals, writes, hot: (first, hot_blocks), block_sectors, lengths, op: Op::Read, at: 0, left: 0 }
+        RunsStream {
+            dice,
+            arrivals,
+            writes,
+            hot: (first, hot_blocks),
+            block_sectors,
+            lengths,
+            op: Op::Read,
+            at: 0,
+            left: 0,
+        }
     }
 }
 
-impl Pattern for Runs {
+impl Pattern for RunsStream {
     fn next(&mut self) -> Option<Request> {
         if self.left == 0 {
             self.left = self.dice.between(self.lengths.0, self.lengths.1);
@@ -57,9 +67,9 @@ impl Pattern for Runs {
 }
 
 /// A sequential write behind an area of metadata that is updated at random.
-pub(super) struct Backup {
+pub(super) struct BackupStream {
     pub dice: Dice,
-    pub arrivals: Arrivals,
+    pub arrivals: RequestTimes,
     pub data: Picker,
     pub metadata: Picker,
     /// Data requests between two updates; 0: none.
@@ -72,7 +82,7 @@ pub(super) struct Backup {
     pub since: u64,
 }
 
-impl Backup {
+impl BackupStream {
     fn update(&mut self) -> (u64, u32) {
         let (first, span, align) = self.metadata_area;
         let sectors = self.metadata.pick(&mut self.dice);
@@ -91,7 +101,7 @@ impl Backup {
     }
 }
 
-impl Pattern for Backup {
+impl Pattern for BackupStream {
     fn next(&mut self) -> Option<Request> {
         let due = self.metadata_every > 0 && self.since == self.metadata_every;
         self.since = if due { 0 } else { self.since + 1 };

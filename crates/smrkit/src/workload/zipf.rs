@@ -7,7 +7,7 @@ use super::dice::Dice;
 
 /// A sampler of ranks from 0 (the most frequent) to n − 1.
 #[derive(Clone, Debug)]
-pub(super) struct Zipf {
+pub(super) struct ZipfRanks {
     n: f64,
     theta: f64,
     integral_first: f64,
@@ -15,11 +15,11 @@ pub(super) struct Zipf {
     cut: f64,
 }
 
-impl Zipf {
+impl ZipfRanks {
     /// Over `n` ≥ 1 ranks.
-    pub fn new(n: u64, theta: f64) -> Zipf {
+    pub fn new(n: u64, theta: f64) -> ZipfRanks {
         let n = n.max(1) as f64;
-        let mut zipf = Zipf { n, theta, integral_first: 0.0, integral_last: 0.0, cut: 0.0 };
+        let mut zipf = ZipfRanks { n, theta, integral_first: 0.0, integral_last: 0.0, cut: 0.0 };
         zipf.integral_first = zipf.integral(1.5) - 1.0;
         zipf.integral_last = zipf.integral(n + 0.5);
         zipf.cut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.weight(2.0));
@@ -73,7 +73,7 @@ mod tests {
     fn ranks_follow_the_law() {
         for theta in [0.0, 0.5, 0.99, 1.0, 1.5, 3.0] {
             let (n, draws) = (50u64, 400_000u32);
-            let zipf = Zipf::new(n, theta);
+            let zipf = ZipfRanks::new(n, theta);
             let mut dice = Dice::new(3, 3);
             let mut counts = vec![0u32; n as usize];
             (0..draws).for_each(|_| counts[zipf.sample(&mut dice) as usize] += 1);
@@ -92,7 +92,7 @@ mod tests {
         let mut dice = Dice::new(1, 1);
         for n in [1, 2, 10_000_000_000] {
             for theta in [0.0, 0.99, 1.0, 10.0] {
-                let zipf = Zipf::new(n, theta);
+                let zipf = ZipfRanks::new(n, theta);
                 assert!((0..2000).all(|_| zipf.sample(&mut dice) < n), "{n} {theta}");
             }
         }

@@ -2,7 +2,7 @@
 
 use rand::{Rng, RngExt};
 use smrkit::device::level::{Level, WritePolicy};
-use smrkit::device::{Array, Done, Member};
+use smrkit::device::{Array, DonePart, Member};
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::task::BackgroundTask;
 use smrkit::engine::{Engine, NoObserver};
@@ -188,7 +188,7 @@ impl BackgroundTask for Failures {
         Ok(())
     }
 
-    fn done(&mut self, done: &Done, _: &mut Array) -> DiskResult {
+    fn done(&mut self, done: &DonePart, _: &mut Array) -> DiskResult {
         self.outstanding -= 1;
         self.now = self.now.max(done.end);
         Ok(())
@@ -214,7 +214,7 @@ impl BackgroundTask for Failures {
     }
 }
 
-/// Runs requests beside the failures, and calls `after` with the loop.
+/// Runs requests alongside the failures, and calls `after` with the loop.
 pub fn run_with<T>(
     run: &ArrayRun,
     settings: Settings,

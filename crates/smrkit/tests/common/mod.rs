@@ -19,7 +19,7 @@ use smrkit::layer::{self, LayerSpec, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference, Profile};
 use smrkit::request::{Op, Request, Source};
 use smrkit::schema::Domain;
-use smrkit::settings::{Arrival, Prefill, Queue, Settings};
+use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rows::RequestRow;
 use smrkit::tally::Access;
@@ -177,6 +177,8 @@ impl Disks {
                 // A request has to fit into the log, or it takes more than one turn.
                 ("cache_tracks", _) if spec.name == "drive-managed" => self.random.random_range(24..40).to_string(),
                 ("cache_tracks", _) => self.random.random_range(9..40).to_string(),
+                ("shared_writes", _) => ["auto", "1", "3"][self.random.random_range(0..3)].into(),
+                ("idle_delay", _) => ["0ns", "2ms"][self.random.random_range(0..2)].into(),
                 ("alpha" | "beta", _) => {
                     let few = self.random.random_range(1..20);
                     ["auto".to_string(), few.to_string()][self.random.random_range(0..2)].clone()
@@ -194,6 +196,13 @@ impl Disks {
                 ("fill_percent", _) => self.random.random_range(10..101).to_string(),
                 ("random_tracks", _) => ["auto", "3"][self.random.random_range(0..2)].into(),
                 ("overwrite_limit", _) => ["unlimited", "1", "3"][self.random.random_range(0..3)].into(),
+                (_, Domain::Or(word, rest)) if matches!(*rest, Domain::Words(_)) => match *rest {
+                    Domain::Words(mut words) => {
+                        words.push(word);
+                        words[self.random.random_range(0..words.len())].to_string()
+                    }
+                    _ => unreachable!("words, as said above"),
+                },
                 (_, Domain::Words(words)) => words[self.random.random_range(0..words.len())].to_string(),
                 (key, _) => panic!("say here how to choose {key} at random"),
             };
@@ -280,7 +289,7 @@ pub fn writes(extents: &[(u64, u32)]) -> Vec<Request> {
 /// Runs a layer on the drive of the Vguard paper, empty.
 pub fn on_st5000as0011(layer: &str, set: &[(&str, &str)], warmup: u64, source: &mut dyn Source) -> Outcome {
     let drive = Drive::load("st5000as0011").unwrap();
-    let settings = Settings { warmup, prefill: Prefill::None, ..Settings::default() };
+    let settings = Settings { warmup: Warmup::Requests(warmup), prefill: Prefill::None, ..Settings::default() };
     let run = Run::new(
         DriveRun { drive: drive.clone(), layer: layer::find(layer).unwrap(), parameters: parameters(layer, set) },
         settings,
@@ -303,7 +312,7 @@ pub fn count(outcome: &Outcome, key: &str) -> u64 {
     }
 }
 
-/// A real trace that doesn't come with smrkit, from $SMRKIT_TRACES or shared/traces beside the project; without it the
+/// A real trace that doesn't come with smrkit, from $SMRKIT_TRACES or shared/traces next to the project; without it the
 /// reason is printed.
 pub fn real_trace(file: &str) -> Option<Trace> {
     let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);

@@ -33,10 +33,12 @@ pub const CACHED: (&str, &str) = ("write_cache_bytes", "64M");
 /// Parameters of a layer.
 pub type Set<'a> = &'a [(&'a str, &'a str)];
 
+/// A drive-managed one is the paper's: what is assumed beyond is set by itself.
 pub fn member(drive: Drive, layer: &str, set: Set) -> MemberRun {
+    let paper: Set = if layer == "drive-managed" { &[("variant", "vguard-2017")] } else { &[] };
     let layer = layer::find(layer).unwrap();
-    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = layer.resolve(&set).unwrap();
+    let set = [paper, set].concat().into_iter().map(|(key, value)| (key.to_string(), value.to_string()));
+    let parameters = layer.resolve(&set.collect::<Vec<_>>()).unwrap();
     MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
 }
 
@@ -74,7 +76,11 @@ pub fn rebuilt(array: &ArrayRun, rebuild: &str, workload: Option<&str>) -> Rebui
     run(array, Settings::default(), rebuild, workload).unwrap().rebuild.expect("it came to its end")
 }
 
-pub const LEVELS: [Level; 5] = [Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid4, Level::Raid5, Level::Raid6];
+pub const LEVELS: [Level; 6] =
+    [Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid4, Level::Raid5, Level::Raid6, Level::Raidz3];
+
+/// Members enough for each of the levels.
+pub const MEMBERS: usize = 5;
 
 pub fn small(layer: &str) -> MemberRun {
     let sets: &[(&str, &str)] = match layer {

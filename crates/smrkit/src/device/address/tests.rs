@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::*;
 
 /// Every level over 1 to 24 members of different size, the chunk and the smallest member anything.
-fn layouts() -> impl Strategy<Value = (Layout, Vec<u64>)> {
+fn layouts() -> impl Strategy<Value = (ArrayLayout, Vec<u64>)> {
     let sizes = prop::collection::vec(0u64..40, 24);
-    (0usize..8, 1usize..=24, 1u64..20, 1u64..60, sizes, 2u32..6).prop_map(
+    (0..Level::ALL.len(), 1usize..=24, 1u64..20, 1u64..60, sizes, 2u32..6).prop_map(
         |(level, disks, chunk, least, more, copies)| {
             let level = match Level::ALL[level] {
                 Level::Raid10 { .. } => Level::Raid10 { copies },
@@ -16,7 +16,7 @@ fn layouts() -> impl Strategy<Value = (Layout, Vec<u64>)> {
             let disks = disks.max(level.disks_min());
             let least = if level.is_striped() { least.max(chunk) } else { least };
             let members: Vec<u64> = more[..disks].iter().map(|more| least + more).collect();
-            (Layout::new(level, chunk, &members).unwrap(), members)
+            (ArrayLayout::new(level, chunk, &members).unwrap(), members)
         },
     )
 }
@@ -32,13 +32,14 @@ fn capacity(level: Level, chunk: u64, members: &[u64]) -> u64 {
         Level::Raid10 { copies } => disks * chunks / u64::from(copies) * chunk,
         Level::Raid4 | Level::Raid5 => (disks - 1) * chunks * chunk,
         Level::Raid6 => (disks - 2) * chunks * chunk,
+        Level::Raidz3 => (disks - 3) * chunks * chunk,
     }
 }
 
 proptest! {
     #[test]
     fn every_sector_has_its_own_places_and_all_room_is_accounted_for((layout, members) in layouts(), chunk in 1u64..20) {
-        let layout = if layout.level().is_striped() { layout } else { Layout::new(layout.level(), chunk, &members).unwrap() };
+        let layout = if layout.level().is_striped() { layout } else { ArrayLayout::new(layout.level(), chunk, &members).unwrap() };
         let (chunk, host) = (layout.chunk_sectors(), layout.host_sectors());
         let chunk = if layout.level().is_striped() { chunk } else { 1 };
         prop_assert_eq!(host, capacity(layout.level(), chunk, &members));
@@ -65,8 +66,7 @@ proptest! {
                         continue;
                     }
                     Role::Unused => continue,
-                    Role::P { stripe, offset } => (stripe, offset, layout.data_disks()),
-                    Role::Q { stripe, offset } => (stripe, offset, layout.data_disks() + 1),
+                    Role::Parity { number, stripe, offset } => (stripe, offset, layout.data_disks() + number),
                 };
                 prop_assert!(!taken.contains(&(disk as u32, at)), "a parity lies on data");
                 prop_assert_eq!(layout.at(unit.0, unit.1), at);
@@ -101,7 +101,7 @@ proptest! {
 
     #[test]
     fn pieces_are_as_long_as_the_chunk_or_the_member_lets_them((layout, _) in layouts()) {
-        let pieces: Vec<Piece> = layout.pieces(Lba(0), u64::MAX).collect();
+        let pieces: Vec<MemberPiece> = layout.pieces(Lba(0), u64::MAX).collect();
         let expected = match layout.level() {
             Level::Raid1 => 1,
             Level::Span | Level::Dedicated => layout.disks() as u64,
@@ -132,9 +132,9 @@ proptest! {
     }
 
     #[test]
-    fn parities_go_round_all_members_evenly(disks in 4usize..=24, first in 0u64..1000) {
-        for (level, kinds) in [(Level::Raid5, 1), (Level::Raid6, 2)] {
-            let layout = Layout::new(level, 3, &vec![1 << 20; disks]).unwrap();
+    fn parities_go_round_all_members_evenly(disks in 5usize..=24, first in 0u64..1000) {
+        for (level, kinds) in [(Level::Raid5, 1), (Level::Raid6, 2), (Level::Raidz3, 3)] {
+            let layout = ArrayLayout::new(level, 3, &vec![1 << 20; disks]).unwrap();
             for kind in 0..kinds {
                 let unit = (layout.data_disks() + kind) as u32;
                 let turn = (first..first + disks as u64).map(|stripe| layout.member_of(stripe, unit));
@@ -145,9 +145,9 @@ proptest! {
 
     #[test]
     fn addresses_of_large_drives_lead_back(
-        level in 0usize..8, disks in 4usize..=24, chunk in 1u64..1 << 21, size in 1u64 << 22..1 << 40, lba: u64,
+        level in 0..Level::ALL.len(), disks in 5usize..=24, chunk in 1u64..1 << 21, size in 1u64 << 22..1 << 40, lba: u64,
     ) {
-        let layout = Layout::new(Level::ALL[level], chunk, &vec![size; disks]).unwrap();
+        let layout = ArrayLayout::new(Level::ALL[level], chunk, &vec![size; disks]).unwrap();
         for lba in [lba % layout.host_sectors(), layout.host_sectors() - 1].map(Lba) {
             let (disk, at) = layout.place(lba);
             prop_assert_eq!(layout.inverse(disk, at), Role::Data(lba));
@@ -156,12 +156,12 @@ proptest! {
 
     #[test]
     fn no_numbers_panic(
-        level in 0usize..8, copies: u32, chunk: u64, shift in 0u32..64, members in prop::collection::vec(any::<u64>(), 0..6),
+        level in 0..Level::ALL.len(), copies: u32, chunk: u64, shift in 0u32..64, members in prop::collection::vec(any::<u64>(), 0..6),
         lba: u64,
     ) {
         let level = if level == 3 { Level::Raid10 { copies: copies >> (copies % 32) } } else { Level::ALL[level] };
         let members: Vec<u64> = members.iter().map(|n| n >> shift).collect();
-        let Ok(layout) = Layout::new(level, chunk >> shift, &members) else { return Ok(()) };
+        let Ok(layout) = ArrayLayout::new(level, chunk >> shift, &members) else { return Ok(()) };
         let _ = (layout.stripe_sectors(), layout.stripes(), layout.pieces(Lba(lba), 1).count());
         let (disk, at) = layout.place(Lba(lba % layout.host_sectors()));
         prop_assert!(at.0 < layout.member_sectors(disk));
@@ -170,11 +170,10 @@ proptest! {
 
 /// What the first chunks of each member hold: one text a row, `0` to `9` for data chunks.
 fn rows(level: Level, disks: usize, rows: u64) -> Vec<String> {
-    let layout = Layout::new(level, 1, &vec![rows; disks]).unwrap();
+    let layout = ArrayLayout::new(level, 1, &vec![rows; disks]).unwrap();
     let cell = |disk: usize, row: u64| match layout.inverse(disk as u32, Lba(row)) {
         Role::Data(lba) | Role::Copy(lba, _) => lba.to_string(),
-        Role::P { .. } => "P".into(),
-        Role::Q { .. } => "Q".into(),
+        Role::Parity { number, .. } => ["P", "Q", "R"][number].into(),
         Role::Unused => "-".into(),
     };
     (0..rows).map(|row| (0..disks).map(|disk| cell(disk, row)).collect::<Vec<_>>().join(" ")).collect()
@@ -187,6 +186,7 @@ fn the_layouts_are_those_of_the_tables_in_the_docs() {
     assert_eq!(rows(Level::Raid4, 4, 2), ["0 1 2 P", "3 4 5 P"]);
     assert_eq!(rows(Level::Raid5, 4, 4), ["0 1 2 P", "4 5 P 3", "8 P 6 7", "P 9 10 11"]);
     assert_eq!(rows(Level::Raid6, 4, 4), ["Q 0 1 P", "2 3 P Q", "5 P Q 4", "P Q 6 7"]);
+    assert_eq!(rows(Level::Raidz3, 5, 5), ["Q R 0 1 P", "R 2 3 P Q", "4 5 P Q R", "7 P Q R 6", "P Q R 8 9"]);
 }
 
 #[test]
@@ -195,6 +195,8 @@ fn what_no_array_could_be_is_refused_with_its_remedy() {
         (Level::Raid5, 8, vec![99, 99], "raid5 of 2 disks: raise disks to 3 or more, or use raid1"),
         (Level::Raid6, 8, vec![99; 3], "raid6 of 3 disks: raise disks to 4 or more, or use raid5"),
         (Level::Raid6, 8, vec![99; 258], "lower disks to 257"),
+        (Level::Raidz3, 8, vec![99; 4], "raidz3 of 4 disks: raise disks to 5 or more, or use raid6"),
+        (Level::Raidz3, 8, vec![99; 259], "lower disks to 258"),
         (Level::Raid10 { copies: 3 }, 8, vec![99, 99], "raise disks or lower copies"),
         (Level::Raid10 { copies: 1 }, 8, vec![99, 99], "raise copies, or use raid0"),
         (Level::Raid0, 8, vec![], "raise disks to 1"),
@@ -203,13 +205,13 @@ fn what_no_array_could_be_is_refused_with_its_remedy() {
         (Level::Span, 8, vec![99, 0], "a member has no sectors"),
         (Level::Span, 8, vec![u64::MAX, u64::MAX], "fewer or smaller ones"),
     ] {
-        let error = Layout::new(level, chunk, &members).unwrap_err().to_string();
+        let error = ArrayLayout::new(level, chunk, &members).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
 }
 
 #[test]
 fn a_source_finds_its_own_member_or_the_whole_array() {
-    let sources = |level| Layout::new(level, 8, &[99, 70]).unwrap().sectors_for_all();
+    let sources = |level| ArrayLayout::new(level, 8, &[99, 70]).unwrap().sectors_for_all();
     assert_eq!([Level::Dedicated, Level::Span, Level::Raid0].map(sources), [70, 169, 128]);
 }

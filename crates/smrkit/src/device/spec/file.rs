@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use toml::{Table, Value};
+use toml::Table;
 
 use super::resolve::{MemberKeys, RawArray, RawDrive, RawMember};
 use crate::error::{BadInput, Error};
-use crate::schema::{Keyed, Values};
+use crate::schema::{Keyed, Values, toml_text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,7 +76,7 @@ fn drive(
     capacity: Option<Plain>,
     set: Option<Table>,
 ) -> Result<RawDrive, String> {
-    let set = set.map(|table| table.into_iter().map(|(key, value)| (key, setting(value))).collect());
+    let set = set.map(|table| table.into_iter().map(|(key, value)| (key, toml_text(&value))).collect());
     let mut made = RawDrive { layer, drive, set, ..RawDrive::default() };
     put(&mut made.values, "capacity", capacity)?;
     Ok(made)
@@ -90,14 +90,6 @@ fn put(values: &mut Values, key: &str, value: Option<Plain>) -> Result<(), Strin
         Some(Plain::Text(text)) => text,
     };
     values.set(key, &text).map_err(|refused| format!("{key}={text}: {refused}"))
-}
-
-/// A parameter's value as the short form would have it.
-fn setting(value: Value) -> String {
-    match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    }
 }
 
 fn bad_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {

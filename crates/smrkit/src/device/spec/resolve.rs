@@ -4,7 +4,7 @@ use super::{ArraySpec, DEPTH_MAX, DRIVES_MAX, DriveSpec, MemberSpec};
 use crate::device::level::{Copies, Level, WritePolicy};
 use crate::error::Error;
 use crate::keys;
-use crate::schema::{Count, Keyed, Kind, Maybe, Sectors, Size, Values, Word};
+use crate::schema::{Count, Keyed, Maybe, Sectors, Size, ValueKind, Values, Word};
 use crate::units::SECTOR_BYTES;
 
 /// The kind of `write`.

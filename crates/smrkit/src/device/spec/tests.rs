@@ -14,7 +14,7 @@ fn specs() -> impl Strategy<Value = ArraySpec> {
     let array = |member: BoxedStrategy<MemberSpec>| {
         let alike = (member.clone(), 1usize..9).prop_map(|(member, n)| vec![member; n]);
         let members = prop_oneof![alike, prop::collection::vec(member, 1..6)];
-        (0usize..8, 2u32..4, 1u64..5000, 0usize..3, members).prop_map(
+        (0..Level::ALL.len(), 2u32..4, 1u64..5000, 0usize..3, members).prop_map(
             |(level, copies, chunk_sectors, write, mut members)| {
                 let level = if level == 3 { Level::Raid10 { copies } } else { Level::ALL[level] };
                 let first = members[0].clone();
@@ -111,7 +111,7 @@ fn the_toml_form_reads_as_the_short_form_does() {
 fn mistakes_say_where_they_are_and_what_to_do() {
     for (text, message) in [
         ("", "the kind of array is missing: write raid5:disks=4"),
-        ("raid7:disks=4", "no array is called `raid7`: write one of span, raid0, raid1, raid10"),
+        ("raid7:disks=4", "no array is called `raid7`; did you mean `raid0`? Known: span, raid0, raid1, raid10"),
         (
             "raid5:disks=4,chunks=4Ki",
             "array, character 15, `chunks`: no key of this name; did you mean `chunk`? Known: disks, chunk, copies, write, member, layer",

@@ -6,19 +6,19 @@ use super::DEPTH_MAX;
 use super::resolve::{RawArray, RawDrive, RawMember};
 use crate::error::Error;
 use crate::names::known;
-use crate::schema::{Piece, Values};
+use crate::schema::{TextPiece, Values};
 
 /// Keys of a drive that are no values.
 const DRIVE_NAMES: [&str; 3] = ["layer", "drive", "set"];
 
 /// Reads an array.
 pub(super) fn array(text: &str) -> Result<RawArray, Error> {
-    array_at(Piece::whole("array", text), 1).map_err(|e| *e)
+    array_at(TextPiece::whole("array", text), 1).map_err(|e| *e)
 }
 
 type Result2<T> = Result<T, Box<Error>>;
 
-impl<'a> Piece<'a> {
+impl<'a> TextPiece<'a> {
     /// Where `separator` stands outside of parentheses and quotes.
     fn outside(self, separator: u8) -> Result2<Vec<usize>> {
         let (mut found, mut open, mut quoted) = (Vec::new(), Vec::new(), None);
@@ -45,7 +45,7 @@ impl<'a> Piece<'a> {
     }
 
     /// The parts between commas; none of an empty text.
-    fn items(self) -> Result2<Vec<Piece<'a>>> {
+    fn items(self) -> Result2<Vec<TextPiece<'a>>> {
         let mut from = 0;
         let mut items = Vec::new();
         for to in self.outside(b',')?.into_iter().chain([self.text.len()]) {
@@ -56,7 +56,7 @@ impl<'a> Piece<'a> {
     }
 
     /// `key=value`.
-    fn setting(self) -> Result2<(Piece<'a>, Piece<'a>)> {
+    fn setting(self) -> Result2<(TextPiece<'a>, TextPiece<'a>)> {
         match self.outside(b'=')?.first() {
             Some(&i) => Ok((self.slice(0, i).trimmed(), self.slice(i + 1, self.text.len()).trimmed())),
             None => Err(self.error("expected key=value")),
@@ -64,7 +64,7 @@ impl<'a> Piece<'a> {
     }
 
     /// What stands in the parentheses that this part is.
-    fn inside(self) -> Result2<Piece<'a>> {
+    fn inside(self) -> Result2<TextPiece<'a>> {
         match self.text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
             Some(_) => Ok(self.slice(1, self.text.len() - 1).trimmed()),
             None => Err(self.error("expected it in parentheses: (…)")),
@@ -91,7 +91,7 @@ pub(super) fn quoted(value: &str) -> String {
     if value.is_empty() || value.contains(odd) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value.into() }
 }
 
-fn array_at(part: Piece<'_>, depth: usize) -> Result2<RawArray> {
+fn array_at(part: TextPiece<'_>, depth: usize) -> Result2<RawArray> {
     let end = part.text.find(':').unwrap_or(part.text.len());
     let name = part.slice(0, end).trimmed();
     if name.text.is_empty() {
@@ -116,7 +116,7 @@ fn array_at(part: Piece<'_>, depth: usize) -> Result2<RawArray> {
 }
 
 /// A member: a nested array, which begins with its kind, or a drive.
-fn member(part: Piece<'_>, depth: usize) -> Result2<RawMember> {
+fn member(part: TextPiece<'_>, depth: usize) -> Result2<RawMember> {
     let end = part.text.find([':', '=', ',']).unwrap_or(part.text.len());
     let is_array = !part.text.is_empty() && !part.text[end..].starts_with('=');
     if is_array {
@@ -135,7 +135,7 @@ fn member(part: Piece<'_>, depth: usize) -> Result2<RawMember> {
 }
 
 /// Sets a key of a drive; `others` are the keys of what is around it.
-fn drive_key(drive: &mut RawDrive, key: Piece<'_>, value: Piece<'_>, others: &[&'static str]) -> Result2<()> {
+fn drive_key(drive: &mut RawDrive, key: TextPiece<'_>, value: TextPiece<'_>, others: &[&'static str]) -> Result2<()> {
     match key.text {
         "layer" => put_name(&mut drive.layer, key, value),
         "drive" => put_name(&mut drive.drive, key, value),
@@ -159,12 +159,12 @@ fn drive_key(drive: &mut RawDrive, key: Piece<'_>, value: Piece<'_>, others: &[&
 }
 
 /// Sets a key that takes a value.
-fn put(values: &mut Values, key: Piece<'_>, value: Piece<'_>) -> Result2<()> {
+fn put(values: &mut Values, key: TextPiece<'_>, value: TextPiece<'_>) -> Result2<()> {
     values.set_once(key.text, &value.value()?).map_err(|refused| refused.at(key, value))
 }
 
 /// Sets a key that takes a name.
-fn put_name(place: &mut Option<String>, key: Piece<'_>, value: Piece<'_>) -> Result2<()> {
+fn put_name(place: &mut Option<String>, key: TextPiece<'_>, value: TextPiece<'_>) -> Result2<()> {
     match place.replace(value.value()?) {
         Some(_) => Err(key.error(format!("`{}` is given twice: keep one", key.text))),
         None => Ok(()),

@@ -4,7 +4,13 @@ use crate::drive::Drive;
 fn buffered(write_cache_bytes: u64, read_ahead_bytes: u64) -> (Geometry, Mechanical, Buffered) {
     let drive = Drive::load("tiny").unwrap();
     let media = drive.clock.mechanical().unwrap().clone();
-    let buffer = Buffer { write_cache_bytes, read_ahead_bytes, bus_bytes_per_s: 512e6 };
+    let buffer = Buffer {
+        write_cache_bytes,
+        read_ahead_bytes,
+        segment_bytes: 2 * read_ahead_bytes,
+        bus_bytes_per_s: 512e6,
+        ..Buffer::plain(media.overhead())
+    };
     (drive.geometry, media.clone(), Buffered::new(media, buffer))
 }
 
@@ -14,12 +20,12 @@ fn scattered(g: &Geometry, count: u64) -> Vec<Pba> {
 }
 
 #[test]
-fn writes_are_answered_at_bus_speed_until_the_cache_is_full() {
+fn writes_complete_at_bus_speed_until_the_cache_is_full() {
     let (g, _, mut clock) = buffered(64 * 512, 0);
     let mut now = Nanos::ZERO;
     for (i, pba) in scattered(&g, 40).into_iter().enumerate() {
         let end = clock.access(&g, now, true, pba, 8);
-        // Eight extents fit beside the one that is being written.
+        // Eight extents fit next to the one that is being written.
         if i < 8 {
             assert_eq!(end - now, Nanos(30_000 + 8_000));
         }
@@ -30,7 +36,7 @@ fn writes_are_answered_at_bus_speed_until_the_cache_is_full() {
 }
 
 #[test]
-fn a_cached_run_takes_the_media_as_long_as_the_same_writes_without_cache() {
+fn a_cached_run_takes_the_media_as_long_as_writes_without_cache() {
     let (g, mut plain, mut clock) = buffered(1 << 20, 0);
     let mut now = Nanos::ZERO;
     let extents = scattered(&g, 100);
@@ -41,7 +47,7 @@ fn a_cached_run_takes_the_media_as_long_as_the_same_writes_without_cache() {
     assert_eq!(clock.queued_sectors(), 0);
     let (mut alone, mut spent) = (Nanos(38_000), Nanos::ZERO);
     for &pba in &extents {
-        let done = plain.access(&g, alone, true, pba, 8);
+        let done = plain.access_without_overhead(&g, alone, true, pba, 8);
         spent += done - alone;
         alone = done;
     }
@@ -74,7 +80,7 @@ fn a_read_of_cached_sectors_comes_from_the_buffer() {
 }
 
 #[test]
-fn read_ahead_makes_sequential_reads_stream_and_costs_scattered_ones_little() {
+fn read_ahead_streams_sequential_reads_and_costs_others_little() {
     let (g, mut plain, mut clock) = buffered(0, 64 << 10);
     let (mut now, mut direct) = (Nanos::ZERO, Nanos::ZERO);
     for i in 0..200 {
@@ -104,4 +110,121 @@ fn read_ahead_makes_sequential_reads_stream_and_costs_scattered_ones_little() {
 fn a_write_larger_than_the_cache_goes_to_the_media() {
     let (g, mut plain, mut clock) = buffered(4096, 0);
     assert_eq!(clock.access(&g, Nanos::ZERO, true, Pba(0), 100), plain.access(&g, Nanos::ZERO, true, Pba(0), 100));
+}
+
+#[test]
+fn a_read_overlaps_its_bus_transfer_from_the_watermark_on() {
+    let (g, mut plain, clock) = buffered(0, 64 << 10);
+    let media = plain.access(&g, Nanos::ZERO, false, Pba(4000), 40);
+    let Buffered { media: own, .. } = clock;
+    let with = |watermark, bus_bytes_per_s| {
+        let buffer = Buffer { watermark, bus_bytes_per_s, ..Buffer::plain(own.overhead()) };
+        Buffered::new(own.clone(), buffer).access(&g, Nanos::ZERO, false, Pba(4000), 40)
+    };
+    let sector = own.streaming(&g, Pba(4000), 1);
+    // A fast bus ends a sector after the media, a slow one begins with the first sector, or after the last.
+    assert_eq!(with(0.0, 512e6), media + Nanos(1_000));
+    let slow = Nanos(40 * 1_000_000);
+    let begun = with(0.0, 512e3) - slow;
+    assert!((begun.0 as i64 - (media.0 as i64 - 39 * sector.0 as i64)).abs() < 5 * sector.0 as i64, "{begun}");
+    assert_eq!(with(1.0, 512e3), media + slow);
+}
+
+#[test]
+fn what_the_head_has_passed_by_a_segment_is_read_anew() {
+    let (g, media, _) = buffered(0, 0);
+    let buffer = Buffer { read_ahead_bytes: 200 * 512, segment_bytes: 64 * 512, ..Buffer::plain(media.overhead()) };
+    let hit = |after: Nanos, pba| {
+        let mut clock = Buffered::new(media.clone(), buffer);
+        let end = clock.access(&g, Nanos::ZERO, false, Pba(100), 8);
+        clock.access(&g, end + after, false, Pba(pba), 8) - (end + after) < Nanos::from_millis(0.1)
+    };
+    assert!(hit(Nanos::ZERO, 100));
+    assert!(!hit(Nanos::from_secs(1.0), 100), "read-ahead has overwritten it");
+    assert!(hit(Nanos::from_secs(1.0), 108 + 200 - 8));
+}
+
+#[test]
+fn read_ahead_ends_with_the_track_or_the_next() {
+    let (g, media, _) = buffered(0, 0);
+    let limit = |read_ahead_to, reads: &[u64]| {
+        let buffer = Buffer { read_ahead_to, segment_bytes: 1 << 20, ..Buffer::plain(media.overhead()) };
+        let mut clock = Buffered::new(media.clone(), buffer);
+        let mut now = Nanos::ZERO;
+        for &pba in reads {
+            now = clock.access(&g, now, false, Pba(pba), 8);
+        }
+        clock.ahead.map(|ahead| ahead.limit)
+    };
+    // Tracks of 64 sectors.
+    assert_eq!(limit(ReadAheadTo::Track, &[10]), Some(Pba(64)));
+    assert_eq!(limit(ReadAheadTo::NextTrack, &[10]), Some(Pba(64)));
+    assert_eq!(limit(ReadAheadTo::Track, &[50, 58]), Some(Pba(128)));
+    assert_eq!(limit(ReadAheadTo::NextTrack, &[50, 58]), Some(Pba(192)), "reading came from the track before");
+}
+
+#[test]
+fn overheads_of_queued_commands_overlap_the_media() {
+    let (g, mut plain, mut clock) = buffered(0, 64 << 10);
+    let first = clock.access(&g, Nanos::ZERO, false, Pba(100), 8);
+    clock.sent_at(Nanos::ZERO);
+    assert_eq!(clock.access(&g, first, false, Pba(100), 8), first + Nanos(8_000), "its overhead is over");
+    assert_eq!(clock.access(&g, first, false, Pba(100), 8), first + Nanos(38_000), "only that of the next command");
+    let alone = plain.access(&g, Nanos::ZERO, false, Pba(100), 8);
+    assert!(first <= alone + Nanos(8_000));
+}
+
+/// The tiny drive reading ahead 64 sectors, with so many segments.
+fn segmented(segments: u32) -> (Geometry, Buffered) {
+    let drive = Drive::load("tiny").unwrap();
+    let media = drive.clock.mechanical().unwrap().clone();
+    let plain = Buffer::plain(media.overhead());
+    let buffer = Buffer { read_ahead_bytes: 64 * 512, segment_bytes: 1 << 20, segments, ..plain };
+    (drive.geometry, Buffered::new(media, buffer))
+}
+
+/// True if sectors read ahead at first still come from the buffer after these accesses.
+fn is_remembered(segments: u32, between: &[(bool, u64)]) -> bool {
+    let (g, mut clock) = segmented(segments);
+    let pause = Nanos::from_millis(50.0);
+    let mut now = clock.access(&g, Nanos::ZERO, false, Pba(100), 8) + pause;
+    for &(write, pba) in between {
+        now = clock.access(&g, now, write, Pba(pba), 8) + pause;
+    }
+    let held = clock.holds(&g, now, Pba(110), 8);
+    let took = clock.access(&g, now, false, Pba(110), 8) - now;
+    assert_eq!(held, took < Nanos::from_millis(0.2), "{took}");
+    held
+}
+
+#[test]
+fn a_stretch_read_before_is_kept_as_long_as_there_are_segments() {
+    assert!(is_remembered(1, &[]));
+    assert!(!is_remembered(1, &[(false, 3000)]));
+    assert!(is_remembered(2, &[(false, 3000)]));
+    assert!(!is_remembered(2, &[(false, 3000), (false, 4000)]));
+    assert!(is_remembered(3, &[(false, 3000), (false, 4000)]));
+}
+
+#[test]
+fn what_is_written_is_no_longer_kept() {
+    assert!(is_remembered(3, &[(false, 3000), (true, 4000)]));
+    assert!(!is_remembered(3, &[(false, 3000), (true, 112)]));
+}
+
+#[test]
+fn sectors_of_a_track_are_read_as_they_pass_where_the_drive_can() {
+    let drive = Drive::load("tiny").unwrap();
+    let (g, media) = (drive.geometry, drive.clock.mechanical().unwrap().clone());
+    let worst = |any_order| {
+        let buffer = Buffer { any_order, ..Buffer::plain(media.overhead()) };
+        let took = |n: u64| {
+            let at = Nanos(n * 250_000);
+            Buffered::new(media.clone(), buffer).access(&g, at, false, Pba(0), 64) - at
+        };
+        (0..40).map(took).max().unwrap()
+    };
+    let rotation = media.rotation();
+    assert!(worst(true).0 < rotation.0 * 9 / 8, "{}", worst(true));
+    assert!(worst(false).0 > rotation.0 * 3 / 2);
 }

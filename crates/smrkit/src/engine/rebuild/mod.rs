@@ -1,6 +1,6 @@
 //! Rebuilding a member, resilvering it, and scrubbing an array, while a workload runs.
 //!
-//! Each piece is read from the members that survive and written to the new one; so many pieces are under way at once, and no
+//! Each piece is read from the members that survive and written to the new one; a window of pieces is under way at once, and no
 //! flush is sent. Left out: the host's way of slowing down for it (`pace.rs`), and records that belong together over several
 //! members (each member has records of its own).
 
@@ -10,13 +10,13 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use spec::{Begin, Order, RebuildSpec, Task};
+pub use spec::{Begin, RebuildOrder, RebuildSpec, Task};
 
-use self::order::{Pieces, Runs};
-use self::pace::Pace;
+use self::order::{RebuildPieces, RecordRuns};
+use self::pace::RateLimiter;
 use super::system::{ArrayRun, MemberRun};
 use super::task::BackgroundTask;
-use crate::device::{Array, Done, Member};
+use crate::device::{Array, DonePart, Member};
 use crate::error::{DiskResult, Error};
 use crate::message::{Field, Message};
 use crate::request::{Progress, Request};
@@ -33,11 +33,11 @@ pub struct Rebuilding {
     new: Option<Member>,
     /// Its drives, by their number among all of the array's.
     new_drives: std::ops::Range<usize>,
-    pieces: Pieces,
+    pieces: RebuildPieces,
     total_sectors: u64,
     /// The next piece.
     piece: Option<(Lba, u64)>,
-    pace: Pace,
+    pace: RateLimiter,
     outstanding: u32,
     requests: u64,
     /// When it is to fail and when the work is to begin, as far as that is known.
@@ -59,7 +59,7 @@ pub struct Rebuilding {
 }
 
 impl RebuildSpec {
-    /// The work, to be run beside the host's. `array` and `settings` are those of the run.
+    /// The work, to be run alongside the host's. `array` and `settings` are those of the run.
     pub fn build(&self, array: &ArrayRun, settings: &Settings) -> Result<Rebuilding, Error> {
         let layout = array.layout()?;
         let disks = 0..layout.disks() as u32;
@@ -72,7 +72,7 @@ impl RebuildSpec {
                 )));
             }
             Task::Rebuild { .. } if layout.copies() == 1 && layout.parities() == 0 => {
-                return Err(nothing_twice(array));
+                return Err(no_redundancy(array));
             }
             Task::Rebuild { disk, .. } => {
                 self.check(settings)?;
@@ -83,10 +83,10 @@ impl RebuildSpec {
             }
         };
         let pieces = match self.order {
-            Order::Ascending { sectors: piece } => Pieces::ascending(sectors, piece),
-            Order::Scattered { record_sectors, run_sectors, live, sorted } => {
+            RebuildOrder::Ascending { sectors: piece } => RebuildPieces::ascending(sectors, piece),
+            RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } => {
                 let mean = run_sectors as f64 / record_sectors as f64;
-                Pieces::scattered(sectors, record_sectors, Runs { mean, live, sorted }, settings.seed)
+                RebuildPieces::scattered(sectors, record_sectors, RecordRuns { mean, live, sorted }, settings.seed)
             }
         };
         Ok(Rebuilding::new(*self, new, new_drives, pieces))
@@ -94,7 +94,7 @@ impl RebuildSpec {
 
     fn check(&self, settings: &Settings) -> Result<(), Error> {
         match self.order {
-            Order::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::senseless(
+            RebuildOrder::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::senseless(
                 Field::Rebuild,
                 Message::from("rebuild: what is not in use is not rebuilt, and ")
                     + Field::Check
@@ -107,7 +107,7 @@ impl RebuildSpec {
 }
 
 /// No disk of `array` can be rebuilt. One of an array inside it could be, but `disk` counts those of the outer level.
-fn nothing_twice(array: &ArrayRun) -> Error {
+fn no_redundancy(array: &ArrayRun) -> Error {
     let is_nested = array.members.iter().any(|member| matches!(member, MemberRun::Array(_)));
     let remedy = match is_nested {
         true => {
@@ -116,7 +116,7 @@ fn nothing_twice(array: &ArrayRun) -> Error {
                            or run one of its members alone as ",
             ) + Field::Array
         }
-        false => Message::from("use raid1, raid10, raid4, raid5 or raid6"),
+        false => Message::from("use raid1, raid10, raid4, raid5, raid6 or raidz3"),
     };
     let problem = format!("rebuild: {} keeps nothing twice, so that a failed disk is lost: ", array.level);
     Error::impossible(Field::Rebuild, Message::from(problem) + remedy)
@@ -127,7 +127,7 @@ impl Rebuilding {
         spec: RebuildSpec,
         new: Option<Member>,
         new_drives: std::ops::Range<usize>,
-        mut pieces: Pieces,
+        mut pieces: RebuildPieces,
     ) -> Rebuilding {
         let total_sectors = pieces.total();
         let piece = pieces.next();
@@ -138,7 +138,7 @@ impl Rebuilding {
             pieces,
             total_sectors,
             piece,
-            pace: Pace::new(spec.rate),
+            pace: RateLimiter::new(spec.rate),
             outstanding: 0,
             requests: 0,
             fails: Nanos::MAX,
@@ -264,7 +264,7 @@ impl BackgroundTask for Rebuilding {
         }
     }
 
-    fn done(&mut self, done: &Done, array: &mut Array) -> DiskResult {
+    fn done(&mut self, done: &DonePart, array: &mut Array) -> DiskResult {
         self.now = done.end;
         self.outstanding -= 1;
         self.sectors += done.sectors;

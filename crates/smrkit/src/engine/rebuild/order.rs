@@ -9,14 +9,14 @@ use crate::random::{Permutation, bits_under, splitmix};
 use crate::units::Lba;
 
 /// Pieces of a member.
-pub(super) enum Pieces {
+pub(super) enum RebuildPieces {
     Ascending { at: u64, end: u64, sectors: u64 },
-    Scattered { records: Records, sectors: u64, end: u64 },
+    Scattered { records: RecordNumbers, sectors: u64, end: u64 },
 }
 
 /// How records lie in runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Runs {
+pub(super) struct RecordRuns {
     /// The mean length of a run, in records.
     pub mean: f64,
     /// The share of the runs that is in use.
@@ -25,39 +25,39 @@ pub(super) struct Runs {
     pub sorted: u64,
 }
 
-impl Pieces {
+impl RebuildPieces {
     /// All of `end` sectors in order, `sectors` at once.
-    pub fn ascending(end: u64, sectors: u64) -> Pieces {
-        Pieces::Ascending { at: 0, end, sectors }
+    pub fn ascending(end: u64, sectors: u64) -> RebuildPieces {
+        RebuildPieces::Ascending { at: 0, end, sectors }
     }
 
     /// The records of `sectors` sectors that `end` sectors are made of; the last may be shorter.
-    pub fn scattered(end: u64, sectors: u64, runs: Runs, seed: u64) -> Pieces {
-        let records = Records::new(end.div_ceil(sectors), runs, seed);
-        Pieces::Scattered { records, sectors, end }
+    pub fn scattered(end: u64, sectors: u64, runs: RecordRuns, seed: u64) -> RebuildPieces {
+        let records = RecordNumbers::new(end.div_ceil(sectors), runs, seed);
+        RebuildPieces::Scattered { records, sectors, end }
     }
 
     /// The sectors of all pieces, about.
     pub fn total(&self) -> u64 {
         match self {
-            Pieces::Ascending { end, .. } => *end,
-            Pieces::Scattered { records, end, .. } => (*end as f64 * records.runs.live) as u64,
+            RebuildPieces::Ascending { end, .. } => *end,
+            RebuildPieces::Scattered { records, end, .. } => (*end as f64 * records.runs.live) as u64,
         }
     }
 }
 
-impl Iterator for Pieces {
+impl Iterator for RebuildPieces {
     /// The first sector, and how many.
     type Item = (Lba, u64);
 
     fn next(&mut self) -> Option<(Lba, u64)> {
         let (at, sectors, end) = match self {
-            Pieces::Ascending { at, end, sectors } => {
+            RebuildPieces::Ascending { at, end, sectors } => {
                 let first = *at;
                 *at += *sectors;
                 (first, *sectors, *end)
             }
-            Pieces::Scattered { records, sectors, end } => (records.next()? * *sectors, *sectors, *end),
+            RebuildPieces::Scattered { records, sectors, end } => (records.next()? * *sectors, *sectors, *end),
         };
         (at < end).then(|| (Lba(at), sectors.min(end - at)))
     }
@@ -69,9 +69,9 @@ const RUNS: u64 = 2;
 const LIVE: u64 = 3;
 
 /// Numbers of records, each of those in use once.
-pub(super) struct Records {
+pub(super) struct RecordNumbers {
     count: u64,
-    runs: Runs,
+    runs: RecordRuns,
     seed: u64,
     order: Permutation,
     /// How many places of the order have been looked at.
@@ -83,10 +83,10 @@ pub(super) struct Records {
     batch: Vec<u64>,
 }
 
-impl Records {
-    fn new(count: u64, runs: Runs, seed: u64) -> Records {
+impl RecordNumbers {
+    fn new(count: u64, runs: RecordRuns, seed: u64) -> RecordNumbers {
         let order = shuffled(count, splitmix(seed ^ ORDER));
-        Records { count, runs, seed, order, looked: 0, at: 0, in_run: false, batch: Vec::new() }
+        RecordNumbers { count, runs, seed, order, looked: 0, at: 0, in_run: false, batch: Vec::new() }
     }
 
     /// Whether a run begins here; lengths are geometric.
@@ -122,7 +122,7 @@ impl Records {
     }
 }
 
-impl Iterator for Records {
+impl Iterator for RecordNumbers {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
@@ -159,7 +159,7 @@ mod tests {
             end in 1u64..20_000, sectors in 1u64..40, mean in 1.0f64..50.0, live in 0.0f64..1.0,
             sorted in prop_oneof![Just(0u64), 1u64..300], seed in any::<u64>(),
         ) {
-            let of = |live| Pieces::scattered(end, sectors, Runs { mean, live, sorted }, seed).collect::<Vec<_>>();
+            let of = |live| RebuildPieces::scattered(end, sectors, RecordRuns { mean, live, sorted }, seed).collect::<Vec<_>>();
             let mut all = of(1.0);
             all.sort_unstable();
             let mut next = 0;
@@ -173,7 +173,7 @@ mod tests {
             part.sort_unstable();
             part.dedup();
             prop_assert_eq!(part.len(), count);
-            let runs = Records::new(end.div_ceil(sectors), Runs { mean, live, sorted }, seed);
+            let runs = RecordNumbers::new(end.div_ceil(sectors), RecordRuns { mean, live, sorted }, seed);
             let used: Vec<bool> = (0..runs.count).map(|record| part.binary_search_by_key(&(record * sectors), |(at, _)| at.0).is_ok()).collect();
             for record in 1..used.len() {
                 prop_assert!(used[record] == used[record - 1] || runs.begins_run(record as u64));
@@ -183,7 +183,7 @@ mod tests {
         #[test]
         fn ascending_pieces_follow_each_other(end in 1u64..10_000, sectors in 1u64..300) {
             let mut next = 0;
-            for (at, n) in Pieces::ascending(end, sectors) {
+            for (at, n) in RebuildPieces::ascending(end, sectors) {
                 prop_assert_eq!(at.0, next);
                 next += n;
             }
@@ -192,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn runs_have_the_mean_length_and_the_share_asked_for_and_come_scattered() {
-        let runs = Runs { mean: 20.0, live: 0.8, sorted: 0 };
-        let records: Vec<u64> = Records::new(400_000, runs, 7).collect();
+    fn scattered_runs_have_the_mean_length_and_share_asked_for() {
+        let runs = RecordRuns { mean: 20.0, live: 0.8, sorted: 0 };
+        let records: Vec<u64> = RecordNumbers::new(400_000, runs, 7).collect();
         let heads = records.windows(2).filter(|pair| pair[1] != pair[0] + 1).count() + 1;
         let mean = records.len() as f64 / heads as f64;
         assert!((19.0..21.0).contains(&mean), "{mean}");
@@ -208,8 +208,8 @@ mod tests {
     fn the_order_never_changes() {
         // Golden: a change here changes every rebuild in a scattered order.
         let first = |count| {
-            let singly = Runs { mean: 1.0, live: 1.0, sorted: 0 };
-            Records::new(count, singly, 7).take(6).collect::<Vec<_>>()
+            let singly = RecordRuns { mean: 1.0, live: 1.0, sorted: 0 };
+            RecordNumbers::new(count, singly, 7).take(6).collect::<Vec<_>>()
         };
         assert_eq!(first(300), [258, 226, 113, 182, 118, 286]);
         assert_eq!(first(1000), [258, 226, 476, 338, 502, 286]);
@@ -217,8 +217,8 @@ mod tests {
 
     #[test]
     fn within_a_window_records_ascend() {
-        let runs = Runs { mean: 3.0, live: 1.0, sorted: 100 };
-        let records: Vec<u64> = Records::new(1000, runs, 1).collect();
+        let runs = RecordRuns { mean: 3.0, live: 1.0, sorted: 100 };
+        let records: Vec<u64> = RecordNumbers::new(1000, runs, 1).collect();
         assert!(records.chunks(100).all(|batch| batch.is_sorted()));
         assert!(!records.is_sorted());
     }

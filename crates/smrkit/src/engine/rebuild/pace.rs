@@ -6,17 +6,17 @@
 use crate::units::Nanos;
 
 /// When the next piece may begin.
-pub(super) struct Pace {
+pub(super) struct RateLimiter {
     bytes_per_s: Option<u64>,
     /// Since when pieces have been due without a gap, and what has begun since.
     since: Nanos,
     bytes: u64,
 }
 
-impl Pace {
-    /// At most so many bytes a second.
-    pub fn new(bytes_per_s: Option<u64>) -> Pace {
-        Pace { bytes_per_s, since: Nanos::ZERO, bytes: 0 }
+impl RateLimiter {
+    /// At most this many bytes a second.
+    pub fn new(bytes_per_s: Option<u64>) -> RateLimiter {
+        RateLimiter { bytes_per_s, since: Nanos::ZERO, bytes: 0 }
     }
 
     /// Before this moment none may begin; never `Nanos::MAX`, which means that nothing is to come.
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn pieces_keep_their_distance_and_a_pause_is_not_made_up_for() {
-        let mut pace = Pace::new(Some(3));
+        let mut pace = RateLimiter::new(Some(3));
         let due: Vec<u64> = (0..4)
             .map(|_| {
                 pace.begin(pace.due(), 1);
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(due, [333_333_333, 666_666_666, 1_000_000_000, 1_333_333_333], "no rounding adds up");
         pace.begin(Nanos(5_000_000_000), 3);
         assert_eq!(pace.due(), Nanos(6_000_000_000));
-        let mut pace = Pace::new(None);
+        let mut pace = RateLimiter::new(None);
         pace.begin(Nanos(7), 1 << 40);
         assert_eq!(pace.due(), Nanos::ZERO);
     }
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn what_is_due_after_the_end_of_time_is_still_to_come() {
         for bytes in [1 << 35, 1 << 40, 1 << 62] {
-            let mut pace = Pace::new(Some(1));
+            let mut pace = RateLimiter::new(Some(1));
             pace.begin(Nanos(7), bytes);
             assert_eq!(pace.due(), Nanos(u64::MAX - 1));
         }

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::keys;
 use crate::names;
 use crate::quantity::{exact_bytes, exact_duration, parse_bytes};
-use crate::schema::{Count, Keyed, Maybe, Piece, Sectors, Size, Text, Time, Values, Word, share};
+use crate::schema::{Count, Key, Keyed, Maybe, Sectors, Size, Text, TextPiece, Time, Values, Word, share};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Sectors of a piece at most: 64 MiB (assumption).
@@ -20,6 +20,10 @@ const ASCENDING_SECTORS: u64 = 1024;
 
 /// Sectors of a record: 128 KiB.
 const RECORD_SECTORS: u64 = 256;
+
+/// What a resilver of ZFS is unless its keys say otherwise: records that lie together in runs of 3 MB, on a disk that is full
+/// (assumption).
+const RESILVER: [(&str, &str); 3] = [("order", "scattered"), ("record", "128Ki"), ("run", "3M")];
 
 /// Commands outstanding at most, as for the host.
 const WINDOW_MAX: u64 = 65_536;
@@ -33,7 +37,7 @@ pub struct RebuildSpec {
     /// What is done.
     pub task: Task,
     /// In which order and in what pieces.
-    pub order: Order,
+    pub order: RebuildOrder,
     /// Pieces outstanding.
     pub window: u32,
     /// The most bytes a second.
@@ -58,7 +62,7 @@ pub enum Task {
 
 /// In which order a member is gone through.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Order {
+pub enum RebuildOrder {
     /// All of it from the first sector on, as mdraid does.
     Ascending {
         /// Sectors of a piece.
@@ -77,20 +81,23 @@ pub enum Order {
     },
 }
 
-/// When the work begins; where the host's requests are all answered before that, then.
+/// When the work begins; where the host's requests are all complete before that, then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// After so many requests of the host.
+    /// After this many requests of the host.
     After(u64),
     /// So long after counting began.
     At(Nanos),
 }
 
+/// What may stand before the keys.
+const TASKS: [&str; 3] = ["rebuild", "resilver", "scrub"];
+
 const PIECE: Sectors = Sectors(1, PIECE_SECTORS_MAX);
 
 keys! {
     /// How fast the work goes, and when it begins.
-    struct Course {
+    struct RateKeys {
         /// Pieces under way at once.
         window: u64 = Count(1, WINDOW_MAX), "32";
         /// Bytes a second at most.
@@ -122,7 +129,7 @@ keys! {
         /// Records that are put in order at once, with order=scattered; 0 for none.
         sorted: Option<u64> = Maybe(Count(0, SORTED_MAX)), "";
         /// How fast, and when.
-        course: Course;
+        course: RateKeys;
     }
 }
 
@@ -134,24 +141,25 @@ keys! {
         /// Length of a piece.
         read: u64 = PIECE, "512Ki";
         /// How fast, and when.
-        course: Course;
+        course: RateKeys;
     }
 }
 
 impl RebuildSpec {
     /// Reads the text form.
     pub fn parse(text: &str) -> Result<RebuildSpec, Error> {
-        let text = Piece::whole("rebuild", text);
+        let text = TextPiece::whole("rebuild", text);
         let (task, keys) = match text.split_once(':') {
             Some(parts) => parts,
-            None if text.text == "scrub" || text.text == "rebuild" => (text, text.slice(0, 0)),
-            None => (Piece::whole("rebuild", "rebuild"), text),
+            None if TASKS.contains(&text.text) => (text, text.slice(0, 0)),
+            None => (TextPiece::whole("rebuild", "rebuild"), text),
         };
         match task.text {
-            "scrub" => read::<ScrubKeys>(keys).and_then(|scrub| scrub.spec()),
-            "rebuild" => read::<RebuildKeys>(keys).and_then(|rebuild| rebuild.spec()),
+            "scrub" => read::<ScrubKeys>(keys, &[]).and_then(|scrub| scrub.spec()),
+            "rebuild" => read::<RebuildKeys>(keys, &[]).and_then(|rebuild| rebuild.spec()),
+            "resilver" => read::<RebuildKeys>(keys, &RESILVER).and_then(|rebuild| rebuild.spec()),
             other => {
-                let known = names::known(other, ["rebuild", "scrub"].into_iter());
+                let known = names::known(other, TASKS.into_iter());
                 Err(*task.error(format!("neither a rebuild nor a scrub; {known}")))
             }
         }
@@ -160,32 +168,36 @@ impl RebuildSpec {
     /// Sectors of a piece.
     pub fn piece_sectors(&self) -> u64 {
         match self.order {
-            Order::Ascending { sectors } => sectors,
-            Order::Scattered { record_sectors, .. } => record_sectors,
+            RebuildOrder::Ascending { sectors } => sectors,
+            RebuildOrder::Scattered { record_sectors, .. } => record_sectors,
         }
     }
 }
 
-/// What `key=value,…` says.
-fn read<K: Keyed>(text: Piece<'_>) -> Result<K, Error> {
-    let mut values = Values::new(K::keys());
+/// What `key=value,…` says, with other defaults for some keys.
+fn read<K: Keyed>(text: TextPiece<'_>, defaults: &[(&str, &'static str)]) -> Result<K, Error> {
+    let with_default = |key: Key| match defaults.iter().find(|(name, _)| *name == key.name) {
+        Some((_, default)) => key.with_default(default),
+        None => key,
+    };
+    let mut values = Values::new(K::keys().into_iter().map(with_default).collect());
     text.fill(&mut values).map_err(|error| *error)?;
     K::read(&values)
 }
 
 impl ScrubKeys {
     fn spec(&self) -> Result<RebuildSpec, Error> {
-        self.course.of(Task::Scrub, Order::Ascending { sectors: self.read })
+        self.course.spec_for(Task::Scrub, RebuildOrder::Ascending { sectors: self.read })
     }
 }
 
 impl RebuildKeys {
     fn spec(&self) -> Result<RebuildSpec, Error> {
         let task = Task::Rebuild { disk: self.disk as u32, before: self.failed };
-        self.course.of(task, if self.order { self.scattered()? } else { self.ascending()? })
+        self.course.spec_for(task, if self.order { self.scattered()? } else { self.ascending()? })
     }
 
-    fn ascending(&self) -> Result<Order, Error> {
+    fn ascending(&self) -> Result<RebuildOrder, Error> {
         let given = [
             ("record", self.record.is_some()),
             ("run", self.run.is_some()),
@@ -194,11 +206,11 @@ impl RebuildKeys {
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((key, _)) => wrong(&format!("{key} belongs to order=scattered: add that, or leave it out")),
-            None => Ok(Order::Ascending { sectors: self.write.unwrap_or(ASCENDING_SECTORS) }),
+            None => Ok(RebuildOrder::Ascending { sectors: self.write.unwrap_or(ASCENDING_SECTORS) }),
         }
     }
 
-    fn scattered(&self) -> Result<Order, Error> {
+    fn scattered(&self) -> Result<RebuildOrder, Error> {
         if self.write.is_some() {
             return wrong("with order=scattered a write is a record: give record=SIZE in place of write");
         }
@@ -211,12 +223,12 @@ impl RebuildKeys {
         if live == 0.0 {
             return wrong("live=0: nothing is in use, so that there is nothing to rebuild: raise it");
         }
-        Ok(Order::Scattered { record_sectors, run_sectors, live, sorted: self.sorted.unwrap_or(0) })
+        Ok(RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted: self.sorted.unwrap_or(0) })
     }
 }
 
-impl Course {
-    fn of(&self, task: Task, order: Order) -> Result<RebuildSpec, Error> {
+impl RateKeys {
+    fn spec_for(&self, task: Task, order: RebuildOrder) -> Result<RebuildSpec, Error> {
         let begin = match (self.after, self.at) {
             (Some(_), Some(_)) => return wrong("it begins after so many requests or at a time: leave one out"),
             (None, Some(time)) => Begin::At(time),
@@ -289,8 +301,8 @@ impl fmt::Display for RebuildSpec {
             }
         };
         match self.order {
-            Order::Ascending { sectors } => write!(f, "order=ascending,{piece}={}", bytes(sectors))?,
-            Order::Scattered { record_sectors, run_sectors, live, sorted } => {
+            RebuildOrder::Ascending { sectors } => write!(f, "order=ascending,{piece}={}", bytes(sectors))?,
+            RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } => {
                 write!(f, "order=scattered,record={},run={}", bytes(record_sectors), bytes(run_sectors))?;
                 if live < 1.0 {
                     write!(f, ",live={live}")?;

@@ -68,10 +68,10 @@ fn specs() -> impl Strategy<Value = RebuildSpec> {
         Just(Task::Scrub),
         (any::<u32>(), any::<bool>()).prop_map(|(disk, before)| Task::Rebuild { disk, before })
     ];
-    let ascending = (1u64..=1 << 17).prop_map(|sectors| Order::Ascending { sectors });
+    let ascending = (1u64..=1 << 17).prop_map(|sectors| RebuildOrder::Ascending { sectors });
     let scattered =
         (1u64..=1 << 17, 0u64..1 << 30, 1u32..=1000, 0u64..=1 << 24).prop_map(|(record, more, live, sorted)| {
-            Order::Scattered {
+            RebuildOrder::Scattered {
                 record_sectors: record,
                 run_sectors: record + more,
                 live: f64::from(live) / 1000.0,

@@ -16,7 +16,7 @@ use crate::units::Pba;
 
 /// What a phase has brought about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::layer) enum Done {
+pub(in crate::layer) enum PhaseResult {
     /// No more than the phase.
     Phase,
     /// These home tracks are rewritten; `over` if they were the last of the band.
@@ -37,7 +37,7 @@ enum Phase {
 }
 
 /// One band at work.
-struct Work {
+struct BandWork {
     plan_end: u32,
     /// Nothing lies on the tracks from here on, so that they are not read.
     blank: u32,
@@ -59,7 +59,7 @@ struct Work {
 /// Cleans one band at a time.
 #[derive(Default)]
 pub(in crate::layer) struct Cleaner {
-    work: Option<Work>,
+    work: Option<BandWork>,
     next_half: usize,
 }
 
@@ -76,11 +76,11 @@ impl Cleaner {
         self.begin_written(tracks, u32::MAX);
     }
 
-    /// The same where nothing has ever been written to the tracks from `blank` on.
+    /// Begins to clean where nothing has ever been written to the tracks from `blank` on.
     pub fn begin_written(&mut self, tracks: Range<u32>, blank: u32) {
         debug_assert!(self.work.is_none() && !tracks.is_empty());
         let first = tracks.start;
-        self.work = Some(Work {
+        self.work = Some(BandWork {
             plan_end: tracks.end,
             blank,
             first,
@@ -102,7 +102,7 @@ impl Cleaner {
 
     /// Where a track lies whose home copy may be damaged, in the scratch pad; `None` for all others.
     #[inline]
-    pub fn stand_in(&self, home: &Home, track: u32) -> Option<Pba> {
+    pub fn scratch_copy(&self, home: &Home, track: u32) -> Option<Pba> {
         let work = self.work.as_ref()?;
         let note = work.before.as_ref()?;
         (work.first <= track && track < work.fresh).then(|| note.place(home, track))
@@ -127,8 +127,8 @@ impl Cleaner {
         home: &Home,
         sequence: &mut u64,
         mut overlay: impl FnMut(&mut Disk, Range<u32>, &mut Buf, u64) -> DiskResult<bool>,
-    ) -> DiskResult<Done> {
-        let Some(work) = &mut self.work else { return Ok(Done::Phase) };
+    ) -> DiskResult<PhaseResult> {
+        let Some(work) = &mut self.work else { return Ok(PhaseResult::Phase) };
         loop {
             match work.phase {
                 Phase::Read => {
@@ -138,14 +138,14 @@ impl Cleaner {
                     if sectors > 0 {
                         let at = home.sectors_of(work.first..work.fresh);
                         disk.read(home.start(work.fresh), sectors, Cause::Clean, &mut work.buf, at)?;
-                        return Ok(Done::Phase);
+                        return Ok(PhaseResult::Phase);
                     }
                 }
                 Phase::Overlay => {
                     work.phase = Phase::Save;
                     let at = home.sectors_of(work.first..work.fresh);
                     if overlay(disk, work.fresh..work.held, &mut work.buf, at)? {
-                        return Ok(Done::Phase);
+                        return Ok(PhaseResult::Phase);
                     }
                 }
                 Phase::Save => {
@@ -153,17 +153,17 @@ impl Cleaner {
                     work.save(disk, home, *sequence, self.next_half)?;
                     self.next_half = 1 - self.next_half;
                     work.phase = Phase::Rewrite;
-                    return Ok(Done::Phase);
+                    return Ok(PhaseResult::Phase);
                 }
                 Phase::Rewrite => {
                     let sectors = home.sectors_of(work.first..work.end);
                     disk.write(home.start(work.first), sectors, Cause::Clean, &work.buf, 0)?;
                     let tracks = work.first..work.end;
-                    let over = !work.carry_on(disk, home);
+                    let over = !work.advance(disk, home);
                     if over {
                         self.work = None;
                     }
-                    return Ok(Done::Stage { tracks, over });
+                    return Ok(PhaseResult::Stage { tracks, over });
                 }
             }
         }
@@ -176,7 +176,13 @@ impl Cleaner {
 
     /// Takes up the stage of a note after a power cut. Unless it is known to have been rewritten, it is now, and the tracks
     /// are returned; then the rest of the band is at work. The cached copies of those tracks are out of date.
-    pub fn take_up(&mut self, disk: &mut Disk, home: &Home, note: Note, rewritten: bool) -> DiskResult<Range<u32>> {
+    pub fn recover_stage(
+        &mut self,
+        disk: &mut Disk,
+        home: &Home,
+        note: Note,
+        rewritten: bool,
+    ) -> DiskResult<Range<u32>> {
         let mut buf = disk.buf(home.sectors_of(note.first..note.held));
         // Where the other half holds something else by now, a later stage has begun, so this one was over.
         let whole = note.read(disk, home, &mut buf)?;
@@ -185,7 +191,7 @@ impl Cleaner {
             disk.write(home.start(note.first), home.sectors_of(note.first..note.end), Cause::Clean, &buf, 0)?;
             tracks = note.first..note.end;
         }
-        let mut work = Work {
+        let mut work = BandWork {
             plan_end: note.plan_end,
             blank: u32::MAX,
             first: note.first,
@@ -198,12 +204,12 @@ impl Cleaner {
             note: Some(note),
         };
         self.next_half = 1 - note.half;
-        self.work = work.carry_on(disk, home).then_some(work);
+        self.work = work.advance(disk, home).then_some(work);
         Ok(tracks)
     }
 }
 
-impl Work {
+impl BandWork {
     /// Chooses how far this stage goes, and makes room for it.
     fn next_stage(&mut self, disk: &Disk, home: &Home) {
         let law = disk.interference();
@@ -237,7 +243,7 @@ impl Work {
     }
 
     /// Leaves the tracks that are held but not rewritten to the next stage; whether there is one.
-    fn carry_on(&mut self, disk: &Disk, home: &Home) -> bool {
+    fn advance(&mut self, disk: &Disk, home: &Home) -> bool {
         if self.end == self.plan_end {
             return false;
         }

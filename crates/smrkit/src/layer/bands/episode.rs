@@ -13,15 +13,29 @@ pub(in crate::layer) struct Episode {
     /// Entries that it was expected to free when it began.
     frees: u64,
     running: bool,
+    /// Nothing was due when it began: it goes on while nothing waits, or once something is due.
+    idle: bool,
 }
 
 impl Episode {
     /// How many bands an episode cleans.
     pub const BANDS: usize = 2;
 
-    /// Begins an episode over `bands` that is expected to free so many entries.
+    /// Begins an episode over `bands` that is expected to free this many entries.
     pub fn begin(&mut self, bands: &[u32], frees: u64) {
-        *self = Episode { bands: bands.iter().copied().collect(), frees, running: !bands.is_empty() };
+        *self = Episode { bands: bands.iter().copied().collect(), frees, running: !bands.is_empty(), idle: false };
+    }
+
+    /// Begins an episode in idle time, which no command has to go on with.
+    pub fn begin_idly(&mut self, bands: &[u32], frees: u64) {
+        self.begin(bands, frees);
+        self.idle = true;
+    }
+
+    /// Whether the last episode was begun in idle time.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.idle
     }
 
     /// Whether an episode has begun and is not over.

@@ -18,7 +18,7 @@ use crate::units::{Lba, Pba, SECTOR_BYTES, Track};
 
 /// Bands of one recording zone.
 #[derive(Clone, Debug)]
-struct Strip {
+struct ZoneBands {
     /// Its first track, and that track's first sector with defective ones counted.
     first_track: u64,
     raw_start: u64,
@@ -35,7 +35,7 @@ struct Strip {
 
 /// Where a sector lies at home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::layer) struct Spot {
+pub(in crate::layer) struct HomeLocation {
     /// Its home track.
     pub track: u32,
     /// Its number among the track's sectors.
@@ -52,7 +52,7 @@ pub(in crate::layer) struct Spot {
 #[derive(Clone, Debug)]
 pub(in crate::layer) struct Home {
     geometry: Geometry,
-    strips: Vec<Strip>,
+    strips: Vec<ZoneBands>,
     /// Strips by LBA, for a lookup without search.
     buckets: Vec<u32>,
     shift: u32,
@@ -73,11 +73,11 @@ pub(in crate::layer) struct Home {
 /// Sectors of the note in front of a half of the scratch pad.
 pub(super) const NOTE_SECTORS: u64 = 1;
 const BUCKETS: u64 = 4096;
-/// Less than one of so many parts of the disk may be lost before a section (assumption).
+/// Less than one of this many parts of the disk may be lost before a section (assumption).
 const LOST_PARTS: u64 = 1000;
 
 impl Home {
-    /// Lays out a drive. Errors: a drive too small for what is set aside and a band beside it.
+    /// Lays out a drive. Errors: a drive too small for what is set aside and a band next to it.
     pub fn new(layer: &str, drive: &Drive, reserve: &Reserve) -> Result<Home, Error> {
         let g = &drive.geometry;
         let guard = drive.interference.guard(g);
@@ -203,7 +203,7 @@ impl Home {
 
     /// Where an LBA lies at home.
     #[inline]
-    pub fn spot(&self, lba: Lba) -> Spot {
+    pub fn spot(&self, lba: Lba) -> HomeLocation {
         let raw = self.raw_lba(lba);
         let strip = self.strip_of(raw);
         let (k, sector) = strip.sectors.divide(raw - strip.raw_lba);
@@ -213,11 +213,11 @@ impl Home {
         let track = (strip.first_home + k) as u32;
         if self.slips.is_empty() && self.geometry.slipped() == 0 {
             let left = strip.sectors.value() - sector;
-            return Spot { track, offset: sector, left, pba: Pba(start + sector), following: behind };
+            return HomeLocation { track, offset: sector, left, pba: Pba(start + sector), following: behind };
         }
         let (first, pba) = (self.geometry.usable(start), self.geometry.usable(start + sector));
         let left = self.geometry.usable(start + strip.sectors.value()) - pba;
-        Spot { track, offset: pba - first, left, pba, following: behind }
+        HomeLocation { track, offset: pba - first, left, pba, following: behind }
     }
 
     /// Where every LBA lies at home.
@@ -312,7 +312,7 @@ impl Home {
     }
 
     #[inline]
-    fn strip_of(&self, raw: u64) -> &Strip {
+    fn strip_of(&self, raw: u64) -> &ZoneBands {
         let bucket = ((raw >> self.shift) as usize).min(self.buckets.len() - 2);
         let (first, last) = (self.buckets[bucket] as usize, self.buckets[bucket + 1] as usize);
         if first == last {
@@ -321,24 +321,24 @@ impl Home {
         &self.strips[first + self.strips[first + 1..=last].partition_point(|s| s.raw_lba <= raw)]
     }
 
-    fn strip_of_home(&self, track: u32) -> (&Strip, u64) {
+    fn strip_of_home(&self, track: u32) -> (&ZoneBands, u64) {
         let track = u64::from(track);
         let strip = &self.strips[self.strips.partition_point(|s| s.first_home <= track) - 1];
         (strip, track - strip.first_home)
     }
 
-    fn track_of(&self, strip: &Strip, k: u64) -> Track {
+    fn track_of(&self, strip: &ZoneBands, k: u64) -> Track {
         let (band, j) = self.band.divide(k);
         Track(strip.first_track + band * strip.stride + j)
     }
 
-    fn raw_of(&self, strip: &Strip, k: u64) -> u64 {
+    fn raw_of(&self, strip: &ZoneBands, k: u64) -> u64 {
         let (band, j) = self.band.divide(k);
         strip.raw_start + (band * strip.stride + j) * strip.sectors.value()
     }
 }
 
-/// Tracks that make up a guard, where tracks have so many sectors.
+/// Tracks that make up a guard, where tracks have this many sectors.
 fn guard_tracks(g: &Geometry, guard: Guard, track_sectors: u64) -> u64 {
     match guard {
         Guard::Tracks(tracks) => tracks,
@@ -397,8 +397,8 @@ impl Sections<'_> {
     }
 }
 
-fn strips(g: &Geometry, guard: Guard, first_track: u64, band_tracks: u64) -> Vec<Strip> {
-    let mut strips: Vec<Strip> = Vec::new();
+fn strips(g: &Geometry, guard: Guard, first_track: u64, band_tracks: u64) -> Vec<ZoneBands> {
+    let mut strips: Vec<ZoneBands> = Vec::new();
     let (mut first_home, mut first_band, mut raw_lba) = (0, 0, 0);
     for zone in g.zones() {
         let skipped = first_track.saturating_sub(zone.first_track.0);
@@ -415,7 +415,16 @@ fn strips(g: &Geometry, guard: Guard, first_track: u64, band_tracks: u64) -> Vec
         let track = zone.first_track + skipped;
         let sectors = Divisor::new(zone.track_sectors);
         let raw_start = g.raw_track_start(track);
-        strips.push(Strip { first_track: track.0, raw_start, first_home, homes, first_band, stride, raw_lba, sectors });
+        strips.push(ZoneBands {
+            first_track: track.0,
+            raw_start,
+            first_home,
+            homes,
+            first_band,
+            stride,
+            raw_lba,
+            sectors,
+        });
         first_home += homes;
         first_band += homes.div_ceil(band_tracks);
         raw_lba += homes * zone.track_sectors;

@@ -11,7 +11,7 @@ mod reserve;
 #[cfg(test)]
 mod tests;
 
-pub(super) use clean::{Cleaner, Done};
+pub(super) use clean::{Cleaner, PhaseResult};
 pub(super) use episode::Episode;
-pub(super) use home::{Home, Spot};
+pub(super) use home::{Home, HomeLocation};
 pub(super) use reserve::{BandKeys, BufferKeys, Reserve};

@@ -6,7 +6,7 @@
 use super::home::{Home, NOTE_SECTORS};
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::medium::{Buf, Part};
+use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::Pba;
 
@@ -81,7 +81,7 @@ impl Note {
             words = self.words();
         }
         let words: &[u64] = if disk.holds_data() { &words } else { &[] };
-        let parts = [Part::Record { words, sectors: NOTE_SECTORS }, Part::Data { buf, at, sectors }];
+        let parts = [WritePart::Record { words, sectors: NOTE_SECTORS }, WritePart::Data { buf, at, sectors }];
         disk.write_parts(home.pads()[self.half], Cause::Clean, &parts)?;
         Ok(self)
     }

@@ -1,4 +1,4 @@
-//! What is set aside of a drive beside static bands, and the parameters that say how much.
+//! Space of a drive that is set aside from static bands, and the parameters that say how much.
 
 use crate::drive::Drive;
 use crate::keys;
@@ -25,7 +25,8 @@ keys! {
     pub(in crate::layer) struct BandKeys {
         /// Tracks of a band, its guard not counted.
         pub band_tracks: u64 = Count(1, 1 << 20), "20";
-        /// Tracks of the persistent cache; auto is the paper's share of the disk, 13,791 of 3,911,040, and at least 24.
+        /// Tracks of the persistent cache; auto is the drive file's share of the disk, or Vguard's, 13,791 of 3,911,040, and at
+        /// least 24.
         pub cache_tracks: Option<u64> = Or("auto", Count(4, 1 << 30)), "auto";
     }
 }
@@ -58,9 +59,13 @@ impl Reserve {
 }
 
 impl BandKeys {
-    /// Tracks of the persistent cache, as asked for or the paper's share.
+    /// Tracks of the persistent cache, as asked for, or the drive's or the paper's share.
     pub fn cache_tracks(&self, drive: &Drive) -> u64 {
-        let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
-        self.cache_tracks.unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN))
+        let tracks = drive.geometry.tracks();
+        let scaled = match drive.drive_managed.and_then(|layer| layer.cache_percent) {
+            Some(percent) => (tracks as f64 * percent / 100.0) as u64,
+            None => (u128::from(tracks) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1)) as u64,
+        };
+        self.cache_tracks.unwrap_or(scaled.max(CACHE_TRACKS_MIN))
     }
 }

@@ -153,7 +153,7 @@ impl Toy {
     fn every_sector_is_found(&self, disk: &mut Disk, home: &Home, cleaner: &Cleaner) {
         let band = home.tracks_of(home.band_of(self.cached[0]));
         for track in band.filter(|track| !self.cached.contains(track)) {
-            let place = cleaner.stand_in(home, track).unwrap_or(home.start(track));
+            let place = cleaner.scratch_copy(home, track).unwrap_or(home.start(track));
             for i in 0..home.sectors(track) {
                 let found = disk.stamps().unwrap().get(place + i);
                 assert_eq!(found.0, self.stamp(home, track, i, false), "track {track} at {place}");
@@ -185,7 +185,7 @@ fn clean_with_cuts(seed: u64, drive: &Drive, home: &Home, cuts: &[u64]) -> u64 {
                 None => cleaner.begin(first..tracks.end),
                 Some(note) => {
                     sequence = note.sequence;
-                    cleaner.take_up(&mut disk, home, note, false)?;
+                    cleaner.recover_stage(&mut disk, home, note, false)?;
                 }
             }
             toy.every_sector_is_found(&mut disk, home, &cleaner);
@@ -229,7 +229,9 @@ fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
     cleaner.begin(home.tracks_of(0));
     let mut stages = Vec::new();
     while cleaner.is_working() {
-        if let Done::Stage { tracks, .. } = cleaner.phase(&mut disk, &home, &mut 0, |_, _, _, _| Ok(false)).unwrap() {
+        if let PhaseResult::Stage { tracks, .. } =
+            cleaner.phase(&mut disk, &home, &mut 0, |_, _, _, _| Ok(false)).unwrap()
+        {
             stages.push(tracks.len());
         }
     }

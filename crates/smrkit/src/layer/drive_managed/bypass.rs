@@ -1,6 +1,6 @@
 //! Which writes go straight to their bands, and which tracks of a band have ever been written.
 //!
-//! Assumptions both, off by default: the papers' drive sends every write to its persistent cache and cleans whole bands.
+//! Assumptions both: the paper's drive sends every write to its persistent cache and cleans whole bands.
 
 use std::ops::Range;
 
@@ -12,6 +12,8 @@ pub(super) enum BypassMode {
     Off,
     Run,
     Command,
+    /// Runs, where little beside them has to be copied.
+    Stream,
 }
 
 /// Tells sequential writes from others.
@@ -40,7 +42,7 @@ impl Bypass {
         match self.mode {
             BypassMode::Off => false,
             BypassMode::Command => n >= self.sectors,
-            BypassMode::Run => {
+            BypassMode::Run | BypassMode::Stream => {
                 self.length = if lba == self.end { self.length + n } else { n };
                 self.end = lba + n;
                 self.length >= self.sectors
@@ -48,22 +50,27 @@ impl Bypass {
         }
     }
 
+    /// Whether it is for writes only that destroy little.
+    pub fn is_thrifty(&self) -> bool {
+        self.mode == BypassMode::Stream
+    }
+
     /// Whether a run merged by the write cache is long enough.
     pub fn takes_merged(&self, n: u64) -> bool {
-        self.mode == BypassMode::Run && n >= self.sectors
+        matches!(self.mode, BypassMode::Run | BypassMode::Stream) && n >= self.sectors
     }
 }
 
 /// How many tracks of each band, from its first, may hold data at home. Kept in memory only: after a power cut all may.
-pub(super) struct Written {
+pub(super) struct WrittenTracks {
     /// Empty where every track counts as written.
     tracks: Vec<u32>,
 }
 
-impl Written {
+impl WrittenTracks {
     /// No track of `bands` bands, or (if not `kept`) every track.
-    pub fn new(kept: bool, bands: u32) -> Written {
-        Written { tracks: if kept { vec![0; bands as usize] } else { Vec::new() } }
+    pub fn new(kept: bool, bands: u32) -> WrittenTracks {
+        WrittenTracks { tracks: if kept { vec![0; bands as usize] } else { Vec::new() } }
     }
 
     /// The end of those home tracks of a band that may hold data; `all` are the band's.

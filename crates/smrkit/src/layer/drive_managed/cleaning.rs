@@ -6,63 +6,78 @@
 use std::ops::Range;
 
 use super::DriveManaged;
+use super::bypass::WrittenTracks;
+use super::persistent::PersistentCache;
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::layer::bands::{Done, Episode};
+use crate::layer::bands::{Cleaner, Episode, Home, PhaseResult};
 use crate::medium::Buf;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
 /// A cached piece that cleaning has laid over its band: (LBA, sectors, PBA).
-pub(super) type Merged = (Lba, u64, Pba);
+type MergedPiece = (Lba, u64, Pba);
+
+/// The bands: where they lie, and what of them was ever written.
+pub(super) struct HomeBands {
+    pub home: Home,
+    pub written: WrittenTracks,
+}
+
+/// Which bands are cleaned, and the one at work.
+#[derive(Default)]
+pub(super) struct BandCleaning {
+    /// Rewriting stops before tracks that are wholly cached.
+    partial: bool,
+    episode: Episode,
+    cleaner: Cleaner,
+    /// Of the newest note in the scratch pad.
+    sequence: u64,
+    /// The band of that note, unless the map copy says that it is out of date.
+    noted_band: Option<u32>,
+    /// What cleaning has laid over the band at work, as far as it is not home yet, by LBA; and room to read it
+    /// in the order of the log.
+    merged: Vec<MergedPiece>,
+    ordered: Vec<MergedPiece>,
+    counts: CleaningCounts,
+}
+
+/// What was cleaned since counting began.
+#[derive(Clone, Copy, Default)]
+pub(super) struct CleaningCounts {
+    pub bands_cleaned: u64,
+    pub episodes: u64,
+}
 
 impl DriveManaged {
-    /// By how many entries map or log pass their thresholds.
-    #[inline]
-    fn owed(&self) -> u64 {
-        let map = (self.map.len() as u64).saturating_sub(self.alpha);
-        map.max((self.log.entries.len() as u64).saturating_sub(self.beta))
-    }
-
     /// What a command has to do first.
     #[inline]
     pub(super) fn clean_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if self.owed() == 0 && !self.is_cleaning() { Ok(false) } else { self.clean_owed(disk) }
-    }
-
-    #[inline]
-    pub(super) fn is_cleaning(&self) -> bool {
-        self.cleaner.is_working() || self.episode.is_running()
-    }
-
-    /// The band that is being rewritten.
-    pub(super) fn band_at_work(&self) -> Option<u32> {
-        self.cleaner.is_working().then(|| self.home.band_of(self.cleaner.held().start))
+        if self.cache.owed() == 0 && !self.cleaning.is_due() { Ok(false) } else { self.clean_owed(disk) }
     }
 
     #[cold]
     fn clean_owed(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if !self.is_cleaning() {
+        if !self.cleaning.is_running() {
             // Entries that hold nothing valid any more cost nothing.
-            self.log.trim(&self.map);
-            if self.owed() == 0 {
+            self.cache.trim();
+            if self.cache.owed() == 0 {
                 return Ok(false);
             }
-            self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
             self.begin_episode();
         }
-        while self.clean_phase(disk)? && self.episode.falls_short_of(self.owed()) {}
+        while self.clean_phase(disk)? && self.cleaning.episode.falls_short_of(self.cache.owed()) {}
         Ok(true)
     }
 
     /// One phase of cleaning that nobody needs yet.
     #[cold]
     pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if !self.is_cleaning() {
-            if self.log.trim(&self.map).is_none() {
+        if !self.cleaning.is_running() {
+            if !self.cache.trim() {
                 return Ok(false);
             }
-            self.begin_episode();
+            self.cleaning.begin_episode(&self.bands.home, &self.cache, Episode::begin_idly);
         }
         self.clean_phase(disk)?;
         Ok(true)
@@ -70,8 +85,7 @@ impl DriveManaged {
 
     /// A whole episode, or what is left of one, while the host waits.
     pub(super) fn clean_episode(&mut self, disk: &mut Disk) -> DiskResult {
-        if !self.is_cleaning() {
-            self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+        if !self.cleaning.is_running() {
             self.begin_episode();
         }
         while self.clean_phase(disk)? {}
@@ -82,136 +96,195 @@ impl DriveManaged {
     /// need a map copy before the little that it freed could be written over.
     #[cold]
     pub(super) fn clean_ahead(&mut self, disk: &mut Disk) -> DiskResult {
-        self.log.trim(&self.map);
-        if self.log.is_nearly_full() { self.clean_episode(disk) } else { Ok(()) }
+        self.cache.trim();
+        if self.cache.is_nearly_full() { self.clean_episode(disk) } else { Ok(()) }
     }
 
     fn begin_episode(&mut self) {
+        self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+        self.cleaning.begin_episode(&self.bands.home, &self.cache, Episode::begin);
+    }
+
+    fn clean_phase(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        self.cleaning.phase(disk, &mut self.bands, &mut self.cache)
+    }
+}
+
+impl BandCleaning {
+    /// Nothing to clean yet.
+    pub fn new(partial: bool) -> BandCleaning {
+        BandCleaning { partial, ..BandCleaning::default() }
+    }
+
+    /// Whether an episode is not over.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        self.cleaner.is_working() || self.episode.is_running()
+    }
+
+    /// Whether commands have to go on with it.
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.is_running() && !self.episode.is_idle()
+    }
+
+    /// The cleaner of the band at work.
+    #[inline]
+    pub fn cleaner(&self) -> &Cleaner {
+        &self.cleaner
+    }
+
+    /// The band that is being rewritten.
+    pub fn band_at_work(&self, home: &Home) -> Option<u32> {
+        self.cleaner.is_working().then(|| home.band_of(self.cleaner.held().start))
+    }
+
+    /// The band of which the scratch pad holds something that a power cut would bring back.
+    pub fn noted_band(&self) -> Option<u32> {
+        self.noted_band
+    }
+
+    /// Notes up to this one need not be replayed any more.
+    pub fn settled(&self) -> u64 {
+        self.cleaner.noted().map_or(self.sequence, |(sequence, _)| sequence - 1)
+    }
+
+    /// The platters say that notes up to `settled` need not be replayed.
+    pub fn has_settled(&mut self, settled: u64) {
+        if settled == self.sequence {
+            self.noted_band = None;
+        }
+    }
+
+    /// Takes up the stage that a power cut has interrupted; notes up to `settled` are over.
+    pub fn recover(&mut self, disk: &mut Disk, home: &Home, settled: u64) -> DiskResult {
+        self.sequence = settled;
+        if let Some(note) = self.cleaner.newest_note(disk, home)?.filter(|note| note.sequence > settled) {
+            (self.sequence, self.noted_band) = (note.sequence, Some(home.band_of(note.first)));
+            self.cleaner.recover_stage(disk, home, note, false)?;
+        }
+        Ok(())
+    }
+
+    /// What was cleaned since counting began.
+    pub fn counts(&self) -> CleaningCounts {
+        self.counts
+    }
+
+    /// Counting starts anew.
+    pub fn reset_counts(&mut self) {
+        self.counts = CleaningCounts::default();
+    }
+
+    fn begin_episode(&mut self, home: &Home, cache: &PersistentCache, begin: fn(&mut Episode, &[u32], u64)) {
         let mut bands: Vec<u32> = Vec::with_capacity(Episode::BANDS);
         let mut chosen: Vec<Range<Lba>> = Vec::with_capacity(Episode::BANDS);
         let mut frees = 0;
-        for entry in &self.log.entries {
+        for entry in cache.entries() {
             if chosen.iter().any(|own| own.contains(&entry.lba) && entry.lba + entry.sectors <= own.end) {
                 continue;
             }
-            for (lba, ..) in self.log.valid(&self.map, entry) {
-                let band = self.home.band_of(self.home.spot(lba).track);
+            for (lba, ..) in cache.valid(entry) {
+                let band = home.band_of(home.spot(lba).track);
                 if bands.len() < Episode::BANDS && !bands.contains(&band) {
-                    let tracks = self.home.tracks_of(band);
+                    let tracks = home.tracks_of(band);
                     bands.push(band);
-                    chosen.push(self.home.lba(tracks.start)..self.home.lba(tracks.end));
-                    frees += self.cached(tracks).count() as u64;
+                    chosen.push(home.lba(tracks.start)..home.lba(tracks.end));
+                    frees += cached(home, cache, tracks).count() as u64;
                 }
             }
             if bands.len() == Episode::BANDS {
                 break;
             }
         }
-        self.episode.begin(&bands, frees);
+        begin(&mut self.episode, &bands, frees);
         self.counts.episodes += 1;
     }
 
-    /// What is cached of home tracks.
-    fn cached(&self, tracks: Range<u32>) -> impl Iterator<Item = Merged> + '_ {
-        let (first, end) = (self.home.lba(tracks.start), self.home.lba(tracks.end));
-        self.map.mapped(first, end - first)
-    }
-
     /// One phase; `false` if it ended the episode.
-    fn clean_phase(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+    fn phase(&mut self, disk: &mut Disk, bands: &mut HomeBands, cache: &mut PersistentCache) -> DiskResult<bool> {
         while !self.cleaner.is_working() {
             let Some(band) = self.episode.next_band() else { return Ok(false) };
-            if let Some(tracks) = self.plan(disk, band) {
+            if let Some(tracks) = self.plan(disk, bands, cache, band) {
                 self.merged.clear();
-                let blank = self.written.end(band, &self.home.tracks_of(band));
+                let blank = bands.written.end(band, &bands.home.tracks_of(band));
                 self.cleaner.begin_written(tracks, blank);
             }
         }
-        let DriveManaged { cleaner, home, map, merged, ordered, sequence, .. } = self;
+        let home = &bands.home;
+        let BandCleaning { cleaner, merged, ordered, sequence, .. } = self;
         let done = cleaner.phase(disk, home, sequence, |disk, tracks, buf, at| {
-            let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
+            let first = home.lba(tracks.start);
             ordered.clear();
-            ordered.extend(map.mapped(first, end - first));
+            ordered.extend(cached(home, cache, tracks));
             merged.extend_from_slice(ordered);
             overlay(disk, ordered, first, buf, at)
         })?;
         if self.cleaner.noted().is_some_and(|(sequence, _)| sequence == self.sequence) {
-            self.noted_band = self.band_at_work();
+            self.noted_band = self.band_at_work(home);
         }
-        if let Done::Stage { tracks, over } = done {
-            self.come_home(tracks.clone());
-            if over {
-                let band = self.home.band_of(tracks.start);
-                self.written.raise(band, tracks.end - self.home.tracks_of(band).start);
-                self.counts.bands_cleaned += 1;
-                if self.episode.is_last_band() {
-                    self.episode.next_band();
-                    return Ok(false);
-                }
-            }
+        let PhaseResult::Stage { tracks, over } = done else { return Ok(true) };
+        self.come_home(home, cache, tracks.clone());
+        if !over {
+            return Ok(true);
+        }
+        let band = home.band_of(tracks.start);
+        bands.written.raise(band, tracks.end - home.tracks_of(band).start);
+        self.counts.bands_cleaned += 1;
+        if self.episode.is_last_band() {
+            self.episode.next_band();
+            return Ok(false);
         }
         Ok(true)
     }
 
     /// Which tracks of a band are rewritten: from the first that has something cached to the last that may hold data, or up
     /// to one that can be left damaged since all of it is cached. `None` where nothing is cached any more.
-    fn plan(&self, disk: &Disk, band: u32) -> Option<Range<u32>> {
-        let all = self.home.tracks_of(band);
+    fn plan(&self, disk: &Disk, bands: &HomeBands, cache: &PersistentCache, band: u32) -> Option<Range<u32>> {
+        let home = &bands.home;
+        let all = home.tracks_of(band);
         let mut first = None;
         let mut last = 0;
-        for (lba, sectors, _) in self.cached(all.clone()) {
-            first.get_or_insert(self.home.spot(lba).track);
-            last = self.home.spot(lba + (sectors - 1)).track;
+        for (lba, sectors, _) in cached(home, cache, all.clone()) {
+            first.get_or_insert(home.spot(lba).track);
+            last = home.spot(lba + (sectors - 1)).track;
         }
         let first = first?;
-        let end = self.written.end(band, &all).max(last + 1);
+        let end = bands.written.end(band, &all).max(last + 1);
         // Where a second write wears what lies before it, all of the band is rewritten.
         if disk.interference().upstream() > 0 {
             return Some(all.start..end);
         }
         let stop = |&stop: &u32| {
-            let damaged = stop..self.home.damaged_end(disk.interference(), stop - 1);
-            damaged.end > stop && self.is_wholly_cached(damaged)
+            let damaged = stop..home.damaged_end(disk.interference(), stop - 1);
+            damaged.end > stop && is_wholly_cached(home, cache, damaged)
         };
         let stops = (first + 1..end).find(stop).filter(|_| self.partial);
         Some(first..stops.unwrap_or(end))
     }
 
-    fn is_wholly_cached(&self, tracks: Range<u32>) -> bool {
-        let (first, end) = (self.home.lba(tracks.start), self.home.lba(tracks.end));
-        self.map.pieces(first, end - first).all(|piece| piece.pba.is_some())
-    }
-
     /// Home tracks are rewritten: what was laid over them is no longer needed in the log, unless written again meanwhile.
-    fn come_home(&mut self, tracks: Range<u32>) {
-        let (first, end) = (self.home.lba(tracks.start), self.home.lba(tracks.end));
+    fn come_home(&mut self, home: &Home, cache: &mut PersistentCache, tracks: Range<u32>) {
+        let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
         let rest = self.merged.partition_point(|&(lba, ..)| lba < end);
-        let unchanged = self.map.mapped(first, end - first).eq(self.merged[..rest].iter().copied());
-        if unchanged && !self.bypass.is_on() {
-            self.forget(first, end - first);
-        } else {
-            for at in 0..rest {
-                self.come_home_piece(self.merged[at]);
-            }
-        }
+        cache.forget_merged(first, end - first, &self.merged[..rest]);
         self.merged.drain(..rest);
-    }
-
-    fn come_home_piece(&mut self, (lba, sectors, pba): Merged) {
-        let mut done = 0;
-        loop {
-            let found = self.map.mapped(lba + done, sectors - done).next();
-            let Some((at, n, now)) = found else { return };
-            if now == pba + (at - lba) {
-                self.forget(at, n);
-            }
-            done = at + n - lba;
-        }
     }
 }
 
+/// What is cached of home tracks.
+fn cached(home: &Home, cache: &PersistentCache, tracks: Range<u32>) -> impl Iterator<Item = MergedPiece> {
+    let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
+    cache.map().mapped(first, end - first)
+}
+
+fn is_wholly_cached(home: &Home, cache: &PersistentCache, tracks: Range<u32>) -> bool {
+    let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
+    cache.map().pieces(first, end - first).all(|piece| piece.pba.is_some())
+}
+
 /// Reads cached pieces, and lays them over `buf`, in which `first` is sector `at`; whether there were any.
-fn overlay(disk: &mut Disk, pieces: &mut [Merged], first: Lba, buf: &mut Buf, at: u64) -> DiskResult<bool> {
+fn overlay(disk: &mut Disk, pieces: &mut [MergedPiece], first: Lba, buf: &mut Buf, at: u64) -> DiskResult<bool> {
     // In the order of the log, which is that of the platters.
     pieces.sort_unstable_by_key(|(.., pba)| *pba);
     // Skipping less than half a track is not worth a rotation (assumption).

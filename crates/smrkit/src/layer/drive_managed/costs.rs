@@ -5,7 +5,7 @@
 use crate::disk::Disk;
 use crate::drive::{Drive, DriveClock};
 use crate::error::DiskResult;
-use crate::medium::Part;
+use crate::medium::WritePart;
 use crate::tally::Cause;
 use crate::units::{Nanos, Pba, SECTOR_BYTES};
 
@@ -29,7 +29,7 @@ struct Measured {
 
 impl Costs {
     pub fn new(drive: &Drive) -> Costs {
-        let Some(known) = drive.drive_managed else {
+        let Some(known) = drive.drive_managed.and_then(|layer| layer.costs) else {
             return Costs { measured: None, map_every_writes: MAP_EVERY_WRITES };
         };
         let measured = Measured {
@@ -43,7 +43,7 @@ impl Costs {
 
     /// Writes an entry of the log that carries `sectors` sectors of the host.
     #[inline]
-    pub fn append(&self, disk: &mut Disk, pba: Pba, cause: Cause, sectors: u64, parts: &[Part]) -> DiskResult {
+    pub fn append(&self, disk: &mut Disk, pba: Pba, cause: Cause, sectors: u64, parts: &[WritePart]) -> DiskResult {
         let Some(known) = &self.measured else { return disk.write_parts(pba, cause, parts) };
         let more = sectors.saturating_sub(known.small_sectors);
         let lasting = known.append + Nanos((known.sector_ps.saturating_mul(more).saturating_add(500)) / 1000);
@@ -51,7 +51,7 @@ impl Costs {
     }
 
     /// Writes a copy of the map.
-    pub fn map_copy(&self, disk: &mut Disk, pba: Pba, part: Part) -> DiskResult {
+    pub fn map_copy(&self, disk: &mut Disk, pba: Pba, part: WritePart) -> DiskResult {
         match &self.measured {
             None => disk.write_parts(pba, Cause::Map, &[part]),
             Some(known) => disk.write_parts_lasting(known.map, pba, Cause::Map, &[part]),

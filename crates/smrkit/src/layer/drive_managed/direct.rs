@@ -8,7 +8,6 @@
 use super::DriveManaged;
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::extent_map::ExtentMap;
 use crate::layer::Layer;
 use crate::medium::Buf;
 use crate::medium::interference::Form;
@@ -46,42 +45,42 @@ impl DriveManaged {
     }
 
     fn direct(&self, lba: Lba, sectors: u64) -> Direct {
-        let spot = self.home.spot(lba);
-        let band = self.home.band_of(spot.track);
-        let all = self.home.tracks_of(band);
-        let from = self.home.start(all.start);
-        let to = from + self.home.sectors_of(all.start..self.written.end(band, &all));
+        let spot = self.bands.home.spot(lba);
+        let band = self.bands.home.band_of(spot.track);
+        let all = self.bands.home.tracks_of(band);
+        let from = self.bands.home.start(all.start);
+        let to = from + self.bands.home.sectors_of(all.start..self.bands.written.end(band, &all));
         Direct { lba, sectors, pba: spot.pba, band, from, to, careful: self.keeps_acknowledged() }
+    }
+
+    /// What a write inside a band would destroy of it.
+    pub(super) fn endangered_sectors(&self, disk: &Disk, lba: Lba, n: u64) -> u64 {
+        self.direct(lba, n).endangered(disk).iter().map(|(_, n)| n).sum()
     }
 
     /// Writes `n` sectors of one band in place; `false` where they can't go there.
     fn put_home(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<bool> {
-        let bound = self.direct(lba, n).endangered(disk).iter().map(|(_, n)| n).sum::<u64>() + HEADERS;
-        if bound > self.log.request_max() {
+        let bound = self.endangered_sectors(disk, lba, n) + HEADERS;
+        if bound > self.cache.request_max() {
             return Ok(false);
         }
         self.make_room(disk, bound)?;
         let write = self.direct(lba, n);
-        if self.band_at_work() == Some(write.band) {
+        if self.cleaning.band_at_work(&self.bands.home) == Some(write.band) {
             return Ok(false);
         }
-        if self.noted_band == Some(write.band) {
+        if self.cleaning.noted_band() == Some(write.band) {
             // The scratch pad must not be replayed over what is written now.
             self.persist(disk)?;
         }
-        let appends = self.appends;
+        let appends = self.cache.appends();
         self.save_endangered(disk, &write)?;
         disk.write(write.pba, n, Cause::Host, data, at)?;
-        let outdates = |map: &ExtentMap| map.mapped(lba, n).next().is_some();
-        if outdates(&self.map) || outdates(&self.stale) {
-            self.log.append_drop(disk, &self.costs, lba, n)?;
-            self.map.remove(lba, n);
-            self.appends += 1;
-        }
-        let last = self.home.spot(lba + (n - 1)).track;
-        self.written.raise(write.band, last + 1 - self.home.tracks_of(write.band).start);
+        self.cache.outdate(disk, lba, n)?;
+        let last = self.bands.home.spot(lba + (n - 1)).track;
+        self.bands.written.raise(write.band, last + 1 - self.bands.home.tracks_of(write.band).start);
         self.counts.bypassed_sectors += n;
-        if self.appends > appends {
+        if self.cache.appends() > appends {
             self.follow_up(disk)?;
         }
         Ok(true)
@@ -90,10 +89,10 @@ impl DriveManaged {
     /// Copies to the log what a write would destroy. Nothing is cleaned by it: the cause is the host, as with guard copies.
     fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
         for (lba, n) in write.endangered(disk) {
-            if self.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
+            if self.cache.map().pieces(lba, n).any(|piece| piece.pba.is_none()) {
                 let mut buf = disk.buf(n);
                 self.read_platters(disk, Cause::Host, lba, n, &mut buf, 0)?;
-                self.append(disk, Cause::Host, lba, n, &buf, 0)?;
+                self.cache.append(disk, Cause::Host, lba, n, &buf, 0)?;
             }
         }
         Ok(())

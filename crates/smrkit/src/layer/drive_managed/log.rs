@@ -1,10 +1,13 @@
 //! The persistent cache as a circular log of entries: a header of one sector, then the host's data, written as one access.
+//! Writes that wait together may share an entry.
 //!
 //! Positions count sectors from the first lap on and never come back, so that older is smaller; the PBA is the position
 //! modulo the log's length. The log shingles as well: a write at the head destroys what follows, so that the head keeps a
 //! guard from the tail. Nothing is written over that the last map copy, or the entries after it, may lead to.
 
-use std::collections::VecDeque;
+use std::collections::{VecDeque, vec_deque};
+
+use smallvec::SmallVec;
 
 use super::costs::Costs;
 use crate::disk::Disk;
@@ -12,7 +15,7 @@ use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, Geometry, Guard};
 use crate::medium::record::digest;
-use crate::medium::{Buf, Part};
+use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -24,20 +27,27 @@ const KIND: u64 = 0x646d_2d65_6e74_7279;
 /// so that as many map copies come with what passes through the log.
 const FREE_SECTORS: u64 = 262_144;
 
-/// An entry that may still hold valid data.
+/// What one write brought to the log, as far as it may still be valid.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     /// The position of its first sector of data.
     pub data: u64,
     pub lba: Lba,
     pub sectors: u64,
+    /// It has a header of its own, or is the first of those that share one.
+    pub leads: bool,
 }
 
+/// An LBA and how many sectors from there on.
+pub(super) type Extent = (Lba, u64);
+
 /// What stands in an entry's header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LogHeader {
     pub lba: Lba,
     pub sectors: u64,
+    /// Further writes in the entry, in the order of their data.
+    pub more: SmallVec<[Extent; 7]>,
     /// Parts of the same request that follow; it counts when the last is whole.
     pub to_come: u64,
     /// The home copy is the valid one from now on; no data follows.
@@ -64,29 +74,41 @@ pub(super) struct Link {
     pub chain: u64,
 }
 
-impl Header {
-    const WORDS: usize = 7;
+impl LogHeader {
+    /// A header of one write.
+    fn for_extent((lba, sectors): Extent, digest: u64) -> LogHeader {
+        LogHeader { lba, sectors, more: SmallVec::new(), to_come: 0, drops: false, digest }
+    }
 
-    fn words(&self, link: Link) -> [u64; Header::WORDS] {
+    fn words(&self, link: Link) -> SmallVec<[u64; 24]> {
         let flags = self.to_come << 1 | u64::from(self.drops);
-        [KIND, link.chain, link.head, self.lba.0, self.sectors, flags, self.digest]
+        let mut words = SmallVec::new();
+        words.extend([KIND, link.chain, link.head, self.lba.0, self.sectors, flags, self.digest]);
+        words.extend(self.more.iter().flat_map(|&(lba, sectors)| [lba.0, sectors]));
+        words
     }
 
     /// The header at `link`, if these words are it.
-    fn of_words(words: &[u64], link: Link) -> Option<Header> {
-        let &[kind, chain, head, lba, sectors, flags, digest] = words else { return None };
-        let header = Header { lba: Lba(lba), sectors, to_come: flags >> 1, drops: flags & 1 == 1, digest };
+    fn of_words(words: &[u64], link: Link) -> Option<LogHeader> {
+        let &[kind, chain, head, lba, sectors, flags, digest, ref more @ ..] = words else { return None };
+        let more = more.chunks_exact(2).map(|pair| (Lba(pair[0]), pair[1])).collect();
+        let header = LogHeader { lba: Lba(lba), sectors, more, to_come: flags >> 1, drops: flags & 1 == 1, digest };
         ((kind, chain, head) == (KIND, link.chain, link.head)).then_some(header)
     }
 
     /// Sectors that follow the header.
     pub fn data_sectors(&self) -> u64 {
-        if self.drops { 0 } else { self.sectors }
+        if self.drops { 0 } else { self.extents().map(|(_, sectors)| sectors).sum() }
+    }
+
+    /// The writes of the entry, in the order of their data.
+    pub fn extents(&self) -> impl Iterator<Item = Extent> {
+        std::iter::once((self.lba, self.sectors)).chain(self.more.iter().copied())
     }
 }
 
 /// The log.
-pub(super) struct Log {
+pub(super) struct CacheLog {
     geometry: Geometry,
     start: Pba,
     length: Divisor,
@@ -96,14 +118,16 @@ pub(super) struct Log {
     limit: u64,
     /// Where the oldest entry begins that the last map copy needs.
     kept: u64,
-    pub entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
+    /// How many headers they have.
+    headers: u64,
 }
 
-impl Log {
+impl CacheLog {
     /// An empty log in the sectors `start..end`.
-    pub fn new(geometry: &Geometry, guard: Guard, start: Pba, end: Pba) -> Log {
+    pub fn new(geometry: &Geometry, guard: Guard, start: Pba, end: Pba) -> CacheLog {
         let length = Divisor::new(end - start);
-        let mut log = Log {
+        let mut log = CacheLog {
             geometry: geometry.clone(),
             start,
             length,
@@ -112,6 +136,7 @@ impl Log {
             limit: 0,
             kept: 0,
             entries: VecDeque::new(),
+            headers: 0,
         };
         log.keep_from(0);
         log
@@ -136,6 +161,24 @@ impl Log {
 
     pub fn next(&self) -> Link {
         self.next
+    }
+
+    /// The entries, oldest first; those that share a header one by one.
+    pub fn entries(&self) -> vec_deque::Iter<'_, LogEntry> {
+        self.entries.iter()
+    }
+
+    /// Adds an entry behind the others.
+    #[inline]
+    pub fn push(&mut self, entry: LogEntry) {
+        self.headers += u64::from(entry.leads);
+        self.entries.push_back(entry);
+    }
+
+    /// How many entries there are, counted by their headers.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        self.headers
     }
 
     /// Where the oldest entry begins; the head where there is none.
@@ -164,7 +207,7 @@ impl Log {
     }
 
     /// Goes on elsewhere: at the beginning of the next lap, or behind a torn entry; earlier headers lead no further.
-    pub fn go_on_at(&mut self, head: u64, salt: u64) {
+    pub fn restart_at(&mut self, head: u64, salt: u64) {
         self.next = Link { head, chain: digest(&[self.next.chain, head, salt]) };
     }
 
@@ -213,25 +256,53 @@ impl Log {
         let &HostData { lba, sectors: n, buf, at } = host;
         let (head, room) = self.opening(self.next.head);
         let sectors = n.min(room);
-        let part = Part::Data { buf, at, sectors };
+        let part = WritePart::Data { buf, at, sectors };
         self.next.head = head;
         if disk.holds_data() {
             let to_come = (n - sectors).div_ceil(self.request_max());
-            let header = Header { lba, sectors, to_come, drops: false, digest: buf.digest(at, sectors) };
+            let header = LogHeader { to_come, ..LogHeader::for_extent((lba, sectors), buf.digest(at, sectors)) };
             self.write(disk, costs, cause, &header, Some(part))?;
         } else {
-            let header = Part::Record { words: &[], sectors: HEADER };
+            let header = WritePart::Record { words: &[], sectors: HEADER };
             costs.append(disk, self.pba(head), cause, sectors, &[header, part])?;
         }
-        self.entries.push_back(Entry { data: head + HEADER, lba, sectors });
+        self.push(LogEntry { data: head + HEADER, lba, sectors, leads: true });
         self.next.head = head + HEADER + sectors;
         Ok((sectors, self.pba(head + HEADER)))
+    }
+
+    /// Whether an entry of `n` sectors would lie before the log's end.
+    pub fn holds_undivided(&self, n: u64) -> bool {
+        n <= self.opening(self.next.head).1
+    }
+
+    /// Appends `extents`, of which `data` holds one after another, as one entry; returns where the first of them lies.
+    pub fn append_together(
+        &mut self,
+        disk: &mut Disk,
+        costs: &Costs,
+        extents: &[Extent],
+        data: &Buf,
+    ) -> DiskResult<Pba> {
+        let sectors = extents.iter().map(|(_, sectors)| sectors).sum();
+        debug_assert!(self.holds_undivided(sectors));
+        let header =
+            LogHeader { more: extents[1..].into(), ..LogHeader::for_extent(extents[0], data.digest(0, sectors)) };
+        self.next.head = self.opening(self.next.head).0;
+        self.write(disk, costs, Cause::Host, &header, Some(WritePart::Data { buf: data, at: 0, sectors }))?;
+        let first = self.next.head + HEADER;
+        self.next.head = first;
+        for (number, &(lba, sectors)) in extents.iter().enumerate() {
+            self.push(LogEntry { data: self.next.head, lba, sectors, leads: number == 0 });
+            self.next.head += sectors;
+        }
+        Ok(self.pba(first))
     }
 
     /// Notes that `n` sectors from `lba` on are valid at home from now on.
     pub fn append_drop(&mut self, disk: &mut Disk, costs: &Costs, lba: Lba, n: u64) -> DiskResult {
         self.next.head = self.opening(self.next.head).0;
-        self.write(disk, costs, Cause::Map, &Header { lba, sectors: n, to_come: 0, drops: true, digest: 0 }, None)?;
+        self.write(disk, costs, Cause::Map, &LogHeader { drops: true, ..LogHeader::for_extent((lba, n), 0) }, None)?;
         self.next.head += HEADER;
         Ok(())
     }
@@ -241,14 +312,14 @@ impl Log {
         disk: &mut Disk,
         costs: &Costs,
         cause: Cause,
-        header: &Header,
-        data: Option<Part>,
+        header: &LogHeader,
+        data: Option<WritePart>,
     ) -> DiskResult {
         let words = header.words(self.next);
-        let record = Part::Record { words: &words, sectors: HEADER };
+        let record = WritePart::Record { words: &words, sectors: HEADER };
         let pba = self.pba(self.next.head);
         match data {
-            Some(data) => costs.append(disk, pba, cause, header.sectors, &[record, data])?,
+            Some(data) => costs.append(disk, pba, cause, data.sectors(), &[record, data])?,
             None => costs.append(disk, pba, cause, 0, &[record])?,
         }
         self.next.chain = digest(&words);
@@ -256,10 +327,11 @@ impl Log {
     }
 
     /// Reads the header that the chain leads to, if there is one.
-    pub fn read_header(&mut self, disk: &mut Disk) -> DiskResult<Option<Header>> {
+    pub fn read_header(&mut self, disk: &mut Disk) -> DiskResult<Option<LogHeader>> {
         let link = Link { head: self.opening(self.next.head).0, ..self.next };
         let words = disk.read_record(self.pba(link.head), HEADER, Cause::Map)?;
-        let Some((words, header)) = words.and_then(|words| Header::of_words(&words, link).map(|h| (words, h))) else {
+        let Some((words, header)) = words.and_then(|words| LogHeader::of_words(&words, link).map(|h| (words, h)))
+        else {
             return Ok(None);
         };
         self.next = Link { head: link.head + HEADER + header.data_sectors(), chain: digest(&words) };
@@ -267,7 +339,7 @@ impl Log {
     }
 
     /// What `map` still finds in an entry: (LBA, sectors, PBA).
-    pub fn valid<'a>(&self, map: &'a ExtentMap, entry: &Entry) -> impl Iterator<Item = (Lba, u64, Pba)> + use<'a> {
+    pub fn valid<'a>(&self, map: &'a ExtentMap, entry: &LogEntry) -> impl Iterator<Item = (Lba, u64, Pba)> + use<'a> {
         let first = self.pba(entry.data);
         let own = first..first + entry.sectors;
         map.mapped(entry.lba, entry.sectors).filter(move |(.., pba)| own.contains(pba))
@@ -279,13 +351,15 @@ impl Log {
             if let Some((lba, ..)) = self.valid(map, entry).next() {
                 return Some(lba);
             }
+            self.headers -= u64::from(entry.leads);
             self.entries.pop_front();
         }
         None
     }
 
     /// A log found on the platters: its entries, oldest first, and where it goes on.
-    pub fn restore(&mut self, entries: VecDeque<Entry>, next: Link) {
+    pub fn restore(&mut self, entries: VecDeque<LogEntry>, next: Link) {
+        self.headers = entries.iter().filter(|entry| entry.leads).count() as u64;
         (self.entries, self.next) = (entries, next);
     }
 }

@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 
 use super::costs::Costs;
-use super::log::{Entry, Link, Log};
+use super::log::{CacheLog, Link, LogEntry};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
-use crate::medium::{Part, record_sectors};
+use crate::medium::{WritePart, record_sectors};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -18,7 +18,8 @@ const KIND: u64 = 0x646d_2d6d_6170_2d32;
 /// Words before the extents: kind, number, tail, head, chain, settled notes of the scratch pad, extents.
 const HEAD_WORDS: usize = 7;
 const EXTENT_WORDS: usize = 2;
-/// An extent's second word: sectors above, PBA below.
+/// An extent's second word: whether a log entry begins with it, sectors, PBA.
+const LEADS: u64 = 1 << 63;
 const PBA_BITS: u32 = 40;
 
 /// Sectors of a copy of up to `extents` extents.
@@ -57,24 +58,28 @@ impl MapCopies {
         &mut self,
         disk: &mut Disk,
         costs: &Costs,
-        log: &mut Log,
+        log: &mut CacheLog,
         map: &ExtentMap,
         settled: u64,
     ) -> DiskResult {
         let words = if disk.holds_data() { self.words(log, map, settled) } else { Vec::new() };
-        let part = Part::Record { words: &words, sectors: copy_sectors(self.extents_max) };
+        let part = WritePart::Record { words: &words, sectors: copy_sectors(self.extents_max) };
         costs.map_copy(disk, self.places[(self.number % 2) as usize], part)?;
         self.number += 1;
         log.keep_from(log.tail());
         Ok(())
     }
 
-    fn words(&self, log: &Log, map: &ExtentMap, settled: u64) -> Vec<u64> {
+    fn words(&self, log: &CacheLog, map: &ExtentMap, settled: u64) -> Vec<u64> {
         let Link { head, chain } = log.next();
         let mut words = vec![KIND, self.number + 1, log.tail(), head, chain, settled, 0];
-        for (lba, sectors, pba) in log.entries.iter().flat_map(|entry| log.valid(map, entry)) {
-            words.extend([lba.0, sectors << PBA_BITS | pba.0]);
-            words[HEAD_WORDS - 1] += 1;
+        for entry in log.entries() {
+            let mut leads = if entry.leads { LEADS } else { 0 };
+            for (lba, sectors, pba) in log.valid(map, entry) {
+                words.extend([lba.0, leads | sectors << PBA_BITS | pba.0]);
+                words[HEAD_WORDS - 1] += 1;
+                leads = 0;
+            }
         }
         assert!(words[HEAD_WORDS - 1] <= self.extents_max, "{} extents in a map copy", words[HEAD_WORDS - 1]);
         // A record is read back with the room that it was written with.
@@ -84,7 +89,7 @@ impl MapCopies {
 
     /// Finds the newest copy, and puts what it says into an empty `log` and `map`. Returns up to which one the scratch
     /// pad's notes are settled.
-    pub fn restore(&mut self, disk: &mut Disk, log: &mut Log, map: &mut ExtentMap) -> DiskResult<u64> {
+    pub fn restore(&mut self, disk: &mut Disk, log: &mut CacheLog, map: &mut ExtentMap) -> DiskResult<u64> {
         let mut newest: Option<Vec<u64>> = None;
         for place in self.places {
             let found = disk.read_record(place, copy_sectors(self.extents_max), Cause::Map)?;
@@ -99,9 +104,10 @@ impl MapCopies {
         let [number, tail, head, chain, settled] = [words[1], words[2], words[3], words[4], words[5]];
         let mut entries = VecDeque::new();
         for pair in words[HEAD_WORDS..].chunks_exact(EXTENT_WORDS).take(words[HEAD_WORDS - 1] as usize) {
-            let (lba, sectors, pba) = (Lba(pair[0]), pair[1] >> PBA_BITS, Pba(pair[1] & ((1 << PBA_BITS) - 1)));
+            let (lba, leads, rest) = (Lba(pair[0]), pair[1] & LEADS > 0, pair[1] & !LEADS);
+            let (sectors, pba) = (rest >> PBA_BITS, Pba(rest & ((1 << PBA_BITS) - 1)));
             map.insert(lba, sectors, pba);
-            entries.push_back(Entry { data: log.position(pba, tail), lba, sectors });
+            entries.push_back(LogEntry { data: log.position(pba, tail), lba, sectors, leads });
         }
         self.number = number;
         log.restore(entries, Link { head, chain });

@@ -1,16 +1,18 @@
 //! What the layer takes, and how it is laid out on a drive.
 
-use super::bypass::{Bypass, BypassMode, Written};
+use super::bypass::{Bypass, BypassMode, WrittenTracks};
+use super::cleaning::{BandCleaning, HomeBands};
 use super::costs::Costs;
-use super::log::Log;
+use super::log::CacheLog;
 use super::map_copy::{MapCopies, copy_sectors};
+use super::persistent::{Limits, PersistentCache};
 use super::write_cache::WriteCache;
-use super::{Counts, DriveManaged, MAP_ENTRY_SECTORS};
-use crate::drive::Drive;
+use super::{DriveManaged, DriveManagedCounts, MAP_ENTRY_SECTORS};
+use crate::drive::{Drive, SoldLayer};
 use crate::error::Error;
-use crate::extent_map::ExtentMap;
 use crate::keys;
-use crate::layer::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, Reserve};
+use crate::layer::bands::{BandKeys, BufferKeys, Home, Reserve};
+use crate::layer::idle::DelayKeys;
 use crate::layer::{Capacity, Layer, LayerKeys, LayerSpec};
 use crate::medium::interference::Form;
 use crate::schema::{Count, Or, Size, Switch, Word};
@@ -27,22 +29,30 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     struct DriveManagedKeys {
+        /// What auto means below: the disk as sold, or the paper's.
+        variant: Variant = VARIANT, "sold";
         /// Bands and the persistent cache.
         bands: BandKeys;
-        /// Map entries beyond which bands are cleaned; auto is 5/3 of cache_tracks and one.
+        /// Map entries beyond which bands are cleaned; auto is 5/3 of cache_tracks and one, times shared_writes.
         alpha: Option<u64> = THRESHOLD, "auto";
-        /// Log entries beyond which bands are cleaned; auto is as many as alpha.
+        /// Log entries beyond which bands are cleaned; auto is alpha if given, else 5/3 of cache_tracks and one.
         beta: Option<u64> = THRESHOLD, "auto";
+        /// Writes that may share a log entry, if they wait together; auto is 8, or 1.
+        shared_writes: Option<u64> = Or("auto", Count(1, SHARED_MAX)), "auto";
         /// Memory.
         buffer: BufferKeys;
         /// Rewriting a band stops before tracks that are wholly cached.
         partial: bool = Switch, "off";
-        /// Cleans whenever nothing waits, until the cache is empty.
-        idle_clean: bool = Switch, "off";
-        /// Writes are answered from a buffer of this size, and lost with the power unless flushed (assumption).
-        write_cache_bytes: u64 = Size(0, 1 << 34), "0";
-        /// Which writes go straight to their bands: long runs, or long commands (assumption).
-        bypass: BypassMode = BYPASS_MODE, "off";
+        /// Cleans while nothing waits; auto is on, or off.
+        idle_clean: Option<bool> = Or("auto", Switch), "auto";
+        /// When.
+        delay: DelayKeys;
+        /// Writes complete in a buffer of this size, and are lost with the power unless flushed (assumption); auto is what the
+        /// drive file says, or none.
+        write_cache_bytes: Option<u64> = Or("auto", Size(0, SoldLayer::WRITE_CACHE_MAX)), "auto";
+        /// Which writes go straight to their bands: long runs, long commands, or runs that endanger at most half their length
+        /// (stream); auto is stream, or off (assumption).
+        bypass: Option<BypassMode> = Or("auto", BYPASS_MODE), "auto";
         /// From which length on they do.
         bypass_bytes: u64 = Size(512, 1 << 40), "512Ki";
         /// Tracks never written are neither read nor kept from damage (assumption).
@@ -51,18 +61,41 @@ keys! {
 }
 
 const THRESHOLD: Or<Count> = Or("auto", Count(1, 1 << 24));
-const BYPASS_MODE: Word<BypassMode> =
-    Word(&[("off", BypassMode::Off), ("run", BypassMode::Run), ("command", BypassMode::Command)]);
+const BYPASS_MODE: Word<BypassMode> = Word(&[
+    ("off", BypassMode::Off),
+    ("run", BypassMode::Run),
+    ("command", BypassMode::Command),
+    ("stream", BypassMode::Stream),
+]);
+const VARIANT: Word<Variant> = Word(&[("sold", Variant::Sold), ("vguard-2017", Variant::Vguard2017)]);
+/// The most writes that share an entry: what is reported. The map keeps room for what they split.
+const SHARED_MAX: u64 = 8;
+
+/// Which disk.
+#[derive(Clone, Copy, PartialEq)]
+enum Variant {
+    Sold,
+    Vguard2017,
+}
 
 impl LayerKeys for DriveManagedKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(Plan::new(drive, self)?.home.capacity())
+        Ok(DriveManagedPlan::new(drive, self)?.home.capacity())
     }
 
     fn settled(self, drive: &Drive) -> DriveManagedKeys {
         let (alpha, beta) = self.thresholds(drive);
-        let bands = BandKeys { cache_tracks: Some(self.bands.cache_tracks(drive)), ..self.bands };
-        DriveManagedKeys { bands, alpha: Some(alpha), beta: Some(beta), ..self }
+        let bands = BandKeys { cache_tracks: Some(self.bands.cache_tracks(drive)), ..self.bands.clone() };
+        DriveManagedKeys {
+            bands,
+            alpha: Some(alpha),
+            beta: Some(beta),
+            shared_writes: Some(self.shared_writes()),
+            idle_clean: Some(self.idle_clean()),
+            bypass: Some(self.bypass()),
+            write_cache_bytes: Some(self.write_cache_bytes(drive)),
+            ..self
+        }
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
@@ -73,13 +106,35 @@ impl LayerKeys for DriveManagedKeys {
 impl DriveManagedKeys {
     /// The thresholds on map and log entries.
     fn thresholds(&self, drive: &Drive) -> (u64, u64) {
-        let alpha = self.alpha.unwrap_or(self.bands.cache_tracks(drive) * 5 / 3 + 1);
-        (alpha, self.beta.unwrap_or(alpha))
+        let auto = self.bands.cache_tracks(drive) * 5 / 3 + 1;
+        let alpha = self.alpha.unwrap_or(auto * self.shared_writes());
+        (alpha, self.beta.unwrap_or(self.alpha.unwrap_or(auto)))
+    }
+
+    fn write_cache_bytes(&self, drive: &Drive) -> u64 {
+        let own = drive.drive_managed.filter(|_| self.is_sold()).map_or(0, |layer| layer.write_cache_bytes);
+        self.write_cache_bytes.unwrap_or(own)
+    }
+
+    fn is_sold(&self) -> bool {
+        self.variant == Variant::Sold
+    }
+
+    fn shared_writes(&self) -> u64 {
+        self.shared_writes.unwrap_or(if self.is_sold() { SHARED_MAX } else { 1 })
+    }
+
+    fn idle_clean(&self) -> bool {
+        self.idle_clean.unwrap_or(self.is_sold())
+    }
+
+    fn bypass(&self) -> BypassMode {
+        self.bypass.unwrap_or(if self.is_sold() { BypassMode::Stream } else { BypassMode::Off })
     }
 }
 
 /// What the parameters make of a drive, before any state.
-struct Plan {
+struct DriveManagedPlan {
     home: Home,
     costs: Costs,
     alpha: u64,
@@ -88,53 +143,45 @@ struct Plan {
     copied_max: u64,
 }
 
-impl Plan {
-    fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<Plan, Error> {
+impl DriveManagedPlan {
+    fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManagedPlan, Error> {
         let reserve = Reserve::new(drive, &keys.bands, &keys.buffer);
         let (alpha, beta) = keys.thresholds(drive);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
         let costs = Costs::new(drive);
         // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
         let log_sectors = reserve.cache_tracks.saturating_mul(drive.geometry.longest_track());
-        let added = costs.map_every_writes.saturating_mul(3).saturating_add(log_sectors / MAP_ENTRY_SECTORS);
+        let added = costs
+            .map_every_writes
+            .saturating_mul(3 * keys.shared_writes())
+            .saturating_add(log_sectors / MAP_ENTRY_SECTORS);
         // No log holds more extents than sectors.
         let copied_max = map_entries_max.saturating_add(added).min(log_sectors);
         let home = Home::new("drive-managed", drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
-        Ok(Plan { home, costs, alpha, beta, map_entries_max, copied_max })
+        Ok(DriveManagedPlan { home, costs, alpha, beta, map_entries_max, copied_max })
     }
 }
 
 impl DriveManaged {
     fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManaged, Error> {
-        let Plan { home, costs, alpha, beta, map_entries_max, copied_max } = Plan::new(drive, keys)?;
+        let DriveManagedPlan { home, costs, alpha, beta, map_entries_max, copied_max } =
+            DriveManagedPlan::new(drive, keys)?;
         let (start, end) = home.cache();
         let guard = drive.interference.guard(&drive.geometry);
-        let log = Log::new(&drive.geometry, guard, start, end);
+        let log = CacheLog::new(&drive.geometry, guard, start, end);
         let &[first, second] = home.maps() else { unreachable!("two places for map copies") };
+        let copies = MapCopies::new([first, second], copied_max);
+        let bypass = Bypass::new(keys.bypass(), keys.bypass_bytes.div_ceil(SECTOR_BYTES));
+        let limits = Limits { alpha, beta, map_entries_max };
         Ok(DriveManaged {
-            capacity: home.capacity(),
-            alpha,
-            beta,
-            map_entries_max,
-            partial: keys.partial,
-            idle_clean: keys.idle_clean,
-            costs,
-            log,
-            map: ExtentMap::new(),
-            copies: MapCopies::new([first, second], copied_max),
-            appends: 0,
-            stale: ExtentMap::new(),
-            episode: Episode::default(),
-            cleaner: Cleaner::default(),
-            sequence: 0,
-            noted_band: None,
-            merged: Vec::new(),
-            ordered: Vec::new(),
-            cache: WriteCache::new(keys.write_cache_bytes.div_ceil(SECTOR_BYTES)),
-            bypass: Bypass::new(keys.bypass, keys.bypass_bytes.div_ceil(SECTOR_BYTES)),
-            written: Written::new(keys.skip_unwritten, home.bands()),
-            home,
-            counts: Counts::default(),
+            cache: PersistentCache::new(limits, costs, log, copies, bypass.is_on()),
+            cleaning: BandCleaning::new(keys.partial),
+            write_cache: WriteCache::new(keys.write_cache_bytes(drive).div_ceil(SECTOR_BYTES)),
+            bypass,
+            bands: HomeBands { written: WrittenTracks::new(keys.skip_unwritten, home.bands()), home },
+            shared_writes: keys.shared_writes() as usize,
+            idle_delay: keys.delay.when(keys.idle_clean()),
+            counts: DriveManagedCounts::default(),
         })
     }
 }

@@ -7,26 +7,26 @@ use super::DriveManaged;
 use super::log::HEADER;
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::extent_map::Piece;
+use crate::extent_map::MappedPiece;
 use crate::medium::Buf;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
 /// Pieces read as one: the LBAs, and where they lie in the log (first sector, sectors with headers), or at home.
-struct Run {
+struct ReadRun {
     lba: Lba,
     sectors: u64,
     place: Option<(Pba, u64)>,
 }
 
-impl Run {
-    fn of(piece: Piece) -> Run {
-        Run { lba: piece.lba, sectors: piece.sectors, place: piece.pba.map(|pba| (pba, piece.sectors)) }
+impl ReadRun {
+    fn from_piece(piece: MappedPiece) -> ReadRun {
+        ReadRun { lba: piece.lba, sectors: piece.sectors, place: piece.pba.map(|pba| (pba, piece.sectors)) }
     }
 
     /// Takes the next piece in; `false` if it lies elsewhere.
     #[inline]
-    fn take(&mut self, piece: &Piece) -> bool {
+    fn take(&mut self, piece: &MappedPiece) -> bool {
         match (&mut self.place, piece.pba) {
             (None, None) => {}
             (Some((pba, span)), Some(next)) if *pba + *span == next || *pba + *span + HEADER == next => {
@@ -51,27 +51,27 @@ impl DriveManaged {
         out: &mut Buf,
         at: u64,
     ) -> DiskResult {
-        let mut pieces = self.map.pieces(lba, n);
+        let mut pieces = self.cache.map().pieces(lba, n);
         let Some(first) = pieces.next() else { return Ok(()) };
-        let mut run = Run::of(first);
+        let mut run = ReadRun::from_piece(first);
         for piece in pieces {
             if !run.take(&piece) {
                 self.read_run(disk, cause, &run, out, at + (run.lba - lba))?;
-                run = Run::of(piece);
+                run = ReadRun::from_piece(piece);
             }
         }
         self.read_run(disk, cause, &run, out, at + (run.lba - lba))
     }
 
     #[inline]
-    fn read_run(&self, disk: &mut Disk, cause: Cause, run: &Run, out: &mut Buf, at: u64) -> DiskResult {
+    fn read_run(&self, disk: &mut Disk, cause: Cause, run: &ReadRun, out: &mut Buf, at: u64) -> DiskResult {
         let Some((pba, span)) = run.place else { return self.read_home(disk, cause, run.lba, run.sectors, out, at) };
         if span == run.sectors {
             return disk.read(pba, span, cause, out, at);
         }
         let mut read = disk.buf(span);
         disk.read(pba, span, cause, &mut read, 0)?;
-        for (lba, sectors, place) in self.map.mapped(run.lba, run.sectors) {
+        for (lba, sectors, place) in self.cache.map().mapped(run.lba, run.sectors) {
             out.put(at + (lba - run.lba), &read, place - pba, sectors);
         }
         Ok(())
@@ -82,7 +82,7 @@ impl DriveManaged {
     fn read_home(&self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let (pba, count) = match self.cleaner.is_working() {
+            let (pba, count) = match self.cleaning.cleaner().is_working() {
                 false => self.home_run(lba + done, n - done),
                 true => self.home_run_amid_cleaning(lba + done, n - done),
             };
@@ -95,28 +95,28 @@ impl DriveManaged {
     /// Where `lba` lies at home, and how many of `n` sectors lie there together.
     #[inline]
     pub(super) fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
-        let spot = self.home.spot(lba);
+        let spot = self.bands.home.spot(lba);
         if n <= spot.left {
             return (spot.pba, n);
         }
         let band_end = spot.track + spot.following + 1;
-        (spot.pba, n.min(self.home.sectors_of(spot.track..band_end) - spot.offset))
+        (spot.pba, n.min(self.bands.home.sectors_of(spot.track..band_end) - spot.offset))
     }
 
-    /// The same while tracks may be found in the scratch pad: those that lie there end a run.
+    /// A run of home sectors while tracks may be found in the scratch pad: those that lie there end a run.
     fn home_run_amid_cleaning(&self, lba: Lba, n: u64) -> (Pba, u64) {
-        let spot = self.home.spot(lba);
-        if let Some(pba) = self.cleaner.stand_in(&self.home, spot.track) {
+        let spot = self.bands.home.spot(lba);
+        if let Some(pba) = self.cleaning.cleaner().scratch_copy(&self.bands.home, spot.track) {
             return (pba + spot.offset, n.min(spot.left));
         }
-        let held = self.cleaner.held();
+        let held = self.cleaning.cleaner().held();
         let band_end = spot.track + spot.following + 1;
         let end = if spot.track < held.start { band_end.min(held.start) } else { band_end };
-        (spot.pba, n.min(self.home.sectors_of(spot.track..end) - spot.offset))
+        (spot.pba, n.min(self.bands.home.sectors_of(spot.track..end) - spot.offset))
     }
 
     /// Where an LBA lies.
     pub(super) fn place(&self, lba: Lba) -> Pba {
-        self.map.get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)
+        self.cache.map().get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)
     }
 }

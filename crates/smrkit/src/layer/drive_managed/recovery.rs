@@ -3,17 +3,18 @@
 //! Only the last entry can be torn, since each is written after the one before it; its digest tells. A request of two
 //! entries counts when both are whole. A new map copy ends the recovery, so that the torn entry is never met again.
 
-use super::log::{Entry, HEADER, Header, Log};
+use super::log::{CacheLog, HEADER, LogEntry, LogHeader};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::tally::Cause;
 
 /// Follows the chain from where `log` goes on, and puts what it finds into `map`.
-pub(super) fn follow(disk: &mut Disk, log: &mut Log, map: &mut ExtentMap) -> DiskResult {
-    let mut found: Vec<(Header, u64)> = Vec::new();
+pub(super) fn follow(disk: &mut Disk, log: &mut CacheLog, map: &mut ExtentMap) -> DiskResult {
+    let mut found: Vec<(LogHeader, u64)> = Vec::new();
     while let Some(header) = log.read_header(disk)? {
-        found.push((header, log.next().head - header.data_sectors()));
+        let data = log.next().head - header.data_sectors();
+        found.push((header, data));
     }
     if let Some((header, data)) = found.last()
         && !is_whole(disk, log, header, *data)?
@@ -23,19 +24,22 @@ pub(super) fn follow(disk: &mut Disk, log: &mut Log, map: &mut ExtentMap) -> Dis
     while found.last().is_some_and(|(header, _)| header.to_come > 0) {
         found.pop();
     }
-    for (header, data) in found {
+    for (header, mut data) in found {
         if header.drops {
             map.remove(header.lba, header.sectors);
             continue;
         }
-        map.insert(header.lba, header.sectors, log.pba(data));
-        log.entries.push_back(Entry { data, lba: header.lba, sectors: header.sectors });
+        for (number, (lba, sectors)) in header.extents().enumerate() {
+            map.insert(lba, sectors, log.pba(data));
+            log.push(LogEntry { data, lba, sectors, leads: number == 0 });
+            data += sectors;
+        }
     }
     Ok(())
 }
 
 /// Whether an entry's data are what its header says.
-fn is_whole(disk: &mut Disk, log: &Log, header: &Header, data: u64) -> DiskResult<bool> {
+fn is_whole(disk: &mut Disk, log: &CacheLog, header: &LogHeader, data: u64) -> DiskResult<bool> {
     debug_assert!(data >= HEADER);
     let n = header.data_sectors();
     if n == 0 {

@@ -1,4 +1,4 @@
-//! A write cache in DRAM: writes are answered from it, merged, and brought to the platters in ascending order later.
+//! A write cache in DRAM: writes complete in it, are merged, and brought to the platters in ascending order later.
 //!
 //! Assumption: the papers' runs have none. What it holds is lost with the power, unless it was flushed.
 
@@ -11,7 +11,7 @@ use crate::units::{Lba, Nanos};
 /// Without a write for so long, it is emptied even if it is less than half full (assumption).
 const QUIET: Nanos = Nanos(100_000_000);
 
-struct Held {
+struct HeldWrite {
     sectors: u64,
     data: Buf,
     /// How many writes the cache had taken when it came.
@@ -21,7 +21,7 @@ struct Held {
 }
 
 /// What is brought to the platters at once.
-pub(super) struct Run {
+pub(super) struct FlushRun {
     pub lba: Lba,
     pub sectors: u64,
     /// Goes straight to its band.
@@ -38,7 +38,7 @@ pub(super) struct WriteCache {
     last: Nanos,
     half_full: Nanos,
     /// By the first LBA; they don't overlap.
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, HeldWrite>,
     /// Writes taken so far.
     taken: u64,
     /// Writes taken when the sweep began. It brings those that came before to the platters, and what follows on them: a stream
@@ -90,11 +90,11 @@ impl WriteCache {
         self.remove(disk, lba, n);
         let mut own = disk.buf(n);
         own.put(0, data, 0, n);
-        self.insert(lba.0, Held { sectors: n, data: own, came: self.taken, direct });
+        self.insert(lba.0, HeldWrite { sectors: n, data: own, came: self.taken, direct });
         self.taken += 1;
     }
 
-    fn insert(&mut self, lba: u64, held: Held) {
+    fn insert(&mut self, lba: u64, held: HeldWrite) {
         self.sectors += held.sectors;
         self.held.insert(lba, held);
     }
@@ -109,7 +109,7 @@ impl WriteCache {
                 if from < to {
                     let mut data = disk.buf(to - from);
                     data.put(0, &old.data, from - at, to - from);
-                    self.insert(from, Held { sectors: to - from, data, ..old });
+                    self.insert(from, HeldWrite { sectors: to - from, data, ..old });
                 }
             }
         }
@@ -154,12 +154,12 @@ impl WriteCache {
     }
 
     /// The next run of the sweep in ascending order, or the first of a new sweep: pieces of one kind that follow on each other.
-    pub fn next_run(&mut self) -> Option<Run> {
+    pub fn next_run(&mut self) -> Option<FlushRun> {
         let (lba, direct) = self.next_of_sweep().or_else(|| {
             (self.at, self.sweep) = (0, self.taken);
             self.next_of_sweep()
         })?;
-        let mut run = Run { lba: Lba(lba), sectors: 0, direct };
+        let mut run = FlushRun { lba: Lba(lba), sectors: 0, direct };
         for (&at, held) in self.held.range(lba..) {
             if at != lba + run.sectors || held.direct != run.direct {
                 break;
@@ -175,7 +175,7 @@ impl WriteCache {
     }
 
     /// Takes out what it holds of a run, which is on its way until [`WriteCache::arrived`].
-    pub fn take(&mut self, disk: &Disk, run: &Run) -> Buf {
+    pub fn take(&mut self, disk: &Disk, run: &FlushRun) -> Buf {
         let mut data = disk.buf(run.sectors);
         // It begins with a piece, and may end within one.
         let (first, end) = (run.lba.0, run.lba.0 + run.sectors);

@@ -1,17 +1,17 @@
 //! Writing at the log's end: open segments, the map, and room for the next request.
 
-use super::label::{Kind, Label};
-use super::segment::{Entry, State};
+use super::label::{LabelKind, LogLabel};
+use super::segment::{SegmentEntry, SegmentState};
 use super::{Log, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::medium::{Buf, Part};
+use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
 /// A stretch of a request that has been written in one piece.
 #[derive(Clone, Copy)]
-pub(super) struct Written {
+pub(super) struct WrittenStretch {
     pub(super) lba: Lba,
     pub(super) sectors: u64,
     pub(super) pba: Pba,
@@ -33,10 +33,15 @@ impl Log {
         self.parts.clear();
         let mut done = 0;
         while done < n {
-            let label =
-                |i| Label { lba: lba + (done + i), left: n - 1 - (done + i), order, kind: Kind::Host, serial: 0 };
+            let label = |i| LogLabel {
+                lba: lba + (done + i),
+                left: n - 1 - (done + i),
+                order,
+                kind: LabelKind::Host,
+                serial: 0,
+            };
             let (segment, pba, sectors) = self.append(disk, stream, n - done, Cause::Host, data, at + done, label)?;
-            self.parts.push(Written { lba: lba + done, sectors, pba, segment });
+            self.parts.push(WrittenStretch { lba: lba + done, sectors, pba, segment });
             done += sectors;
         }
         for i in 0..self.parts.len() {
@@ -60,7 +65,7 @@ impl Log {
         cause: Cause,
         data: &Buf,
         at: u64,
-        label: impl Fn(u64) -> Label,
+        label: impl Fn(u64) -> LogLabel,
     ) -> DiskResult<(u32, Pba, u64)> {
         let index = self.open_segment(stream)?;
         let segment = &mut self.segments[index as usize];
@@ -68,8 +73,8 @@ impl Log {
         self.serial += 1;
         if disk.holds_data() {
             let serial = self.serial;
-            let labels: Vec<_> = (0..sectors).map(|i| Label { serial, ..label(i) }.words()).collect();
-            disk.write_parts(pba, cause, &[Part::Labelled { buf: data, at, sectors, labels: &labels }])?;
+            let labels: Vec<_> = (0..sectors).map(|i| LogLabel { serial, ..label(i) }.words()).collect();
+            disk.write_parts(pba, cause, &[WritePart::Labelled { buf: data, at, sectors, labels: &labels }])?;
         } else {
             disk.write(pba, sectors, cause, data, at)?;
         }
@@ -87,7 +92,7 @@ impl Log {
         let segment = &mut self.segments[index as usize];
         segment.live += sectors as u32;
         if !segment.entries.last_mut().is_some_and(|last| last.joins(lba, sectors)) {
-            segment.entries.push(Entry::new(lba, sectors));
+            segment.entries.push(SegmentEntry::new(lba, sectors));
             self.entries += 1;
         }
     }
@@ -98,13 +103,13 @@ impl Log {
         for (_, mut sectors, mut pba) in self.map.mapped(lba, n) {
             // Where segments need no guard, an extent may go on into the next.
             while sectors > 0 {
-                let at = self.layout.of(pba);
+                let at = self.layout.segment_at(pba);
                 let segment = &mut self.segments[at];
                 let end = segment.place.start + u64::from(segment.place.sectors);
                 let count = sectors.min(end - pba);
                 segment.live -= count as u32;
                 self.live_sectors -= count;
-                if segment.state == State::Closed {
+                if segment.state == SegmentState::Closed {
                     self.closed_dead += count;
                     self.victims.shrunk(&mut self.segments, at as u32);
                 }
@@ -134,7 +139,7 @@ impl Log {
         };
         let segment = &mut self.segments[at as usize];
         self.free_sectors -= u64::from(segment.place.sectors);
-        (segment.state, segment.stream, segment.youngest) = (State::Open, stream, 0);
+        (segment.state, segment.stream, segment.youngest) = (SegmentState::Open, stream, 0);
         self.open[usize::from(stream)] = Some(at);
         Ok(at)
     }
@@ -149,7 +154,7 @@ impl Log {
 
     pub(super) fn close(&mut self, index: u32) {
         let segment = &mut self.segments[index as usize];
-        segment.state = State::Closed;
+        segment.state = SegmentState::Closed;
         segment.entries.shrink_to_fit();
         self.closed_dead += segment.dead();
         let open = &mut self.open[usize::from(segment.stream)];

@@ -1,6 +1,6 @@
 //! The layer's own books, checked in full: every LBA has one place, within what was written of a segment, and counts agree.
 
-use super::segment::{Segment, State};
+use super::segment::{Segment, SegmentState};
 use super::{Log, inconsistent};
 use crate::error::DiskResult;
 use crate::units::{Lba, Pba};
@@ -12,18 +12,18 @@ impl Log {
             self.check_segment(index as u32, segment)?;
         }
         let sum = |of: fn(&Segment) -> u64| self.segments.iter().map(of).sum::<u64>();
-        let sum_in = |state: State, of: fn(&Segment) -> u64| {
+        let sum_in = |state: SegmentState, of: fn(&Segment) -> u64| {
             self.segments.iter().filter(|segment| segment.state == state).map(of).sum::<u64>()
         };
         let sectors = |segment: &Segment| u64::from(segment.place.sectors);
         let agree = [
             ("live sectors", self.live_sectors, sum(|segment| segment.live.into())),
             ("log sectors", self.log_sectors, sum(|segment| segment.filled.into())),
-            ("free sectors", self.free_sectors, sum_in(State::Free, sectors)),
-            ("dead sectors of closed segments", self.closed_dead, sum_in(State::Closed, Segment::dead)),
-            ("closed segments", self.victims.len() as u64, sum_in(State::Closed, |_| 1)),
-            ("open segments", self.open.iter().flatten().count() as u64, sum_in(State::Open, |_| 1)),
-            ("segments being cleaned", self.job.iter().count() as u64, sum_in(State::Cleaned, |_| 1)),
+            ("free sectors", self.free_sectors, sum_in(SegmentState::Free, sectors)),
+            ("dead sectors of closed segments", self.closed_dead, sum_in(SegmentState::Closed, Segment::dead)),
+            ("closed segments", self.victims.len() as u64, sum_in(SegmentState::Closed, |_| 1)),
+            ("open segments", self.open.iter().flatten().count() as u64, sum_in(SegmentState::Open, |_| 1)),
+            ("segments being cleaned", self.job.iter().count() as u64, sum_in(SegmentState::Cleaned, |_| 1)),
             ("entries", self.entries, sum(|segment| segment.entries.len() as u64)),
         ];
         match agree.into_iter().find(|(_, counted, found)| counted != found) {
@@ -39,7 +39,7 @@ impl Log {
         for (lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
             places.push((pba, n));
             while n > 0 {
-                let at = self.layout.of(pba);
+                let at = self.layout.segment_at(pba);
                 let segment = &self.segments[at];
                 if pba >= segment.head() {
                     return inconsistent(format!("LBA {lba} lies at PBA {pba}, where segment {at} was not written"));
@@ -67,10 +67,10 @@ impl Log {
         let listed: u64 = segment.entries.iter().map(|entry| entry.sectors()).sum();
         let open = self.open.contains(&Some(index));
         let fits = match segment.state {
-            State::Free => segment.filled == 0 && !open,
-            State::Open => open,
-            State::Closed => segment.room() == 0 && !open,
-            State::Cleaned => self.job.as_ref().is_some_and(|job| job.victim == index),
+            SegmentState::Free => segment.filled == 0 && !open,
+            SegmentState::Open => open,
+            SegmentState::Closed => segment.room() == 0 && !open,
+            SegmentState::Cleaned => self.job.as_ref().is_some_and(|job| job.victim == index),
         };
         if listed != u64::from(segment.filled) || !fits {
             return inconsistent(format!(

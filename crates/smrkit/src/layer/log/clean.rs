@@ -2,8 +2,8 @@
 //!
 //! Live is what the map still points to. Runs a little apart are read in one access, over the dead sectors between them.
 
-use super::label::{Kind, Label};
-use super::segment::{Entries, State};
+use super::label::{LabelKind, LogLabel};
+use super::segment::{Entries, SegmentState};
 use super::{Log, Separate, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
@@ -31,7 +31,7 @@ pub(super) struct Job {
 
 /// Live sectors of a victim: whose, how many, and where in it.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct LiveRun {
     lba: Lba,
     sectors: u64,
     at: u64,
@@ -76,7 +76,7 @@ impl Log {
             victim = self.victims.take_least_live(&self.segments)?;
         }
         let segment = &mut self.segments[victim as usize];
-        segment.state = State::Cleaned;
+        segment.state = SegmentState::Cleaned;
         self.closed_dead -= segment.dead();
         self.counts.collections += 1;
         self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
@@ -103,7 +103,7 @@ impl Log {
                     if pba != segment.place.start + at {
                         continue;
                     }
-                    if !add_run(&mut self.runs, Run { lba: at_lba, sectors, at }) {
+                    if !add_run(&mut self.runs, LiveRun { lba: at_lba, sectors, at }) {
                         job.at = self.runs.last().map_or(0, |run| run.at + run.sectors).max(job.at);
                         return false;
                     }
@@ -117,7 +117,7 @@ impl Log {
     }
 
     /// Moves runs of a victim to the log's end. A copy is as new as the data was.
-    fn move_runs(&mut self, disk: &mut Disk, victim: u32, runs: &[Run]) -> DiskResult {
+    fn move_runs(&mut self, disk: &mut Disk, victim: u32, runs: &[LiveRun]) -> DiskResult {
         let start = self.segments[victim as usize].place.start;
         let (first, last) = (runs[0], runs[runs.len() - 1]);
         let span = last.at + last.sectors - first.at;
@@ -133,7 +133,7 @@ impl Log {
         let stream = self.stream_of_survivors(victim);
         let youngest = self.segments[victim as usize].youngest;
         let mut rest = runs.iter().copied();
-        let mut run = Run { sectors: 0, ..first };
+        let mut run = LiveRun { sectors: 0, ..first };
         let mut done = 0;
         while done < total {
             let label = |i: u64| orders[(done + i) as usize];
@@ -168,7 +168,7 @@ impl Log {
         self.log_sectors -= u64::from(segment.filled);
         self.entries -= segment.entries.len() as u64;
         segment.entries = Entries::new();
-        (segment.state, segment.filled) = (State::Free, 0);
+        (segment.state, segment.filled) = (SegmentState::Free, 0);
         self.free_sectors += u64::from(segment.place.sectors);
         self.free.push_back(victim);
         self.counts.bands_cleaned += 1;
@@ -177,9 +177,9 @@ impl Log {
 }
 
 /// Adds a run to those of a stage, as far as it fits; returns whether all of it did.
-fn add_run(runs: &mut Vec<Run>, run: Run) -> bool {
+fn add_run(runs: &mut Vec<LiveRun>, run: LiveRun) -> bool {
     let (Some(&first), Some(&last)) = (runs.first(), runs.last()) else {
-        runs.push(Run { sectors: run.sectors.min(STAGE_SECTORS), ..run });
+        runs.push(LiveRun { sectors: run.sectors.min(STAGE_SECTORS), ..run });
         return run.sectors <= STAGE_SECTORS;
     };
     let end = first.at + STAGE_SECTORS;
@@ -187,12 +187,12 @@ fn add_run(runs: &mut Vec<Run>, run: Run) -> bool {
         return false;
     }
     let sectors = run.sectors.min(end - run.at);
-    runs.push(Run { sectors, ..run });
+    runs.push(LiveRun { sectors, ..run });
     sectors == run.sectors
 }
 
 /// The live sectors one after another.
-fn compact(disk: &Disk, found: &Buf, runs: &[Run], total: u64) -> Buf {
+fn compact(disk: &Disk, found: &Buf, runs: &[LiveRun], total: u64) -> Buf {
     let mut live = disk.buf(total);
     let mut at = 0;
     for run in runs {
@@ -203,17 +203,17 @@ fn compact(disk: &Disk, found: &Buf, runs: &[Run], total: u64) -> Buf {
 }
 
 /// The labels that the copies of live sectors carry, one after another.
-fn orders(labels: &[(u64, crate::medium::Label)], runs: &[Run]) -> DiskResult<Vec<Label>> {
+fn orders(labels: &[(u64, crate::medium::Label)], runs: &[LiveRun]) -> DiskResult<Vec<LogLabel>> {
     let mut found = labels.iter();
     let mut copies = Vec::new();
     for run in runs {
         for i in 0..run.sectors {
             let at = run.at - runs[0].at + i;
-            let label = found.find(|label| label.0 == at).and_then(|label| Label::parse(label.1));
+            let label = found.find(|label| label.0 == at).and_then(|label| LogLabel::parse(label.1));
             let Some(label) = label.filter(|label| label.lba == run.lba + i) else {
                 return Err(inconsistent(format!("LBA {} has lost its label", run.lba + i)).unwrap_err());
             };
-            copies.push(Label { left: 0, kind: Kind::Copy, ..label });
+            copies.push(LogLabel { left: 0, kind: LabelKind::Copy, ..label });
         }
     }
     Ok(copies)

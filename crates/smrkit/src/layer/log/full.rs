@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::Log;
-use super::label::{Kind, Label};
-use super::segment::{Entry, State};
+use super::label::{LabelKind, LogLabel};
+use super::segment::{SegmentEntry, SegmentState};
 use crate::extent_map::ExtentMap;
 use crate::medium::{Ascending, Placement};
 use crate::units::{Lba, Pba};
@@ -23,10 +23,10 @@ impl Log {
             let sectors = (host - done).min(segment.room());
             self.free_sectors -= u64::from(segment.place.sectors);
             runs.push((Lba(done), segment.place.start));
-            segment.entries.push(Entry::new(Lba(done), sectors));
+            segment.entries.push(SegmentEntry::new(Lba(done), sectors));
             (segment.filled, segment.live) = (sectors as u32, sectors as u32);
             done += sectors;
-            (segment.state, segment.stream, segment.youngest) = (State::Open, 0, done);
+            (segment.state, segment.stream, segment.youngest) = (SegmentState::Open, 0, done);
             self.open[0] = Some(at);
             self.close_if_full(at);
         }
@@ -43,7 +43,7 @@ impl Log {
 }
 
 /// What the sector of an LBA carries: as if that had been a request of its own.
-fn label(lba: Lba) -> Label {
+fn label(lba: Lba) -> LogLabel {
     let number = lba.0 + 1;
-    Label { lba, left: 0, order: 2 * number, kind: Kind::Host, serial: number }
+    LogLabel { lba, left: 0, order: 2 * number, kind: LabelKind::Host, serial: number }
 }

@@ -1,4 +1,4 @@
-//! What each sector of the log carries beside its data, so that the map can be rebuilt from the platters alone.
+//! Labels of the log's sectors, from which the map can be rebuilt by the platters alone.
 //!
 //! The first word says whose it is and how many sectors of its request were still to come; the second how new the data
 //! is, and what kind of write put it there; the third which write of the log that was.
@@ -8,7 +8,7 @@ use crate::units::Lba;
 
 /// What kind of write put a sector there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LabelKind {
     /// The host's.
     Host = 1,
     /// Cleaning.
@@ -19,13 +19,13 @@ pub(super) enum Kind {
 
 /// A label, unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Label {
+pub(super) struct LogLabel {
     pub(super) lba: Lba,
     /// Sectors of the same request still to come; 0 in copies and repairs.
     pub(super) left: u64,
     /// How new the data is: of two versions the one with the higher order counts. Requests have even orders.
     pub(super) order: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: LabelKind,
     /// Which write of the log, counted from 1.
     pub(super) serial: u64,
 }
@@ -36,23 +36,23 @@ const KIND_BITS: u32 = 2;
 /// More writes than a drive lives to see: what counts higher was not written by this layer.
 const COUNT_MAX: u64 = 1 << 60;
 
-impl Label {
+impl LogLabel {
     pub(super) fn words(self) -> medium::Label {
         let whose = self.lba.0 << LEFT_BITS | self.left;
         [whose, self.order << KIND_BITS | self.kind as u64, self.serial]
     }
 
     /// `None` for words that are no label of this layer.
-    pub(super) fn parse(words: medium::Label) -> Option<Label> {
+    pub(super) fn parse(words: medium::Label) -> Option<LogLabel> {
         let kind = match words[1] & ((1 << KIND_BITS) - 1) {
-            1 => Kind::Host,
-            2 => Kind::Copy,
-            3 => Kind::Repair,
+            1 => LabelKind::Host,
+            2 => LabelKind::Copy,
+            3 => LabelKind::Repair,
             _ => return None,
         };
         let (lba, left) = (Lba(words[0] >> LEFT_BITS), words[0] & ((1 << LEFT_BITS) - 1));
         let (order, serial) = (words[1] >> KIND_BITS, words[2]);
-        (order < COUNT_MAX && serial < COUNT_MAX).then_some(Label { lba, left, order, kind, serial })
+        (order < COUNT_MAX && serial < COUNT_MAX).then_some(LogLabel { lba, left, order, kind, serial })
     }
 }
 
@@ -62,10 +62,15 @@ mod tests {
 
     #[test]
     fn a_label_survives_its_packing() {
-        let label =
-            Label { lba: Lba((1 << 39) - 5), left: 2047, order: 1 << 50 | 1, kind: Kind::Repair, serial: 1 << 49 };
-        assert_eq!(Label::parse(label.words()), Some(label));
-        assert_eq!(Label::parse([7, 0, 1]), None);
-        assert_eq!(Label::parse([7, 1, u64::MAX]), None);
+        let label = LogLabel {
+            lba: Lba((1 << 39) - 5),
+            left: 2047,
+            order: 1 << 50 | 1,
+            kind: LabelKind::Repair,
+            serial: 1 << 49,
+        };
+        assert_eq!(LogLabel::parse(label.words()), Some(label));
+        assert_eq!(LogLabel::parse([7, 0, 1]), None);
+        assert_eq!(LogLabel::parse([7, 1, u64::MAX]), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::units::Pba;
 
 /// Bands of one recording zone.
 #[derive(Clone, Debug)]
-struct Strip {
+struct ZoneSegments {
     first_segment: u32,
     /// The zone's first raw sector, and raw sectors from one band to the next.
     origin: u64,
@@ -17,14 +17,14 @@ struct Strip {
 }
 
 /// The bands of a drive.
-pub(super) struct Layout {
+pub(super) struct SegmentLayout {
     geometry: Geometry,
-    strips: Vec<Strip>,
+    strips: Vec<ZoneSegments>,
 }
 
 /// A segment's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SegmentPlace {
     pub(super) start: Pba,
     pub(super) sectors: u32,
 }
@@ -32,26 +32,26 @@ pub(super) struct Place {
 /// Sectors of a segment at most: what an entry of its list can count.
 pub(super) const SEGMENT_SECTORS_MAX: u64 = (1 << 24) - 1;
 
-impl Layout {
+impl SegmentLayout {
     /// Lays bands over the whole drive.
-    pub(super) fn new(drive: &Drive, segment_tracks: u64) -> (Layout, Vec<Place>) {
+    pub(super) fn new(drive: &Drive, segment_tracks: u64) -> (SegmentLayout, Vec<SegmentPlace>) {
         let geometry = drive.geometry.clone();
-        let bands = Bands::new(drive, segment_tracks);
+        let bands = BandRule::new(drive, segment_tracks);
         let (mut strips, mut places) = (Vec::new(), Vec::new());
         for zone in geometry.zones() {
-            strips.push(Strip {
+            strips.push(ZoneSegments {
                 first_segment: places.len() as u32,
                 origin: geometry.raw_track_start(zone.first_track),
                 stride: Divisor::new(bands.stride(zone) * zone.track_sectors),
             });
             places.extend((0..bands.count(zone)).map(|band| bands.place(zone, band)));
         }
-        (Layout { geometry, strips }, places)
+        (SegmentLayout { geometry, strips }, places)
     }
 
     /// The segment of a sector; guards count as part of the one before them.
     #[inline]
-    pub(super) fn of(&self, pba: Pba) -> usize {
+    pub(super) fn segment_at(&self, pba: Pba) -> usize {
         let raw = self.geometry.raw(pba);
         let strip = &self.strips[self.geometry.zone_index(raw)];
         strip.first_segment as usize + strip.stride.quotient(raw - strip.origin) as usize
@@ -73,7 +73,7 @@ pub(super) struct Totals {
 
 /// The totals of a drive's segments. Without defects all bands of a zone but its last are alike, and need not be listed.
 pub(super) fn totals(drive: &Drive, segment_tracks: u64) -> Result<Totals, Error> {
-    let bands = Bands::new(drive, segment_tracks);
+    let bands = BandRule::new(drive, segment_tracks);
     let mut totals = Totals { tracks: segment_tracks, ..Totals::default() };
     for zone in drive.geometry.zones() {
         let count = bands.count(zone);
@@ -95,7 +95,7 @@ pub(super) fn totals(drive: &Drive, segment_tracks: u64) -> Result<Totals, Error
 }
 
 impl Totals {
-    fn add(&mut self, place: Place, times: u64) {
+    fn add(&mut self, place: SegmentPlace, times: u64) {
         let sectors = u64::from(place.sectors);
         if sectors > 0 && times > 0 {
             self.usable += times;
@@ -106,18 +106,18 @@ impl Totals {
 }
 
 /// The rule by which zones are cut into bands.
-struct Bands<'a> {
+struct BandRule<'a> {
     geometry: &'a Geometry,
     guard: Guard,
     guard_tracks: u64,
     segment_tracks: u64,
 }
 
-impl Bands<'_> {
-    fn new(drive: &Drive, segment_tracks: u64) -> Bands<'_> {
+impl BandRule<'_> {
+    fn new(drive: &Drive, segment_tracks: u64) -> BandRule<'_> {
         let guard = drive.interference.guard(&drive.geometry);
         let guard_tracks = if let Guard::Tracks(tracks) = guard { tracks } else { 0 };
-        Bands { geometry: &drive.geometry, guard, guard_tracks, segment_tracks }
+        BandRule { geometry: &drive.geometry, guard, guard_tracks, segment_tracks }
     }
 
     /// Tracks from one band of a zone to the next.
@@ -130,7 +130,7 @@ impl Bands<'_> {
     }
 
     /// The segment of a band; guards of sectors lie at its end.
-    fn place(&self, zone: &Zone, band: u64) -> Place {
+    fn place(&self, zone: &Zone, band: u64) -> SegmentPlace {
         let at = band * self.stride(zone);
         let first = zone.first_track + at;
         let tracks = self.segment_tracks.min((zone.tracks - at).saturating_sub(self.guard_tracks));
@@ -140,7 +140,7 @@ impl Bands<'_> {
             Guard::Sectors(sectors) if end.0 < self.geometry.sectors() => sectors,
             _ => 0,
         };
-        Place { start, sectors: (end - start).saturating_sub(lost).min(u64::from(u32::MAX)) as u32 }
+        SegmentPlace { start, sectors: (end - start).saturating_sub(lost).min(u64::from(u32::MAX)) as u32 }
     }
 }
 
@@ -149,14 +149,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bands_with_their_guards_fill_a_recording_zone_and_the_rest_is_a_shorter_one() {
+    fn bands_fill_a_recording_zone_and_the_last_is_shorter() {
         let mut drive = Drive::load("tiny-constant").unwrap();
         drive.geometry = Geometry::uniform(25, 10).unwrap();
         let law = crate::medium::interference::Interference::Tracks { width: 2, band: None };
         let drive = drive.with_interference(law).unwrap();
-        let (layout, places) = Layout::new(&drive, 8);
-        let place = |start, sectors| Place { start: Pba(start), sectors };
+        let (layout, places) = SegmentLayout::new(&drive, 8);
+        let place = |start, sectors| SegmentPlace { start: Pba(start), sectors };
         assert_eq!(places, [place(0, 80), place(90, 80), place(180, 60)]);
-        assert_eq!([0, 89, 90, 239].map(|pba| layout.of(Pba(pba))), [0, 0, 1, 2]);
+        assert_eq!([0, 89, 90, 239].map(|pba| layout.segment_at(Pba(pba))), [0, 0, 1, 2]);
     }
 }

@@ -20,7 +20,7 @@ mod victims;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, TABLES_BYTES_MAX, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -28,14 +28,15 @@ use crate::extent_map::{ExtentMap, joined};
 use crate::keys;
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
+use crate::quantity::Bytes;
 use crate::schema::{Count, Word, percent};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
-use append::Written;
-use clean::{Job, Run};
-use layout::{Layout, Totals};
+use append::WrittenStretch;
+use clean::{Job, LiveRun};
+use layout::{SegmentLayout, Totals};
 use segment::Segment;
-use victims::{Policy, Victims};
+use victims::{VictimPolicy, Victims};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
     "log",
@@ -51,7 +52,7 @@ keys! {
         /// Tracks of a segment, its guard not counted.
         segment_tracks: u64 = Count(1, 1 << 20), "20";
         /// Which segment is cleaned: the oldest, the one with the least live data, or by age and live share.
-        policy: Policy = POLICY, "greedy";
+        policy: VictimPolicy = POLICY, "greedy";
         /// Share of the log not offered to the host, beyond a reserve of a few segments.
         spare_percent: f64 = percent(0.1, 90.0), "7";
         /// Open segments: one for all; one for what survived cleaning; or one for each source.
@@ -59,15 +60,18 @@ keys! {
     }
 }
 
-const POLICY: Word<Policy> =
-    Word(&[("fifo", Policy::Fifo), ("greedy", Policy::Greedy), ("cost-benefit", Policy::CostBenefit)]);
+const POLICY: Word<VictimPolicy> = Word(&[
+    ("fifo", VictimPolicy::Fifo),
+    ("greedy", VictimPolicy::Greedy),
+    ("cost-benefit", VictimPolicy::CostBenefit),
+]);
 const SEPARATE: Word<Separate> =
     Word(&[("none", Separate::None), ("hot", Separate::Hot), ("source", Separate::Source)]);
 
 impl LayerKeys for LogKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
         let totals = layout::totals(drive, self.segment_tracks)?;
-        Ok(Plan::new(drive, &totals, self)?.capacity)
+        Ok(LogPlan::new(drive, &totals, self)?.capacity)
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
@@ -75,7 +79,7 @@ impl LayerKeys for LogKeys {
     }
 }
 
-/// A request of up to so many sectors is whole or absent after a power cut; a longer one is by parts. 512 KiB: assumption.
+/// A request of up to this many sectors is whole or absent after a power cut; a longer one is by parts. 512 KiB: assumption.
 const WHOLE_SECTORS: u64 = 1024;
 
 /// Sources that have an open segment of their own at most; source i has number i modulo this. Assumption.
@@ -92,7 +96,7 @@ enum Separate {
 }
 
 struct Log {
-    layout: Layout,
+    layout: SegmentLayout,
     segments: Vec<Segment>,
     /// Free segments, the one that is used next first.
     free: VecDeque<u32>,
@@ -121,14 +125,14 @@ struct Log {
     live_sectors: u64,
     entries: u64,
     /// The parts of the request that is being written.
-    parts: Vec<Written>,
+    parts: Vec<WrittenStretch>,
     /// The runs that a stage of cleaning moves.
-    runs: Vec<Run>,
-    counts: Counts,
+    runs: Vec<LiveRun>,
+    counts: LogCounts,
 }
 
 #[derive(Default)]
-struct Counts {
+struct LogCounts {
     requests: u64,
     collections: u64,
     bands_cleaned: u64,
@@ -139,20 +143,29 @@ struct Counts {
 }
 
 /// How the segments are shared out.
-struct Plan {
+struct LogPlan {
     separate: Separate,
     streams: usize,
     whole_sectors: u64,
     capacity: Capacity,
 }
 
-impl Plan {
-    fn new(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<Plan, Error> {
-        Plan::of(drive, segments, keys).map_err(|streams| too_few(drive, segments, streams, keys))
+impl LogPlan {
+    fn new(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<LogPlan, Error> {
+        let tables = segments.usable * (size_of::<Segment>() + size_of::<layout::SegmentPlace>()) as u64;
+        if tables > TABLES_BYTES_MAX {
+            return Err(Error::Impossible(format!(
+                "{} segments take {} of memory, and tables may take {}: raise log.segment_tracks, or take a smaller drive",
+                segments.usable,
+                Bytes(tables),
+                Bytes(TABLES_BYTES_MAX)
+            )));
+        }
+        LogPlan::for_drive(drive, segments, keys).map_err(|streams| too_few(drive, segments, streams, keys))
     }
 
     /// The plan, or the number of streams that there is no room for.
-    fn of(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<Plan, usize> {
+    fn for_drive(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<LogPlan, usize> {
         let Totals { usable, sectors: log, longest, .. } = *segments;
         let separate = keys.separate;
         let streams = match separate {
@@ -175,7 +188,7 @@ impl Plan {
             guard_sectors: drive.geometry.sectors() - log,
             spare_sectors: log - host_sectors,
         };
-        Ok(Plan { separate, streams, whole_sectors, capacity })
+        Ok(LogPlan { separate, streams, whole_sectors, capacity })
     }
 }
 
@@ -186,7 +199,7 @@ fn too_few(drive: &Drive, segments: &Totals, streams: usize, keys: &LogKeys) -> 
     let why = if guards > sectors { format!(" beside guards of {guards}") } else { String::new() };
     let has_room = |tracks: u64| {
         let other = layout::totals(drive, tracks);
-        other.is_ok_and(|other| Plan::of(drive, &other, keys).is_ok())
+        other.is_ok_and(|other| LogPlan::for_drive(drive, &other, keys).is_ok())
     };
     let shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).take_while(|&tracks| tracks > 0);
     let longest = drive.geometry.zones().iter().map(|zone| zone.tracks).max().unwrap_or(0);
@@ -208,8 +221,8 @@ impl Log {
     fn new(drive: &Drive, keys: &LogKeys) -> Result<Log, Error> {
         let segment_tracks = keys.segment_tracks;
         let totals = layout::totals(drive, segment_tracks)?;
-        let Plan { separate, streams, whole_sectors, capacity } = Plan::new(drive, &totals, keys)?;
-        let (layout, places) = Layout::new(drive, segment_tracks);
+        let LogPlan { separate, streams, whole_sectors, capacity } = LogPlan::new(drive, &totals, keys)?;
+        let (layout, places) = SegmentLayout::new(drive, segment_tracks);
         let free = (0..places.len() as u32).filter(|&at| places[at as usize].sectors > 0).collect();
         Ok(Log {
             layout,
@@ -233,7 +246,7 @@ impl Log {
             entries: 0,
             parts: Vec::new(),
             runs: Vec::new(),
-            counts: Counts::default(),
+            counts: LogCounts::default(),
         })
     }
 
@@ -327,7 +340,7 @@ impl Layer for Log {
     }
 
     fn map_bytes(&self) -> u64 {
-        let lists = self.entries * size_of::<segment::Entry>() as u64;
+        let lists = self.entries * size_of::<segment::SegmentEntry>() as u64;
         self.map.bytes() + lists + (self.segments.capacity() * size_of::<Segment>()) as u64 + self.victims.bytes()
     }
 
@@ -360,6 +373,6 @@ impl Layer for Log {
     }
 
     fn reset_stats(&mut self) {
-        self.counts = Counts::default();
+        self.counts = LogCounts::default();
     }
 }

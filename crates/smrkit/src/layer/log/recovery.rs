@@ -8,8 +8,8 @@
 //! 4. The torn request's sectors get what they held before once more, as newer than it, before anything else is
 //!    written. A cut in the middle of this finds the same request torn, and goes on.
 
-use super::label::{Kind, Label};
-use super::segment::{Entry, State};
+use super::label::{LabelKind, LogLabel};
+use super::segment::{SegmentEntry, SegmentState};
 use super::{Log, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
@@ -17,21 +17,21 @@ use crate::extent_map::ExtentMap;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
-/// Sectors read at a time; a stretch of so many without a label ends a segment. 2 MiB: assumption.
+/// Sectors read at a time; a stretch of this many without a label ends a segment. 2 MiB: assumption.
 const SCAN_SECTORS: u64 = 4096;
 
 /// Sectors with labels that go on from one another.
 #[derive(Clone, Copy)]
-struct Found {
+struct LabelledRun {
     /// The first one's.
-    label: Label,
+    label: LogLabel,
     sectors: u64,
     pba: Pba,
 }
 
-impl Found {
-    fn joins(&mut self, label: Label, pba: Pba) -> bool {
-        let expected = Label {
+impl LabelledRun {
+    fn joins(&mut self, label: LogLabel, pba: Pba) -> bool {
+        let expected = LogLabel {
             lba: self.label.lba + self.sectors,
             left: self.label.left.saturating_sub(self.sectors),
             ..self.label
@@ -43,7 +43,7 @@ impl Found {
 
     /// Whether a request ends with the last of these.
     fn ends_request(&self) -> bool {
-        self.label.kind == Kind::Host && self.label.left + 1 == self.sectors
+        self.label.kind == LabelKind::Host && self.label.left + 1 == self.sectors
     }
 }
 
@@ -56,7 +56,7 @@ impl Log {
         let torn = torn_order(&found);
         self.serial = found.iter().map(|found| found.label.serial).max().unwrap_or(0);
         self.age = self.serial;
-        let (lost, mut kept): (Vec<Found>, Vec<Found>) =
+        let (lost, mut kept): (Vec<LabelledRun>, Vec<LabelledRun>) =
             found.into_iter().partition(|found| Some(found.label.order) == torn);
         kept.sort_by_key(|found| (found.label.order, found.label.serial));
         for found in &kept {
@@ -67,7 +67,7 @@ impl Log {
     }
 
     /// Reads the labels of a segment.
-    fn scan(&self, disk: &mut Disk, index: usize, all: &mut Vec<Found>) -> DiskResult {
+    fn scan(&self, disk: &mut Disk, index: usize, all: &mut Vec<LabelledRun>) -> DiskResult {
         let place = self.segments[index].place;
         let step = SCAN_SECTORS.max(disk.interference().upstream() + 1);
         for at in (0..u64::from(place.sectors)).step_by(step as usize) {
@@ -77,12 +77,12 @@ impl Log {
                 break;
             }
             for (i, words) in labels {
-                let Some(label) = Label::parse(words) else { continue };
+                let Some(label) = LogLabel::parse(words) else { continue };
                 if label.lba.0 >= self.capacity.host_sectors {
                     continue;
                 }
                 if !all.last_mut().is_some_and(|last| last.joins(label, from + i)) {
-                    all.push(Found { label, sectors: 1, pba: from + i });
+                    all.push(LabelledRun { label, sectors: 1, pba: from + i });
                 }
             }
         }
@@ -90,11 +90,11 @@ impl Log {
     }
 
     /// Gives each segment its live sectors and its use, as the map has it.
-    fn count_live(&mut self, upstream: u64, kept: &[Found]) {
+    fn count_live(&mut self, upstream: u64, kept: &[LabelledRun]) {
         let mut lists: Vec<Vec<(Pba, Lba, u64)>> = vec![Vec::new(); self.segments.len()];
         for (mut lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
             while n > 0 {
-                let at = self.layout.of(pba);
+                let at = self.layout.segment_at(pba);
                 let place = self.segments[at].place;
                 let count = n.min(place.start + u64::from(place.sectors) - pba);
                 lists[at].push((pba, lba, count));
@@ -103,7 +103,7 @@ impl Log {
         }
         let mut last_write = vec![0; self.segments.len()];
         for found in kept {
-            let at = self.layout.of(found.pba);
+            let at = self.layout.segment_at(found.pba);
             last_write[at] = found.label.serial.max(last_write[at]);
             self.segments[at].youngest = self.segments[at].youngest.max(found.label.order / 2);
         }
@@ -137,16 +137,16 @@ impl Log {
         let mut at = segment.place.start;
         for &(pba, lba, n) in list {
             if pba > at {
-                segment.entries.push(Entry::gap(pba - at));
+                segment.entries.push(SegmentEntry::gap(pba - at));
             }
-            segment.entries.push(Entry::new(lba, n));
+            segment.entries.push(SegmentEntry::new(lba, n));
             segment.live += n as u32;
             at = pba + n;
         }
         let end = segment.place.start + u64::from(segment.place.sectors);
         let head = end.min(at + upstream);
         if head > at {
-            segment.entries.push(Entry::gap(head - at));
+            segment.entries.push(SegmentEntry::gap(head - at));
         }
         segment.filled = (head - segment.place.start) as u32;
         self.live_sectors += u64::from(segment.live);
@@ -161,7 +161,7 @@ impl Log {
         let mut closed = used.split_off(roomy.min(self.open.len()));
         for (stream, at) in used.into_iter().enumerate() {
             let segment = &mut self.segments[at as usize];
-            (segment.state, segment.stream) = (State::Open, stream as u8);
+            (segment.state, segment.stream) = (SegmentState::Open, stream as u8);
             self.open[stream] = Some(at);
         }
         closed.sort_by_key(|&at| (last_write[at as usize], at));
@@ -169,7 +169,7 @@ impl Log {
             let segment = &mut self.segments[at as usize];
             let room = segment.room();
             if room > 0 {
-                segment.entries.push(Entry::gap(room));
+                segment.entries.push(SegmentEntry::gap(room));
                 segment.filled = segment.place.sectors;
                 self.entries += 1;
                 self.log_sectors += room;
@@ -179,7 +179,7 @@ impl Log {
     }
 
     /// Writes what the sectors of a torn request held before it, as newer than it; zeros where that was nothing.
-    fn put_back(&mut self, disk: &mut Disk, lost: &[Found], kept: &[Found]) -> DiskResult {
+    fn put_back(&mut self, disk: &mut Disk, lost: &[LabelledRun], kept: &[LabelledRun]) -> DiskResult {
         let Some(order) = lost.first().map(|found| found.label.order + 1) else { return Ok(()) };
         let mut done = ExtentMap::new();
         for found in kept.iter().filter(|found| found.label.order == order) {
@@ -204,7 +204,7 @@ impl Log {
         }
         let mut done = 0;
         while done < n {
-            let label = |i| Label { lba: lba + (done + i), left: 0, order, kind: Kind::Repair, serial: 0 };
+            let label = |i| LogLabel { lba: lba + (done + i), left: 0, order, kind: LabelKind::Repair, serial: 0 };
             let (index, pba, sectors) = self.append(disk, 0, n - done, Cause::Clean, &before, done, label)?;
             self.note(lba + done, sectors, pba, index);
             let segment = &mut self.segments[index as usize];
@@ -217,10 +217,10 @@ impl Log {
 }
 
 /// The order of the request that the cut left torn, if there is one.
-fn torn_order(found: &[Found]) -> Option<u64> {
-    let writes = found.iter().filter(|found| found.label.kind != Kind::Repair);
+fn torn_order(found: &[LabelledRun]) -> Option<u64> {
+    let writes = found.iter().filter(|found| found.label.kind != LabelKind::Repair);
     let last = writes.max_by_key(|found| found.label.serial)?;
     let order = last.label.order;
     let whole = || found.iter().any(|found| found.label.order == order && found.ends_request());
-    (last.label.kind == Kind::Host && !whole()).then_some(order)
+    (last.label.kind == LabelKind::Host && !whole()).then_some(order)
 }

@@ -2,12 +2,12 @@
 
 use smallvec::SmallVec;
 
-use super::layout::Place;
+use super::layout::SegmentPlace;
 use crate::units::{Lba, Pba};
 
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SegmentState {
     /// To be written from its start.
     Free,
     /// Being filled.
@@ -19,12 +19,12 @@ pub(super) enum State {
 }
 
 /// The list of a segment: of one that was written in order it needs no memory of its own.
-pub(super) type Entries = SmallVec<[Entry; 2]>;
+pub(super) type Entries = SmallVec<[SegmentEntry; 2]>;
 
 /// One segment.
 pub(super) struct Segment {
-    pub(super) place: Place,
-    pub(super) state: State,
+    pub(super) place: SegmentPlace,
+    pub(super) state: SegmentState,
     /// Sectors from the start on that have been written, or passed over.
     pub(super) filled: u32,
     /// Sectors among them that the map points to.
@@ -40,10 +40,10 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    pub(super) fn new(place: Place) -> Segment {
+    pub(super) fn new(place: SegmentPlace) -> Segment {
         Segment {
             place,
-            state: State::Free,
+            state: SegmentState::Free,
             filled: 0,
             live: 0,
             bucket: 0,
@@ -74,23 +74,23 @@ impl Segment {
 
 /// Sectors written to a segment: the first LBA (40 bits) and how many (24 bits). Where they lie follows from those before.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry(u64);
+pub(super) struct SegmentEntry(u64);
 
 const COUNT_BITS: u32 = 24;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 /// An LBA that no drive has: sectors that hold nothing.
 const NOTHING: u64 = (1 << (64 - COUNT_BITS)) - 1;
 
-impl Entry {
+impl SegmentEntry {
     #[inline]
-    pub(super) fn new(lba: Lba, sectors: u64) -> Entry {
+    pub(super) fn new(lba: Lba, sectors: u64) -> SegmentEntry {
         debug_assert!(lba.0 < NOTHING && sectors <= COUNT_MAX);
-        Entry(lba.0 << COUNT_BITS | sectors)
+        SegmentEntry(lba.0 << COUNT_BITS | sectors)
     }
 
     /// Sectors that are passed over.
-    pub(super) fn gap(sectors: u64) -> Entry {
-        Entry(NOTHING << COUNT_BITS | sectors)
+    pub(super) fn gap(sectors: u64) -> SegmentEntry {
+        SegmentEntry(NOTHING << COUNT_BITS | sectors)
     }
 
     /// Whose they are; `None` where they hold nothing.

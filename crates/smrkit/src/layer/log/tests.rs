@@ -1,6 +1,6 @@
 //! What goes into which segment, and what waits for what.
 
-use super::segment::State;
+use super::segment::SegmentState;
 use super::*;
 use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
@@ -46,7 +46,7 @@ fn write(log: &mut Log, disk: &mut Disk, lba: u64, n: u64, version: u64) {
 }
 
 fn segment_of(log: &Log, lba: u64) -> usize {
-    log.layout.of(log.locate(Lba(lba)))
+    log.layout.segment_at(log.locate(Lba(lba)))
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn sources_share_a_segment_only_where_they_are_not_separated() {
 }
 
 #[test]
-fn survivors_stay_with_their_source_and_apart_from_new_data_where_hot_is_separated() {
+fn survivors_stay_apart_from_new_data_where_hot_is_separated() {
     for separate in ["hot", "source"] {
         let (mut log, mut disk) = log(&[("separate", separate)]);
         let host = log.capacity().host_sectors;
@@ -86,7 +86,7 @@ fn survivors_stay_with_their_source_and_apart_from_new_data_where_hot_is_separat
             while log.step(&mut disk, Need::Must).unwrap() {}
         }
         assert!(log.counts.moved_sectors > 0, "{separate}: nothing was cleaned");
-        for segment in log.segments.iter().filter(|segment| segment.state != State::Free) {
+        for segment in log.segments.iter().filter(|segment| segment.state != SegmentState::Free) {
             let halves = segment.entries.iter().filter_map(|entry| entry.lba()).map(|lba| lba.0 >= host / 2);
             let mixed = halves.clone().any(|upper| upper) && halves.clone().any(|upper| !upper);
             assert!(separate == "hot" || !mixed, "a segment holds both sources");
@@ -96,7 +96,7 @@ fn survivors_stay_with_their_source_and_apart_from_new_data_where_hot_is_separat
 }
 
 #[test]
-fn a_request_is_served_between_two_stages_and_what_it_replaces_is_not_moved() {
+fn a_request_between_two_stages_keeps_replaced_data_from_moving() {
     let (mut log, mut disk) = log(&[("policy", "fifo")]);
     let host = log.capacity().host_sectors;
     for lba in (0..host).step_by(4) {
@@ -117,7 +117,7 @@ fn a_request_is_served_between_two_stages_and_what_it_replaces_is_not_moved() {
     while log.job.is_some() {
         assert!(log.step(&mut disk, Need::Must).unwrap());
     }
-    assert_eq!((log.segments[victim].state, log.locate(survivor)), (State::Free, place));
+    assert_eq!((log.segments[victim].state, log.locate(survivor)), (SegmentState::Free, place));
     log.check(&disk).unwrap();
 }
 
@@ -131,7 +131,7 @@ fn idle_time_brings_no_cleaning_forward() {
 }
 
 #[test]
-fn what_was_never_written_reads_as_zeros_in_the_time_of_a_conventional_disk() {
+fn unwritten_sectors_read_as_zeros_in_a_conventional_disks_time() {
     let (mut log, mut disk) = log(&[]);
     write(&mut log, &mut disk, 5, 1, 1);
     let before = disk.tally().reads(Cause::Host).sectors;

@@ -7,11 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::segment::{Segment, State};
+use super::segment::{Segment, SegmentState};
 
 /// How victims are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Policy {
+pub(super) enum VictimPolicy {
     Fifo,
     Greedy,
     CostBenefit,
@@ -25,7 +25,7 @@ type Candidate = Reverse<(u64, u32)>;
 
 /// The closed segments, as the policy looks at them.
 pub(super) struct Victims {
-    policy: Policy,
+    policy: VictimPolicy,
     in_order: VecDeque<u32>,
     buckets: Vec<BinaryHeap<Candidate>>,
     /// Segments in each bucket; the heaps hold outdated candidates too.
@@ -40,11 +40,11 @@ fn bucket_of(segment: &Segment) -> u16 {
 
 fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, at)): &Candidate) -> bool {
     let segment = &segments[at as usize];
-    segment.state == State::Closed && usize::from(segment.bucket) == bucket && segment.youngest == age
+    segment.state == SegmentState::Closed && usize::from(segment.bucket) == bucket && segment.youngest == age
 }
 
 impl Victims {
-    pub(super) fn new(policy: Policy) -> Victims {
+    pub(super) fn new(policy: VictimPolicy) -> Victims {
         Victims {
             policy,
             in_order: VecDeque::new(),
@@ -56,7 +56,7 @@ impl Victims {
 
     /// The segment `at` has been closed.
     pub(super) fn add(&mut self, segments: &mut [Segment], at: u32) {
-        if self.policy == Policy::Fifo {
+        if self.policy == VictimPolicy::Fifo {
             return self.in_order.push_back(at);
         }
         segments[at as usize].bucket = bucket_of(&segments[at as usize]);
@@ -79,7 +79,7 @@ impl Victims {
     /// The closed segment `at` lost live sectors.
     #[inline]
     pub(super) fn shrunk(&mut self, segments: &mut [Segment], at: u32) {
-        if self.policy == Policy::Fifo {
+        if self.policy == VictimPolicy::Fifo {
             return;
         }
         let segment = &mut segments[at as usize];
@@ -94,14 +94,14 @@ impl Victims {
     /// Takes out the segment to be cleaned next; `now` is the age of data written now.
     pub(super) fn take(&mut self, segments: &[Segment], now: u64) -> Option<u32> {
         match self.policy {
-            Policy::Fifo => self.in_order.pop_front(),
-            Policy::Greedy => {
+            VictimPolicy::Fifo => self.in_order.pop_front(),
+            VictimPolicy::Greedy => {
                 while self.lowest < BUCKETS && self.counts[self.lowest] == 0 {
                     self.lowest += 1;
                 }
                 self.first(segments, self.lowest)
             }
-            Policy::CostBenefit => {
+            VictimPolicy::CostBenefit => {
                 let benefit = |at: u32| {
                     let segment = &segments[at as usize];
                     let u = f64::from(segment.live) / f64::from(segment.place.sectors);
@@ -121,7 +121,7 @@ impl Victims {
 
     /// Takes out the segment with the least live data, whatever the policy: where the chosen one finds no room.
     pub(super) fn take_least_live(&mut self, segments: &[Segment]) -> Option<u32> {
-        let closed = (0..segments.len()).filter(|&at| segments[at].state == State::Closed);
+        let closed = (0..segments.len()).filter(|&at| segments[at].state == SegmentState::Closed);
         let least = closed.min_by_key(|&at| segments[at].live)? as u32;
         self.in_order.retain(|&at| at != least);
         self.leave(segments, least);
@@ -129,7 +129,7 @@ impl Victims {
     }
 
     fn leave(&mut self, segments: &[Segment], at: u32) {
-        if self.policy != Policy::Fifo {
+        if self.policy != VictimPolicy::Fifo {
             self.counts[usize::from(segments[at as usize].bucket)] -= 1;
         }
     }
@@ -163,16 +163,16 @@ impl Victims {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Place;
+    use super::super::layout::SegmentPlace;
     use super::*;
     use crate::units::Pba;
 
     /// Closed segments of 100 sectors by (live, youngest), in the order in which they were closed.
-    fn closed(policy: Policy, books: &[(u32, u64)]) -> (Victims, Vec<Segment>) {
+    fn closed(policy: VictimPolicy, books: &[(u32, u64)]) -> (Victims, Vec<Segment>) {
         let (mut victims, mut segments) = (Victims::new(policy), Vec::new());
         for &(live, youngest) in books {
-            let mut segment = Segment::new(Place { start: Pba(0), sectors: 100 });
-            (segment.state, segment.live, segment.youngest) = (State::Closed, live, youngest);
+            let mut segment = Segment::new(SegmentPlace { start: Pba(0), sectors: 100 });
+            (segment.state, segment.live, segment.youngest) = (SegmentState::Closed, live, youngest);
             segments.push(segment);
             let at = segments.len() as u32 - 1;
             victims.add(&mut segments, at);
@@ -180,11 +180,11 @@ mod tests {
         (victims, segments)
     }
 
-    fn order(policy: Policy, books: &[(u32, u64)]) -> Vec<u32> {
+    fn order(policy: VictimPolicy, books: &[(u32, u64)]) -> Vec<u32> {
         let (mut victims, mut segments) = closed(policy, books);
         let mut order = Vec::new();
         while let Some(at) = victims.take(&segments, 1000) {
-            segments[at as usize].state = State::Cleaned;
+            segments[at as usize].state = SegmentState::Cleaned;
             order.push(at);
         }
         order
@@ -193,29 +193,29 @@ mod tests {
     #[test]
     fn each_policy_has_its_own_order() {
         let books = [(90, 10), (50, 900), (80, 20), (50, 800)];
-        assert_eq!(order(Policy::Fifo, &books), [0, 1, 2, 3]);
-        assert_eq!(order(Policy::Greedy, &books), [3, 1, 2, 0]);
+        assert_eq!(order(VictimPolicy::Fifo, &books), [0, 1, 2, 3]);
+        assert_eq!(order(VictimPolicy::Greedy, &books), [3, 1, 2, 0]);
         // age · (1 − u) / (1 + u): 52, 34, 109, 67.
-        assert_eq!(order(Policy::CostBenefit, &books), [2, 3, 0, 1]);
+        assert_eq!(order(VictimPolicy::CostBenefit, &books), [2, 3, 0, 1]);
     }
 
     #[test]
     fn wholly_live_segments_are_worth_nothing_save_in_order() {
         let books = [(100, 1), (99, 2)];
-        assert_eq!(order(Policy::Greedy, &books), [1]);
-        assert_eq!(order(Policy::CostBenefit, &books), [1]);
-        assert_eq!(order(Policy::Fifo, &books), [0, 1]);
+        assert_eq!(order(VictimPolicy::Greedy, &books), [1]);
+        assert_eq!(order(VictimPolicy::CostBenefit, &books), [1]);
+        assert_eq!(order(VictimPolicy::Fifo, &books), [0, 1]);
     }
 
     #[test]
     fn a_segment_that_loses_data_moves_forward_and_is_chosen_once() {
-        let (mut victims, mut segments) = closed(Policy::Greedy, &[(60, 1), (70, 2)]);
+        let (mut victims, mut segments) = closed(VictimPolicy::Greedy, &[(60, 1), (70, 2)]);
         for live in (0..60).rev() {
             segments[1].live = live;
             victims.shrunk(&mut segments, 1);
         }
         assert_eq!(victims.take(&segments, 10), Some(1));
-        segments[1].state = State::Cleaned;
+        segments[1].state = SegmentState::Cleaned;
         assert_eq!((victims.take(&segments, 10), victims.take(&segments, 10)), (Some(0), None));
         assert_eq!(victims.len(), 0);
     }

@@ -7,12 +7,12 @@
 
 use std::collections::VecDeque;
 
-use super::layout::Layout;
-use super::record::{Header, Kind};
+use super::layout::SBlockLayout;
+use super::record::{CacheHeader, HeaderKind};
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Divisor;
-use crate::medium::{Buf, Part};
+use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -21,17 +21,17 @@ const VOID: u64 = (1 << (64 - SECTORS_BITS)) - 1;
 
 /// What one header tells: first LBA and number of sectors, in one word.
 #[derive(Clone, Copy)]
-pub struct Entry(u64);
+pub struct HeaderEntry(u64);
 
-impl Entry {
-    pub fn new(lba: Lba, sectors: u64) -> Entry {
+impl HeaderEntry {
+    pub fn new(lba: Lba, sectors: u64) -> HeaderEntry {
         debug_assert!(lba.0 < VOID && sectors < 1 << SECTORS_BITS);
-        Entry(lba.0 << SECTORS_BITS | sectors)
+        HeaderEntry(lba.0 << SECTORS_BITS | sectors)
     }
 
-    /// Something of so many sectors, at least 1, that holds nothing: torn by a power cut, or a note about one.
-    pub fn void(length: u64) -> Entry {
-        Entry(VOID << SECTORS_BITS | (length - 1))
+    /// Something of this many sectors, at least 1, that holds nothing: torn by a power cut, or a note about one.
+    pub fn void(length: u64) -> HeaderEntry {
+        HeaderEntry(VOID << SECTORS_BITS | (length - 1))
     }
 
     pub fn lba(self) -> Lba {
@@ -54,9 +54,9 @@ impl Entry {
 }
 
 /// A part of what is appended.
-pub enum Piece<'a> {
+pub enum AppendPiece<'a> {
     /// A header.
-    Header(Header),
+    Header(CacheHeader),
     /// Sectors of a buffer.
     Data {
         /// What holds them.
@@ -68,11 +68,11 @@ pub enum Piece<'a> {
     },
 }
 
-impl Piece<'_> {
+impl AppendPiece<'_> {
     fn sectors(&self) -> u64 {
         match self {
-            Piece::Header(_) => 1,
-            Piece::Data { sectors, .. } => *sectors,
+            AppendPiece::Header(_) => 1,
+            AppendPiece::Data { sectors, .. } => *sectors,
         }
     }
 }
@@ -89,20 +89,20 @@ pub struct CacheBuffer {
     pub head: u64,
     /// The oldest entry not given up.
     pub tail: u64,
-    /// The position of a page at the head whose record is there already: it must not be written twice beside live sectors.
+    /// The position of a page at the head whose record is there already: it must not be written twice next to live sectors.
     pub begun: Option<u64>,
     /// From tail to head.
-    pub entries: VecDeque<Entry>,
+    pub entries: VecDeque<HeaderEntry>,
     /// Sectors of entries that hold data, headers counted.
     pub held: u64,
-    /// The same without headers.
+    /// Sectors held, without headers.
     pub data: u64,
     /// Sectors that are mapped here.
     pub valid: u64,
 }
 
 /// What a data disk is to write, in order.
-enum Step<'a> {
+enum CacheStep<'a> {
     Record([u64; 11]),
     Data(&'a Buf, u64, u64),
     /// The circle's end: the rest goes to its beginning.
@@ -110,7 +110,7 @@ enum Step<'a> {
 }
 
 impl CacheBuffer {
-    pub fn new(start: Pba, layout: &Layout) -> CacheBuffer {
+    pub fn new(start: Pba, layout: &SBlockLayout) -> CacheBuffer {
         CacheBuffer {
             start,
             page_sectors: layout.page_sectors,
@@ -164,6 +164,13 @@ impl CacheBuffer {
     pub fn pba(&self, position: u64) -> Pba {
         let (page, offset) = self.payload.divide(position);
         self.page_start(page) + 1 + offset
+    }
+
+    /// Where the data of an entry at a position lies, if no page record is in the middle.
+    #[inline]
+    pub fn undivided(&self, position: u64, entry: HeaderEntry) -> Option<Pba> {
+        let (page, offset) = self.payload.divide(position + 1);
+        (offset + entry.sectors() <= self.payload.value()).then(|| self.page_start(page) + 1 + offset)
     }
 
     /// The runs on the platters of `length` sectors from a position on, page records left out: (position, PBA, sectors).
@@ -242,18 +249,25 @@ impl CacheBuffer {
     }
 
     /// Appends `pieces` as one access, or two at the circle's end. Headers get their place, `epoch` and `done`.
-    pub fn append(&mut self, disk: &mut Disk, cause: Cause, epoch: u64, done: u64, pieces: &[Piece]) -> DiskResult {
-        let length = pieces.iter().map(Piece::sectors).sum();
+    pub fn append(
+        &mut self,
+        disk: &mut Disk,
+        cause: Cause,
+        epoch: u64,
+        done: u64,
+        pieces: &[AppendPiece],
+    ) -> DiskResult {
+        let length = pieces.iter().map(AppendPiece::sectors).sum();
         self.has_room(length)?;
         let steps = self.steps(epoch, done, pieces, length);
         let mut pba = self.pba(self.head) - u64::from(self.begins_page(self.head));
-        for stretch in steps.split(|step| matches!(step, Step::Wrap)) {
-            let parts: Vec<Part> = stretch
+        for stretch in steps.split(|step| matches!(step, CacheStep::Wrap)) {
+            let parts: Vec<WritePart> = stretch
                 .iter()
                 .map(|step| match step {
-                    Step::Record(words) => Part::Record { words, sectors: 1 },
-                    Step::Data(buf, at, sectors) => Part::Data { buf, at: *at, sectors: *sectors },
-                    Step::Wrap => unreachable!("split here"),
+                    CacheStep::Record(words) => WritePart::Record { words, sectors: 1 },
+                    CacheStep::Data(buf, at, sectors) => WritePart::Data { buf, at: *at, sectors: *sectors },
+                    CacheStep::Wrap => unreachable!("split here"),
                 })
                 .collect();
             if !parts.is_empty() {
@@ -266,11 +280,11 @@ impl CacheBuffer {
     }
 
     /// What to write: the pieces, cut at page ends, with a record at the beginning of each page.
-    fn steps<'a>(&self, epoch: u64, done: u64, pieces: &[Piece<'a>], length: u64) -> Vec<Step<'a>> {
+    fn steps<'a>(&self, epoch: u64, done: u64, pieces: &[AppendPiece<'a>], length: u64) -> Vec<CacheStep<'a>> {
         let mut headers = Vec::new();
         let mut position = self.head;
         for piece in pieces {
-            if let Piece::Header(_) = piece {
+            if let AppendPiece::Header(_) = piece {
                 headers.push(position);
             }
             position += piece.sectors();
@@ -283,19 +297,23 @@ impl CacheBuffer {
                 let (page, offset) = self.payload.divide(at);
                 if self.begins_page(at) {
                     if at > self.head && self.pages.remainder(page) == 0 {
-                        steps.push(Step::Wrap);
+                        steps.push(CacheStep::Wrap);
                     }
                     let next = headers[headers.partition_point(|&header| header < at)];
                     let first = (next - at).min(self.payload.value());
-                    let record = Header::new(Kind::Page, 0, first, 0);
-                    steps.push(Step::Record(Header { epoch, done, position: at, tail: self.tail, ..record }.words()));
+                    let record = CacheHeader::new(HeaderKind::Page, 0, first, 0);
+                    steps.push(CacheStep::Record(
+                        CacheHeader { epoch, done, position: at, tail: self.tail, ..record }.words(),
+                    ));
                 }
                 let count = left.min(self.payload.value() - offset);
                 steps.push(match *piece {
-                    Piece::Header(header) => {
-                        Step::Record(Header { epoch, done, position: at, tail: self.tail, ..header }.words())
+                    AppendPiece::Header(header) => {
+                        CacheStep::Record(CacheHeader { epoch, done, position: at, tail: self.tail, ..header }.words())
                     }
-                    Piece::Data { buf, at: from, sectors } => Step::Data(buf, from + (sectors - left), count),
+                    AppendPiece::Data { buf, at: from, sectors } => {
+                        CacheStep::Data(buf, from + (sectors - left), count)
+                    }
                 });
                 at += count;
                 left -= count;
@@ -306,7 +324,7 @@ impl CacheBuffer {
 
     /// Adds an entry at the head's end of the queue; it has been appended.
     #[inline]
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: HeaderEntry) {
         self.entries.push_back(entry);
         if !entry.is_void() {
             self.held += entry.length();
@@ -315,7 +333,7 @@ impl CacheBuffer {
     }
 
     /// Gives up the entry at the tail.
-    pub fn pop(&mut self) -> Option<Entry> {
+    pub fn pop(&mut self) -> Option<HeaderEntry> {
         let entry = self.entries.pop_front()?;
         self.tail += entry.length();
         if !entry.is_void() {
@@ -325,8 +343,14 @@ impl CacheBuffer {
         Some(entry)
     }
 
+    /// Puts this many entries of the tail, `length` sectors in all, behind the others: they were copied to the head.
+    pub fn carry_over(&mut self, entries: usize, length: u64) {
+        self.entries.rotate_left(entries);
+        self.tail += length;
+    }
+
     /// Memory taken, in bytes.
     pub fn bytes(&self) -> u64 {
-        (self.entries.capacity() * size_of::<Entry>()) as u64
+        (self.entries.capacity() * size_of::<HeaderEntry>()) as u64
     }
 }

@@ -52,6 +52,9 @@ fn check_slots(layer: &SBlock, section: usize) -> DiskResult {
     if used > slots.slots() {
         return wrong(format!("{} slots are in use of {}, without a guard", slots.used(), slots.slots()));
     }
+    if !slots.knows_invalid() {
+        return wrong("it is not known which slots hold nothing valid".into());
+    }
     let owners = slots.owner.iter().filter(|&&owner| owner != NONE).count();
     if owners != slots.slot_of.len() {
         return wrong(format!("{owners} slots have owners, of {} S-blocks", slots.slot_of.len()));

@@ -1,10 +1,10 @@
 //! Which S-block is destaged: the options of section V.C, question 2.
 
 use super::SBlock;
-use super::keys::Policy;
+use super::keys::DestagePolicy;
 use crate::units::Lba;
 
-/// How many of the nearest to each tail the weighted policy looks at, beside the largest (assumption: an exact answer would
+/// The number of the nearest to each tail that the weighted policy looks at, besides the largest (assumption: an exact answer would
 /// have to look at all of them, since every distance changes with each destage).
 const NEAREST: usize = 16;
 
@@ -12,10 +12,10 @@ impl SBlock {
     /// The S-block (in its section) to destage next; `None` where nothing valid is cached.
     pub(super) fn choose(&self, section: usize) -> Option<u32> {
         match self.rules.policy {
-            Policy::ClosestToTail => self.nearest_tail(section).next(),
-            Policy::Largest => self.most_cached(section),
-            Policy::CacheTail => self.nearest_cache_tail(section).next().map(|(sblock, _)| sblock),
-            Policy::Weighted(weights) => self.best(section, weights),
+            DestagePolicy::ClosestToTail => self.nearest_tail(section).next(),
+            DestagePolicy::Largest => self.most_cached(section),
+            DestagePolicy::CacheTail => self.nearest_cache_tail(section).next().map(|(sblock, _)| sblock),
+            DestagePolicy::Weighted(weights) => self.best(section, weights),
         }
     }
 

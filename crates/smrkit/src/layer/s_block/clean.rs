@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::SBlock;
-use super::cache::{Entry, Piece};
+use super::cache::{AppendPiece, HeaderEntry};
 use super::gather::Gather;
-use super::record::{Header, Kind};
+use super::record::{CacheHeader, HeaderKind};
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::medium::Buf;
@@ -16,7 +16,7 @@ use crate::units::Lba;
 pub const RESERVE_COPIES: u64 = 4;
 
 impl SBlock {
-    /// Whether so many sectors, headers counted, fit into a cache buffer that is then not full.
+    /// True if this many sectors, headers counted, fit into a cache buffer that is then not full.
     #[inline]
     fn fits(&self, section: usize, length: u64) -> bool {
         let cache = &self.caches[section];
@@ -32,31 +32,56 @@ impl SBlock {
         self.defrag_cache(disk, section, length)
     }
 
-    /// Algorithm V.2, with the answers to section V.C's questions 1 and 3 that the parameters give.
+    /// Algorithm V.2, with the answers to section V.C's questions 1 and 3 that the parameters give. A write copies no more than
+    /// an S-block's length, which costs as much as destaging one; if that doesn't make the room, S-blocks are destaged whose
+    /// cached sectors are in the way.
     #[cold]
     fn defrag_cache(&mut self, disk: &mut Disk, section: usize, length: u64) -> DiskResult {
         self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
-        for _ in 0..self.destages_due(section) {
-            if let Some(sblock) = self.choose(section) {
-                self.destage(disk, section, sblock)?;
-            }
+        let before = self.counts.destages;
+        if self.rules.literal {
+            self.destage_due(disk, section)?;
         }
         let ahead = (self.layout.limit as f64 * self.rules.reclaim_ahead) as u64;
+        let most = self.copied_most(section);
         let mut copied = 0;
         loop {
             let fits = self.fits(section, length);
             let cache = &self.caches[section];
             // After a lap there is nothing invalid left but parts of entries.
-            let nothing_left = cache.invalid() == 0 || copied > cache.head - cache.tail;
-            if fits && (nothing_left || cache.held + length + ahead <= self.layout.limit) {
-                return Ok(());
+            let enough = cache.invalid() == 0 || copied >= most || copied > cache.head - cache.tail;
+            if fits && (enough || cache.held + length + ahead <= self.layout.limit) {
+                break;
             }
-            if nothing_left {
+            if enough {
                 self.destage_something(disk, section)?;
-                copied = 0;
+                copied = if self.rules.literal { 0 } else { copied };
             }
-            copied += self.advance_cache_tail(disk, section)?;
+            copied += self.advance_cache_tail(disk, section, most.saturating_sub(copied))?;
         }
+        if !self.rules.literal && self.counts.destages == before {
+            self.destage_due(disk, section)?;
+        }
+        self.keep_spares(disk, section, self.counts.destages - before)
+    }
+
+    /// How much a write copies before S-blocks are destaged that may lie anywhere: more while few spare ones are left, which those
+    /// would take for long.
+    fn copied_most(&self, section: usize) -> u64 {
+        let few = self.slots[section].spare() < self.layout.spares / 2;
+        match self.rules.literal {
+            true => u64::MAX,
+            false => self.size.value() * if few { 4 } else { 1 },
+        }
+    }
+
+    fn destage_due(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
+        for _ in 0..self.destages_due(section) {
+            if let Some(sblock) = self.choose(section) {
+                self.destage(disk, section, sblock)?;
+            }
+        }
+        Ok(())
     }
 
     fn destages_due(&self, section: usize) -> u64 {
@@ -100,7 +125,7 @@ impl SBlock {
             gather.read(disk, pba, n, &mut buf, lba - first)?;
         }
         gather.finish(disk, &mut buf)?;
-        let header = self.header(Kind::Slot, u64::from(sblock), size, (0, 1), &buf, 0);
+        let header = self.header(HeaderKind::Slot, u64::from(sblock), size, (0, 1), &buf, 0);
         self.slots[section].write(disk, Cause::Clean, &header, &buf, 0)?;
         self.done = header.number;
         self.sblock_buf = buf;
@@ -118,28 +143,38 @@ impl SBlock {
         }
     }
 
-    /// Algorithm V.5: the tail moves on until so many S-blocks fit and the buffer is not full. It comes after the S-block
-    /// that was added, not before, so that a copy at the tail which that one replaces need not move.
-    pub(super) fn defrag_slots(&mut self, disk: &mut Disk, section: usize, more: u64) -> DiskResult {
-        let spare = self.layout.spares;
-        let ahead = (spare as f64 * self.rules.reclaim_ahead) as u64;
-        let full = |layer: &SBlock, more: u64| layer.slots[section].used() + more > layer.slots[section].limit;
-        if !full(self, more) {
-            return Ok(());
+    /// One stage in idle time: an S-block is destaged, or the tail of the S-block buffer moves on so that spare ones come back.
+    /// Returns whether there was anything to do.
+    #[cold]
+    pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        for section in 0..self.caches.len() {
+            let slots = &self.slots[section];
+            let nearest = slots.cached_from_tail().next().filter(|_| slots.spare() > 0);
+            if let Some(sblock) = nearest.map(|slot| slots.owner[slot as usize]) {
+                self.destage(disk, section, sblock)?;
+            } else if slots.used() > self.layout.natives {
+                self.advance_slots_tail(disk, section)?;
+            } else {
+                continue;
+            }
+            self.drop_invalid(section);
+            return Ok(true);
         }
-        self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
-        let more = more.max(ahead).min(spare);
-        let mut buf = taken(&mut self.sblock_buf, disk, self.size.value() + 1);
-        while full(self, more) {
-            let moved = self.slots[section].advance(disk, self.epoch, self.done, &mut buf)?;
-            self.counts.sblocks_moved += u64::from(moved);
+        Ok(false)
+    }
+
+    /// Gives up the entries at the cache buffer's tail as far as nothing in them is valid.
+    fn drop_invalid(&mut self, section: usize) {
+        while let Some(&entry) = self.caches[section].entries.front() {
+            if self.first_valid(section, self.caches[section].tail, entry).is_some() {
+                return;
+            }
+            self.caches[section].pop();
         }
-        self.sblock_buf = buf;
-        Ok(())
     }
 
     /// The first LBA of an entry at a position that is still valid there.
-    pub(super) fn first_valid(&self, section: usize, position: u64, entry: Entry) -> Option<Lba> {
+    pub(super) fn first_valid(&self, section: usize, position: u64, entry: HeaderEntry) -> Option<Lba> {
         self.valid_parts(section, position, entry).next().map(|(lba, _)| lba)
     }
 
@@ -148,7 +183,7 @@ impl SBlock {
         &self,
         section: usize,
         position: u64,
-        entry: Entry,
+        entry: HeaderEntry,
     ) -> impl Iterator<Item = (Lba, u64)> + '_ {
         let (cache, lba) = (&self.caches[section], entry.lba());
         let sectors = if entry.is_void() { 0 } else { entry.sectors() };
@@ -156,16 +191,16 @@ impl SBlock {
         self.map.mapped(lba, sectors).filter(here).map(|(l, n, _)| (l, n))
     }
 
-    /// Gives up the entry at the tail if it is invalid; else copies it and the valid ones that follow to the head.
-    /// Returns the sectors copied.
-    fn advance_cache_tail(&mut self, disk: &mut Disk, section: usize) -> DiskResult<u64> {
-        let (entries, length) = self.valid_run(section);
+    /// Gives up the entry at the tail if it is invalid; else copies it and the valid ones that follow to the head, of `most`
+    /// sectors or less as far as they are several. Returns the sectors copied.
+    fn advance_cache_tail(&mut self, disk: &mut Disk, section: usize, most: u64) -> DiskResult<u64> {
+        let (entries, length) = self.remap_run(section, most);
         if entries == 0 {
             self.caches[section].pop();
             return Ok(0);
         }
         let mut buf = taken(&mut self.run_buf, disk, 0);
-        let (tail, head) = (self.caches[section].tail, self.caches[section].head);
+        let tail = self.caches[section].tail;
         self.caches[section].read(disk, tail, length, &mut buf)?;
         if disk.holds_data() {
             let pieces = self.pieces_of_run(disk, section, entries, &buf)?;
@@ -174,29 +209,21 @@ impl SBlock {
             self.caches[section].append_time(disk, Cause::Clean, length)?;
         }
         self.run_buf = buf;
-        let (mut old, mut new) = (tail, head);
-        for _ in 0..entries {
-            let cache = &mut self.caches[section];
-            let Some(&entry) = cache.entries.front() else { break };
-            cache.push(entry);
-            self.remap(section, old, new, entry);
-            self.caches[section].pop();
-            old += entry.length();
-            new += entry.length();
-        }
+        self.caches[section].carry_over(entries, length);
         self.counts.runs_copied += 1;
         self.counts.run_sectors += length;
         Ok(length)
     }
 
-    /// How many entries from the tail on are valid and may be copied at once, and their length.
-    fn valid_run(&self, section: usize) -> (usize, u64) {
+    /// Maps the valid entries from the tail on to the head, as many as may be copied at once; how many they are, and how long.
+    fn remap_run(&mut self, section: usize, most: u64) -> (usize, u64) {
         let cache = &self.caches[section];
-        let most = (self.layout.reserve / RESERVE_COPIES).min(cache.room() / 2);
+        let (tail, head) = (cache.tail, cache.head);
+        let most = (self.layout.reserve / RESERVE_COPIES).min(cache.room() / 2).min(most);
         let (mut count, mut length) = (0, 0);
-        for &entry in &cache.entries {
+        while let Some(&entry) = self.caches[section].entries.get(count) {
             let enough = length + entry.length() > most || self.rules.single_copies;
-            if count > 0 && enough || self.first_valid(section, cache.tail + length, entry).is_none() {
+            if count > 0 && enough || !self.remap(section, tail + length, head + length, entry) {
                 break;
             }
             count += 1;
@@ -212,34 +239,48 @@ impl SBlock {
         section: usize,
         entries: usize,
         buf: &'a Buf,
-    ) -> DiskResult<Vec<Piece<'a>>> {
+    ) -> DiskResult<Vec<AppendPiece<'a>>> {
         let cache = &self.caches[section];
         let (mut pieces, mut position) = (Vec::new(), cache.tail);
         for entry in cache.entries.iter().take(entries) {
             let offset = |at: u64| cache.offset_in_read(cache.tail, at);
             let words = disk.record_in(buf, offset(position), 1);
-            let header = words.and_then(|words| Header::parse(&words)).filter(|h| h.kind == Kind::Entry);
+            let header = words.and_then(|words| CacheHeader::parse(&words)).filter(|h| h.kind == HeaderKind::Entry);
             let Some(header) = header.filter(|h| h.what == entry.lba().0) else {
                 return Err(Box::new(Fault::Inconsistent(format!("LBA {} is cached without a header", entry.lba()))));
             };
-            pieces.push(Piece::Header(header));
+            pieces.push(AppendPiece::Header(header));
             for (at, _, sectors) in cache.runs(position + 1, entry.sectors()) {
-                pieces.push(Piece::Data { buf, at: offset(at), sectors });
+                pieces.push(AppendPiece::Data { buf, at: offset(at), sectors });
             }
             position += entry.length();
         }
         Ok(pieces)
     }
 
-    /// An entry at position `old` has been copied to `new`.
-    fn remap(&mut self, section: usize, old: u64, new: u64, entry: Entry) {
+    /// Maps an entry at position `old` to `new`, as far as it is valid; whether any of it is.
+    #[inline]
+    fn remap(&mut self, section: usize, old: u64, new: u64, entry: HeaderEntry) -> bool {
+        let cache = &self.caches[section];
+        if !entry.is_void()
+            && let (Some(from), Some(to)) = (cache.undivided(old, entry), cache.undivided(new, entry))
+            && self.map.relocate(entry.lba(), entry.sectors(), from, to)
+        {
+            return true;
+        }
+        self.remap_parts(section, old, new, entry)
+    }
+
+    fn remap_parts(&mut self, section: usize, old: u64, new: u64, entry: HeaderEntry) -> bool {
         let valid: SmallVec<[(Lba, u64); 8]> = self.valid_parts(section, old, entry).collect();
+        let any = !valid.is_empty();
         for (lba, n) in valid {
             let from = new + 1 + (lba - entry.lba());
             for (position, pba, count) in self.caches[section].runs(from, n) {
                 self.map.insert(lba + (position - from), count, pba);
             }
         }
+        any
     }
 }
 

@@ -1,6 +1,7 @@
 //! The parameters, and what they decide.
 
 use crate::keys;
+use crate::layer::idle::IdleKeys;
 use crate::schema::{Count, Switch, Word, percent};
 
 keys! {
@@ -17,7 +18,7 @@ keys! {
         pub sections: u64 = Count(1, 100_000), "1";
         /// Which S-block is destaged: nearest the S-block buffer's tail, with most cached sectors, of the oldest cached
         /// ones, or by weights.
-        policy: Policy = POLICY, "closest-to-tail";
+        policy: DestagePolicy = POLICY, "closest-to-tail";
         /// Weight of being near the S-block buffer's tail, for the policy weighted.
         weight_tail: u64 = WEIGHT, "1";
         /// Weight of many cached sectors, for the policy weighted.
@@ -37,21 +38,23 @@ keys! {
         copy: bool = Word(&[("runs", false), ("entries", true)]), "runs";
         /// Whether writes of whole S-blocks go to the S-block buffer directly.
         bypass: bool = Switch, "on";
+        /// Idle time.
+        pub idle: IdleKeys;
     }
 }
 
 const WEIGHT: Count = Count(0, 1000);
 /// Weights are parameters of their own.
-const POLICY: Word<Policy> = Word(&[
-    ("closest-to-tail", Policy::ClosestToTail),
-    ("largest", Policy::Largest),
-    ("cache-tail", Policy::CacheTail),
-    ("weighted", Policy::Weighted([0.0; 3])),
+const POLICY: Word<DestagePolicy> = Word(&[
+    ("closest-to-tail", DestagePolicy::ClosestToTail),
+    ("largest", DestagePolicy::Largest),
+    ("cache-tail", DestagePolicy::CacheTail),
+    ("weighted", DestagePolicy::Weighted([0.0; 3])),
 ]);
 
 /// Which S-block is destaged.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Policy {
+pub enum DestagePolicy {
     ClosestToTail,
     Largest,
     CacheTail,
@@ -61,7 +64,7 @@ pub enum Policy {
 
 /// What is decided when a write finds no room.
 pub struct Rules {
-    pub policy: Policy,
+    pub policy: DestagePolicy,
     /// Algorithm V.2 to the letter.
     pub literal: bool,
     /// The share of the cache buffer that is to be invalid.
@@ -78,7 +81,7 @@ impl Rules {
         let weights = [keys.weight_tail, keys.weight_largest, keys.weight_cache_tail];
         Rules {
             policy: match keys.policy {
-                Policy::Weighted(_) => Policy::Weighted(weights.map(|weight| weight as f64)),
+                DestagePolicy::Weighted(_) => DestagePolicy::Weighted(weights.map(|weight| weight as f64)),
                 other => other,
             },
             literal: keys.rule,
@@ -92,6 +95,6 @@ impl Rules {
 
     /// Whether the S-block with most cached sectors must be known at any time.
     pub fn needs_largest(&self) -> bool {
-        matches!(self.policy, Policy::Largest | Policy::Weighted(_))
+        matches!(self.policy, DestagePolicy::Largest | DestagePolicy::Weighted(_))
     }
 }

@@ -7,27 +7,30 @@ use super::keys::SBlockKeys;
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::geometry::{Geometry, Guard};
-use crate::layer::Capacity;
+use crate::layer::{Capacity, TABLES_BYTES_MAX};
 use crate::medium::interference::Interference;
+use crate::quantity::Bytes;
 use crate::units::Pba;
 
 /// Sectors of the smallest cache buffer, so that usual requests (256 KiB) fit whole (assumption).
 const CACHE_LEAST_SECTORS: u64 = 512;
-/// There is a header sector for so many cached ones, the papers' 4 KB; smaller writes fill the buffer sooner (assumption).
+/// There is a header sector for this many cached ones, the papers' 4 KB; smaller writes fill the buffer sooner (assumption).
 const ENTRY_SECTORS: u64 = 8;
 /// The largest page of a cache buffer, the unit in which it is given free (assumption).
 const PAGE_SECTORS_MAX: u64 = 1024;
 /// The largest reserve for copying runs, of which one copy takes a quarter: 8 MB (assumption: a drive's memory).
 const RESERVE_SECTORS_MAX: u64 = 65_536;
 const RESERVE_SECTORS_MIN: u64 = 256;
+/// What an S-block takes in memory: where it is, who is there, how much of it is cached, and the order by that.
+const SBLOCK_TABLE_BYTES: u64 = 24;
 /// Slots beyond the spare ones: one for a new S-block, one for a copy, one torn by a power cut.
 const SLOTS_KEPT: u64 = 3;
-/// Where sectors must not be written again beside live ones (DPID), each power cut costs a slot until the tail passes it:
+/// Where sectors must not be written again next to live ones (DPID), each power cut costs a slot until the tail passes it:
 /// a quarter of the slots, within these bounds, are kept for that.
 const SLOTS_KEPT_UPSTREAM: (u64, u64) = (8, 64);
 
 /// Sizes of every section, and where each begins.
-pub struct Layout {
+pub struct SBlockLayout {
     /// Sectors of an S-block.
     pub sblock_sectors: u64,
     /// S-blocks of each section.
@@ -54,9 +57,9 @@ pub struct Layout {
     pub capacity: Capacity,
 }
 
-impl Layout {
+impl SBlockLayout {
     /// The most S-blocks that fit. Errors: too little of anything, with the parameter to change.
-    pub fn new(drive: &Drive, keys: &SBlockKeys) -> Result<Layout, Error> {
+    pub fn new(drive: &Drive, keys: &SBlockKeys) -> Result<SBlockLayout, Error> {
         let geometry = &drive.geometry;
         let (raw, sections) = (geometry.sectors(), keys.sections);
         let sblock_sectors = keys.sblock_sectors;
@@ -85,7 +88,7 @@ impl Layout {
         let guard_slots = reach.div_ceil(stride);
         let quarter = (raw / sections / stride / 4).clamp(SLOTS_KEPT_UPSTREAM.0, SLOTS_KEPT_UPSTREAM.1);
         let kept = SLOTS_KEPT + if drive.interference.upstream() > 0 { quarter } else { 0 };
-        let mut layout = Layout {
+        let mut layout = SBlockLayout {
             sblock_sectors,
             natives: 0,
             spares,
@@ -104,6 +107,15 @@ impl Layout {
             return Err(Error::Impossible(format!(
                 "{sections} sections of this drive hold {natives} S-blocks each beside their cache, spare and guard: \
                  change s-block.sblock_sectors or s-block.sections, or take another drive"
+            )));
+        }
+        let tables = sections * (natives + layout.slots) * SBLOCK_TABLE_BYTES;
+        if tables > TABLES_BYTES_MAX {
+            return Err(Error::Impossible(format!(
+                "{} S-blocks take {} of memory, and tables may take {}: raise s-block.sblock_sectors, or take a smaller drive",
+                sections * natives,
+                Bytes(tables),
+                Bytes(TABLES_BYTES_MAX)
             )));
         }
         layout.natives = natives;

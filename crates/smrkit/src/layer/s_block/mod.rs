@@ -16,13 +16,14 @@ mod layout;
 mod record;
 mod recover;
 mod slots;
+mod spare;
 mod walk;
 mod write;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Scalar};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -31,13 +32,14 @@ use crate::geometry::{Divisor, pieces_by_divisor};
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::units::{Lba, Nanos, Pba};
 use cache::CacheBuffer;
 use gather::Gather;
 use index::Largest;
 use keys::{Rules, SBlockKeys};
-use layout::Layout;
+use layout::SBlockLayout;
 use slots::{SlotBuffer, SlotPlaces};
+use spare::CleaningFrequency;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<SBlockKeys>(
     "s-block",
@@ -48,7 +50,7 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<SBlockKeys>(
 
 impl LayerKeys for SBlockKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(Layout::new(drive, self)?.capacity)
+        Ok(SBlockLayout::new(drive, self)?.capacity)
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
@@ -58,7 +60,7 @@ impl LayerKeys for SBlockKeys {
 
 /// The layer. S-blocks are numbered through over all sections, or within their section as `u32`.
 struct SBlock {
-    layout: Layout,
+    layout: SBlockLayout,
     rules: Rules,
     /// Sectors of an S-block.
     size: Divisor,
@@ -70,20 +72,22 @@ struct SBlock {
     map: ExtentMap,
     /// Cached sectors of each S-block that are valid.
     cached: Vec<u32>,
-    /// The same by section, where the policy asks for the largest.
+    /// Cached sectors of S-blocks by section, where the policy asks for the largest.
     largest: Vec<Largest>,
     /// The number of the next write, and of the last one of the requests completed.
     number: u64,
     done: u64,
+    idle_delay: Option<Nanos>,
+    pace: CleaningFrequency,
     /// Recoveries so far.
     epoch: u64,
     sblock_buf: Buf,
     run_buf: Buf,
-    counts: Counts,
+    counts: SBlockCounts,
 }
 
 #[derive(Default)]
-struct Counts {
+struct SBlockCounts {
     requests: u64,
     destages: u64,
     /// S-blocks that stood at the tail and were copied to the head.
@@ -96,7 +100,7 @@ struct Counts {
 
 impl SBlock {
     fn new(drive: &Drive, keys: &SBlockKeys) -> Result<SBlock, Error> {
-        let layout = Layout::new(drive, keys)?;
+        let layout = SBlockLayout::new(drive, keys)?;
         let rules = Rules::new(keys);
         let (natives, sections) = (layout.natives as usize, layout.starts.len());
         let trees = if rules.needs_largest() { sections } else { 0 };
@@ -111,10 +115,12 @@ impl SBlock {
             largest: (0..trees).map(|_| Largest::new(natives)).collect(),
             number: 1,
             done: 0,
+            idle_delay: keys.idle.delay(),
+            pace: CleaningFrequency::default(),
             epoch: 0,
             sblock_buf: Buf::NoData,
             run_buf: Buf::NoData,
-            counts: Counts::default(),
+            counts: SBlockCounts::default(),
             layout,
         })
     }
@@ -215,6 +221,14 @@ impl Layer for SBlock {
         disk.flush()
     }
 
+    fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        if need == Need::Spare { self.clean_idly(disk) } else { Ok(false) }
+    }
+
+    fn idle_delay(&self) -> Option<Nanos> {
+        self.idle_delay
+    }
+
     /// S-blocks lie in order, as on an empty disk, and in slots without headers: what was never written again.
     fn fill(&mut self) -> Arc<dyn Placement> {
         let (size, section_size) = (self.size, self.section_size);
@@ -222,7 +236,7 @@ impl Layer for SBlock {
         Arc::new(Ascending::new(self.layout.capacity.host_sectors, move |lba| {
             let (section, in_section) = section_size.divide(lba.0);
             let (sblock, offset) = size.divide(in_section);
-            sections[section as usize].of(sblock) + offset
+            sections[section as usize].data_start(sblock) + offset
         }))
     }
 
@@ -286,6 +300,6 @@ impl Layer for SBlock {
     }
 
     fn reset_stats(&mut self) {
-        self.counts = Counts::default();
+        self.counts = SBlockCounts::default();
     }
 }

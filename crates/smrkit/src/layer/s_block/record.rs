@@ -5,7 +5,7 @@ use crate::medium::record_sectors;
 /// What a header describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Kind {
+pub enum HeaderKind {
     /// The beginning of a page of a cache buffer.
     Page = 0x7361,
     /// Host data in a cache buffer.
@@ -21,8 +21,8 @@ const _: () = assert!(record_sectors(WORDS) == 1);
 
 /// A header.
 #[derive(Clone, Copy, Debug)]
-pub struct Header {
-    pub kind: Kind,
+pub struct CacheHeader {
+    pub kind: HeaderKind,
     /// Recoveries before it was written. What an earlier epoch left behind a later one is stale.
     pub epoch: u64,
     /// Where in its buffer it lies, counted from the first sector (or slot) ever appended.
@@ -44,10 +44,10 @@ pub struct Header {
     pub digest: u64,
 }
 
-impl Header {
+impl CacheHeader {
     /// A header that its buffer will complete with place and epoch.
-    pub fn new(kind: Kind, number: u64, what: u64, extent: u64) -> Header {
-        Header { kind, epoch: 0, position: 0, tail: 0, done: 0, number, what, extent, part: (0, 1), digest: 0 }
+    pub fn new(kind: HeaderKind, number: u64, what: u64, extent: u64) -> CacheHeader {
+        CacheHeader { kind, epoch: 0, position: 0, tail: 0, done: 0, number, what, extent, part: (0, 1), digest: 0 }
     }
 
     /// The words of its record.
@@ -59,12 +59,14 @@ impl Header {
     }
 
     /// The header in a record, if it is one of ours.
-    pub fn parse(words: &[u64]) -> Option<Header> {
+    pub fn parse(words: &[u64]) -> Option<CacheHeader> {
         let &[kind, epoch, position, tail, done, number, what, extent, part, parts, digest] = words else {
             return None;
         };
-        let kind = [Kind::Page, Kind::Entry, Kind::Slot, Kind::Void].into_iter().find(|&k| k as u64 == kind)?;
-        Some(Header { kind, epoch, position, tail, done, number, what, extent, part: (part, parts), digest })
+        let kind = [HeaderKind::Page, HeaderKind::Entry, HeaderKind::Slot, HeaderKind::Void]
+            .into_iter()
+            .find(|&k| k as u64 == kind)?;
+        Some(CacheHeader { kind, epoch, position, tail, done, number, what, extent, part: (part, parts), digest })
     }
 
     /// The numbers of its request, first and last.

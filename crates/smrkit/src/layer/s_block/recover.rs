@@ -5,8 +5,8 @@
 //! incomplete is noted as void before anything else is written, for later headers would make it seem complete.
 
 use super::SBlock;
-use super::cache::{Entry, Piece};
-use super::record::{Header, Kind};
+use super::cache::{AppendPiece, HeaderEntry};
+use super::record::{CacheHeader, HeaderKind};
 use super::slots::NONE;
 use super::walk::{Item, Walk, walk_cache, walk_slots};
 use crate::disk::Disk;
@@ -29,7 +29,7 @@ pub fn recover(layer: &mut SBlock, disk: &mut Disk) -> DiskResult {
     let newest = items(walks()).map(|item| item.header).max_by_key(|header| header.number);
     layer.number = newest.map_or(done, |header| header.number.max(done)) + 1;
     let void = newest.and_then(|header| incomplete(&header, done, items(walks())));
-    let is_void = |header: &Header| void.is_some_and(|(from, to)| (from..=to).contains(&header.number));
+    let is_void = |header: &CacheHeader| void.is_some_and(|(from, to)| (from..=to).contains(&header.number));
     for (section, walk) in slots.iter().enumerate() {
         restore_slots(layer, disk, section, walk, is_void)?;
     }
@@ -44,11 +44,11 @@ pub fn recover(layer: &mut SBlock, disk: &mut Disk) -> DiskResult {
 }
 
 fn items<'a>(walks: impl Iterator<Item = &'a Walk>) -> impl Iterator<Item = &'a Item> {
-    walks.flat_map(|walk| &walk.items).filter(|item| item.header.kind != Kind::Void)
+    walks.flat_map(|walk| &walk.items).filter(|item| item.header.kind != HeaderKind::Void)
 }
 
 /// The numbers of the request of `newest`, if not all of it was written.
-fn incomplete<'a>(newest: &Header, done: u64, mut items: impl Iterator<Item = &'a Item>) -> Option<(u64, u64)> {
+fn incomplete<'a>(newest: &CacheHeader, done: u64, mut items: impl Iterator<Item = &'a Item>) -> Option<(u64, u64)> {
     let (first, last) = newest.request();
     let complete = done >= last || items.any(|item| item.whole && item.header.number == last);
     (!complete).then_some((first, last))
@@ -60,25 +60,25 @@ fn restore_slots(
     disk: &mut Disk,
     section: usize,
     walk: &Walk,
-    is_void: impl Fn(&Header) -> bool,
+    is_void: impl Fn(&CacheHeader) -> bool,
 ) -> DiskResult {
     let (epoch, done) = (layer.epoch, walk.done);
     let slots = &mut layer.slots[section];
     (slots.head, slots.tail) = (walk.head, walk.tail);
-    let found = |item: &&Item| item.header.kind == Kind::Slot;
+    let found = |item: &&Item| item.header.kind == HeaderKind::Slot;
     let last = walk.items.last().map(|item| item.header);
     let again = disk.interference().upstream() == 0;
     let torn = walk.items.last().filter(found).filter(|item| !item.whole).map(|item| item.header.position);
     let dropped = walk.items.iter().filter(found).find(|item| item.whole && is_void(&item.header));
     let dropped = dropped.map(|item| item.header.position);
     // Where sectors may be written twice, what is of no use is overwritten; else the next header tells of it.
-    let bad = dropped.or(torn).or(last.filter(|header| header.kind == Kind::Void).map(|header| header.position));
+    let bad = dropped.or(torn).or(last.filter(|header| header.kind == HeaderKind::Void).map(|header| header.position));
     if let (true, Some(position)) = (again, bad) {
         slots.head = position;
     }
     slots.void_from = torn.filter(|_| !again);
     if let Some(position) = dropped {
-        slots.write_void(disk, &Header { epoch, done, ..Header::new(Kind::Void, 0, position, 0) })?;
+        slots.write_void(disk, &CacheHeader { epoch, done, ..CacheHeader::new(HeaderKind::Void, 0, position, 0) })?;
         slots.head += u64::from(!again);
         slots.void_from = None;
     }
@@ -100,6 +100,7 @@ fn restore_slots(
         slots.owner[slot as usize] = sblock as u32;
         slots.slot_of[sblock] = slot as u32;
     }
+    slots.find_invalid();
     Ok(())
 }
 
@@ -109,17 +110,17 @@ fn restore_cache(
     disk: &mut Disk,
     section: usize,
     walk: &Walk,
-    is_void: impl Fn(&Header) -> bool,
+    is_void: impl Fn(&CacheHeader) -> bool,
 ) -> DiskResult {
     let again = disk.interference().upstream() == 0;
-    let good = |item: &Item| item.header.kind == Kind::Entry && item.whole && !is_void(&item.header);
+    let good = |item: &Item| item.header.kind == HeaderKind::Entry && item.whole && !is_void(&item.header);
     let mut items = walk.items.as_slice();
     let mut head = walk.head;
     // Where sectors may be written again, what is torn or void at the end makes room.
     let dropped = items.iter().find(|item| item.whole && is_void(&item.header)).map(|item| item.header.position);
     while let (true, [rest @ .., last]) = (again, items)
         && !good(last)
-        && last.header.kind == Kind::Entry
+        && last.header.kind == HeaderKind::Entry
     {
         (items, head) = (rest, last.header.position);
     }
@@ -131,37 +132,43 @@ fn restore_cache(
     for (i, item) in items.iter().enumerate() {
         let end = items.get(i + 1).map_or(head, |next| next.header.position);
         if at < item.header.position {
-            cache.push(Entry::void(item.header.position - at));
+            cache.push(HeaderEntry::void(item.header.position - at));
         }
         let header = item.header;
         cache.push(if good(item) {
-            Entry::new(Lba(header.what), header.extent)
+            HeaderEntry::new(Lba(header.what), header.extent)
         } else {
-            Entry::void(end - header.position)
+            HeaderEntry::void(end - header.position)
         });
         at = if good(item) { header.position + 1 + header.extent } else { end };
     }
     if at < head {
-        cache.push(Entry::void(head - at));
+        cache.push(HeaderEntry::void(head - at));
     }
     if let Some(position) = dropped {
-        let note = Header::new(Kind::Void, 0, position.min(cache.head), 0);
-        cache.append(disk, Cause::Map, epoch, done, &[Piece::Header(note)])?;
-        cache.push(Entry::void(1));
+        let note = CacheHeader::new(HeaderKind::Void, 0, position.min(cache.head), 0);
+        cache.append(disk, Cause::Map, epoch, done, &[AppendPiece::Header(note)])?;
+        cache.push(HeaderEntry::void(1));
     }
     Ok(())
 }
 
 /// Maps what is cached and newer than its S-block.
-fn restore_map(layer: &mut SBlock, section: usize, cached: &[Item], slots: &[Item], is_void: impl Fn(&Header) -> bool) {
+fn restore_map(
+    layer: &mut SBlock,
+    section: usize,
+    cached: &[Item],
+    slots: &[Item],
+    is_void: impl Fn(&CacheHeader) -> bool,
+) {
     let natives = layer.layout.natives;
     let mut written = vec![0; natives as usize];
-    for item in slots.iter().filter(|i| i.header.kind == Kind::Slot && i.whole && !is_void(&i.header)) {
+    for item in slots.iter().filter(|i| i.header.kind == HeaderKind::Slot && i.whole && !is_void(&i.header)) {
         let newest = &mut written[item.header.what as usize];
         *newest = item.header.number.max(*newest);
     }
-    let good = |item: &&Item| item.header.kind == Kind::Entry && item.whole && !is_void(&item.header);
-    let mut entries: Vec<Header> = cached.iter().filter(good).map(|item| item.header).collect();
+    let good = |item: &&Item| item.header.kind == HeaderKind::Entry && item.whole && !is_void(&item.header);
+    let mut entries: Vec<CacheHeader> = cached.iter().filter(good).map(|item| item.header).collect();
     entries.sort_unstable_by_key(|header| (header.number, header.position));
     let first = section as u64 * natives;
     for header in entries {

@@ -1,12 +1,12 @@
 //! An S-block buffer: a circle of slots, each with a header and an S-block, written at the head and given up at the tail.
 
 use super::index::Bits;
-use super::layout::Layout;
-use super::record::{Header, Kind};
+use super::layout::SBlockLayout;
+use super::record::{CacheHeader, HeaderKind};
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Divisor;
-use crate::medium::{Buf, Part};
+use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::Pba;
 
@@ -23,7 +23,7 @@ pub struct SlotPlaces {
 
 impl SlotPlaces {
     /// Where the first sector of the S-block in a slot lies.
-    pub fn of(&self, slot: u64) -> Pba {
+    pub fn data_start(&self, slot: u64) -> Pba {
         self.start + slot * self.stride + 1
     }
 }
@@ -49,11 +49,13 @@ pub struct SlotBuffer {
     pub slot_of: Vec<u32>,
     /// Slots whose S-blocks have valid sectors in the cache buffer.
     pub cached: Bits,
+    /// Slots in use without a valid S-block.
+    invalid: Bits,
 }
 
 impl SlotBuffer {
     /// All S-blocks in order.
-    pub fn new(start: Pba, layout: &Layout) -> SlotBuffer {
+    pub fn new(start: Pba, layout: &SBlockLayout) -> SlotBuffer {
         let natives = layout.natives as u32;
         let mut owner: Vec<u32> = (0..natives).collect();
         owner.resize(layout.slots as usize, NONE);
@@ -69,6 +71,7 @@ impl SlotBuffer {
             owner,
             slot_of: (0..natives).collect(),
             cached: Bits::new(layout.slots),
+            invalid: Bits::new(layout.slots),
         }
     }
 
@@ -96,7 +99,7 @@ impl SlotBuffer {
     /// Where the first sector of an S-block lies.
     #[inline]
     pub fn place(&self, sblock: u32) -> Pba {
-        self.places().of(u64::from(self.slot_of[sblock as usize]))
+        self.places().data_start(u64::from(self.slot_of[sblock as usize]))
     }
 
     /// Slots in use, valid or not.
@@ -115,7 +118,7 @@ impl SlotBuffer {
     }
 
     /// Writes an S-block (sectors of `data` from `at` on) at the head; its old slot is invalid from then on.
-    pub fn write(&mut self, disk: &mut Disk, cause: Cause, header: &Header, data: &Buf, at: u64) -> DiskResult {
+    pub fn write(&mut self, disk: &mut Disk, cause: Cause, header: &CacheHeader, data: &Buf, at: u64) -> DiskResult {
         if self.head + self.guard_slots >= self.tail + self.slots.value() {
             let message = format!("an S-block buffer has no slot left of {}", self.slots.value());
             return Err(Box::new(Fault::Inconsistent(message)));
@@ -124,9 +127,9 @@ impl SlotBuffer {
         let pba = self.pba(slot);
         if disk.holds_data() {
             let (position, extent) = (self.head, self.void_from.unwrap_or(self.head));
-            let words = Header { position, tail: self.tail, extent, ..*header }.words();
-            let data = Part::Data { buf: data, at, sectors: self.stride - 1 };
-            disk.write_parts(pba, cause, &[Part::Record { words: &words, sectors: 1 }, data])?;
+            let words = CacheHeader { position, tail: self.tail, extent, ..*header }.words();
+            let data = WritePart::Data { buf: data, at, sectors: self.stride - 1 };
+            disk.write_parts(pba, cause, &[WritePart::Record { words: &words, sectors: 1 }, data])?;
         } else {
             disk.write(pba, self.stride, cause, data, at)?;
         }
@@ -140,6 +143,7 @@ impl SlotBuffer {
     fn settle(&mut self, sblock: u32, slot: u32) {
         let old = std::mem::replace(&mut self.slot_of[sblock as usize], slot);
         self.owner[old as usize] = NONE;
+        self.invalid.insert(u64::from(old));
         self.owner[slot as usize] = sblock;
         if self.cached.contains(u64::from(old)) {
             self.cached.remove(u64::from(old));
@@ -180,25 +184,67 @@ impl SlotBuffer {
             disk.read(self.pba(self.slot(self.tail)), self.stride, Cause::Clean, buf, 0)?;
             // What was never written has no header yet.
             let words = if disk.holds_data() { disk.record_in(buf, 0, 1) } else { None };
-            let header = words.and_then(|words| Header::parse(&words)).filter(|header| header.kind == Kind::Slot);
-            let header = header.unwrap_or(Header {
+            let header =
+                words.and_then(|words| CacheHeader::parse(&words)).filter(|header| header.kind == HeaderKind::Slot);
+            let header = header.unwrap_or(CacheHeader {
                 digest: buf.digest(1, self.stride - 1),
-                ..Header::new(Kind::Slot, 0, u64::from(sblock), 0)
+                ..CacheHeader::new(HeaderKind::Slot, 0, u64::from(sblock), 0)
             });
-            self.write(disk, Cause::Clean, &Header { epoch, done, ..header }, buf, 1)?;
+            self.write(disk, Cause::Clean, &CacheHeader { epoch, done, ..header }, buf, 1)?;
         }
-        self.tail += 1;
+        self.leave_tail();
         Ok(sblock != NONE)
     }
 
+    /// Gives up the slot at the tail, in which nothing is valid any more.
+    fn leave_tail(&mut self) {
+        self.invalid.remove(self.slot(self.tail));
+        self.tail += 1;
+    }
+
+    /// Gives up the slots at the tail in which nothing is valid.
+    pub fn skip_invalid(&mut self) {
+        while self.tail < self.head && self.at_tail() == NONE {
+            self.leave_tail();
+        }
+    }
+
+    /// After a power cut: which slots hold nothing valid.
+    pub fn find_invalid(&mut self) {
+        self.invalid = Bits::new(self.slots.value());
+        for position in self.tail..self.head {
+            let slot = self.slot(position);
+            if self.is_unowned(slot) {
+                self.invalid.insert(slot);
+            }
+        }
+    }
+
+    fn is_unowned(&self, slot: u64) -> bool {
+        self.owner[slot as usize] == NONE
+    }
+
+    /// Whether it is known of each slot whether something valid is in it, for checks.
+    pub fn knows_invalid(&self) -> bool {
+        let in_use = |slot: u64| self.distance(slot) < self.used();
+        (0..self.slots.value()).all(|slot| self.invalid.contains(slot) == (in_use(slot) && self.is_unowned(slot)))
+    }
+
+    /// How many S-blocks lie between the tail and the next slot in which nothing is valid, if there is one.
+    pub fn valid_at_tail(&self) -> Option<u64> {
+        let tail = self.slot(self.tail);
+        let next = self.invalid.next(tail).or_else(|| self.invalid.next(0))?;
+        Some(self.distance(next))
+    }
+
     /// Notes at the head that the requests of `header` are void.
-    pub fn write_void(&mut self, disk: &mut Disk, header: &Header) -> DiskResult {
-        let words = Header { position: self.head, tail: self.tail, ..*header }.words();
-        disk.write_parts(self.pba(self.slot(self.head)), Cause::Map, &[Part::Record { words: &words, sectors: 1 }])
+    pub fn write_void(&mut self, disk: &mut Disk, header: &CacheHeader) -> DiskResult {
+        let words = CacheHeader { position: self.head, tail: self.tail, ..*header }.words();
+        disk.write_parts(self.pba(self.slot(self.head)), Cause::Map, &[WritePart::Record { words: &words, sectors: 1 }])
     }
 
     /// Memory taken, in bytes.
     pub fn bytes(&self) -> u64 {
-        (self.owner.len() + self.slot_of.len()) as u64 * 4 + self.cached.bytes()
+        (self.owner.len() + self.slot_of.len()) as u64 * 4 + self.cached.bytes() + self.invalid.bytes()
     }
 }

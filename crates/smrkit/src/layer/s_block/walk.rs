@@ -4,24 +4,23 @@
 //! is. What an earlier lap or a cut left behind has a wrong position, or an epoch before that of what precedes it.
 
 use super::cache::CacheBuffer;
-use super::record::{Header, Kind};
+use super::record::{CacheHeader, HeaderKind};
 use super::slots::SlotBuffer;
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::medium::Buf;
 use crate::tally::Cause;
 
 /// A header found (of a page there is none), and whether the data that belong to it are whole.
 #[derive(Clone, Copy)]
 pub struct Item {
-    pub header: Header,
+    pub header: CacheHeader,
     pub whole: bool,
 }
 
 impl Item {
     /// The position after it.
     fn end(&self) -> u64 {
-        let data = if self.header.kind == Kind::Entry { self.header.extent } else { 0 };
+        let data = if self.header.kind == HeaderKind::Entry { self.header.extent } else { 0 };
         self.header.position + 1 + data
     }
 }
@@ -46,7 +45,7 @@ impl Walk {
     }
 
     /// Whether a header may follow what was found so far; if so it is taken note of.
-    fn follows(&mut self, header: &Header) -> bool {
+    fn follows(&mut self, header: &CacheHeader) -> bool {
         if header.epoch < self.epoch {
             return false;
         }
@@ -64,7 +63,7 @@ impl Walk {
         let voids: Vec<(u64, u64)> = self.items.iter().filter_map(|item| voided(&item.header)).collect();
         for item in &mut self.items {
             let position = item.header.position;
-            item.whole &= item.header.kind != Kind::Void;
+            item.whole &= item.header.kind != HeaderKind::Void;
             item.whole &= !voids.iter().any(|&(from, to)| (from..to).contains(&position));
         }
         self.items.retain(|item| item.header.position >= self.tail);
@@ -73,18 +72,14 @@ impl Walk {
 }
 
 /// The positions that a header says are void, if there are any.
-fn voided(header: &Header) -> Option<(u64, u64)> {
+fn voided(header: &CacheHeader) -> Option<(u64, u64)> {
     let from = match header.kind {
-        Kind::Void => header.what,
-        Kind::Slot => header.extent,
-        Kind::Page | Kind::Entry => return None,
+        HeaderKind::Void => header.what,
+        HeaderKind::Slot => header.extent,
+        HeaderKind::Page | HeaderKind::Entry => return None,
     };
     // Nearly all slots void nothing, and each range kept is held against every item.
     (from < header.position).then_some((from, header.position))
-}
-
-fn header_in(disk: &Disk, buf: &Buf, at: u64) -> Option<Header> {
-    Header::parse(&disk.record_in(buf, at, 1)?)
 }
 
 /// Walks the chain of headers from page to page.
@@ -92,23 +87,38 @@ pub fn walk_cache(disk: &mut Disk, cache: &CacheBuffer) -> DiskResult<Walk> {
     let mut pages = Vec::new();
     for page in 0..cache.pages() {
         let words = disk.read_record(cache.page_start(page), 1, Cause::Map)?;
-        let header = words.and_then(|words| Header::parse(&words)).filter(|header| header.kind == Kind::Page);
+        let header =
+            words.and_then(|words| CacheHeader::parse(&words)).filter(|header| header.kind == HeaderKind::Page);
         pages.extend(header.filter(|h| h.position / cache.payload() % cache.pages() == page));
     }
     pages.sort_unstable_by_key(|header| header.position);
     let mut walk = Walk::new(0);
-    let mut buf = disk.buf(cache.page_sectors());
     for anchor in pages {
         if !walk.follows(&anchor) {
             break;
         }
-        disk.read(cache.page_start(anchor.position / cache.payload()), cache.page_sectors(), Cause::Map, &mut buf, 0)?;
-        walk_page(disk, cache, &anchor, &buf, &mut walk)?;
+        walk_page(disk, cache, &anchor, &mut walk)?;
     }
+    find_torn(disk, cache, &mut walk.items)?;
     Ok(walk.finish())
 }
 
-fn walk_page(disk: &mut Disk, cache: &CacheBuffer, anchor: &Header, buf: &Buf, walk: &mut Walk) -> DiskResult {
+/// Reads the data of what may be torn: the entry written last before a power cut, after which another epoch begins.
+fn find_torn(disk: &mut Disk, cache: &CacheBuffer, items: &mut [Item]) -> DiskResult {
+    let mut next_epoch = None;
+    for item in items.iter_mut().rev() {
+        let header = item.header;
+        if header.kind == HeaderKind::Entry && next_epoch != Some(header.epoch) {
+            item.whole &= digest(disk, cache, &header)? == header.digest;
+        }
+        next_epoch = Some(header.epoch);
+    }
+    Ok(())
+}
+
+fn walk_page(disk: &mut Disk, cache: &CacheBuffer, anchor: &CacheHeader, walk: &mut Walk) -> DiskResult {
+    let page = cache.page_start(anchor.position / cache.payload());
+    disk.read_for_records(page, cache.page_sectors(), Cause::Map)?;
     let (start, end) = (anchor.position, anchor.position + cache.payload());
     let mut at = start + anchor.what;
     // What reached into this page must end where the page says.
@@ -116,15 +126,13 @@ fn walk_page(disk: &mut Disk, cache: &CacheBuffer, anchor: &Header, buf: &Buf, w
         last.whole &= last.end() <= start || last.end() == at || last.end() > end && anchor.what == cache.payload();
     }
     while at < end {
-        let known = header_in(disk, buf, 1 + (at - start)).filter(|h| matches!(h.kind, Kind::Entry | Kind::Void));
-        let Some(header) = known.filter(|h| h.position == at) else { break };
+        let words = disk.record_at(page + 1 + (at - start), 1)?;
+        let header = words.and_then(|words| CacheHeader::parse(&words)).filter(|header| header.position == at);
+        let Some(header) = header.filter(|h| matches!(h.kind, HeaderKind::Entry | HeaderKind::Void)) else { break };
         if !walk.follows(&header) {
             break;
         }
-        let mut item = Item { header, whole: true };
-        if header.kind == Kind::Entry {
-            item.whole = digest(disk, cache, &header, (start, buf))? == header.digest;
-        }
+        let item = Item { header, whole: true };
         walk.items.push(item);
         at = item.end();
     }
@@ -134,12 +142,9 @@ fn walk_page(disk: &mut Disk, cache: &CacheBuffer, anchor: &Header, buf: &Buf, w
     Ok(())
 }
 
-/// The digest of an entry's data, some of it in the page that was read.
-fn digest(disk: &mut Disk, cache: &CacheBuffer, header: &Header, (start, page): (u64, &Buf)) -> DiskResult<u64> {
-    let (first, end) = (header.position + 1, header.position + 1 + header.extent);
-    if end <= start + cache.payload() {
-        return Ok(page.digest(1 + (first - start), header.extent));
-    }
+/// The digest of an entry's data.
+fn digest(disk: &mut Disk, cache: &CacheBuffer, header: &CacheHeader) -> DiskResult<u64> {
+    let first = header.position + 1;
     let mut data = disk.buf(header.extent);
     for (position, pba, n) in cache.runs(first, header.extent) {
         disk.read(pba, n, Cause::Map, &mut data, position - first)?;
@@ -152,8 +157,8 @@ pub fn walk_slots(disk: &mut Disk, slots: &SlotBuffer, sectors: u64) -> DiskResu
     let mut headers = Vec::new();
     for slot in 0..slots.slots() {
         let words = disk.read_record(slots.pba(slot), 1, Cause::Map)?;
-        let header = words.and_then(|words| Header::parse(&words));
-        let header = header.filter(|h| matches!(h.kind, Kind::Slot | Kind::Void));
+        let header = words.and_then(|words| CacheHeader::parse(&words));
+        let header = header.filter(|h| matches!(h.kind, HeaderKind::Slot | HeaderKind::Void));
         headers.extend(header.filter(|h| slots.slot(h.position) == slot));
     }
     headers.sort_unstable_by_key(|header| header.position);
@@ -165,7 +170,7 @@ pub fn walk_slots(disk: &mut Disk, slots: &SlotBuffer, sectors: u64) -> DiskResu
         walk.head = header.position + 1;
         walk.items.push(Item { header, whole: true });
     }
-    if let Some(last) = walk.items.last_mut().filter(|last| last.header.kind == Kind::Slot) {
+    if let Some(last) = walk.items.last_mut().filter(|last| last.header.kind == HeaderKind::Slot) {
         let mut data = disk.buf(sectors);
         disk.read(slots.pba(slots.slot(last.header.position)) + 1, sectors, Cause::Map, &mut data, 0)?;
         last.whole = data.digest(0, sectors) == last.header.digest;

@@ -7,9 +7,9 @@
 use smallvec::SmallVec;
 
 use super::SBlock;
-use super::cache::{Entry, Piece};
+use super::cache::{AppendPiece, HeaderEntry};
 use super::clean::RESERVE_COPIES;
-use super::record::{Header, Kind};
+use super::record::{CacheHeader, HeaderKind};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::geometry::pieces_by_divisor;
@@ -19,14 +19,14 @@ use crate::units::Lba;
 
 /// A part of a request.
 #[derive(Clone, Copy)]
-enum Part {
+enum RequestPart {
     /// Sectors of one section for its cache buffer, in as many entries as it takes.
     Cached(Lba, u64),
     /// A whole S-block.
     Whole(u64),
 }
 
-type Parts = SmallVec<[Part; 8]>;
+type Parts = SmallVec<[RequestPart; 8]>;
 
 impl SBlock {
     /// The most sectors that an entry holds.
@@ -65,9 +65,9 @@ impl SBlock {
             for (i, done) in (0..n).step_by(most as usize).enumerate() {
                 let sectors = most.min(n - done);
                 let part = (part + i as u64, parts);
-                let header = self.header(Kind::Entry, (lba + done).0, sectors, part, data, at + done);
-                pieces.push(Piece::Header(header));
-                pieces.push(Piece::Data { buf: data, at: at + done, sectors });
+                let header = self.header(HeaderKind::Entry, (lba + done).0, sectors, part, data, at + done);
+                pieces.push(AppendPiece::Header(header));
+                pieces.push(AppendPiece::Data { buf: data, at: at + done, sectors });
             }
             self.caches[section].append(disk, Cause::Host, self.epoch, self.done, &pieces)?;
         } else {
@@ -90,23 +90,23 @@ impl SBlock {
     /// A header with the next number, for `sectors` sectors of `data` from `at` on.
     pub(super) fn header(
         &mut self,
-        kind: Kind,
+        kind: HeaderKind,
         what: u64,
         sectors: u64,
         part: (u64, u64),
         data: &Buf,
         at: u64,
-    ) -> Header {
-        let header = Header::new(kind, self.number, what, sectors);
+    ) -> CacheHeader {
+        let header = CacheHeader::new(kind, self.number, what, sectors);
         self.number += 1;
         let digest = data.digest(at, sectors);
-        Header { epoch: self.epoch, done: self.done, part, digest, ..header }
+        CacheHeader { epoch: self.epoch, done: self.done, part, digest, ..header }
     }
 
     /// Enters an entry that was appended at a position.
     #[inline]
     pub(super) fn map_entry(&mut self, section: usize, position: u64, lba: Lba, n: u64) {
-        self.caches[section].push(Entry::new(lba, n));
+        self.caches[section].push(HeaderEntry::new(lba, n));
         let mut at = lba;
         for (sblock, _, count) in pieces_by_divisor(lba.0, n, self.size) {
             let known: u64 = self.map.mapped(at, count).map(|(_, n, _)| n).sum();
@@ -158,7 +158,7 @@ impl SBlock {
             let before = parts.len();
             if bypass && first < last {
                 self.add_cached(&mut parts, at, first * size - at.0);
-                parts.extend((first..last).map(Part::Whole));
+                parts.extend((first..last).map(RequestPart::Whole));
                 self.add_cached(&mut parts, Lba(last * size), end.0 - last * size);
             } else {
                 self.add_cached(&mut parts, at, count);
@@ -175,36 +175,42 @@ impl SBlock {
 
     fn add_cached(&self, parts: &mut Parts, lba: Lba, n: u64) {
         if n > 0 {
-            parts.push(Part::Cached(lba, n));
+            parts.push(RequestPart::Cached(lba, n));
         }
     }
 
     /// Sectors of a cache buffer that a part takes.
-    fn length(&self, part: Part) -> u64 {
+    fn length(&self, part: RequestPart) -> u64 {
         match part {
-            Part::Cached(_, n) => n + n.div_ceil(self.entry_sectors_max()),
-            Part::Whole(_) => 0,
+            RequestPart::Cached(_, n) => n + n.div_ceil(self.entry_sectors_max()),
+            RequestPart::Whole(_) => 0,
         }
     }
 
-    fn write_planned(&mut self, disk: &mut Disk, lba: Lba, parts: &[Part], (data, at): (&Buf, u64)) -> DiskResult {
+    fn write_planned(
+        &mut self,
+        disk: &mut Disk,
+        lba: Lba,
+        parts: &[RequestPart],
+        (data, at): (&Buf, u64),
+    ) -> DiskResult {
         self.make_all_room(disk, parts)?;
-        let headers = |part: &Part, layer: &SBlock| match *part {
-            Part::Cached(_, n) => n.div_ceil(layer.entry_sectors_max()),
-            Part::Whole(_) => 1,
+        let headers = |part: &RequestPart, layer: &SBlock| match *part {
+            RequestPart::Cached(_, n) => n.div_ceil(layer.entry_sectors_max()),
+            RequestPart::Whole(_) => 1,
         };
         let count: u64 = parts.iter().map(|part| headers(part, self)).sum();
         let mut part = 0;
         for planned in parts {
             match *planned {
-                Part::Cached(first, n) => {
+                RequestPart::Cached(first, n) => {
                     let section = self.section(first);
                     self.append(disk, section, (first, n), (part, count), (data, at + (first - lba)))?;
                 }
-                Part::Whole(sblock) => {
+                RequestPart::Whole(sblock) => {
                     let (section, local, first) = self.of_sblock(sblock);
                     let (size, at) = (self.size.value(), at + (first - lba));
-                    let header = self.header(Kind::Slot, u64::from(local), size, (part, count), data, at);
+                    let header = self.header(HeaderKind::Slot, u64::from(local), size, (part, count), data, at);
                     self.slots[section].write(disk, Cause::Host, &header, data, at)?;
                     self.drop_cached(section, sblock);
                     self.counts.bypassed += 1;
@@ -219,7 +225,7 @@ impl SBlock {
     }
 
     /// Nothing is cleaned between the parts of a request, so that an incomplete one has replaced nothing.
-    fn make_all_room(&mut self, disk: &mut Disk, parts: &[Part]) -> DiskResult {
+    fn make_all_room(&mut self, disk: &mut Disk, parts: &[RequestPart]) -> DiskResult {
         let mut at = 0;
         while at < parts.len() {
             let section = self.section_of(parts[at]);
@@ -228,7 +234,7 @@ impl SBlock {
             for part in own {
                 count += 1;
                 length += self.length(*part);
-                whole += u64::from(matches!(part, Part::Whole(_)));
+                whole += u64::from(matches!(part, RequestPart::Whole(_)));
             }
             if length > 0 {
                 self.make_room(disk, section, length)?;
@@ -239,10 +245,10 @@ impl SBlock {
         Ok(())
     }
 
-    fn section_of(&self, part: Part) -> usize {
+    fn section_of(&self, part: RequestPart) -> usize {
         match part {
-            Part::Cached(lba, _) => self.section(lba),
-            Part::Whole(sblock) => self.of_sblock(sblock).0,
+            RequestPart::Cached(lba, _) => self.section(lba),
+            RequestPart::Whole(sblock) => self.of_sblock(sblock).0,
         }
     }
 }

@@ -22,7 +22,7 @@ struct Wear {
 }
 
 impl Books {
-    /// For so many tracks, all empty.
+    /// For this many tracks, all empty.
     pub fn new(tracks: u64, limited: bool) -> Books {
         let zeros = || vec![0; tracks as usize];
         let wear = limited.then(|| Wear { written: zeros(), writes: zeros() });

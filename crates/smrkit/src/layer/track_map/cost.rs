@@ -75,7 +75,7 @@ pub fn cold_requests(scheme: &Scheme, width: usize) -> Vec<f64> {
 
 /// What was written, counted by tracks.
 #[derive(Clone, Default)]
-pub(super) struct Counts {
+pub(super) struct TrackCounts {
     /// Updates by track of a band: writes over sectors that had been written before.
     pub updates: Vec<u64>,
     /// First writes by track of a band.
@@ -88,9 +88,9 @@ pub(super) struct Counts {
     pub bands_rewritten: u64,
 }
 
-impl Counts {
-    pub fn new(tracks: usize) -> Counts {
-        Counts { updates: vec![0; tracks], cold_writes: vec![0; tracks], ..Counts::default() }
+impl TrackCounts {
+    pub fn new(tracks: usize) -> TrackCounts {
+        TrackCounts { updates: vec![0; tracks], cold_writes: vec![0; tracks], ..TrackCounts::default() }
     }
 
     /// WAR of updates, of first writes, and of both; `None` where there was none.
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn filling_an_empty_disk_costs_nothing_in_order_and_three_for_the_last_quarter_otherwise() {
+    fn filling_in_order_is_free_and_the_last_quarter_costs_three() {
         assert_eq!(cold_requests(&scheme("1234"), 2), [1.0; 4]);
         for text in ["R(4123)", "124R(3)", "14R(23)"] {
             assert_eq!(cold_requests(&scheme(text), 2), [1.0, 1.0, 1.0, 3.0], "{text}");

@@ -12,7 +12,7 @@ use crate::geometry::{Divisor, Geometry, Guard, Zone};
 use crate::units::{Lba, Pba};
 
 /// The bands of one recording zone.
-struct Strip {
+struct ZoneTracks {
     first_band: u64,
     /// The raw sector at which the first band begins.
     origin: u64,
@@ -24,7 +24,7 @@ struct Strip {
 }
 
 /// LBAs of one group of tracks in one strip: they fill those tracks of one band after another.
-struct Run {
+struct GroupRun {
     first_lba: u64,
     strip: u32,
     /// Where the group begins in the scheme's order, and how many tracks it has.
@@ -34,7 +34,7 @@ struct Run {
 
 /// A piece of a request on one track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct TrackPiece {
     /// The strip of its band.
     pub strip: u32,
     /// The band, among all.
@@ -69,9 +69,9 @@ impl Band {
 }
 
 /// Where LBAs lie.
-pub struct Layout {
-    strips: Vec<Strip>,
-    runs: Vec<Run>,
+pub struct TrackLayout {
+    strips: Vec<ZoneTracks>,
+    runs: Vec<GroupRun>,
     /// The run in which each stretch of 2^`shift` LBAs begins.
     buckets: Vec<u32>,
     shift: u32,
@@ -100,8 +100,8 @@ pub struct Shape<'a> {
 /// Stretches of LBAs are cut so long that there are fewer than these.
 const BUCKETS: u64 = 4096;
 
-impl Layout {
-    pub fn new(drive: &Drive, shape: &Shape) -> Result<Layout, Error> {
+impl TrackLayout {
+    pub fn new(drive: &Drive, shape: &Shape) -> Result<TrackLayout, Error> {
         let geometry = &drive.geometry;
         let tracks = shape.scheme.tracks() as u64;
         let random = shape.random_tracks;
@@ -116,12 +116,12 @@ impl Layout {
         let runs = runs(&strips, shape.scheme);
         let sectors = strips.iter().map(|strip| strip.bands * tracks * strip.used).sum();
         let shift = (0..).find(|shift| (sectors >> shift) < BUCKETS).unwrap_or(0);
-        let run_of = |lba: u64| runs.partition_point(|run: &Run| run.first_lba <= lba) as u32 - 1;
+        let run_of = |lba: u64| runs.partition_point(|run: &GroupRun| run.first_lba <= lba) as u32 - 1;
         let buckets = (0..=sectors >> shift).map(|bucket| run_of(bucket << shift)).collect();
         let random_sectors = random_sectors(geometry, random, shape.width);
         let order = shape.scheme.order().to_vec();
         let stride = tracks + shape.width - 1;
-        Ok(Layout {
+        Ok(TrackLayout {
             strips,
             runs,
             buckets,
@@ -153,7 +153,7 @@ impl Layout {
 
     /// The band of a piece.
     #[inline]
-    pub fn band(&self, piece: &Piece) -> Band {
+    pub fn band(&self, piece: &TrackPiece) -> Band {
         let strip = &self.strips[piece.strip as usize];
         let raw = strip.origin + (piece.band - strip.first_band) * self.stride * strip.track;
         Band { raw, track: strip.track, base: (piece.band * self.tracks) as usize }
@@ -161,13 +161,13 @@ impl Layout {
 
     /// Where an LBA lies, and how much of the next `n` sectors follows on the same track.
     #[inline]
-    pub fn piece(&self, lba: Lba, n: u64) -> Piece {
+    pub fn piece(&self, lba: Lba, n: u64) -> TrackPiece {
         let runs = &self.runs[self.buckets[(lba.0 >> self.shift) as usize] as usize..];
         let begun = 1 + runs[1..].iter().take_while(|run| run.first_lba <= lba.0).count();
         let run = &runs[begun - 1];
         let (turn, first) = run.sectors.divide(lba.0 - run.first_lba);
         let (band, place) = run.group.1.divide(turn);
-        Piece {
+        TrackPiece {
             strip: run.strip,
             band: self.strips[run.strip as usize].first_band + band,
             track: self.order[run.group.0 + place as usize] as usize,
@@ -178,11 +178,11 @@ impl Layout {
     }
 
     /// The pieces of a request by track, in the order of its LBAs.
-    pub fn pieces(&self, lba: Lba, n: u64) -> impl Iterator<Item = Piece> + '_ {
+    pub fn pieces(&self, lba: Lba, n: u64) -> impl Iterator<Item = TrackPiece> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
             (at < n).then(|| {
-                let piece = Piece { at, ..self.piece(lba + at, n - at) };
+                let piece = TrackPiece { at, ..self.piece(lba + at, n - at) };
                 at += piece.sectors;
                 piece
             })
@@ -191,7 +191,7 @@ impl Layout {
 
     /// The PBA of a piece's first sector.
     #[inline]
-    pub fn pba(&self, piece: &Piece) -> Pba {
+    pub fn pba(&self, piece: &TrackPiece) -> Pba {
         self.band(piece).start(&self.geometry, piece.track) + piece.first
     }
 
@@ -207,7 +207,7 @@ impl Layout {
         }
         let sector = pba - self.geometry.usable(strip.origin + turn * strip.track);
         let place = self.order.iter().position(|&of| u64::from(of) == track)?;
-        let own = |run: &&Run| (run.group.0..run.group.0 + run.group.1.value() as usize).contains(&place);
+        let own = |run: &&GroupRun| (run.group.0..run.group.0 + run.group.1.value() as usize).contains(&place);
         let run = self.runs.iter().filter(|run| run.strip as usize == at).find(own)?;
         let turn = band * run.group.1.value() + (place - run.group.0) as u64;
         (sector < strip.used).then(|| Lba(run.first_lba + turn * strip.used + sector))
@@ -229,9 +229,9 @@ impl Layout {
     }
 }
 
-fn strips(geometry: &Geometry, random: u64, tracks: u64, shape: &Shape) -> Result<Vec<Strip>, Error> {
+fn strips(geometry: &Geometry, random: u64, tracks: u64, shape: &Shape) -> Result<Vec<ZoneTracks>, Error> {
     let guard = shape.width - 1;
-    let mut strips: Vec<Strip> = Vec::with_capacity(geometry.zones().len());
+    let mut strips: Vec<ZoneTracks> = Vec::with_capacity(geometry.zones().len());
     for zone in geometry.zones() {
         let skipped = random.saturating_sub(zone.first_track.0).min(zone.tracks);
         // Behind the last band of the disk lies nothing to protect.
@@ -250,19 +250,19 @@ fn strips(geometry: &Geometry, random: u64, tracks: u64, shape: &Shape) -> Resul
         }
         let origin = Geometry::raw_of_zone(zone).start + skipped * zone.track_sectors;
         let first_band = strips.last().map_or(0, |strip| strip.first_band + strip.bands);
-        strips.push(Strip { first_band, origin, track: zone.track_sectors, used, bands });
+        strips.push(ZoneTracks { first_band, origin, track: zone.track_sectors, used, bands });
     }
     Ok(strips)
 }
 
-fn runs(strips: &[Strip], scheme: &Scheme) -> Vec<Run> {
+fn runs(strips: &[ZoneTracks], scheme: &Scheme) -> Vec<GroupRun> {
     let mut runs = Vec::new();
     let mut first_lba = 0;
     for group in scheme.group_ranges() {
         for (i, strip) in strips.iter().enumerate() {
             let tracks = group.len() as u64;
             let group = (group.start, Divisor::new(tracks));
-            runs.push(Run { first_lba, strip: i as u32, group, sectors: Divisor::new(strip.used) });
+            runs.push(GroupRun { first_lba, strip: i as u32, group, sectors: Divisor::new(strip.used) });
             first_lba += strip.bands * tracks * strip.used;
         }
     }
@@ -313,10 +313,10 @@ mod tests {
     }
 
     /// 2,000 bands of four tracks of 100 sectors, and a random access zone of 100 tracks.
-    fn paper(scheme: &str) -> Layout {
+    fn paper(scheme: &str) -> TrackLayout {
         let mut drive = Drive::load("tiny-constant").unwrap();
         drive.geometry = Geometry::uniform(10_100, 100).unwrap();
-        Layout::new(&drive, &shape(&scheme.parse::<Scheme>().unwrap())).unwrap()
+        TrackLayout::new(&drive, &shape(&scheme.parse::<Scheme>().unwrap())).unwrap()
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
             let drive = Drive::load(drive).unwrap();
             let scheme = "3R(51)42".parse::<Scheme>().unwrap();
             let shape = Shape { width, random_tracks: 0, ..shape(&scheme) };
-            let layout = Layout::new(&drive, &shape).unwrap();
+            let layout = TrackLayout::new(&drive, &shape).unwrap();
             let mut places: Vec<Pba> =
                 (0..layout.sectors()).map(|lba| layout.pba(&layout.piece(Lba(lba), 1))).collect();
             places.sort_unstable();

@@ -26,8 +26,8 @@ use crate::schema::{Count, Or, Text, percent};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use books::Books;
-use cost::Counts;
-use layout::{Layout, Piece, Shape};
+use cost::TrackCounts;
+use layout::{Shape, TrackLayout, TrackPiece};
 use rewrite::{Head, Joined, Rewrite};
 use scheme::Scheme;
 
@@ -54,14 +54,14 @@ keys! {
         fill_percent: f64 = percent(0.001, 100.0), "100";
         /// Tracks of the random access zone, of which one in W can be used: one of 101.
         random_tracks: Option<u64> = Or("auto", Count(0, 1 << 40)), "auto";
-        /// Writes to a track beside data upstream after which that is rewritten; the drive's law may set fewer.
+        /// Writes to a track next to data upstream after which that is rewritten; the drive's law may set fewer.
         overwrite_limit: Option<u64> = Or("unlimited", Count(1, 1 << 31)), "unlimited";
     }
 }
 
 impl LayerKeys for TrackMapKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(Plan::new(drive, self)?.capacity)
+        Ok(TrackMapPlan::new(drive, self)?.capacity)
     }
 
     /// `track_sectors=auto` stays where recording zones differ: it is not one number.
@@ -82,7 +82,7 @@ impl LayerKeys for TrackMapKeys {
 }
 
 struct TrackMap {
-    layout: Arc<Layout>,
+    layout: Arc<TrackLayout>,
     head: Head,
     /// Tracks of a band.
     tracks: usize,
@@ -90,16 +90,16 @@ struct TrackMap {
     books: Books,
     rewrite: Rewrite,
     /// The pieces of a request over several tracks.
-    pieces: Vec<Piece>,
-    counts: Counts,
+    pieces: Vec<TrackPiece>,
+    counts: TrackCounts,
     space_gain: f64,
     requests: u64,
     first_rewrite: Option<u64>,
 }
 
 /// What the parameters make of a drive, before any state.
-struct Plan {
-    layout: Layout,
+struct TrackMapPlan {
+    layout: TrackLayout,
     head: Head,
     /// W as asked for, which may reach beyond a band.
     width: u64,
@@ -107,8 +107,8 @@ struct Plan {
     capacity: Capacity,
 }
 
-impl Plan {
-    fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<Plan, Error> {
+impl TrackMapPlan {
+    fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMapPlan, Error> {
         let scheme = &keys.scheme;
         let tracks = scheme.tracks();
         if let Some(asked) = keys.tracks.filter(|&asked| asked != tracks as u64) {
@@ -120,7 +120,7 @@ impl Plan {
         let (head, width) = head(drive, keys, tracks as u64)?;
         let shape =
             Shape { scheme, width, random_tracks: keys.random_tracks(drive, width), track_sectors: keys.track_sectors };
-        let layout = Layout::new(drive, &shape)?;
+        let layout = TrackLayout::new(drive, &shape)?;
         // A sector is not lost to the rounding of a percentage.
         let offered = (layout.sectors() as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
         let host_sectors = offered.clamp(1, layout.sectors());
@@ -133,7 +133,7 @@ impl Plan {
             guard_sectors: raw_sectors - host_sectors - spare_sectors,
             spare_sectors,
         };
-        Ok(Plan { layout, head, width, tracks, capacity })
+        Ok(TrackMapPlan { layout, head, width, tracks, capacity })
     }
 }
 
@@ -154,11 +154,11 @@ impl TrackMapKeys {
 
 impl TrackMap {
     fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMap, Error> {
-        let Plan { layout, head, width, tracks, capacity } = Plan::new(drive, keys)?;
+        let TrackMapPlan { layout, head, width, tracks, capacity } = TrackMapPlan::new(drive, keys)?;
         Ok(TrackMap {
             books: Books::new(layout.bands() * tracks as u64, head.limit.is_some()),
             space_gain: cost::space_gain(tracks as u64, width),
-            counts: Counts::new(tracks),
+            counts: TrackCounts::new(tracks),
             layout: Arc::new(layout),
             head,
             tracks,
@@ -172,7 +172,7 @@ impl TrackMap {
 
     /// Whether a write of this piece spoils nothing, and wears nothing.
     #[inline]
-    fn is_free(&self, piece: &Piece, base: usize) -> bool {
+    fn is_free(&self, piece: &TrackPiece, base: usize) -> bool {
         let own = base + piece.track;
         let end = base + (piece.track + self.head.width).min(self.tracks);
         self.head.limit.is_none()
@@ -182,7 +182,7 @@ impl TrackMap {
 
     /// Counts the host's writes of some tracks of a band that took `taken` others with them.
     #[inline]
-    fn count(&mut self, base: usize, pieces: &[Piece], taken: u64) {
+    fn count(&mut self, base: usize, pieces: &[TrackPiece], taken: u64) {
         let mut is_update = false;
         for piece in pieces {
             let over = piece.first < self.books.used(base + piece.track);
@@ -194,7 +194,7 @@ impl TrackMap {
     }
 
     /// Writes the pieces of one band; those that need nothing else may wait in `run` for others that touch them.
-    fn write_band(&mut self, disk: &mut Disk, pieces: &[Piece], data: &Buf, run: &mut Joined) -> DiskResult {
+    fn write_band(&mut self, disk: &mut Disk, pieces: &[TrackPiece], data: &Buf, run: &mut Joined) -> DiskResult {
         let band = self.layout.band(&pieces[0]);
         self.rewrite.plan(disk, &self.head, &self.books, band, pieces, self.tracks);
         let (taken, refreshed) = self.rewrite.taken(&self.head);
@@ -256,7 +256,7 @@ fn head(drive: &Drive, keys: &TrackMapKeys, tracks: u64) -> Result<(Head, u64), 
 
 /// The LBAs that are offered to the host, on their tracks.
 struct Offered {
-    layout: Arc<Layout>,
+    layout: Arc<TrackLayout>,
     sectors: u64,
 }
 
@@ -404,6 +404,6 @@ impl Layer for TrackMap {
     }
 
     fn reset_stats(&mut self) {
-        (self.requests, self.first_rewrite, self.counts) = (0, None, Counts::new(self.tracks));
+        (self.requests, self.first_rewrite, self.counts) = (0, None, TrackCounts::new(self.tracks));
     }
 }

@@ -4,7 +4,7 @@
 //! PBAs, so that each write spoils only what is written after it. On each track one run of sectors is rewritten.
 
 use super::books::Books;
-use super::layout::{Band, Piece};
+use super::layout::{Band, TrackPiece};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::Buf;
@@ -12,7 +12,7 @@ use crate::tally::Cause;
 use crate::units::Pba;
 
 /// A run of sectors of a track, as (first, end); empty where both are equal.
-type Span = (u64, u64);
+type SectorSpan = (u64, u64);
 
 /// The head, as the layer takes it to be.
 #[derive(Clone, Copy)]
@@ -33,9 +33,9 @@ pub struct Head {
 #[derive(Default)]
 pub struct Rewrite {
     /// What the host writes, by track; and which sector of the request comes first.
-    own: Vec<(Span, u64)>,
+    own: Vec<(SectorSpan, u64)>,
     /// What is written on each track, what the host writes included.
-    spans: Vec<Span>,
+    spans: Vec<SectorSpan>,
     /// How far each track is in use once the host's sectors are written.
     used: Vec<u64>,
     /// Where the spans lie in the buffer.
@@ -45,7 +45,7 @@ pub struct Rewrite {
 
 impl Rewrite {
     /// Plans the write of `pieces`, all of one band.
-    pub fn plan(&mut self, disk: &Disk, head: &Head, books: &Books, band: Band, pieces: &[Piece], tracks: usize) {
+    pub fn plan(&mut self, disk: &Disk, head: &Head, books: &Books, band: Band, pieces: &[TrackPiece], tracks: usize) {
         self.own.clear();
         self.own.resize(tracks, ((0, 0), 0));
         self.used.clear();
@@ -88,7 +88,7 @@ impl Rewrite {
         }
     }
 
-    fn spoil_from(&mut self, disk: &Disk, head: &Head, band: Band, track: usize, span: Span) {
+    fn spoil_from(&mut self, disk: &Disk, head: &Head, band: Band, track: usize, span: SectorSpan) {
         let geometry = disk.geometry();
         let reach = track + 1..(track + head.width).min(self.spans.len());
         if head.wider {
@@ -142,7 +142,7 @@ impl Rewrite {
         ((track + 1).saturating_sub(head.width)..=track).all(covered)
     }
 
-    fn add(&mut self, track: usize, more: Span) {
+    fn add(&mut self, track: usize, more: SectorSpan) {
         let span = &mut self.spans[track];
         if more.0 == more.1 {
             return;
@@ -240,7 +240,7 @@ impl Rewrite {
 }
 
 /// The least run of `span` that holds all that `own` does not.
-fn missing(span: Span, own: Span) -> Span {
+fn missing(span: SectorSpan, own: SectorSpan) -> SectorSpan {
     match own {
         (first, end) if first == end => span,
         (first, end) if first == span.0 => (end, span.1),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Vguard;
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::layer::bands::{Done, Episode};
+use crate::layer::bands::{Episode, PhaseResult};
 use crate::medium::interference::Interference;
 use crate::tally::Cause;
 
@@ -13,10 +13,28 @@ impl Vguard {
     /// Before a command: one phase of cleaning, or as many as keep up with what became due.
     #[inline]
     pub(super) fn clean_what_is_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if self.cleaner.is_working() || self.episode.is_running() || self.overdue() > 0 {
+        if self.is_cleaning() && !self.episode.is_idle() || self.overdue() > 0 {
             return self.clean_phases(disk);
         }
         Ok(false)
+    }
+
+    /// One phase of cleaning that nothing is due for; returns whether anything was cached.
+    #[cold]
+    pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        if !self.is_cleaning() {
+            if self.log.used() == 0 {
+                return Ok(false);
+            }
+            self.begin_episode(disk, Episode::begin_idly);
+        }
+        self.clean_a_phase(disk)?;
+        Ok(true)
+    }
+
+    #[inline]
+    fn is_cleaning(&self) -> bool {
+        self.cleaner.is_working() || self.episode.is_running()
     }
 
     /// How many tracks too many are cached (α), or in the log (β), or for the room that is to be kept free.
@@ -29,7 +47,7 @@ impl Vguard {
     }
 
     fn clean_phases(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        self.begin_episode_if_idle(disk);
+        self.begin_episode_if_none(disk);
         self.clean_a_phase(disk)?;
         while self.episode.falls_short_of(self.overdue()) {
             self.clean_a_phase(disk)?;
@@ -42,15 +60,19 @@ impl Vguard {
         if self.saved.tail < self.log.tail() {
             return self.save(disk);
         }
-        self.begin_episode_if_idle(disk);
+        self.begin_episode_if_none(disk);
         self.clean_a_phase(disk)
     }
 
-    /// Takes the bands of the oldest cached tracks: two, which may mean more than the two oldest tracks.
-    fn begin_episode_if_idle(&mut self, disk: &Disk) {
-        if self.cleaner.is_working() || self.episode.is_running() {
-            return;
+    fn begin_episode_if_none(&mut self, disk: &Disk) {
+        if !self.is_cleaning() {
+            self.counts.first_cleaning_request.get_or_insert(self.requests);
+            self.begin_episode(disk, Episode::begin);
         }
+    }
+
+    /// Takes the bands of the oldest cached tracks: two, which may mean more than the two oldest tracks.
+    fn begin_episode(&mut self, disk: &Disk, begin: fn(&mut Episode, &[u32], u64)) {
         let (mut bands, mut frees) = ([0; Episode::BANDS], 0);
         let mut count = 0;
         for entry in self.log.valid() {
@@ -65,8 +87,7 @@ impl Vguard {
                 break;
             }
         }
-        self.counts.first_cleaning_request.get_or_insert(self.requests);
-        self.episode.begin(&bands[..count], frees);
+        begin(&mut self.episode, &bands[..count], frees);
     }
 
     /// The tracks of a band to rewrite; `None` if none is cached. Those before the first cached one are skipped, unless
@@ -103,7 +124,7 @@ impl Vguard {
             }
             Ok(any)
         })?;
-        if let Done::Stage { tracks, over } = done {
+        if let PhaseResult::Stage { tracks, over } = done {
             self.free(tracks);
             self.counts.bands_cleaned += u64::from(over);
             if over && self.episode.is_last_band() {

@@ -1,9 +1,9 @@
 //! Copies of the exception map on the platters: behind each cached track, and now and then in a slot of their own.
 //!
-//! A copy says which slots hold valid entries (a bit each) and whose they are (so many bits each): about 30 KB for the 5 TB
+//! A copy says which slots hold valid entries (a bit each) and whose they are (some bits each): about 30 KB for the 5 TB
 //! drive, as in the paper. It also says which stage of cleaning is under way.
 
-use super::log::Log;
+use super::log::TrackLog;
 use crate::geometry::Geometry;
 use crate::layer::bands::Home;
 use crate::medium::record_sectors;
@@ -42,7 +42,7 @@ pub(super) struct Format {
 }
 
 impl Format {
-    /// For so many slots and valid entries at most. `apart` is how far a second write wears what lies before it: where an
+    /// For this many slots and valid entries at most. `apart` is how far a second write wears what lies before it: where an
     /// entry was torn the next one is written over it, so that a copy keeps the data before it at a distance.
     pub fn new(slots: u64, entries_max: u64, geometry: &Geometry, apart: u64) -> Format {
         let tracks = geometry.tracks().min(u64::from(u32::MAX)) as u32;
@@ -61,7 +61,7 @@ impl Format {
     }
 
     /// The words of a copy.
-    pub fn words(&self, head: &CopyHead, log: &Log) -> Vec<u64> {
+    pub fn words(&self, head: &CopyHead, log: &TrackLog) -> Vec<u64> {
         let mut entries: Vec<(u64, u32)> = log.valid().map(|entry| (log.slot(entry.position), entry.track)).collect();
         entries.sort_unstable();
         let (note, rewritten) = head.note.unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::units::{Pba, Track};
 
 /// A cached track in the log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct CachedTrack {
     /// Whose copy.
     pub track: u32,
     /// Whether it is the track's valid copy.
@@ -61,11 +61,11 @@ impl Slots {
 }
 
 /// The log and the map.
-pub(super) struct Log {
+pub(super) struct TrackLog {
     places: Slots,
     slots: Divisor,
     /// The oldest valid entry first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<CachedTrack>,
     /// The number of the oldest; numbers count from 1 and never come again.
     first: u64,
     /// Where the next entry goes, or the next after it on which it fits.
@@ -76,10 +76,10 @@ pub(super) struct Log {
     active_slots: u64,
 }
 
-impl Log {
+impl TrackLog {
     /// An empty log for the tracks of `home`.
-    pub fn new(places: Slots, home: &Home) -> Log {
-        Log {
+    pub fn new(places: Slots, home: &Home) -> TrackLog {
+        TrackLog {
             slots: Divisor::new(places.count),
             places,
             entries: VecDeque::new(),
@@ -127,7 +127,7 @@ impl Log {
 
     /// The valid entry of a home track.
     #[inline]
-    pub fn find(&self, track: u32) -> Option<&Entry> {
+    pub fn find(&self, track: u32) -> Option<&CachedTrack> {
         let number = self.numbers[track as usize];
         (number != 0).then(|| &self.entries[(number - self.first) as usize])
     }
@@ -149,12 +149,12 @@ impl Log {
     }
 
     /// The entries from a number on.
-    pub fn from(&self, number: u64) -> impl Iterator<Item = &Entry> {
+    pub fn from(&self, number: u64) -> impl Iterator<Item = &CachedTrack> {
         self.entries.range((number - self.first) as usize..)
     }
 
     /// The valid entries, the oldest first.
-    pub fn valid(&self) -> impl Iterator<Item = &Entry> {
+    pub fn valid(&self) -> impl Iterator<Item = &CachedTrack> {
         self.entries.iter().filter(|entry| entry.valid)
     }
 
@@ -188,7 +188,7 @@ impl Log {
         }
         self.numbers[track as usize] = self.next_number();
         let pba = self.start(self.slot(position));
-        self.entries.push_back(Entry { track, valid: true, slots, position, pba });
+        self.entries.push_back(CachedTrack { track, valid: true, slots, position, pba });
         self.head = position + slots;
         self.valid += 1;
         self.active_slots += slots;

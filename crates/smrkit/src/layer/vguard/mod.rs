@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, Reserve, Spot};
+use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
+use super::idle::IdleKeys;
 use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -24,9 +25,9 @@ use crate::medium::interference::{Form, Interference};
 use crate::medium::{Buf, Placement};
 use crate::schema::{Count, Or, Switch, Word};
 use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::units::{Lba, Nanos, Pba};
 use copy::Format;
-use log::{Log, Slots};
+use log::{Slots, TrackLog};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
     "vguard",
@@ -52,8 +53,10 @@ keys! {
         /// What moves when a write to a cached track would damage another: the written track (figure 1d), or the
         /// others (section 2.1).
         relocate: Relocate = RELOCATE, "written";
-        /// Writes in place to a track beside live data, after which it is moved to the cache.
+        /// Writes in place to a track next to live data, after which it is moved to the cache.
         overwrite_limit: Option<u64> = Or("unlimited", Count(1, 1 << 32)), "unlimited";
+        /// Idle time. The paper leaves it unused: it would take away the guards of what is written often (section 2.3).
+        idle: IdleKeys;
     }
 }
 
@@ -69,7 +72,7 @@ enum Relocate {
 
 impl LayerKeys for VguardKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(Plan::new(drive, self)?.home.capacity())
+        Ok(VguardPlan::new(drive, self)?.home.capacity())
     }
 
     fn settled(self, drive: &Drive) -> VguardKeys {
@@ -83,15 +86,16 @@ impl LayerKeys for VguardKeys {
     }
 }
 
-/// One in so many cache tracks is kept free by cleaning (assumption).
+/// One in this many cache tracks is kept free by cleaning (assumption).
 const KEPT_FREE_SHARE: u64 = 64;
 
-struct Settings {
+struct VguardSettings {
     alpha: u64,
     beta: u64,
     partial: bool,
     moves_following: bool,
     overwrite_limit: u64,
+    idle_delay: Option<Nanos>,
     /// Whether a write leaves the rest of its own track alone.
     in_place: bool,
     /// Cleaning is due when the log takes more slots, so that commands rarely find no room.
@@ -115,21 +119,21 @@ struct Saved {
 
 struct Vguard {
     home: Home,
-    log: Log,
+    log: TrackLog,
     cleaner: Cleaner,
     episode: Episode,
     format: Format,
-    settings: Settings,
+    settings: VguardSettings,
     saved: Saved,
     sequence: u64,
     /// Writes in place to each home track since it was moved; empty without a limit.
     overwrites: Vec<u32>,
     requests: u64,
-    counts: Counts,
+    counts: VguardCounts,
 }
 
 #[derive(Default)]
-struct Counts {
+struct VguardCounts {
     guard_copies: u64,
     relocations: u64,
     bands_cleaned: u64,
@@ -149,7 +153,7 @@ impl VguardKeys {
 }
 
 /// What the parameters make of a drive, before any state.
-struct Plan {
+struct VguardPlan {
     home: Home,
     format: Format,
     slots: Slots,
@@ -161,8 +165,8 @@ struct Plan {
     beta: u64,
 }
 
-impl Plan {
-    fn new(drive: &Drive, keys: &VguardKeys) -> Result<Plan, Error> {
+impl VguardPlan {
+    fn new(drive: &Drive, keys: &VguardKeys) -> Result<VguardPlan, Error> {
         let g = &drive.geometry;
         let reserve = Reserve::new(drive, &keys.bands, &keys.buffer);
         let cache_tracks = reserve.cache_tracks;
@@ -179,22 +183,24 @@ impl Plan {
                  vguard.cache_tracks"
             )));
         };
-        Ok(Plan { least: least(&slots), home, format, slots, entries_max, cache_tracks, alpha, beta })
+        Ok(VguardPlan { least: least(&slots), home, format, slots, entries_max, cache_tracks, alpha, beta })
     }
 }
 
 impl Vguard {
     fn new(drive: &Drive, keys: &VguardKeys) -> Result<Vguard, Error> {
-        let Plan { home, format, slots, entries_max, least, cache_tracks, alpha, beta } = Plan::new(drive, keys)?;
-        let log = Log::new(slots, &home);
+        let VguardPlan { home, format, slots, entries_max, least, cache_tracks, alpha, beta } =
+            VguardPlan::new(drive, keys)?;
+        let log = TrackLog::new(slots, &home);
         let kept_free = cache_tracks / KEPT_FREE_SHARE + least + 2 * (1 + home.reach()) * log.slots_max();
         let law = drive.interference.form();
-        let settings = Settings {
+        let settings = VguardSettings {
             alpha,
             beta,
             partial: keys.partial,
             moves_following: keys.relocate == Relocate::Following,
             overwrite_limit: keys.overwrite_limit.unwrap_or(u64::MAX),
+            idle_delay: keys.idle.delay(),
             in_place: !matches!(law, Some(Form::Blocks | Form::Distances)),
             slots_limit: cache_tracks.saturating_sub(kept_free),
             entries_max,
@@ -211,18 +217,18 @@ impl Vguard {
             sequence: 0,
             overwrites,
             requests: 0,
-            counts: Counts::default(),
+            counts: VguardCounts::default(),
         })
     }
 
     /// Where a sector lies now.
     #[inline]
-    fn place(&self, spot: &Spot) -> Pba {
+    fn place(&self, spot: &HomeLocation) -> Pba {
         if let Some(entry) = self.log.find(spot.track) {
             return entry.pba + spot.offset;
         }
         if self.cleaner.is_working()
-            && let Some(start) = self.cleaner.stand_in(&self.home, spot.track)
+            && let Some(start) = self.cleaner.scratch_copy(&self.home, spot.track)
         {
             return start + spot.offset;
         }
@@ -317,9 +323,12 @@ impl Layer for Vguard {
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         match need {
             Need::Must => self.clean_what_is_due(disk),
-            // No background cleaning: it would take away the guards of what is written often (section 2.3).
-            Need::Spare => Ok(false),
+            Need::Spare => self.clean_idly(disk),
         }
+    }
+
+    fn idle_delay(&self) -> Option<Nanos> {
+        self.settings.idle_delay
     }
 
     fn keeps_acknowledged(&self) -> bool {
@@ -391,7 +400,7 @@ impl Layer for Vguard {
 
     fn reset_stats(&mut self) {
         self.requests = 0;
-        self.counts = Counts::default();
+        self.counts = VguardCounts::default();
         self.note_fill();
     }
 }

@@ -27,7 +27,7 @@ impl Vguard {
         if let Some(note) = note {
             let rewritten = head.note == Some((note.sequence, true));
             if note.sequence > head.sequence || head.note.is_some_and(|(sequence, _)| sequence == note.sequence) {
-                let tracks = self.cleaner.take_up(disk, &self.home, note, rewritten)?;
+                let tracks = self.cleaner.recover_stage(disk, &self.home, note, rewritten)?;
                 self.free(tracks);
             }
         }

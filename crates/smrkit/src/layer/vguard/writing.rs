@@ -4,19 +4,19 @@
 //! entry's copy is destroyed; what the newest copy takes for valid is not overwritten.
 
 use super::copy::CopyHead;
-use super::log::Entry;
+use super::log::CachedTrack;
 use super::{Saved, Vguard, destroyed, overlap};
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::layer::bands::Spot;
-use crate::medium::{Buf, Part};
+use crate::layer::bands::HomeLocation;
+use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::Pba;
 
 /// A part of the host's write: sectors of a track, and where their data is.
 #[derive(Clone, Copy)]
-struct Piece<'a> {
-    spot: &'a Spot,
+struct TrackWrite<'a> {
+    spot: &'a HomeLocation,
     sectors: u64,
     data: &'a Buf,
     at: u64,
@@ -25,13 +25,20 @@ struct Piece<'a> {
 impl Vguard {
     /// Writes sectors of one track.
     #[inline]
-    pub(super) fn write_piece(&mut self, disk: &mut Disk, spot: &Spot, n: u64, data: &Buf, at: u64) -> DiskResult {
+    pub(super) fn write_piece(
+        &mut self,
+        disk: &mut Disk,
+        spot: &HomeLocation,
+        n: u64,
+        data: &Buf,
+        at: u64,
+    ) -> DiskResult {
         let following = (self.home.reach() as u32).min(spot.following);
         let guarded = (1..=following).all(|i| self.log.has(spot.track + i));
         if guarded && self.overwrites.is_empty() && self.is_plain() && !self.log.has(spot.track) {
             return disk.write(spot.pba, n, Cause::Host, data, at);
         }
-        self.write_with_care(disk, Piece { spot, sectors: n, data, at }, following)
+        self.write_with_care(disk, TrackWrite { spot, sectors: n, data, at }, following)
     }
 
     /// Whether writes in place are not restricted by the law, by cleaning at work, or by what was not saved.
@@ -40,7 +47,7 @@ impl Vguard {
         self.settings.in_place && !self.cleaner.is_working() && self.saved.rewritten.is_empty()
     }
 
-    fn write_with_care(&mut self, disk: &mut Disk, piece: Piece, following: u32) -> DiskResult {
+    fn write_with_care(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult {
         let spot = piece.spot;
         loop {
             self.finish_stage_over(disk, spot.track..spot.track + 1 + following)?;
@@ -56,12 +63,12 @@ impl Vguard {
     }
 
     /// Figure 1 (a) and (b). Returns `false` where the cache has no room for what must be copied first.
-    fn write_home(&mut self, disk: &mut Disk, piece: Piece, following: u32) -> DiskResult<bool> {
+    fn write_home(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult<bool> {
         let track = piece.spot.track;
         if !self.settings.in_place || self.is_worn_at_home(track) {
             return self.relocate(disk, piece);
         }
-        let missing = |log: &super::Log| (track + 1..=track + following).find(|&t| !log.has(t));
+        let missing = |log: &super::TrackLog| (track + 1..=track + following).find(|&t| !log.has(t));
         if missing(&self.log).is_some() {
             let count = (track + 1..=track + following).filter(|&t| !self.log.has(t)).count() as u64;
             if !self.has_room(count) {
@@ -81,7 +88,7 @@ impl Vguard {
     }
 
     /// Figure 1 (c), where nothing valid is in the way, and (d).
-    fn write_cached(&mut self, disk: &mut Disk, piece: Piece, entry: &Entry) -> DiskResult<bool> {
+    fn write_cached(&mut self, disk: &mut Disk, piece: TrackWrite, entry: &CachedTrack) -> DiskResult<bool> {
         let track = piece.spot.track;
         let pba = entry.pba + piece.spot.offset;
         if !self.settings.in_place || self.is_worn_in_cache(track) {
@@ -134,7 +141,7 @@ impl Vguard {
     }
 
     /// Moves a track to the log's head with what the host writes to it.
-    fn relocate(&mut self, disk: &mut Disk, piece: Piece) -> DiskResult<bool> {
+    fn relocate(&mut self, disk: &mut Disk, piece: TrackWrite) -> DiskResult<bool> {
         if !self.has_room(1) {
             return Ok(false);
         }
@@ -172,9 +179,9 @@ impl Vguard {
         self.log.push(track, position, slots);
         self.sequence += 1;
         let words = if disk.holds_data() { self.map_words(position, track) } else { Vec::new() };
-        let copy = Part::Record { words: &words, sectors: self.format.sectors() };
+        let copy = WritePart::Record { words: &words, sectors: self.format.sectors() };
         let pba = self.log.start(self.log.slot(position));
-        disk.write_parts(pba, Cause::Host, &[Part::Data { buf, at: 0, sectors }, copy])?;
+        disk.write_parts(pba, Cause::Host, &[WritePart::Data { buf, at: 0, sectors }, copy])?;
         (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
         self.forget_overwrites(track);
         self.note_fill();
@@ -193,7 +200,7 @@ impl Vguard {
     pub(super) fn save(&mut self, disk: &mut Disk) -> DiskResult {
         self.sequence += 1;
         let words = if disk.holds_data() { self.map_words(self.log.head, 0) } else { Vec::new() };
-        let copy = Part::Record { words: &words, sectors: self.format.sectors() };
+        let copy = WritePart::Record { words: &words, sectors: self.format.sectors() };
         let slot = self.saved.next_slot;
         disk.write_parts(self.home.maps()[slot], Cause::Map, &[copy])?;
         self.saved = Saved {
@@ -213,7 +220,7 @@ impl Vguard {
         self.format.words(&CopyHead { sequence, number, position, head, track, note }, &self.log)
     }
 
-    /// Whether so many tracks can be appended.
+    /// True if this many tracks can be appended.
     fn has_room(&self, tracks: u64) -> bool {
         let end = self.log.head + self.log.skip_max() + tracks * self.log.slots_max() + self.home.reach();
         end <= self.saved.tail + self.log.slots() && self.log.used() + tracks <= self.settings.entries_max

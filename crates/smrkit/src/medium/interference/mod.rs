@@ -130,7 +130,7 @@ impl Interference {
         if let Interference::Physical(profile) = self {
             return profile.destroyed(g, pba, n, &mut hit);
         }
-        let (start, end) = (self.downstream_start(g, pba, n), self.downstream_end(g, pba, n));
+        let (start, end) = self.downstream(g, pba, n);
         if start < end {
             hit(start, end - start);
         }
@@ -139,33 +139,27 @@ impl Interference {
     /// The exclusive end of the last sector that a write of `pba .. pba + n` may destroy, clipped to the disk;
     /// `pba + n` if it destroys none. Never too low; for the physical form it may be a track's end too high.
     pub fn downstream_end(&self, g: &Geometry, pba: Pba, n: u64) -> Pba {
-        let end = pba + n;
-        let clip = |sectors: u64| Pba(end.0.saturating_add(sectors).min(g.sectors())).max(end);
-        match *self {
-            _ if n == 0 => end,
-            Interference::None => end,
-            Interference::Blocks { reach } => clip(reach.saturating_sub(1)),
-            Interference::Distances { did, .. } => clip(did),
-            Interference::Tracks { width, band } => track_end(g, pba, n, width, band),
-            Interference::Physical(profile) => track_end(g, pba, n, profile.width(), None),
-        }
+        self.downstream(g, pba, n).1
     }
 
     /// The first sector at or after `pba + n` that the write may destroy. Under the tracks law a write inside one
     /// track spares the rest of that track, and one over several tracks does not spare the rest of the last.
     pub fn downstream_start(&self, g: &Geometry, pba: Pba, n: u64) -> Pba {
+        self.downstream(g, pba, n).0
+    }
+
+    /// Both of [`downstream_start`](Self::downstream_start) and [`downstream_end`](Self::downstream_end).
+    pub fn downstream(&self, g: &Geometry, pba: Pba, n: u64) -> (Pba, Pba) {
         let end = pba + n;
-        let band = match *self {
-            Interference::Tracks { band, .. } => band,
-            Interference::Physical(_) => None,
-            _ => return end,
-        };
-        if n == 0 {
-            return end;
+        let clip = |sectors: u64| Pba(end.0.saturating_add(sectors).min(g.sectors())).max(end);
+        match *self {
+            _ if n == 0 => (end, end),
+            Interference::None => (end, end),
+            Interference::Blocks { reach } => (end, clip(reach.saturating_sub(1))),
+            Interference::Distances { did, .. } => (end, clip(did)),
+            Interference::Tracks { width, band } => tracks_reached(g, pba, n, width, band),
+            Interference::Physical(profile) => tracks_reached(g, pba, n, profile.width(), None),
         }
-        let (first, last) = (g.track_of(pba), g.track_of(end - 1));
-        let damaged_by_itself = first < last && band_end(g, last - 1, band) > last.0;
-        if damaged_by_itself { end } else { g.track_start(last + 1) }
     }
 
     /// How many sectors before a sector suffer when it is written again: the DPID; 0 for other forms.
@@ -226,14 +220,18 @@ fn band_end(g: &Geometry, track: Track, band: Option<u64>) -> u64 {
     zone.first_track.0 + (k - k % band).saturating_add(band).min(zone.tracks)
 }
 
-/// `downstream_end` where damage counts in tracks.
-fn track_end(g: &Geometry, pba: Pba, n: u64, width: u64, band: Option<u64>) -> Pba {
+/// `downstream` where damage counts in tracks.
+fn tracks_reached(g: &Geometry, pba: Pba, n: u64, width: u64, band: Option<u64>) -> (Pba, Pba) {
     let end = pba + n;
-    let last = g.track_of(end - 1);
-    let stop = last.0.saturating_add(width).min(band_end(g, last, band));
-    let reached = g.track_start(Track(stop));
+    let (first, last) = g.tracks_of(pba, n);
+    let damaged_by_itself = first < last && band_end(g, last - 1, band) > last.0;
+    let start = if damaged_by_itself { end } else { g.track_start_near(end - 1, last + 1) };
     // A head of one track reaches nothing; a write over several tracks reaches the rest of its last at least.
-    if width <= 1 { end } else { reached.max(end) }
+    if width <= 1 {
+        return (start, end);
+    }
+    let stop = last.0.saturating_add(width).min(band_end(g, last, band));
+    (start, g.track_start_near(end - 1, Track(stop)).max(end))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct Profile {
 }
 
 /// Raw sectors damaged on one track, as (first, end); narrow heads need no heap.
-type Runs = SmallVec<[(u64, u64); 4]>;
+type DamagedRuns = SmallVec<[(u64, u64); 4]>;
 
 /// Wider heads than this are taken for a mistake.
 pub const WIDTH_MAX: u64 = 1024;
@@ -68,7 +68,7 @@ impl Profile {
         let end = pba + n;
         let (first, last) = (g.track_of(pba), g.track_of(end - 1));
         let width = self.width();
-        let mut runs = Runs::new();
+        let mut runs = DamagedRuns::new();
         for track in last.0..last.0.saturating_add(width).min(g.tracks()) {
             let track = Track(track);
             runs.clear();
@@ -86,7 +86,7 @@ impl Profile {
     }
 
     /// Adds the raw sectors of `track` that are damaged by what `extent` writes on the track `writer` before it.
-    fn damage(&self, g: &Geometry, extent: (Pba, Pba), writer: Track, track: Track, runs: &mut Runs) {
+    fn damage(&self, g: &Geometry, extent: (Pba, Pba), writer: Track, track: Track, runs: &mut DamagedRuns) {
         let from = g.zone_of_track(writer);
         let to = if from.holds(track) { from } else { g.zone_of_track(track) };
         if !neighbours(g, from, to, writer, track, self.width()) {
@@ -104,7 +104,8 @@ impl Profile {
             return;
         }
         // From the first damaged angle, measured on the damaged track; sectors that the arc only touches are lost too.
-        let low = g.angle(from, writer, start).wrapping_sub(self.ccw).wrapping_sub(g.angle(to, track, 0));
+        let low = from.angle(writer - from.first_track, start).wrapping_sub(self.ccw);
+        let low = low.wrapping_sub(to.angle(track - to.first_track, 0));
         let first = low / to.sector_turn();
         let last = (u128::from(low) + arc) / u128::from(to.sector_turn());
         let length = to.track_sectors;
@@ -131,11 +132,11 @@ fn neighbours(g: &Geometry, from: &Zone, to: &Zone, writer: Track, track: Track,
         Edge::Outer => b < a && a - b < width,
     };
     debug_assert!(track.0 < g.tracks());
-    from.surface == to.surface && downstream
+    from.surface() == to.surface() && downstream
 }
 
 /// Sorts runs and joins those that touch.
-fn joined(runs: &mut Runs) -> impl Iterator<Item = (u64, u64)> + '_ {
+fn joined(runs: &mut DamagedRuns) -> impl Iterator<Item = (u64, u64)> + '_ {
     runs.sort_unstable();
     runs.dedup_by(|next, kept| {
         let touches = next.0 <= kept.1;
@@ -150,21 +151,32 @@ fn joined(runs: &mut Runs) -> impl Iterator<Item = (u64, u64)> + '_ {
 /// Where the last tracks of a recording zone endanger another zone on the surface, that zone must come next in the
 /// order of PBAs and shingle the same way; else `width − 1` guard tracks must lie between.
 pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result<(), Error> {
-    if width <= 1 || band.is_some() {
+    let zones = g.zones();
+    if width <= 1 {
         return Ok(());
     }
-    let zones = g.zones();
+    if let Some(run) =
+        zones.iter().find_map(|zone| zone.run_tracks().filter(|run| band.is_none_or(|band| run % band != 0)))
+    {
+        return Err(Error::Impossible(format!(
+            "runs of {run} tracks on one surface after another, and a write damages tracks beside it that PBAs do not reach \
+             next: give band_tracks that divide {run}, or order = \"surfaces\""
+        )));
+    }
+    if band.is_some() {
+        return Ok(());
+    }
     // Zones of one chain follow each other in the order of PBAs and in the direction of shingling.
     let chains: Vec<usize> =
         zones.iter().scan(0, |id, z| Some(std::mem::replace(id, *id + usize::from(!z.continues)))).collect();
     let mut places: Vec<usize> = (0..zones.len()).collect();
-    places.sort_unstable_by_key(|&i| (zones[i].surface, zones[i].cylinders()));
+    places.sort_unstable_by_key(|&i| (zones[i].surface(), zones[i].cylinders()));
     for (at, &i) in places.iter().enumerate() {
         let edge = zones[i].cylinder(zones[i].tracks - 1);
         let reached = |j: &&usize| {
             let (outer, inner) = zones[**j].cylinders();
             let apart = if outer > edge { outer - edge } else { edge.saturating_sub(inner) };
-            zones[**j].surface == zones[i].surface && apart < width
+            zones[**j].surface() == zones[i].surface() && apart < width
         };
         let endangered = match zones[i].toward {
             Edge::Inner => places[at + 1..].iter().take_while(reached).find(|&&j| j < i || chains[j] != chains[i]),

@@ -384,7 +384,7 @@ proptest! {
 }
 
 /// First sector of the part's span and the one behind its last.
-fn bounds(part: &Part, capacity: u64) -> (u64, u64) {
+fn bounds(part: &WorkloadPart, capacity: u64) -> (u64, u64) {
     let text = part.to_string();
     let reach = |key: &str| {
         let found = text.split([':', ',']).find_map(|item| item.strip_prefix(key)?.strip_prefix('='));

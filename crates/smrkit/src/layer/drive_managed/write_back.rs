@@ -1,10 +1,10 @@
-//! How the write cache is emptied, behind the host's back: from the moment on that it is half full, or no write comes.
+//! Writing back: the write cache is emptied in the background, from when it is half full or no write comes.
 //!
 //! Assumption: the papers' runs have no write cache. What would have begun by now is begun when the next command comes, in
 //! the order of time. A command waits where the cache has no room for it, or where it needs the platters itself.
 
 use super::DriveManaged;
-use super::write_cache::Run;
+use super::write_cache::FlushRun;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::Buf;
@@ -17,7 +17,7 @@ impl DriveManaged {
     /// Begins what the platters would have begun by now.
     #[inline]
     pub(super) fn catch_up(&mut self, disk: &mut Disk) -> DiskResult {
-        while let Some(due) = self.cache.due().filter(|due| (*due).max(disk.free_at()) < disk.now()) {
+        while let Some(due) = self.write_cache.due().filter(|due| (*due).max(disk.free_at()) < disk.now()) {
             self.write_back(disk, due)?;
         }
         Ok(())
@@ -25,9 +25,9 @@ impl DriveManaged {
 
     /// Begins to bring the next run to the platters at `due`, or once they are free, and before it cleans what is due.
     fn write_back(&mut self, disk: &mut Disk, due: Nanos) -> DiskResult {
-        let Some(run) = self.cache.next_run().map(|run| self.cut(run)) else { return Ok(()) };
-        let data = self.cache.take(disk, &run);
-        disk.behind(due, |disk| {
+        let Some(run) = self.write_cache.next_run().map(|run| self.cut(disk, run)) else { return Ok(()) };
+        let data = self.write_cache.take(disk, &run);
+        disk.in_background(due, |disk| {
             while self.clean_due(disk)? {}
             self.put_or_bypass(disk, run.lba, run.sectors, &data, run.direct)
         })
@@ -36,7 +36,7 @@ impl DriveManaged {
     /// Empties it, while the host waits.
     pub(super) fn write_all_back(&mut self, disk: &mut Disk) -> DiskResult {
         self.catch_up(disk)?;
-        while !self.cache.is_empty() {
+        while !self.write_cache.is_empty() {
             self.write_back(disk, disk.now())?;
         }
         disk.wait_until_free();
@@ -45,15 +45,16 @@ impl DriveManaged {
 
     /// As much of a run as is written at once: what goes to a band, to the band's end, so that a band costs one rotation more
     /// and no others.
-    fn cut(&self, run: Run) -> Run {
-        let direct = run.direct || self.bypass.takes_merged(run.sectors);
+    fn cut(&self, disk: &Disk, run: FlushRun) -> FlushRun {
+        let cheap = |n: u64| !self.bypass.is_thrifty() || self.is_cheap(disk, run.lba, n);
+        let direct = run.direct || self.bypass.takes_merged(run.sectors) && cheap(run.sectors);
         if !direct {
-            return Run { sectors: run.sectors.min(LOGGED_SECTORS_MAX), ..run };
+            return FlushRun { sectors: run.sectors.min(LOGGED_SECTORS_MAX), ..run };
         }
         let in_band = self.home_run(run.lba, run.sectors).1;
         // What is left must still be long enough by itself.
         let cut = run.direct || self.bypass.takes_merged(run.sectors - in_band);
-        Run { direct, sectors: if cut { in_band } else { run.sectors }, ..run }
+        FlushRun { direct, sectors: if cut { in_band } else { run.sectors }, ..run }
     }
 
     pub(super) fn put_or_bypass(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
@@ -62,34 +63,34 @@ impl DriveManaged {
 
     /// Takes a write into the write cache.
     pub(super) fn write_cached(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
-        if !self.cache.takes(n) {
+        if !self.write_cache.takes(n) {
             self.catch_up(disk)?;
-            self.cache.remove(disk, lba, n);
+            self.write_cache.remove(disk, lba, n);
             return self.put_or_bypass(disk, lba, n, data, direct);
         }
-        take_overhead(disk);
+        charge_overhead(disk);
         self.catch_up(disk)?;
         while !self.has_cache_room(disk, n) {
-            if self.cache.is_under_way() {
+            if self.write_cache.is_under_way() {
                 disk.wait_until_free();
             } else {
                 self.write_back(disk, disk.now())?;
             }
         }
-        self.cache.put(disk, lba, n, data, direct);
+        self.write_cache.put(disk, lba, n, data, direct);
         Ok(())
     }
 
     fn has_cache_room(&mut self, disk: &Disk, n: u64) -> bool {
         if disk.free_at() <= disk.now() {
-            self.cache.arrived();
+            self.write_cache.arrived();
         }
-        self.cache.has_room(n)
+        self.write_cache.has_room(n)
     }
 }
 
 /// What a command costs that touches no platter.
-pub(super) fn take_overhead(disk: &mut Disk) {
+pub(super) fn charge_overhead(disk: &mut Disk) {
     let overhead = disk.clock().mechanical().map_or(Nanos::ZERO, |clock| clock.overhead());
     disk.wait_until(disk.now() + overhead);
 }

@@ -1,0 +1,347 @@
+//! The text of DiskSim's parameter files: blocks of `key = value` pairs, lists in brackets, comments from `#` on.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{BadInput, Error};
+
+/// Blocks lie in each other at most so deep.
+const DEPTH_MAX: u32 = 32;
+
+/// A value, with the line on which it begins.
+#[derive(Clone, Debug)]
+pub(super) struct ParamValue {
+    pub line: u64,
+    pub kind: ParamKind,
+}
+
+/// What a value is.
+#[derive(Clone, Debug)]
+pub(super) enum ParamKind {
+    /// Words and numbers.
+    Text(String),
+    /// `[ … ]`
+    List(Vec<ParamValue>),
+    /// `type { … }`
+    Block(Vec<(String, ParamValue)>),
+}
+
+/// A block of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub path: PathBuf,
+    pub line: u64,
+    /// Its type, such as `dm_disk`.
+    pub of: String,
+    pub entries: Vec<(String, ParamValue)>,
+}
+
+/// A file: its blocks, and the files that it names with `source` outside of them.
+#[derive(Debug, Default)]
+pub(super) struct Params {
+    pub blocks: Vec<Block>,
+    pub sources: Vec<String>,
+}
+
+/// A mistake in a file, with the remedy.
+pub(super) fn bad(path: &Path, line: u64, message: impl Into<String>) -> Error {
+    Error::Input(Box::new(BadInput {
+        path: path.into(),
+        line: Some(line),
+        column: None,
+        message: message.into().into(),
+    }))
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token<'a> {
+    Word(&'a str),
+    Mark(u8),
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    tokens: Vec<(u64, Token<'a>)>,
+    at: usize,
+}
+
+/// Reads a file's text; `path` is for messages.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Params, Error> {
+    let mut reader = Reader { path, tokens: tokens(text), at: 0 };
+    let mut params = Params::default();
+    let mut words: Vec<&str> = Vec::new();
+    while let Some((line, token)) = reader.next() {
+        match token {
+            Token::Word(word) if words.last() == Some(&"source") => {
+                params.sources.push(word.to_string());
+                words.clear();
+            }
+            Token::Word(word) => words.push(word),
+            Token::Mark(b'{') => {
+                let of =
+                    words.len().checked_sub(2).and_then(|at| words.get(at)).copied().unwrap_or_default().to_string();
+                let entries = reader.entries(line, 0)?;
+                params.blocks.push(Block { path: path.into(), line, of, entries });
+                words.clear();
+            }
+            Token::Mark(b'[') => {
+                reader.skip_list(line)?;
+            }
+            Token::Mark(mark) => {
+                let mark = char::from(mark);
+                return Err(bad(
+                    path,
+                    line,
+                    format!("a '{mark}' outside of any block: look for a missing '{{' before it"),
+                ));
+            }
+        }
+    }
+    Ok(params)
+}
+
+fn tokens(text: &str) -> Vec<(u64, Token<'_>)> {
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut rest = line;
+        while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
+            rest = &rest[start..];
+            let first = rest.as_bytes()[0];
+            let used = match first {
+                b'{' | b'}' | b'[' | b']' | b',' | b'=' => {
+                    found.push((number, Token::Mark(first)));
+                    1
+                }
+                _ => {
+                    let end = rest.find(|c: char| c.is_whitespace() || "{}[],=".contains(c)).unwrap_or(rest.len());
+                    found.push((number, Token::Word(&rest[..end])));
+                    end
+                }
+            };
+            rest = &rest[used..];
+        }
+    }
+    found
+}
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Option<(u64, Token<'a>)> {
+        let token = self.tokens.get(self.at).cloned();
+        self.at += 1;
+        token
+    }
+
+    fn next_mark(&self) -> Option<u8> {
+        match self.tokens.get(self.at) {
+            Some((_, Token::Mark(mark))) => Some(*mark),
+            _ => None,
+        }
+    }
+
+    fn open(&self, line: u64, mark: char) -> Error {
+        bad(
+            self.path,
+            line,
+            format!("the '{mark}' of this line is never closed: the file was cut short, copy it again"),
+        )
+    }
+
+    /// The pairs of a block, whose `{` was on `line`.
+    fn entries(&mut self, line: u64, depth: u32) -> Result<Vec<(String, ParamValue)>, Error> {
+        if depth > DEPTH_MAX {
+            return Err(bad(self.path, line, "blocks lie too deep in each other: look for a missing '}'"));
+        }
+        let mut entries = Vec::new();
+        let mut key = String::new();
+        loop {
+            match self.next() {
+                None => return Err(self.open(line, '{')),
+                Some((_, Token::Mark(b'}'))) if key.is_empty() => return Ok(entries),
+                Some((_, Token::Mark(b','))) if key.is_empty() => {}
+                Some((_, Token::Word(word))) => {
+                    key += if key.is_empty() { "" } else { " " };
+                    key += word;
+                }
+                Some((line, Token::Mark(b'='))) if !key.is_empty() => {
+                    let value = self.value(line, depth)?;
+                    entries.push((std::mem::take(&mut key), value));
+                }
+                Some((at, Token::Mark(mark))) => {
+                    let mark = char::from(mark);
+                    return Err(bad(
+                        self.path,
+                        at,
+                        format!("'{mark}' where a key or '=' should be: mend the line, as in key = value"),
+                    ));
+                }
+            }
+        }
+    }
+
+    /// What follows a `=`, or stands in a list.
+    fn value(&mut self, line: u64, depth: u32) -> Result<ParamValue, Error> {
+        let mut words = String::new();
+        loop {
+            match self.next_mark() {
+                None => match self.next() {
+                    None => return Err(bad(self.path, line, "the file ends in the middle of a value: copy it again")),
+                    Some((_, Token::Word(word))) => {
+                        words += if words.is_empty() { "" } else { " " };
+                        words += word;
+                    }
+                    Some(_) => unreachable!("it is no mark"),
+                },
+                Some(b'{') => {
+                    let (line, _) = self.next().unwrap_or((line, Token::Mark(b'{')));
+                    return Ok(ParamValue { line, kind: ParamKind::Block(self.entries(line, depth + 1)?) });
+                }
+                Some(b'[') if words.is_empty() => {
+                    let (line, _) = self.next().unwrap_or((line, Token::Mark(b'[')));
+                    return Ok(ParamValue { line, kind: ParamKind::List(self.list(line, depth + 1)?) });
+                }
+                Some(b',' | b'}' | b']') if !words.is_empty() => {
+                    return Ok(ParamValue { line, kind: ParamKind::Text(words) });
+                }
+                Some(mark) => {
+                    let mark = char::from(mark);
+                    return Err(bad(
+                        self.path,
+                        line,
+                        format!("'{mark}' where a value should be: give one, as in key = value"),
+                    ));
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, line: u64, depth: u32) -> Result<Vec<ParamValue>, Error> {
+        if depth > DEPTH_MAX {
+            return Err(bad(self.path, line, "lists lie too deep in each other: look for a missing ']'"));
+        }
+        let mut values = Vec::new();
+        loop {
+            match self.next_mark() {
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(values);
+                }
+                Some(b',') => self.at += 1,
+                _ => match self.tokens.get(self.at) {
+                    None => return Err(self.open(line, '[')),
+                    Some(&(line, _)) => values.push(self.value(line, depth)?),
+                },
+            }
+        }
+    }
+
+    /// Passes over a list that means nothing to a drive.
+    fn skip_list(&mut self, line: u64) -> Result<(), Error> {
+        let mut depth = 1;
+        while depth > 0 {
+            match self.next() {
+                None => return Err(self.open(line, '[')),
+                Some((_, Token::Mark(b'['))) => depth += 1,
+                Some((_, Token::Mark(b']'))) => depth -= 1,
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The pairs of a block, to be asked for by their keys.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    pub path: &'a Path,
+    pub line: u64,
+    pub entries: &'a [(String, ParamValue)],
+}
+
+/// A number and where it stands: `file:line`.
+#[derive(Clone, Debug)]
+pub(super) struct SourcedNumber {
+    pub value: f64,
+    pub line: u64,
+    pub source: String,
+}
+
+impl Block {
+    pub fn fields(&self) -> Fields<'_> {
+        Fields { path: &self.path, line: self.line, entries: &self.entries }
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// Where a line of this file is, for sources.
+    pub fn source(&self, line: u64, key: &str) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        format!("{name}:{line}, {key}")
+    }
+
+    pub fn get(&self, key: &str) -> Option<&'a ParamValue> {
+        self.entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    fn missing(&self, key: &str) -> Error {
+        bad(self.path, self.line, format!("this block has no \"{key}\": add {key} = …, or copy the file again"))
+    }
+
+    /// A number that may be left out.
+    pub fn optional(&self, key: &str) -> Result<Option<SourcedNumber>, Error> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = match &value.kind {
+            ParamKind::Text(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
+            _ => None,
+        };
+        match number {
+            Some(number) => {
+                Ok(Some(SourcedNumber { value: number, line: value.line, source: self.source(value.line, key) }))
+            }
+            None => Err(bad(self.path, value.line, format!("{key}: expected a number"))),
+        }
+    }
+
+    pub fn number(&self, key: &str) -> Result<SourcedNumber, Error> {
+        self.optional(key)?.ok_or_else(|| self.missing(key))
+    }
+
+    /// A whole number from 0 to `most`.
+    pub fn count(&self, key: &str, most: u64) -> Result<(u64, SourcedNumber), Error> {
+        let found = self.number(key)?;
+        match found.value {
+            value if value.fract() == 0.0 && (0.0..=most as f64).contains(&value) => Ok((value as u64, found)),
+            value => Err(bad(self.path, found.line, format!("{key} = {value}: give a whole number from 0 to {most}"))),
+        }
+    }
+
+    /// Words.
+    pub fn text(&self, key: &str) -> Result<&'a str, Error> {
+        match self.get(key) {
+            Some(ParamValue { kind: ParamKind::Text(text), .. }) => Ok(text),
+            Some(value) => Err(bad(self.path, value.line, format!("{key}: expected a name"))),
+            None => Err(self.missing(key)),
+        }
+    }
+
+    /// A block inside of this one.
+    pub fn block(&self, key: &str) -> Result<Fields<'a>, Error> {
+        match self.get(key) {
+            Some(ParamValue { kind: ParamKind::Block(entries), line }) => {
+                Ok(Fields { path: self.path, line: *line, entries })
+            }
+            Some(value) => {
+                Err(bad(self.path, value.line, format!("{key}: expected a block, as in {key} = type {{ … }}")))
+            }
+            None => Err(self.missing(key)),
+        }
+    }
+
+    /// The values of a list; none where the key is left out.
+    pub fn list(&self, key: &str) -> Result<&'a [ParamValue], Error> {
+        match self.get(key) {
+            None => Ok(&[]),
+            Some(ParamValue { kind: ParamKind::List(values), .. }) => Ok(values),
+            Some(value) => Err(bad(self.path, value.line, format!("{key}: expected a list in brackets"))),
+        }
+    }
+}

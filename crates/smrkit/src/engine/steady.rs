@@ -1,0 +1,168 @@
+//! When cleaning has settled: the second half of what was served so far looks alike.
+//!
+//! What was served is cut into 8 to 16 windows of as many requests each, which double as a run grows. The rate of cleaning is
+//! what the drives read and wrote for other causes than the host's, by sectors that the host wrote. It has settled when
+//! that of each window of the second half lies within a tenth of their mean, and the persistent cache is as full at its
+//! end as at its beginning. Where no cache shows that, the host has to have written the spare sectors too. Assumption: no
+//! paper defines it.
+
+use super::Engine;
+use crate::device::Member;
+use crate::error::Error;
+use crate::request::{Op, Request};
+use crate::settings::Warmup;
+use crate::stats::outcome::Steady;
+use crate::tally::Cause;
+use crate::units::Nanos;
+
+/// Windows at most; then two become one.
+const WINDOWS_MAX: usize = 16;
+/// Requests of a window at first.
+const WINDOW_REQUESTS: u64 = 256;
+/// How far a window's rate may lie from the mean, as a share of it.
+const RATE_TOLERANCE: f64 = 0.1;
+/// Sectors for each of the host's that are too few to matter.
+const RATE_LEAST: f64 = 0.01;
+/// How much the cache may fill over the second half, as a share of its fill.
+const FILL_TOLERANCE: f64 = 0.05;
+
+/// What was served in a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct SteadyWindow {
+    /// Sectors that the host wrote.
+    written: u64,
+    /// Sectors that the drives read and wrote for other causes.
+    moved: u64,
+    /// The share of the persistent cache in use at its end.
+    fill: Option<f64>,
+}
+
+/// Watches a warm-up until cleaning has settled.
+#[derive(Debug)]
+pub(super) struct SteadyWatch {
+    begin: Nanos,
+    requests: u64,
+    window_requests: u64,
+    /// Requests of the window that is not over, and what was written in it.
+    in_window: u64,
+    written: u64,
+    /// What the drives had moved when it began.
+    moved: u64,
+    windows: Vec<SteadyWindow>,
+}
+
+impl Engine<'_> {
+    /// A request of the warm-up is completed: counting may begin.
+    #[cold]
+    pub(super) fn warm_up(&mut self, request: &Request) -> Result<(), Error> {
+        let is_warm = match (&mut self.watch, self.settings.warmup) {
+            (Some(watch), _) => {
+                let written = if request.op == Op::Write { u64::from(request.sectors) } else { 0 };
+                self.steady = watch.completed(written, &mut self.member, self.now);
+                self.steady.is_some()
+            }
+            (None, warmup) => warmup == Warmup::Requests(self.completed),
+        };
+        if is_warm { Ok(self.begin_counting()?) } else { Ok(()) }
+    }
+}
+
+impl SteadyWatch {
+    /// Begins to watch `member` at `now`.
+    pub fn new(member: &mut Member, now: Nanos) -> SteadyWatch {
+        SteadyWatch {
+            begin: now,
+            requests: 0,
+            window_requests: WINDOW_REQUESTS,
+            in_window: 0,
+            written: 0,
+            moved: moved(member),
+            windows: Vec::new(),
+        }
+    }
+
+    /// A request that wrote this many sectors was completed at `now`; when cleaning had settled, if it has.
+    pub fn completed(&mut self, written: u64, member: &mut Member, now: Nanos) -> Option<Steady> {
+        self.requests += 1;
+        self.in_window += 1;
+        self.written += written;
+        if self.in_window < self.window_requests {
+            return None;
+        }
+        let moved = moved(member);
+        let window = SteadyWindow {
+            written: self.written,
+            moved: moved.saturating_sub(self.moved),
+            fill: member.gauges().cache_fill,
+        };
+        (self.in_window, self.written, self.moved) = (0, 0, moved);
+        self.windows.push(window);
+        let settled = self.windows.len() >= WINDOWS_MAX / 2 && has_settled(&self.windows, spare(member));
+        if self.windows.len() == WINDOWS_MAX {
+            self.windows = self.windows.chunks_exact(2).map(|pair| joined(pair[0], pair[1])).collect();
+            self.window_requests *= 2;
+        }
+        settled.then_some(Steady { after_requests: self.requests, after_ns: now.since(self.begin).0 })
+    }
+}
+
+/// True if the second half of `windows` looks alike; `spare`: sectors to be written where no cache shows that it is as full as it gets.
+fn has_settled(windows: &[SteadyWindow], spare: u64) -> bool {
+    let (first, second) = windows.split_at(windows.len() / 2);
+    let rates: Vec<f64> = second.iter().map(|one| one.moved as f64 / one.written.max(1) as f64).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let alike = rates.iter().all(|rate| (rate - mean).abs() <= RATE_LEAST.max(mean * RATE_TOLERANCE));
+    let fill = |half: &[SteadyWindow]| half.last().and_then(|window| window.fill);
+    match (fill(first), fill(second)) {
+        (Some(before), Some(after)) => alike && (after - before).abs() <= FILL_TOLERANCE * after,
+        _ => alike && windows.iter().map(|window| window.written).sum::<u64>() >= spare,
+    }
+}
+
+fn joined(first: SteadyWindow, second: SteadyWindow) -> SteadyWindow {
+    SteadyWindow { written: first.written + second.written, moved: first.moved + second.moved, fill: second.fill }
+}
+
+/// Sectors that the drives have read and written for other causes than the host's.
+fn moved(member: &mut Member) -> u64 {
+    let tallies = member.drives().into_iter().map(|drive| drive.device().disk.tally());
+    let causes = || Cause::ALL.into_iter().filter(|cause| *cause != Cause::Host);
+    tallies.flat_map(|tally| causes().map(|cause| tally.reads(cause).sectors + tally.writes(cause).sectors)).sum()
+}
+
+/// Sectors that the drives keep spare.
+fn spare(member: &mut Member) -> u64 {
+    member.drives().into_iter().map(|drive| drive.device().layer.capacity().spare_sectors).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight windows that move as much as they write; the cache is as full as `fill` says at the end of each.
+    fn windows(moved: u64, fill: impl Fn(u64) -> Option<f64>) -> Vec<SteadyWindow> {
+        (0..8).map(|index| SteadyWindow { written: 1000, moved, fill: fill(index) }).collect()
+    }
+
+    #[test]
+    fn a_cache_that_still_fills_has_not_settled() {
+        assert!(has_settled(&windows(1000, |_| Some(0.9)), 0));
+        assert!(!has_settled(&windows(0, |index| Some(0.1 * (index + 1) as f64)), 0));
+    }
+
+    #[test]
+    fn spare_sectors_must_have_been_written_where_no_cache_tells() {
+        assert!(has_settled(&windows(0, |_| None), 8000));
+        assert!(!has_settled(&windows(0, |_| None), 8001));
+        assert!(has_settled(&windows(0, |_| Some(0.9)), 8001));
+    }
+
+    #[test]
+    fn rates_of_the_second_half_lie_within_a_tenth_of_their_mean() {
+        let mut uneven = windows(1000, |_| None);
+        uneven[0].moved = 9000;
+        assert!(has_settled(&uneven, 0));
+        uneven[7].moved = 1200;
+        assert!(!has_settled(&uneven, 0));
+    }
+}

@@ -1,0 +1,131 @@
+//! Slipped sectors: raw sectors that hold no PBA, as runs, so that a spare track costs as little as a single defect.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::units::Pba;
+
+/// Raw sectors that hold no PBA.
+#[derive(Clone, Debug, Default)]
+pub struct Slips {
+    /// Of each run, ascending: the PBA that would lie there, and how many sectors are slipped up to its end.
+    runs: Arc<[(u64, u64)]>,
+}
+
+impl From<Vec<u64>> for Slips {
+    fn from(sectors: Vec<u64>) -> Slips {
+        Slips::from(sectors.into_iter().map(|raw| raw..raw.saturating_add(1)).collect::<Vec<_>>())
+    }
+}
+
+impl From<Vec<Range<u64>>> for Slips {
+    fn from(mut ranges: Vec<Range<u64>>) -> Slips {
+        ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+        for range in ranges.into_iter().filter(|range| range.start < range.end) {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
+            }
+        }
+        let with_total = |total: &mut u64, range: Range<u64>| {
+            let at = range.start - *total;
+            *total += range.end - range.start;
+            Some((at, *total))
+        };
+        Slips { runs: joined.into_iter().scan(0, with_total).collect() }
+    }
+}
+
+impl Slips {
+    /// How many sectors.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.runs.last().map_or(0, |run| run.1)
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The raw sector after the last slipped one; 0 without any.
+    pub fn end(&self) -> u64 {
+        self.runs.last().map_or(0, |(at, total)| at + total)
+    }
+
+    /// The raw sector of a PBA.
+    #[inline]
+    pub fn raw(&self, pba: Pba) -> u64 {
+        let before = self.runs.partition_point(|run| run.0 <= pba.0);
+        pba.0 + before.checked_sub(1).map_or(0, |last| self.runs[last].1)
+    }
+
+    /// The first PBA at or after a raw sector.
+    #[inline]
+    pub fn usable(&self, raw: u64) -> Pba {
+        // A run begins at its PBA and what the runs before it slip.
+        let (mut low, mut high) = (0, self.runs.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.runs[middle].0 + middle.checked_sub(1).map_or(0, |before| self.runs[before].1) < raw {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let run = low.checked_sub(1).map(|last| self.runs[last]);
+        Pba(run.map_or(raw, |(at, total)| at.max(raw.saturating_sub(total))))
+    }
+
+    /// The most slipped sectors between two of them with no more than `sectors` others between.
+    pub fn most_within(&self, sectors: u64) -> u64 {
+        let (mut first, mut before, mut most) = (0, 0, 0);
+        for (at, total) in self.runs.iter() {
+            while at - self.runs[first].0 > sectors {
+                before = self.runs[first].1;
+                first += 1;
+            }
+            most = most.max(total - before);
+        }
+        most
+    }
+
+    /// The runs inside a stretch of raw sectors, cut to it, ascending.
+    pub fn ranges_within(&self, raw: &Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let (start, end) = (raw.start, raw.end);
+        let after = self.runs.partition_point(|(at, total)| at + total <= start);
+        let before = after.checked_sub(1).map_or(0, |last| self.runs[last].1);
+        let range =
+            |slipped: &mut u64, (at, total): &(u64, u64)| Some(at + std::mem::replace(slipped, *total)..at + total);
+        let ranges = self.runs[after..].iter().scan(before, range);
+        ranges.take_while(move |range| range.start < end).map(move |range| range.start.max(start)..range.end.min(end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn runs_count_as_their_sectors_do(ranges in prop::collection::vec((0u64..90, 0u64..9), 0..8)) {
+            let slips = Slips::from(ranges.iter().map(|(at, n)| *at..at + n).collect::<Vec<_>>());
+            let is_slipped = |raw: u64| ranges.iter().any(|(at, n)| (*at..at + n).contains(&raw));
+            let usable: Vec<u64> = (0..120).filter(|&raw| !is_slipped(raw)).collect();
+            prop_assert_eq!(slips.count(), 120 - usable.len() as u64);
+            prop_assert_eq!(slips.end(), (0..120).filter(|&raw| is_slipped(raw)).max().map_or(0, |last| last + 1));
+            for (pba, &raw) in usable.iter().enumerate() {
+                prop_assert_eq!(slips.raw(Pba(pba as u64)), raw);
+            }
+            let within: Vec<u64> = slips.ranges_within(&(13..77)).flatten().collect();
+            prop_assert_eq!(within, (13..77).filter(|&raw| is_slipped(raw)).collect::<Vec<_>>());
+            for raw in 0..100 {
+                prop_assert_eq!(slips.usable(raw), Pba(usable.iter().filter(|&&other| other < raw).count() as u64));
+            }
+        }
+    }
+}

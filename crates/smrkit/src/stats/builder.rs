@@ -1,0 +1,292 @@
+//! The one place where an [`Outcome`] is made: of what the drives show, what the host saw, and what was asked for.
+
+use std::collections::BTreeMap;
+use std::ops::Add;
+
+use super::command_times::CommandTimes;
+use super::counts::HostSide;
+use super::identity::run_hash;
+use super::outcome::{Outcome, PowerCut, RunRecord, Scaled, State, Verdict};
+use super::physical::{ByCause, Cleaning, Commands, Movement, Surface};
+use super::rebuild::Rebuild;
+use super::replayed::Replayed;
+use super::sums::{add_stats, write_amplification, write_overloading};
+use super::verdict::sentence;
+use crate::layer::{Capacity, Scalar};
+use crate::settings::Settings;
+
+/// What stands where drives have no name in common.
+const MIXED: &str = "mixed";
+
+/// Everything that an outcome is made of.
+pub(crate) struct OutcomeBuilder {
+    /// What served.
+    pub names: RunNames,
+    /// What the platters saw.
+    pub physical: Physical,
+    /// What the host saw.
+    pub host: HostSide,
+    /// What was asked for.
+    pub asked: RunRequest,
+    /// The description of an array.
+    pub array: Option<String>,
+    /// Why the drives have more platters than their own.
+    pub scaled: Option<Scaled>,
+    /// The requests; nothing of those from memory.
+    pub replayed: Replayed,
+    /// How many runs were merged.
+    pub merged_runs: Option<u64>,
+    /// Whether requests were left.
+    pub interrupted: bool,
+    /// The power cut.
+    pub power_cut: Option<PowerCut>,
+    /// The drives of an array.
+    pub members: Vec<OutcomeBuilder>,
+    /// The array's own work.
+    pub rebuild: Option<Rebuild>,
+}
+
+/// Names of a drive and its layer, or those that the drives of an array have in common.
+#[derive(Default)]
+pub(crate) struct RunNames {
+    /// The layer's.
+    pub layer: String,
+    /// The drive's.
+    pub drive: String,
+    /// The drive file's.
+    pub drive_file: Option<String>,
+    /// The layer's parameters.
+    pub parameters: BTreeMap<String, Scalar>,
+    /// Those of them that were asked for in another form.
+    pub asked: BTreeMap<String, Scalar>,
+}
+
+/// Settings, and what else was asked for.
+pub(crate) struct RunRequest {
+    /// Arrivals, queue, seed.
+    pub engine: Settings,
+    /// The disk when counting began.
+    pub state: State,
+    /// What it takes to repeat the run.
+    pub run: RunRecord,
+    /// smrkit's version.
+    pub version: String,
+    /// The commit that it was built from.
+    pub commit: Option<String>,
+}
+
+/// What the platters of a drive saw, or of several together.
+#[derive(Default)]
+pub(crate) struct Physical {
+    /// Sectors read.
+    pub read_sectors: ByCause,
+    /// Sectors written.
+    pub written_sectors: ByCause,
+    /// Busy time.
+    pub busy_by_cause_ns: ByCause,
+    /// Commands, physical ones only.
+    pub commands: Commands,
+    /// The physical commands by Cassuto's count.
+    pub adjusted: Commands,
+    /// Busy time, total.
+    pub busy_ns: u64,
+    /// Memory of maps.
+    pub map_bytes: u64,
+    /// Stretches of cleaning.
+    pub cleaning: Cleaning,
+    /// Where the sectors go.
+    pub capacity: Capacity,
+    /// Where the writes went.
+    pub surface: Surface,
+    /// The head's movements.
+    pub movement: Option<Movement>,
+    /// The layer's counters.
+    pub layer_stats: BTreeMap<String, Scalar>,
+    /// What a timeout sees of the commands.
+    pub command_times: CommandTimes,
+}
+
+impl OutcomeBuilder {
+    /// A run to its end, on requests from memory.
+    pub fn new(names: RunNames, physical: Physical, host: HostSide, asked: RunRequest) -> OutcomeBuilder {
+        OutcomeBuilder {
+            names,
+            physical,
+            host,
+            asked,
+            array: None,
+            scaled: None,
+            replayed: Replayed::default(),
+            merged_runs: None,
+            interrupted: false,
+            power_cut: None,
+            members: Vec::new(),
+            rebuild: None,
+        }
+    }
+
+    /// The run with its content hash.
+    pub fn hashed(mut self) -> OutcomeBuilder {
+        self.asked.run.hash = run_hash(&self.asked.run, &self.asked.engine, &self.replayed);
+        self
+    }
+
+    /// The outcome, which says what can be said without a comparison.
+    pub fn finish(self) -> Outcome {
+        let is_rebuild = self.rebuild.is_some();
+        self.finish_next_to(is_rebuild)
+    }
+
+    /// The outcome of a run with or without a rebuild, whose writes are not the host's writes amplified.
+    fn finish_next_to(self, is_rebuild: bool) -> Outcome {
+        let OutcomeBuilder { names, physical, host, asked, .. } = self;
+        let adjusted = both(host.totals.adjusted, physical.adjusted);
+        let (overloading, amplification) = match is_rebuild {
+            true => (None, None),
+            false => (
+                write_overloading(&adjusted),
+                write_amplification(&physical.written_sectors, host.totals.written_sectors),
+            ),
+        };
+        let latency_ns = host.latency.summary();
+        let mut outcome = Outcome {
+            layer: names.layer,
+            drive: names.drive,
+            drive_file: names.drive_file,
+            array: self.array,
+            parameters: names.parameters,
+            asked: names.asked,
+            scaled: self.scaled,
+            engine: asked.engine,
+            state: asked.state,
+            seed: asked.engine.seed,
+            run: asked.run,
+            version: asked.version,
+            commit: asked.commit,
+            replayed: self.replayed,
+            merged_runs: self.merged_runs,
+            interrupted: self.interrupted,
+            requests: host.totals.requests,
+            host_read_sectors: host.totals.read_sectors,
+            host_written_sectors: host.totals.written_sectors,
+            physical_read_sectors: physical.read_sectors,
+            physical_written_sectors: physical.written_sectors,
+            busy_by_cause_ns: physical.busy_by_cause_ns,
+            commands: both(host.totals.commands, physical.commands),
+            adjusted,
+            write_overloading: overloading,
+            write_amplification: amplification,
+            slowdown: None,
+            latency_ns,
+            wait_ns: host.totals.wait_ns,
+            service_ns: host.totals.service_ns,
+            busy_ns: physical.busy_ns,
+            elapsed_ns: host.elapsed_ns,
+            arrivals_ns: host.arrivals_ns,
+            map_bytes: physical.map_bytes,
+            cleaning: physical.cleaning,
+            capacity: physical.capacity,
+            verdict: Verdict { commands: physical.command_times, ..host.verdict(latency_ns.all.max) },
+            timeline: host.timeline,
+            surface: physical.surface,
+            latency_histogram: host.latency.histograms(),
+            latency_buckets: host.latency.buckets(),
+            by_source: host.by_source,
+            movement: physical.movement,
+            layer_stats: physical.layer_stats,
+            power_cut: self.power_cut,
+            members: self.members.into_iter().map(|member| member.finish_next_to(is_rebuild)).collect(),
+            rebuild: self.rebuild,
+        };
+        outcome.verdict.text = sentence(&outcome);
+        outcome
+    }
+}
+
+/// The host's commands with those that the platters saw.
+fn both(host: Commands, physical: Commands) -> Commands {
+    Commands { physical_read: physical.physical_read, physical_write: physical.physical_write, ..host }
+}
+
+impl RunNames {
+    /// The names of an outcome.
+    pub fn from_outcome(outcome: &Outcome) -> RunNames {
+        RunNames {
+            layer: outcome.layer.clone(),
+            drive: outcome.drive.clone(),
+            drive_file: outcome.drive_file.clone(),
+            parameters: outcome.parameters.clone(),
+            asked: outcome.asked.clone(),
+        }
+    }
+
+    /// What all drives of an array have in common.
+    pub fn common(drives: &[&RunNames]) -> RunNames {
+        fn same<T: Clone + PartialEq>(drives: &[&RunNames], of: fn(&RunNames) -> &T) -> Option<T> {
+            let (first, others) = drives.split_first()?;
+            others.iter().all(|other| of(other) == of(first)).then(|| of(first).clone())
+        }
+        let parameters = same(drives, |names| &names.parameters);
+        let asked = drives.first().filter(|_| parameters.is_some()).map(|first| first.asked.clone());
+        RunNames {
+            layer: same(drives, |names| &names.layer).unwrap_or_else(|| MIXED.into()),
+            drive: same(drives, |names| &names.drive).unwrap_or_else(|| MIXED.into()),
+            drive_file: same(drives, |names| &names.drive_file).flatten(),
+            parameters: parameters.unwrap_or_default(),
+            asked: asked.unwrap_or_default(),
+        }
+    }
+}
+
+impl Physical {
+    /// What the platters saw in a run that has an outcome.
+    pub fn from_outcome(outcome: &Outcome) -> Physical {
+        Physical {
+            read_sectors: outcome.physical_read_sectors,
+            written_sectors: outcome.physical_written_sectors,
+            busy_by_cause_ns: outcome.busy_by_cause_ns,
+            commands: outcome.commands,
+            adjusted: outcome.adjusted,
+            busy_ns: outcome.busy_ns,
+            map_bytes: outcome.map_bytes,
+            cleaning: outcome.cleaning,
+            capacity: outcome.capacity,
+            surface: outcome.surface.clone(),
+            movement: outcome.movement,
+            layer_stats: outcome.layer_stats.clone(),
+            command_times: outcome.verdict.commands,
+        }
+    }
+
+    /// What several drives, or one in several runs, show together. Times are sums; a surface that all share there is not.
+    pub fn sum(all: &[&Physical]) -> Physical {
+        let causes = |of: fn(&Physical) -> ByCause| all.iter().map(|one| of(one)).fold(ByCause::default(), Add::add);
+        let commands =
+            |of: fn(&Physical) -> Commands| all.iter().map(|one| of(one)).fold(Commands::default(), Add::add);
+        Physical {
+            read_sectors: causes(|one| one.read_sectors),
+            written_sectors: causes(|one| one.written_sectors),
+            busy_by_cause_ns: causes(|one| one.busy_by_cause_ns),
+            commands: commands(|one| one.commands),
+            adjusted: commands(|one| one.adjusted),
+            busy_ns: all.iter().map(|one| one.busy_ns).sum(),
+            map_bytes: all.iter().map(|one| one.map_bytes).sum(),
+            cleaning: all.iter().map(|one| one.cleaning).fold(Cleaning::default(), Add::add),
+            capacity: all.iter().map(|one| one.capacity).fold(Capacity::default(), Add::add),
+            surface: Surface::default(),
+            movement: all.iter().filter_map(|one| one.movement).reduce(Add::add),
+            layer_stats: add_stats(all.iter().map(|one| &one.layer_stats)),
+            command_times: CommandTimes::of_all(all.iter().map(|one| one.command_times)),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Outcome {
+    /// The outcome of a run that asked for nothing on nothing, for tests.
+    pub(crate) fn blank() -> Outcome {
+        let (engine, state, run) = Default::default();
+        let asked = RunRequest { engine, state, run, version: String::new(), commit: None };
+        OutcomeBuilder::new(RunNames::default(), Physical::default(), HostSide::default(), asked).finish()
+    }
+}

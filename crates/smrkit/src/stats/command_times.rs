@@ -1,0 +1,41 @@
+//! What a host's timeout sees of a drive: the time of each command from its dispatch to its completion.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// A stall takes longer than this: hardware RAID waits so long for a command.
+pub const STALL_7S: Nanos = Nanos(7_000_000_000);
+/// The longest stall that Linux forgives by default (`/sys/block/*/device/timeout`).
+pub const STALL_30S: Nanos = Nanos(30_000_000_000);
+
+/// The longest commands of a drive, from dispatch to completion: time in the host's queue is left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CommandTimes {
+    /// The longest command.
+    pub longest_command_ns: u64,
+    /// Commands that took longer than 7 s.
+    pub commands_over_7s: u64,
+    /// Those of them that took longer than 30 s.
+    pub commands_over_30s: u64,
+}
+
+impl CommandTimes {
+    /// A command took so long.
+    #[inline]
+    pub fn count(&mut self, time: Nanos) {
+        self.longest_command_ns = self.longest_command_ns.max(time.0);
+        self.commands_over_7s += u64::from(time > STALL_7S);
+        self.commands_over_30s += u64::from(time > STALL_30S);
+    }
+
+    /// Those of several drives or runs together.
+    pub fn of_all(all: impl Iterator<Item = CommandTimes>) -> CommandTimes {
+        all.fold(CommandTimes::default(), |sum, one| CommandTimes {
+            longest_command_ns: sum.longest_command_ns.max(one.longest_command_ns),
+            commands_over_7s: sum.commands_over_7s + one.commands_over_7s,
+            commands_over_30s: sum.commands_over_30s + one.commands_over_30s,
+        })
+    }
+}

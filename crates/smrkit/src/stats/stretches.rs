@@ -1,0 +1,182 @@
+//! A run in stretches of equally many requests: two runs over the same requests can be compared from any of them on.
+
+use serde::Serialize;
+
+use super::rows::RequestRow;
+
+/// Stretches at most; from then on two become one, and each holds twice the requests.
+const STRETCHES_MAX: usize = 1024;
+
+/// Buckets of latencies that double from one of these to the next: the middle of a bucket is at most 3.2 % off.
+const STEPS: usize = 16;
+const BUCKETS: usize = STEPS * 44;
+
+/// What some of a run's requests took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Requests completed.
+    pub requests: u64,
+    /// Their time.
+    pub elapsed_ns: u64,
+    /// Mean latency.
+    pub mean_ns: u64,
+    /// The latency that 99 % of them don't exceed.
+    pub p99_ns: u64,
+    /// The longest latency.
+    pub longest_ns: u64,
+}
+
+/// A run's requests in stretches, in the order of completion.
+#[derive(Clone, Debug)]
+pub struct Stretches {
+    /// Requests in each stretch but the last.
+    length: u64,
+    all: Vec<Stretch>,
+}
+
+#[derive(Clone, Debug)]
+struct Stretch {
+    requests: u64,
+    sum_ns: u128,
+    longest_ns: u64,
+    end_ns: u64,
+    latencies: Vec<u32>,
+}
+
+impl Default for Stretches {
+    fn default() -> Stretches {
+        Stretches { length: 1, all: Vec::new() }
+    }
+}
+
+impl Stretches {
+    /// Takes note of the next request; the first of a run that begins anew forgets what there was.
+    pub fn add(&mut self, row: &RequestRow) {
+        if row.index == 0 {
+            *self = Stretches::default();
+        }
+        if self.all.last().is_none_or(|last| last.requests == self.length) {
+            if self.all.len() == STRETCHES_MAX {
+                self.all = self.all.chunks(2).map(|pair| pair[0].with(&pair[1])).collect();
+                self.length *= 2;
+            }
+            self.all.push(Stretch::default());
+        }
+        if let Some(last) = self.all.last_mut() {
+            last.add(row);
+        }
+    }
+
+    /// The first stretch that ends after `moment_ns`.
+    pub fn at(&self, moment_ns: u64) -> usize {
+        self.all.partition_point(|stretch| stretch.end_ns <= moment_ns)
+    }
+
+    /// What the requests from a stretch on took; `None` where there are none.
+    pub fn from(&self, first: usize) -> Option<Figures> {
+        let (head, last) = (self.all.get(first)?, self.all.last()?);
+        let sum = self.all[first + 1..].iter().fold(head.clone(), |sum, next| sum.with(next));
+        let begin_ns = first.checked_sub(1).map_or(0, |before| self.all[before].end_ns);
+        Some(Figures {
+            requests: sum.requests,
+            elapsed_ns: last.end_ns - begin_ns,
+            mean_ns: (sum.sum_ns / u128::from(sum.requests.max(1))) as u64,
+            p99_ns: sum.p99_ns(),
+            longest_ns: sum.longest_ns,
+        })
+    }
+}
+
+impl Default for Stretch {
+    fn default() -> Stretch {
+        Stretch { requests: 0, sum_ns: 0, longest_ns: 0, end_ns: 0, latencies: vec![0; BUCKETS] }
+    }
+}
+
+impl Stretch {
+    fn add(&mut self, row: &RequestRow) {
+        self.requests += 1;
+        self.sum_ns += u128::from(row.latency_ns);
+        self.longest_ns = self.longest_ns.max(row.latency_ns);
+        self.end_ns = row.end_ns;
+        self.latencies[bucket(row.latency_ns)] += 1;
+    }
+
+    fn with(&self, next: &Stretch) -> Stretch {
+        let latencies = self.latencies.iter().zip(&next.latencies);
+        Stretch {
+            requests: self.requests + next.requests,
+            sum_ns: self.sum_ns + next.sum_ns,
+            longest_ns: self.longest_ns.max(next.longest_ns),
+            end_ns: next.end_ns,
+            latencies: latencies.map(|(own, next)| own.saturating_add(*next)).collect(),
+        }
+    }
+
+    fn p99_ns(&self) -> u64 {
+        let rank = (self.requests * 99).div_ceil(100);
+        let mut below = 0;
+        let reaches = |count: &u32| {
+            below += u64::from(*count);
+            below >= rank
+        };
+        let at = self.latencies.iter().position(reaches).unwrap_or(0);
+        middle_ns(at).min(self.longest_ns)
+    }
+}
+
+/// The bucket of a latency: its power of two, and the sixteenth of the way to the next.
+fn bucket(ns: u64) -> usize {
+    let power = ns.checked_ilog2().unwrap_or(0) as usize;
+    let step = if power < 4 { 0 } else { (ns >> (power - 4)) as usize % STEPS };
+    (power * STEPS + step).min(BUCKETS - 1)
+}
+
+/// The middle of a bucket.
+fn middle_ns(bucket: usize) -> u64 {
+    let first = |bucket: usize| (1_u64 << (bucket / STEPS)) as f64 * (1.0 + (bucket % STEPS) as f64 / STEPS as f64);
+    f64::midpoint(first(bucket), first(bucket + 1)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Op;
+
+    fn row(index: u64, latency_ns: u64, end_ns: u64) -> RequestRow {
+        let (start_ns, arrival_ns) = (end_ns, end_ns.saturating_sub(latency_ns));
+        let (op, lba, sectors, source, wait_ns) = (Op::Read, 0, 8, 0, 0);
+        RequestRow { index, source, row: index, op, lba, sectors, arrival_ns, start_ns, end_ns, wait_ns, latency_ns }
+    }
+
+    #[test]
+    fn figures_from_a_stretch_on_are_those_of_its_requests() {
+        for count in [1_u64, 7, 1024, 1025, 5000] {
+            // The latency grows with the number, one request a millisecond.
+            let rows: Vec<RequestRow> = (0..count).map(|at| row(at, 1000 * (at + 1), 1_000_000 * (at + 1))).collect();
+            let mut stretches = Stretches::default();
+            rows.iter().for_each(|row| stretches.add(row));
+            let from = stretches.at(rows[(count / 2) as usize].end_ns - 1);
+            let figures = stretches.from(from).unwrap();
+            let own = &rows[(count - figures.requests) as usize..];
+            assert!(own[0].index <= count / 2 && own.len() as u64 <= count - count / 2 + stretches.length);
+            let mean_ns = own.iter().map(|row| row.latency_ns).sum::<u64>() / own.len() as u64;
+            assert_eq!((figures.mean_ns, figures.longest_ns), (mean_ns, 1000 * count));
+            assert_eq!(figures.elapsed_ns, 1_000_000 * own.len() as u64);
+            let p99_ns = own[(own.len() * 99).div_ceil(100) - 1].latency_ns;
+            assert!(figures.p99_ns.abs_diff(p99_ns) * 1000 <= p99_ns * 32, "{} {p99_ns}", figures.p99_ns);
+            assert_eq!(stretches.from(0).unwrap().requests, count);
+        }
+    }
+
+    #[test]
+    fn figures_end_with_the_last_request_and_a_new_run_starts_afresh() {
+        let mut stretches = Stretches::default();
+        stretches.add(&row(0, 5, 10));
+        assert_eq!(stretches.at(10), 1);
+        assert_eq!(stretches.from(1), None);
+        stretches.add(&row(0, 7, 30));
+        let figures = stretches.from(0).unwrap();
+        assert_eq!((figures.requests, figures.longest_ns, figures.elapsed_ns), (1, 7, 30));
+    }
+}

@@ -1,0 +1,210 @@
+//! Planned runs: their hash, their text, and the runs that lists of values make.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use smrkit::device::spec::ArraySpec;
+use smrkit::engine::NoObserver;
+use smrkit::error::Error;
+use smrkit::experiment::Experiment;
+use smrkit::experiment::demand::{Demand, GeneratedDemand, Opening, Table};
+use smrkit::experiment::merged::MergedDemand;
+use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::System;
+use smrkit::interleave::SourcePlacement;
+use smrkit::request::{Op, Request};
+use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
+use smrkit::stats::outcome::{Outcome, TraceReading};
+use smrkit::units::{Lba, Nanos};
+use smrkit::workload::Workload;
+use smrkit_trace::{OpenOptions, TraceDemand, VolumeChoice};
+
+fn small() -> System {
+    System::drive("tiny").layer("rmw").set("rmw.region_sectors", 300)
+}
+
+fn workload(text: &str) -> GeneratedDemand {
+    Workload::parse(text).unwrap().into()
+}
+
+/// An experiment on the small drive, in which every setting makes sense next to every other.
+fn experiment() -> Experiment {
+    let settings = Settings { depth: 2, check: true, ..Settings::default() };
+    Experiment::new(small(), workload("mix:count=200")).settings(settings)
+}
+
+fn planned(experiment: &Experiment) -> PlannedRun {
+    let mut runs = experiment.plan().unwrap();
+    assert_eq!(runs.len(), 1);
+    runs.remove(0)
+}
+
+fn hash(experiment: &Experiment) -> String {
+    planned(experiment).hash().unwrap()
+}
+
+fn no_trace(path: &str, _: &TraceReading) -> Result<Box<dyn Demand>, Error> {
+    panic!("{path} is opened")
+}
+
+fn executed(run: &PlannedRun, demand: &dyn Demand) -> Outcome {
+    run.execute(demand, &run.opening().unwrap(), &mut NoObserver).unwrap()
+}
+
+type Change = fn(&mut Experiment);
+
+/// A change of every option of a run.
+const CHANGES: [Change; 18] = [
+    |one| one.settings[0].depth = 3,
+    |one| one.settings[0].think = Nanos(5),
+    |one| one.settings[0].time_scale = 2.0,
+    |one| one.settings[0].queue = Queue::Sptf,
+    |one| one.settings[0].prefill = Prefill::Random(0.5),
+    |one| one.settings[0].warmup = Warmup::Requests(1),
+    |one| one.settings[0].until = Some(Nanos(1)),
+    |one| one.settings[0].fold = true,
+    |one| one.settings[0].movement = true,
+    |one| one.settings[0].power_cut = Some(1),
+    |one| one.settings[0].seed = 2,
+    |one| (one.system.layers, one.system.set) = (vec!["in-place".into()], Vec::new()),
+    |one| one.system.set = vec!["rmw.region_sectors=301".into()],
+    |one| one.system.drives = vec!["tiny-constant".into()],
+    |one| one.system.capacity = Some(AskedCapacity::Sectors(4000)),
+    |one| one.system.array = Some("raid1:disks=2".parse().unwrap()),
+    |one| one.demand = Arc::new(workload("mix:count=201")),
+    |one| one.demand = Arc::new(GeneratedDemand { span: Some(100), ..workload("mix:count=200") }),
+];
+
+/// Changes that can't stand next to others of the list.
+const ALONE: [Change; 4] = [
+    |one| one.settings[0].check = false,
+    |one| one.settings[0].arrival = Arrival::Trace,
+    |one| {
+        one.system.array = Some("raid1:disks=2".parse().unwrap());
+        one.system.rebuild = Some("disk=1".parse().unwrap());
+    },
+    |one| one.demand = Arc::new(Table([Request::new(Op::Read, Lba(0), 8)].into())),
+];
+
+#[test]
+fn a_change_of_any_option_changes_the_hash() {
+    let (own, mut seen) = (planned(&experiment()), BTreeSet::new());
+    let text = |run: &PlannedRun| serde_json::to_value(run).unwrap();
+    let mut settings: BTreeSet<String> = text(&own)["engine"].as_object().unwrap().keys().cloned().collect();
+    assert!(seen.insert(own.hash()) && !seen.insert(hash(&experiment()).into()), "equal runs have one hash");
+    for change in CHANGES.into_iter().chain(ALONE) {
+        let mut changed = experiment();
+        change(&mut changed);
+        let run = planned(&changed);
+        settings.retain(|key| text(&run)["engine"][key] == text(&own)["engine"][key]);
+        assert!(seen.insert(run.hash()), "{}", text(&run));
+    }
+    assert!(settings.is_empty(), "no change of {settings:?} was tried");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn runs_have_one_hash_if_and_only_if_they_are_equal(
+        one in prop::collection::vec(any::<bool>(), 11),
+        other in prop::collection::vec(any::<bool>(), 11),
+    ) {
+        let of = |taken: &[bool]| {
+            let mut changed = experiment();
+            CHANGES.iter().zip(taken).filter(|(_, taken)| **taken).for_each(|(change, _)| change(&mut changed));
+            hash(&changed)
+        };
+        prop_assert_eq!(of(&one) == of(&other), one == other);
+        prop_assert_eq!(of(&one), of(&one));
+    }
+}
+
+#[test]
+fn a_planned_run_is_executed_alike_after_its_text_was_read() {
+    fn sent<T: Send + Sync + 'static>(run: T) -> T {
+        run
+    }
+    let array: ArraySpec = "raid5:disks=3,chunk=16KiB".parse().unwrap();
+    let rebuilt = System { array: Some(array), rebuild: Some("disk=1".parse().unwrap()), ..small() };
+    let merged = MergedDemand::new(
+        vec![Box::new(workload("mix:count=100")), Box::new(workload("zipf:count=100"))],
+        "burst:10".parse().unwrap(),
+        SourcePlacement::EndToEnd,
+    );
+    let all = [
+        experiment(),
+        Experiment::new(small().capacity(AskedCapacity::Sectors(6000)), merged),
+        Experiment::new(rebuilt, workload("mix:count=100")).prefills([Prefill::None]),
+    ];
+    for experiment in all {
+        let run = sent(planned(&experiment));
+        let text = serde_json::to_string(&run).unwrap();
+        let read: PlannedRun = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        assert_eq!(read.hash(), run.hash());
+        let again = executed(&read, read.demand(&no_trace).unwrap().as_ref());
+        let first = executed(&run, experiment.demand.as_ref());
+        assert_eq!(again, first);
+        assert_eq!(first.run.hash, run.hash());
+        assert_eq!(experiment.compare().unwrap()[0].run.hash, run.hash(), "a comparison records the same");
+    }
+}
+
+#[test]
+fn lists_of_drives_and_settings_multiply_into_runs() {
+    let system = System::drive("tiny").and_drive("tiny-constant").layer("in-place").layer("log");
+    let lists = Experiment::new(system, workload("random-write:count=300"))
+        .depths([2, 4])
+        .seeds([1, 2])
+        .queues([Queue::Fcfs, Queue::Sptf])
+        .prefills([Prefill::Full, Prefill::None]);
+    let runs = lists.plan().unwrap();
+    let hashes: BTreeSet<String> = runs.iter().map(|run| run.hash().unwrap()).collect();
+    assert_eq!((runs.len(), hashes.len()), (2 * 16 * 2, 64));
+    let outcomes = lists.compare().unwrap();
+    for (at, (run, outcome)) in runs.iter().zip(&outcomes).enumerate() {
+        assert_eq!(run.hash(), outcome.run.hash, "run {at}");
+        let alone = executed(run, lists.demand.as_ref());
+        assert_eq!((alone.elapsed_ns, alone.requests), (outcome.elapsed_ns, 300), "run {at}");
+        // The conventional disk stands before the log, on each drive and under each of the settings.
+        let baseline = &outcomes[at - at % 2];
+        assert_eq!((baseline.layer.as_str(), &baseline.drive), ("in-place", &outcome.drive));
+        assert_eq!(outcome.verdict.baseline_mean_ns, Some(baseline.latency_ns.all.mean), "run {at}");
+    }
+}
+
+#[test]
+fn a_trace_is_told_from_others_by_its_bytes_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, rows: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, rows).unwrap();
+        let demand = TraceDemand::new(&path, OpenOptions::default(), VolumeChoice::All).unwrap();
+        let run = planned(&Experiment::new(small(), demand));
+        let demand = TraceDemand::new(&path, OpenOptions::default(), VolumeChoice::All).unwrap();
+        assert_eq!(executed(&run, &demand).run.hash, run.hash());
+        assert_eq!(Experiment::new(small(), demand).compare().unwrap()[0].run.hash, run.hash());
+        run.hash().unwrap()
+    };
+    let rows = "128166372003061629,hm,0,Read,4096,4096,100\n128166372013061629,hm,0,Write,8192,4096,100\n";
+    let own = write("a.csv", rows);
+    assert_eq!(own, write("b.csv", rows));
+    assert_ne!(own, write("c.csv", &rows.replace("8192", "12288")));
+}
+
+#[test]
+fn requests_without_a_name_have_no_hash() {
+    struct Unnamed;
+    impl Demand for Unnamed {
+        fn open(&self, opening: &Opening) -> Result<Box<dyn smrkit::experiment::demand::Opened>, Error> {
+            Table([Request::new(Op::Read, Lba(0), 8)].into()).open(&Opening { hash: false, ..*opening })
+        }
+    }
+    let run = planned(&Experiment::new(small(), Unnamed));
+    assert_eq!(run.hash(), None);
+    let record: Value = serde_json::to_value(executed(&run, &Unnamed)).unwrap();
+    assert!(record["run"].get("hash").is_none());
+}

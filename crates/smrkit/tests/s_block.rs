@@ -1,0 +1,68 @@
+//! No write waits for the S-block buffer as a whole, whatever is written.
+
+mod common;
+
+use common::parameters;
+use smrkit::drive::Drive;
+use smrkit::engine::NoObserver;
+use smrkit::engine::run::Run;
+use smrkit::engine::system::DriveRun;
+use smrkit::layer;
+use smrkit::request::{InMemory, Op, Request};
+use smrkit::settings::Settings;
+use smrkit::stats::outcome::Outcome;
+use smrkit::units::Lba;
+use smrkit::workload::Workload;
+
+/// 2 GB: 1,883 S-blocks, 19 of them spare. To move one takes 14 ms, all of them 26 s.
+const SECTORS: u64 = 3_906_250;
+
+fn run(set: &[(&str, &str)]) -> Run {
+    let drive = Drive::load("cassuto-random").unwrap().with_capacity(SECTORS).unwrap();
+    let run = DriveRun { drive, layer: layer::find("s-block").unwrap(), parameters: parameters("s-block", set) };
+    Run::new(run, Settings::default())
+}
+
+fn longest_ms(text: &str, set: &[(&str, &str)]) -> f64 {
+    let run = run(set);
+    let mut source = Workload::parse(text).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
+    let outcome: Outcome = run.execute(source.as_mut(), &mut NoObserver).unwrap();
+    assert!(common::count(&outcome, "destages") > 100, "{text} {set:?}");
+    outcome.latency_ns.write.max as f64 / 1e6
+}
+
+/// S-blocks outside the span have nothing cached: each lap of the tail has to move all of them.
+#[test]
+fn what_is_never_written_is_moved_past_a_little_with_each_write() {
+    let longest = longest_ms("random-write:span=25%,count=40k", &[]);
+    assert!(longest < 1000.0, "{longest} ms");
+    let longest = longest_ms("random-write:span=25%,count=40k", &[("reclaim_ahead_percent", "0.5")]);
+    assert!(longest < 4000.0, "{longest} ms");
+}
+
+#[test]
+fn skewed_writes_wait_for_a_part_of_the_disk_under_any_policy() {
+    let skewed = "hot-cold:write_share=1,hot_share=2%,hot_access_share=90%,count=40k";
+    for policy in ["closest-to-tail", "largest", "cache-tail", "weighted"] {
+        let longest = longest_ms(skewed, &[("policy", policy)]);
+        assert!(longest < 7000.0, "{policy}: {longest} ms");
+    }
+}
+
+/// Entries of which a part was written again can't be given up: their S-blocks are destaged instead of copying them for laps.
+#[test]
+fn long_entries_with_holes_are_not_copied_round_and_round() {
+    let long = (0..18).map(|i| Request::new(Op::Write, Lba(i * 1760), 1760));
+    let holes = (0..3000).map(|i| Request::new(Op::Write, Lba(i * 7919 % 3900 * 8), 8));
+    let mut source = InMemory::new(long.chain(holes).collect::<Vec<_>>());
+    let outcome = run(&[("bypass", "off")]).execute(&mut source, &mut NoObserver).unwrap();
+    assert!(common::count(&outcome, "destages") > 3);
+    let copied = common::count(&outcome, "run_sectors");
+    assert!(copied < 2000 * 2000, "{copied} sectors: a lap has 44,000");
+}
+
+#[test]
+fn what_is_reclaimed_ahead_is_spread_over_writes() {
+    let longest = longest_ms("random-write:count=40k", &[("reclaim_ahead_percent", "2")]);
+    assert!(longest < 1000.0, "{longest} ms");
+}

@@ -1,0 +1,89 @@
+//! Warm-up until cleaning has settled: that of a drive or of an array, or that it never did.
+
+mod common;
+
+use common::parameters;
+use smrkit::device::level::Level;
+use smrkit::drive::Drive;
+use smrkit::engine::NoObserver;
+use smrkit::engine::run::Run;
+use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
+use smrkit::layer;
+use smrkit::settings::{Settings, Warmup};
+use smrkit::stats::outcome::Outcome;
+use smrkit::workload::Workload;
+
+fn drive(layer: &str, set: &[(&str, &str)]) -> DriveRun {
+    let drive = Drive::load("tiny").unwrap();
+    DriveRun { drive, layer: layer::find(layer).unwrap(), parameters: parameters(layer, set) }
+}
+
+fn run(system: impl Into<MemberRun>, requests: &str) -> Outcome {
+    let settings = Settings { warmup: Warmup::UntilSteady, ..Settings::default() };
+    let run = Run::new(system, settings);
+    let text = format!("random-write:size=4KiB,count={requests}");
+    let mut source = Workload::parse(&text).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
+    run.execute(source.as_mut(), &mut NoObserver).unwrap()
+}
+
+const MANAGED: [(&str, &str); 3] = [("cache_tracks", "40"), ("band_tracks", "6"), ("beta", "300")];
+
+fn amplification(outcome: &Outcome) -> f64 {
+    outcome.physical_written_sectors.clean as f64 / outcome.host_written_sectors as f64
+}
+
+#[test]
+fn counting_begins_when_cleaning_has_settled() {
+    let outcome = run(drive("drive-managed", &MANAGED), "40k");
+    let steady = outcome.state.steady.unwrap();
+    assert_eq!(outcome.requests, 40_000 - steady.after_requests);
+    // The second half of the warm-up looks alike only if the first has seen the cache fill.
+    assert!(steady.after_requests >= 2048 && steady.after_ns > 0, "{steady:?}");
+    assert!(outcome.cleaning.count > 0);
+    // What is counted goes on as it was.
+    let longer = run(drive("drive-managed", &MANAGED), "80k");
+    assert_eq!(longer.state.steady, outcome.state.steady);
+    let (first, all) = (amplification(&outcome), amplification(&longer));
+    assert!((first / all - 1.0).abs() < 0.05, "{first} and {all}");
+}
+
+#[test]
+fn what_cleans_nothing_is_steady_at_once_and_a_short_demand_never() {
+    assert_eq!(run(drive("in-place", &[]), "5k").state.steady.unwrap().after_requests, 2048);
+    for (layer, requests) in [("in-place", "2k"), ("drive-managed", "2k")] {
+        let outcome = run(drive(layer, &[]), requests);
+        assert_eq!((outcome.state.steady, outcome.requests), (None, 0), "{layer}");
+    }
+}
+
+/// A log has nothing to clean until its spare sectors are used up: that nothing is moved before says nothing.
+#[test]
+fn spare_sectors_are_used_up_before_anything_counts_as_settled() {
+    let outcome = run(drive("log", &[("segment_tracks", "8"), ("spare_percent", "30")]), "60k");
+    let (steady, capacity) = (outcome.state.steady.unwrap(), outcome.capacity);
+    assert!(steady.after_requests * 8 >= capacity.spare_sectors, "{steady:?} {capacity:?}");
+    assert!(outcome.physical_written_sectors.clean > 0);
+}
+
+#[test]
+fn an_array_settles_as_its_members_do() {
+    let alone = run(drive("drive-managed", &MANAGED), "40k").state.steady.unwrap();
+    let members = vec![MemberRun::from(drive("drive-managed", &MANAGED)); 2];
+    let outcome = run(ArrayRun::new(Level::Raid1, members), "40k");
+    let steady = outcome.state.steady.unwrap();
+    assert!(steady.after_requests >= alone.after_requests / 2, "{steady:?}, alone {alone:?}");
+    assert_eq!(outcome.requests, 40_000 - steady.after_requests);
+}
+
+#[test]
+fn a_record_tells_a_number_from_until_steady() {
+    for (text, json) in [("100", "100"), ("1k", "1000"), ("until-steady", "\"until-steady\"")] {
+        let warmup: Warmup = text.parse().unwrap();
+        assert_eq!(serde_json::to_string(&warmup).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Warmup>(json).unwrap(), warmup);
+    }
+    for wrong in ["steady", "-1", "1.5"] {
+        assert!(wrong.parse::<Warmup>().is_err(), "{wrong}");
+    }
+    assert!(serde_json::from_str::<Warmup>("\"steady\"").is_err());
+}

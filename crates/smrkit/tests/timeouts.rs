@@ -1,0 +1,69 @@
+//! A timeout runs from a command's dispatch to its drive: time in the host's queue is not held against the drive.
+
+use smrkit::engine::run::Run;
+use smrkit::engine::{NoObserver, Observer};
+use smrkit::experiment::system::{System, Systems};
+use smrkit::settings::{Arrival, Queue, Settings};
+use smrkit::stats::command_times::CommandTimes;
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::rows::RequestRow;
+use smrkit::units::Nanos;
+use smrkit::workload::Workload;
+
+/// Keeps every request's row.
+#[derive(Default)]
+struct Rows(Vec<RequestRow>);
+
+impl Observer for Rows {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+    fn request(&mut self, row: &RequestRow) {
+        self.0.push(*row);
+    }
+}
+
+fn served(layer: &str, workload: &str, settings: Settings, observer: &mut dyn Observer) -> Outcome {
+    let system = System { layers: vec![layer.into()], ..System::drive("tiny") };
+    let run: Run = Systems::new(&system).unwrap().runs(&[settings], None).unwrap().pop().unwrap().run;
+    let mut source = Workload::parse(workload).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
+    run.execute(source.as_mut(), observer).unwrap()
+}
+
+#[test]
+fn requests_that_wait_in_the_hosts_queue_drop_no_drive() {
+    let deep = Settings { depth: 2000, ..Settings::default() };
+    let burst = Settings { arrival: Arrival::Trace, ..Settings::default() };
+    let bursts = "burst:on=1s,off=120s,interval=500us,count=4k";
+    for (workload, settings) in [("random-write:count=4k", deep), (bursts, burst)] {
+        let outcome = served("in-place", workload, settings, &mut NoObserver);
+        let verdict = &outcome.verdict;
+        assert!(verdict.stalls_over_7s > 0 && verdict.longest_stall_ns > 7_000_000_000, "{workload}");
+        assert!(verdict.commands.longest_command_ns < 1_000_000_000, "{workload}: {:?}", verdict.commands);
+        assert!(verdict.text.contains("would not drop it"), "{}", verdict.text);
+    }
+}
+
+#[test]
+fn of_commands_that_the_drive_queues_all_of_the_latency_counts() {
+    for (depth, queue) in [(1, Queue::Fcfs), (32, Queue::Fcfs), (100, Queue::Sptf), (40, Queue::Elevator)] {
+        let settings = Settings { depth, queue, ..Settings::default() };
+        let outcome = served("drive-managed", "random-write:count=3k", settings, &mut NoObserver);
+        assert_eq!(outcome.verdict.commands.longest_command_ns, outcome.latency_ns.all.max, "{queue:?} {depth}");
+    }
+}
+
+#[test]
+fn a_command_is_dispatched_when_the_one_32_before_it_is_completed() {
+    for (layer, depth) in [("in-place", 33), ("drive-managed", 50), ("vguard", 500)] {
+        let (mut rows, mut times) = (Rows::default(), CommandTimes::default());
+        let outcome = served(layer, "mix:count=3k", Settings { depth, ..Settings::default() }, &mut rows);
+        let Rows(rows) = rows;
+        for (at, row) in rows.iter().enumerate() {
+            let room_ns = at.checked_sub(32).map_or(0, |before| rows[before].end_ns);
+            times.count(Nanos(row.end_ns - row.arrival_ns.max(room_ns)));
+        }
+        assert_eq!(outcome.verdict.commands, times, "{layer}");
+        assert!(times.longest_command_ns < outcome.latency_ns.all.max, "{layer}");
+    }
+}
