@@ -40,7 +40,8 @@ fn main() {
     let requests: Arc<[Request]> = requests.into();
     let mut written_tracks = 0;
     let info_s = best_of_three(|| {
-        let info = TraceInfo::of(&mut InMemory::new(requests.clone()), &InfoSettings::default()).expect("statistics");
+        let info =
+            TraceInfo::from_source(&mut InMemory::new(requests.clone()), &InfoSettings::default()).expect("statistics");
         written_tracks = info.written_tracks;
     });
     println!("statistics: {:.1} M rows per CPU-second, {written_tracks} tracks written", ROWS as f64 / info_s / 1e6);
@@ -66,6 +67,7 @@ fn write_rows(path: &Path, requests: &[Request]) {
         rows.push(&RequestRow {
             index,
             source: 0,
+            row: index,
             op,
             lba,
             sectors,

@@ -2,7 +2,7 @@
 //!
 //! Offsets and lengths are in bytes, times in microseconds. The published files have no heading; one is accepted.
 
-use crate::row::{Bad, Columns, Row, extent};
+use crate::row::{Bad, LineColumns, TraceRow, extent};
 use crate::text::{Heading, TextFormat, first_line_is};
 use crate::volumes::Volumes;
 
@@ -19,8 +19,8 @@ impl TextFormat for Alibaba {
         first_line_is(number, line, "device_id,")
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
-        let mut columns = Columns::commas(line);
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::commas(line);
         let device = columns.next("column 1 (device_id)")?;
         device.integer()?;
         let op = columns.next("column 2 (opcode)")?.letter()?;
@@ -29,6 +29,6 @@ impl TextFormat for Alibaba {
         let (offset, bytes) = extent(offset, 1, length, 1)?;
         let ticks = columns.next("column 5 (timestamp)")?.integer()?;
         columns.end()?;
-        Ok(Some(Row { ticks, offset, bytes, volume: volumes.plain(device)?, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume: volumes.plain(device)?, op }))
     }
 }

@@ -5,7 +5,7 @@
 //! F without sectors a flush. A flush in front of a write (`FW` with sectors) is taken as the write alone.
 
 use crate::fiu::device;
-use crate::row::{Bad, Columns, Field, Problem, Row, extent};
+use crate::row::{Bad, Field, LineColumns, Problem, TraceRow, extent};
 use crate::text::{Heading, TextFormat};
 use crate::volumes::Volumes;
 use smrkit::request::Op;
@@ -20,21 +20,31 @@ pub(crate) struct Blkparse {
 
 /// The events that can stand for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+pub(crate) enum Event {
+    /// The requests that the host sent.
     Queued,
+    /// The requests that went to the driver.
     Issued,
 }
 
 impl Blkparse {
     /// Takes the events that `choice` names, Q or D, instead of choosing.
     pub fn choosing(choice: &str) -> Option<Blkparse> {
-        let event = Some(Event::of(choice.as_bytes())?);
+        let event = Some(Event::from_action(choice.as_bytes())?);
         Some(Blkparse { event, chosen: true, summary: false })
     }
 }
 
 impl Event {
-    fn of(action: &[u8]) -> Option<Event> {
+    /// Says which events are taken.
+    pub fn detail(self) -> &'static str {
+        match self {
+            Event::Queued => "Q events (requests as queued)",
+            Event::Issued => "D events (requests as issued to the driver)",
+        }
+    }
+
+    fn from_action(action: &[u8]) -> Option<Event> {
         match action {
             b"Q" => Some(Event::Queued),
             b"D" => Some(Event::Issued),
@@ -77,14 +87,14 @@ impl TextFormat for Blkparse {
         if line.starts_with(b"Input file ") { Heading::Yes } else { Heading::No }
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
         if !self.summary && line.first().is_some_and(u8::is_ascii_alphabetic) {
             self.summary = SUMMARY.iter().any(|start| line.starts_with(start.as_bytes()));
         }
         if self.summary && line.trim_ascii_start().first().is_none_or(|b| !b.is_ascii_digit()) {
             return Ok(None);
         }
-        let mut columns = Columns::spaces(line);
+        let mut columns = LineColumns::spaces(line);
         let device_field = columns.next("the device")?;
         let comma = memchr::memchr(b',', device_field.text);
         let comma = comma.ok_or_else(|| device_field.expected("a device such as 8,16"))?;
@@ -98,7 +108,7 @@ impl TextFormat for Blkparse {
         if !KNOWN_ACTIONS.contains(&action.text) {
             return Err(action.expected("an action of blkparse, such as Q, D or C"));
         }
-        if Event::of(action.text).is_none_or(|event| *self.event.get_or_insert(event) != event) {
+        if Event::from_action(action.text).is_none_or(|event| *self.event.get_or_insert(event) != event) {
             return Ok(None);
         }
         let rwbs = columns.next("the RWBS letters")?;
@@ -108,14 +118,11 @@ impl TextFormat for Blkparse {
         };
         let volume = device(volumes, major, minor)?;
         let (offset, bytes) = extent;
-        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 
-    fn detail(&self) -> Option<&'static str> {
-        Some(match self.event? {
-            Event::Queued => "Q events (requests as queued)",
-            Event::Issued => "D events (requests as issued to the driver)",
-        })
+    fn detail(&self) -> Option<&str> {
+        Some(self.event?.detail())
     }
 }
 
@@ -123,7 +130,7 @@ impl TextFormat for Blkparse {
 type Asked = (Op, (u64, u64));
 
 /// What RWBS and `sector + count` ask for; none for commands that move no data.
-fn request(rwbs: Field, sector: Option<Field>, columns: &mut Columns) -> Result<Option<Asked>, Bad> {
+fn request(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<Asked>, Bad> {
     let letters = rwbs.text;
     if !letters.iter().all(|b| b"RWDFNAESM".contains(b)) {
         return Err(rwbs.expected("letters of R, W, D, F, N, A, E, S, M"));

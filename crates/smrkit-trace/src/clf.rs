@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::row::{BYTES_MAX, Bad, Field, Problem, Row};
+use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow};
 use crate::text::TextFormat;
 use crate::volumes::Volumes;
 use smrkit::request::Op;
@@ -50,7 +50,7 @@ impl TextFormat for Clf {
         1_000_000_000
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
         let missing = |name| Bad { at: line.len(), len: 0, name, problem: Problem::Missing };
         let open = memchr::memchr(b'[', line).filter(|at| *at > 0).ok_or_else(|| missing("the time in brackets"))?;
         let close = memchr::memchr(b']', &line[open..]).ok_or_else(|| missing("the bracket after the time"))? + open;
@@ -76,7 +76,7 @@ impl TextFormat for Clf {
         }
         let offset = self.place(target, bytes).ok_or_else(|| size.bad(Problem::Overflow))?;
         let volume = volumes.numbered(0, size, || "objects".into())?;
-        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Our own Parquet format among the readers of traces.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::cpus;
 use crate::parquet::ParquetReader;
 use crate::reader::Reader;
 use crate::volume::Volume;
@@ -14,7 +14,7 @@ use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::Nanos;
 
 /// A Parquet trace; its rows were checked when it was written, so only their order is noted here.
-pub(super) struct Columns {
+pub(super) struct ParquetTrace {
     reader: ParquetReader,
     path: PathBuf,
     hash: bool,
@@ -24,16 +24,16 @@ pub(super) struct Columns {
     first_out_of_order: Option<u64>,
 }
 
-impl Columns {
+impl ParquetTrace {
     /// Opens a file; `hash` asks for its SHA-256.
-    pub fn open(path: &Path, hash: bool) -> Result<Columns, Error> {
+    pub fn open(path: &Path, hash: bool) -> Result<ParquetTrace, Error> {
         let reader = ParquetReader::open(path)?;
         let (path, last) = (path.to_path_buf(), Nanos::ZERO);
-        Ok(Columns { reader, path, hash, rows: 0, last, out_of_order_rows: 0, first_out_of_order: None })
+        Ok(ParquetTrace { reader, path, hash, rows: 0, last, out_of_order_rows: 0, first_out_of_order: None })
     }
 }
 
-impl Reader for Columns {
+impl Reader for ParquetTrace {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         self.reader.fill(batch)?;
         for request in batch {
@@ -65,11 +65,15 @@ impl Reader for Columns {
 
     /// The columns are read in parts, so the file is read once more for its hash.
     fn sha256(&self) -> Option<String> {
-        let mut hasher = Sha256::new();
-        let mut file = File::open(&self.path).ok().filter(|_| self.hash)?;
-        std::io::copy(&mut file, &mut HashWriter(&mut hasher)).ok()?;
-        Some(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        if self.hash { file_sha256(&self.path).ok() } else { None }
     }
+}
+
+/// The SHA-256 of a file as it lies on the disk.
+pub fn file_sha256(path: &Path) -> std::io::Result<String> {
+    let mut hasher = Sha256::new();
+    std::io::copy(&mut cpus::open(path)?.0, &mut HashWriter(&mut hasher))?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Feeds a hash with what is written to it.

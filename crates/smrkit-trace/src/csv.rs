@@ -1,13 +1,16 @@
-//! Any text table, by a map of its columns: `time=0:us,op=1,offset=2:bytes,size=3:bytes,volume=4,header=1,separator=;`.
+//! Any text table, by a map of its columns: `time=0:us,op=1,offset=2:bytes,size=3:bytes,volume=4,think=5:us,header=1,separator=;`.
 //!
-//! Columns count from 0. Units of time: s (the default), ms, us, ns, 100ns. Units of offset and size: bytes (the default),
+//! Columns count from 0; `csv_header` puts numbers in place of names, and adds what the map leaves out. A time may be a moment of ISO
+//! 8601. Units of time: s (the default), ms, us, ns, 100ns. Units of offset and size: bytes (the default),
 //! sectors, or a number of bytes. `op` is a column of R, W, D, F, their words (read, write, discard or trim, flush or sync),
 //! or 0 and 1; `op=1:wr` says that 0 is a write and 1 a read, `op=read` or `op=write` that all rows are. `header` is the
-//! number of lines to skip, `separator` one character, `tab` or `space` (any run of spaces and tabs). `time`, `volume`,
-//! `header` and `separator` may be left out.
+//! number of lines to skip, `separator` one character, `tab` or `space` (any run of spaces and tabs). `time`, `think` (the pause
+//! after a request), `volume`, `header` and `separator` may be left out.
 
-use crate::row::{Bad, Columns, Field, Problem, Row, Separator, extent};
+use crate::iso;
+use crate::row::{Bad, Field, LineColumns, Problem, Separator, TraceRow, extent};
 use crate::text::{Heading, TextFormat};
+use crate::times::RowTimes;
 use crate::volumes::Volumes;
 use smrkit::error::Error;
 use smrkit::request::Op;
@@ -19,6 +22,8 @@ const COLUMNS_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Csv {
     time: Option<(usize, u64)>,
+    /// The think time after a request.
+    think: Option<(usize, u64)>,
     op: OpColumn,
     offset: (usize, u64),
     size: (usize, u64),
@@ -26,6 +31,10 @@ pub(crate) struct Csv {
     header: u64,
     separator: Separator,
     columns: usize,
+    /// The whole map, for people.
+    text: String,
+    /// The think times so far, where they are the times asked for.
+    thought: Option<u64>,
 }
 
 /// Where the kind of request comes from.
@@ -42,6 +51,7 @@ impl Csv {
     pub fn new(map: &str) -> Result<Csv, Error> {
         let mut csv = Csv {
             time: None,
+            think: None,
             op: OpColumn::Always(Op::Read),
             offset: (usize::MAX, 1),
             size: (usize::MAX, 1),
@@ -49,6 +59,8 @@ impl Csv {
             header: 0,
             separator: Separator::Byte(b','),
             columns: 0,
+            text: map.to_string(),
+            thought: None,
         };
         let mut op = None;
         for part in map.split(',').filter(|part| !part.is_empty()) {
@@ -56,13 +68,14 @@ impl Csv {
             let (column, unit) = value.split_once(':').unwrap_or((value, ""));
             match key.trim() {
                 "time" => csv.time = Some((csv.column(part, column)?, time_unit(part, unit)?)),
+                "think" => csv.think = Some((csv.column(part, column)?, time_unit(part, unit)?)),
                 "op" => op = Some(csv.op_column(part, column, unit)?),
                 "offset" => csv.offset = (csv.column(part, column)?, byte_unit(part, unit)?),
                 "size" => csv.size = (csv.column(part, column)?, byte_unit(part, unit)?),
                 "volume" => csv.volume = Some(csv.column(part, column)?),
                 "header" => csv.header = value.parse().map_err(|_| wrong(part, "a number of lines"))?,
                 "separator" => csv.separator = separator(part, value)?,
-                _ => return Err(wrong(part, "time, op, offset, size, volume, header or separator")),
+                _ => return Err(wrong(part, "time, think, op, offset, size, volume, header or separator")),
             }
         }
         csv.op = op.ok_or_else(|| wrong(map, "op among the columns"))?;
@@ -136,7 +149,7 @@ fn op(field: Field, zero: Op, one: Op) -> Result<Op, Bad> {
 }
 
 /// Column names for messages, which must be static: the roles say more than the numbers.
-const NAMES: [&str; 6] = ["the time", "the op", "the offset", "the size", "the volume", "a column"];
+const NAMES: [&str; 7] = ["the time", "the op", "the offset", "the size", "the volume", "a column", "the think time"];
 
 impl TextFormat for Csv {
     fn tick_ns(&self) -> u64 {
@@ -144,12 +157,21 @@ impl TextFormat for Csv {
         if matches!(self.time, Some((_, 100))) { 100 } else { 1 }
     }
 
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        self.thought = (times == RowTimes::Think && self.think.is_some()).then_some(0);
+        times == RowTimes::Clock || self.thought.is_some()
+    }
+
+    fn detail(&self) -> Option<&str> {
+        Some(&self.text)
+    }
+
     fn heading(&self, number: u64, _line: &[u8]) -> Heading {
         if number < self.header { Heading::Yes } else { Heading::No }
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
-        let mut columns = Columns::new(line, self.separator);
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::new(line, self.separator);
         let mut fields = [Field { text: b"", at: 0, name: "" }; COLUMNS_MAX];
         for (n, slot) in fields.iter_mut().enumerate().take(self.columns) {
             *slot = columns.next(self.name(n))?;
@@ -159,10 +181,18 @@ impl TextFormat for Csv {
             let text = field.text.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\"")).unwrap_or(field.text);
             Field { text, name, ..field }
         };
+        let think = match self.think.filter(|_| self.thought.is_some()) {
+            None => 0,
+            Some((column, unit)) => unquoted(column, NAMES[6]).decimal(unit)?,
+        };
         let ticks = match self.time {
+            _ if self.thought.is_some() => self.thought.unwrap_or(0) / self.tick_ns(),
             None => 0,
             Some((column, 100)) => unquoted(column, NAMES[0]).decimal(1)?,
-            Some((column, unit)) => unquoted(column, NAMES[0]).decimal(unit)?,
+            Some((column, unit)) => {
+                let time = unquoted(column, NAMES[0]);
+                time.decimal(unit).or_else(|bad| iso::nanoseconds(time.text).ok_or(bad))?
+            }
         };
         let op = match self.op {
             OpColumn::Always(op) => op,
@@ -186,7 +216,8 @@ impl TextFormat for Csv {
                 }
             }
         };
-        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+        self.thought = self.thought.map(|sum| sum.saturating_add(think));
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 }
 
@@ -198,6 +229,7 @@ impl Csv {
             n if self.offset.0 == n => NAMES[2],
             n if self.size.0 == n => NAMES[3],
             n if self.volume == Some(n) => NAMES[4],
+            n if self.think.is_some_and(|(column, _)| column == n) => NAMES[6],
             _ => NAMES[5],
         }
     }

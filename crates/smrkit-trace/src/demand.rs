@@ -9,11 +9,12 @@ use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Opened, Opening};
 use smrkit::experiment::merged::TRACE_ALIGNMENT;
 use smrkit::message::Message;
-use smrkit::request::{Progress, Request, Source};
+use smrkit::request::{Request, Source};
 use smrkit::stats::outcome::{Replayed, TraceReading};
 use tempfile::TempDir;
 
-use crate::{Laid, OpenOptions, VolumeChoice, VolumeTable, scan};
+use crate::columns::file_sha256;
+use crate::{Laid, OpenOptions, RowTimes, VolumeChoice, VolumeTable, scan};
 
 /// A trace file, and how to read it.
 pub struct TraceDemand {
@@ -26,6 +27,8 @@ pub struct TraceDemand {
     /// What a scan found, where one was needed; one thread scans, the others wait.
     table: OnceLock<VolumeTable>,
     scanning: Mutex<()>,
+    /// The file's SHA-256, where it was asked for before the trace was read.
+    sha256: OnceLock<String>,
     _copy: Option<TempDir>,
 }
 
@@ -45,6 +48,7 @@ impl TraceDemand {
             volumes,
             table: OnceLock::new(),
             scanning: Mutex::new(()),
+            sha256: OnceLock::new(),
             _copy: copy,
         })
     }
@@ -78,12 +82,12 @@ impl TraceDemand {
     /// Opens it for one reading, all its volumes known.
     pub fn with_volumes(&self) -> Result<Laid, Error> {
         self.look_for_volumes()?;
-        self.laid(false)
+        self.laid(false, RowTimes::Clock)
     }
 
     /// Opens it; `hash` asks for its SHA-256.
-    fn laid(&self, hash: bool) -> Result<Laid, Error> {
-        let options = OpenOptions { sha256: hash, ..self.options.clone() };
+    fn laid(&self, hash: bool, times: RowTimes) -> Result<Laid, Error> {
+        let options = OpenOptions { sha256: hash, times, ..self.options.clone() };
         let laid = match (self.table.get(), self.volumes) {
             (Some(table), VolumeChoice::All) if table.volumes.len() > 1 => {
                 Laid::with_table(&self.path, &options, table)
@@ -91,6 +95,15 @@ impl TraceDemand {
             _ => Laid::open(&self.path, &options, self.volumes),
         };
         laid.map_err(|error| self.named(error))
+    }
+
+    /// The SHA-256 of the file as it lies on the disk, read once.
+    fn sha256(&self) -> Result<String, Error> {
+        if let Some(known) = self.sha256.get() {
+            return Ok(known.clone());
+        }
+        let hash = file_sha256(&self.path).map_err(|error| Error::reading(&self.name, error))?;
+        Ok(self.sha256.get_or_init(|| hash).clone())
     }
 
     fn reading(&self) -> TraceReading {
@@ -125,8 +138,14 @@ impl Demand for TraceDemand {
     }
 
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
-        let laid = self.laid(opening.hash)?;
+        let times = if opening.think_times { RowTimes::Think } else { RowTimes::Clock };
+        let laid = self.laid(opening.hash, times)?;
         Ok(Box::new(OpenTrace { laid, name: self.name.clone(), reading: self.reading() }))
+    }
+
+    fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
+        let described = self.open(&Opening { hash: false, ..*opening })?.describe();
+        Ok(Replayed { trace_sha256: Some(self.sha256()?), ..described })
     }
 
     fn look_for_volumes(&self) -> Result<(), Error> {
@@ -165,12 +184,8 @@ impl Source for OpenTrace {
         self.laid.fill(batch)
     }
 
-    fn name(&self) -> PathBuf {
-        self.laid.name()
-    }
-
-    fn progress(&self) -> Progress {
-        self.laid.progress()
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&self.laid)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Times are in milliseconds, the block and size in sectors of 512 bytes, the flags hexadecimal: bit 0 is set for a read
 //! (DiskSim 4.0 reference manual, "Input"). A sixth column, the batch number of the `batch` variant, is ignored.
 
-use crate::row::{Bad, Columns, Row, extent};
+use crate::row::{Bad, LineColumns, TraceRow, extent};
 use crate::text::TextFormat;
 use crate::volumes::Volumes;
 use smrkit::request::Op;
@@ -17,8 +17,8 @@ impl TextFormat for Disksim {
         1
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
-        let mut columns = Columns::spaces(line);
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::spaces(line);
         let ticks = columns.next("column 1 (time in ms)")?.decimal(1_000_000)?;
         let device = columns.next("column 2 (device)")?;
         device.integer()?;
@@ -31,6 +31,6 @@ impl TextFormat for Disksim {
             columns.end()?;
         }
         let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
-        Ok(Some(Row { ticks, offset, bytes, volume: volumes.plain(device)?, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume: volumes.plain(device)?, op }))
     }
 }

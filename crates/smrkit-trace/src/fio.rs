@@ -5,7 +5,7 @@
 //! each row with its time in microseconds (fio writes and replays microseconds). Version 2 has no times but `wait`, whose
 //! offset is in microseconds after the wait before, as the HOWTO says: requests between waits share a time.
 
-use crate::row::{Bad, Columns, Problem, Row, extent};
+use crate::row::{Bad, LineColumns, Problem, TraceRow, extent};
 use crate::text::{Heading, TextFormat};
 use crate::volumes::Volumes;
 use smrkit::request::Op;
@@ -34,8 +34,8 @@ impl<const V: u8> TextFormat for Fio<V> {
         }
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
-        let mut columns = Columns::spaces(line);
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::spaces(line);
         let ticks = if V == 3 { columns.next("the time")?.integer()? } else { self.clock_us };
         let file = columns.next("the file")?;
         let action = columns.next("the action")?;
@@ -54,7 +54,7 @@ impl<const V: u8> TextFormat for Fio<V> {
         };
         if op == Some(Op::Flush) {
             let volume = volumes.named(file.text, None, file)?;
-            return Ok(Some(Row { ticks, offset: 0, bytes: 0, volume, op: Op::Flush }));
+            return Ok(Some(TraceRow { ticks, offset: 0, bytes: 0, volume, op: Op::Flush }));
         }
         let offset = columns.next("the offset")?;
         let length = columns.next("the length")?;
@@ -66,6 +66,6 @@ impl<const V: u8> TextFormat for Fio<V> {
         let (offset, bytes) = extent(offset, 1, length, 1)?;
         columns.end()?;
         let volume = volumes.named(file.text, None, file)?;
-        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 }

@@ -3,7 +3,7 @@
 //! Times are in nanoseconds, the LBA and size in sectors of 512 bytes; the columns stand between spaces. A process name
 //! may hold spaces, so columns are counted from both ends. The MD5 is optional and isn't used.
 
-use crate::row::{Bad, Columns, Field, Problem, Row, extent};
+use crate::row::{Bad, Field, LineColumns, Problem, TraceRow, extent};
 use crate::text::TextFormat;
 use crate::volumes::Volumes;
 
@@ -19,8 +19,8 @@ impl TextFormat for Fiu {
         1
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
-        let mut columns = Columns::spaces(line);
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::spaces(line);
         let ticks = columns.next("column 1 (time)")?.integer()?;
         columns.next("column 2 (process id)")?.integer()?;
         let process = columns.next("column 3 (process)")?;
@@ -42,7 +42,7 @@ impl TextFormat for Fiu {
         let (major, minor) = (field(3, "column 7 (major)"), field(4, "column 8 (minor)"));
         let (offset, bytes) = extent(lba, 512, size, 512)?;
         let volume = device(volumes, major, minor)?;
-        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 }
 

@@ -1,14 +1,15 @@
-//! The table of formats. A new one is a file beside this and a line here; recognition, forcing by name, the page
+//! The table of formats. A new one is a file next to this and a line here; recognition, forcing by name, the page
 //! `docs/reference/trace-formats.md` and the fuzzer all read the table.
 
 use crate::alibaba::Alibaba;
 use crate::blkparse::Blkparse;
+use crate::blktrace::Blktrace;
 use crate::clf::Clf;
-use crate::csv::Csv;
 use crate::disksim::Disksim;
 use crate::fio::Fio;
 use crate::fiu::Fiu;
 use crate::input::Stream;
+use crate::measured::Measured;
 use crate::msr::Msr;
 use crate::reader::Reader;
 use crate::record::{self, RecordFormat, Records};
@@ -19,6 +20,7 @@ use crate::tencent::Tencent;
 use crate::text::{self, Agreement, Text, TextFormat};
 use crate::vscsi::Vscsi;
 use smrkit::error::Error;
+use smrkit::names::known;
 
 /// A trace format.
 pub struct Format {
@@ -35,7 +37,7 @@ pub struct Format {
 enum Kind {
     /// By its content.
     Content { agrees: fn(&[u8], bool) -> Agreement, open: fn(Stream, bool) -> Box<dyn Reader> },
-    /// Only by a map of its columns.
+    /// By the names of its columns, or a map of them.
     Map,
     /// By the magic number of Parquet; it needs the file itself, not a stream.
     Parquet,
@@ -67,6 +69,12 @@ pub const FORMATS: &[Format] = &[
         kind: text::<Blkparse>(),
     },
     Format {
+        name: "blktrace",
+        about: "blktrace, binary, of one CPU or of all",
+        sample: "",
+        kind: binary::<Blktrace>(),
+    },
+    Format {
         name: "fio-v2",
         about: "fio iolog, version 2",
         sample: "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb write 8192 4096",
@@ -81,6 +89,12 @@ pub const FORMATS: &[Format] = &[
     Format { name: "vscsi1", about: "CloudPhysics vscsi, version 1, binary", sample: "", kind: binary::<Vscsi<1>>() },
     Format { name: "vscsi2", about: "CloudPhysics vscsi, version 2, binary", sample: "", kind: binary::<Vscsi<2>>() },
     Format { name: "disksim", about: "DiskSim ascii", sample: "12.403000 0 264480 16 1", kind: text::<Disksim>() },
+    Format {
+        name: "disksim-measured",
+        about: "DiskSim validation trace, with think times",
+        sample: "R Hit 1390458 14 12434.375000 27307.318970",
+        kind: text::<Measured>(),
+    },
     Format { name: "srt", about: "HP Labs SRT, binary", sample: "", kind: binary::<Srt>() },
     Format {
         name: "fiu",
@@ -112,7 +126,12 @@ pub const FORMATS: &[Format] = &[
         sample: "host7 - - [01/Jul/1995:00:00:01 -0400] \"GET /a/index.html HTTP/1.0\" 200 6245",
         kind: text::<Clf>(),
     },
-    Format { name: "csv", about: "any table, by a map of its columns", sample: "1250,W,8192,4096", kind: Kind::Map },
+    Format {
+        name: "csv",
+        about: "any table, by its columns' names or a map of them",
+        sample: "1250,W,8192,4096",
+        kind: Kind::Map,
+    },
     Format { name: "parquet", about: "smrkit's own columns in Parquet", sample: "", kind: Kind::Parquet },
 ];
 
@@ -122,8 +141,8 @@ pub(crate) enum Choice {
     Recognise,
     /// This one.
     Named(&'static Format),
-    /// This one, with a column map.
-    Csv(Csv),
+    /// A table, with a map of its columns; an empty one leaves all to the names in the first line.
+    Csv(String),
     /// blkparse with one kind of event.
     Blkparse(Blkparse),
     /// Our own.
@@ -137,13 +156,13 @@ pub(crate) fn choice(text: Option<&str>) -> Result<Choice, Error> {
     };
     let (name, argument) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
     let Some(format) = FORMATS.iter().find(|format| format.name == name) else {
-        return Err(Error::Usage(format!("no trace format \"{name}\": choose one of {}", names())));
+        return Err(Error::Usage(format!(
+            "no trace format is called `{name}`; {}",
+            known(name, FORMATS.iter().map(|format| format.name))
+        )));
     };
     match (&format.kind, name, argument) {
-        (Kind::Map, _, Some(map)) => Ok(Choice::Csv(Csv::new(map)?)),
-        (Kind::Map, _, None) => Err(Error::Usage(
-            "the format csv needs a map of its columns, such as csv:time=0:us,op=1,offset=2:bytes,size=3:bytes".into(),
-        )),
+        (Kind::Map, ..) => Ok(Choice::Csv(argument.unwrap_or_default().into())),
         (_, "blkparse", Some(event)) => match Blkparse::choosing(event) {
             Some(format) => Ok(Choice::Blkparse(format)),
             None => Err(Error::Usage(format!("blkparse:{event}: choose blkparse:Q or blkparse:D"))),

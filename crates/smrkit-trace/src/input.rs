@@ -1,12 +1,12 @@
 //! The bytes of a trace: from a file, standard input or memory, hashed and counted as they lie there, decompressed on
 //! the way. Memory stays bounded whatever the size.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::cpus;
 use smrkit::error::Error;
 use smrkit::request::Progress;
 
@@ -133,9 +133,8 @@ impl Stream {
             return Stream::new(path, Box::new(io::stdin()), None, hash);
         }
         let failed = |error| Error::reading(path, error);
-        let file = File::open(path).map_err(failed)?;
-        let about = file.metadata().map_err(failed)?;
-        Stream::new(path, Box::new(file), about.is_file().then_some(about.len()), hash)
+        let (bytes, total) = cpus::open(path).map_err(failed)?;
+        Stream::new(path, bytes, total, hash)
     }
 
     /// Reads from `inner`; `path` is its name in messages.

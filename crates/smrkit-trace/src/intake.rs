@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::row::{Bad, Problem, Row};
+use crate::row::{Bad, Problem, TraceRow};
 use smrkit::error::{BadInput, Error};
 use smrkit::message::{Field, Message};
 use smrkit::request::{Op, Request};
@@ -49,7 +49,7 @@ impl Intake {
 
     /// The request of a row. A row before the first one is at time 0.
     #[inline(always)]
-    pub fn request(&mut self, row: Row, line: u64) -> Result<Request, TimeTooFar> {
+    pub fn request(&mut self, row: TraceRow, line: u64) -> Result<Request, TimeTooFar> {
         let first = *self.first_ticks.get_or_insert(row.ticks);
         let time = Nanos(row.ticks.saturating_sub(first).checked_mul(self.tick_ns).ok_or(TimeTooFar)?);
         if row.ticks < self.last_ticks {

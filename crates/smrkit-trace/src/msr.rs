@@ -3,7 +3,7 @@
 //! The published sample rows and the traces' readme are the source. The response time must be a number but isn't used.
 
 use crate::number::{digits, leading_digits, word};
-use crate::row::{BYTES_MAX, Bad, Columns, Field, Row, extent};
+use crate::row::{BYTES_MAX, Bad, Field, LineColumns, TraceRow, extent};
 use crate::text::{Heading, TextFormat, first_line_is};
 use crate::volumes::Volumes;
 use smrkit::request::Op;
@@ -96,8 +96,8 @@ impl TextFormat for Msr {
         first_line_is(number, line, "Timestamp,")
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
-        let mut columns = Columns::commas(line);
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::commas(line);
         let time = columns.next("column 1 (Timestamp)")?;
         let ticks = time.integer()?;
         let host = columns.next("column 2 (Hostname)")?;
@@ -122,11 +122,11 @@ impl TextFormat for Msr {
             return Err(host.expected("a host name of at most 40 bytes"));
         };
         self.remember(line, time.at + time.text.len(), op_field.at, volume);
-        Ok(Some(Row { ticks, offset, bytes, volume, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 
     #[inline(always)]
-    fn fast(&mut self, text: &[u8]) -> Option<(Row, usize)> {
+    fn fast(&mut self, text: &[u8]) -> Option<(TraceRow, usize)> {
         let (ticks, at) = digits(text, 0)?;
         let found = u128::from_le_bytes(*text.get(at..)?.first_chunk::<KEY>()?);
         if found & self.last.mask != self.last.text || self.last.len == 0 {
@@ -163,6 +163,6 @@ impl TextFormat for Msr {
         if *text.get(at)? != b'\n' {
             return None;
         }
-        Some((Row { ticks, offset, bytes, volume: self.last.volume, op }, at + 1))
+        Some((TraceRow { ticks, offset, bytes, volume: self.last.volume, op }, at + 1))
     }
 }

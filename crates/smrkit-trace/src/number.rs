@@ -1,7 +1,22 @@
-//! Numbers out of text: integers and decimals with overflow checks, eight digits at a time on the fast path.
+//! Numbers out of records and text: integers and decimals with overflow checks, eight digits at a time on the fast path.
 //!
 //! The eight-digit step is the known one of three multiplications on a 64-bit word (see Lemire, "Quickly parsing
 //! eight digits", 2018).
+
+/// The little-endian number of 16 bits at byte `at`; 0 past the end.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_le_bytes(*b))
+}
+
+/// The little-endian number of 32 bits at byte `at`; 0 past the end.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
+}
+
+/// The little-endian number of 64 bits at byte `at`; 0 past the end.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
+}
 
 /// 10^n for n ≤ 8.
 const TEN_TO: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
@@ -128,7 +143,7 @@ fn exponent(text: &[u8], scale: u64) -> Result<u64, NoNumber> {
 
 /// A hexadecimal integer, with or without `0x`.
 pub(crate) fn hexadecimal(text: &[u8]) -> Result<u64, NoNumber> {
-    let text = text.strip_prefix(b"0x").unwrap_or(text);
+    let text = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);
     if text.is_empty() || !text.iter().all(u8::is_ascii_hexdigit) {
         return Err(NoNumber::Malformed);
     }

@@ -4,10 +4,14 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 
 use crate::columns;
+use crate::csv::Csv;
+use crate::csv_header;
+use crate::foreign;
 use crate::format::{self, Choice, Format};
 use crate::input::Stream;
 use crate::reader::Reader;
 use crate::text;
+use crate::times::RowTimes;
 use crate::volume::Volume;
 use smrkit::error::Error;
 use smrkit::message::{Field, Message};
@@ -17,17 +21,20 @@ use smrkit::stats::outcome::TraceNotes;
 /// How to open a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// The format: a name of `FORMATS`, `csv:MAP`, `blkparse:Q` or `blkparse:D`; recognised from the content if none.
+    /// The format: a name of `FORMATS`, `csv:MAP` (where columns go by number or name), `blkparse:Q` or `blkparse:D`;
+    /// recognised from the content if none.
     pub format: Option<String>,
     /// Leave malformed rows out and count them, instead of stopping.
     pub skip_bad_rows: bool,
     /// Compute the SHA-256 of the file.
     pub sha256: bool,
+    /// Which times requests get.
+    pub times: RowTimes,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { format: None, skip_bad_rows: false, sha256: true }
+        OpenOptions { format: None, skip_bad_rows: false, sha256: true, times: RowTimes::Clock }
     }
 }
 
@@ -45,14 +52,14 @@ impl Trace {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Trace, Error> {
         let choice = format::choice(options.format.as_deref())?;
         let stream = Stream::open(path, options.sha256)?;
-        Trace::of(stream, choice, options, path.as_os_str() != "-")
+        Trace::from_stream(stream, choice, options, path.as_os_str() != "-")
     }
 
     /// Reads bytes from anywhere; `name` stands for the path in messages.
     pub fn from_reader(name: &str, reader: impl Read + Send + 'static, options: &OpenOptions) -> Result<Trace, Error> {
         let choice = format::choice(options.format.as_deref())?;
         let stream = Stream::new(Path::new(name), Box::new(reader), None, options.sha256)?;
-        Trace::of(stream, choice, options, false)
+        Trace::from_stream(stream, choice, options, false)
     }
 
     /// Reads bytes in memory; `name` stands for the path in messages.
@@ -64,10 +71,10 @@ impl Trace {
         let choice = format::choice(options.format.as_deref())?;
         let total = Some(bytes.as_ref().len() as u64);
         let stream = Stream::new(Path::new(name), Box::new(Cursor::new(bytes)), total, options.sha256)?;
-        Trace::of(stream, choice, options, false)
+        Trace::from_stream(stream, choice, options, false)
     }
 
-    fn of(mut stream: Stream, choice: Choice, options: &OpenOptions, is_file: bool) -> Result<Trace, Error> {
+    fn from_stream(mut stream: Stream, choice: Choice, options: &OpenOptions, is_file: bool) -> Result<Trace, Error> {
         stream.refill()?;
         if stream.unread().is_empty() {
             let message = "the archive is empty: it holds no request; check how it was made";
@@ -75,24 +82,24 @@ impl Trace {
         }
         let is_parquet = stream.unread().starts_with(b"PAR1");
         let (path, skip) = (stream.path.clone(), options.skip_bad_rows);
-        let (name, reader): (_, Box<dyn Reader>) = match choice {
-            Choice::Recognise if !is_parquet => {
-                let format = recognised(&stream)?;
-                (format.name, format.open(stream, skip).ok_or_else(|| unknown(&path))?)
-            }
+        let name_of = path.clone();
+        let (name, mut reader): (_, Box<dyn Reader>) = match choice {
+            Choice::Recognise if !is_parquet => recognised_reader(stream, skip)?,
             Choice::Recognise | Choice::Parquet if is_file => {
-                ("parquet", Box::new(columns::Columns::open(&path, options.sha256)?))
+                ("parquet", Box::new(columns::ParquetTrace::open(&path, options.sha256)?))
             }
             Choice::Recognise | Choice::Parquet => {
                 let message = "Parquet is read from a file only: save it, and give its path";
                 return Err(Error::input(path, message));
             }
             Choice::Named(format) => {
+                refuse_foreign(&stream)?;
                 check_forced(&stream, format)?;
                 (format.name, format.open(stream, skip).ok_or_else(|| unknown(&path))?)
             }
-            Choice::Csv(csv) => {
+            Choice::Csv(map) => {
                 check_text(&stream, "csv")?;
+                let csv = table(&map, &stream)?;
                 ("csv", Box::new(text::Text::new(stream, csv, skip)))
             }
             Choice::Blkparse(blkparse) => {
@@ -100,10 +107,11 @@ impl Trace {
                 ("blkparse", Box::new(text::Text::new(stream, blkparse, skip)))
             }
         };
+        choose_times(reader.as_mut(), options.times, name, &name_of)?;
         Ok(Trace { format: name, reader })
     }
 
-    /// The same trace with times from its source's own zero, so that rows before the first keep theirs (to be sorted).
+    /// The trace with times from its source's own zero, so that rows before the first keep theirs (to be sorted).
     pub fn with_absolute_times(mut self) -> Trace {
         self.reader.keep_absolute_times();
         self
@@ -114,8 +122,8 @@ impl Trace {
         self.format
     }
 
-    /// What the reader chose, where the format leaves a choice: which events of blkparse.
-    pub fn detail(&self) -> Option<&'static str> {
+    /// The reader's choice, where the format leaves one: which events of blkparse, which columns of a table.
+    pub fn detail(&self) -> Option<&str> {
         self.reader.detail()
     }
 
@@ -134,7 +142,7 @@ impl Trace {
         self.reader.first_out_of_order()
     }
 
-    /// The SHA-256 of the file as it lies on the disk, once all of it was read.
+    /// The SHA-256 of the file as it lies on the disk, once all of it was read; of several CPUs' files, that of their merged records.
     pub fn sha256(&self) -> Option<String> {
         self.reader.sha256()
     }
@@ -148,6 +156,46 @@ impl Source for Trace {
     fn progress(&self) -> Progress {
         self.reader.progress()
     }
+}
+
+/// Asks a reader for times that only some formats have.
+fn choose_times(reader: &mut dyn Reader, times: RowTimes, format: &str, path: &Path) -> Result<(), Error> {
+    if times == RowTimes::Clock || reader.choose_times(times) {
+        return Ok(());
+    }
+    let problem = format!(
+        "a trace of format {format} has no think times: give a disksim-measured trace, name a column in a map (csv:…,think=5:us), or replay it with "
+    );
+    Err(Error::input(path, Message::from(problem) + Field::Arrival + " flat-out"))
+}
+
+/// The reader of what the content is: of a format that understands every line, else of a table whose first line names its columns,
+/// else of the format that understands most.
+fn recognised_reader(stream: Stream, skip_bad_rows: bool) -> Result<(&'static str, Box<dyn Reader>), Error> {
+    refuse_foreign(&stream)?;
+    let format = recognised(&stream);
+    let fits = format.as_ref().is_ok_and(|format| {
+        let found = format.agreement(stream.unread(), stream.eof);
+        found.understood == found.lines
+    });
+    if !fits
+        && !is_binary(stream.unread())
+        && let Ok(csv) = table("", &stream)
+    {
+        return Ok(("csv", Box::new(text::Text::new(stream, csv, skip_bad_rows))));
+    }
+    let (format, path) = (format?, stream.path.clone());
+    Ok((format.name, format.open(stream, skip_bad_rows).ok_or_else(|| unknown(&path))?))
+}
+
+/// A table by a map, which its first lines complete.
+fn table(map: &str, stream: &Stream) -> Result<Csv, Error> {
+    Csv::new(&csv_header::completed(map, stream.unread())?)
+}
+
+/// Refuses what people have at hand and is no trace, with what makes one.
+fn refuse_foreign(stream: &Stream) -> Result<(), Error> {
+    foreign::remedy(stream.unread()).map_or(Ok(()), |what| Err(Error::input(&stream.path, what)))
 }
 
 fn recognised(stream: &Stream) -> Result<&'static Format, Error> {

@@ -1,4 +1,4 @@
-//! A file that appears whole or not at all: written under another name beside its target and renamed at the end.
+//! A file that appears whole or not at all: written under another name next to its target and renamed at the end.
 //!
 //! A target that is no regular file (a pipe, `/dev/null`) is written directly. The other name is known beforehand
 //! ([`temporary_of`]), unlike those of the crate tempfile, so that an interrupt can remove what was begun.

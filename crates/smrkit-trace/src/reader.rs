@@ -2,6 +2,7 @@
 
 use crate::input::Stream;
 use crate::intake::Intake;
+use crate::times::RowTimes;
 use crate::volume::Volume;
 use crate::volumes::Volumes;
 use smrkit::error::Error;
@@ -27,8 +28,12 @@ pub(crate) trait Reader: Send {
     fn sha256(&self) -> Option<String>;
     /// Gives times from the source's own zero; called before the first `fill`.
     fn keep_absolute_times(&mut self) {}
+    /// Gives other times than the clock's, called before the first `fill`; tells whether the format has them.
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        times == RowTimes::Clock
+    }
     /// What the reader chose, where the format leaves a choice.
-    fn detail(&self) -> Option<&'static str> {
+    fn detail(&self) -> Option<&str> {
         None
     }
 }
@@ -39,10 +44,14 @@ pub(crate) trait RowReader: Send {
     fn fill_some(&mut self, batch: &mut Vec<Request>) -> Result<(), Error>;
     /// What it reads from, and what it has learnt.
     fn feed(&self) -> &Feed;
-    /// The same, to be changed.
+    /// The feed, to be changed.
     fn feed_mut(&mut self) -> &mut Feed;
     /// See `Reader::detail`.
-    fn detail(&self) -> Option<&'static str>;
+    fn detail(&self) -> Option<&str>;
+    /// See `Reader::choose_times`.
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        times == RowTimes::Clock
+    }
 }
 
 /// What such a reader reads from, and what it has learnt.
@@ -92,7 +101,11 @@ impl<R: RowReader> Reader for R {
         self.feed().stream.sha256()
     }
 
-    fn detail(&self) -> Option<&'static str> {
+    fn detail(&self) -> Option<&str> {
         RowReader::detail(self)
+    }
+
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        RowReader::choose_times(self, times)
     }
 }

@@ -3,7 +3,7 @@
 use crate::input::{LINE_MAX, Stream};
 use crate::intake::bad_row;
 use crate::reader::{BATCH, Feed, RowReader};
-use crate::row::{Bad, Problem, Row};
+use crate::row::{Bad, Problem, TraceRow};
 use crate::text::Agreement;
 use crate::volumes::Volumes;
 use smrkit::error::Error;
@@ -17,7 +17,7 @@ const SAMPLE_RECORDS: usize = 64;
 #[derive(Debug)]
 pub(crate) enum Step {
     /// A request, and the bytes of its record.
-    Row(Row, usize),
+    Row(TraceRow, usize),
     /// A heading, and its bytes.
     Heading(usize),
     /// A record that is no request, and its bytes.
@@ -28,11 +28,19 @@ pub(crate) enum Step {
 
 /// A format of binary records.
 pub(crate) trait RecordFormat: Send {
-    /// Nanoseconds of one tick of `Row::ticks`.
+    /// Nanoseconds of one tick of `TraceRow::ticks`.
     fn tick_ns(&self) -> u64;
 
     /// Understands the record at the front of `bytes`. The error carries the bytes to skip, 0 where that is unknown.
     fn next(&mut self, bytes: &[u8], volumes: &mut Volumes) -> Result<Step, (Bad, usize)>;
+
+    /// Looks at the beginning of the trace, before the first record is read.
+    fn prepare(&mut self, _head: &[u8]) {}
+
+    /// The reader's choice, where there is one.
+    fn detail(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Whether the beginning of a file can be of this format at all, beyond records that can be understood.
     fn plausible(_head: &[u8]) -> bool {
@@ -48,6 +56,7 @@ pub(crate) fn agrees<F: RecordFormat + Default>(head: &[u8], whole: bool) -> Agr
     if !F::plausible(head) {
         return Agreement::default();
     }
+    format.prepare(head);
     while records < SAMPLE_RECORDS as u64 && !rest.is_empty() {
         match format.next(rest, &mut volumes) {
             Ok(Step::Heading(used)) => {
@@ -74,7 +83,8 @@ pub(crate) struct Records<F> {
 
 impl<F: RecordFormat> Records<F> {
     /// Reads `stream` as `format`.
-    pub fn new(stream: Stream, format: F, skip_bad_rows: bool) -> Records<F> {
+    pub fn new(stream: Stream, mut format: F, skip_bad_rows: bool) -> Records<F> {
+        format.prepare(stream.unread());
         Records { feed: Feed::new(stream, format.tick_ns(), skip_bad_rows), format, record: 0 }
     }
 
@@ -160,7 +170,7 @@ impl<F: RecordFormat> RowReader for Records<F> {
         &mut self.feed
     }
 
-    fn detail(&self) -> Option<&'static str> {
-        None
+    fn detail(&self) -> Option<&str> {
+        self.format.detail()
     }
 }

@@ -5,7 +5,7 @@ use smrkit::request::Op;
 
 /// One request in the units of a trace: ticks and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct TraceRow {
     /// When, in ticks of the format, from any origin.
     pub ticks: u64,
     /// The first byte.
@@ -114,9 +114,12 @@ impl Field<'_> {
         })
     }
 
-    /// An unsigned integer.
+    /// An unsigned integer, of decimal digits or, after `0x`, of hexadecimal ones.
     pub fn integer(&self) -> Result<u64, Bad> {
-        self.number(number::integer(self.text), "an integer")
+        match self.text.strip_prefix(b"0x").or_else(|| self.text.strip_prefix(b"0X")) {
+            Some(_) => self.hexadecimal(),
+            None => self.number(number::integer(self.text), "an integer"),
+        }
     }
 
     /// An unsigned integer times `unit`.
@@ -161,7 +164,7 @@ pub(crate) fn extent(offset: Field, offset_unit: u64, size: Field, size_unit: u6
 }
 
 /// Walks the columns of a line.
-pub(crate) struct Columns<'a> {
+pub(crate) struct LineColumns<'a> {
     line: &'a [u8],
     at: usize,
     separator: Separator,
@@ -176,20 +179,20 @@ pub(crate) enum Separator {
     Spaces,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> LineColumns<'a> {
     /// Columns between commas.
-    pub fn commas(line: &'a [u8]) -> Columns<'a> {
-        Columns::new(line, Separator::Byte(b','))
+    pub fn commas(line: &'a [u8]) -> LineColumns<'a> {
+        LineColumns::new(line, Separator::Byte(b','))
     }
 
     /// Columns between runs of spaces and tabs.
-    pub fn spaces(line: &'a [u8]) -> Columns<'a> {
-        Columns::new(line, Separator::Spaces)
+    pub fn spaces(line: &'a [u8]) -> LineColumns<'a> {
+        LineColumns::new(line, Separator::Spaces)
     }
 
     /// Columns between `separator`.
-    pub fn new(line: &'a [u8], separator: Separator) -> Columns<'a> {
-        Columns { line, at: 0, separator }
+    pub fn new(line: &'a [u8], separator: Separator) -> LineColumns<'a> {
+        LineColumns { line, at: 0, separator }
     }
 
     /// The next column, if there is one.

@@ -72,7 +72,7 @@ impl<R: Row> Rows<R> {
 }
 
 /// A row of one of the tables; sealed.
-pub trait Row: sealed::Row {}
+pub trait Row: sealed::TableRow {}
 
 impl Row for RequestRow {}
 impl Row for Access {}
@@ -82,7 +82,7 @@ mod sealed {
     use super::*;
 
     /// The columns of a table and how they are taken from its rows.
-    pub trait Row: Copy {
+    pub trait TableRow: Copy {
         #[allow(private_interfaces)]
         const COLUMNS: &'static [Column];
         const KIND: &'static str;
@@ -91,11 +91,12 @@ mod sealed {
     }
 }
 
-impl sealed::Row for RequestRow {
+impl sealed::TableRow for RequestRow {
     #[allow(private_interfaces)]
     const COLUMNS: &'static [Column] = &[
         column("index", 64),
         column("source", 8),
+        column("row", 64),
         word("op"),
         column("lba", 64),
         column("sectors", 32),
@@ -112,6 +113,7 @@ impl sealed::Row for RequestRow {
         table.write_group(&[
             Values::Long(&long(rows, |row| row.index)),
             Values::Int(&int(rows, |row| u32::from(row.source))),
+            Values::Long(&long(rows, |row| row.row)),
             Values::Words(&words(rows, |row| row.op.name())),
             Values::Long(&long(rows, |row| row.lba)),
             Values::Int(&int(rows, |row| row.sectors)),
@@ -124,7 +126,7 @@ impl sealed::Row for RequestRow {
     }
 }
 
-impl sealed::Row for Access {
+impl sealed::TableRow for Access {
     #[allow(private_interfaces)]
     const COLUMNS: &'static [Column] = &ACCESS_COLUMNS;
     const KIND: &'static str = "accesses";
@@ -135,7 +137,7 @@ impl sealed::Row for Access {
     }
 }
 
-impl sealed::Row for MemberAccess {
+impl sealed::TableRow for MemberAccess {
     #[allow(private_interfaces)]
     const COLUMNS: &'static [Column] = &{
         let [time, cause, op, pba, sectors, duration] = ACCESS_COLUMNS;
@@ -237,6 +239,7 @@ mod tests {
         let row = |index: u64| RequestRow {
             index,
             source: (index % 3) as u8,
+            row: index / 3,
             op: if index.is_multiple_of(2) { Op::Write } else { Op::Discard },
             lba: u64::MAX - index,
             sectors: u32::MAX,
@@ -250,15 +253,26 @@ mod tests {
         assert!(!path.exists(), "the file appears at the end");
         rows.finish().unwrap();
         let (names, read) = table(&path);
-        let wanted = "index source op lba sectors arrival_ns start_ns end_ns wait_ns latency_ns";
+        let wanted = "index source row op lba sectors arrival_ns start_ns end_ns wait_ns latency_ns";
         assert_eq!(names, wanted.split(' ').collect::<Vec<_>>());
         assert_eq!(read.len() as u64, count);
         let last = count - 1;
         let (arrival, lba) = (last * 10, u64::MAX - last);
-        let expected =
-            [last, last % 3, 1, lba, u32::MAX.into(), arrival, arrival + 4, arrival + 24_780_000, 4, 24_780_000];
+        let expected = [
+            last,
+            last % 3,
+            last / 3,
+            1,
+            lba,
+            u32::MAX.into(),
+            arrival,
+            arrival + 4,
+            arrival + 24_780_000,
+            4,
+            24_780_000,
+        ];
         assert_eq!(read[last as usize], expected);
-        assert_eq!(read[1][2], 3, "discard");
+        assert_eq!(read[1][3], 3, "discard");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The LBA counts sectors of 512 bytes within the ASU, the size is in bytes, the timestamp in seconds. Optional columns
 //! after these are allowed by the format, and ignored. An ASU is a volume.
 
-use crate::row::{Bad, Columns, Row, extent};
+use crate::row::{Bad, LineColumns, TraceRow, extent};
 use crate::text::TextFormat;
 use crate::volumes::Volumes;
 
@@ -16,8 +16,8 @@ impl TextFormat for Spc {
         1
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
-        let mut columns = Columns::commas(line);
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::commas(line);
         let asu = columns.next("column 1 (ASU)")?;
         asu.integer()?;
         let lba = columns.next("column 2 (LBA)")?;
@@ -25,6 +25,6 @@ impl TextFormat for Spc {
         let op = columns.next("column 4 (opcode)")?.letter()?;
         let (offset, bytes) = extent(lba, 512, size, 1)?;
         let ticks = columns.next("column 5 (timestamp)")?.decimal(1_000_000_000)?;
-        Ok(Some(Row { ticks, offset, bytes, volume: volumes.plain(asu)?, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume: volumes.plain(asu)?, op }))
     }
 }

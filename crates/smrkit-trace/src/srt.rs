@@ -7,7 +7,7 @@
 //! Suspect records are left out, as DiskSim does. Versions above 4 have other fields and are refused.
 
 use crate::record::{RecordFormat, Step};
-use crate::row::{Bad, Field, Problem, Row};
+use crate::row::{Bad, Field, Problem, TraceRow};
 use crate::volumes::Volumes;
 use smrkit::request::Op;
 
@@ -44,7 +44,7 @@ impl Srt {
             };
         };
         let heading = &bytes[..end];
-        if memchr::memmem::find(heading, b"tracedate").is_none() || heading.contains(&0) {
+        if memchr::memmem::find(heading, b"tracedate").is_none() {
             return malformed("the heading", "text with a line tracedate", 0);
         }
         match sector_bytes(heading) {
@@ -122,6 +122,6 @@ impl RecordFormat for Srt {
         let field = Field { text: b"", at: 0, name: "the device" };
         let volume = volumes.numbered(disk, field, || disk.to_string()).map_err(|bad| (bad, used))?;
         let op = if word(11) & 1 == 1 { Op::Read } else { Op::Write };
-        Ok(Step::Row(Row { ticks, offset, bytes, volume, op }, used))
+        Ok(Step::Row(TraceRow { ticks, offset, bytes, volume, op }, used))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Times are in seconds with nine decimals, offsets and sizes in bytes. A response time may be missing.
 
-use crate::row::{Bad, Columns, Row, extent};
+use crate::row::{Bad, LineColumns, TraceRow, extent};
 use crate::text::{Heading, TextFormat, first_line_is};
 use crate::volumes::Volumes;
 
@@ -19,8 +19,8 @@ impl TextFormat for Systor17 {
         first_line_is(number, line, "Timestamp,")
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
-        let mut columns = Columns::commas(line);
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::commas(line);
         let ticks = columns.next("column 1 (Timestamp)")?.decimal(1_000_000_000)?;
         let response = columns.next("column 2 (Response)")?;
         if !response.text.is_empty() {
@@ -33,6 +33,6 @@ impl TextFormat for Systor17 {
         let size = columns.next("column 6 (Size)")?;
         let (offset, bytes) = extent(offset, 1, size, 1)?;
         columns.end()?;
-        Ok(Some(Row { ticks, offset, bytes, volume: volumes.plain(lun)?, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume: volumes.plain(lun)?, op }))
     }
 }

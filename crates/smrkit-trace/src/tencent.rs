@@ -2,7 +2,7 @@
 //!
 //! Times are in whole seconds, offsets and sizes in sectors of 512 bytes; IOType is 0 for a read, 1 for a write.
 
-use crate::row::{Bad, Columns, Row, extent};
+use crate::row::{Bad, LineColumns, TraceRow, extent};
 use crate::text::{Heading, TextFormat, first_line_is};
 use crate::volumes::Volumes;
 use smrkit::request::Op;
@@ -20,8 +20,8 @@ impl TextFormat for Tencent {
         first_line_is(number, line, "Timestamp,")
     }
 
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad> {
-        let mut columns = Columns::commas(line);
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::commas(line);
         let ticks = columns.next("column 1 (Timestamp)")?.integer()?;
         let offset = columns.next("column 2 (Offset)")?;
         let size = columns.next("column 3 (Size)")?;
@@ -35,6 +35,6 @@ impl TextFormat for Tencent {
         let volume = columns.next("column 5 (VolumeID)")?;
         volume.integer()?;
         columns.end()?;
-        Ok(Some(Row { ticks, offset, bytes, volume: volumes.plain(volume)?, op }))
+        Ok(Some(TraceRow { ticks, offset, bytes, volume: volumes.plain(volume)?, op }))
     }
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::input::{LINE_MAX, Stream};
 use crate::intake::{Intake, bad_row};
 use crate::reader::{BATCH, Feed, RowReader};
-use crate::row::{Bad, Row};
+use crate::row::{Bad, TraceRow};
+use crate::times::RowTimes;
 use crate::volumes::Volumes;
 use smrkit::error::Error;
 use smrkit::request::Request;
@@ -16,17 +17,22 @@ const SAMPLE_LINES: usize = 64;
 
 /// A format of one row a line.
 pub(crate) trait TextFormat: Send {
-    /// Nanoseconds of one tick of `Row::ticks`.
+    /// Nanoseconds of one tick of `TraceRow::ticks`.
     fn tick_ns(&self) -> u64;
 
     /// Understands one line, without its newline. `None`: the line is well-formed, but no request.
-    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Row>, Bad>;
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad>;
 
     /// Understands the row at the start of `text`, and says how many bytes it has, newline included. `None` sends the
     /// line the slow way; a row given here must be the one that `parse` would give.
     #[inline(always)]
-    fn fast(&mut self, _text: &[u8]) -> Option<(Row, usize)> {
+    fn fast(&mut self, _text: &[u8]) -> Option<(TraceRow, usize)> {
         None
+    }
+
+    /// Gives other times than the clock's; tells whether the format has them.
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        times == RowTimes::Clock
     }
 
     /// Looks at the beginning of the trace, before the first line is parsed.
@@ -37,8 +43,8 @@ pub(crate) trait TextFormat: Send {
         Heading::No
     }
 
-    /// What the reader chose, where there is a choice.
-    fn detail(&self) -> Option<&'static str> {
+    /// The reader's choice, where there is one.
+    fn detail(&self) -> Option<&str> {
         None
     }
 }
@@ -245,7 +251,11 @@ impl<F: TextFormat> RowReader for Text<F> {
         &mut self.feed
     }
 
-    fn detail(&self) -> Option<&'static str> {
+    fn detail(&self) -> Option<&str> {
         self.format.detail()
+    }
+
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        self.format.choose_times(times)
     }
 }

@@ -6,8 +6,9 @@
 //! upper byte of the version field is the version. Commands other than reads, writes and SYNCHRONIZE CACHE are no requests;
 //! UNMAP is none either, since its ranges aren't in the record.
 
+use crate::number::{u16_at, u32_at, u64_at};
 use crate::record::{RecordFormat, Step};
-use crate::row::{BYTES_MAX, Bad, Problem, Row};
+use crate::row::{BYTES_MAX, Bad, Problem, TraceRow};
 use crate::volumes::Volumes;
 use smrkit::request::Op;
 
@@ -19,18 +20,6 @@ pub(crate) struct Vscsi<const V: u8> {
 
 /// LBAs of a vscsi disk stay below this: 62 TB is the largest virtual disk, 2^40 sectors are 512 TiB.
 const LBA_MAX: u64 = 1 << 40;
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_le_bytes(*b))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
-}
 
 /// What a SCSI operation code asks for (SBC-4, table of commands).
 fn op(command: u16) -> Option<Op> {
@@ -90,6 +79,6 @@ impl<const V: u8> RecordFormat for Vscsi<V> {
                 *self.volume.insert(volumes.numbered(0, field, || "vscsi".into()).map_err(|bad| (bad, 0))?)
             }
         };
-        Ok(Step::Row(Row { ticks, offset, bytes, volume, op }, Self::BYTES))
+        Ok(Step::Row(TraceRow { ticks, offset, bytes, volume, op }, Self::BYTES))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A request counts where it begins. Memory: 8 bytes a piece in blocks of 64 pieces, 40 MB for all of 5 TB.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use serde::Serialize;
 
@@ -16,7 +16,8 @@ const PARTS: u64 = 256;
 /// Accesses by piece.
 #[derive(Default)]
 pub(super) struct Heat {
-    blocks: BTreeMap<(u16, u64), Box<[Count; TOGETHER as usize]>>,
+    /// Hashed: on requests all over a large disk a search tree takes most of the time of reading a trace.
+    blocks: HashMap<(u16, u64), Box<[Count; TOGETHER as usize]>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -34,7 +35,7 @@ pub struct HotSpots {
     pub accessed_pieces: u64,
     /// Share of requests that begin in the most accessed 1 % of these pieces (at least one piece).
     pub hottest_1_percent_share: Option<f64>,
-    /// The same for 10 %.
+    /// Share of requests that begin in the most accessed 10 %.
     pub hottest_10_percent_share: Option<f64>,
 }
 
@@ -60,6 +61,7 @@ impl Heat {
         *counter = counter.saturating_add(1);
     }
 
+    /// The pieces that were accessed, in no order.
     fn pieces(&self) -> impl Iterator<Item = (u16, u64, Count)> {
         let numbered = self.blocks.iter().flat_map(|(&(volume, block), counts)| {
             (0..TOGETHER).zip(counts.iter()).map(move |(at, &count)| (volume, block * TOGETHER + at, count))

@@ -6,6 +6,7 @@
 
 mod gathered;
 mod heat;
+mod paged;
 mod rate;
 mod sectors;
 mod sizes;
@@ -25,7 +26,7 @@ use smrkit::error::Error;
 use smrkit::request::Source;
 use smrkit::units::SECTOR_BYTES;
 
-/// What `TraceInfo::of` needs to know besides the requests.
+/// The facts that `TraceInfo::from_source` needs besides the requests.
 #[derive(Clone, Debug)]
 pub struct InfoSettings {
     /// The size of a track, for `written_tracks`: 1 MiB, as in Vguard's figure 5 (which says 1 MB).
@@ -98,7 +99,7 @@ pub struct Footprint {
     pub touched_sectors: u64,
     /// Aligned 4 KiB blocks that are read, in part or whole.
     pub read_4kib_blocks: u64,
-    /// The same for writes.
+    /// Aligned 4 KiB blocks that are written, in part or whole.
     pub written_4kib_blocks: u64,
 }
 
@@ -149,7 +150,7 @@ pub struct VolumeInfo {
 impl TraceInfo {
     /// Reads `source` to its end. Volumes carry their index as number until `name_volumes`, since a reader knows its
     /// table of volumes only then.
-    pub fn of(source: &mut dyn Source, settings: &InfoSettings) -> Result<TraceInfo, Error> {
+    pub fn from_source(source: &mut dyn Source, settings: &InfoSettings) -> Result<TraceInfo, Error> {
         let track_sectors = settings.track_bytes / SECTOR_BYTES;
         if track_sectors == 0 {
             return Err(Error::Usage(format!("a track of {} bytes: give at least 512", settings.track_bytes)));

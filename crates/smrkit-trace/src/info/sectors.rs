@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::paged::Paged;
+
 /// Bits of an address within a chunk.
 const CHUNK_BITS: u32 = 15;
 /// Sectors in a chunk.
@@ -24,7 +26,7 @@ const FINE_RUNS: usize = 1024;
 #[derive(Default)]
 pub(super) struct SectorSet {
     /// Chunks that are partly present, by volume and number.
-    partial: BTreeMap<u64, Part>,
+    partial: Paged<Part>,
     /// First chunk and the one after the last of stretches that are wholly present.
     full: BTreeMap<u64, u64>,
     sectors: u64,
@@ -63,7 +65,7 @@ impl SectorSet {
         if self.full.range(..=chunk).next_back().is_some_and(|(_, &end)| end > chunk) {
             return;
         }
-        let part = self.partial.entry(chunk).or_default();
+        let part = self.partial.entry(chunk);
         let before = part.sectors;
         part.insert(sectors);
         self.sectors += u64::from(part.sectors - before);
@@ -80,10 +82,7 @@ impl SectorSet {
             present += (stop.min(end).saturating_sub(start.max(first))) * u64::from(CHUNK);
             (from, to) = (from.min(start), to.max(stop));
         }
-        while let Some((&chunk, part)) = self.partial.range(first..end).next() {
-            present += u64::from(part.sectors);
-            self.partial.remove(&chunk);
-        }
+        self.partial.take(first..end, |part| present += u64::from(part.sectors));
         self.full.insert(from, to);
         self.sectors += (end - first) * u64::from(CHUNK) - present;
     }
@@ -93,8 +92,8 @@ impl SectorSet {
         let mut partial = self.partial.iter().peekable();
         let mut full = self.full.iter().peekable();
         let chunks = std::iter::from_fn(move || match (partial.peek(), full.peek()) {
-            (Some((chunk, _)), Some((first, _))) if chunk > first => full.next().map(whole),
-            (Some(_), _) => partial.next().map(|(&chunk, part)| (chunk, part.runs())),
+            (Some((chunk, _)), Some((first, _))) if chunk > *first => full.next().map(whole),
+            (Some(_), _) => partial.next().map(|(chunk, part)| (chunk, part.runs())),
             (None, _) => full.next().map(whole),
         });
         chunks.flat_map(|(chunk, runs)| {
@@ -319,6 +318,6 @@ mod tests {
         }
         assert_eq!(set.insert(0, u64::MAX, 8), 0);
         assert_eq!(set.insert(0, END - 4, 8), 4);
-        assert!(set.partial.len() + set.full.len() < 4000);
+        assert!(set.partial.iter().count() + set.full.len() < 4000);
     }
 }

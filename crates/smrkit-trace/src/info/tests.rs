@@ -6,7 +6,7 @@ use smrkit::request::{InMemory, Op, Request};
 use smrkit::units::{Lba, Nanos};
 
 fn info_of(requests: Vec<Request>) -> TraceInfo {
-    TraceInfo::of(&mut InMemory::new(requests), &InfoSettings::default()).unwrap()
+    TraceInfo::from_source(&mut InMemory::new(requests), &InfoSettings::default()).unwrap()
 }
 
 fn at(second: u64, request: Request) -> Request {

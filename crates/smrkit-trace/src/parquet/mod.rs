@@ -4,7 +4,7 @@
 
 mod footer;
 mod reader;
-pub(crate) mod table;
+pub mod table;
 mod writer;
 
 #[cfg(test)]

@@ -29,13 +29,13 @@ pub struct ParquetReader {
     file: SerializedFileReader<File>,
     footer: Footer,
     next_group: usize,
-    group: Option<Group>,
+    group: Option<GroupDecoders>,
     rows_done: u64,
-    columns: Columns,
+    columns: BatchColumns,
 }
 
 /// The decoders of the current row group.
-struct Group {
+struct GroupDecoders {
     rows_left: usize,
     time: ColumnReaderImpl<Int64Type>,
     op: ColumnReaderImpl<Int32Type>,
@@ -46,7 +46,7 @@ struct Group {
 
 /// The decoded columns of one batch.
 #[derive(Default)]
-struct Columns {
+struct BatchColumns {
     time: Vec<i64>,
     op: Vec<i32>,
     lba: Vec<i64>,
@@ -61,10 +61,10 @@ impl ParquetReader {
         ParquetReader::from_file(path, file)
     }
 
-    /// The same for a file that is open; `path` is its name in errors.
+    /// Reads a file that is open; `path` is its name in errors.
     pub(super) fn from_file(path: &Path, file: File) -> Result<ParquetReader, Error> {
         let (file, footer) = Footer::read(path, file)?;
-        let (path, columns) = (path.to_path_buf(), Columns::default());
+        let (path, columns) = (path.to_path_buf(), BatchColumns::default());
         Ok(ParquetReader { path, file, footer, next_group: 0, group: None, rows_done: 0, columns })
     }
 
@@ -87,7 +87,7 @@ impl ParquetReader {
         if self.next_group == self.file.num_row_groups() {
             return Ok(false);
         }
-        let opened = guarded(|| Group::open(&*self.file.get_row_group(self.next_group)?, self.footer.columns));
+        let opened = guarded(|| GroupDecoders::open(&*self.file.get_row_group(self.next_group)?, self.footer.columns));
         self.group = Some(opened.map_err(|error| damaged(&self.path, self.rows_done, &error))?);
         self.next_group += 1;
         Ok(true)
@@ -115,7 +115,7 @@ impl ParquetReader {
 
     /// The first decoded row that no request can be, and why.
     fn implausible(&self) -> Option<(usize, &'static str)> {
-        let Columns { time, op, lba, sectors, volume } = &self.columns;
+        let BatchColumns { time, op, lba, sectors, volume } = &self.columns;
         let (tick, volumes) = (self.footer.tick_ns, self.footer.meta.volumes.len().max(1));
         // A pass over each column that the compiler can vectorise; the row is only looked for when something is wrong.
         let latest = time.iter().fold(0, |most, &time| most.max(time as u64));
@@ -153,7 +153,7 @@ impl Source for ParquetReader {
         if let Some((row, why)) = self.implausible() {
             return Err(damaged(&self.path, self.rows_done + row as u64, &why));
         }
-        let Columns { time, op, lba, sectors, volume } = &self.columns;
+        let BatchColumns { time, op, lba, sectors, volume } = &self.columns;
         let tick = self.footer.tick_ns;
         let rows = time.iter().zip(op).zip(lba).zip(sectors).zip(volume);
         batch.extend(rows.map(|((((&time, &op), &lba), &sectors), &volume)| Request {
@@ -173,11 +173,11 @@ impl Source for ParquetReader {
     }
 }
 
-impl Group {
+impl GroupDecoders {
     /// The decoders of `group`, whose columns stand at `columns`.
-    fn open(group: &dyn RowGroupReader, columns: [usize; 5]) -> Result<Group, ParquetError> {
+    fn open(group: &dyn RowGroupReader, columns: [usize; 5]) -> Result<GroupDecoders, ParquetError> {
         let [time, op, lba, sectors, volume] = columns;
-        Ok(Group {
+        Ok(GroupDecoders {
             rows_left: usize::try_from(group.metadata().num_rows())?,
             time: long(group, time)?,
             op: int(group, op)?,

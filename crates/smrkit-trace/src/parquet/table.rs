@@ -1,6 +1,6 @@
-//! Writes a table of unsigned integers and words as Parquet: schema, encodings, row groups, metadata.
+//! Tables of unsigned integers and words as Parquet: schema, encodings, row groups, metadata.
 //!
-//! The trace format and the tables of requests and accesses share it. Nulls are left out.
+//! The trace format, the tables of requests and accesses, and results share it. Nulls are left out.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,18 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::SerializedFileWriter;
+use parquet::record::RowAccessor;
 use parquet::schema::types::{ColumnPath, Type};
 
+use super::footer::guarded;
 use crate::partial::Partial;
 use smrkit::error::Error;
 
 /// Rows in a row group: columns of one fit in a few MB, and the footer costs 0.01 bytes a row.
-pub(crate) const GROUP_ROWS: usize = 65_536;
+pub const GROUP_ROWS: usize = 65_536;
 /// Rows in a page: the decoded values of a column fit in the second-level cache.
 const PAGE_ROWS: usize = 16_384;
 /// A page stays uncompressed unless zstd makes it at least this much smaller: it costs time to read.
@@ -29,7 +33,7 @@ const ZSTD_LEVEL: i32 = 1;
 
 /// How the values of a column are laid out before compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
+pub enum Packing {
     /// Few distinct values.
     Dictionary,
     /// Differences between neighbours, packed into as few bits as 32 of them need.
@@ -40,15 +44,18 @@ pub(crate) enum Packing {
 
 /// A column: its name, the width of its unsigned values (of no meaning for words), and its layout.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Column {
-    pub(crate) name: &'static str,
-    pub(crate) bits: i8,
-    pub(crate) packing: Packing,
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// The width of its values.
+    pub bits: i8,
+    /// Its layout.
+    pub packing: Packing,
 }
 
 /// The values of a column in one row group, as bits.
 #[derive(Clone, Copy)]
-pub(crate) enum Values<'a> {
+pub enum Values<'a> {
     /// A column of 64 bits.
     Long(&'a [i64]),
     /// A column of 32 bits or fewer.
@@ -58,7 +65,7 @@ pub(crate) enum Values<'a> {
 }
 
 /// A table being written.
-pub(crate) struct TableWriter {
+pub struct TableWriter {
     path: PathBuf,
     file: SerializedFileWriter<File>,
     partial: Partial,
@@ -66,7 +73,7 @@ pub(crate) struct TableWriter {
 
 impl TableWriter {
     /// Opens the table that will become `path`.
-    pub(crate) fn create(path: &Path, columns: &[Column]) -> Result<TableWriter, Error> {
+    pub fn create(path: &Path, columns: &[Column]) -> Result<TableWriter, Error> {
         let (partial, file) = Partial::create(path)?;
         let failed = |error| writing(path, error);
         let schema = schema(columns).map_err(failed)?;
@@ -76,23 +83,23 @@ impl TableWriter {
     }
 
     /// Writes one row group: the columns in order, all of one length.
-    pub(crate) fn write_group(&mut self, columns: &[Values]) -> Result<(), Error> {
+    pub fn write_group(&mut self, columns: &[Values]) -> Result<(), Error> {
         write_group(&mut self.file, columns).map_err(|error| writing(&self.path, error))
     }
 
     /// Whether what is written can be read back before it appears: not on a pipe.
-    pub(crate) fn can_be_read(&self) -> bool {
+    pub fn can_be_read(&self) -> bool {
         self.partial.can_be_read()
     }
 
     /// Completes the file, but gives it back without a name: it vanishes when closed.
-    pub(crate) fn abandon(mut self, metadata: Vec<(String, String)>) -> Result<File, Error> {
+    pub fn abandon(mut self, metadata: Vec<(String, String)>) -> Result<File, Error> {
         self.complete(metadata)?;
         self.file.inner().try_clone().map_err(|error| Error::writing(&self.path, error))
     }
 
     /// Adds the metadata and makes the file appear under its name.
-    pub(crate) fn finish(mut self, metadata: Vec<(String, String)>) -> Result<(), Error> {
+    pub fn finish(mut self, metadata: Vec<(String, String)>) -> Result<(), Error> {
         self.complete(metadata)?;
         self.partial.commit(self.file.inner())
     }
@@ -164,6 +171,25 @@ fn properties(columns: &[Column]) -> Result<WriterProperties, ParquetError> {
         };
     }
     Ok(properties.build())
+}
+
+/// Words as the values of a column.
+pub fn words(words: impl Iterator<Item = String>) -> Vec<ByteArray> {
+    words.map(|word| ByteArray::from(word.into_bytes())).collect()
+}
+
+/// Reads a column of words of the table at `path`.
+pub fn read_words(path: &Path, column: &str) -> Result<Vec<String>, Error> {
+    let file = File::open(path).map_err(|error| Error::reading(path, error))?;
+    let read = guarded(|| {
+        let file = SerializedFileReader::new(file)?;
+        let fields = file.metadata().file_metadata().schema().get_fields().iter();
+        let only = fields.filter(|field| field.name() == column).cloned().collect();
+        let projection = Type::group_type_builder("smrkit").with_fields(only).build()?;
+        let rows = file.get_row_iter(Some(projection))?;
+        rows.map(|row| row?.get_string(0).cloned()).collect::<Result<Vec<String>, ParquetError>>()
+    });
+    read.map_err(|error| Error::input(path, format!("damaged ({error}): remove it, and have it made again")))
 }
 
 /// The crate wraps the operating system's errors; unwrapped, they keep their remedy.

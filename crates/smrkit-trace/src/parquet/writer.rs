@@ -17,14 +17,14 @@ pub struct ParquetWriter {
     path: PathBuf,
     meta: Meta,
     table: Option<(TableWriter, Tick)>,
-    group: Group,
+    group: GroupColumns,
     rows: u64,
     volumes_used: usize,
 }
 
 /// The columns of the row group being gathered.
 #[derive(Default)]
-struct Group {
+struct GroupColumns {
     time: Vec<i64>,
     op: Vec<i32>,
     lba: Vec<i64>,
@@ -41,7 +41,7 @@ impl ParquetWriter {
             path: path.to_path_buf(),
             meta: meta.clone(),
             table: Some((table, TICKS[0])),
-            group: Group::default(),
+            group: GroupColumns::default(),
             rows: 0,
             volumes_used: 0,
         })
@@ -87,7 +87,7 @@ impl ParquetWriter {
         self.fit_tick()?;
         let Some((table, tick)) = &mut self.table else { return Ok(()) };
         to_ticks(&mut self.group.time, *tick);
-        let Group { time, op, lba, sectors, volume } = &self.group;
+        let GroupColumns { time, op, lba, sectors, volume } = &self.group;
         let (time, lba) = (Values::Long(time), Values::Long(lba));
         table.write_group(&[time, Values::Int(op), lba, Values::Int(sectors), Values::Int(volume)])?;
         self.rows += rows as u64;
@@ -112,7 +112,7 @@ impl ParquetWriter {
             return Ok(new);
         }
         let mut reader = ParquetReader::from_file(&self.path, file)?;
-        let (mut batch, mut group) = (Vec::new(), Group::default());
+        let (mut batch, mut group) = (Vec::new(), GroupColumns::default());
         loop {
             reader.fill(&mut batch)?;
             group.extend(&batch);
@@ -151,7 +151,7 @@ impl ParquetWriter {
     }
 }
 
-impl Group {
+impl GroupColumns {
     fn extend(&mut self, requests: &[Request]) {
         self.time.extend(requests.iter().map(|request| request.time.0 as i64));
         self.op.extend(requests.iter().map(|request| request.op as i32));

@@ -19,6 +19,13 @@ fn with_bad_row(row: &str) -> String {
 }
 
 #[test]
+fn times_that_a_trace_has_not_are_refused() {
+    let options = OpenOptions { times: RowTimes::Think, ..OpenOptions::default() };
+    let error = Trace::open(&data("msr.csv"), &options).err().unwrap().to_string();
+    assert!(error.contains("no think times") && error.contains("flat-out"), "{error}");
+}
+
+#[test]
 fn a_malformed_row_is_named_with_line_column_and_what_was_expected() {
     for (row, column, parts) in [
         ("128166372003061629,web,1,Raed,4096,8192,1", 26, ["column 4 (Type) is \"Raed\"", "expected Read or Write"]),
@@ -182,9 +189,7 @@ fn a_missing_file_and_a_directory_are_errors_of_reading() {
         let found = Trace::open(Path::new(path), &OpenOptions::default()).err().unwrap();
         assert!(matches!(found, Error::Io { writing: false, .. }), "{found:?}");
     }
-    for (format, part) in
-        [("nonsense", "choose one of msr"), ("csv", "needs a map"), ("msr:x", "nothing after a colon")]
-    {
+    for (format, part) in [("blkprase", "did you mean `blkparse`?"), ("msr:x", "nothing after a colon")] {
         let found = Trace::open(&data("msr.csv"), &forced(format)).err().unwrap();
         assert!(matches!(&found, Error::Usage(m) if m.contains(part)), "{found:?}");
     }

@@ -31,6 +31,16 @@ fn text_formats_are_recognised_and_give_their_requests() {
     check("fio-v3.log", &any, "fio-v3", &["0=/dev/sdb"], &v3);
     let disksim = ["0 R 1000+8@0", "250000 W 2000+16@1", "750001 R 1008+8@0"];
     check("disksim.txt", &any, "disksim", &["0=0", "1=1"], &disksim);
+    let measured = ["0 R 1000+8@0", "12500500 W 2000+16@0", "16500500 R 1008+8@0"];
+    check("disksim-measured.txt", &any, "disksim-measured", &["0=0"], &measured);
+    let thinking = OpenOptions { times: RowTimes::Think, ..OpenOptions::default() };
+    let measured = ["0 R 1000+8@0", "500500 W 2000+16@0", "1500500 R 1008+8@0"];
+    check("disksim-measured.txt", &thinking, "disksim-measured", &["0=0"], &measured);
+    let map = OpenOptions {
+        format: Some("csv:op=0,offset=2:sectors,size=3:sectors,think=5:us,separator=space".into()),
+        ..thinking
+    };
+    check("disksim-measured.txt", &map, "csv", &["0=0"], &measured);
     let fiu = ["0 W 1000+8@0", "1500 R 2000+16@1", "2000 W 1008+8@0"];
     check("fiu.txt", &any, "fiu", &["6291456=6,0", "6291457=6,1"], &fiu);
     let systor = ["0 R 2048+8@0", "0 W 4096+1@1", "1000000001 W 8+16@0"];
@@ -49,6 +59,11 @@ fn text_formats_are_recognised_and_give_their_requests() {
 
 #[test]
 fn binary_formats_are_recognised_and_give_their_requests() {
+    let events =
+        ["0 R 1000+8@0", "2000000 W 2048+16@0", "3000000 D 4096+2048@0", "4000000 F 0+0@0", "5000000 W 2064+8@0"];
+    for cpu in ["sdb.blktrace.0", "sdb.blktrace.1"] {
+        check(cpu, &OpenOptions::default(), "blktrace", &["8388624=8,16"], &events);
+    }
     for version in [1, 2] {
         let records = [
             vscsi(version, 0x2a, 4096, 1000, 5_000_000),
@@ -65,6 +80,9 @@ fn binary_formats_are_recognised_and_give_their_requests() {
     let (trace, all) = read(&[heading, records.concat()].concat(), &OpenOptions::default()).unwrap();
     assert_eq!((trace.format(), trace.notes().unaligned_rows), ("srt", 1));
     assert_eq!(shown(&all), ["0 R 500+8@0", "200000 W 500+2@1"]);
+    let heading = b"$$TR_IOREC-1.3\0\ntracedate\nsectorsize 256\n\x0c".to_vec();
+    let (trace, all) = read(&[heading, srt(4, 1, 100, 1024, 1000, 2, 0)].concat(), &OpenOptions::default()).unwrap();
+    assert_eq!((trace.format(), shown(&all)), ("srt", vec!["0 W 500+2@0".to_string()]));
     let (trace, all) = read(&srt(4, 1, 100, 1024, 1000, 2, 0), &OpenOptions::default()).unwrap();
     assert_eq!((trace.format(), shown(&all)), ("srt", vec!["0 W 1000+2@0".to_string()]));
     assert_eq!(names(&trace), ["2=2"]);

@@ -36,7 +36,7 @@ fn one_volume_is_chosen_by_its_number() {
 }
 
 #[test]
-fn a_second_volume_after_the_first_batch_asks_for_a_restart_that_works() {
+fn a_second_volume_after_the_first_batch_restarts_the_reading() {
     let mut text: String = (0..5000).map(|n| format!("9,R,{},512,{n}\n", n * 512)).collect();
     text += "3,W,0,512,9999\n";
     let file = file(&text);

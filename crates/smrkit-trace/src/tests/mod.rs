@@ -28,7 +28,7 @@ fn shared() -> Option<PathBuf> {
     found
 }
 
-fn forced(format: &str) -> OpenOptions {
+pub(crate) fn forced(format: &str) -> OpenOptions {
     OpenOptions { format: Some(format.into()), ..OpenOptions::default() }
 }
 
@@ -37,7 +37,7 @@ fn skipping() -> OpenOptions {
 }
 
 /// All requests of a source.
-fn drain(source: &mut impl Source) -> Result<Vec<Request>, Error> {
+pub(crate) fn drain(source: &mut impl Source) -> Result<Vec<Request>, Error> {
     let (mut all, mut batch) = (Vec::new(), Vec::new());
     loop {
         source.fill(&mut batch)?;
@@ -49,14 +49,19 @@ fn drain(source: &mut impl Source) -> Result<Vec<Request>, Error> {
 }
 
 /// Opens and reads bytes in memory.
-fn read(bytes: &[u8], options: &OpenOptions) -> Result<(Trace, Vec<Request>), Error> {
+pub(crate) fn read(bytes: &[u8], options: &OpenOptions) -> Result<(Trace, Vec<Request>), Error> {
     let mut trace = Trace::from_bytes("t", bytes.to_vec(), options)?;
     let all = drain(&mut trace)?;
     Ok((trace, all))
 }
 
+/// The message on bytes that are refused.
+pub(crate) fn refused(bytes: &[u8], options: &OpenOptions) -> String {
+    read(bytes, options).map(|(_, all)| all).unwrap_err().to_string()
+}
+
 /// A request as `ns op lba+sectors@volume`.
-fn shown(requests: &[Request]) -> Vec<String> {
+pub(crate) fn shown(requests: &[Request]) -> Vec<String> {
     let one = |r: &Request| {
         let op = match r.op {
             Op::Read => 'R',
@@ -69,7 +74,7 @@ fn shown(requests: &[Request]) -> Vec<String> {
     requests.iter().map(one).collect()
 }
 
-fn names(trace: &Trace) -> Vec<String> {
+pub(crate) fn names(trace: &Trace) -> Vec<String> {
     trace.volumes().iter().map(|v| format!("{}={}", v.number, v.name)).collect()
 }
 
@@ -89,6 +94,17 @@ fn vscsi(version: u8, command: u16, length: u32, lba: u64, us: u64) -> Vec<u8> {
     if version == 2 {
         out.extend(250_u64.to_le_bytes());
     }
+    out
+}
+
+/// A record of a binary blktrace of the disk 8,16.
+pub(crate) fn blktrace_record(ns: u64, sector: u64, bytes: u32, action: u32, payload: &[u8]) -> Vec<u8> {
+    let (magic, sequence, [pid, cpu]) = (0x6561_7407_u32, 0_u32, [4162_u32, 0]);
+    let mut out = [magic.to_le_bytes(), sequence.to_le_bytes()].concat();
+    out.extend([ns.to_le_bytes(), sector.to_le_bytes()].concat());
+    out.extend([bytes, action, pid, 8 << 20 | 16, cpu].map(u32::to_le_bytes).concat());
+    out.extend([0, payload.len() as u16].map(u16::to_le_bytes).concat());
+    out.extend(payload);
     out
 }
 

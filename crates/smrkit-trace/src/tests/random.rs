@@ -13,9 +13,10 @@ fn exercise(bytes: &[u8]) {
         "csv" => Some("csv:time=0:us,op=1,offset=2,size=3:sectors,volume=4".to_string()),
         name => Some(name.to_string()),
     });
-    for format in names.chain([None, Some("csv:op=0:wr,offset=1,size=2,separator=space".into())]) {
+    for format in names.chain([None, Some("csv".into()), Some("csv:op=0:wr,offset=1,size=2,separator=space".into())]) {
         for skip_bad_rows in [false, true] {
-            let options = OpenOptions { format: format.clone(), skip_bad_rows, sha256: false };
+            let options =
+                OpenOptions { format: format.clone(), skip_bad_rows, sha256: false, ..OpenOptions::default() };
             let Ok(mut trace) = Trace::from_bytes("random", bytes.to_vec(), &options) else { continue };
             let mut batch = Vec::new();
             while trace.fill(&mut batch).is_ok() && !batch.is_empty() {
@@ -35,6 +36,8 @@ fn seeds() -> Vec<Vec<u8>> {
     for version in [1, 2] {
         seeds.push(vscsi(version, 0x2a, 4096, 1000, 5).repeat(4));
     }
+    seeds.push(b"time;op;offset;size_sectors\n1;W;0x10;8\n2024-02-29T23:59:59Z;R;0;1\n".to_vec());
+    seeds.push(blktrace_record(1, 8, 4096, 1, b"xy").repeat(4));
     seeds.push([b"tracedate\nsectorsize 512\n\x0c".to_vec(), srt(3, 1, 1, 512, 1, 0, 1).repeat(4)].concat());
     let row = b"1,web,1,Read,4096,8192,58000\n".repeat(50);
     seeds.push(zstd::encode_all(&row[..], 1).unwrap());

@@ -1,0 +1,150 @@
+//! Binary files of `blktrace` (`sdb.blktrace.0`, one a CPU), and what `blkparse -d` makes of them: little-endian records of 48
+//! bytes, each with a payload behind it (linux/blktrace_api.h, version 7).
+//!
+//! As of blkparse's text, one kind of event is taken: Q (queued, what the host sent), or D (issued) where the beginning has no Q.
+
+use crate::blkparse::Event;
+use crate::cpus::{MAGIC, record_bytes};
+use crate::number::{u32_at, u64_at};
+use crate::record::{RecordFormat, Step};
+use crate::row::{Bad, Field, Problem, TraceRow};
+use crate::volumes::Volumes;
+use smrkit::request::Op;
+
+/// The reader: which events it takes.
+#[derive(Debug, Default)]
+pub(crate) struct Blktrace {
+    event: Option<Event>,
+}
+
+/// The properties of an action: bits of the word's upper half.
+const WRITE: u32 = 1 << 17;
+const FLUSH: u32 = 1 << 18;
+const PACKET: u32 = 1 << 25;
+const NOTICE: u32 = 1 << 26;
+const DISCARD: u32 = 1 << 29;
+/// Sectors stay below this: 2^46 of them are 32 PiB.
+const SECTOR_MAX: u64 = 1 << 46;
+
+/// The event that an action tells, if it may stand for a request.
+fn event(action: u32) -> Option<Event> {
+    // The lower half numbers the events; bit 8 says that a control group stands in the payload.
+    match action & 0xff {
+        _ if action & (NOTICE | PACKET) != 0 => None,
+        1 => Some(Event::Queued),
+        7 => Some(Event::Issued),
+        _ => None,
+    }
+}
+
+/// The operation of an event; `None` for one without sectors that is no flush.
+fn op(action: u32, bytes: u64) -> Option<Op> {
+    match bytes {
+        _ if action & DISCARD != 0 => Some(Op::Discard).filter(|_| bytes > 0),
+        0 => (action & FLUSH != 0).then_some(Op::Flush),
+        _ if action & WRITE != 0 => Some(Op::Write),
+        _ => Some(Op::Read),
+    }
+}
+
+impl RecordFormat for Blktrace {
+    fn tick_ns(&self) -> u64 {
+        1
+    }
+
+    fn plausible(head: &[u8]) -> bool {
+        record_bytes(head).is_some()
+    }
+
+    /// Q where the beginning has any, else D.
+    fn prepare(&mut self, head: &[u8]) {
+        let mut rest = head;
+        while let Some(length) = record_bytes(rest).filter(|_| self.event != Some(Event::Queued)) {
+            self.event = event(u32_at(rest, 28)).or(self.event);
+            rest = rest.get(length..).unwrap_or_default();
+        }
+    }
+
+    fn next(&mut self, bytes: &[u8], volumes: &mut Volumes) -> Result<Step, (Bad, usize)> {
+        let bad = |name, problem, used| Err((Bad { at: 0, len: 0, name, problem }, used));
+        if bytes.len() >= 4 && u32_at(bytes, 0) != MAGIC {
+            return bad(
+                "the number at its front",
+                Problem::Expected("0x65617407, as blktrace writes on little-endian machines"),
+                0,
+            );
+        }
+        let Some(length) = record_bytes(bytes).filter(|length| bytes.len() >= *length) else { return Ok(Step::More) };
+        let (ticks, sector, size) = (u64_at(bytes, 8), u64_at(bytes, 16), u64::from(u32_at(bytes, 24)));
+        let (action, device) = (u32_at(bytes, 28), u32_at(bytes, 36));
+        let taken = event(action).filter(|event| *self.event.get_or_insert(*event) == *event);
+        let Some(op) = taken.and_then(|_| op(action, size)) else { return Ok(Step::Skip(length)) };
+        if sector >= SECTOR_MAX && op != Op::Flush {
+            return bad("the sector", Problem::Overflow, length);
+        }
+        let field = Field { text: b"", at: 0, name: "the device" };
+        let name = || format!("{},{}", device >> 20, device & 0xf_ffff);
+        let volume = volumes.numbered(u64::from(device), field, name).map_err(|bad| (bad, 0))?;
+        let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (sector * 512, size) };
+        Ok(Step::Row(TraceRow { ticks, offset, bytes, volume, op }, length))
+    }
+
+    fn detail(&self) -> Option<&'static str> {
+        Some(self.event?.detail())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{blktrace_record as record, drain, forced, names, read, refused, shown};
+    use crate::{OpenOptions, Trace};
+
+    const READ: u32 = 1 << 16;
+
+    #[test]
+    fn queued_events_are_requests_and_all_else_is_passed_by() {
+        let records = [
+            record(1, 0, 0, NOTICE, b"a process"),
+            record(5, 9, 4096, 7 | READ, b""),
+            record(10, 100, 4096, 1 | READ, b""),
+            record(20, 200, 512, 1 | 1 << 8 | WRITE, b"payload"),
+            record(30, 0, 0, 1 | WRITE | FLUSH, b""),
+            record(40, 300, 8192, 1 | DISCARD | WRITE, b""),
+            record(50, 0, 96, 1 | PACKET, b""),
+        ]
+        .concat();
+        let (trace, all) = read(&records, &OpenOptions::default()).unwrap();
+        assert_eq!((trace.format(), names(&trace)), ("blktrace", vec!["8388624=8,16".to_string()]));
+        assert!(trace.detail().unwrap().starts_with("Q events"));
+        assert_eq!(shown(&all), ["0 R 100+8@0", "10 W 200+1@0", "20 F 0+0@0", "30 D 300+16@0"]);
+        let (trace, all) = read(&records[..48 + 9 + 48], &OpenOptions::default()).unwrap();
+        assert_eq!(shown(&all), ["0 R 9+8@0"]);
+        assert!(trace.detail().unwrap().starts_with("D events"));
+        let cut = refused(&records[..200], &OpenOptions::default());
+        assert!(cut.contains("cut short"), "{cut}");
+        let spoiled = [&records[..], b"something else"].concat();
+        let spoiled = refused(&spoiled, &forced("blktrace"));
+        assert!(spoiled.contains("0x65617407"), "{spoiled}");
+    }
+
+    #[test]
+    fn the_file_of_any_cpu_opens_those_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |cpu: u32| folder.path().join(format!("sdb.blktrace.{cpu}"));
+        let file = |times: &[u64]| -> Vec<u8> {
+            times.iter().flat_map(|&time| record(time, time, 512, 1 | READ, b"xy")).collect()
+        };
+        // The second event of CPU 2 came behind a later one.
+        for (cpu, times) in [(0, &[10, 40, 50][..]), (2, &[30, 20, 60]), (11, &[5])] {
+            std::fs::write(path(cpu), file(times)).unwrap();
+        }
+        let all = |cpu| drain(&mut Trace::open(&path(cpu), &OpenOptions::default()).unwrap()).unwrap();
+        for cpu in [0, 2, 11] {
+            assert_eq!(all(cpu).iter().map(|r| r.lba.0).collect::<Vec<_>>(), [5, 10, 20, 30, 40, 50, 60]);
+        }
+        std::fs::remove_file(path(2)).unwrap();
+        std::fs::remove_file(path(11)).unwrap();
+        assert_eq!(all(0).len(), 3);
+    }
+}

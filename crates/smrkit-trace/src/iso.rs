@@ -1,0 +1,94 @@
+//! Moments as ISO 8601 writes them: `2024-05-01T12:00:00.25Z`, with a blank for the T, or with `+02:00` for the Z.
+
+/// Nanoseconds since 1970 (UTC; so is what says nothing); `None` of what is no such moment.
+pub(crate) fn nanoseconds(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (date, time) = text.split_once(['T', ' '])?;
+    let mut date = date.split('-').map(digits);
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let (clock, ahead_s) = zone(time)?;
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, ""));
+    let mut clock = clock.split(':').map(digits);
+    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next().unwrap_or(Some(0))?);
+    let is_valid = (1970..=2500).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=days_of(year, month)).contains(&day)
+        && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_valid || hour > 23 || minute > 59 || second > 60 || date.next().is_some() || clock.next().is_some() {
+        return None;
+    }
+    let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - ahead_s;
+    let mut nanos = 0;
+    for at in 0..9 {
+        let digit = fraction.as_bytes().get(at).map_or(Some(0), |byte| digits(std::str::from_utf8(&[*byte]).ok()?))?;
+        nanos = nanos * 10 + digit;
+    }
+    u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(nanos as u64)
+}
+
+fn digits(text: &str) -> Option<i64> {
+    (!text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())?
+}
+
+/// The time of day, and by how many seconds its zone is ahead.
+fn zone(time: &str) -> Option<(&str, i64)> {
+    if let Some(clock) = time.strip_suffix('Z') {
+        return Some((clock, 0));
+    }
+    let Some(at) = time.rfind(['+', '-']) else { return Some((time, 0)) };
+    let (clock, zone) = time.split_at(at);
+    let (sign, zone) = zone.split_at(1);
+    let (hours, minutes) = match zone.split_once(':') {
+        Some(parts) => parts,
+        None if zone.len() == 4 && zone.is_ascii() => zone.split_at(2),
+        None => (zone, "0"),
+    };
+    let (hours, minutes) = (digits(hours)?, digits(minutes)?);
+    let seconds = hours * 3600 + minutes * 60;
+    (hours <= 23 && minutes <= 59).then_some((clock, if sign == "-" { -seconds } else { seconds }))
+}
+
+/// Days from 1970 to a date of the Gregorian calendar.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    // Years begin in March, so that a leap day ends one.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - 719_468
+}
+
+/// Days of a month.
+fn days_of(year: i64, month: i64) -> i64 {
+    let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    days(next.0, next.1, 1) - days(year, month, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_count_from_1970_and_days_that_are_none_are_refused() {
+        let of = |text: &str| nanoseconds(text.as_bytes());
+        assert_eq!(of("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(of("2024-02-29 23:59:59"), Some(1_709_251_199_000_000_000));
+        assert_eq!(of("2024-03-01T01:00:00.25+01:00"), Some(1_709_251_200_250_000_000));
+        assert_eq!(of("2024-03-01T02:00:00.25+0200"), Some(1_709_251_200_250_000_000));
+        assert_eq!(of("2024-12-31T22:00:00-02"), Some(1_735_689_600_000_000_000));
+        assert_eq!(of("2024-03-01T00:00"), Some(1_709_251_200_000_000_000));
+        for wrong in [
+            "",
+            "2024-03-01",
+            "2024-13-01T00:00:00",
+            "2023-02-29T00:00:00",
+            "2024-04-31T00:00:00",
+            "2024-03-01T00:00:00+2400",
+            "2024-03-01T00:00:00+01:60",
+            "1969-12-31T00:00:00",
+            "a-b-cT1:2:3",
+            "2024-03-01T00:00:00.x",
+            "2024-03-01T00:00:00.1234567890x",
+        ] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+}
