@@ -1,0 +1,106 @@
+//! How requests come and what they find: arrivals, order, state before, size, how a trace is read.
+
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use smrkit::experiment::size::AskedCapacity;
+use smrkit::schema::{Time, number};
+use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
+use smrkit::units::Nanos;
+use smrkit_trace::VolumeChoice;
+
+use crate::value::{count, value};
+
+/// How requests come, what they find, and how a trace is read.
+#[derive(Args, Clone)]
+pub struct Conditions {
+    /// Pause between an answer and the next request (closed loop).
+    #[arg(long, value_parser = value(Time(0)), default_value = "0s", value_name = "TIME")]
+    pub think: Nanos,
+    /// Ignore the trace's times, or keep them.
+    #[arg(long, value_enum, default_value = "flat-out")]
+    pub arrival: ArrivalName,
+    /// Stretch the trace's times by this factor.
+    #[arg(long, value_parser = value(number(0.0, f64::MAX)), default_value = "1", value_name = "X", allow_negative_numbers = true)]
+    pub time_scale: f64,
+    /// The order of waiting commands.
+    #[arg(long, value_enum, default_value = "drive")]
+    pub queue: QueueName,
+    /// The state before: full (every LBA written once, the cache empty), none, sequential, or random:SHARE of the persistent
+    /// cache (of the disk, where there is none).
+    #[arg(long, value_parser = Prefill::from_str, default_value = "full")]
+    pub prefill: Prefill,
+    /// What is served before counting begins: N requests, or as many as it takes for cleaning to settle.
+    #[arg(long, value_parser = Warmup::from_str, default_value = "0", value_name = "N|until-steady")]
+    pub warmup: Warmup,
+    /// One of the trace's volumes by number, or all laid end to end.
+    #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|all")]
+    pub volume: VolumeChoice,
+    /// The drive's size (of each member of an array); auto is its own, or more of the same platters where the trace needs
+    /// them [default: auto].
+    #[arg(long, value_name = "auto|SIZE")]
+    pub capacity: Option<AskedCapacity>,
+    /// Take addresses modulo the capacity.
+    #[arg(long)]
+    pub fold: bool,
+    /// The trace's format, where it is not to be recognised.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// Count and report malformed rows instead of stopping.
+    #[arg(long)]
+    pub skip_bad_rows: bool,
+    /// The seed of everything random.
+    #[arg(long, value_parser = count::<u64>, default_value = "1")]
+    pub seed: u64,
+}
+
+/// When requests arrive.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ArrivalName {
+    /// As soon as one is completed.
+    FlatOut,
+    /// At their own times.
+    Trace,
+    /// After the think time that the trace has for each request.
+    Closed,
+}
+
+/// The order of waiting commands.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum QueueName {
+    /// First come, first served.
+    Fcfs,
+    /// In the direction of the head's movement.
+    Elevator,
+    /// Shortest positioning time first.
+    Sptf,
+    /// As each drive's file says, at a depth above 1.
+    Drive,
+}
+
+impl Conditions {
+    /// The settings of a run with this many commands outstanding, unchecked; they have still to be validated.
+    pub fn settings(&self, depth: u32) -> Settings {
+        Settings {
+            arrival: match self.arrival {
+                ArrivalName::FlatOut => Arrival::FlatOut,
+                ArrivalName::Trace => Arrival::Trace,
+                ArrivalName::Closed => Arrival::Closed,
+            },
+            depth,
+            think: self.think,
+            time_scale: self.time_scale,
+            queue: match self.queue {
+                QueueName::Fcfs => Queue::Fcfs,
+                QueueName::Elevator => Queue::Elevator,
+                QueueName::Sptf => Queue::Sptf,
+                QueueName::Drive => Queue::Drive,
+            },
+            prefill: self.prefill,
+            warmup: self.warmup,
+            fold: self.fold,
+            seed: self.seed,
+            ..Settings::default()
+        }
+    }
+}

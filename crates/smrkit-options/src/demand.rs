@@ -1,0 +1,149 @@
+//! What is asked for: traces, workloads, and how several are merged.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+use smrkit::device::level::Level;
+use smrkit::device::spec::ArraySpec;
+use smrkit::error::Error;
+use smrkit::experiment::demand::{Demand, GeneratedDemand};
+use smrkit::experiment::merged::MergedDemand;
+use smrkit::experiment::system::check_sources;
+use smrkit::interleave::{Interleave, SOURCES_MAX, SourcePlacement};
+use smrkit::message::{Field, Message};
+use smrkit::schema::Size;
+use smrkit::units::SECTOR_BYTES;
+use smrkit::workload::Workload;
+use smrkit_trace::{OpenOptions, TraceDemand, are_one_blktrace};
+
+use crate::conditions::{ArrivalName, Conditions};
+use crate::value::value;
+
+const DEFAULT_WORKLOAD: &str = "desktop";
+
+/// Traces and workloads, and how several are merged.
+#[derive(Args, Clone)]
+pub struct DemandOptions {
+    /// A trace file, in any format that trace info recognises; - is standard input. May be repeated.
+    #[arg(long)]
+    pub trace: Vec<PathBuf>,
+    /// A workload, as name:key=value,… or a TOML file; may be repeated [default: desktop].
+    #[arg(long)]
+    pub workload: Vec<String>,
+    /// What a workload takes for the disk's size [default: the least that a layer of this run offers].
+    #[arg(long, value_parser = value(Size(0, u64::MAX)), value_name = "SIZE")]
+    pub span: Option<u64>,
+    /// How several traces and workloads are merged: in bursts of N requests, each from a source drawn at random (by what
+    /// each has left: weighted), by their times, or one after another.
+    #[arg(long, value_parser = Interleave::from_str, value_name = "burst:N[,weighted]|time|none")]
+    pub interleave: Option<Interleave>,
+    /// Where their addresses go: each behind the one before it, or all from 0 [default: end-to-end].
+    #[arg(long, value_parser = SourcePlacement::from_str, value_name = "end-to-end|zero")]
+    pub sources: Option<SourcePlacement>,
+}
+
+impl DemandOptions {
+    /// Files that are read for it.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let workloads = self.workload.iter().filter(|text| text.ends_with(".toml")).map(PathBuf::from);
+        self.trace.iter().cloned().chain(workloads)
+    }
+
+    /// How many traces and workloads are named.
+    pub fn count(&self) -> usize {
+        self.trace.len() + self.workload.len()
+    }
+
+    /// Refuses options that belong to several sources where there is one, and the other way round.
+    pub fn check(&self, arrival: ArrivalName) -> Result<(), Error> {
+        use Field::{Sources, Span, Trace, Workload};
+        let count = self.count();
+        if count < 2 && (self.interleave.is_some() || self.sources.is_some()) {
+            let field = if self.interleave.is_some() { Field::Interleave } else { Sources };
+            let problem = field + " is for several sources: leave it out, or name another ";
+            return Err(Error::senseless(field, problem + Trace + " or " + Workload));
+        }
+        if count > 1 && self.interleave.is_none() {
+            let problem = Message::from(format!("{count} sources, but it is not said how to merge them: add "));
+            return Err(Error::senseless(Field::Interleave, problem + Field::Interleave + " burst:N, time or none"));
+        }
+        if count > SOURCES_MAX {
+            return Err(Error::Usage(format!("{count} sources can't be merged: give at most {SOURCES_MAX}")));
+        }
+        if self.span.is_some() && self.workload.is_empty() && !self.trace.is_empty() {
+            let problem = Span + " is what a workload takes for the disk's size: leave it out with a " + Trace;
+            return Err(Error::senseless(Span, problem));
+        }
+        if self.trace.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+            let problem = Message::from("standard input can be read once: name - for one ") + Trace + " only";
+            return Err(Error::senseless(Trace, problem));
+        }
+        let pairs = self
+            .trace
+            .iter()
+            .enumerate()
+            .flat_map(|(n, one)| self.trace[n + 1..].iter().map(move |other| (one, other)));
+        if let Some((one, other)) = pairs.into_iter().find(|(one, other)| are_one_blktrace(one, other)) {
+            let (one, other) = (one.display(), other.display());
+            let problem = format!(" {one} reads the files of all CPUs, {other} too: name one of them");
+            return Err(Error::senseless(Trace, Trace + problem));
+        }
+        match (arrival, self.interleave) {
+            (ArrivalName::Trace, Some(rule)) if rule != Interleave::Time => {
+                let field = Field::Interleave;
+                let problem = field + format!(" {rule} takes requests out of the order of their times: use ") + field;
+                Err(Error::senseless(field, problem + " time, or " + Field::Arrival + " flat-out"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses sources that a dedicated array has no members or no places for; where they lie, unless said.
+    pub fn check_array(&self, array: Option<&ArraySpec>) -> Result<SourcePlacement, Error> {
+        let Some(spec) = array else { return Ok(SourcePlacement::default()) };
+        let is_dedicated = spec.level == Level::Dedicated;
+        if is_dedicated && self.sources == Some(SourcePlacement::EndToEnd) {
+            let problem = "in a dedicated array each source begins at the first sector of its own member: leave out ";
+            let problem = Message::from(problem) + Field::Sources + ", or use span";
+            return Err(Error::senseless(Field::Sources, problem));
+        }
+        check_sources(spec, self.count())?;
+        // Where each source has a member, each begins at its member's first sector.
+        Ok(if is_dedicated { SourcePlacement::Zero } else { SourcePlacement::default() })
+    }
+
+    /// Traces come first, then workloads.
+    pub fn open(&self, how: &Conditions, placement: SourcePlacement) -> Result<Box<dyn Demand>, Error> {
+        let traces = self.trace.iter().map(|path| trace(path, how));
+        let workloads = self.workload.iter().map(|text| self.generated(text));
+        let mut demands = traces.chain(workloads).collect::<Result<Vec<_>, Error>>()?;
+        match (self.interleave, demands.pop()) {
+            (_, None) => self.generated(DEFAULT_WORKLOAD),
+            (Some(rule), Some(last)) => {
+                demands.push(last);
+                Ok(Box::new(MergedDemand::new(demands, rule, self.sources.unwrap_or(placement))))
+            }
+            (None, Some(only)) => Ok(only),
+        }
+    }
+
+    fn generated(&self, text: &str) -> Result<Box<dyn Demand>, Error> {
+        Ok(Box::new(GeneratedDemand { workload: workload(text)?, span: self.span.map(|bytes| bytes / SECTOR_BYTES) }))
+    }
+}
+
+/// A trace at `path`, read as the conditions say.
+pub fn trace(path: &Path, how: &Conditions) -> Result<Box<dyn Demand>, Error> {
+    let options =
+        OpenOptions { format: how.format.clone(), skip_bad_rows: how.skip_bad_rows, ..OpenOptions::default() };
+    Ok(Box::new(TraceDemand::new(path, options, how.volume)?))
+}
+
+fn workload(text: &str) -> Result<Workload, Error> {
+    if !text.ends_with(".toml") {
+        return Workload::parse(text);
+    }
+    let content = std::fs::read_to_string(text).map_err(|error| Error::reading(text, error))?;
+    Workload::from_toml(&content)
+}

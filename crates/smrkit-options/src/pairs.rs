@@ -1,0 +1,110 @@
+//! Options as names and values, from Python or a file, read by the parser of the command line.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
+use smrkit::error::Error;
+
+/// An option by its name, with `_` or `-` between its words, and its value; `on` and `off` turn a switch.
+pub type Pair = (String, String);
+
+/// Reads options from pairs; `word` says what the front calls the option of a name.
+pub fn read<T: Args + FromArgMatches>(pairs: &[Pair], word: &dyn Fn(&str) -> String) -> Result<T, Error> {
+    let command = T::augment_args(Command::new("smrkit").no_binary_name(true).disable_help_flag(true));
+    let mut words = Vec::with_capacity(pairs.len());
+    for (name, value) in pairs {
+        words.extend(as_word(&command, name, value, word)?);
+    }
+    let parsed = command.try_get_matches_from(words).and_then(|matches| T::from_arg_matches(&matches));
+    parsed.map_err(|error| refused(&error, word))
+}
+
+/// Names of the options of `T`, in the order of the command's help.
+pub fn names<T: Args>() -> Vec<String> {
+    let command = T::augment_args(Command::new("smrkit"));
+    command.get_arguments().map(|arg| arg.get_id().to_string()).collect()
+}
+
+/// The word of a command line that gives `name` this value; none for a switch that is off.
+fn as_word(command: &Command, name: &str, value: &str, word: &dyn Fn(&str) -> String) -> Result<Option<String>, Error> {
+    let id = name.replace('-', "_");
+    let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == id.as_str()) else {
+        let known = command.get_arguments().map(|arg| word(arg.get_id().as_str())).collect::<Vec<_>>().join(", ");
+        return Err(Error::Usage(format!("there is no option {name}: expected {known}")));
+    };
+    let long = arg.get_long().unwrap_or(name);
+    if !is_switch(arg) {
+        return Ok(Some(format!("--{long}={value}")));
+    }
+    match value {
+        "on" => Ok(Some(format!("--{long}"))),
+        "off" => Ok(None),
+        _ => Err(Error::Usage(format!("{} is on or off, not {value}", word(&id)))),
+    }
+}
+
+fn is_switch(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::SetTrue)
+}
+
+/// What the parser refused, in the words of the front.
+fn refused(error: &clap::Error, word: &dyn Fn(&str) -> String) -> Error {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    };
+    let named = |text: Option<String>| text.map(|text| word(id_of(&text)));
+    let option = named(context(ContextKind::InvalidArg)).unwrap_or_default();
+    Error::Usage(match error.kind() {
+        ErrorKind::MissingRequiredArgument => format!("{option} is missing: give it too, or leave out what needs it"),
+        ErrorKind::ArgumentConflict => format!("{option} is given twice, or beside what excludes it: leave one out"),
+        _ => {
+            let value = context(ContextKind::InvalidValue).unwrap_or_default();
+            let why = match (std::error::Error::source(error), context(ContextKind::ValidValue)) {
+                (Some(source), _) => source.to_string(),
+                (None, Some(valid)) => format!("expected one of {valid}"),
+                (None, None) => "give another value".into(),
+            };
+            format!("{option} '{value}': {why}")
+        }
+    })
+}
+
+/// The option's name in a text such as `--time-scale <X>`.
+fn id_of(text: &str) -> &str {
+    let end = text.find([' ', '=']).unwrap_or(text.len());
+    text[..end].trim_start_matches('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::RunOptions;
+    use smrkit::settings::Queue;
+
+    fn asked(pairs: &[(&str, &str)]) -> Result<RunOptions, String> {
+        let pairs: Vec<Pair> = pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        read(&pairs, &|name| format!("<{}>", name.replace('-', "_"))).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn pairs_are_read_as_the_command_line_reads_its_words() {
+        let run = asked(&[("layer", "rmw,vguard"), ("time-scale", "2"), ("skip_bad_rows", "on"), ("fold", "off")]);
+        let run = run.unwrap();
+        assert_eq!(run.system.layer, ["rmw", "vguard"]);
+        assert_eq!((run.conditions.time_scale, run.conditions.skip_bad_rows, run.conditions.fold), (2.0, true, false));
+        let run = asked(&[("depth", "1k"), ("queue", "sptf"), ("set", "a.b=1"), ("set", "a.c=2")]).unwrap();
+        let settings = run.conditions.settings(run.depth);
+        assert_eq!((settings.depth, settings.queue, run.set.len()), (1000, Queue::Sptf, 2));
+    }
+
+    #[test]
+    fn what_is_refused_is_said_in_the_words_of_the_front() {
+        let error = |pairs: &[(&str, &str)]| asked(pairs).err().expect("refused");
+        assert_eq!(error(&[("think", "-1s")]).split(':').next(), Some("<think> '-1s'"));
+        assert_eq!(error(&[("queue", "lifo")]), "<queue> 'lifo': expected one of fcfs, elevator, sptf, drive");
+        assert_eq!(error(&[("rebuild", "disk=0")]).split(':').next(), Some("<array> is missing"));
+        assert_eq!(error(&[("fold", "yes")]), "<fold> is on or off, not yes");
+        assert!(error(&[("colour", "red")]).starts_with("there is no option colour: expected <drive>, <layer>,"));
+    }
+}

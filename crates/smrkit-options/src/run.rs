@@ -1,0 +1,119 @@
+//! Options of a run: the system, the demand on it, and how the one is put to the other.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use smrkit::engine::rebuild::RebuildSpec;
+use smrkit::error::Error;
+use smrkit::experiment::Experiment;
+use smrkit::experiment::demand::Demand;
+use smrkit::experiment::system::{System, Systems};
+use smrkit::layer::{self, BASELINE, LayerSpec};
+use smrkit::settings::Settings;
+
+use crate::conditions::Conditions;
+use crate::demand::DemandOptions;
+use crate::system::SystemOptions;
+use crate::value::count;
+
+/// What is run.
+#[derive(Args, Clone)]
+pub struct RunOptions {
+    /// The drive or the array.
+    #[command(flatten)]
+    pub system: SystemOptions,
+    /// A member of the array fails and is rebuilt alongside the requests, as disk=0,order=ascending,write=512KiB,…; or scrub.
+    #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
+    pub rebuild: Option<RebuildSpec>,
+    /// What is asked of it.
+    #[command(flatten)]
+    pub demand: DemandOptions,
+    /// A parameter: LAYER.KEY=VALUE; several values with commas make several runs.
+    #[arg(long, value_name = "LAYER.KEY=V1,V2")]
+    pub set: Vec<String>,
+    /// Commands outstanding.
+    #[arg(long, value_parser = count::<u32>, default_value = "1")]
+    pub depth: u32,
+    /// How requests come and what they find.
+    #[command(flatten)]
+    pub conditions: Conditions,
+    /// Verify every read, and that nothing the host owns is ever damaged.
+    #[arg(long)]
+    pub check: bool,
+    /// Cut the power at this physical write, recover, and tell what is lost; turns on --check.
+    #[arg(long, value_name = "N", value_parser = count::<u64>)]
+    pub power_cut: Option<u64>,
+    /// Count the head's movements from track to track, and bands moved.
+    #[arg(long)]
+    pub movement: bool,
+}
+
+/// A run that was asked for, its names looked up and nothing read yet.
+pub struct Asked<'a> {
+    options: &'a RunOptions,
+    settings: Settings,
+    system: System,
+    /// Every run of the system.
+    pub systems: Systems,
+}
+
+impl RunOptions {
+    /// Looks up what was asked for. Errors: options that make no sense, alone or together.
+    pub fn ask(&self) -> Result<Asked<'_>, Error> {
+        let settings = self.settings()?;
+        self.demand.check(self.conditions.arrival)?;
+        let system = System {
+            set: self.set.clone(),
+            default_layers: self.default_layers(),
+            rebuild: self.rebuild,
+            ..self.system.asked(self.conditions.capacity)?
+        };
+        self.demand.check_array(system.array.as_ref())?;
+        let systems = Systems::new(&system)?;
+        Ok(Asked { options: self, settings, system, systems })
+    }
+
+    fn is_checked(&self) -> bool {
+        self.check || self.power_cut.is_some()
+    }
+
+    fn settings(&self) -> Result<Settings, Error> {
+        let settings = Settings {
+            check: self.is_checked(),
+            movement: self.movement,
+            power_cut: self.power_cut,
+            ..self.conditions.settings(self.depth)
+        };
+        settings.validate()?;
+        Ok(settings)
+    }
+
+    /// All layers; but the baseline knows nothing of shingling: a check would end with its first overwrite.
+    fn default_layers(&self) -> Vec<&'static LayerSpec> {
+        layer::all().into_iter().filter(|spec| !(self.is_checked() && spec.name == BASELINE)).collect()
+    }
+}
+
+impl Asked<'_> {
+    /// Files that are read for it.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.systems.files().chain(self.options.system.files()).chain(self.options.demand.files())
+    }
+
+    /// Whether the system is an array.
+    pub fn is_array(&self) -> bool {
+        self.system.array.is_some()
+    }
+
+    /// The traces and workloads that were named.
+    pub fn demand(&self) -> Result<Arc<dyn Demand>, Error> {
+        let placement = self.options.demand.check_array(self.system.array.as_ref())?;
+        Ok(Arc::from(self.options.demand.open(&self.options.conditions, placement)?))
+    }
+
+    /// The experiment on `demand`, and every run of it.
+    pub fn on(self, demand: Arc<dyn Demand>) -> (Experiment, Systems) {
+        (Experiment { system: self.system, demand, settings: vec![self.settings] }, self.systems)
+    }
+}

@@ -1,0 +1,157 @@
+//! A sweep as it is asked for: options of a run, of which each may be a list.
+//!
+//! Layers and parameters of one comparison are run together, as the command does it: on drives of one size, next to one
+//! conventional disk. Every other list multiplies the comparisons.
+
+use std::path::Path;
+
+use smrkit::error::Error;
+use smrkit_options::pairs::Pair;
+use toml::{Table, Value};
+
+/// Key of the number of repetitions, each with a seed of its own.
+const REPEAT: &str = "repeat";
+/// Seeds of repetitions begin here.
+const FIRST_SEED: u64 = 1;
+
+/// Comparisons, in the order of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// What it is called in its store.
+    pub name: String,
+    /// The options of each comparison.
+    pub comparisons: Vec<Vec<Pair>>,
+}
+
+impl Sweep {
+    /// Reads a sweep's file; it is called as the file is.
+    pub fn read(path: &Path) -> Result<Sweep, Error> {
+        let text = std::fs::read_to_string(path).map_err(|error| Error::reading(path, error))?;
+        let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Sweep::parse(&name, &text).map_err(|error| match error {
+            Error::Usage(message) => Error::input(path, message),
+            other => other,
+        })
+    }
+
+    /// Reads a sweep's text.
+    pub fn parse(name: &str, text: &str) -> Result<Sweep, Error> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            Error::Usage(format!("no TOML: {}", error.to_string().trim_end().replace('\n', " ")))
+        })?;
+        Sweep::from_table(name, &table)
+    }
+
+    /// Reads a sweep's table as JSON.
+    pub fn from_json(name: &str, text: &str) -> Result<Sweep, Error> {
+        let read = serde_json::from_str(text);
+        Sweep::from_table(name, &read.map_err(|error| Error::Usage(format!("options can't be read: {error}")))?)
+    }
+
+    fn from_table(name: &str, table: &Table) -> Result<Sweep, Error> {
+        if table.contains_key("seed") && table.contains_key(REPEAT) {
+            return Err(Error::Usage("seed and repeat both say the seeds: leave one out".into()));
+        }
+        let mut comparisons = vec![Vec::new()];
+        for (name, value) in table {
+            let ways = ways(name, value)?;
+            comparisons =
+                comparisons.iter().flat_map(|one| ways.iter().map(|way| [one.as_slice(), way].concat())).collect();
+        }
+        match comparisons.is_empty() {
+            true => Err(Error::Usage("an empty list leaves nothing to run: give it a value, or drop it".into())),
+            false => Ok(Sweep { name: name.into(), comparisons }),
+        }
+    }
+}
+
+/// What an option is in each comparison, one way a value.
+fn ways(name: &str, value: &Value) -> Result<Vec<Vec<Pair>>, Error> {
+    let pair = |text: String| (name.to_string(), text);
+    match (name, value) {
+        ("set", Value::Table(set)) => Ok(vec![set.iter().map(parameter).collect::<Result<_, Error>>()?]),
+        ("set", _) => Err(Error::Usage(
+            "set is a table of parameters: [set] and lines such as \"rmw.region_sectors\" = [300, 600]".into(),
+        )),
+        (REPEAT, Value::Integer(count)) if (1..=1_000_000).contains(count) => {
+            Ok((0..*count as u64).map(|nth| vec![("seed".into(), (FIRST_SEED + nth).to_string())]).collect())
+        }
+        (REPEAT, _) => Err(Error::Usage("repeat takes how many seeds to run, from 1 on".into())),
+        ("layer", Value::Array(layers)) => Ok(vec![vec![pair(listed(name, layers)?)]]),
+        (_, Value::Array(values)) => values
+            .iter()
+            .map(|value| match value {
+                // Several at once: sources that are merged.
+                Value::Array(several) => several.iter().map(|one| Ok(pair(text(name, one)?))).collect(),
+                one => Ok(vec![pair(text(name, one)?)]),
+            })
+            .collect(),
+        (_, one) => Ok(vec![vec![pair(text(name, one)?)]]),
+    }
+}
+
+fn parameter((key, value): (&String, &Value)) -> Result<Pair, Error> {
+    let values = match value {
+        Value::Array(values) => listed(key, values)?,
+        one => text(key, one)?,
+    };
+    Ok(("set".into(), format!("{key}={values}")))
+}
+
+fn listed(name: &str, values: &[Value]) -> Result<String, Error> {
+    Ok(values.iter().map(|value| text(name, value)).collect::<Result<Vec<_>, Error>>()?.join(","))
+}
+
+fn text(name: &str, value: &Value) -> Result<String, Error> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Float(number) => Ok(number.to_string()),
+        Value::Boolean(on) => Ok(if *on { "on" } else { "off" }.into()),
+        _ => Err(Error::Usage(format!("{name} takes a text, a number, true or false, or a list of them"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(text: &str) -> Vec<String> {
+        let sweep = Sweep::parse("test", text).unwrap();
+        let words =
+            |one: &Vec<Pair>| one.iter().map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>().join(" ");
+        sweep.comparisons.iter().map(words).collect()
+    }
+
+    #[test]
+    fn lists_multiply_save_layers_and_parameters() {
+        let text = "drive = 'tiny'\nlayer = ['rmw', 'log']\ndepth = [1, 8]\nfold = true\nrepeat = 2\n[set]\n'rmw.region_sectors' = [300, 600]";
+        let each = |depth, seed| {
+            format!("depth:{depth} drive:tiny fold:on layer:rmw,log seed:{seed} set:rmw.region_sectors=300,600")
+        };
+        let mut planned = planned(text);
+        planned.iter_mut().for_each(|words| {
+            let mut sorted: Vec<&str> = words.split(' ').collect();
+            sorted.sort_unstable();
+            *words = sorted.join(" ");
+        });
+        assert_eq!(planned, [each(1, 1), each(1, 2), each(8, 1), each(8, 2)]);
+    }
+
+    #[test]
+    fn a_list_in_a_list_is_merged_into_one_demand() {
+        let planned = planned("workload = [['mix', 'zipf'], 'runs']\ninterleave = 'time'");
+        assert!(planned.iter().any(|one| one.contains("workload:mix workload:zipf")), "{planned:?}");
+        assert_eq!(planned.len(), 2);
+    }
+
+    #[test]
+    fn nonsense_says_what_to_do() {
+        let error = |text: &str| Sweep::parse("test", text).unwrap_err().to_string();
+        assert!(error("seed = 1\nrepeat = 2").contains("leave one out"));
+        assert!(error("depth = []").contains("nothing to run"));
+        assert!(error("depth = {a = 1}").contains("depth takes a text"));
+        assert!(error("set = 3").contains("[set]"));
+        assert!(error("drive = ").contains("no TOML"));
+    }
+}

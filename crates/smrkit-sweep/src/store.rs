@@ -1,0 +1,222 @@
+//! A folder of comparisons, each a Parquet file under a hash of all that decides its numbers.
+//!
+//! A row is a run: some columns to select by, and the record of `outcome.json` as text. A file is there whole or not at all, and
+//! is never written twice; a sweep's own file names its comparisons. Stores can be copied and joined.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use smrkit::VERSION;
+use smrkit::error::Error;
+use smrkit::stats::outcome::Outcome;
+use smrkit_options::COMMIT;
+use smrkit_options::pairs::Pair;
+use smrkit_trace::parquet::table::{Column, Packing, TableWriter, Values, read_words, words};
+
+use crate::plan::Sweep;
+
+/// Options whose values may be files; what they hold counts, not what they are called.
+const FILES: [&str; 4] = ["trace", "drive", "array", "workload"];
+const TEXTS: [&str; 6] = ["layer", "drive", "array", "trace", "workload", "parameters"];
+const NUMBERS: [&str; 9] = [
+    "seed",
+    "requests",
+    "elapsed_ns",
+    "latency_mean_ns",
+    "latency_p50_ns",
+    "latency_p99_ns",
+    "latency_max_ns",
+    "host_written_sectors",
+    "physical_written_sectors",
+];
+const RECORD: &str = "outcome";
+
+/// The folder.
+pub struct Store(PathBuf);
+
+impl Store {
+    /// Opens the store at `path`, which is made where it is missing.
+    pub fn create(path: &Path) -> Result<Store, Error> {
+        fs::create_dir_all(path).map_err(|error| Error::writing(path, error))?;
+        Ok(Store(path.into()))
+    }
+
+    /// Opens the store at `path`.
+    pub fn open(path: &Path) -> Result<Store, Error> {
+        match path.is_dir() {
+            true => Ok(Store(path.into())),
+            false => Err(Error::input(path, "no store of results: name the folder that a sweep wrote into")),
+        }
+    }
+
+    /// Whether a comparison is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.file(key).is_file()
+    }
+
+    fn file(&self, key: &str) -> PathBuf {
+        self.0.join(format!("{key}.parquet"))
+    }
+
+    /// Keeps a comparison.
+    pub fn keep(&self, key: &str, outcomes: &[Outcome]) -> Result<(), Error> {
+        let text = |name| Column { name, bits: 0, packing: Packing::Words };
+        let number = |name| Column { name, bits: 64, packing: Packing::Delta };
+        let columns: Vec<Column> =
+            TEXTS.iter().map(|name| text(*name)).chain(NUMBERS.map(number)).chain([text(RECORD)]).collect();
+        let mut table = TableWriter::create(&self.file(key), &columns)?;
+        let texts = TEXTS.map(|name| words(outcomes.iter().map(|one| text_of(one, name))));
+        let numbers = NUMBERS.map(|name| outcomes.iter().map(|one| number_of(one, name) as i64).collect::<Vec<_>>());
+        let records = words(outcomes.iter().map(|one| json!(one).to_string()));
+        let mut values: Vec<Values> = texts.iter().map(|texts| Values::Words(texts)).collect();
+        values.extend(numbers.iter().map(|numbers| Values::Long(numbers)));
+        values.push(Values::Words(&records));
+        table.write_group(&values)?;
+        table.finish(vec![("smrkit.format".into(), "results".into()), ("smrkit.version".into(), "1".into())])
+    }
+
+    /// The outcomes of a comparison.
+    pub fn outcomes(&self, key: &str) -> Result<Vec<Outcome>, Error> {
+        let path = self.file(key);
+        let read = |text: &String| {
+            serde_json::from_str(text).map_err(|error| {
+                Error::input(
+                    &path,
+                    format!("no outcome of this version of smrkit ({error}): remove the file and sweep again"),
+                )
+            })
+        };
+        read_words(&path, RECORD)?.iter().map(read).collect()
+    }
+
+    /// Notes which comparisons a sweep has.
+    pub fn note(&self, sweep: &Sweep, keys: &[String]) -> Result<(), Error> {
+        let (path, partial) = (self.sweep(&sweep.name), self.0.join(format!("{}.partial", sweep.name)));
+        let text = json!({"sweep": sweep.name, "comparisons": keys}).to_string() + "\n";
+        fs::write(&partial, text).map_err(|error| Error::writing(&partial, error))?;
+        fs::rename(&partial, &path).map_err(|error| Error::writing(&path, error))
+    }
+
+    fn sweep(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.sweep.json"))
+    }
+
+    /// Names of the sweeps that wrote into it, sorted.
+    pub fn sweeps(&self) -> Result<Vec<String>, Error> {
+        let failed = |error| Error::reading(&self.0, error);
+        let names = fs::read_dir(&self.0).map_err(failed)?.filter_map(|entry| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            name.strip_suffix(".sweep.json").map(str::to_string)
+        });
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The outcomes of a sweep, as far as they are there.
+    pub fn of_sweep(&self, name: &str) -> Result<Vec<Outcome>, Error> {
+        let path = self.sweep(name);
+        let text = fs::read_to_string(&path).map_err(|error| Error::reading(&path, error))?;
+        let noted: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+            Error::input(&path, format!("damaged ({error}): start the sweep again, which computes nothing twice"))
+        })?;
+        let keys = noted["comparisons"].as_array().into_iter().flatten().filter_map(|key| key.as_str());
+        let there = keys.filter(|key| self.has(key)).map(|key| self.outcomes(key));
+        Ok(there.collect::<Result<Vec<_>, Error>>()?.concat())
+    }
+}
+
+fn text_of(outcome: &Outcome, name: &str) -> String {
+    match name {
+        "layer" => outcome.layer.clone(),
+        "drive" => outcome.drive.clone(),
+        "array" => outcome.array.clone().unwrap_or_default(),
+        "trace" => outcome.replayed.trace.clone().unwrap_or_default(),
+        "workload" => outcome.replayed.workload.clone().unwrap_or_default(),
+        _ => json!(outcome.parameters).to_string(),
+    }
+}
+
+fn number_of(outcome: &Outcome, name: &str) -> u64 {
+    let all = &outcome.latency_ns.all;
+    match name {
+        "seed" => outcome.seed,
+        "requests" => outcome.requests,
+        "elapsed_ns" => outcome.elapsed_ns,
+        "latency_mean_ns" => all.mean,
+        "latency_p50_ns" => all.p50,
+        "latency_p99_ns" => all.p99,
+        "latency_max_ns" => all.max,
+        "host_written_sectors" => outcome.host_written_sectors,
+        _ => outcome.physical_written_sectors.total,
+    }
+}
+
+/// The hash of all that decides the numbers of a comparison: this program, the options, and what the files in them hold.
+pub fn key(options: &[Pair]) -> Result<String, Error> {
+    let mut hash = Sha256::new();
+    // Each part is preceded by its length, so that no two lists of parts are alike.
+    let mut add = |part: &[u8]| {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    };
+    add(VERSION.as_bytes());
+    add(COMMIT.unwrap_or_default().as_bytes());
+    let mut sorted: Vec<&Pair> = options.iter().collect();
+    // Merged sources keep their order.
+    sorted.sort_by_key(|(name, _)| name.replace('-', "_"));
+    for (name, value) in sorted {
+        add(name.replace('-', "_").as_bytes());
+        match FILES.contains(&name.as_str()) && Path::new(value).is_file() {
+            true => add(&content(Path::new(value))?),
+            false => add(value.as_bytes()),
+        }
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+/// The SHA-256 of a file.
+fn content(path: &Path) -> Result<Vec<u8>, Error> {
+    let failed = |error| Error::reading(path, error);
+    let (mut file, mut hash, mut part) = (File::open(path).map_err(failed)?, Sha256::new(), vec![0; 1 << 18]);
+    loop {
+        match file.read(&mut part).map_err(failed)? {
+            0 => return Ok(hash.finalize().to_vec()),
+            n => hash.update(&part[..n]),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(options: &[(&str, &str)]) -> Vec<Pair> {
+        options.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    }
+
+    #[test]
+    fn a_key_follows_the_options_and_what_their_files_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+        fs::write(&one, "content").unwrap();
+        fs::write(&two, "content").unwrap();
+        let of = |options: &[(&str, &str)]| key(&pairs(options)).unwrap();
+        let traced = |path: &Path| of(&[("trace", path.to_str().unwrap()), ("depth", "1")]);
+        let before = traced(&one);
+        assert_eq!(before, traced(&two), "the name does not count");
+        assert_eq!(before, of(&[("depth", "1"), ("trace", one.to_str().unwrap())]), "nor the order");
+        fs::write(&one, "contenT").unwrap();
+        assert_ne!(before, traced(&one));
+        assert_eq!(of(&[("time-scale", "2")]), of(&[("time_scale", "2")]));
+        assert_ne!(of(&[("depth", "1"), ("seed", "12")]), of(&[("depth", "11"), ("seed", "2")]));
+        assert_ne!(of(&[("trace", "a"), ("trace", "b")]), of(&[("trace", "b"), ("trace", "a")]));
+    }
+}
