@@ -1,0 +1,44 @@
+"""Simulate and check shingled (SMR) disks.
+
+:func:`run` replays a trace, a workload or a table of requests on one translation layer, :func:`compare` on several; options have
+the names of the command ``smrkit run``, and outcomes are mappings with the keys of its ``outcome.json``.
+"""
+
+from smrkit import trace
+from smrkit._catalogue import drives, layers
+from smrkit._errors import Error, FaultError, ImpossibleError, InputError, UsageError
+from smrkit._layer import Disk, Layer, register
+from smrkit._native import __version__
+from smrkit._options import Options
+from smrkit._outcome import Outcome, Outcomes, Record, merge, read
+from smrkit._run import Progress, compare, run
+from smrkit._sweep import Swept, results, sweep
+from smrkit._table import Table
+
+__all__ = [
+    "Disk",
+    "Error",
+    "FaultError",
+    "ImpossibleError",
+    "InputError",
+    "Layer",
+    "Options",
+    "Outcome",
+    "Outcomes",
+    "Progress",
+    "Record",
+    "Swept",
+    "Table",
+    "UsageError",
+    "__version__",
+    "compare",
+    "drives",
+    "layers",
+    "merge",
+    "read",
+    "register",
+    "results",
+    "run",
+    "sweep",
+    "trace",
+]

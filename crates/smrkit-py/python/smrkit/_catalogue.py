@@ -1,0 +1,34 @@
+"""Layers and drives, as ``smrkit layers --json`` and ``smrkit drives --json`` list them."""
+
+import json
+from typing import Any
+
+from smrkit import _native
+
+
+def layers(name: str | None = None) -> Any:
+    """The layers with their parameters, or the one of this name.
+
+    Examples
+    --------
+    >>> import smrkit
+    >>> [layer["name"] for layer in smrkit.layers()][:2]
+    ['in-place', 'rmw']
+    >>> smrkit.layers("rmw")["parameters"][0]["key"]
+    'region_sectors'
+    """
+    return json.loads(_native.layers() if name is None else _native.show_layer(name))
+
+
+def drives(name: str | None = None) -> Any:
+    """The drives that come with smrkit, or all about one, by its name or the path of its file.
+
+    Examples
+    --------
+    >>> import smrkit
+    >>> "st5000as0011" in [drive["name"] for drive in smrkit.drives()]
+    True
+    >>> smrkit.drives("tiny")["clock"]
+    'mechanical'
+    """
+    return json.loads(_native.drives() if name is None else _native.show_drive(name))

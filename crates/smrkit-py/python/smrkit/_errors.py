@@ -1,0 +1,21 @@
+"""What can go wrong, in one hierarchy."""
+
+
+class Error(Exception):
+    """Anything that smrkit refuses or fails at; the message states the remedy."""
+
+
+class UsageError(Error, ValueError):
+    """An argument, a parameter or a name that makes no sense."""
+
+
+class InputError(Error, ValueError):
+    """A trace, a table or a file that can't be read or understood, or asks for more than the disk has."""
+
+
+class ImpossibleError(Error, ValueError):
+    """A configuration that no drive could have."""
+
+
+class FaultError(Error):
+    """Data damaged, stale or lost: a check found that a layer breaks its promise."""

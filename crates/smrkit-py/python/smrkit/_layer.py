@@ -1,0 +1,115 @@
+"""Layers of one's own, on the simulator's checked disk."""
+
+from typing import Literal, Protocol, TypeAlias
+
+from smrkit import _native
+
+#: Who asked for an access of the platters: amplification follows from it.
+Cause: TypeAlias = Literal["host", "destage", "clean", "map"]
+
+
+class Disk(Protocol):
+    """The only way to the platters: every access is checked against the shingling law, charged and counted.
+
+    It is lent for one call of a layer's method.
+    """
+
+    @property
+    def now_ns(self) -> int:
+        """The time."""
+        ...
+
+    def read(self, pba: int, sectors: int, out: _native.Buffer, at: int, cause: Cause) -> None:
+        """Reads sectors into a buffer, its sector ``at`` on."""
+        ...
+
+    def write(self, pba: int, sectors: int, data: _native.Buffer, at: int, cause: Cause) -> None:
+        """Writes sectors from a buffer, its sector ``at`` on; destroys neighbours as the shingling law says."""
+        ...
+
+    def buffer(self, sectors: int) -> _native.Buffer:
+        """A buffer with room for sectors; ``put(at, source, first, count)`` lays sectors of another over its own."""
+        ...
+
+
+class Layer:
+    """A translation layer: derive from it, set ``host_sectors``, and :func:`register` it.
+
+    Methods of your own may be added: ``step(disk, must)`` does one stage of cleaning and tells whether there was any,
+    ``discard(disk, lba, sectors)`` drops data, ``check()`` raises where the layer's books are wrong. A layer runs on the thread that
+    called.
+
+    Examples
+    --------
+    Every third track is used, so that no write damages data:
+
+    >>> import bisect, smrkit
+    >>> class Spaced(smrkit.Layer):
+    ...     def __init__(self, drive):
+    ...         used = range(0, drive.tracks, 3)
+    ...         self.starts, self.places, self.host_sectors = [], [], 0
+    ...         for track in used:
+    ...             self.starts.append(self.host_sectors)
+    ...             self.places.append(drive.track_start(track))
+    ...             self.host_sectors += drive.track_sectors(track)
+    ...
+    ...     def home(self, lba):
+    ...         at = bisect.bisect(self.starts, lba) - 1
+    ...         return self.places[at] + lba - self.starts[at]
+    ...
+    ...     def pieces(self, lba, sectors):
+    ...         done = 0
+    ...         while done < sectors:
+    ...             at = bisect.bisect(self.starts, lba + done)
+    ...             end = self.starts[at] if at < len(self.starts) else self.host_sectors
+    ...             n = min(sectors - done, end - lba - done)
+    ...             yield self.home(lba + done), n, done
+    ...             done += n
+    ...
+    ...     def read(self, disk, lba, sectors, out):
+    ...         for pba, n, done in self.pieces(lba, sectors):
+    ...             disk.read(pba, n, out, done, "host")
+    ...
+    ...     def write(self, disk, lba, sectors, data):
+    ...         for pba, n, done in self.pieces(lba, sectors):
+    ...             disk.write(pba, n, data, done, "host")
+    >>> smrkit.register("every-third-track", Spaced)
+    >>> outcome = smrkit.run(drive="tiny", layer="every-third-track", workload="random-write:count=500", check=True)
+    >>> outcome.write_amplification
+    1.0
+    """
+
+    #: Sectors offered to the host.
+    host_sectors: int
+    #: Those of a persistent cache, beside them.
+    cache_sectors: int = 0
+
+    def __init__(self, drive: _native.Geometry) -> None:
+        """Makes the layer for an empty drive with ``sectors``, ``tracks``, ``track_start``, ``track_sectors``, ``track_of``."""
+        self.host_sectors = drive.sectors
+
+    def read(self, disk: Disk, lba: int, sectors: int, out: _native.Buffer) -> None:
+        """Reads ``sectors`` from ``lba`` on into ``out``."""
+        raise NotImplementedError
+
+    def write(self, disk: Disk, lba: int, sectors: int, data: _native.Buffer) -> None:
+        """Writes ``sectors`` of ``data`` at ``lba``; returns when the host's write is complete."""
+        raise NotImplementedError
+
+    def home(self, lba: int) -> int:
+        """Where an LBA lies on a disk that was written once, in order; ascending."""
+        return lba
+
+    def locate(self, lba: int) -> int:
+        """Where an LBA lies now; its home, unless the layer moves data."""
+        return self.home(lba)
+
+    def stats(self) -> dict[str, int]:
+        """Counters of the layer's own, for ``layer_stats``."""
+        return {}
+
+
+def register(name: str, layer: type[Layer], summary: str | None = None) -> None:
+    """Makes a layer known: from then on, in this process, its name stands wherever a layer is named."""
+    text = summary or next(iter((layer.__doc__ or "A layer of one's own.").strip().splitlines()))
+    _native.register(name, text, layer)

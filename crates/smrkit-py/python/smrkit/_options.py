@@ -1,0 +1,77 @@
+"""Arguments as the options of the command: the same names, read by the same parser."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeAlias, TypedDict
+
+Path: TypeAlias = str | os.PathLike[str]
+Amount: TypeAlias = str | int
+Time: TypeAlias = str | timedelta
+
+
+class Options(TypedDict, total=False):
+    """Arguments of :func:`smrkit.run`, :func:`smrkit.compare` and sweeps; ``docs/reference/command-line.md`` explains each.
+
+    Sizes and counts are numbers or texts such as ``"64KiB"`` and ``"10k"``, times ``timedelta`` or texts such as ``"5ms"``.
+    """
+
+    drive: Path
+    layer: str | Sequence[str]
+    array: Path
+    rebuild: str
+    trace: Path | Sequence[Path]
+    workload: str | Sequence[str]
+    span: Amount
+    interleave: str
+    sources: str
+    set: Mapping[str, Any]
+    depth: Amount
+    think: Time
+    arrival: str
+    time_scale: float | str
+    queue: str
+    prefill: str
+    warmup: Amount
+    volume: Amount
+    capacity: Amount
+    fold: bool
+    format: str
+    skip_bad_rows: bool
+    seed: Amount
+    check: bool
+    power_cut: Amount
+    movement: bool
+
+
+def text(value: Any) -> str:
+    """The text that the command would be given for a value."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, timedelta):
+        return f"{value // timedelta(microseconds=1)}us"
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    return str(value)
+
+
+def _several(value: Any) -> list[Any]:
+    if isinstance(value, str) or not isinstance(value, Iterable) or hasattr(value, "__fspath__"):
+        return [value]
+    return list(value)
+
+
+def pairs(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The options as names and texts; one that is ``None`` is left out."""
+    made: list[tuple[str, str]] = []
+    for name, value in options.items():
+        if value is None:
+            continue
+        if name == "set":
+            settings = ((key, _several(values)) for key, values in value.items())
+            made += [(name, f"{key}={','.join(map(text, values))}") for key, values in settings]
+        elif name == "layer":
+            made.append((name, ",".join(map(text, _several(value)))))
+        else:
+            made += [(name, text(one)) for one in _several(value)]
+    return made

@@ -1,0 +1,44 @@
+"""Tables of rows, handed to any library of data frames as Arrow, without a copy."""
+
+from importlib import import_module
+from typing import Any
+
+from smrkit import _native
+
+
+class Table:
+    """A table in columns: latencies or accesses of a run, or the requests of a trace.
+
+    Whatever takes the Arrow PyCapsule interface takes it as it is: ``polars.DataFrame(table)``, ``pyarrow.table(table)``,
+    DuckDB, and :func:`smrkit.run` itself (``requests=table``).
+    """
+
+    def __init__(self, rows: _native.Rows) -> None:
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The table as an Arrow stream."""
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self._rows.names()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows: {', '.join(self.columns)}>"
+
+    def to_arrow(self) -> Any:
+        """The table as a ``pyarrow.Table``."""
+        return import_module("pyarrow").table(self)
+
+    def to_polars(self) -> Any:
+        """The table as a ``polars.DataFrame``."""
+        return import_module("polars").DataFrame(self)
+
+    def to_pandas(self) -> Any:
+        """The table as a ``pandas.DataFrame``; pyarrow makes it."""
+        return self.to_arrow().to_pandas()

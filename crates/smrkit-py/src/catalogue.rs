@@ -1,0 +1,109 @@
+//! Layers, drives, options and traces, as the command lists them in JSON.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use smrkit::drive::{DRIVES, Drive};
+use smrkit::error::Error;
+use smrkit::experiment::demand::Opening;
+use smrkit::experiment::pool::Monitor;
+use smrkit::layer;
+use smrkit::request::{Progress, Request, Source};
+use smrkit_options::run::RunOptions;
+use smrkit_options::{demand, pairs};
+use smrkit_report::{catalogue, trace_info as info};
+use smrkit_trace::info::{InfoSettings, TraceInfo};
+use smrkit_trace::{OpenOptions, Trace};
+
+use crate::error::Raised;
+use crate::rows::{Filled, Rows, Traced};
+use crate::run::python_name;
+use crate::watch::{Watcher, watched};
+
+/// All layers, one's own too.
+#[pyfunction]
+pub fn layers() -> String {
+    serde_json::Value::from_iter(layer::all().into_iter().map(catalogue::layer)).to_string()
+}
+
+/// One layer.
+#[pyfunction]
+pub fn show_layer(py: Python, name: &str) -> PyResult<String> {
+    Ok(catalogue::layer(layer::find(name).raised(py)?).to_string())
+}
+
+/// The drives that come with smrkit.
+#[pyfunction]
+pub fn drives(py: Python) -> PyResult<String> {
+    let all = DRIVES.iter().map(|(name, _)| Drive::load(name).map(|drive| catalogue::drive_in_short(&drive)));
+    Ok(serde_json::Value::from(all.collect::<Result<Vec<_>, Error>>().raised(py)?).to_string())
+}
+
+/// One drive in full, by its name or the path of its file.
+#[pyfunction]
+pub fn show_drive(py: Python, name: &str) -> PyResult<String> {
+    Ok(catalogue::drive(&Drive::load(name).raised(py)?).to_string())
+}
+
+/// Names of the options of a run.
+#[pyfunction]
+pub fn options() -> Vec<String> {
+    pairs::names::<RunOptions>()
+}
+
+/// Statistics of a trace.
+#[pyfunction]
+pub fn trace_info(
+    py: Python,
+    path: PathBuf,
+    format: Option<String>,
+    skip_bad_rows: bool,
+    progress: Option<Bound<PyAny>>,
+) -> PyResult<String> {
+    let read = move |watcher: &Watcher| {
+        let trace = Trace::open(&path, &OpenOptions { format, skip_bad_rows, ..OpenOptions::default() })?;
+        let mut trace = Watched { source: trace, watcher };
+        let mut gathered = TraceInfo::from_source(&mut trace, &InfoSettings::default())?;
+        gathered.name_volumes(trace.source.volumes());
+        info::json(&path, &trace.source, &gathered)
+    };
+    Ok(watched(py, progress.as_ref(), read)?.raised(py)?.to_string())
+}
+
+/// The requests of a trace, its volumes laid end to end or one of them taken, as a run would see them.
+#[pyfunction]
+pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<PyAny>>) -> PyResult<Rows> {
+    let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
+    let read = move |watcher: &Watcher| -> Result<Rows, Error> {
+        let path = options.demand.trace.first().cloned().unwrap_or_default();
+        let trace = demand::trace(&path, &options.conditions)?;
+        trace.look_for_volumes()?;
+        let mut source = Watched { source: trace.open(&Opening::new(0, 1))?, watcher };
+        let (mut rows, mut batch) = (Traced::default(), Vec::new());
+        loop {
+            source.fill(&mut batch)?;
+            if batch.is_empty() {
+                return Ok(rows.table());
+            }
+            batch.iter().for_each(|request| rows.push(&Request { volume: 0, ..*request }));
+        }
+    };
+    watched(py, progress.as_ref(), read)?.raised(py)
+}
+
+/// A source that ends where its watcher says so.
+struct Watched<'a, S> {
+    source: S,
+    watcher: &'a Watcher,
+}
+
+impl<S: Source> Source for Watched<'_, S> {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        batch.clear();
+        if self.watcher.goes_on() { self.source.fill(batch) } else { Ok(()) }
+    }
+
+    fn progress(&self) -> Progress {
+        self.source.progress()
+    }
+}

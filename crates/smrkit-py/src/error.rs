@@ -1,0 +1,43 @@
+//! Errors of the library as Python's exceptions, in the words of its arguments.
+
+use pyo3::prelude::*;
+use smrkit::error::Error;
+use smrkit::message::Field;
+
+/// What sets a field in Python.
+fn argument(field: Field) -> &'static str {
+    match field {
+        Field::Sort => "`smrkit trace convert --sort`, or by sorting the table by its times",
+        other => other.name(),
+    }
+}
+
+/// The name of the exception class for an error.
+fn class(error: &Error) -> &'static str {
+    match error.cause() {
+        Error::Usage(_) => "UsageError",
+        Error::Setting(setting) if !setting.is_impossible => "UsageError",
+        Error::Setting(_) | Error::Impossible(_) => "ImpossibleError",
+        Error::Input(_) | Error::NoRoom(_) | Error::Io { writing: false, .. } => "InputError",
+        Error::Fault(_) => "FaultError",
+        _ => "Error",
+    }
+}
+
+/// The exception for an error.
+pub fn exception(py: Python, error: &Error) -> PyErr {
+    let made = || py.import("smrkit._errors")?.getattr(class(error))?.call1((error.worded(&argument),));
+    made().map_or_else(|failed| failed, PyErr::from_value)
+}
+
+/// A result whose error is an exception.
+pub trait Raised<T> {
+    /// Raises the error.
+    fn raised(self, py: Python) -> PyResult<T>;
+}
+
+impl<T> Raised<T> for Result<T, Error> {
+    fn raised(self, py: Python) -> PyResult<T> {
+        self.map_err(|error| exception(py, &error))
+    }
+}

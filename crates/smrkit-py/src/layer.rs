@@ -1,0 +1,333 @@
+//! Layers written in Python: on the simulator's own disk, checked and charged like every other, on the thread that called.
+//!
+//! A disk or buffer is lent to its Python object for one call and taken back; an object that is kept refuses afterwards. What
+//! Python raises is set aside, and raised again where the run was asked for.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use smrkit::disk::Disk;
+use smrkit::drive::Drive;
+use smrkit::error::{DiskResult, Error, Fault};
+use smrkit::layer::{self, Capacity, Layer, LayerSpec, Need, Scalar};
+use smrkit::medium::{Ascending, Buf, Medium, Placement};
+use smrkit::tally::Cause;
+use smrkit::units::{Lba, Pba, Track};
+
+use crate::error::{Raised, exception};
+
+thread_local! {
+    /// What Python raised in a layer, until the run ends.
+    static SET_ASIDE: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Names of layers written in Python.
+static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Sets an exception aside; the first one counts.
+pub fn set_aside(raised: PyErr) {
+    SET_ASIDE.with_borrow_mut(|aside| {
+        aside.get_or_insert(raised);
+    });
+}
+
+/// What was set aside on this thread.
+pub fn take_aside() -> Option<PyErr> {
+    SET_ASIDE.take()
+}
+
+/// Names of layers written in Python.
+pub fn names() -> Vec<String> {
+    lock(&NAMES).clone()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn raised(error: PyErr) -> Box<Fault> {
+    let told = Box::new(Fault::Inconsistent(error.to_string()));
+    set_aside(error);
+    told
+}
+
+/// A drive as layers see it: its sectors and tracks.
+#[pyclass(frozen)]
+pub struct Geometry(smrkit::geometry::Geometry);
+
+#[pymethods]
+impl Geometry {
+    #[getter]
+    fn sectors(&self) -> u64 {
+        self.0.sectors()
+    }
+
+    #[getter]
+    fn tracks(&self) -> u64 {
+        self.0.tracks()
+    }
+
+    fn track_start(&self, track: u64) -> PyResult<u64> {
+        self.checked(track).map(|track| self.0.track_start(track).0)
+    }
+
+    fn track_sectors(&self, track: u64) -> PyResult<u64> {
+        self.checked(track).map(|track| self.0.track_sectors(track))
+    }
+
+    fn track_of(&self, pba: u64) -> PyResult<u64> {
+        match pba < self.0.sectors() {
+            true => Ok(self.0.track_of(Pba(pba)).0),
+            false => Err(PyValueError::new_err(format!("PBA {pba} is past the disk of {} sectors", self.0.sectors()))),
+        }
+    }
+}
+
+impl Geometry {
+    fn checked(&self, track: u64) -> PyResult<Track> {
+        match track < self.0.tracks() {
+            true => Ok(Track(track)),
+            false => {
+                Err(PyValueError::new_err(format!("track {track} is past the disk of {} tracks", self.0.tracks())))
+            }
+        }
+    }
+}
+
+/// Sectors on their way.
+#[pyclass(frozen)]
+pub struct Buffer(Mutex<Buf>);
+
+#[pymethods]
+impl Buffer {
+    /// Puts `count` sectors of another, from `first` on, at `at`.
+    fn put(&self, at: u64, source: &Bound<Buffer>, first: u64, count: u64) {
+        let from = lock(&source.get().0).clone();
+        lock(&self.0).put(at, &from, first, count);
+    }
+}
+
+/// The disk, while it is lent.
+#[pyclass(frozen)]
+pub struct LentDisk(Mutex<Lent>);
+
+struct Lent {
+    /// What stands for the disk while there is none.
+    disk: Disk,
+    is_here: bool,
+    fault: Option<Box<Fault>>,
+}
+
+#[pymethods]
+impl LentDisk {
+    /// Reads sectors into a buffer.
+    fn read(&self, py: Python, pba: u64, sectors: u64, out: &Bound<Buffer>, at: u64, cause: &str) -> PyResult<()> {
+        let cause = named(cause)?;
+        self.access(py, |disk| disk.read(Pba(pba), sectors, cause, &mut lock(&out.get().0), at))
+    }
+
+    /// Writes sectors from a buffer.
+    fn write(&self, py: Python, pba: u64, sectors: u64, data: &Bound<Buffer>, at: u64, cause: &str) -> PyResult<()> {
+        let cause = named(cause)?;
+        self.access(py, |disk| disk.write(Pba(pba), sectors, cause, &lock(&data.get().0), at))
+    }
+
+    /// A buffer with room for sectors.
+    fn buffer(&self, py: Python, sectors: u64) -> PyResult<Buffer> {
+        self.access(py, |disk| Ok(Buffer(Mutex::new(disk.buf(sectors)))))
+    }
+
+    /// The time in nanoseconds.
+    #[getter]
+    fn now_ns(&self, py: Python) -> PyResult<u64> {
+        self.access(py, |disk| Ok(disk.now().0))
+    }
+}
+
+fn named(cause: &str) -> PyResult<Cause> {
+    let found = Cause::ALL.into_iter().find(|known| known.name() == cause);
+    found.ok_or_else(|| PyValueError::new_err(format!("cause '{cause}': expected host, destage, clean or map")))
+}
+
+impl LentDisk {
+    fn access<T>(&self, py: Python, access: impl FnOnce(&mut Disk) -> DiskResult<T>) -> PyResult<T> {
+        let mut lent = lock(&self.0);
+        if !lent.is_here {
+            return Err(PyRuntimeError::new_err("a disk is lent for one call of a layer's method: do not keep it"));
+        }
+        access(&mut lent.disk).map_err(|fault| {
+            let told = exception(py, &Error::Usage(fault.to_string()));
+            lent.fault = Some(fault);
+            told
+        })
+    }
+
+    fn swap(&self, disk: &mut Disk) {
+        let mut lent = lock(&self.0);
+        std::mem::swap(&mut lent.disk, disk);
+        lent.is_here = !lent.is_here;
+    }
+}
+
+/// A layer whose methods are Python's.
+struct PythonLayer {
+    object: Py<PyAny>,
+    disk: Py<LentDisk>,
+    buffer: Py<Buffer>,
+    capacity: Capacity,
+    /// Which optional methods it has.
+    steps: bool,
+    discards: bool,
+    checks: bool,
+}
+
+impl PythonLayer {
+    fn new(class: &Py<PyAny>, drive: &Drive) -> Result<PythonLayer, Error> {
+        Python::attach(|py| {
+            let object = make(py, class, drive)?;
+            let capacity = capacity(&object, drive)?;
+            let has = |name| object.hasattr(name).unwrap_or(false);
+            let disk = Disk::new(drive, Medium::NoData);
+            let lent = Lent { disk, is_here: false, fault: None };
+            let made = || {
+                PyResult::Ok((Py::new(py, LentDisk(Mutex::new(lent)))?, Py::new(py, Buffer(Mutex::new(Buf::NoData)))?))
+            };
+            let (disk, buffer) = made().map_err(refused)?;
+            let (steps, discards, checks) = (has("step"), has("discard"), has("check"));
+            Ok(PythonLayer { object: object.unbind(), disk, buffer, capacity, steps, discards, checks })
+        })
+    }
+
+    /// Calls a method while the disk is lent.
+    fn call<T>(
+        &self,
+        disk: &mut Disk,
+        call: impl FnOnce(&Bound<PyAny>, &Bound<LentDisk>) -> PyResult<T>,
+    ) -> DiskResult<T> {
+        Python::attach(|py| {
+            let lent = self.disk.bind(py);
+            lent.get().swap(disk);
+            let result = call(self.object.bind(py), lent);
+            lent.get().swap(disk);
+            let fault = lock(&lent.get().0).fault.take();
+            match (result, fault) {
+                // A fault counts even where the layer caught it: the disk does not forget.
+                (_, Some(fault)) => Err(fault),
+                (Ok(value), None) => Ok(value),
+                (Err(error), None) => Err(raised(error)),
+            }
+        })
+    }
+}
+
+/// An error of a layer that could not be built.
+fn refused(error: PyErr) -> Error {
+    let told = Error::Usage(error.to_string());
+    set_aside(error);
+    told
+}
+
+fn make<'py>(py: Python<'py>, class: &Py<PyAny>, drive: &Drive) -> Result<Bound<'py, PyAny>, Error> {
+    class.bind(py).call1((Geometry(drive.geometry.clone()),)).map_err(refused)
+}
+
+fn capacity(object: &Bound<PyAny>, drive: &Drive) -> Result<Capacity, Error> {
+    let of = |name: &str| object.getattr(name).and_then(|value| value.extract::<u64>());
+    let (raw_sectors, host_sectors) = (drive.geometry.sectors(), of("host_sectors").map_err(refused)?);
+    let cache_sectors = of("cache_sectors").unwrap_or(0);
+    let Some(guard_sectors) = raw_sectors.checked_sub(host_sectors).and_then(|rest| rest.checked_sub(cache_sectors))
+    else {
+        let message = format!("host_sectors and cache_sectors exceed the drive's {raw_sectors} sectors: offer fewer");
+        return Err(Error::Impossible(message));
+    };
+    Ok(Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, ..Capacity::default() })
+}
+
+/// Where a layer of Python says that an LBA is.
+fn place(object: &Py<PyAny>, method: &str, lba: Lba) -> Pba {
+    Python::attach(|py| match object.call_method1(py, method, (lba.0,)).and_then(|pba| pba.extract(py)) {
+        Ok(pba) => Pba(pba),
+        Err(error) => {
+            set_aside(error);
+            Pba(lba.0)
+        }
+    })
+}
+
+impl Layer for PythonLayer {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        let swap = |out: &mut Buf| std::mem::swap(&mut *lock(&self.buffer.get().0), out);
+        swap(out);
+        let done = self.call(disk, |object, disk| {
+            object.call_method1(pyo3::intern!(object.py(), "read"), (disk, lba.0, n, &self.buffer)).map(drop)
+        });
+        swap(out);
+        done
+    }
+
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        lock(&self.buffer.get().0).clone_from(data);
+        self.call(disk, |object, disk| {
+            object.call_method1(pyo3::intern!(object.py(), "write"), (disk, lba.0, n, &self.buffer)).map(drop)
+        })
+    }
+
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        match self.discards {
+            true => self.call(disk, |object, disk| object.call_method1("discard", (disk, lba.0, n)).map(drop)),
+            false => Ok(()),
+        }
+    }
+
+    fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        match self.steps {
+            true => self.call(disk, |object, disk| object.call_method1("step", (disk, need == Need::Must))?.extract()),
+            false => Ok(false),
+        }
+    }
+
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        let object = Python::attach(|py| self.object.clone_ref(py));
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&object, "home", lba)))
+    }
+
+    fn locate(&self, lba: Lba) -> Pba {
+        place(&self.object, "locate", lba)
+    }
+
+    fn check(&self, _disk: &Disk) -> DiskResult {
+        let check = |py: Python| self.object.call_method0(py, "check").map(drop).map_err(raised);
+        if self.checks { Python::attach(check) } else { Ok(()) }
+    }
+
+    fn stats(&self) -> BTreeMap<String, Scalar> {
+        let counted = |py: Python| self.object.call_method0(py, "stats")?.extract::<BTreeMap<String, u64>>(py);
+        let stats = Python::attach(counted).unwrap_or_else(|error| {
+            set_aside(error);
+            BTreeMap::new()
+        });
+        stats.into_iter().map(|(name, count)| (name, Scalar::Int(count))).collect()
+    }
+}
+
+/// Makes a layer written in Python known by its name.
+#[pyfunction]
+pub fn register(py: Python, name: String, summary: &str, class_: Py<PyAny>) -> PyResult<()> {
+    // A name is a word of the command line.
+    if name.is_empty() || name.contains([',', '.', ' ', ':', '=']) {
+        return Err(exception(py, &Error::Usage(format!("'{name}' is no name of a layer: use letters and dashes"))));
+    }
+    let own = class_.clone_ref(py);
+    let offered = move |drive: &Drive| Python::attach(|py| capacity(&make(py, &own, drive)?, drive));
+    let build = move |drive: &Drive| Ok(Box::new(PythonLayer::new(&class_, drive)?) as Box<dyn Layer>);
+    layer::register(LayerSpec::from_closures(&name, summary, offered, build)).raised(py)?;
+    lock(&NAMES).push(name);
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! The native module behind the Python package `smrkit`: runs, tables and layers as Python sees them.
+//!
+//! The package itself is `python/smrkit`: what users call, with its documentation. Names here are private to it. The modules
+//! stand in the order of their dependencies.
+
+mod error;
+mod watch;
+mod column;
+mod requests;
+mod rows;
+mod outcomes;
+mod layer;
+mod run;
+mod sweep;
+mod catalogue;
+
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::catalogue::{drives, layers, options, show_drive, show_layer, trace_info, trace_read};
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "what Python calls it")]
+    const __version__: &str = smrkit::VERSION;
+    #[pymodule_export]
+    use crate::layer::{Buffer, Geometry, LentDisk, register};
+    #[pymodule_export]
+    use crate::outcomes::Outcomes;
+    #[pymodule_export]
+    use crate::requests::Requests;
+    #[pymodule_export]
+    use crate::rows::Rows;
+    #[pymodule_export]
+    use crate::run::compare;
+    #[pymodule_export]
+    use crate::sweep::{results, sweep};
+}

@@ -1,0 +1,92 @@
+//! What runs gave: the records of `outcome.json`, as the command writes them.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use smrkit::error::Error;
+use smrkit::stats::outcome::{self, Outcome};
+
+use crate::error::{Raised, exception};
+
+/// The outcomes of a comparison, or of a result file.
+#[pyclass(frozen)]
+pub struct Outcomes(pub Arc<outcome::Outcomes>);
+
+impl Outcomes {
+    /// Outcomes in a file of their own.
+    fn from_runs(runs: Vec<Outcome>) -> Outcomes {
+        Outcomes(Arc::new(outcome::Outcomes { schema: 1, runs }))
+    }
+
+    fn run(&self, at: usize) -> PyResult<&Outcome> {
+        self.0.runs.get(at).ok_or_else(|| PyIndexError::new_err(format!("there are {} outcomes", self.0.runs.len())))
+    }
+}
+
+#[pymethods]
+impl Outcomes {
+    /// Reads the text of a result file; `name` is its name in errors.
+    #[staticmethod]
+    fn parse(py: Python, text: &str, name: &str) -> PyResult<Outcomes> {
+        let read = serde_json::from_str(text).map_err(|error| {
+            let message = format!("no result file of this version of smrkit ({error}): give one that smrkit wrote");
+            Error::input(name, message)
+        });
+        Ok(Outcomes(Arc::new(read.raised(py)?)))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.runs.len()
+    }
+
+    /// The one at `at`, alone.
+    fn only(&self, at: usize) -> PyResult<Outcomes> {
+        Ok(Outcomes::from_runs(vec![self.run(at)?.clone()]))
+    }
+
+    /// All of them behind one another.
+    #[staticmethod]
+    fn joined(parts: Vec<Py<Outcomes>>) -> Outcomes {
+        Outcomes::from_runs(parts.iter().flat_map(|part| part.get().0.runs.clone()).collect())
+    }
+
+    /// What one run over the requests of all would have given.
+    fn merged(&self, py: Python) -> PyResult<Outcomes> {
+        Ok(Outcomes::from_runs(vec![Outcome::merge(&self.0.runs).raised(py)?]))
+    }
+
+    /// The result file that the command writes.
+    fn json(&self, py: Python, summary: bool) -> PyResult<String> {
+        let text = match summary {
+            true => serde_json::to_string_pretty(&self.0.summary()),
+            false => serde_json::to_string_pretty(&*self.0),
+        };
+        match text {
+            Ok(text) => Ok(text + "\n"),
+            Err(error) => Err(exception(py, &Error::Usage(error.to_string()))),
+        }
+    }
+
+    /// One record as JSON.
+    fn record(&self, py: Python, at: usize) -> PyResult<String> {
+        let text = serde_json::to_string(self.run(at)?);
+        text.map_err(|error| exception(py, &Error::Usage(error.to_string())))
+    }
+
+    /// The tables that the command prints.
+    fn text(&self) -> String {
+        smrkit_report::text(&self.0.runs)
+    }
+
+    /// The page that the command writes.
+    fn page(&self) -> String {
+        smrkit_report::report(&self.0.runs)
+    }
+
+    /// The figures as (name, SVG).
+    fn figures(&self) -> Vec<(String, String)> {
+        let figures = smrkit_report::figures(&self.0.runs);
+        figures.iter().map(|figure| (figure.name.clone(), smrkit_report::svg(figure))).collect()
+    }
+}

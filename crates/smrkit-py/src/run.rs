@@ -1,0 +1,104 @@
+//! Runs that Python asks for: the options of the command by name and value, or a table of requests.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use smrkit::error::Error;
+use smrkit::experiment::comparison::RunRecorders;
+use smrkit::experiment::pool::Monitor;
+use smrkit_options::run::RunOptions;
+use smrkit_options::{COMMIT, pairs};
+
+use crate::error::Raised;
+use crate::layer;
+use crate::outcomes::Outcomes;
+use crate::requests::Requests;
+use crate::rows::{Accesses, Latencies, Rows, Shared};
+use crate::watch::watched;
+
+/// What one call gives: outcomes, latencies, accesses.
+type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
+
+/// Runs what is asked for, judged next to conventional disks; `single` refuses more than one run.
+#[pyfunction]
+#[pyo3(signature = (options, requests, single, latencies, accesses, progress))]
+pub fn compare(
+    py: Python,
+    options: Vec<pairs::Pair>,
+    requests: Option<Py<Requests>>,
+    single: bool,
+    latencies: bool,
+    accesses: bool,
+    progress: Option<Bound<PyAny>>,
+) -> PyResult<RunResult> {
+    let in_python = is_in_python(&options);
+    let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
+    let demand = requests.map(|requests| requests.get().demand());
+    let latencies = latencies.then(Shared::<Latencies>::default);
+    let accesses = accesses.then(Shared::<Accesses>::default);
+    let records = RunRecorders {
+        requests: latencies.as_ref().map(Shared::<Latencies>::sink),
+        accesses: accesses.as_ref().map(Shared::<Accesses>::recorders),
+    };
+    let run = move |watcher: &dyn Monitor| -> Result<_, Error> {
+        let asked = options.ask()?;
+        check_count(asked.systems.count(), single)?;
+        let demand = match demand {
+            Some(demand) => demand,
+            None => asked.demand()?,
+        };
+        let (experiment, systems) = asked.on(demand);
+        experiment.compare_watched(&systems, watcher, records)
+    };
+    let compared = match in_python {
+        true => on_this_thread(|watcher| run(watcher))?.raised(py)?,
+        false => watched(py, progress.as_ref(), move |watcher| run(watcher))?.raised(py)?,
+    };
+    let (latencies, accesses) = (latencies.map(|rows| rows.take()), accesses.map(|rows| rows.take()));
+    Ok((Outcomes(Arc::new(compared.outcomes)), latencies, accesses))
+}
+
+/// What Python calls an option.
+pub fn python_name(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+fn check_count(runs: usize, single: bool) -> Result<(), Error> {
+    if single && runs != 1 {
+        let message = format!("{runs} runs, but run gives the outcome of one: name one layer, or call compare");
+        return Err(Error::Usage(message));
+    }
+    Ok(())
+}
+
+/// Whether a layer written in Python may take part: it has to stay on the thread that called.
+fn is_in_python(options: &[pairs::Pair]) -> bool {
+    let of = |wanted: &'static str| options.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value);
+    let own = layer::names();
+    let is_named = |text: &String| own.iter().any(|name| text.contains(name.as_str()));
+    let all = of("layer").next().is_none() && !own.is_empty();
+    all || of("layer").chain(of("array")).any(is_named)
+}
+
+/// Does `work` on the calling thread, which keeps the interpreter's lock: what a layer raises, and Ctrl-C, ends it.
+fn on_this_thread<T>(work: impl FnOnce(&Here) -> Result<T, Error>) -> PyResult<Result<T, Error>> {
+    let made = work(&Here);
+    layer::take_aside().map_or(Ok(made), Err)
+}
+
+/// Watches runs on the calling thread.
+struct Here;
+
+impl Monitor for Here {
+    fn goes_on(&self) -> bool {
+        Python::attach(|py| py.check_signals()).map_err(layer::set_aside).is_ok()
+    }
+
+    fn commit(&self) -> Option<&str> {
+        COMMIT
+    }
+
+    fn threads(&self) -> usize {
+        0
+    }
+}

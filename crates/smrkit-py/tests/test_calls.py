@@ -1,0 +1,116 @@
+"""How a call behaves: errors, interrupts, progress, other threads, cost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import smrkit
+
+LONG = {"drive": "tiny", "layer": "vguard", "workload": "random-write:count=500M"}
+
+
+class Calls(unittest.TestCase):
+    def test_errors_are_typed_and_speak_of_arguments(self):
+        wrong = [
+            ({"layer": "rwm"}, smrkit.UsageError, "rmw"),
+            ({"queue": "sptf"}, smrkit.UsageError, "add depth 32, or use queue fcfs"),
+            ({"think": "5"}, smrkit.UsageError, "think '5'"),
+            ({"colour": 1}, smrkit.UsageError, "there is no option colour"),
+            ({"rebuild": "disk=0"}, smrkit.UsageError, "array is missing"),
+            ({"layer": None}, smrkit.UsageError, "name one layer, or call compare"),
+            ({"workload": ["mix", "zipf"]}, smrkit.UsageError, "add interleave burst:N"),
+            ({"capacity": "1MB"}, smrkit.ImpossibleError, ""),
+            ({"workload": None, "trace": "nowhere.csv"}, smrkit.InputError, "nowhere.csv.*check the path"),
+            ({"layer": "in-place", "check": True}, smrkit.FaultError, "check has caught it"),
+        ]
+        for change, kind, message in wrong:
+            options = {"drive": "tiny", "layer": "vguard", "workload": "random-write:count=200", **change}
+            with self.subTest(change), self.assertRaisesRegex(kind, message) as raised:
+                smrkit.run(**options)
+            self.assertNotIn("--", str(raised.exception).replace("`smrkit trace convert --sort`", ""))
+            self.assertIsInstance(raised.exception, smrkit.Error)
+
+    def interrupted(self, **options):
+        """Seconds from a Ctrl-C to its exception."""
+        sent = []
+
+        def interrupt():
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(0.5, interrupt)
+        timer.start()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                smrkit.compare(**{**LONG, **options})
+            return time.monotonic() - sent[0]
+        finally:
+            timer.cancel()
+
+    def test_an_interrupt_ends_runs_and_prefills_at_once(self):
+        # 0.2 s on an idle machine; tests share theirs.
+        self.assertLess(self.interrupted(), 1.0)
+        self.assertLess(self.interrupted(layer=["drive-managed", "vguard"]), 1.0)
+        self.assertLess(self.interrupted(drive="st5000as0011", prefill="sequential"), 1.0)
+
+    def test_progress_is_told_and_can_end_a_run(self):
+        said = []
+        smrkit.run(drive="tiny", layer="vguard", workload="random-write:count=1k", progress=lambda *at: said.append(at))
+        self.assertEqual(said[-1], (1.0, "replaying"))
+
+        def refuse(share, what):
+            raise ZeroDivisionError
+
+        with self.assertRaises(ZeroDivisionError):
+            smrkit.run(**LONG, progress=refuse)
+
+    def test_other_threads_go_on_meanwhile(self):
+        counted, done = [0], threading.Event()
+
+        def count():
+            while not done.is_set():
+                counted[0] += 1
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        try:
+            smrkit.run(drive="tiny", layer="vguard", workload="random-write:count=200k")
+        finally:
+            done.set()
+            thread.join()
+        self.assertGreater(counted[0], 1000)
+
+    def test_a_tiny_run_and_the_import_are_quick(self):
+        options = {"drive": "tiny", "layer": "vguard", "workload": "random-write:count=1"}
+        took = []
+        for _ in range(50):
+            before = time.perf_counter()
+            smrkit.run(**options)
+            took.append(time.perf_counter() - before)
+        # 3 ms for a build with optimisation on an idle machine.
+        self.assertLess(min(took), 0.03)
+        count = "import sys; import smrkit; print([n for n in ('numpy', 'pyarrow', 'pandas', 'polars') if n in sys.modules])"
+        told = subprocess.run([sys.executable, "-c", count], capture_output=True, text=True, check=True)
+        self.assertEqual(told.stdout, "[]\n")
+
+    def test_keys_are_typed_attributes(self):
+        outcome = smrkit.run(drive="tiny", layer="vguard", workload="mix:count=100")
+        typed = set(smrkit.Outcome.__annotations__) - {"latencies", "accesses"}
+        self.assertEqual(typed, set(outcome))
+        self.assertEqual(outcome.latency_ns["all"].count, outcome["latency_ns"]["all"]["count"])
+        with self.assertRaisesRegex(AttributeError, "no key latency: there are layer"):
+            outcome.latency
+
+    def test_a_notebook_draws_outcomes(self):
+        both = smrkit.compare(drive="tiny", layer=["drive-managed", "vguard"], workload="mix:count=300")
+        for shown in (both, both[0]):
+            drawn = shown._repr_mimebundle_()
+            self.assertEqual(drawn["text/plain"], str(shown))
+            self.assertGreater(drawn["text/html"].count("<svg"), 3)
+            self.assertEqual(drawn["text/html"].count("<svg"), drawn["text/html"].count("</svg>"))
+        self.assertIn("vguard", both._repr_mimebundle_()["text/html"])
+        self.assertNotIn("vguard", both[0]._repr_mimebundle_()["text/html"])

@@ -1,0 +1,118 @@
+"""Tables of requests, from every library of data frames."""
+
+import importlib
+import importlib.util
+import os
+import tempfile
+import unittest
+
+import smrkit
+
+COUNT = 5000
+COLUMNS = {
+    "time_us": [10 * at for at in range(COUNT)],
+    "op": [at % 2 for at in range(COUNT)],
+    "lba": [at * 7919 % 4000 for at in range(COUNT)],
+    "sectors": [8 + at % 8 for at in range(COUNT)],
+}
+
+
+def outcome(requests):
+    return smrkit.run(requests=requests, drive="tiny", layer="vguard", arrival="trace")
+
+
+def needs(*names):
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    return unittest.skipIf(missing, f"{', '.join(missing)} not installed: run make test")
+
+
+class Tables(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.csv")
+            rows = zip(COLUMNS["time_us"], COLUMNS["op"], COLUMNS["lba"], COLUMNS["sectors"])
+            with open(path, "w") as file:
+                file.writelines(f"{t},{'RW'[op]},{lba * 512},{n * 512}\n" for t, op, lba, n in rows)
+            read = {"trace": path, "format": "csv:time=0:us,op=1,offset=2:bytes,size=3:bytes"}
+            cls.expected = smrkit.run(**read, drive="tiny", layer="vguard", arrival="trace")
+
+    def same(self, requests):
+        ours = outcome(requests)
+        told = {"trace", "trace_sha256", "trace_format", "trace_reading", "run"}
+        for key in set(ours) - told:
+            self.assertEqual(ours[key], self.expected[key], key)
+        self.assertEqual(ours.run.system, self.expected.run.system)
+
+    def test_lists_and_words(self):
+        self.same(COLUMNS)
+        self.same({**COLUMNS, "op": ["read" if op == 0 else "Write" for op in COLUMNS["op"]]})
+
+    @needs("numpy")
+    def test_numpy(self):
+        numpy = importlib.import_module("numpy")
+        self.same({name: numpy.array(values, "uint64") for name, values in COLUMNS.items()})
+        self.same({name: numpy.array(values, "int32") for name, values in COLUMNS.items()})
+        spaced = numpy.arange(20, dtype="uint64")[::2]
+        with self.assertRaisesRegex(smrkit.InputError, "column lba does not lie in one piece"):
+            outcome({"op": [0] * 10, "lba": spaced, "sectors": [8] * 10})
+
+    @needs("polars")
+    def test_polars(self):
+        polars = importlib.import_module("polars")
+        frame = polars.DataFrame(COLUMNS)
+        self.same(frame)
+        words = polars.Series("op", ["read" if op == 0 else "write" for op in COLUMNS["op"]])
+        self.same(frame.with_columns(words))
+        self.same(frame.with_columns(words.cast(polars.Categorical)))
+        self.same(polars.concat([frame[:1234], frame[1234:]], rechunk=False))
+
+    @needs("pandas", "pyarrow")
+    def test_pandas_and_pyarrow(self):
+        self.same(importlib.import_module("pandas").DataFrame(COLUMNS))
+        self.same(importlib.import_module("pyarrow").table(COLUMNS))
+
+    def test_what_no_request_can_be_is_refused(self):
+        good = {"op": [1, 0], "lba": [0, 8], "sectors": [8, 8]}
+        wrong = [
+            ({"op": [1, 4]}, "column op has 4: expected read, write, flush or discard"),
+            ({"op": ["write", "erase"]}, "column op has 'erase'"),
+            ({"sectors": [8, 0]}, "row 1 .from 0. is a request of 0 sectors"),
+            ({"lba": [0, 1 << 63]}, "row 1 .from 0. has an LBA past the end"),
+            ({"lba": [0, -8]}, "column lba is no list of whole numbers from 0"),
+            ({"volume": [0, 1]}, "requests of several volumes"),
+            ({"time_s": [0, 1], "time_us": [0, 1]}, "two columns of times"),
+            ({"time_s": [0, 1 << 60]}, "row 1 .from 0. has a time past the largest"),
+        ]
+        for change, message in wrong:
+            with self.subTest(change), self.assertRaisesRegex(smrkit.InputError, message):
+                outcome({**good, **change})
+        with self.assertRaisesRegex(smrkit.InputError, "lba: no column of this name"):
+            outcome({"op": [1], "sectors": [8]})
+        self.assertEqual(smrkit.run(requests=good, drive="tiny", layer="vguard").requests, 2)
+
+    def test_a_table_too_large_for_the_drive_gets_more_platters(self):
+        far = {"op": [1], "lba": [10**7], "sectors": [8]}
+        self.assertIsNotNone(smrkit.run(requests=far, drive="tiny", layer="vguard").scaled)
+        with self.assertRaisesRegex(smrkit.InputError, "past the capacity"):
+            smrkit.run(requests=far, drive="tiny", layer="vguard", capacity="50MB")
+
+    @needs("polars", "pandas", "pyarrow")
+    def test_latencies_and_accesses_are_tables(self):
+        ours = smrkit.run(requests=COLUMNS, drive="tiny", layer="vguard", latencies=True, accesses=True)
+        frame = ours.latencies.to_polars()
+        self.assertEqual(frame.height, COUNT)
+        self.assertEqual(frame["latency_ns"].max(), ours.latency_ns.all.max)
+        self.assertEqual(frame["latency_ns"].sum(), ours.wait_ns + ours.service_ns)
+        accesses = ours.accesses.to_pandas()
+        written = accesses[accesses.op == "write"]
+        self.assertEqual(written.sectors.sum(), ours.physical_written_sectors.total)
+        by_cause = written.groupby("cause", observed=True).sectors.sum()
+        self.assertEqual(by_cause["clean"], ours.physical_written_sectors.clean)
+
+    @needs("polars", "pandas", "pyarrow")
+    def test_outcomes_are_frames(self):
+        both = smrkit.compare(drive="tiny", layer=["drive-managed", "vguard"], workload="mix:count=300")
+        for frame in (both.to_polars(), both.to_pandas(), both.to_arrow().to_pandas()):
+            self.assertEqual(list(frame["layer"]), ["drive-managed", "vguard"])
+            self.assertEqual(list(frame["latency_ns.all.p99"]), [run.latency_ns.all.p99 for run in both])
