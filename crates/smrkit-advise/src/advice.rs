@@ -6,8 +6,7 @@ use serde::Serialize;
 use smrkit::VERSION;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
-use smrkit::stats::remedy::{Course, Effect, Problems};
-use smrkit::stats::verdict;
+use smrkit::stats::remedy::{Comparison, Effect, Problems, Trajectory};
 use smrkit::units::SECTOR_BYTES;
 
 use super::remedies::{Change, Kind};
@@ -20,6 +19,8 @@ pub struct Advice {
     pub schema: u32,
     /// The answer in a few sentences.
     pub text: String,
+    /// Steps that an owner can take, the most useful first.
+    pub actions: Vec<Action>,
     /// What is wrong at the deepest depth.
     pub problems: Problems,
     /// The system as it is, at each depth.
@@ -32,6 +33,10 @@ pub struct Advice {
     pub system: System,
     /// What is asked for.
     pub demand: Demand,
+    /// The rebuild, as it was asked for; null without one.
+    pub rebuild: Option<String>,
+    /// Bytes of a whole disk, where a rebuild was run on a part of one; null where it was not.
+    pub whole_disk_bytes: Option<u64>,
     /// How requests come, at the deepest depth.
     pub engine: Settings,
     /// What the disks were before, under every change as well.
@@ -53,9 +58,11 @@ pub struct Present {
     pub depth: u32,
     /// As it is.
     #[serde(flatten)]
-    pub own: Course,
+    pub own: Trajectory,
     /// Conventional disks.
-    pub conventional: Course,
+    pub conventional: Trajectory,
+    /// The drive compared with them, over the same requests.
+    pub against: Comparison,
 }
 
 /// A change and what it does.
@@ -78,7 +85,18 @@ pub struct Remedy {
     /// So many requests of the demand were served, which showed enough; null where it was all of them.
     pub first_requests: Option<u64>,
     /// The run; null where there was none.
-    pub course: Option<Course>,
+    pub course: Option<Trajectory>,
+    /// The drive compared with conventional disks over the same requests, with the same pauses.
+    pub against: Option<Comparison>,
+}
+
+/// Something that an owner can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Action {
+    /// The step, and its reason.
+    pub what: String,
+    /// The command that does it; null where there is none.
+    pub command: Option<String>,
 }
 
 /// What serves.
@@ -117,22 +135,21 @@ pub struct Demand {
 }
 
 impl Advice {
-    /// The answer from what was run, and its sentences by `text`, which is told how full the cache is and whether the disks are
-    /// conventional; `outcome` is the system as it is at the deepest depth.
+    /// The answer from what was run, without its sentences and actions; `outcome` is the system as it is at the deepest depth.
     pub fn new(
         question: &Question,
-        outcome: Outcome,
+        outcome: &Outcome,
         present: Vec<Present>,
         problems: Problems,
         remedies: Vec<Remedy>,
-        text: impl FnOnce(&Advice, Option<f64>, bool) -> String,
     ) -> Advice {
         let writes = outcome.commands.host_write;
         let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
         let complete = remedies.iter().all(|remedy| remedy.not_run.as_deref() != Some(INTERRUPTED));
-        let mut advice = Advice {
+        Advice {
             schema: 1,
             text: String::new(),
+            actions: Vec::new(),
             problems,
             present,
             remedies,
@@ -153,17 +170,15 @@ impl Advice {
                 host_sectors: outcome.capacity.host_sectors,
                 cache_sectors: outcome.capacity.cache_sectors,
             },
+            rebuild: outcome.run.rebuild.clone(),
+            whole_disk_bytes: question.whole_disk_bytes,
             engine: outcome.engine,
             state: outcome.state.clone(),
             scaled: outcome.scaled,
             seed: outcome.seed,
             version: VERSION,
             commit: outcome.commit.clone(),
-        };
-        let fill = outcome.timeline.cache_fill.last().copied();
-        advice.text = text(&advice, fill, question.run.is_conventional());
-        advice.text.extend(verdict::scaling(&outcome).map(|text| format!(" {text}")));
-        advice
+        }
     }
 
     /// Whether requests come at times of their own.
@@ -174,10 +189,14 @@ impl Advice {
 
 impl Remedy {
     /// What came of a change.
-    pub fn new(change: &Change, judged: Result<(Effect, Course), String>, first: Option<u64>) -> Remedy {
-        let (effect, course, not_run) = match judged {
-            Ok((effect, course)) => (Some(effect), Some(course), None),
-            Err(reason) => (None, None, Some(reason)),
+    pub fn new(
+        change: &Change,
+        judged: Result<(Effect, Trajectory, Comparison), String>,
+        first: Option<u64>,
+    ) -> Remedy {
+        let (effect, course, against, not_run) = match judged {
+            Ok((effect, course, against)) => (Some(effect), Some(course), Some(against), None),
+            Err(reason) => (None, None, None, Some(reason)),
         };
         Remedy {
             kind: change.kind,
@@ -189,6 +208,7 @@ impl Remedy {
             time_scale: change.time_scale,
             first_requests: first.filter(|_| course.is_some()),
             course,
+            against,
         }
     }
 }

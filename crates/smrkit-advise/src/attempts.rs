@@ -1,114 +1,165 @@
-//! Runs the changes. Where the demand is long, all of them serve its first part, and only what may be a fix the whole.
+//! Runs the changes. Where the demand is long, all of them serve its first part, and the whole what that part does not show.
 
 use smrkit::error::Error;
-use smrkit::experiment::pool::{self, Monitor};
+use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::message::Field;
-use smrkit::stats::remedy::{Course, Effect, Judged, effect, mean_request_bytes};
+use smrkit::settings::Warmup;
+use smrkit::stats::remedy::{Effect, Judged, Multiples, Problems, effect, mean_request_bytes};
 
 use super::advice::Remedy;
 use super::remedies::{Change, Kind, one_line};
-use super::trial::Trial;
-use super::{INTERRUPTED, Known, Question, pace};
+use super::trial::{Measured, Trial};
+use super::{INTERRUPTED, Question, Reference};
 
-/// The first part of a demand is so many times what fills the cache as things are, and at least so many requests
+/// The first part of a demand is this many times what fills the cache as things are, and at least this many requests
 /// (assumptions).
 const FILLS: f64 = 4.0;
 const FEW_REQUESTS: u64 = 50_000;
 
-/// The run of a change, and that of conventional disks under the same times where it has one; or why there is none.
-type Made = Result<(Course, Option<Course>), String>;
+/// The run of a change, and that of conventional disks over the same requests where those change too; or why there is none.
+type Attempted = Result<(Measured, Option<Measured>), String>;
 
-/// Runs every change, and says what it does. `before` is the system as it is.
+/// A part of the demand that changes serve, with the runs they are compared with.
+struct Part<'a> {
+    /// The system as it is.
+    before: Judged,
+    /// Conventional disks.
+    usual: &'a Measured,
+    /// Only the first this many requests are served.
+    first: Option<u64>,
+}
+
+/// Runs every change, and says what it does.
 pub fn make(
     question: &Question,
-    known: &Known,
-    before: &Judged,
+    known: &Reference,
     changes: &[Change],
     sectors: u64,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Remedy>, Error> {
     let all: Vec<&Change> = changes.iter().collect();
-    let whole = |changes: &[&Change]| run(question, changes, None, sectors, monitor);
-    let Some(first) = first_part(known) else {
-        let made = whole(&all)?;
-        return Ok(all.iter().zip(made).map(|(change, made)| judged(known, before, change, made, None)).collect());
+    let whole = Part { before: known.before, usual: &known.conventional, first: None };
+    let serve = |changes: &[&Change], part: &Part| -> Result<Vec<Remedy>, Error> {
+        let made = run(question, changes, part.first, sectors, monitor)?;
+        Ok(changes.iter().zip(made).map(|(change, made)| judged(part, change, made)).collect())
     };
-    let Some(&settings) = question.depths.last() else { return Ok(Vec::new()) };
-    let present = Change::new(Kind::Layer, "as it is", Ok(Trial::of(question.run.clone().with(settings))));
-    let with_present: Vec<&Change> = std::iter::once(&present).chain(changes).collect();
-    let mut made = run(question, &with_present, Some(first), sectors, monitor)?.into_iter();
-    let Some(Ok((course, _))) = made.next() else {
+    let Some(first) = first_part(known) else { return serve(&all, &whole) };
+    let Some((own, usual)) = as_it_is(question, first, sectors, monitor)? else {
         // An interrupt: there is nothing to compare the others with.
         return Ok(all.iter().map(|change| Remedy::new(change, Err(INTERRUPTED.into()), None)).collect());
     };
-    let before_first = Judged::new(&course, pace(known, None, None));
-    let of_first = all.iter().zip(made).map(|(change, made)| judged(known, &before_first, change, made, Some(first)));
-    let mut remedies: Vec<Remedy> = of_first.collect();
-    let again: Vec<usize> = (0..all.len()).filter(|&at| may_be_a_fix(&remedies[at])).collect();
-    let promising: Vec<&Change> = again.iter().map(|&at| all[at]).collect();
-    for (at, made) in again.into_iter().zip(whole(&promising)?) {
-        remedies[at] = judged(known, before, all[at], made, None);
+    let before = Judged::new(&own.course, &own.compared_with(&usual));
+    if before.problems != known.before.problems {
+        return serve(&all, &whole);
+    }
+    let mut remedies = serve(&all, &Part { before, usual: &usual, first: Some(first) })?;
+    let again: Vec<usize> = (0..all.len()).filter(|&at| !is_shown(&remedies[at])).collect();
+    let open: Vec<&Change> = again.iter().map(|&at| all[at]).collect();
+    for (at, remedy) in again.into_iter().zip(serve(&open, &whole)?) {
+        remedies[at] = remedy;
     }
     Ok(remedies)
 }
 
-/// Whether the whole demand has to show what a change does. A pause says what is kept up with, which the first part shows.
-fn may_be_a_fix(remedy: &Remedy) -> bool {
-    remedy.kind != Kind::Idle && matches!(remedy.effect, Some(Effect::Fixes | Effect::FixesSoFar))
+/// A first part of the demand may show what a change does: never that it is a fix, or no difference. A pause says what is
+/// kept up with, which it does show.
+fn is_shown(remedy: &Remedy) -> bool {
+    match remedy.effect {
+        Some(Effect::Helps | Effect::Mixed | Effect::Worsens) => true,
+        Some(Effect::Fixes | Effect::FixesSoFar) => remedy.kind == Kind::Idle,
+        // What can't be run can't be run whole either.
+        None => remedy.not_run.as_deref() != Some(INTERRUPTED),
+        Some(Effect::None) => false,
+    }
 }
 
 /// Requests of the first part; `None` where the whole is not much longer, or nothing is known to be wrong.
-fn first_part(known: &Known) -> Option<u64> {
-    let bytes = known.own.cache_full_after_bytes.filter(|_| !known.is_open)?;
-    let until_full = bytes as f64 / mean_request_bytes(&known.outcome).max(1.0);
-    let first = ((until_full * FILLS) as u64).max(FEW_REQUESTS) + known.outcome.engine.warmup;
-    (known.own.requests / 2 > first).then_some(first)
+fn first_part(known: &Reference) -> Option<u64> {
+    let (own, outcome) = (&known.own.course, &known.own.outcome);
+    let bytes = own.cache_full_after_bytes.filter(|_| known.own.is_timed() && known.before.problems.any())?;
+    let until_full = bytes as f64 / mean_request_bytes(outcome).max(1.0);
+    let Warmup::Requests(warmup) = outcome.engine.warmup else { return None };
+    let first = ((until_full * FILLS) as u64).max(FEW_REQUESTS) + warmup;
+    (own.requests / 2 > first).then_some(first)
 }
 
-/// Runs `changes`, on the first so many requests where that is said.
+/// The first requests on the system as it is and on conventional disks; `None` after an interrupt.
+fn as_it_is(
+    question: &Question,
+    first: u64,
+    sectors: u64,
+    monitor: &dyn Monitor,
+) -> Result<Option<(Measured, Measured)>, Error> {
+    let Some(&settings) = question.depths.last() else { return Ok(None) };
+    let own = Change::new(Kind::Layer, "as it is", Ok(Trial::for_run(question.run.clone().with(settings))));
+    let usual = question.run.conventional()?.with(settings);
+    let both = Change { baseline: Some(Trial::for_run(usual)), ..own };
+    let made = run(question, &[&both], Some(first), sectors, monitor)?.pop();
+    Ok(made.and_then(Result::ok).and_then(|(own, usual)| Some((own, usual?))))
+}
+
+/// Runs `changes`, on the first this many requests where that is said.
 fn run(
     question: &Question,
     changes: &[&Change],
     first: Option<u64>,
     sectors: u64,
     monitor: &dyn Monitor,
-) -> Result<Vec<Made>, Error> {
-    let trials = changes.iter().flat_map(|change| change.trial.iter().chain(&change.beside));
-    let trials: Vec<Trial> = trials.map(|trial| Trial { first, ..trial.clone() }).collect();
+) -> Result<Vec<Attempted>, Error> {
     // A change that is impossible must not end the others.
-    let results = pool::make_all(&trials, monitor, "what would help", |_, trial, watch| {
-        Ok(trial
-            .serve(question.demand, sectors, false, watch)
-            .map(|outcome| (outcome.interrupted, Course::of(&outcome))))
+    let results = pool::make_all(changes, monitor, "change", |_, change, mut watch| {
+        Ok(made(question, change, first, sectors, &mut watch))
     });
-    let mut results = results.into_iter();
-    let mut next = || -> Result<Course, String> {
-        match results.next().transpose().map_err(|error| one_line(&error, question.names))?.flatten() {
-            Some(Ok((false, course))) => Ok(course),
-            Some(Ok((true, _))) | None => Err(INTERRUPTED.into()),
-            Some(Err(error)) => Err(why_not(&error, question.names)),
+    let all = results.into_iter().map(|result| Ok(result?.unwrap_or_else(|| Err(INTERRUPTED.into()))));
+    all.collect()
+}
+
+/// Runs a change, and conventional disks as well where it changes the requests.
+fn made(question: &Question, change: &Change, first: Option<u64>, sectors: u64, watch: &mut RunWatch) -> Attempted {
+    let mut serve = |trial: &Trial| -> Result<Measured, String> {
+        let trial = Trial { first, ..trial.clone() };
+        match trial.serve(question.demand, sectors, false, watch) {
+            Ok(measured) if measured.outcome.interrupted => Err(INTERRUPTED.into()),
+            Ok(measured) => Ok(measured),
+            Err(error) => Err(why_not(&error, question.names)),
         }
     };
-    let mut one = |change: &&Change| -> Made {
-        let own = match &change.trial {
-            Ok(_) => next(),
-            Err(error) => Err(one_line(error, question.names)),
-        };
-        let beside = change.beside.as_ref().map(|_| next()).transpose();
-        Ok((own?, beside?))
-    };
-    Ok(changes.iter().map(&mut one).collect())
+    let own = serve(change.trial.as_ref().map_err(|error| one_line(error, question.names))?)?;
+    Ok((own, change.baseline.as_ref().map(serve).transpose()?))
 }
 
 /// What a change does.
-fn judged(known: &Known, before: &Judged, change: &Change, made: Made, first: Option<u64>) -> Remedy {
-    let judged = made.map(|(course, beside)| {
-        let after = Judged::new(&course, pace(known, Some(change.kind), beside.as_ref()));
-        // After pauses the pace says whether it is enough, not how much better it is.
-        let after = if change.kind == Kind::Idle { Judged { pace: before.pace, ..after } } else { after };
-        (effect(before, &after), course)
+fn judged(part: &Part, change: &Change, made: Attempted) -> Remedy {
+    let judged = made.map(|(own, baseline)| {
+        let is_timed = own.is_timed();
+        let against = own.compared_with(baseline.as_ref().unwrap_or(part.usual));
+        let after = Judged::new(&own.course, &against);
+        let after = match change.kind {
+            // The same bytes by other requests: of them the time can be compared with what it was, by the trace's times the mean.
+            Kind::WriteSize => {
+                let Multiples { elapsed, mean, .. } = own.compared_with(part.usual).whole;
+                Judged { multiples: [elapsed, Some(mean).filter(|_| !is_timed), None, None], ..after }
+            }
+            // A pause is not held against the rate, or the shorter waits of conventional disks, that it leaves.
+            Kind::Idle => {
+                let pairs = part.before.multiples.into_iter().zip(after.multiples);
+                let better = |(was, is): (Option<f64>, Option<f64>)| Some(was?.min(is?));
+                let multiples: Vec<Option<f64>> = pairs.map(better).collect();
+                Judged { multiples: multiples.try_into().unwrap_or(after.multiples), ..after }
+            }
+            _ => after,
+        };
+        let before = match change.kind {
+            // Conventional disks that wait less with it don't make it slow.
+            Kind::Idle => {
+                let was = part.before.problems;
+                Judged { problems: Problems { slow: was.slow || after.problems.slow, ..was }, ..part.before }
+            }
+            _ => part.before,
+        };
+        (effect(&before, &after), own.course, against)
     });
-    Remedy::new(change, judged, first)
+    Remedy::new(change, judged, part.first)
 }
 
 /// Why a change could not be run, in one line.

@@ -1,25 +1,32 @@
 //! The changes that are tried, each as a run with all else equal: what the program could do, what the disk could, other
-//! disks.
+//! disks; and what is not a change, the ends between which the drive itself may lie.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use serde::Serialize;
 use smrkit::device::level::Level;
+use smrkit::drive::{DRIVES, Drive, RangeEnd};
+use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec};
 use smrkit::engine::run::Run;
 use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
-use smrkit::interleave::Placement;
+use smrkit::interleave::SourcePlacement;
 use smrkit::layer::{self, BASELINE, LayerSpec, Parameters};
 use smrkit::message::Field;
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Arrival, Settings};
-use smrkit::stats::remedy::Course;
+use smrkit::stats::remedy::Trajectory;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::trial::Trial;
-use super::{Known, Question};
+use super::{Question, Reference};
 
 /// Sizes of writes and of chunks: that of a page cache's clusters, of md's chunk, and of a large buffer (assumption).
 const SIZES_BYTES: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
+/// The records that ZFS is set to for large files.
+const RECORD_BYTES: u64 = 1 << 20;
 /// Shares of the time that the disk is left idle.
 const IDLE: [f64; 3] = [0.5, 0.9, 0.99];
 /// Factors on the trace's times.
@@ -38,6 +45,10 @@ pub enum Kind {
     Idle,
     /// A parameter of the layer, on no known disk.
     Parameter,
+    /// Another way to rebuild.
+    Rebuild,
+    /// Another drive that is sold.
+    Drive,
     /// Another chunk.
     Chunk,
     /// Another level of the same disks.
@@ -48,6 +59,8 @@ pub enum Kind {
     Layer,
     /// Conventional disks.
     Conventional,
+    /// The drive at an end of what is known of it: no change, but how far the answer holds.
+    Range,
 }
 
 /// A change, and the run that shows what it does.
@@ -64,14 +77,14 @@ pub struct Change {
     pub time_scale: Option<f64>,
     /// The run, or why there is none.
     pub trial: Result<Trial, Error>,
-    /// Conventional disks under the same times, where those are what changes.
-    pub beside: Option<Trial>,
+    /// Conventional disks under the same requests or times, where those are what changes.
+    pub baseline: Option<Trial>,
 }
 
 impl Change {
     /// A change; an error says why it has no run.
     pub fn new(kind: Kind, name: impl Into<String>, trial: Result<Trial, Error>) -> Change {
-        Change { kind, name: name.into(), is_assumed: false, think: None, time_scale: None, trial, beside: None }
+        Change { kind, name: name.into(), is_assumed: false, think: None, time_scale: None, trial, baseline: None }
     }
 }
 
@@ -81,54 +94,69 @@ pub fn one_line(error: &Error, names: fn(Field) -> &'static str) -> String {
 }
 
 /// All that is tried.
-pub fn all(question: &Question, known: &Known) -> Result<Vec<Change>, Error> {
+pub fn all(question: &Question, known: &Reference) -> Result<Vec<Change>, Error> {
     let Some(&settings) = question.depths.last() else { return Ok(Vec::new()) };
     let run = question.run.clone().with(settings);
-    let mut all = write_sizes(&run, known)?;
+    let mut all = Vec::new();
+    if !run.is_conventional() {
+        let conventional = run.conventional().map(Trial::for_run);
+        all.push(Change::new(Kind::Conventional, "conventional disks", conventional));
+    }
+    all.extend(write_sizes(&run, known)?);
     all.extend(times(&run, &settings, known)?);
     all.extend(assumed(&run)?);
+    all.extend(rebuilds(&run));
+    all.extend(drives(&run)?);
+    all.extend(ranges(&run)?);
     all.extend(chunks(&run));
-    all.extend(levels(&run, question));
-    all.extend(dedicated(&run, question));
-    all.extend(layers(&run)?);
-    if !run.is_conventional() {
-        let conventional = run.conventional().map(Trial::of);
-        all.push(Change::new(Kind::Conventional, "conventional disks", conventional));
+    if run.run.background.is_none() {
+        all.extend(levels(&run, question));
+        all.extend(dedicated(&run, question));
+    }
+    if question.all {
+        all.extend(layers(&run)?);
     }
     Ok(all)
 }
 
-/// The same bytes by larger writes, as far as the disk holds one.
-fn write_sizes(run: &PlannedRun, known: &Known) -> Result<Vec<Change>, Error> {
-    let (outcome, room) = (&known.outcome, run.host_sectors()? * SECTOR_BYTES);
+/// Larger writes of equal bytes in all, as far as the disk holds one.
+fn write_sizes(run: &PlannedRun, known: &Reference) -> Result<Vec<Change>, Error> {
+    let (outcome, room) = (&known.own.outcome, run.host_sectors()? * SECTOR_BYTES);
     let (bytes, writes) = (outcome.host_written_sectors * SECTOR_BYTES, outcome.commands.host_write);
     let larger = SIZES_BYTES.into_iter().filter(|&size| size <= room && writes > 0 && size * writes > bytes);
     let change = |size: u64| {
         let packed_sectors = Some((size / SECTOR_BYTES) as u32);
-        let trial = Trial { packed_sectors, ..Trial::of(run.clone()) };
-        Change::new(Kind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial))
+        let trial = Trial { packed_sectors, ..Trial::for_run(run.clone()) };
+        let baseline = Trial { run: run.conventional()?, ..trial.clone() };
+        let change = Change::new(Kind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial));
+        Ok(Change { baseline: Some(baseline), ..change })
     };
-    Ok(larger.map(change).collect())
+    larger.map(change).collect()
 }
 
 /// Pauses in a closed loop, stretched times in an open one.
-fn times(run: &PlannedRun, settings: &Settings, known: &Known) -> Result<Vec<Change>, Error> {
+fn times(run: &PlannedRun, settings: &Settings, known: &Reference) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
+    if known.own.outcome.requests == 0 {
+        return Ok(changes);
+    }
     let mut add = |name: String, changed: Settings| -> Result<(), Error> {
-        let trial = changed.validate().map(|()| Trial::of(run.clone().with(changed)));
-        let beside = match trial {
-            Ok(_) => Some(Trial::of(run.conventional()?.with(changed))),
+        let trial = changed.validate().map(|()| Trial::for_run(run.clone().with(changed)));
+        let baseline = match trial {
+            Ok(_) => Some(Trial::for_run(run.conventional()?.with(changed))),
             Err(_) => None,
         };
         let think = (changed.think != settings.think).then_some(changed.think);
         let time_scale = (changed.time_scale != settings.time_scale).then_some(changed.time_scale);
-        changes.push(Change { think, time_scale, beside, ..Change::new(Kind::Idle, name, trial) });
+        changes.push(Change { think, time_scale, baseline, ..Change::new(Kind::Idle, name, trial) });
         Ok(())
     };
     match settings.arrival {
+        // A trace's own think times are the host's, and stay.
+        Arrival::Closed => {}
         Arrival::FlatOut => {
             for share in IDLE {
-                let think = pause(&known.own, settings.depth, share);
+                let think = pause(&known.own.course, settings.depth, share);
                 if think > settings.think {
                     let name = format!("pauses of {}", pause_text(think));
                     add(name, Settings { think, ..*settings })?;
@@ -148,7 +176,7 @@ fn times(run: &PlannedRun, settings: &Settings, known: &Known) -> Result<Vec<Cha
 /// The pause after each answer that leaves the busiest disk idle for `share` of the time, if it then works as long for a
 /// request as now: `depth` requests come in the time of one round, pause and answer. It has three digits that count, for it
 /// to be told in full.
-fn pause(own: &Course, depth: u32, share: f64) -> Nanos {
+fn pause(own: &Trajectory, depth: u32, share: f64) -> Nanos {
     let work_ns = own.elapsed_ns as f64 * (1.0 - own.idle_share) / own.requests.max(1) as f64;
     rounded(Nanos((work_ns * (f64::from(depth) / (1.0 - share) - 1.0)).round() as u64))
 }
@@ -175,14 +203,14 @@ fn assumed(run: &PlannedRun) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     for (key, value, name) in ASSUMED {
         if let Some(changed) = with_parameter(run, key, value)? {
-            let change = Change::new(Kind::Parameter, format!("{name} (assumed)"), Ok(Trial::of(changed)));
+            let change = Change::new(Kind::Parameter, name, Ok(Trial::for_run(changed)));
             changes.push(Change { is_assumed: true, ..change });
         }
     }
     Ok(changes)
 }
 
-/// The same system with another value of a parameter; `None` where no drive's layer has it, or has it otherwise.
+/// The system with another value of a parameter; `None` where no drive's layer has it, or has it otherwise.
 fn with_parameter(run: &PlannedRun, key: &str, value: &str) -> Result<Option<PlannedRun>, Error> {
     let other = |layer: &'static LayerSpec, parameters: &Parameters| -> Option<Parameters> {
         let default = layer.resolve(&[]).ok()?.scalars().remove(key)?;
@@ -194,9 +222,73 @@ fn with_parameter(run: &PlannedRun, key: &str, value: &str) -> Result<Option<Pla
     }
     let changed = |run: &DriveRun| {
         let parameters = other(run.layer, &run.parameters).unwrap_or_else(|| run.parameters.clone());
-        DriveRun { parameters, ..run.clone() }
+        Ok::<_, Infallible>(DriveRun { parameters, ..run.clone() })
     };
-    Ok(Some(run.on(run.run.system.with_drives(&changed))))
+    let Ok(system) = run.run.system.with_drives(&changed);
+    Ok(Some(run.on(system)))
+}
+
+/// Rebuilds in another order, in larger pieces or by fewer at once.
+fn rebuilds(run: &PlannedRun) -> Vec<Change> {
+    let Some(spec) = run.run.background else { return Vec::new() };
+    let large = RECORD_BYTES / SECTOR_BYTES;
+    let in_order = RebuildOrder::Ascending { sectors: large / 2 };
+    let mut changed = vec![(RebuildSpec { window: 1, ..spec }, "one piece at a time".to_string())];
+    if let RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } = spec.order {
+        let order =
+            RebuildOrder::Scattered { record_sectors: large, run_sectors: run_sectors.max(large), live, sorted };
+        if record_sectors < large {
+            changed.push((RebuildSpec { order, ..spec }, format!("records of {}", Bytes(RECORD_BYTES))));
+        }
+        changed.push((RebuildSpec { order: in_order, ..spec }, "in the order of sectors".into()));
+    }
+    let change = |(spec, name): (RebuildSpec, String)| {
+        let mut run = run.clone();
+        run.run.background = Some(spec);
+        Change::new(Kind::Rebuild, name, Ok(Trial::for_run(run)))
+    };
+    changed.into_iter().filter(|(other, _)| *other != spec).map(change).collect()
+}
+
+/// The other drives that are sold as drive-managed, in the place of each; those that are known roughly are left out.
+fn drives(run: &PlannedRun) -> Result<Vec<Change>, Error> {
+    let own = run.run.system.drives();
+    let is_sold = own.iter().all(|own| own.drive.drive_managed.is_some());
+    let mut changes = Vec::new();
+    for (name, _) in DRIVES.iter().filter(|(name, _)| is_sold && own.iter().any(|own| own.drive.name != *name)) {
+        let drive = Drive::load(name)?;
+        if drive.drive_managed.is_none() || drive.ranges().next().is_some() {
+            continue;
+        }
+        let trial = with_each_drive(run, |own| drive.clone().with_capacity(own.geometry.sectors())).map(Trial::for_run);
+        changes.push(Change::new(Kind::Drive, format!("drive {name}, as large"), trial));
+    }
+    Ok(changes)
+}
+
+/// The drives at both ends of each value that their files know as a range, and conventional disks with the same value.
+fn ranges(run: &PlannedRun) -> Result<Vec<Change>, Error> {
+    let drives = run.run.system.drives();
+    let keys: BTreeSet<&str> =
+        drives.iter().flat_map(|own| own.drive.ranges().map(|known| known.key.as_str())).collect();
+    let mut changes = Vec::new();
+    for (key, end) in keys.iter().flat_map(|&key| RangeEnd::ALL.map(|end| (key, end))) {
+        let at_end = |own: &Drive| match own.ranges().any(|known| known.key == key) {
+            true => own.at(key, end),
+            false => Ok(own.clone()),
+        };
+        let trial = with_each_drive(run, at_end);
+        let baseline = trial.as_ref().ok().map(|run| run.conventional()).transpose()?.map(Trial::for_run);
+        let change = Change::new(Kind::Range, format!("drive at {key}={}", end.name()), trial.map(Trial::for_run));
+        changes.push(Change { baseline, ..change });
+    }
+    Ok(changes)
+}
+
+/// The run with `change` made to each of its drives.
+fn with_each_drive(run: &PlannedRun, change: impl Fn(&Drive) -> Result<Drive, Error>) -> Result<PlannedRun, Error> {
+    let changed = |own: &DriveRun| Ok::<_, Error>(DriveRun { drive: change(&own.drive)?, ..own.clone() });
+    run.on(run.run.system.with_drives(&changed)?).possible()
 }
 
 fn chunks(run: &PlannedRun) -> Vec<Change> {
@@ -205,7 +297,7 @@ fn chunks(run: &PlannedRun) -> Vec<Change> {
         SIZES_BYTES.into_iter().filter(|size| array.level.is_striped() && *size != array.chunk_sectors * SECTOR_BYTES);
     let change = |size: u64| {
         let changed = run.on(ArrayRun { chunk_sectors: size / SECTOR_BYTES, ..array.clone() });
-        Change::new(Kind::Chunk, format!("chunks of {}", Bytes(size)), changed.possible().map(Trial::of))
+        Change::new(Kind::Chunk, format!("chunks of {}", Bytes(size)), changed.possible().map(Trial::for_run))
     };
     others.map(change).collect()
 }
@@ -219,8 +311,8 @@ fn levels(run: &PlannedRun, question: &Question) -> Vec<Change> {
     let change = |level: Level| {
         let changed = run.on(ArrayRun { level, ..array.clone() });
         let made = level.check_disks(array.members.len()).and_then(|()| changed.possible());
-        let placement = (was_dedicated && question.sources > 1).then_some(Placement::EndToEnd);
-        let trial = made.map(|run| Trial { placement, ..Trial::of(run) });
+        let placement = (was_dedicated && question.sources > 1).then_some(SourcePlacement::EndToEnd);
+        let trial = made.map(|run| Trial { placement, ..Trial::for_run(run) });
         Change::new(Kind::Level, format!("{level} of the same disks"), trial)
     };
     others.map(change).collect()
@@ -237,7 +329,7 @@ fn dedicated(run: &PlannedRun, question: &Question) -> Option<Change> {
         }
         Some(_) => return None,
     };
-    let trial = changed.possible().map(|run| Trial { placement: Some(Placement::Zero), ..Trial::of(run) });
+    let trial = changed.possible().map(|run| Trial { placement: Some(SourcePlacement::Zero), ..Trial::for_run(run) });
     Some(Change::new(Kind::Dedicated, "a disk for each source", trial))
 }
 
@@ -257,7 +349,7 @@ fn layers(run: &PlannedRun) -> Result<Vec<Change>, Error> {
     for spec in layer::all().into_iter().filter(|spec| spec.name != BASELINE && !has(spec)) {
         let parameters = spec.resolve(&[])?;
         // A layer that the drive has no room for is seen here.
-        let made = run.under(spec, &parameters).possible().map(Trial::of);
+        let made = run.under(spec, &parameters).possible().map(Trial::for_run);
         changes.push(Change::new(Kind::Layer, format!("layer {}", spec.name), made));
     }
     Ok(changes)
@@ -272,7 +364,7 @@ mod tests {
     #[test]
     fn a_pause_leaves_the_disk_idle_for_its_share() {
         // 100 requests in 1 s, the busiest disk idle for a fifth: 8 ms of work for each.
-        let own = Course { elapsed_ns: 1_000_000_000, requests: 100, idle_share: 0.2, ..Course::default() };
+        let own = Trajectory { elapsed_ns: 1_000_000_000, requests: 100, idle_share: 0.2, ..Trajectory::default() };
         assert_eq!(pause(&own, 1, 0.5), Nanos(8_000_000));
         assert_eq!(pause(&own, 1, 0.9), Nanos(72_000_000));
         // Two outstanding: each comes every 32 ms, 8 of which it is served.

@@ -1,21 +1,31 @@
 //! The answer in sentences. Nothing is said that no run showed.
 
 use smrkit::settings::Prefill;
-use smrkit::stats::remedy::{Course, Effect};
+use smrkit::stats::remedy::{Effect, Multiples, Trajectory};
 
 use super::advice::{Advice, Present, Remedy};
+use super::rebuild;
 use super::remedies::Kind;
 use smrkit_report::format::{self, rate};
 
-/// The sentences. `fill` is the share of the cache in use at the end, where there is one.
+/// The sentences, the answer first. `fill` is the share of the cache in use at the end, where there is one.
 pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String {
     let Some(hardest) = advice.present.last() else { return String::new() };
-    let mut sentences = vec![course(advice, hardest, fill, is_conventional), stalls(advice)];
+    if advice.demand.requests == 0 {
+        let rebuild = rebuild::sentence(advice).into_iter();
+        return rebuild.chain(changes(advice)).collect::<Vec<_>>().join(" ");
+    }
+    let (course, stalls) = (course(advice, hardest, fill, is_conventional), stalls(advice));
+    let mut sentences = match advice.present.iter().any(|present| present.own.dropped_7s > 0) {
+        _ if is_conventional => vec![course, stalls],
+        true => vec![stalls, pace(advice), course],
+        false => vec![pace(advice), course, stalls],
+    };
+    if let Some(rebuild) = rebuild::sentence(advice) {
+        sentences.insert(0, rebuild);
+    }
     if hardest.conventional.dropped_7s > 0 && !is_conventional {
         sentences.push("Conventional disks would be dropped as well.".into());
-    }
-    if advice.problems.slow {
-        sentences.push(format!("It is slow: {}.", slow(advice, hardest)));
     }
     sentences.extend(changes(advice));
     if advice.state.prefill == Prefill::None {
@@ -24,13 +34,36 @@ pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String
     sentences.join(" ")
 }
 
+/// The layer compared with conventional disks, at the depth where it does worst.
+fn pace(advice: &Advice) -> String {
+    let worst = advice.present.iter().max_by(|one, other| one.against.worst().total_cmp(&other.against.worst()));
+    let Some(Present { depth, against, .. }) = worst else { return String::new() };
+    let at = if advice.present.len() > 1 { format!(" at depth {depth}") } else { String::new() };
+    let how = match (against.is_slow(), against.is_alike()) {
+        (true, _) => "It is slow",
+        (false, true) => "It does well",
+        (false, false) => "It is somewhat slower",
+    };
+    let (when, worst) = match against.from_first_wait.filter(|later| later.worst() > against.whole.worst()) {
+        Some(later) => ("from the first wait for cleaning on, ", later),
+        None => ("", against.whole),
+    };
+    format!("{how}{at}: {when}{}.", multiples(&worst))
+}
+
+/// The time and p99 as multiples; by the trace's times the mean and p99.
+fn multiples(against: &Multiples) -> String {
+    let of = |multiple: f64| format::short(multiple);
+    let what = match against.elapsed {
+        Some(elapsed) => format!("the same requests take {} times as long", of(elapsed)),
+        None => format!("a request takes {} times as long on average", of(against.mean)),
+    };
+    format!("{what} as on conventional disks, and {} times at the 99th percentile", of(against.p99))
+}
+
 /// When the cache fills, and what remains.
-fn course(
-    advice: &Advice,
-    Present { own, conventional, .. }: &Present,
-    fill: Option<f64>,
-    is_conventional: bool,
-) -> String {
+fn course(advice: &Advice, present: &Present, fill: Option<f64>, is_conventional: bool) -> String {
+    let own = &present.own;
     let bytes = |bytes: u64| {
         let verb = match (advice.demand.read_bytes, advice.demand.written_bytes) {
             (0, _) => "written",
@@ -42,49 +75,45 @@ fn course(
     let has_cache = advice.system.cache_sectors > 0;
     let demand = bytes(advice.demand.read_bytes + advice.demand.written_bytes);
     let elapsed = format::nanos(own.elapsed_ns);
-    let usual = |what: String| if is_conventional { String::new() } else { format!("; conventional disks {what}") };
-    let pace = match advice.is_open() {
-        true => {
-            let usual = usual(format!("take {}", format::nanos(conventional.mean_ns)));
-            format!("an answer takes {} on average{usual}", format::nanos(own.mean_ns))
-        }
-        false => {
-            let usual = usual(format!("do {}", rate(conventional.lasting_bytes_per_s())));
-            match own.fresh_bytes_per_s() {
-                Some(fresh) => format!(
-                    "from then on it does {} instead of {}{usual}",
-                    rate(own.lasting_bytes_per_s()),
-                    rate(fresh)
-                ),
-                None => format!("it does {}{usual}", rate(own.lasting_bytes_per_s())),
-            }
-        }
-    };
+    let rates = rates(advice, present, is_conventional);
     match own.cache_full_at_s {
-        _ if is_conventional => format!("A conventional disk needs no cleaning: {pace}."),
-        Some(0.0) => format!("Requests wait for cleaning from the first on: {pace}."),
+        _ if is_conventional => format!("A conventional disk needs no cleaning: {rates}."),
+        Some(0.0) => format!("Requests wait for cleaning from the first on: {rates}."),
         Some(at_s) => {
             let what = if has_cache { "The cache is full" } else { "Writes wait for rewriting" };
             let when = format::seconds(at_s);
-            format!("{what} after {when} ({}); {pace}.", bytes(own.cache_full_after_bytes.unwrap_or(0)))
+            format!("{what} after {when} ({}); {rates}.", bytes(own.cache_full_after_bytes.unwrap_or(0)))
         }
         None if has_cache => {
             let used = fill.map_or(String::new(), |share| format!(", the cache {} full", format::percent(share, 1.0)));
             // Reads fill no cache.
             let longer = if advice.demand.written_bytes > 0 { "; a longer one may fill it" } else { "" };
-            format!("No request waits for cleaning: {pace}. The demand ends after {elapsed} ({demand}){used}{longer}.")
+            format!("No request waits for cleaning: {rates}. The demand ends after {elapsed} ({demand}){used}{longer}.")
         }
-        None => format!("Nothing has to be rewritten while the demand lasts ({elapsed}, {demand}): {pace}."),
+        None => format!("Nothing has to be rewritten while the demand lasts ({elapsed}, {demand}): {rates}."),
     }
 }
 
-/// What it is slower than.
-fn slow(advice: &Advice, Present { own, .. }: &Present) -> &'static str {
-    match own.fresh_bytes_per_s() {
-        _ if advice.is_open() => "an answer takes more than twice as long as on conventional disks",
-        Some(_) => "less than half of what it does before its cache is full",
-        None => "less than half of what conventional disks do",
+/// The rate that remains, and what conventional disks do over the same requests; by the trace's times mean latencies.
+fn rates(advice: &Advice, Present { own, conventional, against, .. }: &Present, is_conventional: bool) -> String {
+    let usual = |verb: &str, what: String| match is_conventional {
+        true => String::new(),
+        false => format!(", conventional disks {verb}{what}"),
+    };
+    if advice.is_open() {
+        let mean = format::nanos(own.mean_ns);
+        return format!("a request takes {mean} on average{}", usual("", format::nanos(conventional.mean_ns)));
     }
+    let since = own.cache_full_at_s.filter(|&at_s| at_s > 0.0);
+    let times = against.from_first_wait.unwrap_or(against.whole).elapsed;
+    let conventional_rate =
+        own.lasting_bytes_per_s() * times.unwrap_or(own.elapsed_ns as f64 / conventional.elapsed_ns.max(1) as f64);
+    let then = if since.is_some() { "from then on it does" } else { "it does" };
+    format!(
+        "{then} {}{}",
+        rate(own.lasting_bytes_per_s()),
+        usual("", format!("{} over the same requests", rate(conventional_rate)))
+    )
 }
 
 /// The longest wait at each depth, and whom a timeout would drop.
@@ -94,8 +123,8 @@ fn stalls(advice: &Advice) -> String {
         let longest = format::nanos(present.own.longest_stall_ns);
         if advice.is_open() { longest } else { format!("{longest} at depth {}", present.depth) }
     };
-    let mut text = format!("The longest wait for an answer is {}", list(all.iter().map(at).collect()));
-    let drops = |of: fn(&Course) -> u64| -> Vec<String> {
+    let mut text = format!("The longest wait is {}", list(all.iter().map(at).collect()));
+    let drops = |of: fn(&Trajectory) -> u64| -> Vec<String> {
         let some = all.iter().filter(|present| of(&present.own) > 0);
         let one = |present: &Present| {
             let (count, disks) = (of(&present.own), present.own.disks);
@@ -120,15 +149,22 @@ fn stalls(advice: &Advice) -> String {
     }
 }
 
+/// Whether it does as well as conventional disks at every depth, and none would be dropped.
+fn is_alike(advice: &Advice) -> bool {
+    advice.present.iter().all(|present| present.against.is_alike() && present.own.dropped_7s == 0)
+}
+
 /// What would fix it, or help, or harm.
 fn changes(advice: &Advice) -> Vec<String> {
     let of = |effect: Effect| -> Vec<&Remedy> {
-        let has = |remedy: &&Remedy| remedy.effect == Some(effect) && remedy.kind != Kind::Idle;
+        let is_change = |kind: Kind| !matches!(kind, Kind::Idle | Kind::Range);
+        let has = |remedy: &&Remedy| remedy.effect == Some(effect) && is_change(remedy.kind);
         advice.remedies.iter().filter(has).collect()
     };
     let (fixes, so_far) = (of(Effect::Fixes), of(Effect::FixesSoFar));
     let mut sentences = vec![match (advice.problems.any(), fixes.is_empty(), so_far.is_empty()) {
-        (false, ..) => "There is no problem here to fix.".to_string(),
+        (false, ..) if is_alike(advice) => "There is no problem here to fix.".to_string(),
+        (false, ..) => String::new(),
         (true, true, true) if advice.remedies.iter().all(|remedy| remedy.course.is_none()) => String::new(),
         (true, true, true) => "Nothing that was tried fixes it.".into(),
         (true, false, _) => format!("It is fixed by {}.", named(advice, &fixes, true)),
@@ -157,12 +193,39 @@ fn changes(advice: &Advice) -> Vec<String> {
     if !worse.is_empty() {
         sentences.push(format!("Worse: {}.", named(advice, &worse, false)));
     }
+    sentences.extend(ranges(&advice.remedies));
     let missing = advice.remedies.iter().filter(|remedy| remedy.not_run.as_deref() == Some(super::INTERRUPTED)).count();
     if missing > 0 {
         sentences.push(format!("Interrupted: {missing} of {} changes were not tried.", advice.remedies.len()));
     }
     sentences.retain(|sentence| !sentence.is_empty());
     sentences
+}
+
+/// The sentence on values of the drive that are known only roughly; none where all is known, or an end without effect was not run.
+fn ranges(remedies: &[Remedy]) -> Option<String> {
+    let tried = || remedies.iter().filter(|remedy| remedy.kind == Kind::Range);
+    let ends: Vec<(&str, Effect)> =
+        tried().filter_map(|remedy| Some((remedy.change.strip_prefix("drive at ")?, remedy.effect?))).collect();
+    let other = ends.iter().filter(|(_, effect)| *effect != Effect::None);
+    let others: Vec<String> = other.map(|(end, effect)| format!("with {end} it is {}", at_an_end(*effect))).collect();
+    match (ends.is_empty(), others.is_empty()) {
+        (true, _) => None,
+        // An end that was not run may make one.
+        (false, true) if tried().any(|remedy| remedy.effect.is_none()) => None,
+        (false, true) => Some("No value of the drive that is known only roughly makes a difference by itself.".into()),
+        (false, false) => Some(format!("The drive is known only roughly: {}.", list(others))),
+    }
+}
+
+/// The effect of a drive at an end of its range, compared with the drive that was run.
+pub fn at_an_end(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Fixes | Effect::FixesSoFar | Effect::Helps => "better",
+        Effect::Mixed => "mixed",
+        Effect::None => "the same",
+        Effect::Worsens => "worse",
+    }
 }
 
 /// With how much rest the disk keeps up, if with any; nothing where the runs do not show it.
@@ -173,18 +236,24 @@ fn rest(remedies: &[Remedy], is_open: bool) -> Option<String> {
         Some((remedy, _)) if is_open => Some(format!("With {} it keeps up.", remedy.change)),
         Some((remedy, course)) => {
             let rate = rate(course.lasting_bytes_per_s());
-            Some(format!("With {} after each answer it keeps up, at {rate}.", remedy.change))
+            Some(format!("With {} after each request it keeps up, at {rate}.", remedy.change))
         }
         None if rests.is_empty() || rests.iter().any(|remedy| remedy.course.is_none()) => None,
-        None => Some("Idle time alone does not do it.".into()),
+        None => match rests.iter().rfind(|remedy| remedy.effect == Some(Effect::Helps)) {
+            Some(remedy) => Some(format!("Idle time alone does not do it, though {} help.", remedy.change)),
+            None => Some("Idle time alone does not do it.".into()),
+        },
     }
 }
 
 /// Changes in words: of sizes that do the same the smallest, and layers together.
 fn named(advice: &Advice, all: &[&Remedy], with_figures: bool) -> String {
-    let full = |remedy: &Remedy| match &remedy.course {
-        Some(course) if with_figures => format!("{} ({})", remedy.change, figures(advice, course)),
-        _ => remedy.change.clone(),
+    let full = |remedy: &Remedy| {
+        let assumed = if remedy.assumption { ", if the drive has it," } else { "" };
+        match &remedy.course {
+            Some(course) if with_figures => format!("{}{assumed} ({})", remedy.change, figures(advice, course)),
+            _ => remedy.change.clone(),
+        }
     };
     let mut names = Vec::new();
     for (at, remedy) in all.iter().enumerate() {
@@ -207,7 +276,10 @@ fn named(advice: &Advice, all: &[&Remedy], with_figures: bool) -> String {
     list(names)
 }
 
-fn figures(advice: &Advice, course: &Course) -> String {
+fn figures(advice: &Advice, course: &Trajectory) -> String {
+    if let Some(rebuilt) = &course.rebuild {
+        return format!("the rebuild in {}", format::seconds(rebuild::time_s(advice, rebuilt)));
+    }
     let longest = format::nanos(course.longest_stall_ns);
     match advice.is_open() {
         true => format!("{} on average, longest {longest}", format::nanos(course.mean_ns)),
@@ -230,7 +302,7 @@ mod tests {
 
     fn pause(effect: Option<Effect>) -> Remedy {
         let not_run = effect.is_none().then(|| super::super::INTERRUPTED.to_string());
-        let course = effect.map(|_| Course { rate_before_bytes_per_s: 5.0, ..Course::default() });
+        let course = effect.map(|_| Trajectory { rate_before_bytes_per_s: 5.0, ..Trajectory::default() });
         let change = "pauses of 1 s".to_string();
         Remedy {
             kind: Kind::Idle,
@@ -242,20 +314,41 @@ mod tests {
             time_scale: None,
             first_requests: None,
             course,
+            against: None,
         }
     }
 
     #[test]
-    fn that_idle_time_does_not_do_it_is_said_only_if_every_pause_was_run() {
+    fn ranges_make_no_difference_only_if_every_end_was_run() {
+        let said = |effects: &[Option<Effect>]| {
+            let end = |&effect: &Option<Effect>| Remedy {
+                kind: Kind::Range,
+                change: "drive at mechanical.rpm=low".into(),
+                ..pause(effect)
+            };
+            ranges(&effects.iter().map(end).collect::<Vec<_>>())
+        };
+        assert_eq!(said(&[]), None);
+        assert_eq!(said(&[Some(Effect::None), None]), None, "the other end may make one");
+        assert!(said(&[Some(Effect::None), Some(Effect::None)]).unwrap().ends_with("makes a difference by itself."));
+        assert!(said(&[Some(Effect::Helps), None]).unwrap().contains("low it is better"));
+    }
+
+    #[test]
+    fn idle_time_is_called_too_short_only_if_every_pause_was_run() {
         let said = |effects: &[Option<Effect>]| {
             let remedies: Vec<Remedy> = effects.iter().map(|&effect| pause(effect)).collect();
             rest(&remedies, false)
         };
-        assert_eq!(said(&[Some(Effect::None), Some(Effect::Helps)]).unwrap(), "Idle time alone does not do it.");
+        assert_eq!(
+            said(&[Some(Effect::Helps), Some(Effect::None)]).unwrap(),
+            "Idle time alone does not do it, though pauses of 1 s help."
+        );
+        assert_eq!(said(&[Some(Effect::None), Some(Effect::None)]).unwrap(), "Idle time alone does not do it.");
         assert_eq!(said(&[]), None);
         assert_eq!(said(&[None, None]), None, "interrupted before the first");
         assert_eq!(said(&[Some(Effect::None), None]), None, "the longer pause may have done it");
         let enough = said(&[None, Some(Effect::FixesSoFar)]).unwrap();
-        assert_eq!(enough, "With pauses of 1 s after each answer it keeps up, at 5 B/s.");
+        assert_eq!(enough, "With pauses of 1 s after each request it keeps up, at 5 B/s.");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smrkit::drive::Drive;
 use smrkit::experiment::Experiment;
-use smrkit::experiment::demand::Generated;
+use smrkit::experiment::demand::GeneratedDemand;
 use smrkit::experiment::pool::Unwatched;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::layer::{self, LayerSpec};
@@ -26,7 +26,7 @@ fn registered() -> &'static LayerSpec {
 fn a_layer_of_another_crate_works_wherever_a_layer_is_named() {
     let spec = registered();
     assert!(layer::register(LayerSpec { ..*spec }).is_err(), "a name is taken once");
-    let workload = || Generated::from(Workload::parse("random-write:count=300").unwrap());
+    let workload = || GeneratedDemand::from(Workload::parse("random-write:count=300").unwrap());
     let single = System::drive("tiny").layer("outside").layer("rmw").set("rmw.region_sectors", 300);
     let array = System { array: Some("raid5:disks=3,chunk=16KiB".parse().unwrap()), ..single.clone() };
     for system in [single.clone(), array] {
@@ -40,11 +40,18 @@ fn a_layer_of_another_crate_works_wherever_a_layer_is_named() {
     }
     let one = Systems::new(&System { layers: vec!["rmw".into()], ..single }).unwrap();
     let settings = [Settings::default()];
-    let run = one.runs(settings[0], None).unwrap().pop().unwrap();
+    let run = one.runs(&settings, None).unwrap().pop().unwrap();
     let demand = Arc::new(workload());
-    let question =
-        Question { run, demand: demand.as_ref(), depths: &settings, sources: 1, names: |field| field.name() };
+    let question = Question {
+        run,
+        demand: demand.as_ref(),
+        depths: &settings,
+        sources: 1,
+        all: true,
+        whole_disk_bytes: None,
+        names: |field| field.name(),
+    };
     let advice = advise(&question, &Unwatched).unwrap().unwrap();
     assert!(advice.remedies.iter().any(|remedy| remedy.change == "layer outside"), "advise tries it too");
-    assert!(screen::text(&advice).contains("outside"));
+    assert!(screen::text(&advice, false).contains("outside"));
 }

@@ -1,0 +1,112 @@
+//! What an owner can do, with the value to set; what was run says what it brings.
+
+use smrkit::stats::remedy::Effect;
+
+use super::advice::{Action, Advice, Remedy};
+use super::remedies::Kind;
+
+/// Seconds that kernels wait for a command unless told otherwise.
+const KERNEL_S: u64 = 30;
+
+/// What is worth doing, the surest first; nothing where there is no problem.
+pub fn actions(advice: &Advice) -> Vec<Action> {
+    if !advice.problems.any() {
+        return Vec::new();
+    }
+    let mut actions = Vec::new();
+    let mut add = |what: String, command: Option<String>| actions.push(Action { what, command });
+    for remedy in best_of_each(advice) {
+        if let Some((what, command)) = worth(remedy) {
+            add(what, command.map(str::to_string));
+        }
+    }
+    let longest_ns = advice.present.last().map_or(0, |hardest| hardest.own.longest_command_ns);
+    if advice.problems.dropped_7s {
+        let seconds = timeout_s(longest_ns);
+        add(
+            format!(
+                "Let the kernel wait for {seconds} s, twice the longest command; hardware RAID that gives up after 7 s is no use"
+            ),
+            Some(format!("echo {seconds} > /sys/block/sdX/device/timeout")),
+        );
+        add(
+            "Let a bad sector give up after 7 s (SCT ERC), so that the longer timeout is for cleaning only".into(),
+            Some("smartctl -l scterc,70,70 /dev/sdX".into()),
+        );
+    }
+    if let Some(rebuilt) = advice.present.last().and_then(|hardest| hardest.own.rebuild) {
+        let kb_per_s =
+            (rebuilt.bytes as f64 / 1024.0 / (rebuilt.elapsed_ns as f64 / 1e9).max(1e-9) / 2.0).ceil().max(1.0);
+        add(
+            "md: hold the rebuild to half of what the disk does, if users must not wait for it".into(),
+            Some(format!("echo {kb_per_s} > /sys/block/mdX/md/sync_speed_max")),
+        );
+        add(
+            "ZFS: give the resilver fewer commands at once, which shortens the longest".into(),
+            Some("echo 1 > /sys/module/zfs/parameters/zfs_vdev_scrub_max_active".into()),
+        );
+    }
+    actions
+}
+
+/// Seconds to wait for commands of which the longest takes so long: twice as long, in steps of the kernel's own timeout.
+fn timeout_s(longest_ns: u64) -> u64 {
+    (2 * longest_ns).div_ceil(KERNEL_S * 1_000_000_000).max(1) * KERNEL_S
+}
+
+/// What helps most, in the order of the table; of several sizes of writes, and of several pauses, the smallest that does as much.
+fn best_of_each(advice: &Advice) -> impl Iterator<Item = &Remedy> {
+    let rank = |remedy: &Remedy| match remedy.effect {
+        Some(Effect::Fixes) => Some(0),
+        Some(Effect::FixesSoFar) => Some(1),
+        Some(Effect::Helps) => Some(2),
+        _ => None,
+    };
+    let is_best = move |remedy: &&Remedy| {
+        let alike = advice.remedies.iter().filter(|other| other.kind == remedy.kind);
+        let best = alike.filter_map(|other| Some((rank(other)?, other))).min_by_key(|(rank, _)| *rank);
+        let is_one_of_many = matches!(remedy.kind, Kind::WriteSize | Kind::Idle);
+        rank(remedy).is_some() && (!is_one_of_many || best.is_some_and(|(_, best)| std::ptr::eq(best, *remedy)))
+    };
+    advice.remedies.iter().filter(is_best)
+}
+
+/// What an owner does to make a change, if an owner can.
+fn worth(remedy: &Remedy) -> Option<(String, Option<&'static str>)> {
+    let change = &remedy.change;
+    Some(match remedy.kind {
+        Kind::Conventional => ("Buy conventional disks (CMR in the data sheet)".into(), None),
+        Kind::Drive => (format!("Buy the {change}"), None),
+        Kind::WriteSize if change.ends_with("MiB") => (
+            format!("Gather {change}: larger records, on md larger chunks"),
+            Some("zfs set recordsize=4M POOL/DATASET"),
+        ),
+        Kind::WriteSize => (
+            format!("Gather {change}: larger records, on md larger chunks"),
+            Some("zfs set recordsize=1M POOL/DATASET"),
+        ),
+        Kind::Parameter if change.contains("write cache") => {
+            ("Switch the write cache on".into(), Some("hdparm -W1 /dev/sdX"))
+        }
+        Kind::Idle => (format!("Leave the disk time, as over idle nights: {change}"), None),
+        Kind::Rebuild if change.contains("records") => {
+            (format!("ZFS: {change}, before data is written"), Some("zfs set recordsize=1M POOL/DATASET"))
+        }
+        Kind::Rebuild if change.contains("order") => {
+            (format!("Rebuild {change}: md does, ZFS on mirrors by"), Some("zpool replace -s POOL sdX sdY"))
+        }
+        Kind::Dedicated => (format!("Use {change}"), None),
+        Kind::Chunk | Kind::Level | Kind::Parameter | Kind::Rebuild | Kind::Layer | Kind::Range => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_at_least_twice_the_longest_command() {
+        let of = |seconds: u64| timeout_s(seconds * 1_000_000_000);
+        assert_eq!([of(0), of(8), of(15), of(16), of(45), of(100)], [30, 30, 30, 60, 90, 210]);
+    }
+}

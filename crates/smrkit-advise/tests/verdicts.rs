@@ -1,0 +1,125 @@
+//! Advice on a layer holds compared with conventional disks over the same requests, worked out here from the rows of both.
+
+use std::sync::Arc;
+
+use smrkit::engine::Observer;
+use smrkit::experiment::demand::{Demand, GeneratedDemand, Opening};
+use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::pool::Unwatched;
+use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::{System, Systems};
+use smrkit::layer::LAYERS;
+use smrkit::settings::{Arrival, Settings};
+use smrkit::stats::outcome::Outcome;
+use smrkit::stats::rows::RequestRow;
+use smrkit::units::Nanos;
+use smrkit::workload::Workload;
+use smrkit_advise::{Question, advise};
+
+const SPAN_SECTORS: u64 = 1 << 21;
+
+/// Requests in each: as many as stretches are kept apart, so that figures from the first wait on are exact.
+const DEMANDS: [&str; 8] = [
+    "random-write:count=900",
+    "random-write:size=64Ki-1Mi,count=700",
+    "mix:count=1000",
+    "zipf:count=900",
+    "sequential-write:size=1Mi,count=600 ; random-write:count=30,span=1G ; random-read:count=300",
+    "sequential-write:size=256Ki,count=500 ; random-write:count=3,span=1G ; random-read:count=400",
+    "hot-cold:count=900",
+    "random-read:count=500 ; random-write:size=512Ki,count=400",
+];
+
+/// Keeps every request's row.
+#[derive(Default)]
+struct Rows(Vec<RequestRow>);
+
+impl Observer for Rows {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+    fn request(&mut self, row: &RequestRow) {
+        self.0.push(*row);
+    }
+}
+
+fn settings(seed: u64) -> Settings {
+    let depth = [1, 4, 32][seed as usize % 3];
+    match seed % 5 {
+        0 => Settings { seed, arrival: Arrival::Trace, ..Settings::default() },
+        1 => Settings { seed, depth, think: Nanos(20_000_000), ..Settings::default() },
+        _ => Settings { seed, depth, ..Settings::default() },
+    }
+}
+
+fn served(run: &PlannedRun, demand: &dyn Demand) -> (Outcome, Vec<RequestRow>) {
+    let mut rows = Rows::default();
+    let opening = Opening::new(SPAN_SECTORS, run.settings().seed);
+    (run.execute(demand, &opening, &mut rows).unwrap(), rows.0)
+}
+
+/// Time, mean and p99 of the rows from one on.
+fn measures(rows: &[RequestRow], first: usize) -> [f64; 3] {
+    let begin_ns = first.checked_sub(1).map_or(0, |before| rows[before].end_ns);
+    let mut latencies: Vec<u64> = rows[first..].iter().map(|row| row.latency_ns).collect();
+    latencies.sort_unstable();
+    let mean = latencies.iter().sum::<u64>() as f64 / latencies.len() as f64;
+    let p99 = latencies[(latencies.len() * 99).div_ceil(100) - 1];
+    [(rows.last().unwrap().end_ns - begin_ns) as f64, mean, p99 as f64]
+}
+
+/// The largest multiple, and that of the whole.
+fn multiples(own: &[RequestRow], usual: &[RequestRow], first: Option<usize>, is_timed: bool) -> (f64, f64) {
+    let of = |first: usize| {
+        let pairs = measures(own, first).into_iter().zip(measures(usual, first));
+        pairs.skip(usize::from(!is_timed)).map(|(own, usual)| own / usual).fold(0.0, f64::max)
+    };
+    (first.map_or(0.0, of).max(of(0)), of(0))
+}
+
+#[test]
+fn slow_and_no_problem_are_said_only_where_the_rows_show_it() {
+    let (mut slow, mut fine, mut close) = (0, 0, 0);
+    for seed in 0..40 {
+        let settings = [settings(seed)];
+        let workload = Workload::parse(DEMANDS[seed as usize % DEMANDS.len()]).unwrap();
+        let demand = Arc::new(GeneratedDemand { workload, span: Some(SPAN_SECTORS) });
+        for layer in LAYERS {
+            let system = System { layers: vec![layer.name.into()], ..System::default() };
+            let system = system.capacity(AskedCapacity::Sectors(1 << 25));
+            let run = Systems::new(&system).unwrap().runs(&settings, None).unwrap().pop().unwrap();
+            let (outcome, own) = served(&run, demand.as_ref());
+            let (_, usual) = served(&run.conventional().unwrap(), demand.as_ref());
+            let waits = outcome.verdict.cache_full_at_s.map(|at_s| (at_s * 1e9) as u64);
+            let first = waits.and_then(|at_ns| own.iter().position(|row| row.end_ns > at_ns));
+            let is_timed = settings[0].arrival == Arrival::FlatOut && settings[0].think == Nanos::ZERO;
+            let (worst, whole) = multiples(&own, &usual, first, is_timed);
+            let names = |field: smrkit::message::Field| field.name();
+            let question = Question {
+                run,
+                demand: demand.as_ref(),
+                depths: &settings,
+                sources: 1,
+                all: false,
+                whole_disk_bytes: None,
+                names,
+            };
+            let advice = advise(&question, &Unwatched).unwrap().unwrap();
+            let what =
+                format!("{} under {}, seed {seed}: {worst} {whole}: {}", layer.name, workload_of(seed), advice.text);
+            let says_fine = advice.text.contains("There is no problem");
+            assert!(!says_fine || (whole <= 1.5 && worst <= 1.55), "{what}");
+            assert!(!advice.problems.slow || worst > 1.94, "{what}");
+            assert!(advice.problems.slow || worst < 2.06, "{what}");
+            assert_eq!(advice.text.contains("It is slow"), advice.problems.slow, "{what}");
+            slow += u32::from(advice.problems.slow);
+            fine += u32::from(says_fine);
+            close += u32::from(!says_fine && !advice.problems.slow);
+        }
+    }
+    assert!(slow > 80 && fine > 80 && close > 0, "{slow} slow, {fine} fine, {close} between");
+}
+
+fn workload_of(seed: u64) -> &'static str {
+    DEMANDS[seed as usize % DEMANDS.len()]
+}
