@@ -40,7 +40,7 @@ pub struct FilledReads {
 
 impl FilledReads {
     /// Of the conventional disk's run, and for each fill of two: filled at random, and in order.
-    pub fn of(percents: &[u64], outcomes: &[Outcome]) -> FilledReads {
+    pub fn from_outcomes(percents: &[u64], outcomes: &[Outcome]) -> FilledReads {
         let rate = |run: &Outcome| (run.host_read_sectors * SECTOR_BYTES) as f64 * 1e3 / run.elapsed_ns as f64;
         FilledReads {
             plain: rate(&outcomes[0]),

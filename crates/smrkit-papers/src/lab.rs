@@ -2,23 +2,25 @@
 
 use std::sync::Arc;
 
-use smrfs::age::course::Course;
+use smrfs::age::course::AgeingResult;
 use smrfs::workload::driver::End;
 use smrkit::drive::Drive;
 use smrkit::engine::Observer;
 use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
-use smrkit::experiment::demand::{Demand, Described, Generated, Opened, Opening, Table};
+use smrkit::experiment::demand::{Demand, Described, GeneratedDemand, Opened, Opening, Table};
 use smrkit::experiment::planned::PlannedRun;
-use smrkit::experiment::pool::{self, Monitor, Watch};
+use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::layer;
 use smrkit::request::{Request, Source};
-use smrkit::settings::{Arrival, Prefill, Settings};
+use smrkit::settings::{Arrival, Prefill, Settings, Warmup};
 use smrkit::stats::outcome::{Outcome, Replayed};
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 use smrkit_trace::TraceDemand;
+
+use super::validation::Validation;
 
 /// Where a run's requests come from.
 pub enum Requests {
@@ -79,9 +81,22 @@ impl Plan {
         self
     }
 
+    /// So many commands outstanding.
+    pub fn depth(mut self, depth: u32) -> Plan {
+        self.settings.depth = depth;
+        self
+    }
+
     /// Requests that are not counted.
     pub fn warmup(mut self, requests: u64) -> Plan {
-        self.settings.warmup = requests;
+        self.settings.warmup = Warmup::Requests(requests);
+        self
+    }
+
+    /// Cuts the power at this physical write, and looks at what is lost.
+    pub fn power_cut(mut self, write: u64) -> Plan {
+        self.settings.check = true;
+        self.settings.power_cut = Some(write);
         self
     }
 
@@ -99,7 +114,7 @@ impl Planned for Plan {
         let parameters = spec.resolve(&self.set)?;
         let run = Run::new(DriveRun { drive: self.drive.clone(), layer: spec, parameters }, self.settings);
         let demand: Arc<dyn Demand> = match &self.requests {
-            Requests::Workload(text) => Arc::new(Generated::from(Workload::parse(text)?)),
+            Requests::Workload(text) => Arc::new(GeneratedDemand::from(Workload::parse(text)?)),
             Requests::Demand(demand) => Arc::clone(demand),
         };
         Ok((PlannedRun::new(Run { window: self.window, ..run }), demand))
@@ -130,50 +145,58 @@ pub trait Planned: Sync {
 }
 
 impl<P: Planned> Work for P {
-    fn make(&self, watch: &mut Watch) -> Result<Made, Error> {
-        self.outcome(watch).map(|outcome| Made::Layer(Box::new(outcome)))
+    fn make(&self, watch: &mut RunWatch) -> Result<JobResult, Error> {
+        self.outcome(watch).map(|outcome| JobResult::Layer(Box::new(outcome)))
     }
 }
 
 /// Something to be run: requests on a layer or an array, or work on a file system.
 pub trait Work: Sync {
     /// Does it.
-    fn make(&self, watch: &mut Watch) -> Result<Made, Error>;
+    fn make(&self, watch: &mut RunWatch) -> Result<JobResult, Error>;
 }
 
 /// What came of a job.
-pub enum Made {
+pub enum JobResult {
     /// Of a layer's, or an array's.
     Layer(Box<Outcome>),
     /// Of a file system's.
-    FileSystem(Box<Course>),
+    FileSystem(Box<AgeingResult>),
     /// Of a mount's, or why it could not be.
-    Mount(Box<Result<Course, String>>),
+    Mount(Box<Result<AgeingResult, String>>),
+    /// Of a measured trace on a described drive.
+    Validation(Box<Validation>),
 }
 
-impl Made {
+impl JobResult {
     /// The outcome of a run.
     pub fn outcome(self) -> Option<Outcome> {
-        if let Made::Layer(outcome) = self { Some(*outcome) } else { None }
+        if let JobResult::Layer(outcome) = self { Some(*outcome) } else { None }
+    }
+
+    /// What a measured trace shows.
+    pub fn validation(self) -> Option<Validation> {
+        if let JobResult::Validation(validation) = self { Some(*validation) } else { None }
     }
 
     /// The course of a file system in simulation.
-    pub fn course(self) -> Option<Course> {
-        if let Made::FileSystem(course) = self { Some(*course) } else { None }
+    pub fn course(self) -> Option<AgeingResult> {
+        if let JobResult::FileSystem(course) = self { Some(*course) } else { None }
     }
 
     /// Whether it came to its end.
     fn is_whole(&self) -> bool {
         match self {
-            Made::Layer(outcome) => !outcome.interrupted,
-            Made::FileSystem(course) => course.end != End::Stopped,
-            Made::Mount(course) => course.as_ref().as_ref().map_or(true, |course| course.end != End::Stopped),
+            JobResult::Layer(outcome) => !outcome.interrupted,
+            JobResult::FileSystem(course) => course.end != End::Stopped,
+            JobResult::Validation(_) => true,
+            JobResult::Mount(course) => course.as_ref().as_ref().map_or(true, |course| course.end != End::Stopped),
         }
     }
 }
 
 /// Does the jobs; what an interrupt left undone is `None`.
-pub fn make(jobs: &[&dyn Work], monitor: &dyn Monitor, what: &str) -> Result<Vec<Option<Made>>, Error> {
+pub fn make(jobs: &[&dyn Work], monitor: &dyn Monitor, what: &str) -> Result<Vec<Option<JobResult>>, Error> {
     let results = pool::make_all(jobs, monitor, what, |_, job, mut watch| job.make(&mut watch));
-    results.into_iter().map(|result| result.map(|made| made.filter(Made::is_whole))).collect()
+    results.into_iter().map(|result| result.map(|made| made.filter(JobResult::is_whole))).collect()
 }

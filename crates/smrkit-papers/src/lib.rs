@@ -1,4 +1,4 @@
-//! Papers reproduced: each figure or table is an item, whose rows stand beside the paper's own numbers.
+//! Papers reproduced: each figure or table is an item, whose rows stand next to the paper's own numbers.
 //!
 //! To add a paper, write its items in a folder of its own and add a line to [`REPRODUCTIONS`].
 
@@ -6,21 +6,27 @@ mod arrays;
 mod cassuto_cache;
 mod cassuto_sblocks;
 mod caveat;
+mod compare;
+mod drives;
 mod filled_reads;
 mod he_du;
 pub mod lab;
+mod requests;
 pub mod row;
+mod small_drive;
 pub mod study;
 pub mod traces;
+pub mod validation;
 mod vguard;
 
-use smrfs::age::course::Course;
+use smrfs::age::course::AgeingResult;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
 use caveat::plan::CoursePlan;
-use lab::{Made, Plan, Planned, Work};
+use lab::{JobResult, Plan, Planned, Work};
 use row::Row;
+use smrkit_report::Grid;
 use smrkit_report::figure::Figure;
 use traces::Traces;
 
@@ -40,6 +46,13 @@ pub struct Reproduction {
     pub open: fn() -> Result<Vec<String>, Error>,
 }
 
+impl Reproduction {
+    /// Whether there is a paper that it follows.
+    fn is_of_a_paper(&self) -> bool {
+        self.name != compare::REPRODUCTION.name
+    }
+}
+
 /// Every reproduction.
 pub const REPRODUCTIONS: &[Reproduction] = &[
     cassuto_cache::REPRODUCTION,
@@ -48,6 +61,8 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     he_du::REPRODUCTION,
     caveat::REPRODUCTION,
     arrays::REPRODUCTION,
+    compare::REPRODUCTION,
+    drives::REPRODUCTION,
 ];
 
 /// How much is run.
@@ -75,7 +90,7 @@ impl Scale {
 }
 
 /// Turns what came of an item's runs into what is shown, each under a heading.
-pub type Show = dyn FnOnce(Vec<Made>) -> Vec<(&'static str, Shown)>;
+pub type Show = dyn FnOnce(Vec<JobResult>) -> Vec<(&'static str, Shown)>;
 
 /// A figure or table: what must be run, and what is shown of it.
 pub struct Item {
@@ -99,26 +114,26 @@ impl Item {
         plans: Vec<P>,
         show: impl FnOnce(&[Outcome]) -> Vec<(&'static str, Shown)> + 'static,
     ) -> Item {
-        Item::of(heading, plans, Made::outcome, show)
+        Item::from_work(heading, plans, JobResult::outcome, show)
     }
 
     /// An item of these runs on file systems, shown under several headings.
     pub fn of_courses(
         heading: &'static str,
         plans: Vec<CoursePlan>,
-        show: impl FnOnce(&[Course]) -> Vec<(&'static str, Shown)> + 'static,
+        show: impl FnOnce(&[AgeingResult]) -> Vec<(&'static str, Shown)> + 'static,
     ) -> Item {
-        Item::of(heading, plans, Made::course, show)
+        Item::from_work(heading, plans, JobResult::course, show)
     }
 
-    fn of<W: Work + 'static, T>(
+    fn from_work<W: Work + 'static, T>(
         heading: &'static str,
         work: Vec<W>,
-        result: impl Fn(Made) -> Option<T> + 'static,
+        result: impl Fn(JobResult) -> Option<T> + 'static,
         show: impl FnOnce(&[T]) -> Vec<(&'static str, Shown)> + 'static,
     ) -> Item {
         let jobs = work.into_iter().map(|work| Box::new(work) as Box<dyn Work>).collect();
-        let show = move |made: Vec<Made>| show(&made.into_iter().filter_map(result).collect::<Vec<T>>());
+        let show = move |made: Vec<JobResult>| show(&made.into_iter().filter_map(result).collect::<Vec<T>>());
         Item { heading, jobs, show: Box::new(show) }
     }
 }
@@ -128,6 +143,8 @@ impl Item {
 pub struct Shown {
     /// What was run, in a few sentences.
     pub text: Vec<String>,
+    /// Results that the paper has no number for.
+    pub table: Option<Grid>,
     /// The paper's numbers and ours.
     pub rows: Vec<Row>,
     /// Its figure, where it has one.
@@ -142,12 +159,12 @@ fn counter(outcome: &Outcome, key: &str) -> Option<u64> {
     }
 }
 
-/// The reproductions that `name` stands for: one, or `all`.
+/// The reproductions that `name` stands for: one, or `all` papers.
 pub fn find(name: &str) -> Result<Vec<&'static Reproduction>, Error> {
-    let found: Vec<_> = REPRODUCTIONS.iter().filter(|r| name == "all" || r.name == name).collect();
+    let found: Vec<_> = REPRODUCTIONS.iter().filter(|r| r.name == name || name == "all" && r.is_of_a_paper()).collect();
     if !found.is_empty() {
         return Ok(found);
     }
     let known: String = REPRODUCTIONS.iter().map(|r| format!("\n  {}: {}; {}", r.name, r.paper, r.summary)).collect();
-    Err(Error::Usage(format!("nothing to reproduce is called '{name}': there are{known}\n  all: all of them")))
+    Err(Error::Usage(format!("nothing to reproduce is called '{name}': there are{known}\n  all: those of a paper")))
 }

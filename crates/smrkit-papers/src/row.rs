@@ -1,4 +1,4 @@
-//! A number of the paper and ours beside it, with a verdict and its reason.
+//! A number of the paper and ours next to it, with a verdict and its reason.
 
 use serde::Serialize;
 
@@ -19,8 +19,20 @@ pub struct Row {
     pub verdict: Verdict,
     /// By which measure, and why.
     pub reason: String,
-    /// Whether what goes in was solved from, or fitted to, the paper's number itself: agreement is then no evidence.
-    pub by_construction: bool,
+    /// The origin of the number next to ours.
+    pub basis: Basis,
+}
+
+/// The origin of a number next to ours, and so what agreement with it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// The paper's own number or words.
+    Paper,
+    /// A number that the paper does not print: worked out here, from its text or by another model.
+    Derived,
+    /// The paper's own, but what goes in was solved from it or fitted to it: agreement is no evidence.
+    Fitted,
 }
 
 /// A number, or words.
@@ -59,7 +71,7 @@ impl Verdict {
         }
     }
 
-    fn of(agrees: bool) -> Verdict {
+    fn from_agreement(agrees: bool) -> Verdict {
         if agrees { Verdict::Agree } else { Verdict::Differs }
     }
 }
@@ -128,9 +140,9 @@ impl Row {
             paper: paper.into(),
             ours: ours.into(),
             unit,
-            verdict: Verdict::of(holds),
+            verdict: Verdict::from_agreement(holds),
             reason: reason.into(),
-            by_construction: false,
+            basis: Basis::Paper,
         }
     }
 
@@ -141,7 +153,12 @@ impl Row {
 
     /// Marks that the agreement is built in, which the reason then says.
     pub fn by_construction(self) -> Row {
-        Row { reason: format!("{}; by construction", self.reason), by_construction: true, ..self }
+        Row { reason: format!("{}; by construction", self.reason), basis: Basis::Fitted, ..self }
+    }
+
+    /// Marks that the number next to ours is none of the paper's, which the reason then says.
+    pub fn derived(self) -> Row {
+        Row { reason: format!("{}; derived here, not in the paper", self.reason), basis: Basis::Derived, ..self }
     }
 
     /// Agrees if both are the same number.
@@ -190,7 +207,7 @@ pub struct Spread {
 
 impl Spread {
     /// Of one number a seed.
-    pub fn of(values: impl Iterator<Item = f64>) -> Spread {
+    pub fn from_values(values: impl Iterator<Item = f64>) -> Spread {
         let values: Vec<f64> = values.collect();
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);

@@ -6,7 +6,7 @@ use smrkit::error::Error;
 use smrkit::experiment::pool::Monitor;
 
 use super::lab::{self, Work};
-use super::row::{Row, Value, Verdict};
+use super::row::{Basis, Row, Value, Verdict};
 use super::{Item, Reproduction, Scale, Shown};
 use smrkit_report::Grid;
 use smrkit_report::figure::Figure;
@@ -38,6 +38,16 @@ pub struct Record<'a> {
     quick: bool,
     interrupted: bool,
     rows: Vec<NamedRow<'a>>,
+    tables: Vec<NamedTable<'a>>,
+}
+
+/// A table as `--json` gives it: results that the paper has no number for.
+#[derive(Serialize)]
+struct NamedTable<'a> {
+    reproduction: &'a str,
+    heading: &'a str,
+    header: &'a [String],
+    rows: &'a [Vec<String>],
 }
 
 /// A row as `--json` gives it: `item` is the only one of its name.
@@ -50,16 +60,19 @@ struct NamedRow<'a> {
     unit: &'a str,
     verdict: Verdict,
     reason: &'a str,
+    basis: Basis,
     by_construction: bool,
 }
 
 impl Study {
     /// Makes every run of `chosen`, and compares.
     pub fn make(chosen: &[&'static Reproduction], scale: Scale, monitor: &dyn Monitor) -> Result<Study, Error> {
-        let items: Vec<Vec<Item>> = chosen.iter().map(|of| (of.items)(&scale)).collect::<Result<_, _>>()?;
+        // Reading traces takes its time: an interrupt leaves out what has not been planned yet.
+        let plan = |of: &&Reproduction| if monitor.goes_on() { (of.items)(&scale) } else { Ok(vec![unplanned()]) };
+        let items: Vec<Vec<Item>> = chosen.iter().map(plan).collect::<Result<_, _>>()?;
         let jobs: Vec<&dyn Work> = items.iter().flatten().flat_map(|item| &item.jobs).map(|job| &**job).collect();
         let mut made = lab::make(&jobs, monitor, "reproducing")?.into_iter();
-        let mut interrupted = false;
+        let mut interrupted = !monitor.goes_on();
         let mut show = |item: Item| {
             let runs = item.jobs.len();
             let done: Vec<_> = made.by_ref().take(runs).flatten().collect();
@@ -80,9 +93,12 @@ impl Study {
 
     /// For scripts.
     pub fn record(&self) -> Record<'_> {
-        let mut rows = Vec::new();
+        let (mut rows, mut tables) = (Vec::new(), Vec::new());
         for part in &self.parts {
             for (heading, shown) in &part.items {
+                let reproduction = part.of.name;
+                let table = shown.table.as_ref();
+                tables.extend(table.map(|Grid { header, rows }| NamedTable { reproduction, heading, header, rows }));
                 rows.extend(shown.rows.iter().map(|row| named(part.of.name, heading, row)));
             }
         }
@@ -94,6 +110,7 @@ impl Study {
             quick: self.scale.quick,
             interrupted: self.interrupted,
             rows,
+            tables,
         }
     }
 
@@ -111,8 +128,8 @@ impl Study {
             for (heading, shown) in &part.items {
                 out += &format!("\n{heading}\n");
                 out += &shown.text.iter().map(|text| wrapped("", text, WIDTH) + "\n").collect::<String>();
-                if !shown.rows.is_empty() {
-                    out += &format!("\n{}\n", grid(&shown.rows).text());
+                for table in shown.tables() {
+                    out += &format!("\n{}\n", table.text());
                 }
             }
             out += "\nWhat the paper leaves open, or contradicts\n";
@@ -126,13 +143,7 @@ impl Study {
         let mut sections = vec![Section { heading: "In short".into(), text: self.summary(), ..Section::default() }];
         for part in &self.parts {
             for (heading, shown) in &part.items {
-                let note = shown.figure.as_ref().map(|figure| figure.note.clone());
-                sections.push(Section {
-                    heading: heading.to_string(),
-                    text: shown.text.iter().cloned().chain(note).collect(),
-                    table: (!shown.rows.is_empty()).then(|| grid(&shown.rows)),
-                    figure: shown.figure.clone(),
-                });
+                sections.extend(shown.sections(heading));
             }
             let heading = "What the paper leaves open, or contradicts".into();
             let text = [part.of.before.to_string()].into_iter().chain(part.open.clone()).collect();
@@ -148,20 +159,30 @@ impl Study {
 
     fn summary(&self) -> Vec<String> {
         let count = |verdict| self.rows().filter(|row| row.verdict == verdict).count();
-        let built_in = self.rows().filter(|row| row.by_construction && row.verdict == Verdict::Agree).count();
-        let mut lines = vec![format!(
-            "{} comparisons: {} agree ({built_in} of them by construction), {} differ, {} are not comparable.",
-            self.rows().count(),
-            count(Verdict::Agree),
-            count(Verdict::Differs),
-            count(Verdict::NotComparable)
-        )];
+        let agree_on = |basis| self.rows().filter(|row| row.basis == basis && row.verdict == Verdict::Agree).count();
+        let (built_in, derived) = (agree_on(Basis::Fitted), agree_on(Basis::Derived));
+        let mut lines = Vec::new();
+        if self.rows().next().is_some() {
+            lines.push(format!(
+                "{} comparisons: {} agree ({built_in} of them by construction), {} differ, {} are not comparable.",
+                self.rows().count(),
+                count(Verdict::Agree),
+                count(Verdict::Differs),
+                count(Verdict::NotComparable)
+            ));
+        }
         if built_in > 0 {
             lines.push(
                 "By construction: what goes in was solved from, or fitted to, the paper's number, so that agreement is no \
                  evidence."
                     .into(),
             );
+        }
+        if derived > 0 {
+            lines.push(format!(
+                "{derived} more agree with numbers derived here, which the paper does not print; with its own, {} do.",
+                agree_on(Basis::Paper)
+            ));
         }
         if self.interrupted {
             lines.push("Interrupted: what had been run until then follows.".into());
@@ -175,6 +196,36 @@ impl Study {
     }
 }
 
+/// What is shown of a paper that an interrupt left out.
+fn unplanned() -> Item {
+    Item::new("Interrupted", Vec::new(), |_| Shown { text: vec!["Nothing was run.".into()], ..Shown::default() })
+}
+
+impl Shown {
+    /// What was found, and then the comparisons.
+    fn tables(&self) -> impl Iterator<Item = Grid> {
+        let rows = (!self.rows.is_empty()).then(|| grid(&self.rows));
+        self.table.iter().cloned().chain(rows)
+    }
+
+    /// The sections of a page: the first table with the text, the figure with the last.
+    fn sections(&self, heading: &str) -> Vec<Section> {
+        let note = self.figure.as_ref().map(|figure| figure.note.clone());
+        let text = self.text.iter().cloned().chain(note).collect();
+        let mut sections = vec![Section { heading: heading.into(), text, ..Section::default() }];
+        for table in self.tables() {
+            match sections.last_mut() {
+                Some(last) if last.table.is_none() => last.table = Some(table),
+                _ => sections.push(Section { table: Some(table), ..Section::default() }),
+            }
+        }
+        if let Some(last) = sections.last_mut() {
+            last.figure.clone_from(&self.figure);
+        }
+        sections
+    }
+}
+
 fn named<'a>(reproduction: &'a str, heading: &str, row: &'a Row) -> NamedRow<'a> {
     NamedRow {
         reproduction,
@@ -184,7 +235,8 @@ fn named<'a>(reproduction: &'a str, heading: &str, row: &'a Row) -> NamedRow<'a>
         unit: row.unit,
         verdict: row.verdict,
         reason: &row.reason,
-        by_construction: row.by_construction,
+        basis: row.basis,
+        by_construction: row.basis == Basis::Fitted,
     }
 }
 

@@ -11,8 +11,8 @@ const BAR: usize = 60;
 
 /// The page of `report`, with rates since `last`.
 pub fn page(report: &Value, last: Option<&Value>) -> String {
-    let now = Reading::of(report);
-    let before = last.map(Reading::of).unwrap_or_default();
+    let now = Reading::from_report(report);
+    let before = last.map(Reading::from_report).unwrap_or_default();
     let seconds = (now.seconds - before.seconds).max(1e-3);
     let rate = |now: f64, before: f64| format!("{}/s", bytes((now - before).max(0.0) / seconds));
     let mut text = format!("{} on {}\n", text_of(report, "image"), text_of(report, "mount_point"));
@@ -106,7 +106,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(report: &Value) -> Reading {
+    fn from_report(report: &Value) -> Reading {
         let get = |key: &str| number(&report["statistics"], key) as f64;
         Reading {
             seconds: report["mounted_s"].as_f64().unwrap_or(0.0),

@@ -1,5 +1,8 @@
 //! Outcomes made up for tests: a conventional disk, a cache that fills, and read-modify-write.
 
+use smrkit::experiment::Experiment;
+use smrkit::experiment::demand::Table;
+use smrkit::experiment::system::System;
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::outcome::*;
 use smrkit::stats::rebuild::{BusyTimes, MemberRebuild, Series};
@@ -43,7 +46,7 @@ fn run(layer: &str) -> Outcome {
             text: "6.6 MB/s throughout; the longest request takes 0.2 s.".into(),
             ..Verdict::default()
         },
-        ..Outcome::default()
+        ..empty()
     }
 }
 
@@ -52,7 +55,7 @@ pub fn in_place() -> Outcome {
     run("in-place")
 }
 
-/// A set-associative cache of so many percent that fills after 300 s.
+/// A set-associative cache of this many percent that fills after 300 s.
 pub fn set_assoc(cache_percent: u64) -> Outcome {
     Outcome {
         parameters: [("cache_percent", cache_percent), ("region_sectors", 50_000)]
@@ -155,9 +158,14 @@ pub fn merged() -> Outcome {
     run
 }
 
-/// A run in which nothing happened.
+/// A run in which nothing happened: no request of a table on the smallest drive.
 pub fn empty() -> Outcome {
-    Outcome { layer: "set-assoc".into(), drive: "small".into(), ..Outcome::default() }
+    let system = System::drive("tiny").layer("in-place");
+    let settings = Settings { prefill: Prefill::None, ..Settings::default() };
+    let runs = Experiment::new(system, Table([].into())).settings(settings).compare().unwrap();
+    let mut one = runs.into_iter().next().unwrap();
+    (one.layer, one.drive, one.version) = ("set-assoc".into(), "small".into(), "0.1.0".into());
+    one
 }
 
 /// A run of one request of no measurable length.

@@ -25,11 +25,16 @@ impl Grid {
 
     /// For a terminal: the first column to the left, numbers to the right.
     pub fn text(&self) -> String {
+        self.text_within(WIDTH)
+    }
+
+    /// For a terminal with this many columns: cells are broken where the table would be wider.
+    pub fn text_within(&self, width: usize) -> String {
         let mut table = Table::new();
         table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
         let arrangement =
-            if self.width() <= WIDTH { ContentArrangement::Disabled } else { ContentArrangement::Dynamic };
-        table.set_content_arrangement(arrangement).set_width(WIDTH as u16).set_header(&self.header);
+            if self.width() <= width { ContentArrangement::Disabled } else { ContentArrangement::Dynamic };
+        table.set_content_arrangement(arrangement).set_width(width as u16).set_header(&self.header);
         table.add_rows(&self.rows);
         for i in 0..self.header.len() {
             if let Some(column) = table.column_mut(i) {
@@ -40,6 +45,9 @@ impl Grid {
         // A word of a run's name is not broken, as far as there is room.
         let words = self.rows.iter().filter_map(|row| row.first()).flat_map(|name| name.split(' '));
         let longest = words.map(|word| word.chars().count() + 1).max().unwrap_or(0).min(usize::from(NAME_WIDTH));
+        // What the other columns leave is its own.
+        let left = (width + self.widest(0) + 2).saturating_sub(self.width()).min(self.widest(0) + 2);
+        let longest = if width < WIDTH { longest.max(left) } else { longest };
         if let Some(column) = table.column_mut(0) {
             column.set_constraint(ColumnConstraint::LowerBoundary(Fixed(longest as u16)));
         }
@@ -48,9 +56,13 @@ impl Grid {
 
     /// Columns of a terminal that it takes with no cell broken.
     fn width(&self) -> usize {
-        let lines = || std::iter::once(&self.header).chain(&self.rows);
-        let widest = |i: usize| lines().filter_map(|line| line.get(i)).map(|cell| cell.chars().count()).max();
-        (0..self.header.len()).map(|i| widest(i).unwrap_or(0) + 2).sum()
+        (0..self.header.len()).map(|i| self.widest(i) + 2).sum()
+    }
+
+    /// Characters of the widest cell of a column.
+    fn widest(&self, column: usize) -> usize {
+        let lines = std::iter::once(&self.header).chain(&self.rows);
+        lines.filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 
     /// True for a column of numbers: every cell begins with a digit, or is a dash.

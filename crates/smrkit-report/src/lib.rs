@@ -18,6 +18,7 @@ mod optional;
 mod table;
 mod series;
 mod page;
+pub mod catalogue;
 pub mod trace_info;
 pub mod activity;
 #[cfg(test)]

@@ -49,7 +49,7 @@ fn lines(runs: &[Outcome]) -> Grid {
                 format::times(drive.write_amplification),
                 some_latency(drive, drive.latency_ns.all.mean),
                 some_latency(drive, drive.latency_ns.all.max),
-                format::count(drive.verdict.stalls_over_7s),
+                format::count(drive.verdict.commands.commands_over_7s),
             ]);
         }
     }
@@ -64,7 +64,7 @@ fn summary(runs: &[Outcome]) -> Grid {
         let [least, median, most] = by_busy(run).map(|at| share(run.members[at].busy_ns, run));
         let amplified = run.members.iter().filter_map(|member| member.write_amplification).reduce(f64::max);
         let slowest = run.members.iter().max_by_key(|member| member.latency_ns.all.max).unwrap_or(run);
-        let stalled = run.members.iter().filter(|member| member.verdict.stalls_over_7s > 0).count();
+        let stalled = run.members.iter().filter(|member| member.verdict.commands.commands_over_7s > 0).count();
         grid.rows.push(vec![
             name,
             format::count(run.members.len() as u64),

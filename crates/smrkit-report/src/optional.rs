@@ -55,10 +55,11 @@ fn movement(runs: &[Outcome]) -> Option<Grid> {
     let mut grid = Grid::new(["run", "cause", "tracks crossed", "strokes", "movements", "bands moved"]);
     for (name, run) in names(runs).into_iter().zip(runs) {
         let Some(movement) = run.movement.as_ref().filter(|_| run.engine.movement) else { continue };
-        let causes = CAUSES.iter().map(|&(cause, count, share)| (cause, of(movement, count, share)));
+        let causes = CAUSES.iter().map(|&(cause, count, share)| (cause, movement_cells(movement, count, share)));
         let moved: Vec<(&str, [String; 4])> =
             causes.filter(|(_, cells)| cells.iter().any(|cell| cell != "0")).collect();
-        let all = (moved.len() != 1).then(|| ("all", of(movement, |counts| counts.total, |shares| shares.total)));
+        let all =
+            (moved.len() != 1).then(|| ("all", movement_cells(movement, |counts| counts.total, |shares| shares.total)));
         for (cause, cells) in all.into_iter().chain(moved) {
             grid.rows.push([name.clone(), cause.into()].into_iter().chain(cells).collect());
         }
@@ -76,7 +77,7 @@ const CAUSES: [Cause; 4] = [
 ];
 
 /// The movements of one cause.
-fn of(movement: &Movement, count: fn(&ByCause) -> u64, share: fn(&Causes<f64>) -> f64) -> [String; 4] {
+fn movement_cells(movement: &Movement, count: fn(&ByCause) -> u64, share: fn(&Causes<f64>) -> f64) -> [String; 4] {
     [
         format::count(count(&movement.track_distance)),
         format::short(share(&movement.stroke_share)),

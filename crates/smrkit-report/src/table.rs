@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use smrkit::layer::BASELINE;
-use smrkit::settings::Arrival;
-use smrkit::stats::outcome::{InFlight, MergedSource, Outcome, PowerCut};
+use smrkit::settings::{Arrival, Warmup};
+use smrkit::stats::outcome::{InFlight, MergedSource, Outcome, PowerCut, Steady};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
@@ -37,10 +37,7 @@ pub fn text(runs: &[Outcome]) -> String {
 
 /// The plain answers, one line a run, beginning with the run's name.
 pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
-    let line = |(name, run): (String, &Outcome)| match run.verdict.text.as_str() {
-        "" => format!("{name}: no verdict"),
-        text => format!("{name}: {text}"),
-    };
+    let line = |(name, run): (String, &Outcome)| format!("{name}: {}", run.verdict.text);
     names(runs).into_iter().zip(runs).map(line).collect()
 }
 
@@ -254,6 +251,7 @@ fn arrival(run: &Outcome) -> String {
     let engine = &run.engine;
     let mut words = match engine.arrival {
         Arrival::Trace => vec!["at the trace's times".to_string()],
+        Arrival::Closed => vec!["after the trace's think times".to_string(), format!("queue depth {}", engine.depth)],
         Arrival::FlatOut => vec!["flat out".to_string(), format!("queue depth {}", engine.depth)],
     };
     if engine.arrival == Arrival::Trace && engine.time_scale != 1.0 {
@@ -264,9 +262,7 @@ fn arrival(run: &Outcome) -> String {
     }
     words.push(format!("order {}", engine.queue.name()));
     words.push(run.state.words());
-    if engine.warmup > 0 {
-        words.push(format!("warmed up by {} requests", format::count(engine.warmup)));
-    }
+    words.extend(warmup(engine.warmup, run.state.steady));
     if engine.fold {
         words.push("addresses folded".into());
     }
@@ -274,6 +270,19 @@ fn arrival(run: &Outcome) -> String {
         words.push("every read verified".into());
     }
     words.join(", ")
+}
+
+/// What was served before counting began, if anything.
+fn warmup(warmup: Warmup, steady: Option<Steady>) -> Option<String> {
+    match (warmup, steady) {
+        (Warmup::Requests(0), _) => None,
+        (Warmup::Requests(requests), _) => Some(format!("warmed up by {} requests", format::count(requests))),
+        (Warmup::UntilSteady, None) => Some("its cleaning never settled".into()),
+        (Warmup::UntilSteady, Some(Steady { after_requests, after_ns })) => {
+            let (requests, time) = (format::count(after_requests), format::nanos(after_ns));
+            Some(format!("its cleaning settled after {requests} requests, {time}"))
+        }
+    }
 }
 
 fn notes(run: &Outcome) -> String {

@@ -130,7 +130,7 @@ fn requests_per_second_times_time_gives_the_requests_back() {
 }
 
 #[test]
-fn the_course_of_a_rebuild_begins_at_the_failure_and_ends_with_all_of_it() {
+fn the_progress_of_a_rebuild_goes_from_the_failure_to_the_whole() {
     let named = |runs: &[Outcome], name: &str| series::figures(runs).into_iter().find(|figure| figure.name == name);
     let course = named(&[rebuilt()], "rebuild").unwrap();
     let points = |panel: usize| course.panels[panel].points().collect::<Vec<_>>();
@@ -366,7 +366,7 @@ fn every_figure_is_there_whatever_was_run() {
 }
 
 #[test]
-fn a_legend_keeps_the_order_of_the_bars_whichever_panel_draws_them_first() {
+fn a_legend_keeps_the_order_of_the_bars_over_all_panels() {
     let panel = |values: [f64; 3]| {
         let part = |(name, value): (&str, f64)| Part { name: name.into(), colour: Colour::SKY, values: vec![value] };
         let parts = ["of-host", "of-destage", "of-clean"].into_iter().zip(values).map(part).collect();

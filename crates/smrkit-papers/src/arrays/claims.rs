@@ -1,14 +1,14 @@
 //! The paper's claims about movement, each by one measure and under one scheme.
 
 use super::super::row::{Row, Verdict};
-use super::measured::{Measure, Measured};
-use super::setup::{BURSTS, Configuration, Scheme};
+use super::measured::{Measure, MeasuredSet};
+use super::setup::{BURSTS, Configuration, UpdateScheme};
 
 /// "Up to forty times" at burst 1.
 const FORTY: f64 = 40.0;
 /// How far from it still agrees: a factor (assumption; the paper's traces are not named).
 const FORTY_WITHIN: f64 = 2.0;
-/// What has risen, if it is so many times pure at burst 1 (assumption).
+/// Movement has risen if it is this many times pure at burst 1 (assumption).
 const RISES: f64 = 5.0;
 /// "Quickly dropping": the most that may be left of it at these bursts, as shares of that at burst 1 (assumptions).
 const LEFT: [(u64, f64); 2] = [(50, 0.25), (250, 0.1)];
@@ -20,14 +20,14 @@ const DEDICATED: (f64, f64) = (0.75, 0.1);
 const UNIT: &str = "× pure";
 
 /// All configurations of a scheme by all measures that count anything.
-pub fn rows(measured: &Measured, scheme: Scheme, measures: &[Measure]) -> Vec<Row> {
+pub fn rows(measured: &MeasuredSet, scheme: UpdateScheme, measures: &[Measure]) -> Vec<Row> {
     let counted = measures.iter().filter(|&&measure| measured.counts(scheme, measure));
     let mut rows: Vec<Row> = counted.flat_map(|&measure| of_measure(measured, scheme, measure)).collect();
     rows.push(host_row(measured, scheme));
     rows
 }
 
-fn of_measure(measured: &Measured, scheme: Scheme, measure: Measure) -> Vec<Row> {
+fn of_measure(measured: &MeasuredSet, scheme: UpdateScheme, measure: Measure) -> Vec<Row> {
     let times = |configuration| measured.times_pure(scheme, measure, configuration);
     let first = times(Configuration::Striped(1)).mean;
     // Where nothing rises, nothing can fall again.
@@ -76,7 +76,7 @@ fn dedicated_row(item: String, ours: f64, range: &str) -> Row {
 }
 
 /// Disks that are as large as their own sources can't be compared by tracks crossed: the claim goes by strokes.
-pub fn in_strokes(measured: &Measured, scheme: Scheme, rows: &mut Vec<Row>) {
+pub fn in_strokes(measured: &MeasuredSet, scheme: UpdateScheme, rows: &mut Vec<Row>) {
     let crossed = format!("{}: {}", Measure::Distance.name(), Configuration::Dedicated);
     for row in rows.iter_mut().filter(|row| row.item == crossed) {
         row.verdict = Verdict::NotComparable;
@@ -89,7 +89,7 @@ pub fn in_strokes(measured: &Measured, scheme: Scheme, rows: &mut Vec<Row>) {
 }
 
 /// Whose accesses carry the increase of distance.
-fn host_row(measured: &Measured, scheme: Scheme) -> Row {
+fn host_row(measured: &MeasuredSet, scheme: UpdateScheme) -> Row {
     let configuration = Configuration::Striped(1);
     let share = 100.0 * measured.host_share(scheme, configuration);
     let why = "the rest is relocating; the text speaks of \"movement caused by relocating disk bands\" alone";

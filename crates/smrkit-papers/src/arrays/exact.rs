@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use smrkit::interleave::Placement;
+use smrkit::interleave::SourcePlacement;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::sets::Set;
-use super::setup::{ArrayPlan, Configuration, Scheme};
+use super::setup::{ArrayPlan, Configuration, UpdateScheme};
 
 /// Operations of each source, and for `--quick`.
 const COUNT: (u64, u64) = (200_000, 20_000);
@@ -32,9 +32,9 @@ const SAME: [Configuration; 5] = [
 pub fn disks(scale: &Scale) -> Item {
     let set = Set::runs(16, 111, scale.pick(COUNT.0, COUNT.1));
     let mut plans = Vec::new();
-    for scheme in Scheme::ALL {
+    for scheme in UpdateScheme::ALL {
         let plan = |configuration| {
-            let (set, placement) = (Arc::clone(&set), Placement::EndToEnd);
+            let (set, placement) = (Arc::clone(&set), SourcePlacement::EndToEnd);
             ArrayPlan { scheme, configuration, set, placement, seed: scale.seed }
         };
         plans.push(plan(Configuration::Pure));
@@ -42,16 +42,17 @@ pub fn disks(scale: &Scale) -> Item {
     }
     Item::of_runs(EXACT, plans, |outcomes| {
         let by_scheme = outcomes.chunks_exact(SAME.len() + 1);
-        let rows = Scheme::ALL.into_iter().zip(by_scheme).flat_map(|(scheme, runs)| of_scheme(scheme, runs)).collect();
+        let rows =
+            UpdateScheme::ALL.into_iter().zip(by_scheme).flat_map(|(scheme, runs)| of_scheme(scheme, runs)).collect();
         let text = vec![
             "The set `runs`, shorter. Each disk then serves one source, in its own order, whatever is merged: nothing can differ."
                 .into(),
         ];
-        vec![(EXACT, Shown { text, rows, figure: None })]
+        vec![(EXACT, Shown { text, rows, ..Shown::default() })]
     })
 }
 
-fn of_scheme(scheme: Scheme, runs: &[Outcome]) -> Vec<Row> {
+fn of_scheme(scheme: UpdateScheme, runs: &[Outcome]) -> Vec<Row> {
     let Some((pure, others)) = runs.split_first() else { return Vec::new() };
     let row = |(configuration, run): (Configuration, &Outcome)| {
         let same = pure.members.iter().zip(&run.members).all(|(a, b)| counted_alike(a, b));
@@ -86,10 +87,10 @@ pub fn random_writes(scale: &Scale) -> Item {
     let striped = [1, 10, 50, 250].map(Configuration::Striped);
     let configurations: Vec<Configuration> = [Configuration::Pure].into_iter().chain(striped).collect();
     let plan = |&configuration: &Configuration| ArrayPlan {
-        scheme: Scheme::Log,
+        scheme: UpdateScheme::Log,
         configuration,
         set: Arc::clone(&set),
-        placement: Placement::EndToEnd,
+        placement: SourcePlacement::EndToEnd,
         seed: scale.seed,
     };
     let plans = configurations.iter().map(plan).collect();
@@ -109,6 +110,6 @@ pub fn random_writes(scale: &Scale) -> Item {
         };
         let rows = configurations.iter().zip(outcomes).map(row).collect();
         let text = vec![format!("Four sources, each {}. The paper has no such workload.", set.text())];
-        vec![(RANDOM, Shown { text, rows, figure: None })]
+        vec![(RANDOM, Shown { text, rows, ..Shown::default() })]
     })
 }

@@ -1,12 +1,12 @@
 //! Movement against burst size, a panel a scheme; and the effect against the length of runs.
 
-use super::measured::{Measure, Measured};
-use super::setup::{BURSTS, Configuration, Scheme};
+use super::measured::{Measure, MeasuredSet};
+use super::setup::{BURSTS, Configuration, UpdateScheme};
 use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
 
 /// One measure against burst size, a panel a scheme.
-pub fn bursts(name: &str, title: &str, measured: &Measured, measure: Measure) -> Figure {
-    let panels = Scheme::ALL.iter().filter(|&&scheme| measured.counts(scheme, measure));
+pub fn bursts(name: &str, title: &str, measured: &MeasuredSet, measure: Measure) -> Figure {
+    let panels = UpdateScheme::ALL.iter().filter(|&&scheme| measured.counts(scheme, measure));
     Figure {
         name: format!("arrays-{name}"),
         title: title.into(),
@@ -17,7 +17,7 @@ pub fn bursts(name: &str, title: &str, measured: &Measured, measure: Measure) ->
     }
 }
 
-fn panel(measured: &Measured, scheme: Scheme, measure: Measure) -> Panel {
+fn panel(measured: &MeasuredSet, scheme: UpdateScheme, measure: Measure) -> Panel {
     let times = |configuration| measured.times_pure(scheme, measure, configuration).mean;
     let points = BURSTS.map(|burst| (burst as f64, times(Configuration::Striped(burst)))).to_vec();
     let flat = |nth, name: &str, configuration| {

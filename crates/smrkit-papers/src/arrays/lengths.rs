@@ -1,13 +1,13 @@
 //! The effect against the length of runs: what interleaving loses is sequentiality.
 
-use smrkit::interleave::Placement;
+use smrkit::interleave::SourcePlacement;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::figures;
-use super::measured::{Key, Measure, Measured, keys};
+use super::measured::{Key, Measure, MeasuredSet, keys};
 use super::sets::Set;
-use super::setup::{ArrayPlan, Configuration, Scheme};
+use super::setup::{ArrayPlan, Configuration, UpdateScheme};
 
 /// Mean lengths of runs, in blocks; each is uniform between a quarter and seven quarters of it.
 const LENGTHS: [u64; 6] = [4, 8, 16, 32, 64, 128];
@@ -21,21 +21,21 @@ pub fn item(scale: &Scale) -> Item {
     for length in LENGTHS {
         let set = Set::runs(length / 4, length / 4 * 7, scale.pick(COUNT.0, COUNT.1));
         for configuration in [Configuration::Pure, Configuration::Striped(1)] {
-            let (set, placement) = (set.clone(), Placement::EndToEnd);
-            plans.push(ArrayPlan { scheme: Scheme::Log, configuration, set, placement, seed: scale.seed });
+            let (set, placement) = (set.clone(), SourcePlacement::EndToEnd);
+            plans.push(ArrayPlan { scheme: UpdateScheme::Log, configuration, set, placement, seed: scale.seed });
         }
     }
     let keys = keys(&plans);
     Item::of_runs(HEADING, plans, move |outcomes| {
-        let pairs: Vec<Measured> =
-            keys.chunks(2).zip(outcomes.chunks(2)).map(|(k, o): (&[Key], _)| Measured::new(k, o)).collect();
+        let pairs: Vec<MeasuredSet> =
+            keys.chunks(2).zip(outcomes.chunks(2)).map(|(k, o): (&[Key], _)| MeasuredSet::new(k, o)).collect();
         vec![(HEADING, shown(&pairs))]
     })
 }
 
-fn shown(pairs: &[Measured]) -> Shown {
+fn shown(pairs: &[MeasuredSet]) -> Shown {
     let times = |measure| {
-        let of = |pair: &Measured| pair.times_pure(Scheme::Log, measure, Configuration::Striped(1)).mean;
+        let of = |pair: &MeasuredSet| pair.times_pure(UpdateScheme::Log, measure, Configuration::Striped(1)).mean;
         LENGTHS.iter().map(|&length| length as f64).zip(pairs.iter().map(of)).collect::<Vec<_>>()
     };
     let (distance, count) = (times(Measure::Distance), times(Measure::Count));
@@ -50,5 +50,5 @@ fn shown(pairs: &[Measured]) -> Shown {
          that the paper's \"up to forty times\" is as much a number of its traces as of shingling."
             .into(),
     ];
-    Shown { text, rows, figure: Some(figures::lengths(distance, count)) }
+    Shown { text, rows, figure: Some(figures::lengths(distance, count)), ..Shown::default() }
 }

@@ -3,7 +3,7 @@
 use smrkit::stats::outcome::{Movement, Outcome};
 
 use super::super::row::Spread;
-use super::setup::{ArrayPlan, Configuration, Scheme};
+use super::setup::{ArrayPlan, Configuration, UpdateScheme};
 
 /// What is counted. No two of them stand in one claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Measure {
     }
 
     /// Its value, by all causes, summed over the disks.
-    pub fn of(self, movement: &Movement) -> f64 {
+    pub fn value_in(self, movement: &Movement) -> f64 {
         match self {
             Measure::Distance => movement.track_distance.total as f64,
             Measure::Count => movement.track_count.total as f64,
@@ -42,43 +42,43 @@ impl Measure {
 
 /// A run: what it was, and what came of it.
 struct Run {
-    scheme: Scheme,
+    scheme: UpdateScheme,
     configuration: Configuration,
     seed: u64,
     movement: Movement,
 }
 
 /// All runs of a set.
-pub struct Measured {
+pub struct MeasuredSet {
     runs: Vec<Run>,
 }
 
 /// What a run was, once its plan is gone.
-pub type Key = (Scheme, Configuration, u64);
+pub type Key = (UpdateScheme, Configuration, u64);
 
 /// What each plan is.
 pub fn keys(plans: &[ArrayPlan]) -> Vec<Key> {
     plans.iter().map(|plan| (plan.scheme, plan.configuration, plan.seed)).collect()
 }
 
-impl Measured {
+impl MeasuredSet {
     /// Of runs in the order of their keys.
-    pub fn new(keys: &[Key], outcomes: &[Outcome]) -> Measured {
+    pub fn new(keys: &[Key], outcomes: &[Outcome]) -> MeasuredSet {
         let run = |(&(scheme, configuration, seed), outcome): (&Key, &Outcome)| {
             let movement = outcome.movement.unwrap_or_default();
             Run { scheme, configuration, seed, movement }
         };
-        Measured { runs: keys.iter().zip(outcomes).map(run).collect() }
+        MeasuredSet { runs: keys.iter().zip(outcomes).map(run).collect() }
     }
 
-    fn all(&self, scheme: Scheme, configuration: Configuration) -> impl Iterator<Item = &Run> {
+    fn all(&self, scheme: UpdateScheme, configuration: Configuration) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.scheme == scheme && run.configuration == configuration)
     }
 
     /// How many times a movement that of `to` is, for each seed.
     fn ratios(
         &self,
-        scheme: Scheme,
+        scheme: UpdateScheme,
         configuration: Configuration,
         to: Configuration,
         of: impl Fn(&Movement) -> f64,
@@ -89,28 +89,34 @@ impl Measured {
         })
     }
 
-    /// The same as a mean and its spread over seeds. Nothing against nothing is not a number.
-    pub fn against(&self, scheme: Scheme, measure: Measure, configuration: Configuration, to: Configuration) -> Spread {
-        Spread::of(self.ratios(scheme, configuration, to, |movement| measure.of(movement)))
+    /// The ratio as a mean and its spread over seeds. Nothing against nothing is not a number.
+    pub fn against(
+        &self,
+        scheme: UpdateScheme,
+        measure: Measure,
+        configuration: Configuration,
+        to: Configuration,
+    ) -> Spread {
+        Spread::from_values(self.ratios(scheme, configuration, to, |movement| measure.value_in(movement)))
     }
 
     /// How many times that of *pure*.
-    pub fn times_pure(&self, scheme: Scheme, measure: Measure, configuration: Configuration) -> Spread {
+    pub fn times_pure(&self, scheme: UpdateScheme, measure: Measure, configuration: Configuration) -> Spread {
         self.against(scheme, measure, configuration, Configuration::Pure)
     }
 
     /// Which share of the distance added to that of *pure* is the host's own accesses'.
-    pub fn host_share(&self, scheme: Scheme, configuration: Configuration) -> f64 {
+    pub fn host_share(&self, scheme: UpdateScheme, configuration: Configuration) -> f64 {
         let shares = self.all(scheme, configuration).filter_map(|run| {
             let base = self.all(scheme, Configuration::Pure).find(|base| base.seed == run.seed)?;
             let added = |of: fn(&Movement) -> u64| of(&run.movement) as f64 - of(&base.movement) as f64;
             Some(added(|m| m.track_distance.host) / added(|m| m.track_distance.total))
         });
-        Spread::of(shares).mean
+        Spread::from_values(shares).mean
     }
 
     /// Whether anything of the kind was counted at all.
-    pub fn counts(&self, scheme: Scheme, measure: Measure) -> bool {
-        self.all(scheme, Configuration::Pure).any(|run| measure.of(&run.movement) > 0.0)
+    pub fn counts(&self, scheme: UpdateScheme, measure: Measure) -> bool {
+        self.all(scheme, Configuration::Pure).any(|run| measure.value_in(&run.movement) > 0.0)
     }
 }

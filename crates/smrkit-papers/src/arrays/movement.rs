@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use smrkit::error::Error;
-use smrkit::interleave::Placement;
+use smrkit::interleave::SourcePlacement;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::measured::{Measure, Measured, keys};
+use super::measured::{Measure, MeasuredSet, keys};
 use super::sets::{BLOCK_SECTORS, BLOCKS, Set, TRACES};
-use super::setup::{ArrayPlan, Configuration, FILL, Scheme};
+use super::setup::{ArrayPlan, Configuration, FILL, UpdateScheme};
 use super::{claims, figures};
 
 /// Operations of each generated source, and for `--quick`.
 const COUNT: (u64, u64) = (400_000, 40_000);
-/// The same of the sets beside `runs` end to end.
+/// Operations of each source of the other sets, and for `--quick`.
 const SHORT: (u64, u64) = (100_000, 10_000);
 /// Runs of `runs`, in blocks.
 const RUN_BLOCKS: (u64, u64) = (16, 111);
@@ -37,15 +37,15 @@ pub fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     let hot = Set::hot(short);
     let runs_from_zero = Set::runs(RUN_BLOCKS.0, RUN_BLOCKS.1, short);
     let mut items = vec![
-        generated(scale, &runs, SEEDS, Placement::EndToEnd, &RUNS, about_runs(&runs)),
-        generated(scale, &runs_from_zero, 1, Placement::Zero, &RUNS_FROM_ZERO, about_zero()),
-        generated(scale, &hot, 1, Placement::EndToEnd, &HOT, about_hot(&hot)),
+        generated(scale, &runs, SEEDS, SourcePlacement::EndToEnd, &RUNS, about_runs(&runs)),
+        generated(scale, &runs_from_zero, 1, SourcePlacement::Zero, &RUNS_FROM_ZERO, about_zero()),
+        generated(scale, &hot, 1, SourcePlacement::EndToEnd, &HOT, about_hot(&hot)),
     ];
     match Set::real(scale)? {
         Ok(real) => {
             let text = about_real(&real);
-            items.push(of_set(&real, vec![scale.seed], Placement::EndToEnd, &REAL, text));
-            items.push(of_set(&real, vec![scale.seed], Placement::Zero, &REAL_FROM_ZERO, vec![ZERO.into()]));
+            items.push(of_set(&real, vec![scale.seed], SourcePlacement::EndToEnd, &REAL, text));
+            items.push(of_set(&real, vec![scale.seed], SourcePlacement::Zero, &REAL_FROM_ZERO, vec![ZERO.into()]));
         }
         Err(missing) => items.push(absent(&missing)),
     }
@@ -56,7 +56,7 @@ fn generated(
     scale: &Scale,
     set: &Arc<Set>,
     seeds: u64,
-    placement: Placement,
+    placement: SourcePlacement,
     headings: &'static Headings,
     text: Vec<String>,
 ) -> Item {
@@ -67,12 +67,12 @@ fn generated(
 fn of_set(
     set: &Arc<Set>,
     seeds: Vec<u64>,
-    placement: Placement,
+    placement: SourcePlacement,
     headings: &'static Headings,
     text: Vec<String>,
 ) -> Item {
     let mut plans = Vec::new();
-    for scheme in Scheme::ALL {
+    for scheme in UpdateScheme::ALL {
         for configuration in Configuration::all() {
             let plan = |&seed| ArrayPlan { scheme, configuration, set: Arc::clone(set), placement, seed };
             plans.extend(seeds.iter().map(plan));
@@ -81,27 +81,27 @@ fn of_set(
     let keys = keys(&plans);
     let sized_by_source = matches!(**set, Set::Traces(_));
     Item::of_runs(headings.schemes[0], plans, move |outcomes| {
-        let measured = Measured::new(&keys, outcomes);
+        let measured = MeasuredSet::new(&keys, outcomes);
         shown(&measured, headings, text, sized_by_source)
     })
 }
 
 fn shown(
-    measured: &Measured,
+    measured: &MeasuredSet,
     headings: &'static Headings,
     text: Vec<String>,
     sized_by_source: bool,
 ) -> Vec<(&'static str, Shown)> {
     let mut all = Vec::new();
     let mut text = Some(text);
-    for (scheme, heading) in Scheme::ALL.into_iter().zip(headings.schemes) {
+    for (scheme, heading) in UpdateScheme::ALL.into_iter().zip(headings.schemes) {
         let mut rows = claims::rows(measured, scheme, &[Measure::Distance, Measure::Count, Measure::Bands]);
         if sized_by_source {
             claims::in_strokes(measured, scheme, &mut rows);
         }
         let mut lines = text.take().unwrap_or_default();
         lines.push(about_scheme(scheme));
-        all.push((heading, Shown { text: lines, rows, figure: None }));
+        all.push((heading, Shown { text: lines, rows, ..Shown::default() }));
     }
     for (measure, heading) in [Measure::Distance, Measure::Count].into_iter().zip(headings.drawn) {
         let name = format!("{}-{}", headings.files, measure.name().replace("track ", ""));
@@ -118,7 +118,7 @@ fn absent(missing: &[&str]) -> Item {
     Item::new(REAL.schemes[0], Vec::new(), move |_| Shown { rows: vec![row], ..Shown::default() })
 }
 
-fn about_scheme(scheme: Scheme) -> String {
+fn about_scheme(scheme: UpdateScheme) -> String {
     let (layer, set) = scheme.layer();
     let set: Vec<String> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
     match set.is_empty() {

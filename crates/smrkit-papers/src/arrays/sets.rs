@@ -22,7 +22,7 @@ pub const TRACES: [&str; SOURCES] = ["cloudphysics_sample", "hp_hplajw_1week_199
 
 /// Four sources.
 pub enum Set {
-    /// The same workload four times, independently, each in a region of its own.
+    /// One workload four times, independently, each in a region of its own.
     Workload(String),
     /// Real traces, each squeezed to its footprint.
     Traces(Vec<Squeezed>),
@@ -40,13 +40,13 @@ impl Squeezed {
         loop {
             source.fill(&mut batch)?;
             if batch.is_empty() {
-                return Ok(Squeezed::of(requests));
+                return Ok(Squeezed::from_requests(requests));
             }
             requests.append(&mut batch);
         }
     }
 
-    fn of(mut requests: Vec<Request>) -> Squeezed {
+    fn from_requests(mut requests: Vec<Request>) -> Squeezed {
         let blocks = |request: &Request| (request.lba.0 / BLOCK_SECTORS, request.end().0.div_ceil(BLOCK_SECTORS));
         let mut touched: Vec<(u64, u64)> = requests.iter().map(blocks).collect();
         touched.sort_unstable();
@@ -71,7 +71,7 @@ impl Squeezed {
 }
 
 impl Set {
-    /// Runs of single blocks, of so many from `shortest` to `longest`, in a hot quarter; half of the runs write.
+    /// Runs of single blocks, of this many from `shortest` to `longest`, in a hot quarter; half of the runs write.
     pub fn runs(shortest: u64, longest: u64, count: u64) -> Arc<Set> {
         let text = format!("runs:sources=1,blocks={BLOCKS},run_min={shortest},run_max={longest},count={count}");
         Arc::new(Set::Workload(text))
@@ -131,10 +131,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_trace_never_touches_is_left_out_and_what_lay_together_stays_together() {
+    fn untouched_space_is_left_out_and_neighbours_stay_together() {
         let requests = [(800, 8), (80, 3), (84, 9), (803, 20), (8, 8)];
         let requests = requests.map(|(lba, sectors)| Request::new(Op::Read, Lba(lba), sectors));
-        let squeezed = Squeezed::of(requests.to_vec());
+        let squeezed = Squeezed::from_requests(requests.to_vec());
         let places: Vec<u64> = squeezed.requests.iter().map(|request| request.lba.0).collect();
         // Blocks 1, 10 and 11, 100 to 102.
         assert_eq!((places, squeezed.sectors), (vec![24, 8, 12, 27, 0], 48));

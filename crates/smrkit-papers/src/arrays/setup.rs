@@ -10,20 +10,19 @@ use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
-use smrkit::interleave::{Interleave, Interleaved, Part, Placement};
+use smrkit::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
 use smrkit::layer;
 use smrkit::request::Source;
 use smrkit::settings::{Prefill, Settings};
 
 use super::super::lab::{Maker, Planned};
+use super::super::small_drive::{LIKE, SmallDrive};
 use super::sets::{BLOCK_SECTORS, Set};
 
 /// Disks of the array (the paper's four).
 pub const DISKS: u64 = 4;
 /// The share of a disk that footprints fill.
 pub const FILL: f64 = 0.8;
-/// The drive whose mechanics the members have. Movements do not depend on them.
-pub const LIKE: &str = "st5000as0011";
 /// Sectors of a track: 1 MiB (assumption; the paper names no drive).
 pub const TRACK_SECTORS: u64 = 512;
 /// Tracks of a band, its guard not counted (assumption).
@@ -35,7 +34,7 @@ const SPARE_PERCENT: &str = "0.1";
 
 /// How a disk updates what lies on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scheme {
+pub enum UpdateScheme {
     /// A log with greedy cleaning: what the paper names.
     Log,
     /// In place; the rest of the band is copied.
@@ -46,17 +45,18 @@ pub enum Scheme {
     Conventional,
 }
 
-impl Scheme {
+impl UpdateScheme {
     /// All of them.
-    pub const ALL: [Scheme; 4] = [Scheme::Log, Scheme::Tail, Scheme::Held, Scheme::Conventional];
+    pub const ALL: [UpdateScheme; 4] =
+        [UpdateScheme::Log, UpdateScheme::Tail, UpdateScheme::Held, UpdateScheme::Conventional];
 
     /// As results call it.
     pub fn name(self) -> &'static str {
         match self {
-            Scheme::Log => "log",
-            Scheme::Tail => "band's tail copied",
-            Scheme::Held => "band held open",
-            Scheme::Conventional => "conventional",
+            UpdateScheme::Log => "log",
+            UpdateScheme::Tail => "band's tail copied",
+            UpdateScheme::Held => "band held open",
+            UpdateScheme::Conventional => "conventional",
         }
     }
 
@@ -64,12 +64,14 @@ impl Scheme {
     pub fn layer(self) -> (&'static str, Vec<(String, String)>) {
         let region = (BAND_TRACKS * TRACK_SECTORS).to_string();
         let (layer, set) = match self {
-            Scheme::Log => {
+            UpdateScheme::Log => {
                 ("log", vec![("segment_tracks", BAND_TRACKS.to_string()), ("spare_percent", SPARE_PERCENT.into())])
             }
-            Scheme::Tail => ("rmw", vec![("region_sectors", region), ("portion", "tail".into())]),
-            Scheme::Held => ("rmw", vec![("region_sectors", region), ("portion", "tail".into()), ("hold", "1".into())]),
-            Scheme::Conventional => ("in-place", Vec::new()),
+            UpdateScheme::Tail => ("rmw", vec![("region_sectors", region), ("portion", "tail".into())]),
+            UpdateScheme::Held => {
+                ("rmw", vec![("region_sectors", region), ("portion", "tail".into()), ("hold", "1".into())])
+            }
+            UpdateScheme::Conventional => ("in-place", Vec::new()),
         };
         (layer, set.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
     }
@@ -82,9 +84,9 @@ pub enum Configuration {
     Pure,
     /// A disk for each source, one after another.
     Dedicated,
-    /// Block after block on all disks in turn, sources merged in bursts of so many operations.
+    /// Block after block on all disks in turn, sources merged in bursts of this many operations.
     Striped(u64),
-    /// The same, sources one after another.
+    /// Block after block on all disks in turn, sources one after another.
     Uninterleaved,
     /// Disks in sequence, sources merged in bursts.
     Spanned(u64),
@@ -145,13 +147,13 @@ impl fmt::Display for Configuration {
 #[derive(Clone)]
 pub struct ArrayPlan {
     /// How its disks update.
-    pub scheme: Scheme,
+    pub scheme: UpdateScheme,
     /// How it is arranged.
     pub configuration: Configuration,
     /// What is asked of it.
     pub set: Arc<Set>,
     /// Where the sources lie.
-    pub placement: Placement,
+    pub placement: SourcePlacement,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -190,10 +192,10 @@ impl ArrayPlan {
 
     /// The sources, merged. On disks of their own each begins at the first sector.
     fn source(&self) -> Result<Interleaved<Box<dyn Source>>, Error> {
-        let placement = if self.configuration.is_dedicated() { Placement::Zero } else { self.placement };
+        let placement = if self.configuration.is_dedicated() { SourcePlacement::Zero } else { self.placement };
         let sizes = self.set.sizes();
         let part = |(number, sectors): (usize, u64)| {
-            Ok(Part { source: self.set.open(number, self.seed)?, sectors, requests: None })
+            Ok(MergePart { source: self.set.open(number, self.seed)?, sectors, requests: None })
         };
         let parts = sizes.into_iter().enumerate().map(part).collect::<Result<_, Error>>()?;
         Interleaved::new(parts, self.configuration.rule(), placement, self.seed)
@@ -209,35 +211,24 @@ pub fn about_members() -> String {
     )
 }
 
-/// Bands of a disk of which so many sectors are used.
+/// Bands of a disk of which this many sectors are used.
 fn bands(used_sectors: u64) -> u64 {
     let band = BAND_TRACKS * TRACK_SECTORS;
     let filled = (used_sectors as f64 / FILL / band as f64).ceil() as u64;
     filled.max(used_sectors.div_ceil(band) + SPARE_BANDS)
 }
 
-/// A drive of so many bands, each with its guard: one surface, one recording zone, tracks of one length.
+/// A drive of this many bands, each with its guard: one surface, one recording zone, tracks of one length.
 fn drive(bands: u64) -> Result<Drive, Error> {
-    let tracks = bands * (BAND_TRACKS + 1);
-    let text = format!(
-        r#"
-name = "arrays"
-summary = "Bands of {BAND_TRACKS} tracks with the mechanics of {LIKE}"
-[geometry]
-zones = {{ value = [{{ tracks = {tracks}, track_sectors = {TRACK_SECTORS} }}], source = "assumption" }}
-[interference]
-inner_tracks = {{ value = 2, source = "{LIKE}" }}
-outer_tracks = {{ value = 1, source = "{LIKE}" }}
-cw_degrees = {{ value = 1.0, source = "{LIKE}" }}
-ccw_degrees = {{ value = 1.0, source = "{LIKE}" }}
-[mechanical]
-rpm = {{ value = 5980, source = "{LIKE}" }}
-seek = {{ value = {seek:?}, source = "{LIKE}" }}
-switch_ms = {{ value = 0.0, source = "{LIKE}" }}
-skew_ms = {{ value = 0.0, source = "{LIKE}" }}
-overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
-"#,
-        seek = Drive::load(LIKE)?.seek_curve().iter().map(|&(share, ms)| [share, ms]).collect::<Vec<_>>(),
-    );
-    Drive::parse("arrays.toml".as_ref(), &text)
+    SmallDrive {
+        name: "arrays",
+        summary: format!("Bands of {BAND_TRACKS} tracks with the mechanics of {LIKE}"),
+        tracks: bands * (BAND_TRACKS + 1),
+        track_sectors: TRACK_SECTORS,
+        reach: 2,
+        switch_ms: 0.0,
+        skew_ms: Some(0.0),
+        seek: SmallDrive::stretched_seeks()?,
+    }
+    .build()
 }

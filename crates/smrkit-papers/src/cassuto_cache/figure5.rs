@@ -10,7 +10,7 @@ use super::seconds;
 use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// Half of the requests write (assumption: "more write intensive"); 89 periods of the stand-in's places, which fit
-/// beside a cache of 10 %.
+/// next to a cache of 10 %.
 const WORKLOAD: &str = "cassuto-pc:write_share=0.5,span=273408M";
 /// How far a second difference may lie below 0, as a share of the curve's range (assumption: seeds scatter).
 const CONVEX: f64 = 0.05;
@@ -24,7 +24,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
         plans.extend(percents.iter().map(cached));
     }
     Item::new("Figure 5: the cache's size", plans, move |outcomes| {
-        let curves = Curves::of(&percents, outcomes);
+        let curves = Curves::from_outcomes(&percents, outcomes);
         Shown {
             text: vec![format!(
                 "{WORKLOAD} on cassuto-table1, set-assoc with regions of 50,000 sectors and a cache of {} to {} %; the mean \
@@ -35,6 +35,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
             )],
             rows: rows(&curves),
             figure: Some(figure(&curves)),
+            ..Shown::default()
         }
     })
 }
@@ -48,7 +49,7 @@ struct Curves {
 }
 
 impl Curves {
-    fn of(percents: &[u64], outcomes: &[Outcome]) -> Curves {
+    fn from_outcomes(percents: &[u64], outcomes: &[Outcome]) -> Curves {
         let seeds: Vec<&[Outcome]> = outcomes.chunks_exact(percents.len() + 1).collect();
         let mean = |of: &dyn Fn(&[Outcome], usize) -> f64| -> Vec<f64> {
             let at = |i| seeds.iter().map(|runs| of(runs, i)).sum::<f64>() / seeds.len() as f64;
@@ -79,14 +80,17 @@ fn rows(curves: &Curves) -> Vec<Row> {
         rows.push(Row::holds(format!("{name}: convex"), "convex", ours, "", lowest >= -CONVEX, reason));
     }
     let below = curves.overloading.iter().zip(&curves.slowdown).all(|(overloading, slowdown)| overloading < slowdown);
-    rows.push(Row::holds(
-        "which curve lies below",
-        "write overloading",
-        if below { "write overloading" } else { "not one throughout" },
-        "",
-        below,
-        "derived: the paper says that a threshold under 1000, which raises overloading, would bring the curves closer",
-    ));
+    rows.push(
+        Row::holds(
+            "which curve lies below",
+            "write overloading",
+            if below { "write overloading" } else { "not one throughout" },
+            "",
+            below,
+            "the paper says that a threshold under 1000, which raises overloading, would bring the curves closer",
+        )
+        .derived(),
+    );
     let (overloading, slowdown) = (curves.overloading[0], curves.slowdown[0]);
     let reason = "not given; Table I's lighter workload has 3.8 and 3.48";
     for (item, value) in

@@ -31,7 +31,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
         plans.push(filled_in_order(drive, percent, &read, scale.seed));
     }
     Item::new("Figure 9: sequential reads", plans, move |outcomes| {
-        let curves = FilledReads::of(&percents, outcomes);
+        let curves = FilledReads::from_outcomes(&percents, outcomes);
         let collections: f64 = outcomes[1..].iter().map(|run| stat(run, "collections")).sum();
         Shown {
             text: vec![format!(
@@ -47,6 +47,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
                 "Cache",
                 "Ours. The paper's text names no values: random fill lowers the rate, fill in order does not.",
             )),
+            ..Shown::default()
         }
     })
 }

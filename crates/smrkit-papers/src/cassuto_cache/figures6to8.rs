@@ -51,7 +51,7 @@ pub fn item(scale: &Scale, table1: &Drive, random: &Drive) -> Result<Item, Error
     let (of_table1, of_random) = (shown(constant(table1)?.sector_us()), shown(constant(random)?.sector_us()));
     let names: Vec<(String, f64)> = drives.into_iter().map(|(name, sector_us, _)| (name, sector_us)).collect();
     Ok(Item::new("Figures 6 to 8: random writes over time", plans, move |outcomes| {
-        let runs: Vec<Windows> = outcomes.iter().map(|outcome| Windows::of(outcome, end)).collect();
+        let runs: Vec<Windows> = outcomes.iter().map(|outcome| Windows::from_outcome(outcome, end)).collect();
         Shown {
             text: vec![
                 format!(
@@ -70,6 +70,7 @@ pub fn item(scale: &Scale, table1: &Drive, random: &Drive) -> Result<Item, Error
                 .flat_map(|(name, pair)| rows(&name.0, &pair[0], &pair[1]))
                 .collect(),
             figure: Some(figure(&names, &runs, end)),
+            ..Shown::default()
         }
     }))
 }
@@ -105,7 +106,7 @@ struct Windows {
 }
 
 impl Windows {
-    fn of(outcome: &Outcome, end_s: u64) -> Windows {
+    fn from_outcome(outcome: &Outcome, end_s: u64) -> Windows {
         let count = (end_s / WINDOW_S) as usize;
         let windows = outcome.timeline.requests.iter().take(count);
         let mut iops: Vec<f64> = windows.map(|&requests| requests as f64 / WINDOW_S as f64).collect();

@@ -43,28 +43,28 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
     Item::new("Random writes: the first collection", plans, |outcomes| Shown {
         text: vec!["random-write of 4 KB on cassuto-random, set-assoc with 1 % cache.".into()],
         rows: rows(outcomes),
-        figure: None,
+        ..Shown::default()
     })
 }
 
 fn rows(outcomes: &[Outcome]) -> Vec<Row> {
     let mut rows = Vec::new();
     for ((region, caches, most, least), runs) in CASES.iter().zip(outcomes.chunks_exact(outcomes.len() / CASES.len())) {
-        let writes = Spread::of(runs.iter().map(|run| stat(run, "first_cleaning_request")));
+        let writes = Spread::from_values(runs.iter().map(|run| stat(run, "first_cleaning_request")));
         let off = 100.0 * (writes.mean / WRITES - 1.0);
         let measure = match *least {
             0.0 => format!("{off:+.1} %, at most {most} % earlier"),
             least => format!("{off:+.1} %, from {least} to {most} % earlier"),
         };
         let reason = format!(
-            "{measure} (assumption): the fullest of {caches} is full first ({}); the paper's is derived from the cache's size",
+            "{measure} (assumption): the fullest of {caches} is full first ({}); by the cache's size",
             writes.range
         );
         let holds = (-most..=-least).contains(&off);
         let item = format!("writes before it, regions of {}", count(*region));
-        rows.push(Row::holds(item, WRITES as u64, writes.mean, "writes", holds, reason));
+        rows.push(Row::holds(item, WRITES as u64, writes.mean, "writes", holds, reason).derived());
         let full = |run: &Outcome| run.verdict.cache_full_at_s.unwrap_or(f64::NAN);
-        let moment = Spread::of(runs.iter().map(full));
+        let moment = Spread::from_values(runs.iter().map(full));
         if *region == 50_000 {
             let why = format!("{FROM_IT}; the fullest is full before the average cache region ({})", moment.range);
             rows.push(

@@ -32,9 +32,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {
              writes, and cassuto-pc; and set-assoc with 1 % cache on cassuto-pc."
                 .into(),
         ],
-        rows: rows(outcomes, closed_form),
-        figure: None,
-    }
+        rows: rows(outcomes, closed_form), ..Shown::default() }
     }))
 }
 

@@ -28,9 +28,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
              about 2,058 regions are rewritten (docs/reference/workloads.md): what agrees does so by construction."
                 .into(),
         ],
-        rows: rows(outcomes),
-        figure: None,
-    }
+        rows: rows(outcomes), ..Shown::default() }
     })
 }
 
@@ -67,6 +65,6 @@ fn column(name: &str, paper: &Column, outcomes: &[&Outcome], percent: f64, why: 
 }
 
 fn mean(item: &str, paper: Value, ours: impl Iterator<Item = f64>, unit: &'static str, percent: f64, why: &str) -> Row {
-    let spread = Spread::of(ours);
+    let spread = Spread::from_values(ours);
     Row::near(item, paper, spread.mean, unit, percent, &format!("{why} ({})", spread.range))
 }

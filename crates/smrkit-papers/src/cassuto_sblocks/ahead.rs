@@ -4,13 +4,13 @@ use smrkit::drive::Drive;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::course::{Course, listed, seconds};
+use super::course::{RunSeries, listed, seconds};
 use super::random_writes;
 use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 const AT_ONCE: [u64; 4] = [1, 2, 4, 8];
 const END_S: u64 = 1000;
-/// Means of so many seconds are compared.
+/// Means of this many seconds are compared.
 const STRETCH_S: usize = 5;
 /// The rate that counts as converged (assumption: nine tenths of the paper's 80).
 const CONVERGED: f64 = 72.0;
@@ -20,7 +20,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
         random_writes(drive, scale.seed).set("destage_at_once", at_once).until(seconds(END_S), seconds(1))
     };
     Item::new("Destaging ahead", AT_ONCE.iter().map(plan).collect(), |outcomes| {
-        let courses: Vec<Course> = outcomes.iter().map(|outcome| Course::of(outcome, END_S)).collect();
+        let courses: Vec<RunSeries> = outcomes.iter().map(|outcome| RunSeries::from_outcome(outcome, END_S)).collect();
         Shown {
             text: vec![
                 "random-write of 4 KB on cassuto-random; while less than 1 % of the cache buffer is invalid, a write that finds \
@@ -28,12 +28,11 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
                     .into(),
             ],
             rows: rows(&courses),
-            figure: Some(figure(&courses)),
-        }
+            figure: Some(figure(&courses)), ..Shown::default() }
     })
 }
 
-fn rows(courses: &[Course]) -> Vec<Row> {
+fn rows(courses: &[RunSeries]) -> Vec<Row> {
     let (depths, rises): (Vec<f64>, Vec<Option<usize>>) =
         courses.iter().map(|course| course.depth_and_rise(STRETCH_S, CONVERGED)).unzip();
     let rises: Vec<f64> = rises.iter().map(|rise| rise.map_or(f64::INFINITY, |s| s as f64)).collect();
@@ -59,7 +58,7 @@ fn rows(courses: &[Course]) -> Vec<Row> {
     ]
 }
 
-fn figure(courses: &[Course]) -> Figure {
+fn figure(courses: &[RunSeries]) -> Figure {
     let from = courses.iter().map(|course| course.drop).min().unwrap_or(0);
     let lines = AT_ONCE.iter().zip(courses).enumerate().map(|(i, (at_once, course))| {
         let points = course.points(course.drop + 1);

@@ -22,7 +22,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
         plans.push(after("sequential-write:size=512Ki", WRITES * 8 / LONG_SECTORS * percent / 100));
     }
     Item::new("Figure 9's test: sequential reads", plans, move |outcomes| {
-        let curves = FilledReads::of(&percents, outcomes);
+        let curves = FilledReads::from_outcomes(&percents, outcomes);
         Shown {
             text: vec![format!(
                 "Reads of 512 KiB in order over the first {} GB of cassuto-random, s-block with 1 section; its cache buffer \
@@ -35,8 +35,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
                 "Figure 9's test on S-blocks: sequential read against the cache's fill",
                 "Cache buffer",
                 "Ours. The paper shows this for the set-associative cache, and says that S-blocks degrade reads as well.",
-            )),
-        }
+            )), ..Shown::default() }
     })
 }
 

@@ -5,7 +5,7 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::course::{Course, longest_ms, mean, seconds};
+use super::course::{RunSeries, longest_ms, mean, seconds};
 use super::random_writes;
 use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 use smrkit_report::format::count;
@@ -33,13 +33,14 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
         )],
         rows: rows(&sections, outcomes, end_s),
         figure: Some(figure(&sections, outcomes, end_s)),
+        ..Shown::default()
     })
 }
 
 fn rows(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     for (&sections, outcome) in sections.iter().zip(outcomes) {
-        let course = Course::of(outcome, end_s);
+        let course = RunSeries::from_outcome(outcome, end_s);
         let means = course.means(STRETCH_S);
         let (least, last) = (means.iter().copied().fold(f64::INFINITY, f64::min), course.last(STRETCH_S));
         let silent = course.silent();
@@ -56,7 +57,7 @@ fn rows(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Vec<Row> {
         rows.push(Row::holds(item, PLATEAU, last, "IOPS", holds, reason));
     }
     if let Some(singly) = outcomes.last() {
-        let after = mean(Course::of(singly, end_s).after());
+        let after = mean(RunSeries::from_outcome(singly, end_s).after());
         let reason = "a command for each read and each write: runs must be copied at once for figure 12";
         rows.push(Row::holds("entries copied one by one", PLATEAU, after, "IOPS", after > 0.75 * PLATEAU, reason));
     }
@@ -64,9 +65,9 @@ fn rows(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Vec<Row> {
 }
 
 fn figure(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Figure {
-    let from = outcomes.iter().map(|outcome| Course::of(outcome, end_s).drop).min().unwrap_or(0);
+    let from = outcomes.iter().map(|outcome| RunSeries::from_outcome(outcome, end_s).drop).min().unwrap_or(0);
     let lines = sections.iter().zip(outcomes).enumerate().map(|(i, (&sections, outcome))| {
-        let course = Course::of(outcome, end_s);
+        let course = RunSeries::from_outcome(outcome, end_s);
         let points: Vec<(f64, f64)> = course
             .points(0)
             .chunks_exact(10)

@@ -5,7 +5,7 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown, counter};
-use super::course::{Course, longest_ms, seconds};
+use super::course::{RunSeries, longest_ms, seconds};
 use super::random_writes;
 use smrkit_report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
 use smrkit_report::format::count;
@@ -30,6 +30,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
         )],
         rows: rows(&shown, outcomes, end_s),
         figure: Some(figure(&shown, outcomes)),
+        ..Shown::default()
     })
 }
 
@@ -67,7 +68,7 @@ fn rows(shown: &[&str], outcomes: &[Outcome], end_s: u64) -> Vec<Row> {
         ),
     ];
     for (policy, outcome) in shown.iter().zip(outcomes) {
-        let course = Course::of(outcome, end_s);
+        let course = RunSeries::from_outcome(outcome, end_s);
         let reason = format!("not given; the longest write takes {:.0} ms; {}", longest_ms(outcome), moved(outcome));
         rows.push(Row::not_comparable(
             &format!("{policy}: IOPS in the last {LAST_S} s"),

@@ -41,7 +41,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
             format!("1 section: {SBLOCKS}, each a whole S-block of 2,000 sectors."),
         ],
         rows: rows(outcomes),
-        figure: None,
+        ..Shown::default()
     })
 }
 

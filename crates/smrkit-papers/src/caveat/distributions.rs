@@ -33,7 +33,7 @@ pub fn item(scale: &Scale) -> Item {
         ];
         vec![(
             "Figures 4 (b) and (c): sizes and ages",
-            Shown { text, rows, figure: Some(figure(&sizes_mb, &ages_days, &sizes)) },
+            Shown { text, rows, figure: Some(figure(&sizes_mb, &ages_days, &sizes)), ..Shown::default() },
         )]
     })
 }

@@ -9,7 +9,7 @@ pub mod plan;
 mod replay;
 mod table;
 
-use smrfs::age::course::{Course, CourseOptions, PAPER_DISK_BYTES, Sample};
+use smrfs::age::course::{AgeingResult, CourseOptions, PAPER_DISK_BYTES, Sample};
 use smrfs::age::world::World;
 use smrfs::device::Model;
 use smrkit::drive::Drive;
@@ -60,7 +60,7 @@ fn courses(scale: &Scale, drive: &Drive) -> Item {
     };
     let plans = seeds.iter().enumerate().flat_map(of_seed).collect();
     Item::of_courses("Figures 4 and 5", plans, move |courses| {
-        let pairs = Pair::all(courses, &seeds);
+        let pairs = SeedPair::all(courses, &seeds);
         vec![
             ("Figure 4: space over time", figure4::shown(&pairs)),
             ("Figure 5: latency and throughput", figure5::shown(&pairs)),
@@ -69,16 +69,16 @@ fn courses(scale: &Scale, drive: &Drive) -> Item {
 }
 
 /// Both models' courses of one seed.
-struct Pair<'a> {
+struct SeedPair<'a> {
     seed: u64,
-    strict: &'a Course,
-    caveat: &'a Course,
+    strict: &'a AgeingResult,
+    caveat: &'a AgeingResult,
 }
 
-impl Pair<'_> {
-    fn all<'a>(courses: &'a [Course], seeds: &[u64]) -> Vec<Pair<'a>> {
+impl SeedPair<'_> {
+    fn all<'a>(courses: &'a [AgeingResult], seeds: &[u64]) -> Vec<SeedPair<'a>> {
         let pairs = courses.chunks_exact(2).zip(seeds);
-        pairs.map(|(pair, &seed)| Pair { seed, strict: &pair[0], caveat: &pair[1] }).collect()
+        pairs.map(|(pair, &seed)| SeedPair { seed, strict: &pair[0], caveat: &pair[1] }).collect()
     }
 }
 

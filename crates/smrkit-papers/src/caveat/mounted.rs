@@ -1,14 +1,14 @@
 //! Beside the simulation a small real mount: the same course scaled down, on an image, through the kernel; and simulated at
 //! that scale. Both take the paper's setting, and one sequence of events.
 
-use smrfs::age::course::{Course, CourseOptions, Sample};
+use smrfs::age::course::{AgeingResult, CourseOptions, Sample};
 use smrfs::age::world::World;
 use smrfs::device::Model;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit_live::volume::Layout;
 
-use super::super::lab::{Made, Work};
+use super::super::lab::{JobResult, Work};
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::plan::{CoursePlan, MountPlan};
@@ -37,10 +37,11 @@ pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {
             jobs.push(Box::new(simulated));
         }
     }
-    let show = |made: Vec<Made>| {
+    let show = |made: Vec<JobResult>| {
         let mut pairs = Vec::new();
         let mut made = made.into_iter();
-        while let (Some(Made::Mount(mounted)), Some(Made::FileSystem(simulated))) = (made.next(), made.next()) {
+        while let (Some(JobResult::Mount(mounted)), Some(JobResult::FileSystem(simulated))) = (made.next(), made.next())
+        {
             pairs.push((*mounted, *simulated));
         }
         vec![(HEADING, shown(&pairs))]
@@ -75,7 +76,7 @@ fn plans(seed: u64, drive: &Drive, model: Model) -> Result<(MountPlan, CoursePla
     Ok((MountPlan { layout, world: world.clone(), course: course.clone() }, CoursePlan { world, course }))
 }
 
-type Both = (Result<Course, String>, Course);
+type Both = (Result<AgeingResult, String>, AgeingResult);
 
 fn shown(pairs: &[Both]) -> Shown {
     if pairs.is_empty() {
@@ -96,15 +97,19 @@ fn shown(pairs: &[Both]) -> Shown {
                 Err(reason) => vec![Row::not_comparable(&format!("{name}: mounted"), "not run", "", reason)],
             },
         );
-    Shown { text, rows: rows.collect(), figure: figure(pairs) }
+    Shown { text, rows: rows.collect(), figure: figure(pairs), ..Shown::default() }
 }
 
 fn gb(bytes: u64) -> f64 {
     bytes as f64 / GB
 }
 
-fn rows((model, name): (Model, &str), mounted: &Course, simulated: &Course) -> Vec<Row> {
-    let mut rows = vec![cleaning(name, mounted, simulated)];
+fn rows((model, name): (Model, &str), mounted: &AgeingResult, simulated: &AgeingResult) -> Vec<Row> {
+    // Caveat-Scriptor has no cleaner here.
+    let mut rows = match model {
+        Model::StrictAppend => vec![cleaning(name, mounted, simulated)],
+        Model::Caveat => Vec::new(),
+    };
     for (at, mounted, simulated) in [("A", &mounted.a, &simulated.a), ("B", &mounted.b, &simulated.b)] {
         let (Some(mounted), Some(simulated)) = (mounted, simulated) else { continue };
         let data = near(format!("{name}: user data at {at}"), simulated.live_bytes, mounted.live_bytes);
@@ -129,25 +134,22 @@ fn rows((model, name): (Model, &str), mounted: &Course, simulated: &Course) -> V
 fn near(item: String, simulated: u64, mounted: u64) -> Row {
     let off = 100.0 * (mounted as f64 - simulated as f64) / IMAGE_BYTES as f64;
     let reason = format!("{off:+.1} % of the image, within {WITHIN_PERCENT}");
-    Row::holds(item, gb(simulated), gb(mounted), "GB", off.abs() <= WITHIN_PERCENT, reason)
+    Row::holds(item, gb(simulated), gb(mounted), "GB", off.abs() <= WITHIN_PERCENT, reason).derived()
 }
 
 /// When cleaning began, by bytes written.
-fn cleaning(name: &str, mounted: &Course, simulated: &Course) -> Row {
-    let moment = |course: &Course| course.first_cleaning.map(|first| first.written_bytes);
+fn cleaning(name: &str, mounted: &AgeingResult, simulated: &AgeingResult) -> Row {
+    let moment = |course: &AgeingResult| course.first_cleaning.map(|first| first.written_bytes);
     let text = |at: Option<u64>| at.map_or("never".into(), |at| format!("after {:.2} GB", gb(at)));
     let (before, now) = (moment(simulated), moment(mounted));
-    let holds = match (before, now) {
-        (Some(before), Some(now)) => before.abs_diff(now) as f64 <= WITHIN_PERCENT / 100.0 * IMAGE_BYTES as f64,
-        (None, None) => true,
-        _ => false,
-    };
-    let reason = format!("within {WITHIN_PERCENT} % of the image, or never in both");
-    Row::holds(format!("{name}: first cleaning"), text(before), text(now), "", holds, reason)
+    let near = |before: u64, now: u64| before.abs_diff(now) as f64 <= WITHIN_PERCENT / 100.0 * IMAGE_BYTES as f64;
+    let holds = before.zip(now).is_some_and(|(before, now)| near(before, now));
+    let reason = format!("within {WITHIN_PERCENT} % of the image");
+    Row::holds(format!("{name}: first cleaning"), text(before), text(now), "", holds, reason).derived()
 }
 
 fn figure(pairs: &[Both]) -> Option<Figure> {
-    let line = |n, name: &str, style, course: &Course, of: &dyn Fn(&Sample) -> u64| {
+    let line = |n, name: &str, style, course: &AgeingResult, of: &dyn Fn(&Sample) -> u64| {
         let points = course.samples.iter().chain([&course.last]);
         Series::nth(n, name, style, points.map(|sample| (gb(sample.written_bytes), gb(of(sample)))).collect())
     };

@@ -1,16 +1,16 @@
 //! A course on a simulated file system, or on a mounted one, as a job of the pool.
 
 use anyhow::ensure;
-use smrfs::age::course::{Course, CourseOptions};
+use smrfs::age::course::{AgeingResult, CourseOptions};
 use smrfs::age::world::World;
 use smrkit::error::Error;
-use smrkit::experiment::pool::Watch;
+use smrkit::experiment::pool::RunWatch;
 use smrkit::quantity::Bytes;
 use smrkit_live::mount::{Hosted, check_system};
 use smrkit_live::volume::Layout;
 use smrkit_live::workplace::Workplace;
 
-use crate::lab::{Made, Work};
+use crate::lab::{JobResult, Work};
 
 /// A course to be run.
 #[derive(Clone, Debug)]
@@ -22,10 +22,10 @@ pub struct CoursePlan {
 }
 
 impl Work for CoursePlan {
-    fn make(&self, watch: &mut Watch) -> Result<Made, Error> {
+    fn make(&self, watch: &mut RunWatch) -> Result<JobResult, Error> {
         let mut target = self.world.mount()?;
-        let course = Course::run(&self.course, &mut target, &mut |share| watch.is_at(share))?;
-        Ok(Made::FileSystem(Box::new(course)))
+        let course = AgeingResult::run(&self.course, &mut target, &mut |share| watch.is_at(share))?;
+        Ok(JobResult::FileSystem(Box::new(course)))
     }
 }
 
@@ -41,14 +41,14 @@ pub struct MountPlan {
 }
 
 impl Work for MountPlan {
-    fn make(&self, watch: &mut Watch) -> Result<Made, Error> {
-        Ok(Made::Mount(Box::new(self.execute(watch).map_err(|error| format!("{error:#}")))))
+    fn make(&self, watch: &mut RunWatch) -> Result<JobResult, Error> {
+        Ok(JobResult::Mount(Box::new(self.execute(watch).map_err(|error| format!("{error:#}")))))
     }
 }
 
 impl MountPlan {
     /// Runs it, and leaves nothing behind. Errors: this system can't mount, or a directory there can't hold an SMRfs.
-    fn execute(&self, watch: &mut Watch) -> anyhow::Result<Course> {
+    fn execute(&self, watch: &mut RunWatch) -> anyhow::Result<AgeingResult> {
         check_system()?;
         let folder = tempfile::tempdir()?;
         let (_, free_bytes) = Workplace::room_of(folder.path())?;
@@ -63,7 +63,7 @@ impl MountPlan {
         let shape = self.layout.data_shape()?;
         let mount = Hosted::start(folder.path(), self.layout, self.world.space(&shape)?, self.world.options())?;
         let mut place = Workplace::new(mount.point(), self.course.ager.seed)?;
-        let course = Course::run(&self.course, &mut place, &mut |share| watch.is_at(share))?;
+        let course = AgeingResult::run(&self.course, &mut place, &mut |share| watch.is_at(share))?;
         drop(place);
         mount.end()?;
         Ok(course)

@@ -1,7 +1,7 @@
 //! Figures 2 and 3, row by row: writes and deletes on a small Caveat-Scriptor disk, counted by the checker.
 
 use smrfs::data::Data;
-use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::modelled::{Contents, Modelled};
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, FsError};
@@ -33,7 +33,7 @@ fn disk((did, dpid): (u64, u64)) -> Result<Disk, Error> {
     let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
     let shape = Shape { model: Model::Caveat, granule_bytes: 512, granules: DISK, did, dpid, bands };
     let platters = Modelled::new(Drive::load(DRIVE)?, Contents::Nothing, &shape)?;
-    Ok(Watched::new(CaveatScriptor::new(platters, shape, Past::Untracked)?))
+    Ok(Watched::new(CaveatScriptor::new(platters, shape, WriteHistory::Untracked)?))
 }
 
 fn write(disk: &Disk, at: u64) -> Result<(), Error> {
@@ -55,7 +55,8 @@ fn row(name: &str, [readable, not_writable, write_once]: [u64; 3], ours: [u64; 4
     let expected = [readable, not_writable, write_once, DISK - readable - not_writable - write_once];
     let sum: u64 = ours.iter().sum();
     let holds = ours == expected && sum == DISK;
-    Row::holds(name, words(expected), words(ours), "LBA", holds, format!("equal, and all add up to the disk; {why}"))
+    let reason = format!("equal, and all add up to the disk; {why}");
+    Row::holds(name, words(expected), words(ours), "LBA", holds, reason).derived()
 }
 
 pub fn item() -> Result<Item, Error> {
@@ -66,7 +67,7 @@ pub fn item() -> Result<Item, Error> {
              The figures have no numbers: those beside ours follow from the rule's text.",
             FIGURE_2.0, FIGURE_2.1, FIGURE_3.0
         );
-        vec![(HEADING, Shown { text: vec![text], rows, figure: None })]
+        vec![(HEADING, Shown { text: vec![text], rows, ..Shown::default() })]
     }))
 }
 
@@ -84,13 +85,9 @@ fn figure_2() -> Result<Vec<Row>, Error> {
     let why = "the gap behind has had its write: NW";
     rows.push(row("figure 2, row 4: that is deleted", [EXTENT, did + dpid, 0], counts(&disk), why));
     let nearest = nearest_write(&disk, AT + EXTENT)?;
-    rows.push(Row::exact(
-        "figure 2, row 5: LBAs left free by the nearest write",
-        dpid,
-        nearest - (AT + EXTENT),
-        "LBA",
-        "the checker refuses nearer ones",
-    ));
+    let free = nearest - (AT + EXTENT);
+    let why = "the checker refuses nearer ones";
+    rows.push(Row::exact("figure 2, row 5: LBAs left free by the nearest write", dpid, free, "LBA", why).derived());
     let why = "the gap between is NW";
     let name = "figure 2, row 5: an extent as close as possible";
     rows.push(row(name, [2 * EXTENT, did + dpid, dpid], counts(&disk), why));
@@ -124,6 +121,8 @@ fn figure_3() -> Result<Vec<Row>, Error> {
     let why = "the gaps of the run come back with it: free cleaning";
     rows.push(row("figure 3, rows 12 and 13: the middle one deleted", [2 * EXTENT, 2 * did, 2 * dpid], after, why));
     let gained = after[3] - before[3];
-    rows.push(Row::exact("figure 3: LBAs gained", pitch, gained, "LBA", "the run, DID and DPID, in one piece"));
+    rows.push(
+        Row::exact("figure 3: LBAs gained", pitch, gained, "LBA", "the run, DID and DPID, in one piece").derived(),
+    );
     Ok(rows)
 }

@@ -1,7 +1,7 @@
 //! When Caveat-Scriptor runs out of room for a block: by interleaving, distances, sizes and placement.
 
 use smrfs::age::ager::AgerOptions;
-use smrfs::age::course::{Course, CourseOptions, PAPER_DISK_BYTES};
+use smrfs::age::course::{AgeingResult, CourseOptions, PAPER_DISK_BYTES};
 use smrfs::age::world::World;
 use smrfs::device::Model;
 use smrfs::space::caveat::{CaveatOptions, Placement};
@@ -78,7 +78,7 @@ impl Case {
         format!("{}, {did}/{dpid} MiB, sizes × {}, {}", self.placement, self.sizes, self.interleave.name())
     }
 
-    fn row(&self, course: &Course) -> Row {
+    fn row(&self, course: &AgeingResult) -> Row {
         let (out, reason) = ran_out(course);
         let nw = course
             .b
@@ -104,17 +104,17 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
         ];
         let mut rows: Vec<Row> = cases.iter().zip(courses).map(|(case, course)| case.row(course)).collect();
         rows.extend(orders(&cases, courses));
-        vec![(HEADING, Shown { text, rows, figure: None })]
+        vec![(HEADING, Shown { text, rows, ..Shown::default() })]
     })
 }
 
 /// Bytes written until there was no room; more than any where there always was.
-fn lasted(course: &Course) -> u64 {
+fn lasted(course: &AgeingResult) -> u64 {
     if course.end == End::Full { course.last.written_bytes } else { u64::MAX }
 }
 
 /// What follows from the lines: large files keep the disk whole, as the paper says; and which placements last.
-fn orders(cases: &[Case], courses: &[Course]) -> Vec<Row> {
+fn orders(cases: &[Case], courses: &[AgeingResult]) -> Vec<Row> {
     let find = |wanted: &dyn Fn(&Case) -> bool| {
         let found = cases.iter().zip(courses).filter(|(case, _)| wanted(case));
         found.map(|(_, course)| lasted(course)).min()
@@ -137,7 +137,7 @@ fn orders(cases: &[Case], courses: &[Course]) -> Vec<Row> {
 }
 
 /// Which placements last, and how long the others do. The paper has next-fit alone.
-fn lasting(sizes: f64, cases: &[Case], courses: &[Course]) -> Row {
+fn lasting(sizes: f64, cases: &[Case], courses: &[AgeingResult]) -> Row {
     let alike =
         |case: &Case| case.sizes == sizes && case.distances == PLACED_DISTANCES && case.interleave == PLACED_INTERLEAVE;
     let (mut last, mut out) = (Vec::new(), Vec::new());

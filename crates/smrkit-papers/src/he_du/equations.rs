@@ -14,7 +14,7 @@ use super::super::{Item, Shown};
 use super::{N, W, paper_dots};
 use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
-/// Bands up to so many tracks are drawn.
+/// Bands up to this many tracks are drawn.
 const TRACKS: u64 = 32;
 const WIDTHS: [u64; 4] = [2, 3, 4, 5];
 
@@ -34,8 +34,7 @@ pub fn item() -> Result<Item, Error> {
                 .into(),
         ],
         rows,
-        figure: Some(figure),
-    }
+        figure: Some(figure), ..Shown::default() }
     }))
 }
 

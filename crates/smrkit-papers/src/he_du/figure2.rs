@@ -52,6 +52,7 @@ pub fn item(scale: &Scale) -> Result<Item, Error> {
         )],
         rows: rows(outcomes, &closed, &cold),
         figure: Some(figure),
+        ..Shown::default()
     }))
 }
 

@@ -1,4 +1,4 @@
-//! Figure 3: mean response time and mean WAR of three traces on a prefilled disk, and of SYN on an empty one.
+//! Figure 3: mean response time and mean WAR of traces on a prefilled disk, and of SYN on an empty one.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::traces::Replayed;
 use super::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, paper_dots, stat};
-use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
 
 /// Bands of SYN's disk (assumption: the paper gives no size), and for `--quick`.
 const SYN_BANDS: (u64, u64) = (48, 12);
@@ -30,17 +30,18 @@ const SAME_PERCENT: f64 = 10.0;
 
 pub fn item(scale: &Scale, traces: &[Replayed]) -> Result<Item, Error> {
     let mut plans = Vec::new();
-    let mut loads: Vec<Load> = Vec::new();
+    let mut loads: Vec<ReplaySet> = Vec::new();
     for trace in traces {
         let drive = drive(trace.bands)?;
         for fill in FILLS {
-            let of_fill = |plan: Plan| plan.open_arrivals(trace.stretch).prefill(Prefill::Sequential);
+            let of_fill = |plan: Plan| plan.open_arrivals(trace.of.stretched).prefill(Prefill::Sequential);
             let requests = trace.folded(fill);
-            plans.push(Plan::replay(&drive, "in-place", requests.clone(), scale.seed).open_arrivals(trace.stretch));
+            plans
+                .push(Plan::replay(&drive, "in-place", requests.clone(), scale.seed).open_arrivals(trace.of.stretched));
             plans.extend(on_schemes(&drive, &requests, fill, scale.seed).map(of_fill));
         }
         let name = format!("{} for {}", trace.name, trace.of.paper);
-        loads.push(Load { name, fills: &FILLS });
+        loads.push(ReplaySet { name, fills: &FILLS });
     }
     let bands = scale.pick(SYN_BANDS.0, SYN_BANDS.1);
     let drive = drive(bands)?;
@@ -51,22 +52,24 @@ pub fn item(scale: &Scale, traces: &[Replayed]) -> Result<Item, Error> {
         plans.push(plan("in-place"));
         plans.extend(SCHEMES.map(|scheme| on_scheme(plan("track-map"), scheme, fill)));
     }
-    loads.push(Load { name: "SYN".into(), fills: &SYN_FILLS });
+    loads.push(ReplaySet { name: "SYN".into(), fills: &SYN_FILLS });
     let runs = plans.len();
     Ok(Item::new("Figure 3: response time and WAR", plans, move |outcomes| {
-        let measured = Measured::of(loads, outcomes);
+        let measured = MeasuredLoad::from_outcomes(loads, outcomes);
         Shown {
             text: vec![
                 format!(
-                    "{runs} runs: four schemes and the plain disk (in-place), three traces at four fills and SYN at two. Open \
+                    "{runs} runs: four schemes and the plain disk (in-place), {} traces at four fills and SYN at two. Open \
                      arrivals, first come first served; each trace's disk is as large as its span, prefilled in order, and \
-                     addresses fold into the fill."
+                     addresses fold into the fill.",
+                    measured.len() - 1
                 ),
                 "SYN: writes of 4 KiB in order on an empty disk, 50 ms apart with a deviation of 10 ms, to the fill."
                     .into(),
             ],
             rows: rows(&measured),
             figure: Some(figure(&measured)),
+            ..Shown::default()
         }
     }))
 }
@@ -82,18 +85,18 @@ fn on_scheme(plan: Plan, scheme: &str, fill: u64) -> Plan {
 }
 
 /// What is replayed, at which fills.
-struct Load {
+struct ReplaySet {
     name: String,
     fills: &'static [u64],
 }
 
 /// The runs of one load.
-struct Measured {
+struct MeasuredLoad {
     name: String,
     fills: &'static [u64],
     /// Mean response times in ms, by fill.
     plain_ms: Vec<f64>,
-    /// The same, and mean WARs, by scheme and fill.
+    /// Mean response times in ms, and mean WARs, by scheme and fill.
     response_ms: [Vec<f64>; 4],
     war: [Vec<f64>; 4],
     /// Mean service times in ms, of the plain disk and by scheme.
@@ -102,10 +105,10 @@ struct Measured {
     shares: [String; 4],
 }
 
-impl Measured {
-    fn of(loads: Vec<Load>, mut outcomes: &[Outcome]) -> Vec<Measured> {
+impl MeasuredLoad {
+    fn from_outcomes(loads: Vec<ReplaySet>, mut outcomes: &[Outcome]) -> Vec<MeasuredLoad> {
         let runs_of_fill = SCHEMES.len() + 1;
-        let one = |load: Load| {
+        let one = |load: ReplaySet| {
             let (own, rest) = outcomes.split_at(load.fills.len() * runs_of_fill);
             outcomes = rest;
             let by_fill: Vec<&[Outcome]> = own.chunks_exact(runs_of_fill).collect();
@@ -113,7 +116,7 @@ impl Measured {
             let service = |run: &Outcome| run.service_ns as f64 / 1e6 / run.requests.max(1) as f64;
             let of =
                 |value: &dyn Fn(&Outcome) -> f64, run: usize| by_fill.iter().map(|runs| value(&runs[run])).collect();
-            Measured {
+            MeasuredLoad {
                 name: load.name,
                 fills: load.fills,
                 plain_ms: of(&ms, 0),
@@ -151,14 +154,14 @@ fn shares(run: &Outcome) -> String {
 /// What the text says of the WARs of traces, by scheme and fill.
 const WARS: [[f64; 4]; 4] = [[4.0; 4], [1.0, 1.0, 1.67, 4.0], [1.67, 1.67, 1.67, 4.0], [1.0, 1.0, 1.67, 4.0]];
 
-fn rows(measured: &[Measured]) -> Vec<Row> {
+fn rows(measured: &[MeasuredLoad]) -> Vec<Row> {
     let (syn, traces) = measured.split_last().expect("SYN is the last");
     let mut rows: Vec<Row> = traces.iter().flat_map(trace_rows).collect();
     rows.extend(syn_rows(syn));
     rows
 }
 
-fn trace_rows(of: &Measured) -> Vec<Row> {
+fn trace_rows(of: &MeasuredLoad) -> Vec<Row> {
     let mut rows = Vec::new();
     for (i, scheme) in SCHEMES.iter().enumerate() {
         let off = of.war[i].iter().zip(WARS[i]).map(|(ours, paper)| 100.0 * (ours / paper - 1.0).abs());
@@ -216,7 +219,7 @@ fn trace_rows(of: &Measured) -> Vec<Row> {
 }
 
 /// On a full disk any scheme may win.
-fn full_row(of: &Measured) -> Row {
+fn full_row(of: &MeasuredLoad) -> Row {
     let full: Vec<f64> = of.response_ms.iter().map(|by_fill| by_fill[3]).collect();
     let lowest = full.iter().copied().fold(f64::MAX, f64::min);
     let best = full.iter().position(|&ms| ms == lowest).map_or("", |i| SCHEMES[i]);
@@ -229,7 +232,7 @@ fn full_row(of: &Measured) -> Row {
 }
 
 /// The cold sequential write: its WARs follow from the schemes alone.
-fn syn_rows(of: &Measured) -> Vec<Row> {
+fn syn_rows(of: &MeasuredLoad) -> Vec<Row> {
     let mut rows = Vec::new();
     let war = |j: usize| of.war.iter().map(|by_fill| by_fill[j]).collect::<Vec<_>>();
     let (early, full) = (war(0), war(1));
@@ -255,15 +258,9 @@ fn syn_rows(of: &Measured) -> Vec<Row> {
         [("whole run", &full, [1.0, 1.5, 1.5, 1.5]), ("last quarter", &last, [1.0, 3.0, 3.0, 3.0])]
     {
         let holds = equal(ours, expected);
-        let reason = "derived: each third track takes the fourth with it, and no other track does";
-        rows.push(Row::holds(
-            format!("SYN: WAR by scheme, {item}"),
-            listed(&expected),
-            listed(ours),
-            "",
-            holds,
-            reason,
-        ));
+        let reason = "each third track takes the fourth with it, and no other track does";
+        let item = format!("SYN: WAR by scheme, {item}");
+        rows.push(Row::holds(item, listed(&expected), listed(ours), "", holds, reason).derived());
     }
     let against = |i: usize, j: usize| 100.0 * (of.response_ms[i][j] / of.response_ms[0][j] - 1.0);
     let by_fill = |j: usize| (1..SCHEMES.len()).map(|i| against(i, j)).collect::<Vec<_>>();
@@ -291,7 +288,7 @@ fn syn_rows(of: &Measured) -> Vec<Row> {
     rows
 }
 
-fn figure(measured: &[Measured]) -> Figure {
+fn figure(measured: &[MeasuredLoad]) -> Figure {
     let mut panels = Vec::new();
     for of in measured {
         let mut series = schemes(of, &of.response_ms);
@@ -314,16 +311,16 @@ fn figure(measured: &[Measured]) -> Figure {
     }
 }
 
-fn schemes(of: &Measured, values: &[Vec<f64>; 4]) -> Vec<Series> {
+fn schemes(of: &MeasuredLoad, values: &[Vec<f64>; 4]) -> Vec<Series> {
     SCHEMES.iter().enumerate().map(|(i, scheme)| line(i, scheme, of, &values[i])).collect()
 }
 
-fn line(nth: usize, name: &str, of: &Measured, values: &[f64]) -> Series {
+fn line(nth: usize, name: &str, of: &MeasuredLoad, values: &[f64]) -> Series {
     let points = of.fills.iter().map(|&fill| fill as f64).zip(values.iter().copied()).collect();
     Series::nth(nth, name, Style::Marked, points)
 }
 
 fn panel(title: String, y: &str, series: Vec<Series>) -> Panel {
     let x = Axis { fixed: Some((20.0, 105.0)), ..Axis::linear("Space used (%)") };
-    Panel { title: Some(title), x, y: Axis::linear(y), guides: Vec::new(), body: Body::Lines(series) }
+    Panel { title: Some(title), x, y: Axis::log(y, Numbers::Plain), guides: Vec::new(), body: Body::Lines(series) }
 }

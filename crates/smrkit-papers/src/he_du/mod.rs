@@ -13,6 +13,7 @@ use smrkit::layer::Scalar;
 use smrkit::layer::track_map::scheme::Scheme;
 use smrkit::stats::outcome::Outcome;
 
+use super::small_drive::{LIKE, SHORT_SEEKS, SmallDrive};
 use super::{Item, Reproduction, Scale};
 use smrkit_report::figure::{Colour, Series, Style};
 
@@ -47,8 +48,9 @@ fn open() -> Result<Vec<String>, Error> {
          opposite.",
         "\"All SWDs produce an average WAR of 4 when SWD space usage is close to 100%\" is false for SYN: it overwrites \
          nothing, 1234 stays at 1, and the others reach 1.5 over the whole run (3 in its last quarter).",
-        "The disk of the experiments is not named. Ours has one surface and one recording zone with the mechanics and the \
-         law of st5000as0011, as large as each trace's span at 100 % needs: response times are shapes, not numbers.",
+        "The disk of the experiments is not named. Ours has one surface and one recording zone with the rotation and the \
+         law of st5000as0011, is as large as each trace's span at 100 % needs, and has seeks for that size (0.8 to 4 ms): \
+         response times are shapes, not numbers.",
         "The regular disk beside it is not described either. Ours is the same drive written in place, so that a fill of 25 % \
          lies on its first fifth, where seeks are shorter than between bands all over the disk.",
         "How many sectors an extra request moves is not said. Ours moves what the drive's law destroys, and joins tracks \
@@ -64,30 +66,19 @@ fn open() -> Result<Vec<String>, Error> {
     .to_vec())
 }
 
-/// A drive with room for so many bands: one surface, one recording zone, tracks of one length.
+/// A drive with room for this many bands: one surface, one recording zone, tracks of one length, and seeks for its size.
 fn drive(bands: u64) -> Result<Drive, Error> {
-    let tracks = bands * (N + W - 1);
-    let like = "st5000as0011";
-    let text = format!(
-        r#"
-name = "he-du"
-summary = "Bands of the He & Du paper with the mechanics of {like}"
-[geometry]
-zones = {{ value = [{{ tracks = {tracks}, track_sectors = {TRACK_SECTORS} }}], source = "assumption: mean of {like}" }}
-[interference]
-inner_tracks = {{ value = {W}, source = "He & Du 2014" }}
-outer_tracks = {{ value = 1, source = "He & Du 2014" }}
-cw_degrees = {{ value = 1.0, source = "{like}" }}
-ccw_degrees = {{ value = 1.0, source = "{like}" }}
-[mechanical]
-rpm = {{ value = 5980, source = "{like}" }}
-seek = {{ value = {seek:?}, source = "{like}" }}
-switch_ms = {{ value = 1.2, source = "{like}" }}
-overhead_ms = {{ value = 0.03, source = "{like}" }}
-"#,
-        seek = Drive::load(like)?.seek_curve().iter().map(|&(share, ms)| [share, ms]).collect::<Vec<_>>(),
-    );
-    Drive::parse("he-du.toml".as_ref(), &text)
+    SmallDrive {
+        name: "he-du",
+        summary: format!("Bands of the He & Du paper with the mechanics of {LIKE}"),
+        tracks: bands * (N + W - 1),
+        track_sectors: TRACK_SECTORS,
+        reach: W,
+        switch_ms: 1.2,
+        skew_ms: None,
+        seek: SHORT_SEEKS.to_vec(),
+    }
+    .build()
 }
 
 fn scheme(text: &str) -> Result<Scheme, Error> {
@@ -107,7 +98,7 @@ fn stat(outcome: &Outcome, key: &str) -> f64 {
     }
 }
 
-/// Numbers with two decimals, beside each other.
+/// Numbers with two decimals, next to each other.
 fn listed(values: &[f64]) -> String {
     values.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(" ")
 }

@@ -5,7 +5,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::super::row::Row;
 use super::super::{Item, Shown};
-use super::traces::{BUSY_PERCENT, Replayed};
+use super::traces::Replayed;
 use smrkit_report::format;
 
 pub fn item(traces: &[Replayed]) -> Item {
@@ -21,13 +21,10 @@ pub fn item(traces: &[Replayed]) -> Item {
                 "{}. Substitutes come from the folder of real traces (--traces), if it has them.",
                 named.join("; ")
             ),
-            format!(
-                "Inter-arrival times are stretched by the least power of ten that keeps the plain drive busy for less than \
-                 {BUSY_PERCENT} % of the time, at every fill."
-            ),
+            "Inter-arrival times are stretched by the paper's own factors.".into(),
         ],
         rows,
-        figure: None,
+        ..Shown::default()
     })
 }
 
@@ -43,15 +40,11 @@ fn row(trace: &Replayed) -> Row {
             "{} requests {} apart, × {}; {:.1} % writes of {:.1} kB",
             format::count(requests.len() as u64),
             format::seconds(gap.as_secs()),
-            trace.stretch,
+            trace.of.stretched,
             100.0 * written as f64 / requests.len() as f64,
             (sectors * SECTOR_BYTES) as f64 / 1e3 / written.max(1) as f64
         ),
         "",
-        &format!(
-            "another trace ({} in the paper, × {}), and the paper's values are not in its text; the plain drive is busy for \
-             {:.2} % of the time at most",
-            trace.of.role, trace.of.stretched, trace.busy_percent
-        ),
+        &format!("another trace ({} in the paper), and the paper's values are not in its text", trace.of.role),
     )
 }

@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use smrkit::engine::NoObserver;
 use smrkit::error::Error;
-use smrkit::request::{Request, Source};
-use smrkit::units::Lba;
+use smrkit::request::Request;
 use smrkit::workload::Workload;
 
 use super::super::Scale;
-use super::super::lab::{Plan, Planned};
-use super::{FILLS, N, TRACK_SECTORS, drive};
+use super::super::requests::{folded, taken};
+use super::{N, TRACK_SECTORS};
 
 /// What stands for a trace of the paper.
 pub struct Substitute {
@@ -19,7 +17,7 @@ pub struct Substitute {
     pub paper: &'static str,
     /// What the paper takes it for.
     pub role: &'static str,
-    /// By what the paper stretched its inter-arrival times.
+    /// What the paper multiplied its inter-arrival times by, and so do we.
     pub stretched: f64,
     /// The file that stands for it, without its ending.
     file: &'static str,
@@ -28,7 +26,7 @@ pub struct Substitute {
     workload: &'static str,
 }
 
-pub const SUBSTITUTES: [Substitute; 3] = [
+pub const SUBSTITUTES: [Substitute; 4] = [
     Substitute {
         paper: "web_0",
         role: "update intensive",
@@ -44,6 +42,13 @@ pub const SUBSTITUTES: [Substitute; 3] = [
         workload: "zipf:span=14G,size=4Ki/70:32Ki/30,count=7016,write_share=0.17,interval=21ms,arrivals=poisson",
     },
     Substitute {
+        paper: "Financial2, by its maker",
+        role: "read intensive, where this one writes",
+        stretched: 5000.0,
+        file: "spc_financial1_first10k",
+        workload: "zipf:span=18G,size=4Ki,count=10000,write_share=0.77,interval=8ms,arrivals=poisson",
+    },
+    Substitute {
         paper: "hp_c2247",
         role: "moderate",
         stretched: 5.0,
@@ -52,8 +57,6 @@ pub const SUBSTITUTES: [Substitute; 3] = [
     },
 ];
 
-/// How busy the plain drive may be, in percent.
-pub const BUSY_PERCENT: f64 = 5.0;
 /// Requests that `--quick` takes.
 const QUICK_REQUESTS: usize = 4000;
 /// Sectors that no workload here reaches.
@@ -71,25 +74,17 @@ pub struct Replayed {
     pub requests: Arc<[Request]>,
     /// Bands of the drive that just holds its span.
     pub bands: u64,
-    /// By what its times are stretched: the least power of ten that keeps the plain drive under `BUSY_PERCENT`.
-    pub stretch: f64,
-    /// How busy the plain drive is then, at the fill where it is busiest, in percent.
-    pub busy_percent: f64,
 }
 
 impl Replayed {
     /// Its requests, addresses taken modulo the share of the space in use.
     pub fn folded(&self, fill: u64) -> Arc<[Request]> {
         let span = self.bands * N * TRACK_SECTORS * fill / 100;
-        let fold = |request: &Request| {
-            let sectors = request.sectors.min(u32::try_from(span).unwrap_or(u32::MAX));
-            Request { lba: Lba((request.lba.0 % span).min(span - u64::from(sectors))), sectors, ..*request }
-        };
-        self.requests.iter().map(fold).collect()
+        self.requests.iter().map(|request| folded(request, span)).collect()
     }
 }
 
-/// All three, read or generated, with their drives and stretches.
+/// All of them, read or generated.
 pub fn all(scale: &Scale) -> Result<Vec<Replayed>, Error> {
     SUBSTITUTES.iter().map(|of| replayed(of, scale)).collect()
 }
@@ -107,43 +102,11 @@ fn replayed(of: &'static Substitute, scale: &Scale) -> Result<Replayed, Error> {
     let end = requests.iter().map(|request| request.end().0).max().unwrap_or(1);
     // A quarter of the space ends with a band of each scheme's groups.
     let bands = end.div_ceil(N * TRACK_SECTORS).next_multiple_of(12);
-    let mut replayed = Replayed {
+    Ok(Replayed {
         of,
         name: if trace.is_some() { of.file.into() } else { "a stand-in".into() },
         generated: trace.is_none(),
         requests: requests.into(),
         bands,
-        stretch: 1.0,
-        busy_percent: 0.0,
-    };
-    loop {
-        replayed.busy_percent = plain_busy_percent(&replayed, scale.seed)?;
-        if replayed.busy_percent < BUSY_PERCENT || replayed.stretch > 1e8 {
-            return Ok(replayed);
-        }
-        replayed.stretch *= 10.0;
-    }
-}
-
-/// The busiest of the fills.
-fn plain_busy_percent(trace: &Replayed, seed: u64) -> Result<f64, Error> {
-    let drive = drive(trace.bands)?;
-    let mut most = 0f64;
-    for fill in FILLS {
-        let plan = Plan::replay(&drive, "in-place", trace.folded(fill), seed).open_arrivals(trace.stretch);
-        let outcome = plan.outcome(&mut NoObserver)?;
-        most = most.max(100.0 * outcome.busy_ns as f64 / outcome.elapsed_ns.max(1) as f64);
-    }
-    Ok(most)
-}
-
-fn taken(source: &mut dyn Source) -> Result<Vec<Request>, Error> {
-    let (mut requests, mut batch) = (Vec::new(), Vec::new());
-    loop {
-        source.fill(&mut batch)?;
-        if batch.is_empty() {
-            return Ok(requests);
-        }
-        requests.extend_from_slice(&batch);
-    }
+    })
 }

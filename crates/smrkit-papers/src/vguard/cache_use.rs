@@ -9,7 +9,7 @@ use super::super::{Item, Scale, Shown};
 use super::bars::{self, Bar};
 use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
-use super::{LAYERS, beside, counter};
+use super::{LAYERS, beside, counter, never_cleans};
 use smrkit_report::figure::Figure;
 use smrkit_report::format::count;
 
@@ -20,19 +20,19 @@ struct Use {
     of_a_set: bool,
     active: u64,
     log: u64,
-    cleaned: u64,
+    cleans: Row,
     copies: u64,
 }
 
 impl Use {
-    fn of(name: &str, of_a_set: bool, outcome: &Outcome) -> Use {
+    fn from_outcome(name: &str, of_a_set: bool, outcome: &Outcome) -> Use {
         let stat = |key: &str| counter(outcome, key).unwrap_or(0);
         Use {
             name: name.into(),
             of_a_set,
             active: stat("cache_tracks_active_max"),
             log: stat("log_length_max"),
-            cleaned: stat("bands_cleaned"),
+            cleans: never_cleans(&format!("{name}: bands cleaned"), outcome, "must be none"),
             copies: stat("guard_copies"),
         }
     }
@@ -51,8 +51,11 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
     let plans = run.iter().map(|trace| Plan::trace(drive, LAYERS[0], &trace.input, scale.seed)).collect();
     let names: Vec<(String, bool)> = run.iter().map(|trace| (trace.name.clone(), trace.is_of_a_set())).collect();
     Item::new("Figure 3: how much of Vguard's cache is used", plans, move |outcomes| {
-        let uses: Vec<Use> =
-            names.iter().zip(outcomes).map(|((name, of_a_set), outcome)| Use::of(name, *of_a_set, outcome)).collect();
+        let uses: Vec<Use> = names
+            .iter()
+            .zip(outcomes)
+            .map(|((name, of_a_set), outcome)| Use::from_outcome(name, *of_a_set, outcome))
+            .collect();
         Shown {
             text: vec![match uses.is_empty() {
                 true => "No trace is at hand: --traces names a folder.".into(),
@@ -62,8 +65,7 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
                     .into(),
             }],
             rows: uses.iter().flat_map(rows).collect(),
-            figure: (!uses.is_empty()).then(|| figure(&uses)),
-        }
+            figure: (!uses.is_empty()).then(|| figure(&uses)), ..Shown::default() }
     })
 }
 
@@ -71,7 +73,7 @@ fn rows(taken: &Use) -> Vec<Row> {
     let item = |what: &str| format!("{}: {what}", taken.name);
     let (active, log) = (taken.active_percent(), taken.log_percent());
     if !taken.of_a_set {
-        let ours = format!("{active:.2} %, {log:.2} %, {}", taken.cleaned);
+        let ours = format!("{active:.2} %, {log:.2} %, {}", taken.cleans.ours.text());
         let reason = format!("none of the paper's sets; {} guards copied", count(taken.copies));
         return vec![beside(item("tracks in use, log against β, bands cleaned"), Value::None, ours, "", reason)];
     }
@@ -82,7 +84,7 @@ fn rows(taken: &Use) -> Vec<Row> {
     vec![
         at_most("tracks of the cache in use", ACTIVE_PERCENT, active, taken.active),
         at_most("log against β", LOG_PERCENT, log, taken.log),
-        Row::exact(&item("bands cleaned"), 0, taken.cleaned, "bands", "must be none"),
+        taken.cleans.clone(),
     ]
 }
 

@@ -14,6 +14,7 @@ mod traces;
 
 use smrkit::drive::Drive;
 use smrkit::error::Error;
+use smrkit::layer::{self, LayerSpec, Parameters};
 use smrkit::stats::outcome::Outcome;
 
 use super::lab::Plan;
@@ -34,6 +35,15 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 const DRIVE: &str = "st5000as0011";
 /// The paper's layer, and the one that it is compared with.
 const LAYERS: [&str; 2] = ["vguard", "drive-managed"];
+/// What makes the second of them the paper's.
+const VARIANT: (&str, &str) = ("variant", "vguard-2017");
+
+/// The layer called `name`, one of [`LAYERS`], and its parameters as the paper has it.
+fn as_published(name: &str) -> Result<(&'static LayerSpec, Parameters), Error> {
+    let spec = layer::find(name)?;
+    let variant = (name == LAYERS[1]).then(|| (VARIANT.0.into(), VARIANT.1.into()));
+    Ok((spec, spec.resolve(&Vec::from_iter(variant))?))
+}
 
 fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     let drive = Drive::load(DRIVE)?;
@@ -101,24 +111,26 @@ fn open() -> Result<Vec<String>, Error> {
 
 /// Runs of one trace on both layers.
 fn both(drive: &Drive, trace: &AtHand, seed: u64) -> [Plan; 2] {
-    LAYERS.map(|layer| Plan::trace(drive, layer, &trace.input, seed))
+    let [vguard, managed] = LAYERS.map(|layer| Plan::trace(drive, layer, &trace.input, seed));
+    [vguard, managed.set(VARIANT.0, VARIANT.1)]
 }
 
 /// Runs of one workload on both layers.
 fn both_of(drive: &Drive, workload: &str, seed: u64) -> [Plan; 2] {
-    LAYERS.map(|layer| Plan::workload(drive, layer, workload, seed))
+    let [vguard, managed] = LAYERS.map(|layer| Plan::workload(drive, layer, workload, seed));
+    [vguard, managed.set(VARIANT.0, VARIANT.1)]
 }
 
 /// Both outcomes of a trace.
-struct Pair<'a> {
+struct TracePair<'a> {
     vguard: &'a Outcome,
     managed: &'a Outcome,
 }
 
-impl Pair<'_> {
+impl TracePair<'_> {
     /// From runs that `both` made.
-    fn all(outcomes: &[Outcome]) -> impl Iterator<Item = Pair<'_>> {
-        outcomes.chunks_exact(2).map(|pair| Pair { vguard: &pair[0], managed: &pair[1] })
+    fn all(outcomes: &[Outcome]) -> impl Iterator<Item = TracePair<'_>> {
+        outcomes.chunks_exact(2).map(|pair| TracePair { vguard: &pair[0], managed: &pair[1] })
     }
 
     /// How many times Vguard's 99.9 % latency the drive-managed one is.
@@ -154,6 +166,18 @@ fn highest(outcome: &Outcome, gauge: &str) -> f64 {
     values.map_or(f64::NAN, |values| values.iter().copied().fold(0.0, f64::max))
 }
 
+/// That `vguard` cleans no band. A trace of fewer writes than its thresholds can't make it, which is no evidence.
+fn never_cleans(item: &str, vguard: &Outcome, why: &str) -> Row {
+    let cleaned = counter(vguard, "bands_cleaned").unwrap_or(0);
+    let writes = vguard.commands.host_write;
+    match writes < paper::VGUARD_THRESHOLD {
+        true => {
+            Row::exact(item, 0, cleaned, "bands", &format!("{why}; {writes} writes are fewer than α")).by_construction()
+        }
+        false => Row::exact(item, 0, cleaned, "bands", why),
+    }
+}
+
 /// A parameter of the run, as text.
 fn parameter(outcome: &Outcome, key: &str) -> String {
     outcome.parameters.get(key).map_or_else(String::new, ToString::to_string)
@@ -168,7 +192,7 @@ fn within(item: String, paper: f64, ours: f64, unit: &'static str, tolerance: f6
     Row::holds(item, paper, ours, unit, agrees, format!("{off:+.3} {unit}, {measure} {tolerance} {unit}{rest}"))
 }
 
-/// A number of the paper beside which nothing of ours can stand.
+/// A number of the paper next to which nothing of ours can stand.
 fn missing(item: String, paper: impl Into<Value>, unit: &'static str, reason: impl Into<String>) -> Row {
     beside(item, paper, Value::None, unit, reason)
 }

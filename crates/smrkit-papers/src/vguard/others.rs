@@ -5,8 +5,8 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
-use super::traces::{AtHand, Kind};
-use super::{Pair, beside, both, listed, missing, percentiles, write_percent};
+use super::traces::{AtHand, TraceKind};
+use super::{TracePair, beside, both, listed, missing, percentiles, write_percent};
 use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
 use smrkit_report::format::count;
 
@@ -14,7 +14,7 @@ use smrkit_report::format::count;
 const WRITE_PERCENT: f64 = 24.0;
 
 pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
-    let is_further = |trace: &&AtHand| !matches!(trace.kind, Kind::OfTable2(_));
+    let is_further = |trace: &&AtHand| !matches!(trace.kind, TraceKind::OfTable2(_));
     let (run, left_out): (Vec<&AtHand>, Vec<&AtHand>) =
         traces.iter().filter(is_further).partition(|trace| trace.fits());
     let plans = run.iter().flat_map(|trace| both(drive, trace, scale.seed)).collect();
@@ -22,7 +22,7 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
     let too_large: Vec<Row> =
         left_out.iter().filter_map(|trace| Some(refused(trace, trace.too_large.as_ref()?))).collect();
     Item::new("Further traces: latency percentiles", plans, move |outcomes| {
-        let pairs: Vec<(&str, Pair)> = names.iter().map(String::as_str).zip(Pair::all(outcomes)).collect();
+        let pairs: Vec<(&str, TracePair)> = names.iter().map(String::as_str).zip(TracePair::all(outcomes)).collect();
         let rows = pairs.iter().flat_map(|(name, pair)| rows(name, pair)).chain(too_large).collect();
         Shown {
             text: vec![match pairs.is_empty() {
@@ -35,6 +35,7 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
             }],
             rows,
             figure: (!pairs.is_empty()).then(|| figure(&pairs)),
+            ..Shown::default()
         }
     })
 }
@@ -43,7 +44,7 @@ fn refused(trace: &AtHand, why: &str) -> Row {
     missing(format!("{}: latency", trace.name), Value::None, "ms", format!("does not fit: {why}"))
 }
 
-fn rows(name: &str, pair: &Pair) -> Vec<Row> {
+fn rows(name: &str, pair: &TracePair) -> Vec<Row> {
     let layer = |layer: &str, outcome: &Outcome| {
         beside(
             format!("{name}: {layer}"),
@@ -56,18 +57,19 @@ fn rows(name: &str, pair: &Pair) -> Vec<Row> {
     vec![layer("vguard", pair.vguard), layer("drive-managed", pair.managed), ratio(name, pair)]
 }
 
-fn ratio(name: &str, pair: &Pair) -> Row {
+fn ratio(name: &str, pair: &TracePair) -> Row {
     let item = format!("{name}: drive-managed / vguard, 99.9 %");
     let (ratio, writes) = (pair.ratio_at_99_9(), write_percent(pair.vguard));
     let reason = format!("{writes:.1} % of the requests write");
     if writes > WRITE_PERCENT {
-        return Row::holds(item, "above 1", ratio, "×", ratio > 1.0, format!("{reason}{}", why_not(pair, ratio)));
+        let reason = format!("{reason}{}", why_not(pair, ratio));
+        return Row::holds(item, "above 1", ratio, "×", ratio > 1.0, reason).derived();
     }
     beside(item, Value::None, ratio, "×", format!("{reason}: no claim for {WRITE_PERCENT} % or less"))
 }
 
 /// Why a trace is an exception.
-fn why_not(pair: &Pair, ratio: f64) -> String {
+fn why_not(pair: &TracePair, ratio: f64) -> String {
     if ratio > 1.0 {
         return String::new();
     }
@@ -75,11 +77,11 @@ fn why_not(pair: &Pair, ratio: f64) -> String {
     format!("; vguard's writes alone take {writes:.2} × as long at 99.9 %")
 }
 
-fn figure(pairs: &[(&str, Pair)]) -> Figure {
-    let of = |value: &dyn Fn(&Pair) -> f64| pairs.iter().map(|(_, pair)| value(pair)).collect::<Vec<f64>>();
-    let many = |pair: &Pair| write_percent(pair.vguard) > WRITE_PERCENT;
+fn figure(pairs: &[(&str, TracePair)]) -> Figure {
+    let of = |value: &dyn Fn(&TracePair) -> f64| pairs.iter().map(|(_, pair)| value(pair)).collect::<Vec<f64>>();
+    let many = |pair: &TracePair| write_percent(pair.vguard) > WRITE_PERCENT;
     let split = |writes: bool| of(&|pair| if many(pair) == writes { pair.ratio_at_99_9() } else { 0.0 });
-    let total = |pair: &Pair| {
+    let total = |pair: &TracePair| {
         let [vguard, managed] = [pair.vguard, pair.managed].map(|outcome| percentiles(outcome)[super::paper::P99_9]);
         format!("{:.1} = {managed:.1} / {vguard:.1} ms", pair.ratio_at_99_9())
     };

@@ -2,14 +2,14 @@
 
 use smrkit::drive::Drive;
 use smrkit::error::Error;
-use smrkit::layer::{self, Capacity, Parameters, Scalar};
+use smrkit::layer::{Capacity, Parameters, Scalar};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::{LAYERS, beside, counter, highest, paper};
+use super::{LAYERS, VARIANT, as_published, beside, counter, highest, paper};
 
 /// How near what the paper rounds must come, in percent (assumption).
 const ROUNDED_PERCENT: f64 = 1.0;
@@ -37,8 +37,7 @@ struct Built {
 
 impl Built {
     fn new(drive: &Drive, name: &'static str) -> Result<Built, Error> {
-        let spec = layer::find(name)?;
-        let parameters = spec.resolve(&[])?;
+        let (spec, parameters) = as_published(name)?;
         let capacity = (spec.build)(drive, &parameters)?.capacity();
         Ok(Built { name, parameters, capacity })
     }
@@ -52,7 +51,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {
     rows.push(formula());
     let fill = |name| Plan::workload(drive, name, FILL, scale.seed);
     let told = fill(LAYERS[0]).set("alpha", paper::VGUARD_THRESHOLD).set("beta", paper::VGUARD_THRESHOLD);
-    let plans = vec![fill(LAYERS[0]), told, fill(LAYERS[1])];
+    let plans = vec![fill(LAYERS[0]), told, fill(LAYERS[1]).set(VARIANT.0, VARIANT.1)];
     Ok(Item::new("Table 1: the simulated drives", plans, move |outcomes| {
         rows.extend(filled(outcomes));
         Shown {
@@ -65,7 +64,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {
                 "Queue depth 1, no think time, neither write cache nor read-ahead, as in the paper.".into(),
             ],
             rows,
-            figure: None,
+            ..Shown::default()
         }
     }))
 }

@@ -6,8 +6,8 @@ use smrkit::stats::outcome::Outcome;
 use super::super::row::{Row, Verdict};
 use super::super::{Item, Scale, Shown};
 use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
-use super::traces::{AtHand, Kind};
-use super::{Pair, both, counter, listed, missing, percentiles, within};
+use super::traces::{AtHand, TraceKind};
+use super::{TracePair, both, counter, listed, missing, never_cleans, percentiles, within};
 use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
 
 /// How near Vguard's percentiles must come on the trace that it was tuned on: ms up to 99.5 %, percent above.
@@ -24,12 +24,12 @@ const COPIES: (u64, u64) = (4, 7);
 const COPIES_BELOW_99_5: u64 = 5;
 
 pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
-    let at_hand = |trace: &&AtHand| matches!(trace.kind, Kind::OfTable2(_)) && trace.fits();
+    let at_hand = |trace: &&AtHand| matches!(trace.kind, TraceKind::OfTable2(_)) && trace.fits();
     let of_table: Vec<&AtHand> = traces.iter().filter(at_hand).collect();
     let plans = of_table.iter().flat_map(|trace| both(drive, trace, scale.seed)).collect();
-    let kinds: Vec<Kind> = of_table.iter().map(|trace| trace.kind).collect();
+    let kinds: Vec<TraceKind> = of_table.iter().map(|trace| trace.kind).collect();
     Item::new("Table 2: latency percentiles of MSR traces", plans, move |outcomes| {
-        let runs: Vec<Option<Pair>> = by_row(&kinds, outcomes);
+        let runs: Vec<Option<TracePair>> = by_row(&kinds, outcomes);
         let rows = TABLE2.iter().zip(&runs).flat_map(|(paper, pair)| match pair {
             Some(pair) => rows(paper, pair),
             None => vec![not_at_hand(paper)],
@@ -50,15 +50,16 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
             ],
             rows: rows.collect(),
             figure: Some(figure(&runs)),
+            ..Shown::default()
         }
     })
 }
 
 /// The runs of each of the table's rows.
-fn by_row<'a>(kinds: &[Kind], outcomes: &'a [Outcome]) -> Vec<Option<Pair<'a>>> {
-    let mut runs: Vec<Option<Pair>> = TABLE2.iter().map(|_| None).collect();
-    for (kind, pair) in kinds.iter().zip(Pair::all(outcomes)) {
-        if let Kind::OfTable2(row) = kind {
+fn by_row<'a>(kinds: &[TraceKind], outcomes: &'a [Outcome]) -> Vec<Option<TracePair<'a>>> {
+    let mut runs: Vec<Option<TracePair>> = TABLE2.iter().map(|_| None).collect();
+    for (kind, pair) in kinds.iter().zip(TracePair::all(outcomes)) {
+        if let TraceKind::OfTable2(row) = kind {
             runs[*row] = Some(pair);
         }
     }
@@ -70,7 +71,7 @@ fn not_at_hand(paper: &Latencies) -> Row {
     missing(item, paper.ratio(P99_9), "×", "the trace is not at hand; the figure has all its percentiles")
 }
 
-fn rows(paper: &Latencies, pair: &Pair) -> Vec<Row> {
+fn rows(paper: &Latencies, pair: &TracePair) -> Vec<Row> {
     let tuned = paper.trace == TUNED_ON;
     let fitted = |row: Row| if row.verdict == Verdict::Agree { row.by_construction() } else { row };
     let item = |what: &str| format!("{}: {what}", paper.trace);
@@ -102,12 +103,11 @@ fn rows(paper: &Latencies, pair: &Pair) -> Vec<Row> {
     if tuned {
         rows.push(copies_row(&item("requests that copy a guard"), copies(pair)));
     }
-    let cleaned = counter(pair.vguard, "bands_cleaned").unwrap_or(0);
-    rows.push(Row::exact(&item("bands that vguard cleans"), 0, cleaned, "bands", "must be none"));
+    rows.push(never_cleans(&item("bands that vguard cleans"), pair.vguard, "must be none"));
     rows
 }
 
-fn copies(pair: &Pair) -> u64 {
+fn copies(pair: &TracePair) -> u64 {
     counter(pair.vguard, "guard_copies").unwrap_or(0)
 }
 
@@ -129,33 +129,33 @@ fn tuned_row(column: usize, item: String, paper: f64, ours: f64, copies: u64) ->
 
 fn copies_row(item: &str, copies: u64) -> Row {
     let (least, most) = COPIES;
-    let reason = "derived: the tail of Table 2, and models with tracks of one length and of several";
-    Row::holds(item, format!("{least} to {most}"), copies, "", (least..=most).contains(&copies), reason)
+    let reason = "the tail of Table 2, and models with tracks of one length and of several";
+    Row::holds(item, format!("{least} to {most}"), copies, "", (least..=most).contains(&copies), reason).derived()
 }
 
 /// What the figure shows of one trace: its name, whether it is ours, and a value and text for each of its panels.
-struct Bar {
+struct TraceBars {
     name: String,
     ours: bool,
     panels: [(f64, String); 3],
 }
 
-impl Bar {
-    fn new(trace: &str, ours: bool, vguard: &[f64; 5], managed: &[f64; 5]) -> Bar {
+impl TraceBars {
+    fn new(trace: &str, ours: bool, vguard: &[f64; 5], managed: &[f64; 5]) -> TraceBars {
         let ratio = managed[P99_9] / vguard[P99_9];
         let name = if ours { format!("{trace}, ours") } else { trace.into() };
         let panels =
             [(ratio, format!("{ratio:.1}")), (vguard[P99_9], listed(vguard)), (managed[P99_9], listed(managed))];
-        Bar { name, ours, panels }
+        TraceBars { name, ours, panels }
     }
 }
 
-fn figure(runs: &[Option<Pair>]) -> Figure {
+fn figure(runs: &[Option<TracePair>]) -> Figure {
     let mut bars = Vec::new();
     for (paper, pair) in TABLE2.iter().zip(runs) {
-        bars.push(Bar::new(paper.trace, false, &paper.vguard, &paper.managed));
+        bars.push(TraceBars::new(paper.trace, false, &paper.vguard, &paper.managed));
         if let Some(pair) = pair {
-            bars.push(Bar::new(paper.trace, true, &percentiles(pair.vguard), &percentiles(pair.managed)));
+            bars.push(TraceBars::new(paper.trace, true, &percentiles(pair.vguard), &percentiles(pair.managed)));
         }
     }
     let titles = [

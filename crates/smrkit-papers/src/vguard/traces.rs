@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use smrkit::drive::Drive;
 use smrkit::error::Error;
-use smrkit::layer;
 use smrkit_trace::TraceDemand;
 
 use super::super::Scale;
-use super::{LAYERS, paper};
+use super::{LAYERS, as_published, paper};
 
 /// What a trace is to the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TraceKind {
     /// The whole week of a volume of Table 2, by its number there.
     OfTable2(usize),
     /// The whole week of another volume of the MSR set.
@@ -29,32 +28,32 @@ pub enum Kind {
 pub struct AtHand {
     /// The name of its file.
     pub name: String,
-    pub kind: Kind,
+    pub kind: TraceKind,
     pub input: Arc<TraceDemand>,
     /// Why it doesn't run, if so.
     pub too_large: Option<String>,
 }
 
 /// Traces that the paper did not run, and which of them `--quick` runs.
-const FURTHER: [(&str, Kind, bool); 18] = [
-    ("msr_web_3", Kind::Msr, true),
-    ("msr_hm_0_cut7016", Kind::MsrPart, true),
-    ("msr_hm_0_first1000", Kind::MsrPart, true),
-    ("msr_mds_0_writes_first1000", Kind::MsrPart, true),
-    ("msr_proj_0_writes_first1000", Kind::MsrPart, true),
-    ("cloudphysics_sample", Kind::CloudPhysics, true),
-    ("hp_hplajw_1week_1992", Kind::Other, false),
-    ("flashsim_jpeg_copy", Kind::Other, false),
-    ("bench_iozone_disksim", Kind::Other, false),
-    ("biotracer_mobile_booting", Kind::Other, false),
-    ("biotracer_mobile_movie", Kind::Other, false),
-    ("blktrace_hadoop_hdd_apress", Kind::Other, false),
-    ("blktrace_java_btrfs", Kind::Other, false),
-    ("blktrace_java_ext4", Kind::Other, false),
-    ("msps_devtools_release", Kind::Other, false),
-    ("spc_financial1_first10k", Kind::Other, false),
-    ("systor17_head", Kind::Other, false),
-    ("tencent_cbs_sample", Kind::Other, false),
+const FURTHER: [(&str, TraceKind, bool); 18] = [
+    ("msr_web_3", TraceKind::Msr, true),
+    ("msr_hm_0_cut7016", TraceKind::MsrPart, true),
+    ("msr_hm_0_first1000", TraceKind::MsrPart, true),
+    ("msr_mds_0_writes_first1000", TraceKind::MsrPart, true),
+    ("msr_proj_0_writes_first1000", TraceKind::MsrPart, true),
+    ("cloudphysics_sample", TraceKind::CloudPhysics, true),
+    ("hp_hplajw_1week_1992", TraceKind::Other, false),
+    ("flashsim_jpeg_copy", TraceKind::Other, false),
+    ("bench_iozone_disksim", TraceKind::Other, false),
+    ("biotracer_mobile_booting", TraceKind::Other, false),
+    ("biotracer_mobile_movie", TraceKind::Other, false),
+    ("blktrace_hadoop_hdd_apress", TraceKind::Other, false),
+    ("blktrace_java_btrfs", TraceKind::Other, false),
+    ("blktrace_java_ext4", TraceKind::Other, false),
+    ("msps_devtools_release", TraceKind::Other, false),
+    ("spc_financial1_first10k", TraceKind::Other, false),
+    ("systor17_head", TraceKind::Other, false),
+    ("tencent_cbs_sample", TraceKind::Other, false),
 ];
 
 impl AtHand {
@@ -65,7 +64,7 @@ impl AtHand {
 
     /// Whether the paper's claims are about traces of its set.
     pub fn is_of_a_set(&self) -> bool {
-        self.kind != Kind::Other
+        self.kind != TraceKind::Other
     }
 }
 
@@ -76,7 +75,7 @@ pub fn at_hand(scale: &Scale, drive: &Drive) -> Result<Vec<AtHand>, Error> {
     for (i, row) in paper::TABLE2.iter().enumerate() {
         for name in [format!("msr_{}", row.trace), row.trace.to_string()] {
             if let Some(input) = scale.traces.get(&name)? {
-                found.push(look(name, Kind::OfTable2(i), input, room_sectors)?);
+                found.push(look(name, TraceKind::OfTable2(i), input, room_sectors)?);
                 break;
             }
         }
@@ -89,7 +88,7 @@ pub fn at_hand(scale: &Scale, drive: &Drive) -> Result<Vec<AtHand>, Error> {
     Ok(found)
 }
 
-fn look(name: String, kind: Kind, input: Arc<TraceDemand>, room_sectors: u64) -> Result<AtHand, Error> {
+fn look(name: String, kind: TraceKind, input: Arc<TraceDemand>, room_sectors: u64) -> Result<AtHand, Error> {
     let end = input.footprint_end()?;
     let too_large = (end > room_sectors)
         .then(|| format!("it reaches to sector {end}, and the drive offers {room_sectors}; addresses are not scaled"));
@@ -100,8 +99,7 @@ fn look(name: String, kind: Kind, input: Arc<TraceDemand>, room_sectors: u64) ->
 fn room(drive: &Drive) -> Result<u64, Error> {
     let mut room = u64::MAX;
     for name in LAYERS {
-        let spec = layer::find(name)?;
-        let parameters = spec.resolve(&[])?;
+        let (spec, parameters) = as_published(name)?;
         room = room.min((spec.build)(drive, &parameters)?.capacity().host_sectors);
     }
     Ok(room)

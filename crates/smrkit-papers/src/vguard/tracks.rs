@@ -8,7 +8,7 @@ use super::super::row::{Row, Value};
 use super::super::{Item, Shown};
 use super::bars::{self, Bar};
 use super::paper::{TABLE3, VGUARD_THRESHOLD};
-use super::traces::{AtHand, Kind};
+use super::traces::{AtHand, TraceKind};
 use super::{beside, missing};
 use smrkit_report::figure::Figure;
 use smrkit_report::format::count;
@@ -26,7 +26,7 @@ pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
             )
         })
         .collect();
-    for trace in traces.iter().filter(|trace| trace.kind == Kind::CloudPhysics) {
+    for trace in traces.iter().filter(|trace| trace.kind == TraceKind::CloudPhysics) {
         let info = info(trace)?;
         let reached = (info.highest_end_sectors * SECTOR_BYTES) as f64 / 1e9;
         rows.push(beside(
@@ -40,16 +40,16 @@ pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
     Ok(Item::new("Table 3: the CloudPhysics traces", Vec::new(), |_| Shown {
         text: vec!["The four traces of figure 4 are not public.".into()],
         rows,
-        figure: None,
+        ..Shown::default()
     }))
 }
 
 fn info(trace: &AtHand) -> Result<TraceInfo, Error> {
-    TraceInfo::of(&mut trace.input.with_volumes()?, &InfoSettings::default())
+    TraceInfo::from_source(&mut trace.input.with_volumes()?, &InfoSettings::default())
 }
 
 pub fn figure5(traces: &[AtHand]) -> Result<Item, Error> {
-    let mut bars: Vec<(String, u64, Kind)> = Vec::new();
+    let mut bars: Vec<(String, u64, TraceKind)> = Vec::new();
     for trace in traces {
         bars.push((trace.name.clone(), info(trace)?.written_tracks, trace.kind));
     }
@@ -64,19 +64,20 @@ pub fn figure5(traces: &[AtHand]) -> Result<Item, Error> {
         }],
         rows: bars.iter().map(row).collect(),
         figure: (!bars.is_empty()).then(|| figure(&bars)),
+        ..Shown::default()
     }))
 }
 
-fn row((name, tracks, kind): &(String, u64, Kind)) -> Row {
+fn row((name, tracks, kind): &(String, u64, TraceKind)) -> Row {
     let item = format!("{name}: distinct tracks written");
     let paper = format!("under {}", count(VGUARD_THRESHOLD));
     match kind {
-        Kind::CloudPhysics => Row::holds(item, paper, *tracks, "tracks", *tracks < VGUARD_THRESHOLD, "α = β"),
+        TraceKind::CloudPhysics => Row::holds(item, paper, *tracks, "tracks", *tracks < VGUARD_THRESHOLD, "α = β"),
         _ => beside(item, Value::None, *tracks, "tracks", "not of CloudPhysics"),
     }
 }
 
-fn figure(found: &[(String, u64, Kind)]) -> Figure {
+fn figure(found: &[(String, u64, TraceKind)]) -> Figure {
     let bar = |name: &str, tracks: u64| Bar { name: name.into(), value: tracks as f64, total: count(tracks) };
     let panel = bars::panel(
         None,

@@ -1,7 +1,9 @@
 //! Hours against the size of pieces, and the longest command against the window, a panel an order.
 
 use super::rows::Rebuilds;
-use super::setup::{BY_COMMAND, BY_RUN, CONVENTIONAL, CONVENTIONAL_CACHED, Kind, Order, VGUARD, VGUARD_CACHED, Way};
+use super::setup::{
+    BY_COMMAND, BY_RUN, CONVENTIONAL, CONVENTIONAL_CACHED, NewMember, Order, VGUARD, VGUARD_CACHED, Way,
+};
 use super::{MANY, WINDOWS, ways};
 use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
 
@@ -13,7 +15,7 @@ pub fn hours(all: &Rebuilds) -> Figure {
         let mut sizes: Vec<u64> =
             ways().iter().filter(|way| way.order == order && way.window == MANY).map(|way| way.piece_kib).collect();
         sizes.sort_unstable();
-        let series = Kind::ALL.map(|kind| {
+        let series = NewMember::ALL.map(|kind| {
             let point = |&kib: &u64| Some((kib as f64, all.hours_of(kind, Way::new(order, kib, MANY))?));
             series(kind, sizes.iter().filter_map(point).collect())
         });
@@ -32,7 +34,7 @@ pub fn hours(all: &Rebuilds) -> Figure {
 /// The longest command against the window.
 pub fn longest(all: &Rebuilds) -> Figure {
     let panel = |order: Order| {
-        let series = Kind::ALL.map(|kind| {
+        let series = NewMember::ALL.map(|kind| {
             let way = |window| Way::new(order, order.main_kib(), window);
             let point = |window: u32| Some((f64::from(window), all.longest_of(kind, way(window))?));
             series(kind, WINDOWS.into_iter().filter_map(point).collect())
@@ -55,7 +57,7 @@ fn lines(title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Panel {
 }
 
 /// One colour a layer and bypass; dots where writes are cached, a broken line where they are not.
-fn series(kind: Kind, points: Vec<(f64, f64)>) -> Series {
+fn series(kind: NewMember, points: Vec<(f64, f64)>) -> Series {
     let colour = match kind {
         CONVENTIONAL | CONVENTIONAL_CACHED => Colour::GREY,
         BY_RUN => Colour::nth(2),

@@ -8,7 +8,7 @@ pub mod setup;
 
 use self::rows::Rebuilds;
 use self::setup::{
-    BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, Kind, MANAGED_CACHED, Order, RebuildPlan, VGUARD_CACHED, Way,
+    BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED_CACHED, NewMember, Order, RebuildPlan, VGUARD_CACHED, Way,
 };
 use super::super::{Item, Scale, Shown};
 
@@ -49,14 +49,14 @@ pub fn item(scale: &Scale) -> Item {
 }
 
 fn plans(scale: &Scale) -> Vec<RebuildPlan> {
-    let plan = |kind: Kind, way: Way, beside| RebuildPlan {
+    let plan = |kind: NewMember, way: Way, beside| RebuildPlan {
         kind,
         way,
         beside,
         part: part(way.order, scale),
         seed: scale.seed,
     };
-    let alone = ways().into_iter().flat_map(|way| Kind::ALL.map(|kind| plan(kind, way, false)));
+    let alone = ways().into_iter().flat_map(|way| NewMember::ALL.map(|kind| plan(kind, way, false)));
     let main = |order: Order| Way::new(order, order.main_kib(), MANY);
     let light = [Order::Ascending, Order::Runs].into_iter().flat_map(|order| {
         [CONVENTIONAL_CACHED, MANAGED_CACHED, BY_RUN, VGUARD_CACHED].map(|kind| plan(kind, main(order), true))
@@ -66,7 +66,7 @@ fn plans(scale: &Scale) -> Vec<RebuildPlan> {
 }
 
 fn shown(all: &Rebuilds) -> Vec<(&'static str, Shown)> {
-    let of = |heading, text: Vec<String>, rows| (heading, Shown { text, rows, figure: None });
+    let of = |heading, text: Vec<String>, rows| (heading, Shown { text, rows, ..Shown::default() });
     let mut hours = of(HEADING, about(all), all.hours());
     hours.1.figure = Some(figures::hours(all));
     let mut longest = of(LONGEST, vec![LONGEST_TEXT.into()], all.longest());

@@ -7,7 +7,8 @@ use smrkit::stats::rebuild::BusyTimes;
 use super::super::super::row::{Row, Value};
 use super::MANY;
 use super::setup::{
-    BY_COMMAND, BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, Kind, MANAGED, MANAGED_CACHED, Order, RebuildPlan, Way, hours,
+    BY_COMMAND, BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED, MANAGED_CACHED, NewMember, Order, RebuildPlan, Way,
+    hours,
 };
 use smrkit_report::format;
 use smrkit_report::{WORK, Work};
@@ -47,17 +48,17 @@ impl Rebuilds {
         self.0.iter().filter(|done| !done.plan.beside && done.plan.kind != IDLE_CLEAN)
     }
 
-    fn find(&self, kind: Kind, way: Way) -> Option<&Done> {
+    fn find(&self, kind: NewMember, way: Way) -> Option<&Done> {
         self.alone().find(|done| done.plan.kind == kind && done.plan.way == way)
     }
 
     /// Hours for 5 TB.
-    pub fn hours_of(&self, kind: Kind, way: Way) -> Option<f64> {
+    pub fn hours_of(&self, kind: NewMember, way: Way) -> Option<f64> {
         self.find(kind, way).map(Done::hours)
     }
 
     /// Seconds of the longest command of the new member.
-    pub fn longest_of(&self, kind: Kind, way: Way) -> Option<f64> {
+    pub fn longest_of(&self, kind: NewMember, way: Way) -> Option<f64> {
         self.find(kind, way).map(Done::longest_s)
     }
 
@@ -176,7 +177,7 @@ impl Rebuilds {
             let why = "under another assumption";
             beside(&format!("the same with {what}"), "over 9 days", of(kind, way), "h", why)
         }));
-        let times = |kind: Kind| {
+        let times = |kind: NewMember| {
             let [small, large] = [32, 512].map(|kib| of(kind, Way::new(Order::Ascending, kib, MANY)));
             let why = format!("{} h against {} h", format::short(small), format::short(large));
             let why = match kind == BY_COMMAND {
@@ -214,7 +215,7 @@ impl Done {
         self.rebuild.members.last().map(|new| new.busy_ns).unwrap_or_default()
     }
 
-    /// The same in words, in hours for 5 TB.
+    /// The new member's busy time in words, in hours for 5 TB.
     fn busy(&self) -> String {
         let busy = self.new_busy();
         let part = |(name, _, of): &Work| {

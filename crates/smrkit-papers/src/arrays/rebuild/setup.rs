@@ -10,7 +10,7 @@ use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::run::Run;
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
-use smrkit::experiment::demand::{Demand, Generated, Table};
+use smrkit::experiment::demand::{Demand, GeneratedDemand, Table};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::layer;
 use smrkit::quantity::parse_bytes;
@@ -18,7 +18,7 @@ use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Rebuild;
 use smrkit::workload::Workload;
 
-use super::super::setup::LIKE;
+use super::super::super::small_drive::LIKE;
 use crate::lab::Planned;
 
 /// What the survivor reads ahead, so that its rotations don't decide (assumption).
@@ -34,7 +34,7 @@ pub const SCALED_TO_BYTES: f64 = 5e12;
 
 /// What the new member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct NewMember {
     /// As results call it.
     pub name: &'static str,
     layer: &'static str,
@@ -43,35 +43,41 @@ pub struct Kind {
     buffered: bool,
 }
 
-const fn kind(name: &'static str, layer: &'static str, set: &'static [(&'static str, &'static str)]) -> Kind {
-    Kind { name, layer, set, buffered: false }
+const fn kind(name: &'static str, layer: &'static str, set: &'static [(&'static str, &'static str)]) -> NewMember {
+    NewMember { name, layer, set, buffered: false }
 }
 
+/// What a paper says of such disks; each assumption beyond is set by itself.
+const KNOWN: (&str, &str) = ("variant", "vguard-2017");
 const CACHED: (&str, &str) = ("write_cache_bytes", WRITE_CACHE);
 /// From which length on a write bypasses the persistent cache: a run's, or a command's (assumption).
 const BYPASSING: (&str, &str) = ("bypass_bytes", "512Ki");
 const SKIP: (&str, &str) = ("skip_unwritten", "on");
 
-pub const CONVENTIONAL: Kind = kind("conventional", "in-place", &[]);
-pub const CONVENTIONAL_CACHED: Kind = Kind { buffered: true, ..kind("conventional, write cache", "in-place", &[]) };
-pub const MANAGED: Kind = kind("drive-managed", "drive-managed", &[]);
-pub const MANAGED_CACHED: Kind = kind("drive-managed, write cache", "drive-managed", &[CACHED]);
-pub const BY_RUN: Kind =
-    kind("drive-managed, write cache, bypass by run", "drive-managed", &[CACHED, ("bypass", "run"), BYPASSING, SKIP]);
-pub const BY_COMMAND: Kind = kind(
+pub const CONVENTIONAL: NewMember = kind("conventional", "in-place", &[]);
+pub const CONVENTIONAL_CACHED: NewMember =
+    NewMember { buffered: true, ..kind("conventional, write cache", "in-place", &[]) };
+pub const MANAGED: NewMember = kind("drive-managed", "drive-managed", &[KNOWN]);
+pub const MANAGED_CACHED: NewMember = kind("drive-managed, write cache", "drive-managed", &[KNOWN, CACHED]);
+pub const BY_RUN: NewMember = kind(
+    "drive-managed, write cache, bypass by run",
+    "drive-managed",
+    &[KNOWN, CACHED, ("bypass", "run"), BYPASSING, SKIP],
+);
+pub const BY_COMMAND: NewMember = kind(
     "drive-managed, write cache, bypass by command",
     "drive-managed",
-    &[CACHED, ("bypass", "command"), BYPASSING, SKIP],
+    &[KNOWN, CACHED, ("bypass", "command"), BYPASSING, SKIP],
 );
-pub const VGUARD: Kind = kind("vguard", "vguard", &[]);
-pub const VGUARD_CACHED: Kind = Kind { buffered: true, ..kind("vguard, write cache", "vguard", &[]) };
+pub const VGUARD: NewMember = kind("vguard", "vguard", &[]);
+pub const VGUARD_CACHED: NewMember = NewMember { buffered: true, ..kind("vguard, write cache", "vguard", &[]) };
 /// One that uses idle time, which a rebuild leaves it none of.
-pub const IDLE_CLEAN: Kind =
-    kind("drive-managed, write cache, cleans when idle", "drive-managed", &[CACHED, ("idle_clean", "on")]);
+pub const IDLE_CLEAN: NewMember =
+    kind("drive-managed, write cache, cleans when idle", "drive-managed", &[KNOWN, CACHED, ("idle_clean", "on")]);
 
-impl Kind {
+impl NewMember {
     /// All that are rebuilt in every way.
-    pub const ALL: [Kind; 8] =
+    pub const ALL: [NewMember; 8] =
         [CONVENTIONAL, CONVENTIONAL_CACHED, MANAGED, MANAGED_CACHED, BY_RUN, BY_COMMAND, VGUARD, VGUARD_CACHED];
 
     /// Whether writes are answered before they are on the platters.
@@ -98,7 +104,7 @@ pub enum Order {
     Ascending,
     /// Record by record, anywhere.
     Singly,
-    /// The same with neighbours in runs, as ZFS does in a pool that was written in large files.
+    /// Record by record, with neighbours in runs, as ZFS does in a pool that was written in large files.
     Runs,
 }
 
@@ -161,7 +167,7 @@ impl fmt::Display for Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RebuildPlan {
     /// What is new.
-    pub kind: Kind,
+    pub kind: NewMember,
     /// How it is filled.
     pub way: Way,
     /// Whether a light foreground goes on meanwhile.
@@ -179,7 +185,7 @@ impl Planned for RebuildPlan {
         let settings =
             Settings { arrival: Arrival::Trace, seed: self.seed, prefill: Prefill::None, ..Settings::default() };
         let demand: Arc<dyn Demand> = match self.beside {
-            true => Arc::new(Generated::from(Workload::parse(FOREGROUND)?)),
+            true => Arc::new(GeneratedDemand::from(Workload::parse(FOREGROUND)?)),
             false => Arc::new(Table([].into())),
         };
         let background = Some(RebuildSpec::parse(&self.way.spec())?);
@@ -200,7 +206,7 @@ fn member(drive: Drive, layer: &str, set: &[(&str, &str)]) -> Result<MemberRun, 
     Ok(DriveRun { drive, layer, parameters }.into())
 }
 
-/// A part of the 5 TB drive, with a buffer of its own where one is named, of so many bytes.
+/// A part of the 5 TB drive, with a buffer of its own where one is named, of this many bytes.
 fn drive(part: u64, buffer: Option<(&str, u64)>) -> Result<Drive, Error> {
     let text = DRIVES.iter().find(|(name, _)| *name == LIKE).map_or("", |(_, text)| text);
     let line = |(key, bytes)| format!("{key} = {{ value = {bytes}, source = \"assumption\" }}\n");

@@ -1,0 +1,134 @@
+//! Measured drives next to simulated ones: the validation traces of DiskSim 4.0 on the drives that its descriptions make, and
+//! public tests of shingled disks.
+//!
+//! Traces and descriptions are others' work and don't come with smrkit; a folder holds them, or they are missed.
+
+use std::path::PathBuf;
+
+use smrkit::error::Error;
+use smrkit::experiment::pool::RunWatch;
+use smrkit_report::figure::{Axis, Figure, Series, Style};
+
+mod public;
+
+use super::lab::{JobResult, Work};
+use super::row::Row;
+use super::validation::{Subject, Validation, subjects};
+use super::{Item, Reproduction, Scale, Shown};
+
+pub const REPRODUCTION: Reproduction = Reproduction {
+    name: "drives",
+    paper: "Measured drives: DiskSim 4.0 (2008), and public tests of shingled disks",
+    summary: "Response times of seven drives, from their descriptions alone; rates of shingled disks that others measured.",
+    before: "Drives of the 1990s are imported from their descriptions; requests keep the traces' think times, one outstanding. \
+             Shingled disks are full.",
+    items,
+    open,
+};
+
+/// DiskSim's own rms in ms, as published with it.
+#[allow(clippy::approx_constant, reason = "0.318 is measured")]
+const PUBLISHED: [(&str, f64); 7] = [
+    ("cheetah4LP", 0.318),
+    ("barracuda", 0.349),
+    ("atlas_III", 0.378),
+    ("ibm18es", 0.135),
+    ("hp_c3323a", 0.306),
+    ("hp_c2490a", 0.254),
+    ("dec_rz26", 0.340),
+];
+/// How much further from the measurement than DiskSim still agrees: more than halves of one trace differ from each other.
+const MARGIN_MS: f64 = 0.05;
+/// DiskSim's share of hp_c2490a's slow reads within 0.5 ms, from its times for each request.
+const CLOSE_READS: (&str, f64) = ("hp_c2490a", 83.5);
+/// Points of a distribution that are drawn.
+const DRAWN: usize = 200;
+
+/// Where measured drives are looked for, from the working directory.
+const FOLDERS: [&str; 2] = ["measured/disksim", "../shared/measured/disksim"];
+
+fn folder() -> Option<PathBuf> {
+    let named = std::env::var_os("SMRKIT_MEASURED").map(|folder| PathBuf::from(folder).join("disksim"));
+    named.into_iter().chain(FOLDERS.map(PathBuf::from)).find(|folder| folder.is_dir())
+}
+
+fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
+    let mut items = described()?;
+    items.extend(public::items(scale)?);
+    Ok(items)
+}
+
+fn described() -> Result<Vec<Item>, Error> {
+    let Some(folder) = folder() else {
+        let text = "Descriptions and traces are missed: give the folder that holds disksim/ in SMRKIT_MEASURED.";
+        let show =
+            move |_: Vec<JobResult>| vec![("Response times", Shown { text: vec![text.into()], ..Shown::default() })];
+        return Ok(vec![Item { heading: "Response times", jobs: Vec::new(), show: Box::new(show) }]);
+    };
+    let of_drive = |subject: Subject| {
+        let heading =
+            PUBLISHED.iter().map(|(name, _)| *name).find(|name| *name == subject.name).unwrap_or("another drive");
+        let jobs: Vec<Box<dyn Work>> = vec![Box::new(subject)];
+        let show = move |made: Vec<JobResult>| {
+            let validations = made.into_iter().filter_map(JobResult::validation);
+            validations.map(|validation| (heading, shown(&validation))).collect()
+        };
+        Item { heading, jobs, show: Box::new(show) }
+    };
+    Ok(subjects(&folder)?.0.into_iter().map(of_drive).collect())
+}
+
+impl Work for Subject {
+    fn make(&self, _: &mut RunWatch) -> Result<JobResult, Error> {
+        self.validate().map(|validation| JobResult::Validation(Box::new(validation)))
+    }
+}
+
+fn shown(of: &Validation) -> Shown {
+    let mut rows = Vec::new();
+    if let Some((_, theirs)) = PUBLISHED.iter().find(|(name, _)| *name == of.drive) {
+        let reason = format!("rms of both distributions, beside DiskSim's: at most {MARGIN_MS} ms more");
+        rows.push(Row::holds("rms", *theirs, of.rms_ms, "ms", of.rms_ms <= theirs + MARGIN_MS, reason));
+    }
+    let error = (of.mean_ours_ms / of.mean_measured_ms - 1.0).abs();
+    let reason = "beside the measured mean: within 5 %";
+    rows.push(Row::holds("mean", of.mean_measured_ms, of.mean_ours_ms, "ms", error <= 0.05, reason));
+    let share = 100.0 * of.slow_reads_within_half_ms as f64 / of.slow_reads.max(1) as f64;
+    let single = "reads over 3 ms within 0.5 ms";
+    match of.drive == CLOSE_READS.0 {
+        true => {
+            let reason =
+                "beside DiskSim's share, at least 75 %: this drive's times are exact enough for single requests";
+            rows.push(Row::holds(single, CLOSE_READS.1, share, "%", share >= 75.0, reason));
+        }
+        false => {
+            rows.push(Row::not_comparable(single, share, "%", "DiskSim itself is near chance on this drive"));
+        }
+    }
+    Shown { rows, figure: Some(figure(of)), ..Shown::default() }
+}
+
+/// Both distributions.
+fn figure(of: &Validation) -> Figure {
+    let series = [(0, "measured", Style::Line), (1, "simulated", Style::Dashed)].map(|(nth, name, style)| {
+        let times = &of.times_ms[nth];
+        let point = |n: usize| {
+            let at = (n * times.len() / DRAWN).min(times.len().saturating_sub(1));
+            times.get(at).map(|ms| (*ms, 100.0 * n as f64 / DRAWN as f64))
+        };
+        Series::nth(nth, name, style, (0..=DRAWN).filter_map(point).collect())
+    });
+    let (x, y) = (Axis::linear("Response time (ms)"), Axis::linear("Requests answered (%)"));
+    Figure::lines(&format!("drives-{}", of.drive), &format!("Response times of {}", of.drive), x, y, series.into())
+}
+
+fn open() -> Result<Vec<String>, Error> {
+    Ok([
+        "Halves of one trace differ by 0.02 to 0.27 ms in rms: smaller differences mean nothing.",
+        "Users' reports name neither the state of the drive nor the file system's own writes.",
+        "A negative settling time of writes (hp_c2490a, dec_rz26) is left out, as are remapped defects and the bus \
+         protocol; so is that dec_rz26 reads sectors as they pass, which would take its rms to 0.41 ms.",
+    ]
+    .map(String::from)
+    .to_vec())
+}

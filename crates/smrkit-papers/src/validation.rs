@@ -1,0 +1,207 @@
+//! A measured trace on the drive that its description makes: distributions of response times, and single requests.
+//!
+//! Requests keep the trace's think times, one outstanding; the layer is `in-place`. Nothing is fitted.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use smrkit::drive::{Drive, import};
+use smrkit::engine::Observer;
+use smrkit::engine::run::Run;
+use smrkit::engine::system::DriveRun;
+use smrkit::error::Error;
+use smrkit::layer::{self, BASELINE};
+use smrkit::request::{Op, Source};
+use smrkit::settings::{Arrival, Prefill, Settings};
+use smrkit::stats::rows::RequestRow;
+use smrkit_trace::{OpenOptions, RowTimes, Trace};
+
+/// A read that took longer was not answered from the buffer.
+const SLOW_MS: f64 = 3.0;
+/// How close a single request must come.
+const CLOSE_MS: f64 = 0.5;
+/// Quantiles of which the rms is taken.
+const QUANTILES: u32 = 10_000;
+
+/// How close a drive comes to its measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Validation {
+    /// The drive's name.
+    pub drive: String,
+    /// Requests measured.
+    pub requests: u64,
+    /// The rms of the horizontal distance between the distributions of response times.
+    pub rms_ms: f64,
+    /// The mean response time, as measured and as simulated.
+    pub mean_measured_ms: f64,
+    /// As above.
+    pub mean_ours_ms: f64,
+    /// Reads that took longer than 3 ms when measured, and those of them that are simulated within 0.5 ms.
+    pub slow_reads: u64,
+    /// As above.
+    pub slow_reads_within_half_ms: u64,
+    /// Response times in ascending order: measured, simulated.
+    #[serde(skip)]
+    pub times_ms: [Vec<f64>; 2],
+}
+
+/// A description and the trace that was measured on its drive.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The drive's name.
+    pub name: String,
+    /// The text of its drive file.
+    pub text: String,
+    /// The description.
+    pub from: PathBuf,
+    /// The trace.
+    pub trace: PathBuf,
+}
+
+/// The descriptions of a folder (DiskSim's, or drive files) with the traces of the same name; drives without a trace are named
+/// in the second list. Errors: a damaged description, or nothing to validate.
+pub fn subjects(folder: &Path) -> Result<(Vec<Subject>, Vec<String>), Error> {
+    let listed = std::fs::read_dir(folder).map_err(|error| Error::reading(folder, error))?;
+    let mut files: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    let mut described: Vec<(String, String, PathBuf)> = Vec::new();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
+        let text = std::fs::read_to_string(path).map_err(|error| Error::reading(path, error))?;
+        described.push((stem(path), text, path.clone()));
+    }
+    let is_disksim =
+        |path: &PathBuf| path.extension().is_some_and(|own| ["parv", "diskspecs", "model"].iter().any(|e| own == *e));
+    if files.iter().any(is_disksim) {
+        described.extend(import::disksim(folder)?.into_iter().map(|drive| (drive.name, drive.text, drive.from)));
+    }
+    let (mut found, mut missed) = (Vec::new(), Vec::new());
+    for (name, text, from) in described {
+        match files.iter().find(|path| is_trace_of(path, &name)) {
+            Some(trace) => found.push(Subject { name, text, from, trace: trace.clone() }),
+            None => missed.push(name),
+        }
+    }
+    if found.is_empty() {
+        let message = "no description with a trace of its name: give a folder with DRIVE.parv (or .diskspecs, .model, .toml) \
+                       and DRIVE.trace";
+        return Err(Error::input(folder, message));
+    }
+    Ok((found, missed))
+}
+
+/// A file's name up to its first dot of an ending that a trace may have.
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().to_string()
+}
+
+fn is_trace_of(path: &Path, drive: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let plain = ["zst", "gz"].iter().find_map(|ending| name.strip_suffix(&format!(".{ending}"))).unwrap_or(&name);
+    plain.strip_suffix(".trace").is_some_and(|own| own == drive || drive.strip_suffix("_validate") == Some(own))
+}
+
+impl Subject {
+    /// Replays the trace.
+    pub fn validate(&self) -> Result<Validation, Error> {
+        let drive = Drive::parse(&self.from.with_extension("toml"), &self.text)?;
+        let measured = response_times(&self.trace)?;
+        let replayed = self.replay(drive)?;
+        Ok(Validation::new(&self.name, &measured, &replayed))
+    }
+
+    fn replay(&self, drive: Drive) -> Result<Vec<(Op, f64)>, Error> {
+        let spec = layer::find(BASELINE)?;
+        let settings = Settings { arrival: Arrival::Closed, prefill: Prefill::None, ..Settings::default() };
+        let run = Run::new(DriveRun { drive, layer: spec, parameters: spec.resolve(&[])? }, settings);
+        let mut source = open(&self.trace, RowTimes::Think)?;
+        let mut served = Served::default();
+        run.execute(&mut source, &mut served)?;
+        Ok(served.0)
+    }
+}
+
+#[derive(Default)]
+struct Served(Vec<(Op, f64)>);
+
+impl Observer for Served {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+
+    fn request(&mut self, row: &RequestRow) {
+        self.0.push((row.op, row.latency_ns as f64 / 1e6));
+    }
+}
+
+fn open(path: &Path, times: RowTimes) -> Result<Trace, Error> {
+    let options = OpenOptions { sha256: false, times, ..OpenOptions::default() };
+    Ok(Trace::open(path, &options)?.with_absolute_times())
+}
+
+/// The response times of a measured trace, in ms.
+fn response_times(path: &Path) -> Result<Vec<f64>, Error> {
+    let mut trace = open(path, RowTimes::Response)?;
+    let (mut times, mut batch, mut last) = (Vec::new(), Vec::new(), 0);
+    loop {
+        trace.fill(&mut batch)?;
+        if batch.is_empty() {
+            return Ok(times);
+        }
+        for request in &batch {
+            times.push((request.time.0 - last) as f64 / 1e6);
+            last = request.time.0;
+        }
+    }
+}
+
+impl Validation {
+    fn new(drive: &str, measured: &[f64], ours: &[(Op, f64)]) -> Validation {
+        let slow = || measured.iter().zip(ours).filter(|(ms, (op, _))| *op == Op::Read && **ms > SLOW_MS);
+        let close = slow().filter(|(ms, (_, own))| (*ms - own).abs() <= CLOSE_MS).count() as u64;
+        let slow = slow().count() as u64;
+        let mut times_ms = [measured.to_vec(), ours.iter().map(|(_, ms)| *ms).collect()];
+        times_ms.iter_mut().for_each(|times| times.sort_unstable_by(f64::total_cmp));
+        Validation {
+            drive: drive.into(),
+            requests: measured.len() as u64,
+            rms_ms: rms(&times_ms[0], &times_ms[1]),
+            mean_measured_ms: mean(&times_ms[0]),
+            mean_ours_ms: mean(&times_ms[1]),
+            slow_reads: slow,
+            slow_reads_within_half_ms: close,
+            times_ms,
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The rms of the horizontal distance between two distributions, from sorted values: DiskSim's measure, from raw times.
+fn rms(a: &[f64], b: &[f64]) -> f64 {
+    let square = |n: u32| (quantile(a, n) - quantile(b, n)).powi(2);
+    ((1..=QUANTILES).map(square).sum::<f64>() / f64::from(QUANTILES)).sqrt()
+}
+
+/// The value at `n` ten thousandths of sorted values, linear between them.
+fn quantile(sorted: &[f64], n: u32) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let place = (f64::from(n) / f64::from(QUANTILES) * sorted.len() as f64 - 0.5).clamp(0.0, last as f64);
+    let below = sorted[place as usize];
+    below + (sorted[(place as usize + 1).min(last)] - below) * place.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distribution_shifted_by_a_millisecond_has_an_rms_of_one() {
+        let a: Vec<f64> = (0..500).map(|n| f64::from(n) * 0.07).collect();
+        let b: Vec<f64> = a.iter().map(|ms| ms + 1.0).collect();
+        assert!((rms(&a, &b) - 1.0).abs() < 1e-9);
+        assert!(rms(&a, &a) < 1e-12);
+        assert!((quantile(&[1.0, 3.0], 5000) - 2.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,87 @@
+//! Layers and drives as JSON: what `--json` of their lists gives, and Python's lists.
+
+use serde_json::{Value, json};
+use smrkit::drive::{Drive, DriveSetting};
+use smrkit::geometry::Zone;
+use smrkit::layer::LayerSpec;
+use smrkit::medium::interference::{Form, Interference};
+use smrkit::schema::Key;
+
+/// A layer: its parameters, defaults, ranges and paper.
+pub fn layer(spec: &LayerSpec) -> Value {
+    let parameter =
+        |key: &Key| json!({"key": key.name, "default": key.default, "takes": key.expected(), "summary": key.help});
+    json!({
+        "name": spec.name,
+        "summary": spec.summary,
+        "paper": spec.paper,
+        "copes_with": spec.copes_with,
+        "parameters": (spec.keys)().iter().map(parameter).collect::<Vec<_>>(),
+    })
+}
+
+/// A drive in a few words.
+pub fn drive_in_short(drive: &Drive) -> Value {
+    json!({
+        "name": drive.name,
+        "summary": drive.summary,
+        "raw_sectors": drive.geometry.sectors(),
+        "clock": drive.clock.name(),
+    })
+}
+
+/// A drive in full: every value with its source.
+pub fn drive(drive: &Drive) -> Value {
+    let setting = |s: &DriveSetting| {
+        let (low, high) = s.range.clone().unzip();
+        json!({"key": s.key, "value": s.value, "unit": s.unit, "low": low, "high": high, "source": s.source})
+    };
+    let law = |(form, law): &(Form, Interference)| json!({"form": form, "law": law_in_words(law)});
+    let zone = |z: &Zone| json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward});
+    json!({
+        "name": drive.name,
+        "summary": drive.summary,
+        "raw_sectors": drive.geometry.sectors(),
+        "tracks": drive.geometry.tracks(),
+        "recording_zones": drive.geometry.zones().iter().map(zone).collect::<Vec<_>>(),
+        "clock": drive.clock.name(),
+        "interference": drive.forms().iter().map(law).collect::<Vec<_>>(),
+        "settings": drive.settings.iter().map(setting).collect::<Vec<_>>(),
+        "seek_curve": drive.seek_curve(),
+    })
+}
+
+/// What a law of shingling says.
+pub fn law_in_words(law: &Interference) -> String {
+    match law {
+        Interference::None => "a write destroys nothing else".into(),
+        Interference::Blocks { reach } => {
+            format!("I_b = {reach}: a write destroys {} after it", counted(*reach - 1, "sector"))
+        }
+        Interference::Tracks { width, .. } => {
+            format!("W = {width}: a write destroys {} after it", counted(*width - 1, "track"))
+        }
+        Interference::Distances { did, dpid, writes } => {
+            format!("DID = {did}, DPID = {dpid} sectors, after {} to one sector", counted(*writes, "more write"))
+        }
+        Interference::Physical(profile) => format!(
+            "s_id = {}, s_od = {}; {:.1}° before and {:.1}° after the angles written",
+            profile.inner_tracks,
+            profile.outer_tracks,
+            degrees(profile.ccw),
+            degrees(profile.cw)
+        ),
+    }
+}
+
+/// How many things: `1 track`, `127 sectors`.
+fn counted(count: impl Into<u64>, what: &str) -> String {
+    match count.into() {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+fn degrees(turn: u64) -> f64 {
+    turn as f64 / 18_446_744_073_709_551_616.0 * 360.0
+}
