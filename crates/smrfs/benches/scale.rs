@@ -14,7 +14,7 @@ use cap::Cap;
 use common::{DIRECTORY, FILE, GIB, MIB, Parts, Rig, shape};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
@@ -189,7 +189,7 @@ fn sparse() {
             put(&rig, random.random_range(0..count));
             rig.fs.sync(id).expect("durable");
         });
-        let read = |rig: &Rig, number| rig.fs.read(id, at(number), Room::Blank(GRANULE_BYTES)).expect("read");
+        let read = |rig: &Rig, number| rig.fs.read(id, at(number), ReadBuffer::Blank(GRANULE_BYTES)).expect("read");
         let reading = each_us(20_000, |_| {
             read(&rig, random.random_range(0..count));
         });
@@ -235,7 +235,7 @@ fn long() {
                 rig.fs.sync(id).expect("durable");
             });
             let (rig, scan, before) = mount(rig.without_fs());
-            rig.fs.read(id, 0, Room::Blank(GRANULE_BYTES)).expect("read");
+            rig.fs.read(id, 0, ReadBuffer::Blank(GRANULE_BYTES)).expect("read");
             let memory = more_mb(before);
             table.line(
                 &format!("{:.1}", size as f64 / 1e9),

@@ -29,33 +29,33 @@ impl<'a> Data<'a> {
 
 /// Where what is read goes.
 #[derive(Debug)]
-pub enum Room<'a> {
+pub enum ReadBuffer<'a> {
     /// Into these bytes, all of them.
     Bytes(&'a mut [u8]),
-    /// Nowhere: so many bytes are read for their time (simulation).
+    /// Nowhere: this many bytes are read for their time (simulation).
     Blank(u64),
 }
 
-impl Room<'_> {
+impl ReadBuffer<'_> {
     /// How many bytes it takes.
     pub fn bytes(&self) -> u64 {
         match self {
-            Room::Bytes(bytes) => bytes.len() as u64,
-            Room::Blank(bytes) => *bytes,
+            ReadBuffer::Bytes(bytes) => bytes.len() as u64,
+            ReadBuffer::Blank(bytes) => *bytes,
         }
     }
 
     /// `count` bytes of it from `from` on.
-    pub fn part(&mut self, from: u64, count: u64) -> Room<'_> {
+    pub fn part(&mut self, from: u64, count: u64) -> ReadBuffer<'_> {
         match self {
-            Room::Bytes(bytes) => Room::Bytes(&mut bytes[from as usize..(from + count) as usize]),
-            Room::Blank(_) => Room::Blank(count),
+            ReadBuffer::Bytes(bytes) => ReadBuffer::Bytes(&mut bytes[from as usize..(from + count) as usize]),
+            ReadBuffer::Blank(_) => ReadBuffer::Blank(count),
         }
     }
 
     /// Fills it with zeros, as a hole reads.
     pub fn clear(&mut self) {
-        if let Room::Bytes(bytes) = self {
+        if let ReadBuffer::Bytes(bytes) = self {
             bytes.fill(0);
         }
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use smrfs::data::{Data, Room};
-use smrfs::device::caveat::{CaveatScriptor, Past};
-use smrfs::device::memory::{Loss, Memory};
+use smrfs::data::{Data, ReadBuffer};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
+use smrfs::device::memory::{Memory, WriteLoss};
 use smrfs::device::modelled::{Contents, Modelled};
 use smrfs::device::platters::{self, Platters};
 use smrfs::device::strict::StrictAppend;
@@ -52,7 +52,7 @@ fn write(disk: &dyn HostManaged, at: u64, count: u64, value: u8) -> DeviceResult
 /// The value that fills the granule.
 fn read(disk: &dyn HostManaged, at: u64) -> DeviceResult<u8> {
     let mut room = bytes(1, 0);
-    disk.read(Granule(at), Room::Bytes(&mut room), Cause::Host)?;
+    disk.read(Granule(at), ReadBuffer::Bytes(&mut room), Cause::Host)?;
     assert!(room.iter().all(|&value| value == room[0]));
     Ok(room[0])
 }
@@ -65,7 +65,7 @@ fn refusal<T: std::fmt::Debug>(result: DeviceResult<T>) -> Violation {
 }
 
 #[test]
-fn strict_append_refuses_everything_but_appends_resets_and_reads_of_what_is_there() {
+fn strict_append_takes_appends_resets_and_reads_of_data_only() {
     let disk = StrictAppend::new(memory(&strict(4, 10, 3, 2)), strict(4, 10, 3, 2), &[]).unwrap();
     let (span, cursor) = (Span::new, Granule);
     write(&disk, 0, 4, 1).unwrap();
@@ -78,7 +78,7 @@ fn strict_append_refuses_everything_but_appends_resets_and_reads_of_what_is_ther
     write(&disk, 26, 10, 3).unwrap();
     assert_eq!(refusal(write(&disk, 52, 1, 0)), Violation::OutOfRange { span: span(52, 1), granules: 52 });
     assert_eq!(
-        refusal(disk.read(cursor(3), Room::Blank(2 * GRANULE), Cause::Host)),
+        refusal(disk.read(cursor(3), ReadBuffer::Blank(2 * GRANULE), Cause::Host)),
         Violation::BeyondCursor { span: span(3, 2), cursor: cursor(4) }
     );
     assert_eq!(refusal(disk.reset(4)), Violation::NoSuchBand { band: 4, bands: 4 });
@@ -125,9 +125,9 @@ fn impossible_shapes_and_foreign_cursors_are_refused() {
     for cursors in [&[Granule(0)][..], &[Granule(0), Granule(13)], &[Granule(11), Granule(14)]] {
         assert!(StrictAppend::new(memory(&good), good, cursors).is_err(), "{cursors:?}");
     }
-    assert!(CaveatScriptor::new(memory(&good), good, Past::Blank).is_err());
+    assert!(CaveatScriptor::new(memory(&good), good, WriteHistory::Blank).is_err());
     assert!(Modelled::new(Drive::load("tiny-constant").unwrap(), Contents::Nothing, &caveat(1 << 40, 0, 0)).is_err());
-    let disk = CaveatScriptor::new(memory(&good), caveat(10, 1, 1), Past::Blank).unwrap();
+    let disk = CaveatScriptor::new(memory(&good), caveat(10, 1, 1), WriteHistory::Blank).unwrap();
     assert!(matches!(disk.write(Granule(0), Data::Blank(100), Cause::Host), Err(DeviceError::Io(_))));
     assert_eq!(
         refusal(disk.write(Granule(0), Data::Blank(0), Cause::Host)).to_string(),
@@ -138,7 +138,7 @@ fn impossible_shapes_and_foreign_cursors_are_refused() {
 
 #[test]
 fn a_write_destroys_did_granules_below_and_a_second_one_dpid_above() {
-    let disk = CaveatScriptor::new(memory(&caveat(40, 3, 2)), caveat(40, 3, 2), Past::Blank).unwrap();
+    let disk = CaveatScriptor::new(memory(&caveat(40, 3, 2)), caveat(40, 3, 2), WriteHistory::Blank).unwrap();
     for at in (0..40).rev() {
         write(&disk, at, 1, at as u8).unwrap();
         assert_eq!(read(&disk, at).unwrap(), at as u8);
@@ -149,7 +149,7 @@ fn a_write_destroys_did_granules_below_and_a_second_one_dpid_above() {
     write(&disk, 39, 1, 8).unwrap();
     assert_eq!((disk.upstream_hits(), read(&disk, 36).unwrap()), (2, 7));
     assert!(matches!(read(&disk, 37), Err(DeviceError::Damaged { at: Granule(37), by: Granule(39) })));
-    let again = CaveatScriptor::new(disk.platters().clone(), *disk.shape(), Past::Unknown).unwrap();
+    let again = CaveatScriptor::new(disk.platters().clone(), *disk.shape(), WriteHistory::Unknown).unwrap();
     assert!(read(&again, 38).is_err(), "the platters remember");
     write(&again, 30, 1, 9).unwrap();
     assert!(read(&again, 29).is_err(), "it may have been the second write");
@@ -159,7 +159,7 @@ fn a_write_destroys_did_granules_below_and_a_second_one_dpid_above() {
 fn bytes_on_the_model_are_destroyed_as_in_memory() {
     let shape = caveat(40, 2, 2);
     let platters = modelled(Contents::Bytes(Box::new(MemoryBacking::default())), &shape);
-    let disk = CaveatScriptor::new(platters, shape, Past::Blank).unwrap();
+    let disk = CaveatScriptor::new(platters, shape, WriteHistory::Blank).unwrap();
     write(&disk, 10, 5, 1).unwrap();
     let before = disk.now();
     write(&disk, 8, 1, 2).unwrap();
@@ -167,7 +167,7 @@ fn bytes_on_the_model_are_destroyed_as_in_memory() {
     assert_eq!((read(&disk, 8).unwrap(), read(&disk, 11).unwrap()), (2, 1));
     assert!(read(&disk, 10).is_err());
     let mut raw = bytes(1, 0);
-    disk.platters().read(Granule(10), Room::Bytes(&mut raw), Cause::Host).unwrap();
+    disk.platters().read(Granule(10), ReadBuffer::Bytes(&mut raw), Cause::Host).unwrap();
     assert_eq!(raw, bytes(1, platters::DESTROYED_BYTE));
 }
 
@@ -180,8 +180,8 @@ proptest! {
         writes in prop::collection::vec((0..60u64, 1..20u64), 1..60),
     ) {
         let shape = Shape { granule_bytes: 512 * granule_sectors, ..caveat(60, did, dpid) };
-        let ours = CaveatScriptor::new(memory(&shape), shape, Past::Blank).unwrap();
-        let theirs = CaveatScriptor::new(modelled(Contents::Stamps, &shape), shape, Past::Untracked).unwrap();
+        let ours = CaveatScriptor::new(memory(&shape), shape, WriteHistory::Blank).unwrap();
+        let theirs = CaveatScriptor::new(modelled(Contents::Stamps, &shape), shape, WriteHistory::Untracked).unwrap();
         for (at, count) in writes {
             let count = count.min(60 - at);
             for disk in [&ours as &dyn HostManaged, &theirs] {
@@ -189,10 +189,10 @@ proptest! {
             }
             for at in 0..60 {
                 let damaged = |disk: &dyn HostManaged| {
-                    disk.read(Granule(at), Room::Blank(shape.granule_bytes), Cause::Host).is_err()
+                    disk.read(Granule(at), ReadBuffer::Blank(shape.granule_bytes), Cause::Host).is_err()
                 };
                 prop_assert_eq!(damaged(&ours), damaged(&theirs), "{}", at);
-                let alone = ours.platters().read(Granule(at), Room::Blank(shape.granule_bytes), Cause::Host);
+                let alone = ours.platters().read(Granule(at), ReadBuffer::Blank(shape.granule_bytes), Cause::Host);
                 prop_assert_eq!(damaged(&ours), alone.is_err());
             }
         }
@@ -227,7 +227,7 @@ proptest! {
             }
         }
         for recording in [false, true] {
-            let survivor = Arc::new(recorded.survivor(cut, Loss::ALL[loss], seed, Arc::new(Power::new()), recording));
+            let survivor = Arc::new(recorded.survivor(cut, WriteLoss::ALL[loss], seed, Arc::new(Power::new()), recording));
             let after = StrictAppend::new(survivor.clone(), shape, &survivor.cursors()).unwrap();
             for (band, states) in (0..).zip(&states) {
                 let report = after.report(band, 1).unwrap()[0];
@@ -250,7 +250,7 @@ proptest! {
     ) {
         let shape = caveat(26, 0, 0);
         let recorded = Arc::new(Memory::recording(&shape, Arc::new(Power::new())));
-        let disk = CaveatScriptor::new(recorded.clone(), shape, Past::Blank).unwrap();
+        let disk = CaveatScriptor::new(recorded.clone(), shape, WriteHistory::Blank).unwrap();
         let mut possible = vec![vec![0u8]; 26];
         for (i, (what, at, count)) in (1u8..).zip(steps) {
             if what == 0 {
@@ -265,13 +265,13 @@ proptest! {
                 possible[at as usize..(at + count) as usize].iter_mut().for_each(|values| values.push(i));
             }
         }
-        let loss = Loss::ALL[loss];
+        let loss = WriteLoss::ALL[loss];
         let survivor = recorded.survivor(cut, loss, seed, Arc::new(Power::new()), false);
-        let after = CaveatScriptor::new(survivor, shape, Past::Unknown).unwrap();
+        let after = CaveatScriptor::new(survivor, shape, WriteHistory::Unknown).unwrap();
         for (at, possible) in (0..).zip(&possible) {
             let is = read(&after, at).unwrap();
             prop_assert!(possible.contains(&is), "{}: {} of {:?}", at, is, possible);
-            prop_assert!(loss != Loss::All || is == possible[0]);
+            prop_assert!(loss != WriteLoss::All || is == possible[0]);
         }
     }
 }
@@ -280,7 +280,7 @@ proptest! {
 fn when_the_power_fails_the_run_stops_and_the_survivor_goes_on() {
     let shape = caveat(20, 1, 1);
     let memory = Arc::new(Memory::new(&shape, Arc::new(Power::failing_at(4))));
-    let disk = CaveatScriptor::new(memory.clone(), shape, Past::Blank).unwrap();
+    let disk = CaveatScriptor::new(memory.clone(), shape, WriteHistory::Blank).unwrap();
     write(&disk, 0, 1, 1).unwrap();
     disk.flush().unwrap();
     write(&disk, 1, 1, 2).unwrap();
@@ -290,13 +290,16 @@ fn when_the_power_fails_the_run_stops_and_the_survivor_goes_on() {
     }
     let values = |loss, seed| {
         let survivor = memory.survivor(4, loss, seed, Arc::new(Power::new()), false);
-        let after = CaveatScriptor::new(survivor, shape, Past::Unknown).unwrap();
+        let after = CaveatScriptor::new(survivor, shape, WriteHistory::Unknown).unwrap();
         (0..20).map(|at| read(&after, at).unwrap()).collect::<Vec<u8>>()
     };
-    assert_eq!(values(Loss::All, 1)[..2], [1, 0]);
-    assert_eq!(values(Loss::None, 1)[..2], [1, 2]);
-    assert_eq!(values(Loss::Any, 5), values(Loss::Any, 5), "a seed decides");
-    let torn = |seed| (5..13).filter(|&at| values(Loss::None, seed)[at] == 3).count();
+    assert_eq!(values(WriteLoss::All, 1)[..2], [1, 0]);
+    assert_eq!(values(WriteLoss::None, 1)[..2], [1, 2]);
+    assert_eq!(values(WriteLoss::Any, 5), values(WriteLoss::Any, 5), "a seed decides");
+    let torn = |seed| (5..13).filter(|&at| values(WriteLoss::None, seed)[at] == 3).count();
     assert!((0..20).any(|seed| (1..8).contains(&torn(seed))), "the write under way arrives in part");
-    assert!((0..20).any(|seed| values(Loss::Any, seed)[1] == 0) && (0..20).any(|seed| values(Loss::Any, seed)[1] == 2));
+    assert!(
+        (0..20).any(|seed| values(WriteLoss::Any, seed)[1] == 0)
+            && (0..20).any(|seed| values(WriteLoss::Any, seed)[1] == 2)
+    );
 }

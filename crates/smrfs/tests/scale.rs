@@ -10,7 +10,7 @@ use common::counted::{Counted, Counts};
 use common::{FILE, GIB, MIB, Rig, shape};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
@@ -22,7 +22,7 @@ fn rig() -> (Rig, Arc<Counts>) {
     (Rig::new(shape, false, |store, _| Arc::new(Counted { store, counts: counted })), counts)
 }
 
-/// A file of so many pieces of 4 KiB that all lie alone, durable.
+/// A file of this many pieces of 4 KiB that all lie alone, durable.
 fn in_pieces(rig: &Rig, count: u64) -> NodeId {
     let id = rig.fs.make(rig.fs.root(), b"pieces", &FILE).unwrap().id;
     for number in 0..count {
@@ -37,7 +37,7 @@ fn put(rig: &Rig, id: NodeId, number: u64) {
 }
 
 #[test]
-fn an_fsync_of_a_piece_of_a_large_map_stores_little_more_than_of_a_small_one() {
+fn an_fsync_of_a_large_map_stores_little_more_than_of_a_small_one() {
     let [small, large] = [1000, 100_000].map(|count| {
         let (rig, counts) = rig();
         let id = in_pieces(&rig, count);
@@ -57,7 +57,7 @@ fn an_fsync_of_a_piece_of_a_large_map_stores_little_more_than_of_a_small_one() {
 }
 
 #[test]
-fn a_clean_mount_reads_no_maps_and_a_first_look_at_a_file_no_more_than_its_record() {
+fn a_clean_mount_reads_no_maps_and_a_lookup_one_record() {
     let (mut rig, counts) = rig();
     let id = in_pieces(&rig, 50_000);
     for number in 0..2000 {
@@ -76,9 +76,9 @@ fn a_clean_mount_reads_no_maps_and_a_first_look_at_a_file_no_more_than_its_recor
     assert_eq!(attr.blocks, 50_000 * GRANULE_BYTES / 512);
     let [calls, read, _] = counts.take();
     assert!(calls <= 3 && read <= 4096, "{calls} calls, {read} bytes for a stat");
-    rig.fs.read(id, 0, Room::Blank(GRANULE_BYTES)).unwrap();
+    rig.fs.read(id, 0, ReadBuffer::Blank(GRANULE_BYTES)).unwrap();
     assert!(counts.take()[1] > 50_000, "now the map is read");
-    rig.fs.read(id, 3 * GRANULE_BYTES, Room::Blank(GRANULE_BYTES)).unwrap();
+    rig.fs.read(id, 3 * GRANULE_BYTES, ReadBuffer::Blank(GRANULE_BYTES)).unwrap();
     assert_eq!(counts.take(), [0, 0, 0], "once");
 }
 

@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use smrfs::data::{Data, Room};
-use smrfs::device::caveat::{CaveatScriptor, Past};
-use smrfs::device::memory::{Loss as DiskLoss, Memory};
+use smrfs::data::{Data, ReadBuffer};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
+use smrfs::device::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::FsResult;
-use smrfs::fs::{Allocate, FileSystem, Options, Seek};
-use smrfs::meta::memory::{Limits, Loss, MemoryStore};
+use smrfs::fs::{Allocate, FileSystem, FsOptions, Seek};
+use smrfs::meta::memory::{Limits, MemoryStore, StoreLoss};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, Time};
 use smrfs::power::Power;
 use smrfs::space::Space;
@@ -48,18 +48,18 @@ impl Machine {
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
         let store = Arc::new(MemoryStore::on_power(Limits::EXT4, clock, power.clone()));
-        let fs = mounted(&shape, &memory, &store, Past::Blank);
+        let fs = mounted(&shape, &memory, &store, WriteHistory::Blank);
         Machine { shape, power, memory, store, fs, open: HashMap::new(), seed }
     }
 
     fn cut(&mut self) {
         let (cut, power) = (self.power.operations() + 1, Arc::new(Power::new()));
-        let losses = [Loss::Latest, Loss::Any];
+        let losses = [StoreLoss::Latest, StoreLoss::Any];
         let loss = DiskLoss::ALL[self.seed as usize % 4];
         self.memory = Arc::new(self.memory.survivor(cut, loss, self.seed, power.clone(), true));
         self.store = Arc::new(self.store.survivor(cut, losses[self.seed as usize / 4 % 2], self.seed, power.clone()));
         self.power = power;
-        self.fs = mounted(&self.shape, &self.memory, &self.store, Past::Unknown);
+        self.fs = mounted(&self.shape, &self.memory, &self.store, WriteHistory::Unknown);
         self.open.clear();
     }
 
@@ -127,7 +127,7 @@ impl Machine {
             "read" => {
                 let Ok(id) = self.id(path) else { return Ok("missing".into()) };
                 let mut bytes = vec![0; fs.attributes(id)?.size as usize];
-                fs.read(id, 0, Room::Bytes(&mut bytes))?;
+                fs.read(id, 0, ReadBuffer::Bytes(&mut bytes))?;
                 return Ok(String::from_utf8_lossy(&bytes).into_owned());
             }
             other => panic!("no such command: {other}"),
@@ -136,7 +136,7 @@ impl Machine {
     }
 }
 
-fn mounted(shape: &Shape, memory: &Arc<Memory>, store: &Arc<MemoryStore>, past: Past) -> FileSystem {
+fn mounted(shape: &Shape, memory: &Arc<Memory>, store: &Arc<MemoryStore>, past: WriteHistory) -> FileSystem {
     let memory = memory.clone();
     let (device, space): (Arc<dyn HostManaged>, Box<dyn Space>) = match shape.model {
         Model::StrictAppend => {
@@ -149,7 +149,7 @@ fn mounted(shape: &Shape, memory: &Arc<Memory>, store: &Arc<MemoryStore>, past: 
             (Arc::new(CaveatScriptor::new(memory, *shape, past).unwrap()), Box::new(space.unwrap()))
         }
     };
-    let options = Options { block_granules: 4, ..Options::default() };
+    let options = FsOptions { block_granules: 4, ..FsOptions::default() };
     FileSystem::mount(device, store.clone(), space, options).unwrap()
 }
 

@@ -9,8 +9,8 @@ use rand_pcg::Pcg64Mcg;
 use smrfs::device::part::Part;
 use smrfs::device::{BandReport, BandState, Bands, Model, Shape};
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::{BandsError, BandsOptions, Blocks, Pace, Reset};
-use smrfs::space::{Space, Step, Trigger, Want};
+use smrfs::space::bands::options::{BandsError, BandsOptions, Blocks, CleaningQuota, Reset};
+use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use smrfs::units::{NodeId, Owner, Span};
 use space_bands_host::Host;
 
@@ -31,7 +31,7 @@ fn seeds(seeds: u64, work: impl Fn(u64, Pcg64Mcg)) {
 fn options(random: &mut Pcg64Mcg) -> BandsOptions {
     BandsOptions {
         reset: if random.random() { Reset::Eager } else { Reset::Lazy },
-        pace: if random.random() { Pace::Steady } else { Pace::Event },
+        pace: if random.random() { CleaningQuota::Steady } else { CleaningQuota::Event },
         blocks: if random.random() { Blocks::Split } else { Blocks::Whole },
         writers: random.random_range(1..5),
         block_granules: random.random_range(1..7),
@@ -93,9 +93,9 @@ fn failed_writes_and_repeated_power_cuts_lose_neither_data_nor_room() {
 }
 
 #[test]
-fn a_full_disk_is_deleted_refilled_and_overwritten_without_a_false_no_space() {
+fn a_full_disk_is_refilled_without_a_false_no_space() {
     seeds(2, |seed, mut random| {
-        for pace in [Pace::Steady, Pace::Event] {
+        for pace in [CleaningQuota::Steady, CleaningQuota::Event] {
             let shape = shape(48, 32, 4);
             let mut host = Host::new(&shape, BandsOptions { pace, block_granules: 8, ..BandsOptions::default() }, seed);
             let usable = host.usable();
@@ -161,7 +161,7 @@ fn whole_events_as_in_the_paper_charge_up_to_an_event_to_one_write() {
 }
 
 #[test]
-fn files_fill_nine_tenths_of_a_disk_and_every_granule_is_accounted_for() {
+fn files_fill_nine_tenths_and_every_granule_is_accounted_for() {
     for (bands, band, least_percent) in [(256, 8192, 90), (3200, 8192, 90), (64, 256, 90), (12, 16, 50)] {
         let shape = shape(bands, band, 16);
         let space = BandSpace::new(&shape, BandsOptions::default()).unwrap();
@@ -196,7 +196,7 @@ fn owner(granule: u64) -> Owner {
 }
 
 #[test]
-fn damaged_maps_are_refused_and_what_lies_behind_a_cursor_is_not_written_over() {
+fn damaged_maps_are_refused_and_data_past_a_cursor_is_kept() {
     let shape = shape(16, 16, 4);
     let mut space = BandSpace::new(&shape, BandsOptions::default()).unwrap();
     assert!(space.adopt(Span::new(0, 4), owner(0)));
@@ -210,7 +210,7 @@ fn damaged_maps_are_refused_and_what_lies_behind_a_cursor_is_not_written_over() 
         .collect();
     space.start(&report);
     space.check().unwrap();
-    let want = Want { owner: owner(50), after: None, count: 16, more: 0, moving: false };
+    let want = AllocationRequest { owner: owner(50), after: None, count: 16, more: 0, moving: false };
     let placed = space.place(&want).unwrap();
     assert_eq!(placed, Span::new(17 + 2, 14), "the other band begun, at its cursor");
 }
@@ -234,18 +234,20 @@ fn bands_that_the_disk_lost_are_neither_written_nor_counted_as_room() {
     assert_eq!(space.usable(), all - 32);
     assert_eq!(space.counts().writable, 30 * 16);
     assert_eq!(space.counts().garbage, 0);
-    while let Some(span) = space.place(&Want { owner: owner(9), after: None, count: 16, more: 0, moving: true }) {
+    while let Some(span) =
+        space.place(&AllocationRequest { owner: owner(9), after: None, count: 16, more: 0, moving: true })
+    {
         assert!(span.at.0 >= 2 * 17, "{span}");
         space.failed(span);
     }
 }
 
 #[test]
-fn two_writers_have_a_band_each_and_a_closed_file_gives_its_band_back() {
+fn two_writers_have_a_band_each_until_their_files_close() {
     let mut space = BandSpace::new(&shape(64, 16, 8), BandsOptions::default()).unwrap();
     let place = |space: &mut BandSpace, file| {
         let owner = Owner { file: NodeId(file), granule: 0 };
-        let want = Want { owner, after: None, count: 2, more: 0, moving: false };
+        let want = AllocationRequest { owner, after: None, count: 2, more: 0, moving: false };
         let span = space.place(&want).unwrap();
         space.written(span, Owner { file: NodeId(file), granule: span.at.0 });
         span.at.0 / 17
@@ -276,12 +278,12 @@ fn a_band_begun_with_data_that_can_not_be_moved_is_written_on() {
         })
         .collect();
     space.start(&report);
-    let Some(Step::Move(piece, _)) = space.clean(Trigger::Idle) else { panic!("nothing to move") };
+    let Some(CleaningStep::Move(piece, _)) = space.clean(Trigger::Idle) else { panic!("nothing to move") };
     assert_eq!(piece, span(0, 4));
     space.unmovable(Span::new(1, 1));
     space.check().unwrap();
     assert_eq!(space.counts().garbage, 1, "that of band 1");
-    let want = Want { owner: owner(20), after: None, count: 16, more: 0, moving: true };
+    let want = AllocationRequest { owner: owner(20), after: None, count: 16, more: 0, moving: true };
     let places: Vec<Span> = std::iter::from_fn(|| space.place(&want)).collect();
     assert!(places.contains(&Span::new(8, 8)), "{places:?}");
     space.check().unwrap();
@@ -289,7 +291,7 @@ fn a_band_begun_with_data_that_can_not_be_moved_is_written_on() {
     space.check().unwrap();
 }
 
-/// Section 4.1 of the paper: under 35 % empty bands in idle time, under 5 % beside the host, and when nothing can be placed.
+/// Section 4.1 of the paper: under 35 % empty bands in idle time, under 5 % while the host writes, and when nothing can be placed.
 #[test]
 fn cleaning_is_due_at_the_papers_three_triggers_and_not_before() {
     let shape = shape(100, 16, 4);
@@ -300,7 +302,7 @@ fn cleaning_is_due_at_the_papers_three_triggers_and_not_before() {
     space.start(&reports.collect::<Vec<_>>());
     let owner = Owner { file: NodeId(1), granule: 0 };
     for full in 1..=100 {
-        let want = Want { owner, after: None, count: 16, more: 0, moving: false };
+        let want = AllocationRequest { owner, after: None, count: 16, more: 0, moving: false };
         let Some(span) = space.place(&want) else {
             assert!(space.clean(Trigger::Stuck).is_some(), "with {full} bands taken something can be cleaned");
             assert_eq!(100 - full + 1, options.reserve_bands, "only the cleaner's reserve is left");

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::device::{Bands, Model, Shape};
 use smrfs::space::caveat::{Caveat, CaveatOptions, Placement, Rule};
-use smrfs::space::{Space, Step, Trigger, Want};
+use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 
 const NOWHERE: u64 = u64::MAX;
@@ -87,7 +87,7 @@ impl Driver {
         let after = (!at.is_multiple_of(self.file_granules))
             .then(|| self.places[at as usize - 1])
             .filter(|&place| place != NOWHERE);
-        let want = Want {
+        let want = AllocationRequest {
             owner: self.owner(at),
             after: after.map(|place| Granule(place + 1)),
             count: count.min(self.block),
@@ -103,17 +103,17 @@ impl Driver {
         }
     }
 
-    fn carry_out(&mut self, step: Step) {
+    fn carry_out(&mut self, step: CleaningStep) {
         match step {
-            Step::Move(span, owner) => {
-                let want = Want { owner, after: None, count: span.count, more: 0, moving: true };
+            CleaningStep::Move(span, owner) => {
+                let want = AllocationRequest { owner, after: None, count: span.count, more: 0, moving: true };
                 let to = self.space.place(&want).expect("the cleaner has looked");
                 assert_eq!(to.count, span.count);
                 self.put((owner.file.0 - 1) * self.file_granules + owner.granule, to);
                 self.moved += span.count;
             }
-            Step::Settle => self.settle(),
-            Step::Reset(_) => unreachable!("no bands"),
+            CleaningStep::Settle => self.settle(),
+            CleaningStep::Reset(_) => unreachable!("no bands"),
         }
     }
 
@@ -272,7 +272,7 @@ fn nearly_full_disks_are_overwritten_without_end() {
             let usable = Caveat::new(&shape, options.clone()).expect("possible").usable();
             let block = options.block_granules;
             let all = [block..block + 1, 1..block + 1, 1..2];
-            // Small pieces take long: beside the table only on the small disks.
+            // Small pieces take long: next to the table on the small disks only.
             for piece in all.into_iter().take(if full() { 1 } else { 3 }) {
                 let times = if piece.end < block { times / 4.0 } else { times };
                 let cost = overwrite(&shape, options.clone(), usable * percent / 100, piece.clone(), times);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use smrkit::workload::dice::Dice;
 
 use super::distribution::Distribution;
-use crate::workload::{Event, EventKind, Events, FileKey};
+use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 
 /// How to age.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ impl Ager {
         }
     }
 
-    fn create(&mut self) -> Event {
+    fn create(&mut self) -> WorkloadEvent {
         let options = &self.options;
         let size = options.sizes_mb.draw(&mut self.dice) * options.size_factor * 1e6;
         let bytes = (size.round() as u64).clamp(1, options.size_max_bytes);
@@ -131,13 +131,13 @@ impl Ager {
         self.event(EventKind::Create, number, bytes)
     }
 
-    fn event(&self, kind: EventKind, number: u64, bytes: u64) -> Event {
-        Event { kind, file: FileKey { folder: self.folder, number }, bytes, counted: true }
+    fn event(&self, kind: EventKind, number: u64, bytes: u64) -> WorkloadEvent {
+        WorkloadEvent { kind, file: FileKey { folder: self.folder, number }, bytes, counted: true }
     }
 }
 
 impl Events for Ager {
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<WorkloadEvent> {
         self.decide();
         let due = if self.creating { None } else { self.files.pop() };
         let Some(Reverse((_, number, bytes))) = due else { return Some(self.create()) };
@@ -157,7 +157,7 @@ mod tests {
 
     const TARGET: u64 = 70_000_000_000;
 
-    fn events(seed: u64, count: usize) -> Vec<Event> {
+    fn events(seed: u64, count: usize) -> Vec<WorkloadEvent> {
         let mut ager = Ager::new(AgerOptions::new(TARGET, seed), 0);
         (0..count).filter_map(|_| ager.next()).collect()
     }

@@ -1,4 +1,4 @@
-//! The course of figure 4 of Kadekodi et al. 2015: ageing up to A, twice Postmark and twice the file server beside the ager
+//! The course of figure 4 of Kadekodi et al. 2015: ageing up to A, twice Postmark and twice the file server alongside the ager
 //! at half speed, B, and ageing on until the disk is full (C) or enough has been written.
 
 use serde::Serialize;
@@ -9,11 +9,11 @@ use crate::bench::fileserver::{Fileserver, FileserverOptions};
 use crate::bench::postmark::{Postmark, PostmarkOptions};
 use crate::error::FsResult;
 use crate::workload::driver::{Driver, End, Interleave, Record, Watch};
-use crate::workload::{Cleaned, Events, Room, Script, Target};
+use crate::workload::{Cleaned, Events, Script, Target, TargetRoom};
 
 /// The paper's partition (section 5).
 pub const PAPER_DISK_BYTES: u64 = 100_000_000_000;
-/// Bytes that the ager moves beside each byte of a benchmark: it has half of the disk then, and half its speed (section 5).
+/// Bytes that the ager moves alongside each byte of a benchmark: it has half of the disk then, and half its speed (section 5).
 const AGER_SHARE: f64 = 1.0;
 /// The folder of the ager's files; the benchmarks' follow.
 const AGER_FOLDER: u32 = 0;
@@ -35,7 +35,7 @@ pub struct CourseOptions {
     pub until_time: Option<Nanos>,
     /// Whether it ends with the benchmarks.
     pub stop_at_b: bool,
-    /// A sample is taken each time so many bytes have been written.
+    /// A sample is taken each time this many bytes have been written.
     pub sample_bytes: u64,
 }
 
@@ -71,7 +71,7 @@ pub fn paper_benchmarks(disk_bytes: u64, seed: u64) -> Vec<Benchmark> {
 }
 
 impl CourseOptions {
-    /// The paper's course on a disk of so many bytes: 70 % full, aged by 8 times its size before the benchmarks.
+    /// The paper's course on a disk of this many bytes: 70 % full, aged by 8 times its size before the benchmarks.
     pub fn paper(disk_bytes: u64, seed: u64) -> CourseOptions {
         CourseOptions {
             ager: AgerOptions::new(disk_bytes / 10 * 7, seed),
@@ -111,7 +111,7 @@ pub struct Sample {
 
 impl Sample {
     fn take(target: &dyn Target, written_bytes: u64) -> FsResult<Sample> {
-        let Room { live_bytes, free_bytes, counts, .. } = target.room()?;
+        let TargetRoom { live_bytes, free_bytes, counts, .. } = target.room()?;
         let (counts, granule) = counts.unwrap_or_default();
         Ok(Sample {
             written_bytes,
@@ -146,11 +146,19 @@ impl Measured {
         let seconds = self.record.span.1.since(self.record.span.0).as_secs().max(1e-9);
         (self.record.read_bytes as f64 / seconds, self.record.written_bytes as f64 / seconds)
     }
+
+    /// Bytes read a second of the time spent in events that read, and bytes written a second of the time spent in events that
+    /// write: unlike [`Measured::bytes_per_s`], which divides both by the time of the whole benchmark.
+    pub fn event_bytes_per_s(&self) -> (f64, f64) {
+        let rate = |bytes: u64, time: Nanos| bytes as f64 / time.as_secs().max(1e-9);
+        let Record { read_bytes, reading, written_bytes, writing, .. } = self.record;
+        (rate(read_bytes, reading), rate(written_bytes, writing))
+    }
 }
 
 /// What came of a course.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct AgeingResult {
     /// The disk over time.
     pub samples: Vec<Sample>,
     /// The beginning of the benchmarks, if it came to that.
@@ -169,13 +177,13 @@ pub struct Course {
     pub aged: Aged,
 }
 
-impl Course {
+impl AgeingResult {
     /// Runs it on an empty target. `go_on` is told how far it is, from 0 to 1, and says whether to go on.
     pub fn run(
         options: &CourseOptions,
         target: &mut dyn Target,
         go_on: &mut dyn FnMut(f64) -> bool,
-    ) -> FsResult<Course> {
+    ) -> FsResult<AgeingResult> {
         let mut sampler = Sampler {
             samples: Vec::new(),
             every_bytes: options.sample_bytes.max(1),
@@ -194,7 +202,7 @@ impl Course {
         let last = Sample::take(target, written_bytes)?;
         let Stages { a, b, benchmarks } = stages;
         let Sampler { samples, first_cleaning, .. } = sampler;
-        Ok(Course { samples, a, b, first_cleaning, benchmarks, end, last, aged: ager.events().done() })
+        Ok(AgeingResult { samples, a, b, first_cleaning, benchmarks, end, last, aged: ager.events().done() })
     }
 }
 
@@ -284,7 +292,7 @@ mod tests {
     fn two_targets_see_one_sequence_up_to_the_end() {
         let run = |room| {
             let mut books = Books::new(room);
-            let course = Course::run(&small(), &mut books, &mut |_| true).unwrap();
+            let course = AgeingResult::run(&small(), &mut books, &mut |_| true).unwrap();
             (course, books.acts)
         };
         let (roomy, all) = run(u64::MAX);
@@ -301,7 +309,7 @@ mod tests {
     #[test]
     fn an_interrupt_keeps_what_there_is() {
         let mut books = Books::new(u64::MAX);
-        let course = Course::run(&small(), &mut books, &mut |share| share < 0.2).unwrap();
+        let course = AgeingResult::run(&small(), &mut books, &mut |share| share < 0.2).unwrap();
         assert_eq!((course.end, course.a), (End::Stopped, None));
         assert!((275..=285).contains(&course.samples.len()), "{}", course.samples.len());
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use smrkit::units::Nanos;
 
-use crate::data::{Data, Room as ReadRoom};
+use crate::data::{Data, ReadBuffer as ReadRoom};
 use crate::device::HostManaged;
 use crate::error::{Errno, FsResult};
 use crate::fs::FileSystem;
 use crate::meta::{Kind, NewNode};
 use crate::units::NodeId;
-use crate::workload::{Act, Cleaned, FileKey, Room, Target};
+use crate::workload::{Act, Cleaned, FileKey, Target, TargetRoom};
 
 /// A file system on the model's clock.
 pub struct Simulated {
@@ -117,10 +117,10 @@ impl Target for Simulated {
         Ok(())
     }
 
-    fn room(&self) -> FsResult<Room> {
+    fn room(&self) -> FsResult<TargetRoom> {
         let usage = self.fs.usage()?;
         let bytes = |granules: u64| granules * usage.granule_bytes;
-        Ok(Room {
+        Ok(TargetRoom {
             usable_bytes: bytes(usage.usable),
             live_bytes: bytes(usage.live),
             free_bytes: bytes(usage.free),
@@ -139,7 +139,7 @@ mod tests {
     use smrkit::drive::Drive;
 
     use crate::age::ager::AgerOptions;
-    use crate::age::course::{Course, CourseOptions};
+    use crate::age::course::{AgeingResult, CourseOptions};
     use crate::age::world::World;
     use crate::device::Model;
     use crate::workload::driver::End;
@@ -155,15 +155,15 @@ mod tests {
         CourseOptions { stop_at_b: true, ..CourseOptions::paper(DISK, seed) }
     }
 
-    fn run(model: Model, options: &CourseOptions) -> Course {
+    fn run(model: Model, options: &CourseOptions) -> AgeingResult {
         let mut target = world(model).mount().unwrap();
-        let course = Course::run(options, &mut target, &mut |_| true).unwrap();
+        let course = AgeingResult::run(options, &mut target, &mut |_| true).unwrap();
         target.fs().sync_all().unwrap();
         course
     }
 
     #[test]
-    fn strict_append_cleans_from_early_on_and_caveat_scriptor_does_not_until_the_benchmarks_are_over() {
+    fn strict_append_cleans_early_and_caveat_scriptor_late() {
         for seed in 1..=3 {
             let [strict, caveat] = [Model::StrictAppend, Model::Caveat].map(|model| run(model, &small(seed)));
             assert_eq!([strict.end, caveat.end], [End::Done; 2], "seed {seed}");
@@ -181,18 +181,18 @@ mod tests {
     }
 
     #[test]
-    fn small_files_eat_a_caveat_disk_up_until_a_defragmenter_gives_them_room() {
+    fn small_files_fill_a_caveat_disk_until_it_is_defragmented() {
         let paper = small(1);
         let ager = AgerOptions { size_factor: 0.01, ..paper.ager.clone() };
         let options = CourseOptions { ager, benchmarks: Vec::new(), ..paper };
         let far = World { did_bytes: 3 << 20, ..world(Model::Caveat) };
         let mut target = far.mount().unwrap();
-        let full = Course::run(&options, &mut target, &mut |_| true).unwrap();
+        let full = AgeingResult::run(&options, &mut target, &mut |_| true).unwrap();
         assert_eq!((full.end, full.first_cleaning), (End::Full, None));
         let caveat = crate::space::caveat::CaveatOptions::default();
         let mut target = World { caveat, ..far }.mount().unwrap();
         let options = CourseOptions { until_bytes: full.last.written_bytes + DISK / 2, ..options };
-        let whole = Course::run(&options, &mut target, &mut |_| true).unwrap();
+        let whole = AgeingResult::run(&options, &mut target, &mut |_| true).unwrap();
         assert_eq!((whole.end, whole.last.written_bytes), (End::Done, options.until_bytes));
     }
 }

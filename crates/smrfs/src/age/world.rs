@@ -11,11 +11,11 @@ use smrkit::units::Nanos;
 
 use super::course::PAPER_DISK_BYTES;
 use super::simulated::Simulated;
-use crate::device::caveat::{CaveatScriptor, Past};
+use crate::device::caveat::{CaveatScriptor, WriteHistory};
 use crate::device::modelled::{Contents, Modelled};
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model, Shape};
-use crate::fs::{FileSystem, Options};
+use crate::fs::{FileSystem, FsOptions};
 use crate::meta::Time;
 use crate::meta::memory::{Limits, MemoryStore};
 use crate::meta::model::{Costs, ModelStore};
@@ -34,7 +34,7 @@ const MAX_OPEN: u64 = 8;
 const EVENT_BYTES: u64 = 128 * MIB;
 /// How often ext4 commits, and so a file system on it (assumption).
 const COMMIT_EVERY: Nanos = Nanos(5_000_000_000);
-/// The unshingled partition, beside the shingled one on the paper's disk: a short seek, half a rotation at 7200 rpm, 4 KiB
+/// The unshingled partition, next to the shingled one on the paper's disk: a short seek, half a rotation at 7200 rpm, 4 KiB
 /// at 138 MB/s (assumptions).
 const COSTS: Costs = Costs { seek_ns: 3_000_000, half_rotation_ns: 4_166_667, block_ns: 29_681 };
 
@@ -122,14 +122,14 @@ impl World {
         let platters = Modelled::new(self.drive.clone(), Contents::Nothing, shape)?;
         // What is written holds nothing, so that nothing can be destroyed in it: the checker finds what would be.
         Ok(match self.model {
-            Model::Caveat => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape, Past::Untracked)?)),
+            Model::Caveat => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape, WriteHistory::Untracked)?)),
             Model::StrictAppend => Arc::new(Watched::new(StrictAppend::new(platters, *shape, &[])?)),
         })
     }
 
     /// The options of the file system.
-    pub fn options(&self) -> Options {
-        Options { block_granules: self.block_granules(), ..Options::default() }
+    pub fn options(&self) -> FsOptions {
+        FsOptions { block_granules: self.block_granules(), ..FsOptions::default() }
     }
 
     /// The allocator for a disk of that shape.

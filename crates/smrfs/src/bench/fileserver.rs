@@ -3,7 +3,7 @@
 
 use smrkit::workload::dice::Dice;
 
-use crate::workload::{Event, EventKind, Events, FileKey};
+use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 
 /// How much the file server does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,20 +53,20 @@ impl Fileserver {
         ((halves * self.options.mean_bytes / 2.0) as u64).max(1)
     }
 
-    fn create(&mut self, counted: bool) -> Option<Event> {
+    fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
         let (number, bytes) = (self.made, self.size());
         self.made += 1;
         self.files.push((number, bytes));
         self.event(EventKind::Create, number, bytes, counted)
     }
 
-    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<Event> {
-        Some(Event { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
+    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<WorkloadEvent> {
+        Some(WorkloadEvent { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
     }
 }
 
 impl Events for Fileserver {
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<WorkloadEvent> {
         if self.made < self.options.files {
             return self.create(false);
         }

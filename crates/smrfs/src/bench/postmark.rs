@@ -3,7 +3,7 @@
 
 use smrkit::workload::dice::Dice;
 
-use crate::workload::{Event, EventKind, Events, FileKey};
+use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 
 /// How much Postmark does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,11 @@ impl Postmark {
         Postmark { options, folder, dice, files: Vec::new(), made: 0, begun: 0, half: false }
     }
 
-    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<Event> {
-        Some(Event { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
+    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<WorkloadEvent> {
+        Some(WorkloadEvent { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
     }
 
-    fn create(&mut self, counted: bool) -> Option<Event> {
+    fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
         let (low, high) = self.options.size_bytes;
         let (number, bytes) = (self.made, self.dice.between(low, high));
         self.made += 1;
@@ -58,13 +58,13 @@ impl Postmark {
         self.event(EventKind::Create, number, bytes, counted)
     }
 
-    fn delete(&mut self, counted: bool) -> Option<Event> {
+    fn delete(&mut self, counted: bool) -> Option<WorkloadEvent> {
         let at = self.dice.below(self.files.len() as u64) as usize;
         let (number, _) = self.files.swap_remove(at);
         self.event(EventKind::Delete, number, 0, counted)
     }
 
-    fn read_or_append(&mut self) -> Option<Event> {
+    fn read_or_append(&mut self) -> Option<WorkloadEvent> {
         let at = self.dice.below(self.files.len() as u64) as usize;
         let (number, size) = self.files[at];
         if self.dice.below(2) == 0 {
@@ -77,7 +77,7 @@ impl Postmark {
 }
 
 impl Events for Postmark {
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<WorkloadEvent> {
         if self.made < self.options.files {
             return self.create(false);
         }

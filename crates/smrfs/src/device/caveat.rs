@@ -11,13 +11,13 @@ use smrkit::units::Nanos;
 use super::history::History;
 use super::platters::Platters;
 use super::{BandReport, HostManaged, Model, Shape};
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
 /// What a Caveat-Scriptor disk knows of past writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Past {
+pub enum WriteHistory {
     /// It keeps no history and destroys nothing: the host is trusted, or a checker stands above. For mounted images.
     Untracked,
     /// A new disk.
@@ -35,13 +35,13 @@ pub struct CaveatScriptor<P> {
 
 impl<P: Platters> CaveatScriptor<P> {
     /// A disk with that past. Errors: a shape that no such disk has.
-    pub fn new(platters: P, shape: Shape, past: Past) -> Result<CaveatScriptor<P>, Error> {
+    pub fn new(platters: P, shape: Shape, past: WriteHistory) -> Result<CaveatScriptor<P>, Error> {
         shape.check()?;
         if shape.model != Model::Caveat {
             return Err(Error::Impossible("a strict-append shape for a Caveat-Scriptor disk: choose one model".into()));
         }
-        let history = (past != Past::Untracked)
-            .then(|| Mutex::new(History::new(shape.granules, shape.did, shape.dpid, past == Past::Unknown)));
+        let history = (past != WriteHistory::Untracked)
+            .then(|| Mutex::new(History::new(shape.granules, shape.did, shape.dpid, past == WriteHistory::Unknown)));
         Ok(CaveatScriptor { platters, shape, history })
     }
 
@@ -62,7 +62,7 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
     }
 
     /// As the trait says; `DeviceError::Damaged` where something of it has been destroyed, if a history is kept.
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, room.bytes())?;
         if let Some(history) = &self.history
             && let Some((at, by)) = history.lock().first_damaged(span)

@@ -73,12 +73,12 @@ impl History {
         for x in start.saturating_sub(self.dpid)..start {
             let reach = end.min(x.saturating_add(self.dpid).saturating_add(1));
             while next < reach {
-                if self.order.of(next) > newest {
-                    (newest, by) = (self.order.of(next), next);
+                if self.order.last_write(next) > newest {
+                    (newest, by) = (self.order.last_write(next), next);
                 }
                 next += 1;
             }
-            if newest > 0 && newest >= self.order.of(x) && self.destroy(x, Granule(by)) {
+            if newest > 0 && newest >= self.order.last_write(x) && self.destroy(x, Granule(by)) {
                 self.upstream_hits += 1;
                 hit(Span::new(x, 1), Granule(by));
             }
@@ -87,7 +87,7 @@ impl History {
 
     /// Marks `x` as damaged by the write of `by`; tells whether there was anything to be lost.
     fn destroy(&mut self, x: u64, by: Granule) -> bool {
-        let whole = self.order.of(x) > 0 && self.damaged[x as usize] == 0;
+        let whole = self.order.last_write(x) > 0 && self.damaged[x as usize] == 0;
         if whole {
             self.damaged[x as usize] = (by.0 as i64 - x as i64) as i32;
         }

@@ -16,13 +16,13 @@ use smrkit::units::Nanos;
 
 use super::platters::Platters;
 use super::{Bands, Shape};
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult};
 use crate::power::Power;
 use crate::units::{Granule, Span};
-use image::{Image, Page};
-pub use loss::Loss;
+use image::{DiskImage, GranuleContent};
 use loss::Operation;
+pub use loss::WriteLoss;
 
 /// What an access takes by the clock in memory: an assumption, so that time goes on at all.
 const ACCESS_NS: u64 = 100_000;
@@ -33,14 +33,14 @@ pub struct Memory {
     bands: Bands,
     granule_bytes: usize,
     recording: bool,
-    state: Mutex<State>,
+    state: Mutex<DiskState>,
 }
 
-struct State {
+struct DiskState {
     /// What the host sees.
-    image: Image,
+    image: DiskImage,
     /// From each flush to the next; without a recording only the last.
-    epochs: Vec<Epoch>,
+    epochs: Vec<FlushEpoch>,
     /// Whether the last operation is one on which `destroy` and `keep_cursor` follow.
     open: bool,
     failing: Option<u64>,
@@ -48,36 +48,36 @@ struct State {
 }
 
 /// What happened from one flush on.
-struct Epoch {
+struct FlushEpoch {
     /// The number of the flush.
     flush: u64,
     /// What was durable then.
-    durable: Image,
+    durable: DiskImage,
     operations: Vec<Operation>,
 }
 
 impl Memory {
     /// Empty platters for a disk of that shape.
     pub fn new(shape: &Shape, power: Arc<Power>) -> Memory {
-        Memory::holding(Image::new(shape.bands.count), shape.bands, shape.granule_bytes as usize, power, false)
+        Memory::holding(DiskImage::new(shape.bands.count), shape.bands, shape.granule_bytes as usize, power, false)
     }
 
-    /// The same, keeping every operation for [`Memory::survivor`].
+    /// A disk that keeps every operation for [`Memory::survivor`].
     pub fn recording(shape: &Shape, power: Arc<Power>) -> Memory {
         Memory { recording: true, ..Memory::new(shape, power) }
     }
 
-    fn holding(image: Image, bands: Bands, granule_bytes: usize, power: Arc<Power>, recording: bool) -> Memory {
+    fn holding(image: DiskImage, bands: Bands, granule_bytes: usize, power: Arc<Power>, recording: bool) -> Memory {
         let flush = power.operations();
-        let epochs = vec![Epoch { flush, durable: image.clone(), operations: Vec::new() }];
-        let state = Mutex::new(State { image, epochs, open: false, failing: None, now: 0 });
+        let epochs = vec![FlushEpoch { flush, durable: image.clone(), operations: Vec::new() }];
+        let state = Mutex::new(DiskState { image, epochs, open: false, failing: None, now: 0 });
         Memory { power, bands, granule_bytes, recording, state }
     }
 
     /// The platters as they are after the power has failed at operation number `cut` of its [`Power`]: that one may have
     /// been done in part. `power` is the new one; `recording` whether the survivor keeps its operations in turn. Without a
     /// recording the cut must lie behind the last flush.
-    pub fn survivor(&self, cut: u64, loss: Loss, seed: u64, power: Arc<Power>, recording: bool) -> Memory {
+    pub fn survivor(&self, cut: u64, loss: WriteLoss, seed: u64, power: Arc<Power>, recording: bool) -> Memory {
         let state = self.state.lock();
         let last = state.epochs.partition_point(|epoch| epoch.flush < cut).max(1) - 1;
         let epoch = &state.epochs[last];
@@ -99,15 +99,17 @@ impl Memory {
     }
 
     /// The pages of `data`.
-    fn pages(&self, data: Data<'_>) -> Vec<Page> {
+    fn pages(&self, data: Data<'_>) -> Vec<GranuleContent> {
         match data {
-            Data::Bytes(bytes) => bytes.chunks(self.granule_bytes).map(|page| Page::Bytes(page.into())).collect(),
-            Data::Blank(bytes) => vec![Page::Zeros; bytes as usize / self.granule_bytes],
+            Data::Bytes(bytes) => {
+                bytes.chunks(self.granule_bytes).map(|page| GranuleContent::Bytes(page.into())).collect()
+            }
+            Data::Blank(bytes) => vec![GranuleContent::Zeros; bytes as usize / self.granule_bytes],
         }
     }
 
     /// An operation begins. The state to do it on, whether it is done, and its number; an error if nothing of it is.
-    fn begin(&self) -> DeviceResult<(MutexGuard<'_, State>, bool, u64)> {
+    fn begin(&self) -> DeviceResult<(MutexGuard<'_, DiskState>, bool, u64)> {
         let mut state = self.state.lock();
         let was_on = self.power.is_on();
         let done = self.power.operation();
@@ -120,7 +122,7 @@ impl Memory {
 }
 
 impl Platters for Memory {
-    fn read(&self, at: Granule, mut room: Room<'_>, _cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, mut room: ReadBuffer<'_>, _cause: Cause) -> DeviceResult {
         if !self.power.is_on() {
             return Err(DeviceError::PowerCut);
         }
@@ -130,8 +132,8 @@ impl Platters for Memory {
         for i in 0..room.bytes() / bytes {
             let at = at + i;
             match (state.image.get(at.0), room.part(i * bytes, bytes)) {
-                (Page::Damaged { by }, _) => return Err(DeviceError::Damaged { at, by: *by }),
-                (Page::Bytes(page), Room::Bytes(out)) => out.copy_from_slice(page),
+                (GranuleContent::Damaged { by }, _) => return Err(DeviceError::Damaged { at, by: *by }),
+                (GranuleContent::Bytes(page), ReadBuffer::Bytes(out)) => out.copy_from_slice(page),
                 (_, mut out) => out.clear(),
             }
         }
@@ -199,7 +201,7 @@ impl Platters for Memory {
             state.epochs.clear();
         }
         let durable = state.image.clone();
-        state.epochs.push(Epoch { flush, durable, operations: Vec::new() });
+        state.epochs.push(FlushEpoch { flush, durable, operations: Vec::new() });
         Ok(())
     }
 
@@ -213,7 +215,7 @@ impl Platters for Memory {
     }
 }
 
-impl State {
+impl DiskState {
     fn add(&mut self, operation: Operation) {
         if let Some(epoch) = self.epochs.last_mut() {
             epoch.operations.push(operation);

@@ -21,7 +21,7 @@ use smrkit::error::Error;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
@@ -55,7 +55,7 @@ impl Bands {
     }
 
     /// The band in which `at` lies; none in a gap or behind the last band.
-    pub fn of(&self, at: Granule) -> Option<u64> {
+    pub fn band_at(&self, at: Granule) -> Option<u64> {
         let pitch = self.granules + self.gap_granules;
         let band = at.0.checked_div(pitch)?;
         (band < self.count && at.0 % pitch < self.granules).then_some(band)
@@ -164,7 +164,7 @@ pub trait HostManaged: Send + Sync {
     fn shape(&self) -> &Shape;
 
     /// Reads whole granules from `at` on; as many as `room` takes.
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult;
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
 
     /// This will be read soon, in this order of addresses or any other: a hint.
     fn expect(&self, _span: Span) {}
@@ -188,7 +188,8 @@ pub trait HostManaged: Send + Sync {
         Ok(())
     }
 
-    /// Bytes that can still be written where nothing lies yet; none where the disk has all of its room.
+    /// Bytes that data can take up in all, what lies there already and could make way included; none where the disk has all
+    /// of its room.
     fn room_bytes(&self) -> DeviceResult<Option<u64>> {
         Ok(None)
     }

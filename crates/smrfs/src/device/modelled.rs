@@ -10,13 +10,13 @@ use smrkit::disk::Disk;
 use smrkit::drive::Drive;
 use smrkit::error::{DiskResult, Error};
 use smrkit::medium::interference::Interference;
-use smrkit::medium::{Backing, Buf, Medium, Part, Stamp, Stamps};
+use smrkit::medium::{Backing, Buf, Medium, Stamp, Stamps, WritePart};
 use smrkit::tally::Cause;
 use smrkit::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 
 use super::Shape;
 use super::platters::{DESTROYED_BYTE, Platters};
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::{Granule, Span};
 
@@ -95,14 +95,14 @@ impl Modelled {
 }
 
 impl Platters for Modelled {
-    fn read(&self, at: Granule, mut room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         let sectors = room.bytes() / SECTOR_BYTES;
         let mut written = self.disk.lock();
         let mut buf = written.disk.buf(sectors);
         done(written.disk.read(self.pba(at), sectors, cause, &mut buf, 0))?;
         drop(written);
         match (&buf, &mut room) {
-            (Buf::Bytes(bytes), Room::Bytes(out)) => out.copy_from_slice(bytes),
+            (Buf::Bytes(bytes), ReadBuffer::Bytes(out)) => out.copy_from_slice(bytes),
             (Buf::Stamps(stamps), _) => {
                 self.check(at, stamps)?;
                 room.clear();
@@ -136,7 +136,7 @@ impl Platters for Modelled {
         }
         let sectors = span.count * self.granule_sectors;
         let buf = Buf::Bytes(vec![DESTROYED_BYTE; (sectors * SECTOR_BYTES) as usize]);
-        let parts = [Part::Data { buf: &buf, at: 0, sectors }];
+        let parts = [WritePart::Data { buf: &buf, at: 0, sectors }];
         done(written.disk.write_parts_lasting(Nanos::ZERO, self.pba(span.at), Cause::Host, &parts))
     }
 

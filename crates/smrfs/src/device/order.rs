@@ -20,7 +20,7 @@ impl WriteOrder {
 
     /// When `at` was last written; 0 if never.
     #[inline]
-    pub fn of(&self, at: u64) -> u32 {
+    pub fn last_write(&self, at: u64) -> u32 {
         self.last[at as usize]
     }
 

@@ -8,7 +8,7 @@ use smrkit::tally::Cause;
 
 use super::stacked;
 use super::{BandReport, HostManaged, Shape};
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
@@ -58,7 +58,7 @@ impl stacked::Stacked for Part {
         &self.shape
     }
 
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         self.below().read(self.checked(at, room.bytes())?, room, cause)
     }
 

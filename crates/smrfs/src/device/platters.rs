@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
 use crate::units::{Granule, Span};
 
@@ -18,7 +18,7 @@ pub const DESTROYED_BYTE: u8 = smrkit::medium::DESTROYED_BYTE;
 /// are whole granules.
 pub trait Platters: Send + Sync {
     /// Reads from `at` on; never written granules read as zeros. `DeviceError::Damaged` where the platters know it.
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult;
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
 
     /// This will be read soon, in this order of addresses or any other: a hint.
     fn expect(&self, _span: Span) {}
@@ -31,7 +31,7 @@ pub trait Platters: Send + Sync {
     fn destroy(&self, span: Span, by: Granule) -> DeviceResult;
 
     /// A band's cursor is at `cursor` now (strict-append): after the write that moved it, or by a reset. Platters that
-    /// outlive the process keep the cursors beside the data, durable with the next flush.
+    /// outlive the process keep the cursors along with the data, durable with the next flush.
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult;
 
     /// The host will not read this again before it has been written again: the room may go back to where it came from.
@@ -58,7 +58,7 @@ pub trait Platters: Send + Sync {
 }
 
 impl<P: Platters + ?Sized> Platters for Arc<P> {
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         (**self).read(at, room, cause)
     }
 

@@ -6,7 +6,7 @@ use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use super::{BandReport, HostManaged, Shape};
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
 use crate::units::{Granule, Span};
 
@@ -27,7 +27,7 @@ pub trait Stacked: Send + Sync {
     }
 
     /// As [`HostManaged::read`].
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         self.below().read(at, room, cause)
     }
 
@@ -95,7 +95,7 @@ impl<S: Stacked> HostManaged for S {
         Stacked::shape(self)
     }
 
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         Stacked::read(self, at, room, cause)
     }
 

@@ -10,7 +10,7 @@ use smrkit::units::Nanos;
 
 use super::platters::Platters;
 use super::{BandReport, BandState, HostManaged, Model, Shape};
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
@@ -57,7 +57,7 @@ impl<P: Platters> StrictAppend<P> {
 
     /// The band in which `span` lies.
     fn band_of(&self, span: Span) -> Result<u64, Violation> {
-        let band = self.shape.bands.of(span.at).ok_or(Violation::NotInOneBand { span })?;
+        let band = self.shape.bands.band_at(span.at).ok_or(Violation::NotInOneBand { span })?;
         if self.shape.bands.span(band).contains(span) { Ok(band) } else { Err(Violation::NotInOneBand { span }) }
     }
 
@@ -112,7 +112,7 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         &self.shape
     }
 
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, room.bytes())?;
         let band = self.band_of(span)?;
         let cursor = self.shape.bands.span(band).at + self.cursors.lock().filled[band as usize];

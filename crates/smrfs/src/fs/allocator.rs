@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::room::{Rooms, Use};
 use crate::error::{DeviceError, DeviceResult, FsResult};
-use crate::space::{Counts, Space, Step, Trigger, Want};
+use crate::space::{AllocationRequest, CleaningStep, Counts, Space, Trigger};
 use crate::units::{Granule, NodeId, Owner, Span};
 
 /// The space of the disk, and the promises of it.
@@ -65,7 +65,7 @@ impl Allocator {
     /// share the place, lies where; none if there is no room.
     pub(super) fn write(
         &self,
-        want: &Want,
+        want: &AllocationRequest,
         runs: &[Range<u64>],
         mut write: impl FnMut(Span) -> DeviceResult,
     ) -> FsResult<Option<Vec<(Span, Owner)>>> {
@@ -132,14 +132,14 @@ impl Allocator {
     }
 
     /// The next step of the cleaning that is due.
-    pub(super) fn next_step(&self, idle: bool) -> Option<Step> {
+    pub(super) fn next_step(&self, idle: bool) -> Option<CleaningStep> {
         let mut space = self.space.lock();
         let why = space.wants_cleaning(idle)?;
         space.clean(why)
     }
 
     /// The next step where a write finds no room.
-    pub(super) fn next_step_when_stuck(&self) -> Option<Step> {
+    pub(super) fn next_step_when_stuck(&self) -> Option<CleaningStep> {
         self.space.lock().clean(Trigger::Stuck)
     }
 

@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 
 /// A granule's bytes; none in simulation, which reads as zeros.
-pub(super) type Page = Option<Box<[u8]>>;
+pub(super) type PageBytes = Option<Box<[u8]>>;
 
 /// The unwritten granules of one file.
 #[derive(Default)]
 pub(super) struct Buffer {
-    pages: BTreeMap<u64, Page>,
+    pages: BTreeMap<u64, PageBytes>,
 }
 
 impl Buffer {
@@ -31,7 +31,7 @@ impl Buffer {
     }
 
     /// Puts a granule in, whole.
-    pub(super) fn put(&mut self, granule: u64, page: Page) {
+    pub(super) fn put(&mut self, granule: u64, page: PageBytes) {
         self.pages.insert(granule, page);
     }
 
@@ -52,9 +52,9 @@ impl Buffer {
     }
 
     /// Reads from `at` bytes behind the beginning of a granule that is there.
-    pub(super) fn read(&self, granule: u64, at: u64, mut room: Room<'_>) {
+    pub(super) fn read(&self, granule: u64, at: u64, mut room: ReadBuffer<'_>) {
         match (self.pages.get(&granule), &mut room) {
-            (Some(Some(page)), Room::Bytes(bytes)) => {
+            (Some(Some(page)), ReadBuffer::Bytes(bytes)) => {
                 bytes.copy_from_slice(&page[at as usize..at as usize + bytes.len()]);
             }
             _ => room.clear(),

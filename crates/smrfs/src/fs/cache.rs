@@ -14,7 +14,7 @@ use parking_lot::{Mutex, RwLockReadGuard, RwLockWriteGuard};
 use super::FileSystem;
 use super::file::{File, FileState, Times};
 use crate::error::{Errno, FsError, FsResult};
-use crate::map::{self, FileMap, Head, Summary};
+use crate::map::{self, FileMap, Head, RecordSummary};
 use crate::meta::Kind;
 use crate::units::{NodeId, Owner};
 
@@ -23,14 +23,14 @@ const SHARDS: usize = 16;
 /// Heads kept in a shard at most: 2^17 in all, some ten megabytes. (Assumption.)
 const SHARD_HEADS: usize = 8192;
 
-/// What a file counts for beside its extents, in extents. (Assumption: some 400 bytes.)
+/// A file's own weight next to its extents, in extents. (Assumption: some 400 bytes.)
 const FILE_WEIGHT: usize = 8;
 
 #[derive(Default)]
 struct Shard {
     files: HashMap<NodeId, Arc<File>>,
     /// Of files that are not in `files`; none for a file without a record.
-    heads: HashMap<NodeId, Option<Summary>>,
+    heads: HashMap<NodeId, Option<RecordSummary>>,
 }
 
 /// The files in memory.
@@ -97,8 +97,8 @@ impl Files {
     fn head(
         &self,
         id: NodeId,
-        load: impl FnOnce() -> FsResult<Option<Summary>>,
-    ) -> FsResult<Result<Arc<File>, Option<Summary>>> {
+        load: impl FnOnce() -> FsResult<Option<RecordSummary>>,
+    ) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
         // The shard stays locked while the store is asked, or an old record could outlast a new one.
         let mut shard = self.shard(id).lock();
         if let Some(file) = shard.files.get(&id) {
@@ -253,7 +253,7 @@ impl FileSystem {
     }
 
     /// What the record of a file tells: from memory, or else from the store.
-    pub(super) fn known(&self, id: NodeId) -> FsResult<Result<Arc<File>, Option<Summary>>> {
+    pub(super) fn known(&self, id: NodeId) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
         let found = self.files.head(id, || match self.store.load_map(id)? {
             Some(record) => Ok(Some(map::summary(&record)?)),
             None => Ok(None),

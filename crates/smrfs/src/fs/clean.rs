@@ -1,4 +1,4 @@
-//! Cleaning: carrying out the steps that the space asks for, in the background, beside writes, or while a write waits.
+//! Cleaning: carrying out the steps that the space asks for, in the background, alongside writes, or while a write waits.
 //!
 //! One thread cleans at a time. Nobody waits for it while holding a lock on a file.
 
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use super::FileSystem;
 use super::counters::Work;
 use super::file::{File, FileState};
-use super::place::Load;
+use super::place::WriteBatch;
 use crate::data::Data;
 use crate::error::{DeviceError, Errno, FsError, FsResult};
-use crate::map::Piece;
-use crate::space::Step;
+use crate::map::FilePiece;
+use crate::space::CleaningStep;
 use crate::units::{Owner, Span};
 
 impl FileSystem {
@@ -48,7 +48,7 @@ impl FileSystem {
         if self.allocator.progress() == before { Err(Errno::ENOSPC.into()) } else { Ok(()) }
     }
 
-    /// The work due beside a write, as much as the space asks for.
+    /// The work due alongside a write, as much as the space asks for.
     pub(super) fn clean_beside(&self, work: &mut Work) -> FsResult {
         if !self.allocator.wants_cleaning() {
             return Ok(());
@@ -93,22 +93,22 @@ impl FileSystem {
     }
 
     /// Carries out one step.
-    fn execute(&self, step: Step, work: &mut Work) -> FsResult {
+    fn execute(&self, step: CleaningStep, work: &mut Work) -> FsResult {
         work.steps += 1;
         match step {
-            Step::Move(span, owner) => {
+            CleaningStep::Move(span, owner) => {
                 if !self.move_piece(span, owner, work)? {
                     self.settle()?;
                 }
             }
-            Step::Settle => self.commit()?,
-            Step::Reset(band) => self.reset(band)?,
+            CleaningStep::Settle => self.commit()?,
+            CleaningStep::Reset(band) => self.reset(band)?,
         }
         self.allocator.progressed();
         Ok(())
     }
 
-    /// A band that the disk does not reset is no failure of the write beside which that was tried.
+    /// A band that the disk does not reset is no failure of the write during which that was tried.
     fn reset(&self, band: u64) -> FsResult {
         let is_reset = self.allocator.reset(band, || self.disk.reset(band))?;
         let counter = if is_reset { &self.counters.resets } else { &self.counters.failed_resets };
@@ -164,7 +164,7 @@ impl FileSystem {
     }
 
     /// Reads a piece of a file and writes it elsewhere; if the disk does not read it, it stays. `false`: no room.
-    fn relocate(&self, file: &Arc<File>, state: &mut FileState, piece: Piece, work: &mut Work) -> FsResult<bool> {
+    fn relocate(&self, file: &Arc<File>, state: &mut FileState, piece: FilePiece, work: &mut Work) -> FsResult<bool> {
         let Some(span) = piece.span() else { return Ok(true) };
         let bytes = span.count * self.granule_bytes;
         let content = match self.disk.read_span(span) {
@@ -183,7 +183,7 @@ impl FileSystem {
                 None => Data::Blank(bytes - done * self.granule_bytes),
             };
             let run = piece.first + done..piece.end();
-            let load = Load::moved(from_ref(&run), data, true);
+            let load = WriteBatch::moved(from_ref(&run), data, true);
             let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;
@@ -201,7 +201,7 @@ impl FileSystem {
 }
 
 /// Whether that is about what lies there, and would be so again: neither a lack of memory or room, nor of power.
-fn is_damage(error: &FsError) -> bool {
+pub(super) fn is_damage(error: &FsError) -> bool {
     match error {
         FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_) | FsError::Errno(Errno::EIO) => true,
         FsError::Device(error) => !matches!(error, DeviceError::PowerCut),

@@ -8,13 +8,13 @@ use crate::units::NodeId;
 
 /// One thread cleans at a time. Nobody waits for it while holding a lock on a file.
 #[derive(Default)]
-pub(super) struct Cleaner {
+pub(super) struct FileCleaner {
     one: Mutex<()>,
     /// Files written in small pieces.
     fragmented: Mutex<BTreeSet<NodeId>>,
 }
 
-impl Cleaner {
+impl FileCleaner {
     /// Waits until nobody else cleans.
     pub(super) fn alone(&self) -> MutexGuard<'_, ()> {
         self.one.lock()

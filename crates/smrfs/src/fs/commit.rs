@@ -11,7 +11,7 @@ use super::FileSystem;
 use super::allocate::BEHIND_ALL;
 use super::counters::Work;
 use super::file::{File, FileState, Times};
-use super::pending::Gone;
+use super::pending::UnlinkedFile;
 use crate::error::{Errno, FsResult};
 use crate::map::{Head, Plan};
 use crate::units::{NodeId, Span};
@@ -243,7 +243,7 @@ impl FileSystem {
             // It lost its last name meanwhile, and this map with it.
             obsolete.extend(state.stored.numbers());
             drop(state);
-            self.pending.put_off(Gone { spans: snapshot.retired, parts: obsolete });
+            self.pending.put_off(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
             return;
         }
         if let Some(changes) = snapshot.changes {
@@ -254,7 +254,7 @@ impl FileSystem {
             self.pending.remove(snapshot.file.id);
         }
         drop(state);
-        self.free(Gone { spans: snapshot.retired, parts: obsolete });
+        self.free(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
     }
 
     /// The snapshot is not durable, or nobody knows: what it replaced stays.
@@ -263,7 +263,7 @@ impl FileSystem {
         if state.gone {
             // It lost its last name meanwhile.
             drop(state);
-            self.pending.put_off(Gone { spans: snapshot.retired, parts: Vec::new() });
+            self.pending.put_off(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });
             return;
         }
         state.retired.extend(snapshot.retired);
@@ -271,7 +271,7 @@ impl FileSystem {
     }
 
     /// No durable map names these any more.
-    fn free(&self, gone: Gone) {
+    fn free(&self, gone: UnlinkedFile) {
         self.allocator.release(gone.spans, |span| self.disk.discard(span));
         self.remove_parts(gone.parts);
     }

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
-use super::buffer::{Page, zeros};
+use super::buffer::{PageBytes, zeros};
 use super::counters::Counter;
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::device::{HostManaged, Shape};
 use crate::error::{DeviceResult, Errno, FsResult};
 use crate::units::{Granule, Span};
@@ -93,7 +93,7 @@ impl Disk {
         self.device.now()
     }
 
-    /// Keeps room on its host for so many bytes.
+    /// Keeps room on its host for this many bytes.
     pub(super) fn reserve(&self, bytes: u64) -> DeviceResult {
         self.device.reserve(bytes)
     }
@@ -104,7 +104,7 @@ impl Disk {
     }
 
     /// Reads for a host from `skip` bytes behind `at` on, whatever the granules: what is not whole goes through memory.
-    pub(super) fn read(&self, at: Granule, skip: u64, mut room: Room<'_>) -> FsResult {
+    pub(super) fn read(&self, at: Granule, skip: u64, mut room: ReadBuffer<'_>) -> FsResult {
         let granule = self.granule_bytes;
         let bytes = room.bytes();
         let head = if skip > 0 { bytes.min(granule - skip) } else { 0 };
@@ -125,26 +125,26 @@ impl Disk {
     }
 
     /// Reads a part of one granule.
-    fn read_part(&self, at: Granule, skip: u64, room: Room<'_>) -> FsResult {
+    fn read_part(&self, at: Granule, skip: u64, room: ReadBuffer<'_>) -> FsResult {
         self.read.add(self.granule_bytes);
-        let Room::Bytes(bytes) = room else {
-            return Ok(self.device.read(at, Room::Blank(self.granule_bytes), Cause::Host)?);
+        let ReadBuffer::Bytes(bytes) = room else {
+            return Ok(self.device.read(at, ReadBuffer::Blank(self.granule_bytes), Cause::Host)?);
         };
         let mut page = zeros(self.granule_bytes);
-        self.device.read(at, Room::Bytes(&mut page), Cause::Host)?;
+        self.device.read(at, ReadBuffer::Bytes(&mut page), Cause::Host)?;
         bytes.copy_from_slice(&page[skip as usize..skip as usize + bytes.len()]);
         Ok(())
     }
 
     /// A granule for the buffer.
-    pub(super) fn read_page(&self, at: Granule) -> FsResult<Page> {
+    pub(super) fn read_page(&self, at: Granule) -> FsResult<PageBytes> {
         self.read.add(self.granule_bytes);
         if self.holds_no_bytes() {
-            self.device.read(at, Room::Blank(self.granule_bytes), Cause::Host)?;
+            self.device.read(at, ReadBuffer::Blank(self.granule_bytes), Cause::Host)?;
             return Ok(None);
         }
         let mut page = zeros(self.granule_bytes);
-        self.device.read(at, Room::Bytes(&mut page), Cause::Host)?;
+        self.device.read(at, ReadBuffer::Bytes(&mut page), Cause::Host)?;
         Ok(Some(page))
     }
 
@@ -153,11 +153,11 @@ impl Disk {
         let bytes = span.count * self.granule_bytes;
         self.read.add(bytes);
         if self.holds_no_bytes() {
-            self.device.read(span.at, Room::Blank(bytes), Cause::Clean)?;
+            self.device.read(span.at, ReadBuffer::Blank(bytes), Cause::Clean)?;
             return Ok(None);
         }
         let mut content = vec![0; bytes as usize];
-        self.device.read(span.at, Room::Bytes(&mut content), Cause::Clean)?;
+        self.device.read(span.at, ReadBuffer::Bytes(&mut content), Cause::Clean)?;
         Ok(Some(content))
     }
 }

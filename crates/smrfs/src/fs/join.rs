@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::FileSystem;
 use super::file::{File, FileState};
-use super::place::{Load, SMALL};
+use super::place::{SMALL, WriteBatch};
 use crate::data::Data;
 use crate::error::FsResult;
-use crate::map::Piece;
+use crate::map::FilePiece;
 use crate::units::NodeId;
 
 /// Windows looked at in a call, at most, where nothing is to be joined.
@@ -73,10 +73,10 @@ impl FileSystem {
     }
 
     /// Writes pieces that follow each other in the file to one place. `false`: no room.
-    fn join(&self, file: &Arc<File>, state: &mut FileState, pieces: &[Piece]) -> FsResult<bool> {
+    fn join(&self, file: &Arc<File>, state: &mut FileState, pieces: &[FilePiece]) -> FsResult<bool> {
         let mut content = Some(Vec::new());
         let mut granules = 0;
-        for span in pieces.iter().filter_map(Piece::span) {
+        for span in pieces.iter().filter_map(FilePiece::span) {
             let bytes = self.disk.read_span(span)?;
             content = content.zip(bytes).map(|(mut content, bytes)| {
                 content.extend(bytes);
@@ -91,7 +91,7 @@ impl FileSystem {
                 None => Data::Blank((granules - done) * self.granule_bytes),
             };
             let run = first + done..first + granules;
-            let load = Load::moved(from_ref(&run), data, false);
+            let load = WriteBatch::moved(from_ref(&run), data, false);
             let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
             done += count;
         }
@@ -100,7 +100,7 @@ impl FileSystem {
 }
 
 /// The runs of pieces that follow each other in the file.
-fn runs(pieces: &[Piece]) -> Vec<Range<usize>> {
+fn runs(pieces: &[FilePiece]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
         match runs.last_mut() {

@@ -20,6 +20,7 @@ mod place;
 mod read;
 mod room;
 pub(crate) mod saved;
+mod scrub;
 pub mod statistics;
 mod unsynced;
 mod write;
@@ -37,21 +38,22 @@ use crate::units::{Owner, Span};
 use allocator::Allocator;
 use buffers::Buffers;
 use cache::Files;
-use cleaner::Cleaner;
+use cleaner::FileCleaner;
 use counters::Counters;
 use disk::Disk;
 use pending::Pending;
 use room::Rooms;
+pub use scrub::Scrubbed;
 use statistics::{Statistics, Usage};
 
 /// How a file system behaves; nothing of it is on the disk.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct FsOptions {
     /// The largest block, in granules: 1 MiB.
     pub block_granules: u64,
     /// Bytes of unwritten data in memory, over all files, before some is written.
     pub buffer_bytes: u64,
-    /// Requests of at least so many bytes go straight to the disk.
+    /// Requests of at least this many bytes go straight to the disk.
     pub direct_bytes: u64,
     /// Extents of maps in memory, over all files, before the longest unused are dropped.
     pub cached_extents: usize,
@@ -59,9 +61,9 @@ pub struct Options {
     pub read_only: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for FsOptions {
+    fn default() -> FsOptions {
+        FsOptions {
             block_granules: 256,
             buffer_bytes: 8 << 20,
             direct_bytes: 64 << 10,
@@ -99,14 +101,14 @@ pub enum Seek {
 /// file's state, the allocator, the small ones. Nobody waits for the cleaner who holds a lock of a file.
 pub struct FileSystem {
     store: Arc<dyn MetadataStore>,
-    options: Options,
+    options: FsOptions,
     granule_bytes: u64,
     disk: Disk,
     allocator: Allocator,
     files: Files,
     buffers: Buffers,
     pending: Pending,
-    cleaner: Cleaner,
+    cleaner: FileCleaner,
     /// Held shared while a name is made, alone while one is taken away: what a rename replaces is known before.
     names: RwLock<()>,
     unmounted: AtomicBool,
@@ -118,7 +120,7 @@ impl FileSystem {
         device: Arc<dyn HostManaged>,
         store: Arc<dyn MetadataStore>,
         space: Box<dyn Space>,
-        options: Options,
+        options: FsOptions,
         rooms: Rooms,
         next_part: u64,
     ) -> FileSystem {
@@ -131,7 +133,7 @@ impl FileSystem {
             options,
             buffers: Buffers::default(),
             pending: Pending::new(next_part),
-            cleaner: Cleaner::default(),
+            cleaner: FileCleaner::default(),
             names: RwLock::default(),
             unmounted: AtomicBool::new(false),
             counters: Counters::default(),

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::allocate::BEHIND_ALL;
 use super::room::Rooms;
-use super::saved::{self, Saved};
-use super::{FileSystem, Options};
+use super::saved::{self, SavedState};
+use super::{FileSystem, FsOptions};
 use crate::device::{HostManaged, Model, Shape};
 use crate::error::{Errno, FsError, FsResult};
 use crate::map;
@@ -35,7 +35,7 @@ impl FileSystem {
         device: Arc<dyn HostManaged>,
         store: Arc<dyn MetadataStore>,
         mut space: Box<dyn Space>,
-        options: Options,
+        options: FsOptions,
     ) -> FsResult<FileSystem> {
         let shape = *device.shape();
         let saved = store.load_state(STATE)?.and_then(|bytes| saved::decode(&bytes, &shape));
@@ -86,7 +86,7 @@ impl FileSystem {
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
         let promised = self.allocator.rooms().promised;
-        let mut saved = Saved { next_part: self.pending.next_part(), mapped: 0, promised, extents: self.live() };
+        let mut saved = SavedState { next_part: self.pending.next_part(), mapped: 0, promised, extents: self.live() };
         let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().unlinked);
         saved.extents.retain(|&(_, owner)| !unlinked(owner));
         saved.mapped = saved.extents.iter().map(|(span, _)| span.count).sum();
@@ -112,7 +112,7 @@ impl FileSystem {
     }
 }
 
-fn take_saved(saved: &Saved, space: &mut dyn Space) -> FsResult<Found> {
+fn take_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
     for &(span, owner) in &saved.extents {
         adopt(space, span, owner)?;
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::FileSystem;
 use super::allocate::{BEHIND_ALL, alive};
 use super::file::{File, FileState};
-use super::pending::Gone;
+use super::pending::UnlinkedFile;
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode};
 use crate::units::NodeId;
@@ -261,11 +261,11 @@ impl FileSystem {
         }
     }
 
-    /// The data of a file that is neither named nor open waits in limbo for a commit.
+    /// The data of a file that is neither named nor open is freed by a commit.
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
         state.gone = true;
         self.rearrange(state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
-        let gone = Gone { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
+        let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
         self.pending.put_off(gone);
         self.pending.remove(file.id);
         self.allocator.closed(file.id);

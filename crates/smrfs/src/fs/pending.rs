@@ -12,7 +12,7 @@ use super::unsynced::{Change, Unsynced};
 use crate::units::{NodeId, Span};
 
 /// What a file left behind that no map in memory has any more, until that is durable.
-pub(super) struct Gone {
+pub(super) struct UnlinkedFile {
     pub spans: Vec<Span>,
     /// The parts of its map in the store.
     pub parts: Vec<u64>,
@@ -24,15 +24,15 @@ pub(super) struct Pending {
     committing: Mutex<()>,
     /// Files whose record is to be stored, or that have something to release.
     files: Mutex<BTreeMap<NodeId, Arc<File>>>,
-    limbo: Mutex<Vec<Gone>>,
+    pending_free: Mutex<Vec<UnlinkedFile>>,
     unsynced: Mutex<Unsynced>,
-    /// Whether the store has something that is not durable, beside maps.
+    /// True if the store has something that is not durable, besides maps.
     store: AtomicBool,
     next_part: AtomicU64,
 }
 
 /// What a commit of everything frees when it is done.
-pub(super) struct Taken(Vec<Gone>);
+pub(super) struct Taken(Vec<UnlinkedFile>);
 
 impl Pending {
     /// Nothing yet; new parts of maps are numbered from `next_part` on.
@@ -40,7 +40,7 @@ impl Pending {
         Pending {
             committing: Mutex::default(),
             files: Mutex::default(),
-            limbo: Mutex::default(),
+            pending_free: Mutex::default(),
             unsynced: Mutex::default(),
             store: AtomicBool::new(false),
             next_part: AtomicU64::new(next_part),
@@ -66,9 +66,9 @@ impl Pending {
     }
 
     /// Keeps what is to be freed with the next commit.
-    pub(super) fn put_off(&self, gone: Gone) {
+    pub(super) fn put_off(&self, gone: UnlinkedFile) {
         if !gone.spans.is_empty() || !gone.parts.is_empty() {
-            self.limbo.lock().push(gone);
+            self.pending_free.lock().push(gone);
         }
     }
 
@@ -111,19 +111,19 @@ impl Pending {
     /// The files to commit, where there is anything to commit at all. The caller is alone.
     pub(super) fn due(&self) -> Option<Vec<Arc<File>>> {
         let files = self.files();
-        let nothing = files.is_empty() && self.limbo.lock().is_empty();
+        let nothing = files.is_empty() && self.pending_free.lock().is_empty();
         (self.store.swap(false, Relaxed) || !nothing).then_some(files)
     }
 
     /// A commit begins, its files are locked: what is put off from now on is for the next one.
     pub(super) fn begin(&self) -> Taken {
-        let limbo = std::mem::take(&mut *self.limbo.lock());
+        let freed = std::mem::take(&mut *self.pending_free.lock());
         self.unsynced.lock().begin();
-        Taken(limbo)
+        Taken(freed)
     }
 
     /// It has ended well: tells what is free now.
-    pub(super) fn done(&self, taken: Taken) -> Vec<Gone> {
+    pub(super) fn done(&self, taken: Taken) -> Vec<UnlinkedFile> {
         self.unsynced.lock().end(true);
         taken.0
     }
@@ -131,7 +131,7 @@ impl Pending {
     /// It has failed: all is as it was.
     pub(super) fn undone(&self, taken: Taken) {
         self.unsynced.lock().end(false);
-        self.limbo.lock().extend(taken.0);
+        self.pending_free.lock().extend(taken.0);
         self.store_changed();
     }
 }

@@ -10,10 +10,10 @@ use super::file::{File, FileState};
 use super::room::Use;
 use crate::data::Data;
 use crate::error::FsResult;
-use crate::space::Want;
+use crate::space::AllocationRequest;
 use crate::units::Span;
 
-/// A piece is small if it is less than this part of a block, and a file in pieces after more than so many of them.
+/// A piece is small if it is less than this part of a block, and a file in pieces after more than this many of them.
 /// (Assumption: reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
 pub(super) const SMALL: u64 = 8;
 
@@ -21,7 +21,7 @@ pub(super) const SMALL: u64 = 8;
 const GATHERED: u64 = 4;
 
 /// Data for the disk, whole granules of one file.
-pub(super) struct Load<'a> {
+pub(super) struct WriteBatch<'a> {
     /// Which granules of the file, in ascending order; they share a place.
     pub runs: &'a [Range<u64>],
     /// One behind the other.
@@ -33,15 +33,15 @@ pub(super) struct Load<'a> {
     pub cause: Cause,
 }
 
-impl<'a> Load<'a> {
+impl<'a> WriteBatch<'a> {
     /// What a host wrote.
-    pub(super) fn host(runs: &'a [Range<u64>], data: Data<'a>) -> Load<'a> {
-        Load { runs, data, moving: false, reserve: false, cause: Cause::Host }
+    pub(super) fn host(runs: &'a [Range<u64>], data: Data<'a>) -> WriteBatch<'a> {
+        WriteBatch { runs, data, moving: false, reserve: false, cause: Cause::Host }
     }
 
     /// What was on the disk already.
-    pub(super) fn moved(runs: &'a [Range<u64>], data: Data<'a>, reserve: bool) -> Load<'a> {
-        Load { runs, data, moving: true, reserve, cause: Cause::Clean }
+    pub(super) fn moved(runs: &'a [Range<u64>], data: Data<'a>, reserve: bool) -> WriteBatch<'a> {
+        WriteBatch { runs, data, moving: true, reserve, cause: Cause::Clean }
     }
 }
 
@@ -55,12 +55,12 @@ impl FileSystem {
         &self,
         file: &Arc<File>,
         state: &mut FileState,
-        load: &Load<'_>,
+        load: &WriteBatch<'_>,
         held: &mut Held,
     ) -> FsResult<Option<u64>> {
         let granules = load.data.bytes() / self.granule_bytes;
         let count = granules.min(self.options.block_granules);
-        let want = Want {
+        let want = AllocationRequest {
             owner: FileState::owner(file, load.runs[0].start),
             after: state.end_before(load.runs[0].start),
             count,
@@ -102,7 +102,7 @@ impl FileSystem {
         self.rearrange_all(state, &[range], held, |state, _| change.take().map_or(Vec::new(), |change| change(state)));
     }
 
-    /// The same for several ranges: `change` is called for each.
+    /// Rearranges several ranges: `change` is called for each.
     fn rearrange_all(
         &self,
         state: &mut FileState,
@@ -169,7 +169,9 @@ impl FileSystem {
                     Some(bytes) => Data::Bytes(&bytes[(done * self.granule_bytes) as usize..]),
                     None => Data::Blank((granules - done) * self.granule_bytes),
                 };
-                let Some(count) = self.lay(file, state, &Load::host(&runs, data), &mut 0)? else { return Ok(false) };
+                let Some(count) = self.lay(file, state, &WriteBatch::host(&runs, data), &mut 0)? else {
+                    return Ok(false);
+                };
                 done += count;
                 leave_out(&mut runs, count);
             }

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::file::{File, FileState};
 use super::{FileSystem, Seek};
-use crate::data::Room;
+use crate::data::ReadBuffer;
 use crate::error::{Errno, FsResult};
-use crate::map::Piece;
+use crate::map::FilePiece;
 use crate::units::{NodeId, Span};
 
 /// A window of a file in fewer pieces is read as it is: the host reads ahead by itself. (Assumption.)
@@ -19,7 +19,7 @@ const SKIPPED: u64 = 16;
 impl FileSystem {
     /// Reads from the byte `offset` on as much as the file has and `room` takes; tells how many bytes. The rest of `room`
     /// is left alone.
-    pub fn read(&self, id: NodeId, offset: u64, mut room: Room<'_>) -> FsResult<u64> {
+    pub fn read(&self, id: NodeId, offset: u64, mut room: ReadBuffer<'_>) -> FsResult<u64> {
         let file = self.file(id)?;
         // The lock keeps what is read from being released meanwhile.
         let state = file.look();
@@ -54,7 +54,7 @@ impl FileSystem {
         if pieces.len() < PIECES {
             return;
         }
-        let mut spans: Vec<Span> = pieces.iter().filter_map(Piece::span).collect();
+        let mut spans: Vec<Span> = pieces.iter().filter_map(FilePiece::span).collect();
         spans.sort_unstable_by_key(|span| span.at);
         let mut expected = spans[0];
         for span in &spans[1..] {
@@ -68,7 +68,7 @@ impl FileSystem {
         self.disk.expect(expected);
     }
 
-    fn read_range(&self, state: &FileState, range: Range<u64>, mut room: Room<'_>) -> FsResult {
+    fn read_range(&self, state: &FileState, range: Range<u64>, mut room: ReadBuffer<'_>) -> FsResult {
         let granule = self.granule_bytes;
         for piece in state.map.lookup(range.start / granule..range.end.div_ceil(granule)) {
             let mut at = piece.first;
@@ -112,7 +112,7 @@ impl FileSystem {
     }
 
     /// The pieces of `range` that have a place, for whoever moves them.
-    pub(super) fn placed(state: &FileState, range: Range<u64>) -> Vec<Piece> {
+    pub(super) fn placed(state: &FileState, range: Range<u64>) -> Vec<FilePiece> {
         state.map.lookup(range).filter(|piece| piece.at.is_some()).collect()
     }
 }

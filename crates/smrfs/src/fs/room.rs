@@ -30,7 +30,8 @@ impl FileSystem {
     pub(super) fn beyond_host(&self, free: u64) -> FsResult<u64> {
         let Some(room) = self.disk.room_bytes()? else { return Ok(0) };
         let accepted = self.buffers.bytes() + SLACK_BYTES;
-        Ok(free.saturating_sub(room.saturating_sub(accepted) / self.granule_bytes))
+        let granules = room.saturating_sub(accepted) / self.granule_bytes;
+        Ok(free.saturating_sub(granules.saturating_sub(self.allocator.rooms().mapped)))
     }
 }
 

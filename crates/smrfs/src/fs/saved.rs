@@ -10,7 +10,7 @@ const VERSION: u64 = 1;
 
 /// What a clean unmount saves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Saved {
+pub(crate) struct SavedState {
     /// The number of the next part of a map.
     pub next_part: u64,
     /// Granules in maps.
@@ -21,7 +21,7 @@ pub(crate) struct Saved {
     pub extents: Vec<(Span, Owner)>,
 }
 
-pub(super) fn encode(saved: &Saved, shape: &Shape) -> Vec<u8> {
+pub(super) fn encode(saved: &SavedState, shape: &Shape) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + saved.extents.len() * 8);
     let head = [VERSION, shape.granules, shape.granule_bytes, saved.next_part, saved.mapped, saved.promised];
     head.into_iter().for_each(|value| put(&mut out, value));
@@ -39,7 +39,7 @@ pub(super) fn encode(saved: &Saved, shape: &Shape) -> Vec<u8> {
 }
 
 /// None if anything about it is doubtful.
-pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<Saved> {
+pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
     let (mut body, sum) = bytes.split_last_chunk::<4>()?;
     if checksum(body) != u32::from_le_bytes(*sum) {
         return None;
@@ -58,7 +58,7 @@ pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<Saved> {
         granules += span.count;
         extents.push((span, Owner { file: NodeId(next()?), granule: next()? }));
     }
-    (body.is_empty() && granules == mapped).then_some(Saved { next_part, mapped, promised, extents })
+    (body.is_empty() && granules == mapped).then_some(SavedState { next_part, mapped, promised, extents })
 }
 
 fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -87,13 +87,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::data::{Data, Room};
-    use crate::device::caveat::{CaveatScriptor, Past};
+    use crate::data::{Data, ReadBuffer};
+    use crate::device::caveat::{CaveatScriptor, WriteHistory};
     use crate::device::memory::Memory;
     use crate::device::{Bands, Model};
     use crate::error::FsError;
     use crate::fs::mount::STATE;
-    use crate::fs::{FileSystem, Options};
+    use crate::fs::{FileSystem, FsOptions};
     use crate::meta::memory::{Limits, MemoryStore};
     use crate::meta::{Kind, MetadataStore, NewNode, Time};
     use crate::power::Power;
@@ -105,7 +105,7 @@ mod tests {
         let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 1000, did: 1, dpid: 1, bands };
         let owner = |file, granule| Owner { file: NodeId(file), granule };
         let extents = vec![(Span::new(0, 5), owner(7, 0)), (Span::new(300, 200), owner(1 << 40, 9))];
-        let saved = Saved { next_part: 3, mapped: 205, promised: 2, extents };
+        let saved = SavedState { next_part: 3, mapped: 205, promised: 2, extents };
         let bytes = encode(&saved, &shape);
         assert_eq!(decode(&bytes, &shape), Some(saved));
         for bit in 0..bytes.len() * 8 {
@@ -124,10 +124,10 @@ mod tests {
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let store = Arc::new(MemoryStore::new(Limits::EXT4, Arc::new(Time::default)));
         let mounted = || {
-            let device = Arc::new(CaveatScriptor::new(memory.clone(), shape, Past::Untracked).unwrap());
+            let device = Arc::new(CaveatScriptor::new(memory.clone(), shape, WriteHistory::Untracked).unwrap());
             let space =
                 Box::new(Caveat::new(&shape, CaveatOptions { block_granules: 8, ..CaveatOptions::default() }).unwrap());
-            FileSystem::mount(device, store.clone(), space, Options::default()).unwrap()
+            FileSystem::mount(device, store.clone(), space, FsOptions::default()).unwrap()
         };
         let fs = mounted();
         let new = NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 };
@@ -143,7 +143,7 @@ mod tests {
         store.store_state(STATE, &encode(&saved, &shape)).unwrap();
         let fs = mounted();
         for id in [one, two] {
-            let read = fs.read(id, 0, Room::Bytes(&mut [0; 4096]));
+            let read = fs.read(id, 0, ReadBuffer::Bytes(&mut [0; 4096]));
             assert!(matches!(read, Err(FsError::Corrupt(_))), "{read:?}");
             assert!(fs.write(id, 0, Data::Bytes(&[3; 512]), false).is_err());
         }
@@ -159,7 +159,7 @@ mod tests {
         let fs = mounted();
         for (id, byte) in [(one, 1), (two, 2)] {
             let mut back = [0; 4096];
-            fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
+            fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap();
             assert_eq!(back, [byte; 4096]);
         }
     }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::FileSystem;
-use super::buffer::{Page, zeros};
+use super::buffer::{PageBytes, zeros};
 use super::counters::Work;
 use super::file::{File, FileState};
-use super::place::{Held, Load};
+use super::place::{Held, WriteBatch};
 use crate::data::Data;
 use crate::error::{Errno, FsResult};
 use crate::meta::SetAttr;
@@ -97,7 +97,7 @@ impl FileSystem {
             promise.at_least(state.lacks(at..end.div_ceil(granule)))?;
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
             let run = at..direct.end;
-            let load = Load::host(from_ref(&run), rest);
+            let load = WriteBatch::host(from_ref(&run), rest);
             let seen = self.allocator.progress();
             // What is buffered is older and goes first: a commit must not have a later write and not an earlier one.
             let laid = match self.write_out(file, &mut state)? {
@@ -177,7 +177,7 @@ impl FileSystem {
         Ok(())
     }
 
-    fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: Page, held: &mut Held) {
+    fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: PageBytes, held: &mut Held) {
         let before = state.uses(granule..granule + 1);
         if !state.buffer.has(granule) {
             self.buffers.added(self.granule_bytes);

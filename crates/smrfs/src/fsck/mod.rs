@@ -23,7 +23,7 @@ use surface::Surface;
 
 /// What to check.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct FsckOptions {
     /// Mend what can be mended; otherwise nothing is changed.
     pub repair: bool,
     /// Read all data.
@@ -34,9 +34,9 @@ pub struct Options {
     pub accept_owners: bool,
 }
 
-impl Default for Options {
+impl Default for FsckOptions {
     fn default() -> Self {
-        Options { repair: false, read_all: false, listed: 1000, accept_owners: false }
+        FsckOptions { repair: false, read_all: false, listed: 1000, accept_owners: false }
     }
 }
 
@@ -79,10 +79,10 @@ impl Findings {
 
 /// Checks the file system on `device` with its names and maps in `store`, and repairs it if `options` say so. Nobody else
 /// may use either meanwhile. Errors: those of device and store that tell nothing of the file system, such as a full disk.
-pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Options) -> FsResult<Report> {
+pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &FsckOptions) -> FsResult<Report> {
     let mut findings =
         Findings { list: Vec::new(), listed: options.listed, found: 0, repaired: 0, repair: options.repair };
-    let mut surface = Surface::of(device)?;
+    let mut surface = Surface::from_device(device)?;
     let mut scan = Scan::default();
     scan.run(device, store, &surface, options.read_all, &mut findings)?;
     scan.settle_marks(store, options.accept_owners, &mut findings)?;

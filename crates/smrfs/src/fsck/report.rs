@@ -9,7 +9,7 @@ use crate::units::{NodeId, Span};
 
 /// Granules of one file, and where its map has them on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct FilePlace {
     /// The file.
     pub file: u64,
     /// The first granule, in the file.
@@ -20,15 +20,15 @@ pub struct Place {
     pub granules: u64,
 }
 
-impl Place {
-    pub(super) fn new(file: NodeId, first: u64, span: Span) -> Place {
-        Place { file: file.0, first, at: span.at.0, granules: span.count }
+impl FilePlace {
+    pub(super) fn new(file: NodeId, first: u64, span: Span) -> FilePlace {
+        FilePlace { file: file.0, first, at: span.at.0, granules: span.count }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { file, first, at, granules } = self;
+        let FilePlace { file, first, at, granules } = self;
         write!(f, "file {file}: granules {first}..{} at {at}..{}", first + granules, at + granules)
     }
 }
@@ -89,34 +89,34 @@ pub enum Problem {
     /// Behind the end of the disk; becomes a hole.
     OutOfRange {
         /// What.
-        place: Place,
+        place: FilePlace,
     },
     /// In the gap between two bands; becomes a hole.
     InGap {
         /// What.
-        place: Place,
+        place: FilePlace,
     },
     /// Not written since its band was reset; becomes a hole.
     BehindCursor {
         /// What.
-        place: Place,
+        place: FilePlace,
     },
     /// In a band that the disk can't read any more; becomes a hole.
     Offline {
         /// What.
-        place: Place,
+        place: FilePlace,
     },
     /// Also in the map of a file that changed later, or elsewhere in the same file; becomes a hole.
     Overlap {
         /// What.
-        place: Place,
+        place: FilePlace,
         /// The file that keeps it.
         kept_by: u64,
     },
     /// The disk does not read it; becomes a hole.
     Unreadable {
         /// What.
-        place: Place,
+        place: FilePlace,
         /// What the disk says.
         reason: String,
     },

@@ -8,12 +8,12 @@ use smrkit::tally::Cause;
 
 use super::Findings;
 use super::extent::Extent;
-use super::report::{Place, Problem};
+use super::report::{FilePlace, Problem};
 use super::surface::{Surface, Wrong};
-use crate::data::Room;
+use crate::data::ReadBuffer;
 use crate::device::HostManaged;
 use crate::error::{DeviceError, Errno, FsError, FsResult, SealFault, SealedMap};
-use crate::map::{self, Decoded, MapError, Piece};
+use crate::map::{self, Decoded, FilePiece, MapError};
 use crate::meta::{MetadataStore, Time};
 use crate::units::{Granule, NodeId, Span};
 
@@ -214,7 +214,7 @@ impl Scan {
         device: &dyn HostManaged,
         surface: &Surface,
         file: NodeId,
-        piece: Piece,
+        piece: FilePiece,
         read_all: bool,
         findings: &mut Findings,
     ) -> FsResult {
@@ -273,7 +273,7 @@ impl Scan {
     /// Reads a piece; tells why that is not possible.
     fn reads(&mut self, device: &dyn HostManaged, piece: Extent) -> FsResult<Option<String>> {
         self.room.resize((piece.span.count * device.shape().granule_bytes) as usize, 0);
-        match device.read(piece.span.at, Room::Bytes(&mut self.room), Cause::Host) {
+        match device.read(piece.span.at, ReadBuffer::Bytes(&mut self.room), Cause::Host) {
             Ok(()) => Ok(None),
             Err(DeviceError::PowerCut) => Err(FsError::PowerCut),
             Err(error) => Ok(Some(error.to_string())),
@@ -281,9 +281,9 @@ impl Scan {
     }
 
     /// Makes a hole of an extent.
-    pub fn hole(&mut self, extent: &Extent) -> Place {
+    pub fn hole(&mut self, extent: &Extent) -> FilePlace {
         self.fix(extent.file).holes.push((extent.first, extent.span.count));
-        Place::new(extent.file, extent.first, extent.span)
+        FilePlace::new(extent.file, extent.first, extent.span)
     }
 
     fn fix(&mut self, file: NodeId) -> &mut Fix {

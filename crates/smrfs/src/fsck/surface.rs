@@ -28,7 +28,7 @@ pub(super) struct Surface {
 }
 
 impl Surface {
-    pub fn of(device: &dyn HostManaged) -> FsResult<Surface> {
+    pub fn from_device(device: &dyn HostManaged) -> FsResult<Surface> {
         let shape = *device.shape();
         let bands = match shape.model {
             Model::StrictAppend => device.report(0, shape.bands.count)?,
@@ -64,7 +64,7 @@ impl Surface {
             return (disk_end, None);
         }
         let layout = &self.shape.bands;
-        let Some(number) = layout.of(at) else {
+        let Some(number) = layout.band_at(at) else {
             let next = at.0 / (layout.granules + layout.gap_granules) + 1;
             let end = if next < layout.count { layout.span(next).at } else { disk_end };
             return (end.min(disk_end), Some(Wrong::InGap));
@@ -89,7 +89,7 @@ impl Surface {
     fn fill_bands(&mut self, extents: &[Extent]) -> Counts {
         for extent in extents {
             let mut left = extent.span;
-            while let Some(number) = self.shape.bands.of(left.at).filter(|_| !left.is_empty()) {
+            while let Some(number) = self.shape.bands.band_at(left.at).filter(|_| !left.is_empty()) {
                 let count = left.count.min(self.shape.bands.span(number).end() - left.at);
                 self.live[number as usize] += count;
                 left = Span { at: left.at + count, count: left.count - count };

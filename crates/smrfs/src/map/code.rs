@@ -3,7 +3,7 @@
 //! Integers are LEB128 (seven bits a byte, the lowest first); signed ones are folded (0, -1, 1, -2, ...) before.
 
 use super::error::MapError;
-use super::{FileMap, Piece};
+use super::{FileMap, FilePiece};
 use crate::units::{Granule, Span};
 
 /// Addresses and places in a file lie below this, so that no sum of two overflows.
@@ -24,18 +24,18 @@ pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
 }
 
 /// What remains to be read.
-pub(super) struct Reader<'a> {
+pub(super) struct RecordReader<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RecordReader<'a> {
     /// Reads `bytes` up to their checksum, the last four, which is verified first.
-    pub(super) fn checked(bytes: &'a [u8]) -> Result<Reader<'a>, MapError> {
+    pub(super) fn checked(bytes: &'a [u8]) -> Result<RecordReader<'a>, MapError> {
         let (body, sum) = bytes.split_last_chunk::<4>().ok_or(MapError::Short)?;
         if checksum(body) != u32::from_le_bytes(*sum) {
             return Err(MapError::Checksum);
         }
-        Ok(Reader { bytes: body })
+        Ok(RecordReader { bytes: body })
     }
 
     /// One byte.
@@ -90,7 +90,7 @@ pub(super) struct PieceWriter {
 
 impl PieceWriter {
     /// Appends a piece; they come in ascending order.
-    pub(super) fn push(&mut self, piece: &Piece) {
+    pub(super) fn push(&mut self, piece: &FilePiece) {
         put(&mut self.bytes, piece.first - self.end);
         put(&mut self.bytes, piece.count << 1 | u64::from(piece.at.is_none()));
         if let Some(at) = piece.at {
@@ -104,9 +104,9 @@ impl PieceWriter {
 
 /// Reads `count` pieces.
 pub(super) fn pieces(
-    reader: &mut Reader<'_>,
+    reader: &mut RecordReader<'_>,
     count: u64,
-    mut visit: impl FnMut(Piece) -> Result<(), MapError>,
+    mut visit: impl FnMut(FilePiece) -> Result<(), MapError>,
 ) -> Result<(), MapError> {
     let (mut end, mut disk_end) = (0, 0u64);
     for _ in 0..count {
@@ -125,13 +125,13 @@ pub(super) fn pieces(
             (at, disk_end) = (Some(Granule(place)), place + count);
         }
         end = first + count;
-        visit(Piece { first, count, at })?;
+        visit(FilePiece { first, count, at })?;
     }
     Ok(())
 }
 
 /// Applies a piece that was read to the map.
-pub(super) fn apply(map: &mut FileMap, piece: Piece) {
+pub(super) fn apply(map: &mut FileMap, piece: FilePiece) {
     map.cut_out(piece.first..piece.end());
     if let Some(Span { at, count }) = piece.span() {
         map.put(piece.first, count, at);
@@ -162,12 +162,12 @@ mod tests {
             let mut out = Vec::new();
             put(&mut out, value);
             put_signed(&mut out, value as i64);
-            let mut reader = Reader { bytes: &out };
+            let mut reader = RecordReader { bytes: &out };
             assert_eq!(reader.integer(), Ok(value));
             assert_eq!(reader.signed(), Ok(value as i64));
             assert_eq!(reader.end(), Ok(()));
         }
-        let mut too_long = Reader { bytes: &[0xff; 11] };
+        let mut too_long = RecordReader { bytes: &[0xff; 11] };
         assert_eq!(too_long.integer(), Err(MapError::Range));
     }
 }

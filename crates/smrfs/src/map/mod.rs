@@ -20,12 +20,12 @@ use crate::units::{Granule, Span};
 pub use code::checksum;
 pub use error::MapError;
 pub use ranges::Ranges;
-pub use record::{Head, Summary, summary};
+pub use record::{Head, RecordSummary, summary};
 pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, Plan, Stored, decode, load_part, part_numbers};
 
 /// Granules of a file that lie together on the disk, or that are a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct FilePiece {
     /// The first, in the file.
     pub first: u64,
     /// How many.
@@ -34,7 +34,7 @@ pub struct Piece {
     pub at: Option<Granule>,
 }
 
-impl Piece {
+impl FilePiece {
     /// The first granule of the file behind it.
     pub fn end(&self) -> u64 {
         self.first + self.count
@@ -90,16 +90,16 @@ impl FileMap {
     }
 
     /// The extents from the one on that holds `from` or else follows it, whole, in ascending order.
-    pub fn extents_from(&self, from: u64) -> impl Iterator<Item = Piece> + '_ {
+    pub fn extents_from(&self, from: u64) -> impl Iterator<Item = FilePiece> + '_ {
         let first = match self.extents.range(..=from).next_back() {
             Some((&first, &(count, _))) if first + count > from => first,
             _ => from,
         };
-        self.extents.range(first..).map(|(&first, &(count, at))| Piece { first, count, at: Some(at) })
+        self.extents.range(first..).map(|(&first, &(count, at))| FilePiece { first, count, at: Some(at) })
     }
 
     /// What `range` is made of, in ascending order, data and holes, cut to it.
-    pub fn lookup(&self, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
+    pub fn lookup(&self, range: Range<u64>) -> impl Iterator<Item = FilePiece> + '_ {
         let mut at = range.start;
         let mut extents = self.extents_from(at).peekable();
         std::iter::from_fn(move || {
@@ -112,8 +112,8 @@ impl FileMap {
                     extents.next();
                     extent
                 }
-                Some(extent) => Piece { first: at, count: extent.first.min(range.end) - at, at: None },
-                None => Piece { first: at, count: range.end - at, at: None },
+                Some(extent) => FilePiece { first: at, count: extent.first.min(range.end) - at, at: None },
+                None => FilePiece { first: at, count: range.end - at, at: None },
             };
             at = piece.end();
             Some(piece)
@@ -145,9 +145,10 @@ impl FileMap {
         self.cut_out(range)
     }
 
-    /// The same, without a note of the change.
+    /// Cuts out a range without a note of the change.
     fn cut_out(&mut self, range: Range<u64>) -> Vec<Span> {
-        let found: Vec<Piece> = self.extents_from(range.start).take_while(|piece| piece.first < range.end).collect();
+        let found: Vec<FilePiece> =
+            self.extents_from(range.start).take_while(|piece| piece.first < range.end).collect();
         let mut removed = Vec::with_capacity(found.len());
         for whole in found {
             let gone = cut(whole, range.clone());
@@ -209,8 +210,8 @@ impl FileMap {
 }
 
 /// The part of `piece` inside `range`; of no length if there is none.
-fn cut(piece: Piece, range: Range<u64>) -> Piece {
+fn cut(piece: FilePiece, range: Range<u64>) -> FilePiece {
     let first = piece.first.max(range.start);
     let end = piece.end().min(range.end).max(first);
-    Piece { first, count: end - first, at: piece.at.map(|at| at + (first - piece.first)) }
+    FilePiece { first, count: end - first, at: piece.at.map(|at| at + (first - piece.first)) }
 }

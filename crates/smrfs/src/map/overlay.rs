@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{FileMap, Piece, Ranges, cut};
+use super::{FileMap, FilePiece, Ranges, cut};
 
 /// Ranges of a file and what they are made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Overlay {
     }
 
     /// Adds a piece of which nothing is there as data.
-    pub(super) fn put(&mut self, piece: Piece) {
+    pub(super) fn put(&mut self, piece: FilePiece) {
         self.ranges.insert(piece.first..piece.end());
         if let Some(at) = piece.at {
             self.data.put(piece.first, piece.count, at);
@@ -43,7 +43,7 @@ impl Overlay {
     }
 
     /// What the ranges are made of, data and holes, in ascending order.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+    pub(super) fn pieces(&self) -> impl Iterator<Item = FilePiece> + '_ {
         let (mut ranges, mut extents) = (self.ranges.iter(), self.data.extents_from(0).peekable());
         let mut left = 0..0;
         std::iter::from_fn(move || {
@@ -53,8 +53,10 @@ impl Overlay {
             // An extent lies in one range: ranges that touch are one.
             let piece = match extents.peek() {
                 Some(extent) if extent.first <= left.start => extents.next()?,
-                Some(extent) => Piece { first: left.start, count: extent.first.min(left.end) - left.start, at: None },
-                None => Piece { first: left.start, count: left.end - left.start, at: None },
+                Some(extent) => {
+                    FilePiece { first: left.start, count: extent.first.min(left.end) - left.start, at: None }
+                }
+                None => FilePiece { first: left.start, count: left.end - left.start, at: None },
             };
             left.start = piece.end();
             Some(piece)
@@ -63,7 +65,7 @@ impl Overlay {
 }
 
 /// What `map` has of `range`, cut to it.
-pub(super) fn data_in(map: &FileMap, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
+pub(super) fn data_in(map: &FileMap, range: Range<u64>) -> impl Iterator<Item = FilePiece> + '_ {
     let whole = map.extents_from(range.start).take_while({
         let end = range.end;
         move |piece| piece.first < end

@@ -3,7 +3,7 @@
 //! Byte by byte in `docs/reference/smrfs-format.md`. A record holds size, times and promised granules; then what it builds on
 //! (nothing, a list of parts, or the number of the part with that list), and pieces that override it.
 
-use super::code::{LIMIT, PieceWriter, Reader, checksum, put, put_signed};
+use super::code::{LIMIT, PieceWriter, RecordReader, checksum, put, put_signed};
 use super::error::{MapError, VERSION};
 use crate::meta::Time;
 
@@ -11,7 +11,7 @@ use crate::meta::Time;
 pub(super) const EXTENTS: u8 = b'E';
 pub(super) const INDEX: u8 = b'I';
 
-/// What a map record says of a file beside where its data lies.
+/// The contents of a map record other than the places of the file's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Bytes.
@@ -26,7 +26,7 @@ pub struct Head {
 
 /// What a record tells by itself, without the parts that it names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct RecordSummary {
     /// Counts the commits of the file.
     pub generation: u64,
     /// Size, times, promise.
@@ -36,7 +36,7 @@ pub struct Summary {
 }
 
 /// What a record tells by itself. It is cheap: parts are not read.
-pub fn summary(record: &[u8]) -> Result<Summary, MapError> {
+pub fn summary(record: &[u8]) -> Result<RecordSummary, MapError> {
     read_record(record).map(|(summary, _, _)| summary)
 }
 
@@ -56,7 +56,12 @@ pub(super) enum Base {
 }
 
 /// A record that builds on `parts`, whose list is part `index` where there is one, overridden by `pieces`.
-pub(super) fn write_record(summary: &Summary, parts: &[PartRef], index: Option<u64>, pieces: &PieceWriter) -> Vec<u8> {
+pub(super) fn write_record(
+    summary: &RecordSummary,
+    parts: &[PartRef],
+    index: Option<u64>,
+    pieces: &PieceWriter,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(96 + pieces.bytes.len());
     out.push(VERSION);
     put(&mut out, summary.generation);
@@ -84,8 +89,8 @@ pub(super) fn write_record(summary: &Summary, parts: &[PartRef], index: Option<u
 }
 
 /// The summary, the base, and a reader at the count of pieces.
-pub(super) fn read_record(record: &[u8]) -> Result<(Summary, Base, Reader<'_>), MapError> {
-    let mut reader = Reader::checked(record)?;
+pub(super) fn read_record(record: &[u8]) -> Result<(RecordSummary, Base, RecordReader<'_>), MapError> {
+    let mut reader = RecordReader::checked(record)?;
     version(&mut reader)?;
     let generation = reader.integer()?;
     let size = reader.integer()?;
@@ -97,7 +102,7 @@ pub(super) fn read_record(record: &[u8]) -> Result<(Summary, Base, Reader<'_>), 
         2 => Base::Index(reader.integer()?),
         kind => return Err(MapError::Kind(kind)),
     };
-    Ok((Summary { generation, head: Head { size, mtime, ctime, promised }, granules }, base, reader))
+    Ok((RecordSummary { generation, head: Head { size, mtime, ctime, promised }, granules }, base, reader))
 }
 
 pub(super) fn write_parts(out: &mut Vec<u8>, parts: &[PartRef]) {
@@ -110,7 +115,7 @@ pub(super) fn write_parts(out: &mut Vec<u8>, parts: &[PartRef]) {
     }
 }
 
-pub(super) fn read_parts(reader: &mut Reader<'_>) -> Result<Vec<PartRef>, MapError> {
+pub(super) fn read_parts(reader: &mut RecordReader<'_>) -> Result<Vec<PartRef>, MapError> {
     let count = reader.integer()?;
     let mut parts: Vec<PartRef> = Vec::new();
     let (mut first, mut number) = (0, 0u64);
@@ -139,8 +144,8 @@ pub(super) fn write_part(kind: u8, number: u64, count: Option<u64>, body: &[u8])
 }
 
 /// A reader at the body of part `number`.
-pub(super) fn read_part(kind: u8, number: u64, part: &[u8]) -> Result<Reader<'_>, MapError> {
-    let mut reader = Reader::checked(part)?;
+pub(super) fn read_part(kind: u8, number: u64, part: &[u8]) -> Result<RecordReader<'_>, MapError> {
+    let mut reader = RecordReader::checked(part)?;
     version(&mut reader)?;
     match reader.byte()? {
         found if found == kind => {}
@@ -152,14 +157,14 @@ pub(super) fn read_part(kind: u8, number: u64, part: &[u8]) -> Result<Reader<'_>
     }
 }
 
-fn version(reader: &mut Reader<'_>) -> Result<(), MapError> {
+fn version(reader: &mut RecordReader<'_>) -> Result<(), MapError> {
     match reader.byte()? {
         VERSION => Ok(()),
         other => Err(MapError::Version(other)),
     }
 }
 
-fn time(reader: &mut Reader<'_>) -> Result<Time, MapError> {
+fn time(reader: &mut RecordReader<'_>) -> Result<Time, MapError> {
     let seconds = reader.signed()?;
     let nanoseconds = u32::try_from(reader.integer()?).ok().filter(|&ns| ns < 1_000_000_000);
     Ok(Time { seconds, nanoseconds: nanoseconds.ok_or(MapError::Range)? })

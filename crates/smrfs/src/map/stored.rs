@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::code::{LIMIT, PieceWriter, Reader, apply, pieces};
+use super::code::{LIMIT, PieceWriter, RecordReader, apply, pieces};
 use super::error::MapError;
 use super::overlay::{Overlay, data_in};
 use super::record::{
-    Base, EXTENTS, Head, INDEX, PartRef, Summary, read_part, read_parts, read_record, write_part, write_parts,
+    Base, EXTENTS, Head, INDEX, PartRef, RecordSummary, read_part, read_parts, read_record, write_part, write_parts,
     write_record,
 };
-use super::{FileMap, Piece};
+use super::{FileMap, FilePiece};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::MetadataStore;
 
@@ -24,7 +24,7 @@ pub const PAGE_BYTES: usize = 4096;
 /// Extents of a part at most: some 24 KiB. (Assumption.)
 const PART_EXTENTS: usize = 4096;
 
-/// The longest record that holds no piece and names one part or none: keep so much room for it beside users' attributes.
+/// The longest record that holds no piece and names one part or none: keep so much room for it next to users' attributes.
 pub const POINTER_BYTES: usize = 128;
 
 /// What is durable of a file's map: its parts, and where the record overrides them.
@@ -54,7 +54,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
     /// Generation, size, times, promise, granules.
-    pub summary: Summary,
+    pub summary: RecordSummary,
     /// Where the data lies.
     pub map: FileMap,
     /// What of it is durable: all.
@@ -80,7 +80,7 @@ impl Stored {
             self.overlay.take(&changes, map);
         }
         let generation = self.generation + 1;
-        let summary = Summary { generation, head: *head, granules: map.granules() };
+        let summary = RecordSummary { generation, head: *head, granules: map.granules() };
         let bytes_max = bytes_max.min(PAGE_BYTES);
         let small = !self.parts.is_empty() && map.extents() <= self.overlay.len();
         if !small && let Some(record) = self.record(&summary, map, bytes_max) {
@@ -113,9 +113,9 @@ impl Stored {
     }
 
     /// The record, if it is not longer than `bytes_max`.
-    fn record(&self, summary: &Summary, map: &FileMap, bytes_max: usize) -> Option<Vec<u8>> {
+    fn record(&self, summary: &RecordSummary, map: &FileMap, bytes_max: usize) -> Option<Vec<u8>> {
         let mut writer = PieceWriter::default();
-        let mut fits = |piece: Piece| {
+        let mut fits = |piece: FilePiece| {
             writer.push(&piece);
             writer.bytes.len() <= bytes_max
         };
@@ -286,7 +286,10 @@ fn parts_of(base: Base, load: &mut impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsRe
 }
 
 /// The pieces up to the end of what is read.
-fn all_pieces(reader: &mut Reader<'_>, visit: impl FnMut(Piece) -> Result<(), MapError>) -> Result<(), MapError> {
+fn all_pieces(
+    reader: &mut RecordReader<'_>,
+    visit: impl FnMut(FilePiece) -> Result<(), MapError>,
+) -> Result<(), MapError> {
     let count = reader.integer()?;
     pieces(reader, count, visit)?;
     reader.end()

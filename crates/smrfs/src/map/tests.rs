@@ -53,7 +53,7 @@ enum Step {
     /// So many single granules, spread by a stride.
     Scatter(u64, u64),
     Truncate(u64),
-    /// Commit with so many bytes; the plan is thrown away or carried out; then forgotten and loaded again or not.
+    /// Commit with this many bytes; the plan is thrown away or carried out; then forgotten and loaded again or not.
     Commit(usize, bool, bool),
 }
 
@@ -164,7 +164,7 @@ fn a_small_write_to_a_fragmented_file_rewrites_little() {
     assert!(each < 3000, "{each} bytes a commit");
 }
 
-/// A change of a map: at a place in the file, so many granules, to a place on the disk or to a hole.
+/// A change of a map: at a place in the file, this many granules, to a place on the disk or to a hole.
 fn changes() -> impl Strategy<Value = Vec<(u64, u64, Option<u64>)>> {
     prop::collection::vec((0u64..60, 1u64..20, prop::option::of(0u64..1000)), 0..40)
 }

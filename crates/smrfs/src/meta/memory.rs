@@ -22,10 +22,10 @@ use super::{Attr, Kind, NewNode, Time};
 use crate::error::{Errno, FsError, FsResult};
 use crate::power::Power;
 use crate::units::NodeId;
-use journal::{Effect, Image, Journal, Update};
-use tree::{ROOT, Saved, Tree};
+use journal::{Effect, Journal, StoreImage, Update};
+use tree::{ROOT, SavedNode, Tree};
 
-pub use journal::Loss;
+pub use journal::StoreLoss;
 
 /// Tells the time of a store: a counter, or the model's clock.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
@@ -50,13 +50,13 @@ impl Limits {
 
 /// A metadata store in memory.
 pub struct MemoryStore {
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
     limits: Limits,
     clock: Clock,
     power: Option<Arc<Power>>,
 }
 
-struct State {
+struct StoreState {
     tree: Tree,
     parts: BTreeMap<u64, Arc<[u8]>>,
     states: BTreeMap<String, Arc<[u8]>>,
@@ -69,9 +69,9 @@ impl MemoryStore {
     /// An empty one that never loses anything.
     pub fn new(limits: Limits, clock: Clock) -> MemoryStore {
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
-        let tree = Tree::new(Saved::new(&new, clock()));
+        let tree = Tree::new(SavedNode::new(&new, clock()));
         let (parts, states) = (BTreeMap::new(), BTreeMap::new());
-        let state = State { tree, parts, states, journal: None, number: 0 };
+        let state = StoreState { tree, parts, states, journal: None, number: 0 };
         MemoryStore { state: Mutex::new(state), limits, clock, power: None }
     }
 
@@ -82,14 +82,14 @@ impl MemoryStore {
 
     /// The store as it is after the power has failed at operation number `cut` of its [`Power`]: that one may have been
     /// done. It can be asked for any cut so far, many times. `seed` decides what is lost, `power` is the new one.
-    pub fn survivor(&self, cut: u64, loss: Loss, seed: u64, power: Arc<Power>) -> MemoryStore {
+    pub fn survivor(&self, cut: u64, loss: StoreLoss, seed: u64, power: Arc<Power>) -> MemoryStore {
         let state = self.lock();
         let image = match &state.journal {
             Some(journal) => journal.cut(cut, loss, &mut Pcg64Mcg::seed_from_u64(seed ^ cut.rotate_left(32))),
             None => state.image(),
         };
         let tree = grown(&image, state.tree.next);
-        let state = State { tree, parts: image.parts, states: image.states, journal: None, number: 0 };
+        let state = StoreState { tree, parts: image.parts, states: image.states, journal: None, number: 0 };
         let store =
             MemoryStore { state: Mutex::new(state), limits: self.limits, clock: self.clock.clone(), power: None };
         store.powered(power)
@@ -104,12 +104,12 @@ impl MemoryStore {
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock()
     }
 
     /// To look.
-    fn see(&self) -> FsResult<MutexGuard<'_, State>> {
+    fn see(&self) -> FsResult<MutexGuard<'_, StoreState>> {
         match &self.power {
             Some(power) if !power.is_on() => Err(FsError::PowerCut),
             _ => Ok(self.lock()),
@@ -117,7 +117,7 @@ impl MemoryStore {
     }
 
     /// To change or to sync: one operation of the power supply.
-    fn touch(&self) -> FsResult<MutexGuard<'_, State>> {
+    fn touch(&self) -> FsResult<MutexGuard<'_, StoreState>> {
         let mut state = self.lock();
         if let Some(power) = &self.power {
             if !power.operation() {
@@ -130,13 +130,13 @@ impl MemoryStore {
 
     fn make_saved(&self, parent: NodeId, name: &[u8], new: &NewNode, target: Option<&[u8]>) -> FsResult<Attr> {
         let (now, mut state) = ((self.clock)(), self.touch()?);
-        let State { tree, .. } = &mut *state;
+        let StoreState { tree, .. } = &mut *state;
         tree.vacant(parent, name)?;
         if tree.nodes.len() as u64 >= self.limits.nodes {
             return Err(Errno::ENOSPC.into());
         }
         let above = &tree.node(parent)?.saved;
-        let mut saved = Saved::new(new, now);
+        let mut saved = SavedNode::new(new, now);
         if above.mode & 0o2000 != 0 {
             saved.gid = above.gid;
             saved.mode |= if new.kind == Kind::Directory { 0o2000 } else { 0 };
@@ -155,7 +155,7 @@ impl MemoryStore {
     /// Takes a name away.
     fn part(&self, parent: NodeId, name: &[u8], directory: bool) -> FsResult {
         let (now, mut state) = ((self.clock)(), self.touch()?);
-        let State { tree, .. } = &mut *state;
+        let StoreState { tree, .. } = &mut *state;
         let id = tree.find(parent, name)?;
         match (tree.names(id).is_ok(), directory) {
             (true, false) => return Err(Errno::EISDIR.into()),
@@ -173,9 +173,9 @@ impl MemoryStore {
     }
 }
 
-impl State {
-    fn image(&self) -> Image {
-        let mut image = Image { parts: self.parts.clone(), states: self.states.clone(), ..Image::default() };
+impl StoreState {
+    fn image(&self) -> StoreImage {
+        let mut image = StoreImage { parts: self.parts.clone(), states: self.states.clone(), ..StoreImage::default() };
         for (&id, node) in &self.tree.nodes {
             image.nodes.insert(id, Arc::new(node.saved.clone()));
             image.names.extend(node.names.iter().flat_map(|names| names.entries()).map(|(name, to)| ((id, name), to)));
@@ -217,8 +217,8 @@ impl State {
 }
 
 /// The tree of an image: what can be reached from the root.
-fn grown(image: &Image, next: u64) -> Tree {
-    let root = image.nodes.get(&ROOT.0).map(|saved| Saved::clone(saved));
+fn grown(image: &StoreImage, next: u64) -> Tree {
+    let root = image.nodes.get(&ROOT.0).map(|saved| SavedNode::clone(saved));
     let mut tree = Tree::new(root.expect("the root is never lost"));
     tree.next = next;
     let mut left = vec![ROOT];
@@ -227,7 +227,7 @@ fn grown(image: &Image, next: u64) -> Tree {
         for ((_, name), &id) in names {
             let Some(saved) = image.nodes.get(&id.0) else { continue };
             if !tree.nodes.contains_key(&id.0) {
-                tree.add_as(id, Saved::clone(saved));
+                tree.add_as(id, SavedNode::clone(saved));
                 left.extend((saved.kind == Kind::Directory).then_some(id));
             }
             tree.attach(parent, name, id).expect("a directory, and links as before");

@@ -10,6 +10,11 @@ pub mod model;
 use crate::error::{FsResult, SealedMap};
 use crate::units::NodeId;
 
+/// The user's attribute that holds the access list of a node, as Linux writes it.
+pub const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
+/// The user's attribute that holds the access list which new nodes in a directory get.
+pub const DEFAULT_ACCESS_LIST: &[u8] = b"system.posix_acl_default";
+
 /// What kind of node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -134,7 +139,7 @@ pub enum RenameMode {
 
 /// The room of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct StoreRoom {
     /// Nodes in all.
     pub nodes: u64,
     /// Nodes still free.
@@ -191,7 +196,7 @@ pub trait MetadataStore: Send + Sync {
 
     /// The map of a file, as `store_map` left it; none for a file that never had one.
     fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
-    /// Stores a file's map, atomically. ENOSPC if it is longer than fits beside the user's attributes.
+    /// Stores a file's map, atomically. ENOSPC if it is longer than fits next to the user's attributes.
     fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult;
     /// Takes a map that is a copy away, so that the next one gets a mark of its own. Stores without seals need not.
     fn forget_mark(&self, _id: NodeId) -> FsResult {
@@ -233,7 +238,7 @@ pub trait MetadataStore: Send + Sync {
         self.scan(&mut |id, record| visit(id, Ok(record.map(|record| SealedMap { record, mark: id.0 }))))
     }
     /// How much room there is.
-    fn room(&self) -> FsResult<Room>;
+    fn room(&self) -> FsResult<StoreRoom>;
     /// Sees to it that `bytes` of maps can be stored; ENOSPC if there is no room for them.
     fn reserve(&self, _bytes: u64) -> FsResult {
         Ok(())

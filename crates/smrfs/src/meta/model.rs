@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use smrkit::units::Nanos;
 
-use super::{Attr, Entry, MetadataStore, NewNode, RenameMode, Room, SetAttr, Time};
+use super::{Attr, Entry, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use crate::device::HostManaged;
 use crate::error::FsResult;
 use crate::units::NodeId;
@@ -162,7 +162,7 @@ impl<S: MetadataStore> MetadataStore for ModelStore<S> {
     fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
         self.store.scan(visit)
     }
-    fn room(&self) -> FsResult<Room> {
+    fn room(&self) -> FsResult<StoreRoom> {
         self.store.room()
     }
     fn now(&self) -> Time {
@@ -173,7 +173,7 @@ impl<S: MetadataStore> MetadataStore for ModelStore<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::caveat::{CaveatScriptor, Past};
+    use crate::device::caveat::{CaveatScriptor, WriteHistory};
     use crate::device::memory::Memory;
     use crate::device::{Bands, Model, Shape};
     use crate::meta::Kind;
@@ -181,11 +181,11 @@ mod tests {
     use crate::power::Power;
 
     #[test]
-    fn a_sync_takes_a_commit_of_the_journal_and_none_where_nothing_changed() {
+    fn a_sync_commits_the_journal_only_where_something_changed() {
         let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
         let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 64, did: 1, dpid: 1, bands };
         let memory = Memory::new(&shape, Arc::new(Power::new()));
-        let device = Arc::new(CaveatScriptor::new(memory, shape, Past::Blank).unwrap());
+        let device = Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap());
         let store = MemoryStore::new(Limits::LARGE, Arc::new(Time::default));
         let costs = Costs { seek_ns: 1000, half_rotation_ns: 100, block_ns: 1 };
         let store = ModelStore::new(store, device.clone(), costs);

@@ -5,7 +5,7 @@
 //! failed, whose cursor nobody knows.
 
 use super::Counts;
-use super::runs::Runs;
+use super::runs::DisjointRuns;
 use crate::device::{BandReport, Bands};
 use crate::error::Violation;
 use crate::units::{Granule, Span};
@@ -14,7 +14,7 @@ use crate::units::{Granule, Span};
 pub(super) struct BandLedger {
     bands: Bands,
     granules: u64,
-    live: Runs,
+    live: DisjointRuns,
     filled: Vec<u64>,
     written: u64,
 }
@@ -22,7 +22,7 @@ pub(super) struct BandLedger {
 impl BandLedger {
     /// An empty disk.
     pub(super) fn new(granules: u64, bands: Bands) -> BandLedger {
-        BandLedger { bands, granules, live: Runs::default(), filled: vec![0; bands.count as usize], written: 0 }
+        BandLedger { bands, granules, live: DisjointRuns::default(), filled: vec![0; bands.count as usize], written: 0 }
     }
 
     /// R, NW and W; there is no WO.
@@ -34,7 +34,7 @@ impl BandLedger {
     }
 
     fn band_of(&self, span: Span) -> Result<u64, Violation> {
-        let band = self.bands.of(span.at).ok_or(Violation::NotInOneBand { span })?;
+        let band = self.bands.band_at(span.at).ok_or(Violation::NotInOneBand { span })?;
         if self.bands.span(band).contains(span) { Ok(band) } else { Err(Violation::NotInOneBand { span }) }
     }
 

@@ -8,8 +8,8 @@ use smrkit::tally::Cause;
 
 use super::Counts;
 use super::bands::BandLedger;
-use super::ledger::Ledger;
-use crate::data::{Data, Room};
+use super::ledger::SafetyLedger;
+use crate::data::{Data, ReadBuffer};
 use crate::device::stacked;
 use crate::device::{HostManaged, Model};
 use crate::error::{DeviceError, DeviceResult, Violation};
@@ -27,17 +27,17 @@ pub enum Order {
 /// A disk and a checker in front of it.
 pub struct Watched<D> {
     disk: D,
-    watch: Mutex<Watch>,
+    watch: Mutex<CheckerState>,
 }
 
-struct Watch {
-    books: Books,
+struct CheckerState {
+    books: CheckedLedger,
     first: Option<Violation>,
     violations: u64,
 }
 
-enum Books {
-    Anywhere(Ledger),
+enum CheckedLedger {
+    Anywhere(SafetyLedger),
     Bands(BandLedger),
 }
 
@@ -46,18 +46,18 @@ impl<D: HostManaged> Watched<D> {
     pub fn new(disk: D) -> Watched<D> {
         let shape = disk.shape();
         let books = match shape.model {
-            Model::Caveat => Books::Anywhere(Ledger::new(shape.granules, shape.did, shape.dpid)),
-            Model::StrictAppend => Books::Bands(BandLedger::new(shape.granules, shape.bands)),
+            Model::Caveat => CheckedLedger::Anywhere(SafetyLedger::new(shape.granules, shape.did, shape.dpid)),
+            Model::StrictAppend => CheckedLedger::Bands(BandLedger::new(shape.granules, shape.bands)),
         };
-        Watched { disk, watch: Mutex::new(Watch { books, first: None, violations: 0 }) }
+        Watched { disk, watch: Mutex::new(CheckerState { books, first: None, violations: 0 }) }
     }
 
     /// A mount: only `live` may be read. Cursors are taken from the disk's report.
     pub fn restart(&self, live: &[Span], order: Order) -> DeviceResult {
         let report = self.disk.report(0, self.disk.shape().bands.count)?;
         match &mut self.watch.lock().books {
-            Books::Anywhere(ledger) => ledger.restart(live, order == Order::Kept),
-            Books::Bands(ledger) => ledger.restart(live, &report),
+            CheckedLedger::Anywhere(ledger) => ledger.restart(live, order == Order::Kept),
+            CheckedLedger::Bands(ledger) => ledger.restart(live, &report),
         }
         Ok(())
     }
@@ -70,16 +70,16 @@ impl<D: HostManaged> Watched<D> {
     /// R, NW, WO and W now, granule by granule.
     pub fn counts(&self) -> Counts {
         match &self.watch.lock().books {
-            Books::Anywhere(ledger) => ledger.counts(),
-            Books::Bands(ledger) => ledger.counts(),
+            CheckedLedger::Anywhere(ledger) => ledger.counts(),
+            CheckedLedger::Bands(ledger) => ledger.counts(),
         }
     }
 
-    /// The same by the paper's regions (no other on strict-append).
+    /// Counts by the paper's regions (no other on strict-append).
     pub fn region_counts(&self) -> Counts {
         match &self.watch.lock().books {
-            Books::Anywhere(ledger) => ledger.region_counts(),
-            Books::Bands(ledger) => ledger.counts(),
+            CheckedLedger::Anywhere(ledger) => ledger.region_counts(),
+            CheckedLedger::Bands(ledger) => ledger.counts(),
         }
     }
 
@@ -102,7 +102,7 @@ impl<D: HostManaged> Watched<D> {
     }
 }
 
-impl Watch {
+impl CheckerState {
     fn note(&mut self, violation: Violation) {
         self.first.get_or_insert(violation);
         self.violations += 1;
@@ -118,13 +118,13 @@ impl Watch {
 
     fn begin_write(&mut self, span: Span) -> DeviceResult {
         let verdict = match &self.books {
-            Books::Anywhere(ledger) => ledger.may_write(span),
-            Books::Bands(ledger) => ledger.may_write(span),
+            CheckedLedger::Anywhere(ledger) => ledger.may_write(span),
+            CheckedLedger::Bands(ledger) => ledger.may_write(span),
         };
         self.judge(verdict)?;
         match &mut self.books {
-            Books::Anywhere(ledger) => ledger.write(span),
-            Books::Bands(ledger) => ledger.write(span),
+            CheckedLedger::Anywhere(ledger) => ledger.write(span),
+            CheckedLedger::Bands(ledger) => ledger.write(span),
         }
         Ok(())
     }
@@ -132,8 +132,8 @@ impl Watch {
     fn write_failed(&mut self, span: Span) {
         match &mut self.books {
             // What may have been written and is not read is a scar.
-            Books::Anywhere(ledger) => ledger.discard(span),
-            Books::Bands(ledger) => ledger.failed(span),
+            CheckedLedger::Anywhere(ledger) => ledger.discard(span),
+            CheckedLedger::Bands(ledger) => ledger.failed(span),
         }
     }
 }
@@ -145,7 +145,7 @@ impl<D: HostManaged> stacked::Stacked for Watched<D> {
         &self.disk
     }
 
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         self.noted(self.disk.read(at, room, cause))
     }
 
@@ -162,13 +162,13 @@ impl<D: HostManaged> stacked::Stacked for Watched<D> {
     fn reset(&self, band: u64) -> DeviceResult {
         {
             let mut watch = self.watch.lock();
-            if let Books::Bands(ledger) = &watch.books {
+            if let CheckedLedger::Bands(ledger) = &watch.books {
                 let verdict = ledger.may_reset(band);
                 watch.judge(verdict)?;
             }
         }
         self.noted(self.disk.reset(band))?;
-        if let Books::Bands(ledger) = &mut self.watch.lock().books {
+        if let CheckedLedger::Bands(ledger) = &mut self.watch.lock().books {
             ledger.reset(band);
         }
         Ok(())
@@ -176,8 +176,8 @@ impl<D: HostManaged> stacked::Stacked for Watched<D> {
 
     fn discard(&self, span: Span) {
         match &mut self.watch.lock().books {
-            Books::Anywhere(ledger) => ledger.discard(span),
-            Books::Bands(ledger) => ledger.discard(span),
+            CheckedLedger::Anywhere(ledger) => ledger.discard(span),
+            CheckedLedger::Bands(ledger) => ledger.discard(span),
         }
         self.disk.discard(span);
     }

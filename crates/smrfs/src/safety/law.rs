@@ -4,7 +4,7 @@
 //! find no live x within DID below k, and for each live x within DPID above k no earlier write of k since x was written.
 //! (Kadekodi et al. 2015, section 4.2, made exact.)
 
-use super::{Counts, Label};
+use super::{Counts, GranuleLabel};
 use crate::error::Violation;
 use crate::units::{Granule, Span};
 
@@ -115,33 +115,33 @@ impl Law {
     }
 
     /// What may be done with `at`.
-    pub fn label(&self, at: u64) -> Label {
+    pub fn label(&self, at: u64) -> GranuleLabel {
         let written = self.written(at);
         if self.is_live(at) {
-            Label::Readable
+            GranuleLabel::Readable
         } else if self.downstream(at).next().is_some() || self.upstream(at).any(|x| written > self.written(x)) {
-            Label::NotWritable
+            GranuleLabel::NotWritable
         } else if self.upstream(at).next().is_some() {
-            Label::WriteOnce
+            GranuleLabel::WriteOnce
         } else {
-            Label::Writable
+            GranuleLabel::Writable
         }
     }
 
     /// What may be done with each granule.
-    pub fn labels(&self) -> Vec<Label> {
+    pub fn labels(&self) -> Vec<GranuleLabel> {
         (0..self.granules()).map(|at| self.label(at)).collect()
     }
 }
 
 /// How many of each there are.
-pub fn count(labels: &[Label]) -> Counts {
+pub fn count(labels: &[GranuleLabel]) -> Counts {
     let of = |label| labels.iter().filter(|&&other| other == label).count() as u64;
     Counts {
-        readable: of(Label::Readable),
-        not_writable: of(Label::NotWritable),
-        write_once: of(Label::WriteOnce),
-        writable: of(Label::Writable),
+        readable: of(GranuleLabel::Readable),
+        not_writable: of(GranuleLabel::NotWritable),
+        write_once: of(GranuleLabel::WriteOnce),
+        writable: of(GranuleLabel::Writable),
         ..Counts::default()
     }
 }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_run_has_did_not_writable_before_it_and_dpid_write_once_behind() {
+    fn a_lone_run_has_did_not_writable_before_and_dpid_once_after() {
         for (did, dpid) in [(0, 0), (8, 5), (5, 8), (0, 7), (7, 0), (100, 1)] {
             let mut law = disk(did, dpid);
             law.write(Span::new(500, 20));

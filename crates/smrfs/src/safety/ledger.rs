@@ -4,17 +4,17 @@
 //! Where all of a stretch is older than what lies above it, or all is newer, nothing need be looked at singly.
 
 use super::Counts;
-use super::runs::Runs;
+use super::runs::DisjointRuns;
 use crate::device::order::WriteOrder;
 use crate::error::Violation;
 use crate::units::{Granule, Span};
 
 /// What is live, the order of writes, and the counts that follow.
-pub(super) struct Ledger {
+pub(super) struct SafetyLedger {
     did: u64,
     dpid: u64,
     granules: u64,
-    live: Runs,
+    live: DisjointRuns,
     order: WriteOrder,
     totals: Totals,
 }
@@ -28,11 +28,11 @@ struct Totals {
     coarse_write_once: u64,
 }
 
-impl Ledger {
+impl SafetyLedger {
     /// An empty disk.
-    pub(super) fn new(granules: u64, did: u64, dpid: u64) -> Ledger {
-        let (live, order) = (Runs::default(), WriteOrder::new(granules));
-        Ledger { did, dpid, granules, live, order, totals: Totals::default() }
+    pub(super) fn new(granules: u64, did: u64, dpid: u64) -> SafetyLedger {
+        let (live, order) = (DisjointRuns::default(), WriteOrder::new(granules));
+        SafetyLedger { did, dpid, granules, live, order, totals: Totals::default() }
     }
 
     /// The counts by the rule granule by granule.
@@ -73,8 +73,8 @@ impl Ledger {
     /// The first of `start..reach` that was written after a live granule within DPID above `start`.
     fn second_write(&self, start: u64, reach: u64) -> Result<(), Violation> {
         for at in start..reach {
-            let written = self.order.of(at);
-            let older = |x: &u64| self.order.of(*x) <= written;
+            let written = self.order.last_write(at);
+            let older = |x: &u64| self.order.last_write(*x) <= written;
             if let Some(live) = self.live_above(at, start).find(|x| written > 0 && older(x)) {
                 return Err(Violation::Upstream { at: Granule(at), live: Granule(live) });
             }
@@ -111,7 +111,7 @@ impl Ledger {
         self.totals = self.count(0, self.granules);
     }
 
-    fn change(&mut self, span: Span, change: impl FnOnce(&mut Ledger)) {
+    fn change(&mut self, span: Span, change: impl FnOnce(&mut SafetyLedger)) {
         // A region reaches DPID below a run, and what decides about it DPID into the run.
         let from = span.at.0.saturating_sub(self.did.max(self.dpid));
         let to = span.end().0.saturating_add(self.dpid.saturating_mul(2)).min(self.granules);
@@ -139,7 +139,7 @@ impl Ledger {
         totals
     }
 
-    /// The same in the stretch `dead..end`, which the live run `next` follows.
+    /// Counts the stretch `dead..end`, which the live run `next` follows.
     fn count_stretch(&self, dead: u64, end: u64, next: Option<u64>, from: u64, to: u64, totals: &mut Totals) {
         let (first, last) = (dead.max(from), end.min(to));
         if first >= last {
@@ -213,7 +213,7 @@ impl Ledger {
                 }
                 runs.next();
             }
-            let written = self.order.of(at);
+            let written = self.order.last_write(at);
             scars += u64::from(written > 0 && written >= oldest);
         }
         scars

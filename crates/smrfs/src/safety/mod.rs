@@ -31,7 +31,7 @@ pub struct Counts {
 
 /// What may be done with a granule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Label {
+pub enum GranuleLabel {
     /// R: it may be read, so it must not be written.
     Readable,
     /// NW: a write would damage what may be read.
@@ -42,9 +42,9 @@ pub enum Label {
     Writable,
 }
 
-impl Label {
+impl GranuleLabel {
     /// Whether it may be written now.
     pub fn allows_write(self) -> bool {
-        matches!(self, Label::WriteOnce | Label::Writable)
+        matches!(self, GranuleLabel::WriteOnce | GranuleLabel::Writable)
     }
 }

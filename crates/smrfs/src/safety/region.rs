@@ -5,31 +5,31 @@
 //! every run that ends within DPID upstream; NW from any of them wins. Coarser than the rule granule by granule, and never
 //! allows what that forbids. (Kadekodi et al. 2015, section 4.2.)
 
-use super::Label;
+use super::GranuleLabel;
 use super::law::Law;
 use crate::units::Span;
 
 /// What may be done with each granule of the disk.
-pub fn labels(disk: &Law) -> Vec<Label> {
+pub fn labels(disk: &Law) -> Vec<GranuleLabel> {
     let runs = runs(disk);
-    let mut labels = vec![Label::Writable; disk.granules() as usize];
+    let mut labels = vec![GranuleLabel::Writable; disk.granules() as usize];
     let mut put = |span: Span, label| labels[span.at.0 as usize..span.end().0 as usize].fill(label);
     for run in &runs {
-        put(Span::new(run.end().0, disk.dpid().min(disk.granules() - run.end().0)), Label::WriteOnce);
+        put(Span::new(run.end().0, disk.dpid().min(disk.granules() - run.end().0)), GranuleLabel::WriteOnce);
     }
     for run in &runs {
         let last = (run.end().0.saturating_sub(disk.dpid()).max(run.at.0)..run.end().0).map(|x| disk.written(x));
         let region = (run.end().0..disk.granules().min(run.end().0 + disk.dpid())).filter(|&y| !disk.is_live(y));
         if region.clone().map(|y| disk.written(y)).max() > last.min() {
-            region.for_each(|y| put(Span::new(y, 1), Label::NotWritable));
+            region.for_each(|y| put(Span::new(y, 1), GranuleLabel::NotWritable));
         }
     }
     for run in &runs {
         let before = run.at.0.min(disk.did());
-        put(Span::new(run.at.0 - before, before), Label::NotWritable);
+        put(Span::new(run.at.0 - before, before), GranuleLabel::NotWritable);
     }
     for run in runs {
-        put(run, Label::Readable);
+        put(run, GranuleLabel::Readable);
     }
     labels
 }
@@ -57,8 +57,11 @@ mod tests {
         let mut disk = Law::new(100, 0, 5);
         disk.write(Span::new(10, 10));
         disk.fail(Span::new(23, 1));
-        assert_eq!(disk.label(20), Label::WriteOnce);
-        assert_eq!(labels(&disk)[20..26], [[Label::NotWritable; 5].as_slice(), &[Label::Writable]].concat());
+        assert_eq!(disk.label(20), GranuleLabel::WriteOnce);
+        assert_eq!(
+            labels(&disk)[20..26],
+            [[GranuleLabel::NotWritable; 5].as_slice(), &[GranuleLabel::Writable]].concat()
+        );
     }
 
     #[test]
@@ -67,8 +70,11 @@ mod tests {
         disk.write(Span::new(10, 5));
         disk.fail(Span::new(18, 1));
         disk.write(Span::new(16, 1));
-        assert_eq!(disk.label(18), Label::NotWritable, "the run that ends at 15 is older than the write of 18");
-        assert_eq!(labels(&disk)[17..25], [[Label::NotWritable; 6].as_slice(), &[Label::WriteOnce; 2]].concat());
+        assert_eq!(disk.label(18), GranuleLabel::NotWritable, "the run that ends at 15 is older than the write of 18");
+        assert_eq!(
+            labels(&disk)[17..25],
+            [[GranuleLabel::NotWritable; 6].as_slice(), &[GranuleLabel::WriteOnce; 2]].concat()
+        );
     }
 
     proptest! {
@@ -88,8 +94,8 @@ mod tests {
                 let regions = labels(&disk);
                 for (at, (coarse, fine)) in regions.iter().zip(disk.labels()).enumerate() {
                     prop_assert!(!coarse.allows_write() || fine.allows_write(), "{}: {:?} {:?}", at, coarse, fine);
-                    prop_assert_eq!(*coarse == Label::Readable, fine == Label::Readable);
-                    prop_assert!(*coarse != Label::Writable || fine == Label::Writable);
+                    prop_assert_eq!(*coarse == GranuleLabel::Readable, fine == GranuleLabel::Readable);
+                    prop_assert!(*coarse != GranuleLabel::Writable || fine == GranuleLabel::Writable);
                 }
             }
         }

@@ -6,12 +6,12 @@ use crate::units::Span;
 
 /// Disjoint runs that do not touch; start and end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Runs {
+pub(super) struct DisjointRuns {
     runs: BTreeMap<u64, u64>,
     granules: u64,
 }
 
-impl Runs {
+impl DisjointRuns {
     /// Live granules.
     pub(super) fn granules(&self) -> u64 {
         self.granules
@@ -56,7 +56,7 @@ impl Runs {
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        *self = Runs::default();
+        *self = DisjointRuns::default();
     }
 
     /// The first live granule from `at` on.

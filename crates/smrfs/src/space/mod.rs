@@ -17,7 +17,7 @@ use live::Live;
 
 /// What room is wanted for.
 #[derive(Clone, Copy, Debug)]
-pub struct Want {
+pub struct AllocationRequest {
     /// Whose data it is; also tells where in the file.
     pub owner: Owner,
     /// Where the file's data before it ends on the disk, if there is any.
@@ -36,7 +36,7 @@ pub struct Want {
 pub enum Trigger {
     /// Nothing else is to do.
     Idle,
-    /// Space is short: a bounded amount of work beside the host's.
+    /// Space is short: a bounded amount of work in addition to the host's.
     Low,
     /// A block cannot be placed: the host waits.
     Stuck,
@@ -44,7 +44,7 @@ pub enum Trigger {
 
 /// One step of cleaning, for the core to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum CleaningStep {
     /// Move this live piece elsewhere (read, `place` with `moving`, write, `written`, map, `retire`). At most a block.
     Move(Span, Owner),
     /// Make maps durable and release what is retired.
@@ -68,12 +68,12 @@ pub trait Space: Send {
     fn start(&mut self, report: &[BandReport]);
 
     /// Room for at most `want.count` granules (fewer if a smaller gap is all there is, or is better); `None`: clean first.
-    fn place(&mut self, want: &Want) -> Option<Span>;
+    fn place(&mut self, want: &AllocationRequest) -> Option<Span>;
     /// What was placed has been written, once.
     fn written(&mut self, span: Span, owner: Owner) {
         self.written_in_pieces(&[(span, owner)]);
     }
-    /// The same for a place that is shared: the pieces lie side by side in ascending order, and are all of it. At least one.
+    /// A shared place was written: the pieces lie side by side in ascending order, and are all of it. At least one.
     fn written_in_pieces(&mut self, pieces: &[(Span, Owner)]);
     /// The write of what was placed failed: any part of it may have reached the disk. It is not retried in place.
     fn failed(&mut self, span: Span);
@@ -81,13 +81,13 @@ pub trait Space: Send {
     fn retire(&mut self, span: Span);
     /// No durable map names what was retired.
     fn release(&mut self, span: Span);
-    /// Nobody writes to that file any more: what was kept beside it for more is for all again.
+    /// Nobody writes to that file any more: what was kept next to it for more is for all again.
     fn closed(&mut self, file: NodeId);
 
     /// Whether cleaning is due: `idle` if nothing else is to do.
     fn wants_cleaning(&self, idle: bool) -> Option<Trigger>;
     /// The next step of cleaning; `None` if nothing would help (for [`Trigger::Stuck`]) or enough has been done.
-    fn clean(&mut self, why: Trigger) -> Option<Step>;
+    fn clean(&mut self, why: Trigger) -> Option<CleaningStep>;
     /// The core has reset that band.
     fn was_reset(&mut self, band: u64);
     /// The disk did not reset that band: it is offered again, but not at once.

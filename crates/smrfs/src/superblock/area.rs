@@ -8,9 +8,9 @@ use std::sync::Arc;
 use smrkit::tally::Cause;
 
 use super::{Superblock, SuperblockError};
-use crate::data::{Data, Room};
+use crate::data::{Data, ReadBuffer};
 use crate::device::part::Part;
-use crate::device::{BandReport, HostManaged, Model, Shape};
+use crate::device::{BandReport, Bands, HostManaged, Model, Shape};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::Granule;
 
@@ -68,8 +68,17 @@ pub struct Area {
 }
 
 impl Area {
-    /// Finds the newest superblock.
+    /// Finds the newest superblock, which tells the size of the disk.
     pub fn load(device: Arc<dyn HostManaged>) -> Result<Area, AreaError> {
+        let area = Area::load_resized(device)?;
+        match area.newest.shape == *area.device.shape() {
+            true => Ok(area),
+            false => Err(SuperblockError::Resized.into()),
+        }
+    }
+
+    /// Finds the newest superblock, whatever size it tells.
+    pub fn load_resized(device: Arc<dyn HostManaged>) -> Result<Area, AreaError> {
         let mut best: Result<(Superblock, u64), AreaError> = Err(SuperblockError::Foreign.into());
         for place in 0..2 {
             let found = match device.shape().model {
@@ -85,7 +94,9 @@ impl Area {
             };
         }
         let (newest, place) = best?;
-        if newest.shape != *device.shape() {
+        let Shape { granules, bands, .. } = *device.shape();
+        let bands = Bands { count: bands.count, ..newest.shape.bands };
+        if (Shape { granules, bands, ..newest.shape }) != *device.shape() {
             return Err(SuperblockError::Malformed("it is that of another disk").into());
         }
         Ok(Area { device, newest, place })
@@ -173,7 +184,7 @@ fn copy(shape: &Shape, place: u64) -> Granule {
 
 fn read(device: &Arc<dyn HostManaged>, at: Granule) -> Result<Superblock, AreaError> {
     let mut bytes = vec![0; device.shape().granule_bytes as usize];
-    device.read(at, Room::Bytes(&mut bytes), Cause::Map)?;
+    device.read(at, ReadBuffer::Bytes(&mut bytes), Cause::Map)?;
     Ok(Superblock::decode(&bytes)?)
 }
 

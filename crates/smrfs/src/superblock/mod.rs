@@ -81,6 +81,9 @@ pub enum SuperblockError {
     /// They are damaged.
     #[error("its superblock is damaged: restore the image from a copy")]
     Checksum,
+    /// It tells another size than the disk.
+    #[error("its resizing was interrupted: run smrkit resize again")]
+    Resized,
     /// The checksum is right, but the fields make no sense.
     #[error("its superblock makes no sense ({0}): restore the image from a copy, or use the smrkit that made it")]
     Malformed(&'static str),
@@ -148,7 +151,7 @@ impl Superblock {
 
     /// The superblock in a granule. Errors: what else the bytes are.
     pub fn decode(granule: &[u8]) -> Result<Superblock, SuperblockError> {
-        let mut reader = Reader(granule);
+        let mut reader = SuperblockReader(granule);
         if reader.take::<8>().ok() != Some(*MAGIC) {
             return Err(SuperblockError::Foreign);
         }
@@ -188,9 +191,9 @@ impl Superblock {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct SuperblockReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl SuperblockReader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], SuperblockError> {
         let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(SuperblockError::Checksum)?;
         self.0 = rest;

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::area::{Area, data_part, granules};
 use super::*;
-use crate::data::{Data, Room};
-use crate::device::caveat::{CaveatScriptor, Past};
-use crate::device::memory::{Loss, Memory};
+use crate::data::{Data, ReadBuffer};
+use crate::device::caveat::{CaveatScriptor, WriteHistory};
+use crate::device::memory::{Memory, WriteLoss};
 use crate::device::platters::Platters;
 use crate::device::strict::StrictAppend;
 use crate::device::{HostManaged, Model};
@@ -35,7 +35,7 @@ fn superblock(shape: &Shape) -> Superblock {
     }
 }
 
-fn disk(memory: Arc<Memory>, shape: &Shape, past: Past) -> Arc<dyn HostManaged> {
+fn disk(memory: Arc<Memory>, shape: &Shape, past: WriteHistory) -> Arc<dyn HostManaged> {
     match shape.model {
         Model::Caveat => Arc::new(CaveatScriptor::new(memory, *shape, past).expect("a shape")),
         Model::StrictAppend => {
@@ -52,7 +52,8 @@ fn a_power_cut_while_it_is_stored_leaves_the_old_one_or_the_new_one() {
         let shape = shape(model, did, dpid);
         let power = Arc::new(Power::new());
         let memory = Arc::new(Memory::recording(&shape, Arc::clone(&power)));
-        let mut area = Area::format(disk(Arc::clone(&memory), &shape, Past::Blank), superblock(&shape)).unwrap();
+        let mut area =
+            Area::format(disk(Arc::clone(&memory), &shape, WriteHistory::Blank), superblock(&shape)).unwrap();
         let mut stored = vec![(power.operations(), 0)];
         for mounts in 1..12 {
             let next = Superblock { mounts, is_clean: mounts % 2 == 0, ..area.newest().clone() };
@@ -61,9 +62,9 @@ fn a_power_cut_while_it_is_stored_leaves_the_old_one_or_the_new_one() {
         }
         for cut in stored[0].0 + 1..=power.operations() {
             let kept = stored.iter().rev().find(|(at, _)| *at < cut).unwrap().1;
-            for (seed, loss) in Loss::ALL.into_iter().enumerate() {
+            for (seed, loss) in WriteLoss::ALL.into_iter().enumerate() {
                 let after = Arc::new(memory.survivor(cut, loss, seed as u64, Arc::new(Power::new()), false));
-                let area = Area::load(disk(after, &shape, Past::Unknown)).unwrap();
+                let area = Area::load(disk(after, &shape, WriteHistory::Unknown)).unwrap();
                 let found = area.newest().mounts;
                 assert!(found == kept || found == kept + 1, "{model:?} cut {cut}: {found} instead of {kept}");
             }
@@ -77,7 +78,7 @@ fn superblocks_and_data_do_not_damage_each_other() {
     for (did, dpid) in [(0, 0), (1, 0), (0, 1), (5, 2), (2, 5), (8, 8)] {
         let shape = shape(Model::Caveat, did, dpid);
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
-        let mut area = Area::format(disk(memory, &shape, Past::Blank), superblock(&shape)).unwrap();
+        let mut area = Area::format(disk(memory, &shape, WriteHistory::Blank), superblock(&shape)).unwrap();
         let data = data_part(area.device());
         assert_eq!(data.shape().granules, shape.granules - granules(&shape));
         let bytes = [1; 512];
@@ -91,11 +92,11 @@ fn superblocks_and_data_do_not_damage_each_other() {
             let reopened = Area::load(Arc::clone(area.device())).unwrap();
             assert_eq!(reopened.newest().sequence, 3 * round + 2, "DID {did} DPID {dpid}");
             for copy in [0, did.max(dpid) + 1] {
-                area.device().read(Granule(copy), Room::Bytes(&mut [0; 512]), Cause::Map).unwrap();
+                area.device().read(Granule(copy), ReadBuffer::Bytes(&mut [0; 512]), Cause::Map).unwrap();
             }
             for _ in 0..2 {
                 area.store(area.newest().clone()).unwrap();
-                data.read(Granule(0), Room::Bytes(&mut [0; 512]), Cause::Host).unwrap();
+                data.read(Granule(0), ReadBuffer::Bytes(&mut [0; 512]), Cause::Host).unwrap();
             }
         }
     }
@@ -103,12 +104,12 @@ fn superblocks_and_data_do_not_damage_each_other() {
 
 /// A write that the power cuts off may leave a granule that can't be read.
 #[test]
-fn whichever_place_is_lost_the_other_has_the_newest_superblock_or_the_one_before() {
+fn either_place_alone_has_one_of_the_two_newest_superblocks() {
     let shape = shape(Model::Caveat, 3, 1);
     for stores in 1..5 {
         for lost in [0, 4] {
             let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
-            let device = disk(Arc::clone(&memory), &shape, Past::Blank);
+            let device = disk(Arc::clone(&memory), &shape, WriteHistory::Blank);
             let mut area = Area::format(device, superblock(&shape)).unwrap();
             for _ in 0..stores {
                 area.store(area.newest().clone()).unwrap();
@@ -151,10 +152,10 @@ fn what_is_no_superblock_is_said_to_be_none() {
 
 /// On strict-append: the last granule of the newest band can't be read.
 #[test]
-fn a_superblock_that_the_disk_does_not_read_gives_way_to_the_one_before() {
+fn an_unreadable_superblock_gives_way_to_the_one_before() {
     let shape = shape(Model::StrictAppend, 2, 1);
     let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
-    let mut area = Area::format(disk(Arc::clone(&memory), &shape, Past::Blank), superblock(&shape)).unwrap();
+    let mut area = Area::format(disk(Arc::clone(&memory), &shape, WriteHistory::Blank), superblock(&shape)).unwrap();
     area.store(area.newest().clone()).unwrap();
     memory.write(Granule(1), Data::Blank(512), Cause::Map).unwrap();
     memory.destroy(Span::new(1, 1), Granule(0)).unwrap();
@@ -163,7 +164,7 @@ fn a_superblock_that_the_disk_does_not_read_gives_way_to_the_one_before() {
 }
 
 #[test]
-fn a_superblock_with_bands_farther_apart_than_the_disk_is_long_is_refused() {
+fn a_superblock_whose_bands_exceed_the_disk_is_refused() {
     let mut odd = superblock(&shape(Model::StrictAppend, 2, 3));
     odd.shape.bands.count = 1;
     odd.shape.bands.gap_granules = u64::MAX - odd.shape.bands.granules;

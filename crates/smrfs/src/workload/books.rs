@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use smrkit::units::Nanos;
 
-use super::{Act, FileKey, Room, Target};
+use super::{Act, FileKey, Target, TargetRoom};
 use crate::error::{Errno, FsError, FsResult};
 
 /// A target that keeps sizes, refuses what makes no sense, and takes a nanosecond for each byte.
@@ -67,8 +67,8 @@ impl Target for Books {
         Nanos(self.now)
     }
 
-    fn room(&self) -> FsResult<Room> {
+    fn room(&self) -> FsResult<TargetRoom> {
         let live_bytes = self.files.values().sum();
-        Ok(Room { free_bytes: self.room_bytes, live_bytes, ..Room::default() })
+        Ok(TargetRoom { free_bytes: self.room_bytes, live_bytes, ..TargetRoom::default() })
     }
 }

@@ -1,12 +1,12 @@
 //! Runs scripts on a target: one alone, or two that take turns; measures events and tells a watcher.
 //!
-//! Turns are counted in bytes, so that what runs beside what does not depend on how fast the target is.
+//! Turns are counted in bytes, so that how two scripts take turns does not depend on how fast the target is.
 
 use serde::Serialize;
 use smrkit::units::Nanos;
 
 use super::latency::Latencies;
-use super::{Events, Script, Step, Target};
+use super::{EventKind, Events, Script, Target, WorkloadEvent, WorkloadStep};
 use crate::error::{Errno, FsResult};
 
 /// Bytes of a block, by which turns are counted (Kadekodi et al. 2015, section 4: at most 1 MB).
@@ -18,7 +18,7 @@ const ACT_BYTES: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interleave {
-    /// A turn is so many blocks.
+    /// A turn is this many blocks.
     Blocks(u64),
     /// A turn lasts until its file is whole.
     WholeFile,
@@ -77,9 +77,28 @@ pub struct Record {
     pub written_bytes: u64,
     /// Bytes read.
     pub read_bytes: u64,
+    /// Time spent in events that write.
+    pub writing: Nanos,
+    /// Time spent in events that read.
+    pub reading: Nanos,
     /// When it began and ended, by the target's clock.
     pub span: (Nanos, Nanos),
     began: Nanos,
+}
+
+impl Record {
+    /// An event came to its end at `now`.
+    fn ended(&mut self, event: &WorkloadEvent, now: Nanos) {
+        let took = now.since(self.began);
+        match event.kind {
+            EventKind::Create | EventKind::Append => self.writing += took,
+            EventKind::Read => self.reading += took,
+            EventKind::Delete | EventKind::Stat => {}
+        }
+        if event.counted {
+            self.latencies.record(event.kind, took);
+        }
+    }
 }
 
 impl<'a> Driver<'a> {
@@ -98,7 +117,7 @@ impl<'a> Driver<'a> {
         self.target
     }
 
-    /// Runs one script alone until it ends, or until so many bytes have been written by this driver in all.
+    /// Runs one script alone until it ends, or until this many bytes have been written by this driver in all.
     pub fn alone<E: Events>(&mut self, script: &mut Script<E>, until_bytes: u64) -> FsResult<End> {
         let mut record = Record::default();
         while self.written_bytes < until_bytes {
@@ -111,7 +130,7 @@ impl<'a> Driver<'a> {
         Ok(End::Done)
     }
 
-    /// Runs `main` to its end, and beside it `other`, which moves `share` bytes for each byte that `main` moves.
+    /// Runs `main` to its end, and alongside it `other`, which moves `share` bytes for each byte that `main` moves.
     pub fn beside<M: Events, O: Events>(
         &mut self,
         main: &mut Script<M>,
@@ -157,7 +176,7 @@ impl<'a> Driver<'a> {
         Ok(None)
     }
 
-    fn step(&mut self, step: &Step, record: &mut Record) -> FsResult<Option<End>> {
+    fn step(&mut self, step: &WorkloadStep, record: &mut Record) -> FsResult<Option<End>> {
         if step.begins {
             record.began = self.target.now();
         }
@@ -168,8 +187,8 @@ impl<'a> Driver<'a> {
         record.written_bytes += step.act.written_bytes();
         record.read_bytes += step.act.read_bytes();
         self.written_bytes += step.act.written_bytes();
-        if step.ends && step.event.counted {
-            record.latencies.record(step.event.kind, self.target.now().since(record.began));
+        if step.ends {
+            record.ended(&step.event, self.target.now());
         }
         self.target.background()?;
         let go_on = self.watch.stepped(self.target, self.written_bytes)?;
@@ -177,7 +196,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-fn moved(step: &Step) -> f64 {
+fn moved(step: &WorkloadStep) -> f64 {
     (step.act.written_bytes() + step.act.read_bytes()) as f64
 }
 

@@ -7,7 +7,7 @@ use super::EventKind;
 
 /// The events of one kind, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct LatencySummary {
     /// How many there were.
     pub count: u64,
     /// Their mean.
@@ -33,23 +33,23 @@ impl Latencies {
     }
 
     /// The events of one kind.
-    pub fn of(&self, kind: EventKind) -> Summary {
+    pub fn for_kind(&self, kind: EventKind) -> LatencySummary {
         summary(self.by_kind[kind as usize].clone())
     }
 
     /// All events.
-    pub fn all(&self) -> Summary {
+    pub fn all(&self) -> LatencySummary {
         summary(self.by_kind.concat())
     }
 }
 
-fn summary(mut ns: Vec<u64>) -> Summary {
+fn summary(mut ns: Vec<u64>) -> LatencySummary {
     ns.sort_unstable();
     let count = ns.len() as u64;
-    let Some(&max_ns) = ns.last() else { return Summary::default() };
+    let Some(&max_ns) = ns.last() else { return LatencySummary::default() };
     let sum: u128 = ns.iter().map(|&n| u128::from(n)).sum();
     let rank = |percent: usize| ns[(ns.len() * percent).div_ceil(100).max(1) - 1];
-    Summary { count, mean_ns: (sum / u128::from(count)) as u64, p50_ns: rank(50), p99_ns: rank(99), max_ns }
+    LatencySummary { count, mean_ns: (sum / u128::from(count)) as u64, p50_ns: rank(50), p99_ns: rank(99), max_ns }
 }
 
 #[cfg(test)]
@@ -60,8 +60,8 @@ mod tests {
     fn ranks_are_the_nearest() {
         let mut latencies = Latencies::default();
         (1..=200).rev().for_each(|n| latencies.record(EventKind::Read, Nanos(n)));
-        let all = Summary { count: 200, mean_ns: 100, p50_ns: 100, p99_ns: 198, max_ns: 200 };
-        assert_eq!((latencies.of(EventKind::Read), latencies.all()), (all, all));
-        assert_eq!(latencies.of(EventKind::Stat), Summary::default());
+        let all = LatencySummary { count: 200, mean_ns: 100, p50_ns: 100, p99_ns: 198, max_ns: 200 };
+        assert_eq!((latencies.for_kind(EventKind::Read), latencies.all()), (all, all));
+        assert_eq!(latencies.for_kind(EventKind::Stat), LatencySummary::default());
     }
 }

@@ -1,6 +1,6 @@
 //! Work for a file system, as a sequence that does not depend on where it runs: on a mount, or on the model's clock.
 //!
-//! A generator yields [`Event`]s (create, append, read whole, delete, stat); a [`Script`] cuts them into acts of a bounded
+//! A generator yields [`WorkloadEvent`]s (create, append, read whole, delete, stat); a [`Script`] cuts them into acts of a bounded
 //! size, so that two of them can take turns; a [`Target`] carries the acts out.
 
 #[cfg(test)]
@@ -11,7 +11,7 @@ pub mod target;
 
 use serde::Serialize;
 
-pub use target::{Act, Cleaned, Room, Target};
+pub use target::{Act, Cleaned, Target, TargetRoom};
 
 /// A file of a workload: its place in a numbered folder of the workload's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +51,7 @@ impl EventKind {
 
 /// One thing that a program asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct WorkloadEvent {
     /// What.
     pub kind: EventKind,
     /// Of which file.
@@ -65,7 +65,7 @@ pub struct Event {
 /// A seeded sequence of events.
 pub trait Events {
     /// The next event; none at the end.
-    fn next(&mut self) -> Option<Event>;
+    fn next(&mut self) -> Option<WorkloadEvent>;
 
     /// Bytes of the files that are there after the last event.
     fn kept_bytes(&self) -> u64;
@@ -76,7 +76,7 @@ pub trait Events {
     }
 }
 
-/// Cuts events into acts of at most so many bytes.
+/// Cuts events into acts of at most this many bytes.
 pub struct Script<E> {
     events: E,
     current: Option<Underway>,
@@ -85,17 +85,17 @@ pub struct Script<E> {
 /// An event that has begun.
 #[derive(Clone, Copy, Debug)]
 struct Underway {
-    event: Event,
+    event: WorkloadEvent,
     done_bytes: u64,
 }
 
 /// An act, and the event that it is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct WorkloadStep {
     /// The act.
     pub act: Act,
     /// The event.
-    pub event: Event,
+    pub event: WorkloadEvent,
     /// Whether the event begins with it.
     pub begins: bool,
     /// Whether the event ends with it.
@@ -119,7 +119,7 @@ impl<E: Events> Script<E> {
     }
 
     /// The next act, of at most `most_bytes` (at least 1); none at the end.
-    pub fn next(&mut self, most_bytes: u64) -> Option<Step> {
+    pub fn next(&mut self, most_bytes: u64) -> Option<WorkloadStep> {
         let Some(mut now) = self.current.take() else {
             let event = self.events.next()?;
             let (act, ends) = match event.kind {
@@ -132,13 +132,13 @@ impl<E: Events> Script<E> {
             if !ends {
                 self.current = Some(Underway { event, done_bytes: 0 });
             }
-            return Some(Step { act, event, begins: true, ends });
+            return Some(WorkloadStep { act, event, begins: true, ends });
         };
         let event = now.event;
         let (file, writing) = (event.file, event.kind != EventKind::Read);
         let left = event.bytes - now.done_bytes;
         if left == 0 {
-            return Some(Step { act: Act::Close { file, writing }, event, begins: false, ends: true });
+            return Some(WorkloadStep { act: Act::Close { file, writing }, event, begins: false, ends: true });
         }
         let bytes = left.min(most_bytes.max(1));
         let act = match writing {
@@ -147,7 +147,7 @@ impl<E: Events> Script<E> {
         };
         now.done_bytes += bytes;
         self.current = Some(now);
-        Some(Step { act, event, begins: false, ends: false })
+        Some(WorkloadStep { act, event, begins: false, ends: false })
     }
 }
 
@@ -155,9 +155,9 @@ impl<E: Events> Script<E> {
 mod tests {
     use super::*;
 
-    struct Few(Vec<Event>);
+    struct Few(Vec<WorkloadEvent>);
     impl Events for Few {
-        fn next(&mut self) -> Option<Event> {
+        fn next(&mut self) -> Option<WorkloadEvent> {
             self.0.pop()
         }
 
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn an_event_is_cut_into_acts_that_add_up() {
         let file = FileKey { folder: 1, number: 7 };
-        let event = |kind, bytes| Event { kind, file, bytes, counted: true };
+        let event = |kind, bytes| WorkloadEvent { kind, file, bytes, counted: true };
         let mut script = Script::new(Few(vec![event(EventKind::Delete, 0), event(EventKind::Create, 25)]));
         let mut acts = Vec::new();
         while let Some(step) = script.next(10) {

@@ -19,7 +19,7 @@ pub enum Act {
         /// For writing, or for reading.
         writing: bool,
     },
-    /// Writes so many bytes at the end of an open file.
+    /// Writes this many bytes at the end of an open file.
     Append {
         /// Which.
         file: FileKey,
@@ -62,7 +62,7 @@ impl Act {
 
 /// Room on a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct TargetRoom {
     /// Bytes that files can fill in all.
     pub usable_bytes: u64,
     /// Bytes of files.
@@ -98,7 +98,7 @@ pub trait Target {
     }
 
     /// How much room there is.
-    fn room(&self) -> FsResult<Room>;
+    fn room(&self) -> FsResult<TargetRoom>;
 
     /// What its cleaner has done, where the target knows.
     fn cleaned(&self) -> Cleaned {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use smrfs::error::FsResult;
 use smrfs::meta::memory::MemoryStore;
-use smrfs::meta::{Attr, Entry, MetadataStore, NewNode, RenameMode, Room, SetAttr, Time};
+use smrfs::meta::{Attr, Entry, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use smrfs::units::NodeId;
 
 /// What has been asked so far.
@@ -15,7 +15,7 @@ pub struct Counts {
     pub calls: AtomicU64,
     /// Bytes of maps, parts and states that were read.
     pub read_bytes: AtomicU64,
-    /// The same, written.
+    /// Bytes written.
     pub written_bytes: AtomicU64,
     /// What to do before the next rename.
     pub before_rename: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -35,7 +35,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// A call that moves so many bytes.
+    /// A call that moves this many bytes.
     fn called(&self, read_bytes: usize, written_bytes: usize) {
         self.counts.calls.fetch_add(1, Relaxed);
         self.counts.read_bytes.fetch_add(read_bytes as u64, Relaxed);
@@ -179,7 +179,7 @@ impl MetadataStore for Counted {
             visit(id, map)
         })
     }
-    fn room(&self) -> FsResult<Room> {
+    fn room(&self) -> FsResult<StoreRoom> {
         self.called(0, 0);
         self.store.room()
     }

@@ -7,13 +7,13 @@ pub mod watch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use smrfs::data::{Data, Room};
-use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::data::{Data, ReadBuffer};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::platters::Platters;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::DeviceResult;
-use smrfs::fs::{FileSystem, Options};
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{Kind, MetadataStore, NewNode, Time};
 use smrfs::safety::checker::Order;
@@ -46,7 +46,7 @@ impl Nothing {
 }
 
 impl Platters for Nothing {
-    fn read(&self, _at: Granule, mut room: Room<'_>, _cause: Cause) -> DeviceResult {
+    fn read(&self, _at: Granule, mut room: ReadBuffer<'_>, _cause: Cause) -> DeviceResult {
         room.clear();
         self.access()
     }
@@ -79,7 +79,7 @@ pub struct Rig {
     pub store: Arc<dyn MetadataStore>,
     device: Arc<dyn HostManaged>,
     watch: Option<Arc<dyn Watch>>,
-    options: Options,
+    options: FsOptions,
 }
 
 impl Rig {
@@ -95,14 +95,14 @@ impl Rig {
                 in_front(StrictAppend::new(Arc::new(Nothing::default()), shape, &[]).unwrap(), watched)
             }
             Model::Caveat => {
-                let disk = CaveatScriptor::new(Arc::new(Nothing::default()), shape, Past::Untracked).unwrap();
+                let disk = CaveatScriptor::new(Arc::new(Nothing::default()), shape, WriteHistory::Untracked).unwrap();
                 in_front(disk, watched)
             }
         };
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
         let store = store(MemoryStore::new(Limits::EXT4, clock), &device);
-        let options = Options::default();
+        let options = FsOptions::default();
         let fs = mounted(&device, &store, &options);
         Rig { fs, shape, store, device, watch, options }
     }
@@ -147,7 +147,7 @@ impl Rig {
 pub struct Parts {
     device: Arc<dyn HostManaged>,
     store: Arc<dyn MetadataStore>,
-    options: Options,
+    options: FsOptions,
 }
 
 impl Parts {
@@ -167,7 +167,7 @@ fn in_front(disk: impl HostManaged + 'static, is_watched: bool) -> (Arc<dyn Host
     (disk, Some(watch))
 }
 
-fn mounted(device: &Arc<dyn HostManaged>, store: &Arc<dyn MetadataStore>, options: &Options) -> FileSystem {
+fn mounted(device: &Arc<dyn HostManaged>, store: &Arc<dyn MetadataStore>, options: &FsOptions) -> FileSystem {
     FileSystem::mount(device.clone(), store.clone(), space(device.shape()), options.clone()).unwrap()
 }
 

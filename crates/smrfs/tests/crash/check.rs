@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use smrfs::device::memory::Loss as DiskLoss;
+use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::error::FsError;
 use smrfs::fs::FileSystem;
-use smrfs::meta::memory::Loss;
+use smrfs::meta::memory::StoreLoss;
 use smrfs::power::Power;
 use smrfs::units::NodeId;
 
@@ -23,7 +23,7 @@ pub enum Order {
 
 /// Cuts the power at operation `cut` of the run, recovers and checks; now and then the recovery is cut, too.
 /// Tells how many files have lost the order of their writes.
-pub fn cut(run: &Run, seed: u64, cut: u64, losses: (DiskLoss, Loss)) -> usize {
+pub fn cut(run: &Run, seed: u64, cut: u64, losses: (DiskLoss, StoreLoss)) -> usize {
     let checked = catch_unwind(AssertUnwindSafe(|| {
         let again = seed.wrapping_mul(0x9e37_79b9).wrapping_add(cut);
         if again.is_multiple_of(4) {

@@ -11,9 +11,9 @@ mod stories;
 mod watch;
 
 use smrfs::device::Model;
-use smrfs::device::memory::Loss as DiskLoss;
+use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::meta::MetadataStore;
-use smrfs::meta::memory::Loss;
+use smrfs::meta::memory::StoreLoss;
 
 use run::Run;
 
@@ -36,7 +36,7 @@ fn every_cut_of_runs(model: Model) {
         spills += run.rig.store.spills().expect("the parts").len();
         for cut in run.first..=run.rig.power.operations() + 1 {
             let disk = DiskLoss::ALL[(cut + seed) as usize % 4];
-            for store in [Loss::Latest, Loss::Any] {
+            for store in [StoreLoss::Latest, StoreLoss::Any] {
                 out_of_order += check::cut(&run, seed, cut, (disk, store));
             }
             done += 1;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use smrfs::device::caveat::{CaveatScriptor, Past};
-use smrfs::device::memory::{Loss as DiskLoss, Memory};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
+use smrfs::device::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, Model, Shape};
 use smrfs::error::FsResult;
-use smrfs::fs::{FileSystem, Options};
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::map;
-use smrfs::meta::memory::{Limits, Loss, MemoryStore};
+use smrfs::meta::memory::{Limits, MemoryStore, StoreLoss};
 use smrfs::meta::{MetadataStore, Time};
 use smrfs::power::Power;
 use smrfs::safety::checker::Order;
@@ -69,7 +69,7 @@ impl Rig {
     }
 
     /// What is left if the power failed at operation `cut`; it goes on with `power`.
-    pub fn survivor(&self, cut: u64, losses: (DiskLoss, Loss), seed: u64, power: Power) -> Rig {
+    pub fn survivor(&self, cut: u64, losses: (DiskLoss, StoreLoss), seed: u64, power: Power) -> Rig {
         let power = Arc::new(power);
         let memory = self.memory.survivor(cut, losses.0, seed, power.clone(), true);
         let store = self.store.survivor(cut, losses.1, seed, power.clone());
@@ -87,12 +87,12 @@ impl Rig {
                 watched(StrictAppend::new(memory, shape, &cursors).expect("a sound shape"))
             }
             Model::Caveat => {
-                let past = if self.new { Past::Blank } else { Past::Unknown };
+                let past = if self.new { WriteHistory::Blank } else { WriteHistory::Unknown };
                 watched(CaveatScriptor::new(memory, shape, past).expect("a sound shape"))
             }
         };
         watch.mounted(&live, Order::Forgotten)?;
-        let options = Options {
+        let options = FsOptions {
             block_granules: BLOCK,
             buffer_bytes: 12 * GRANULE,
             direct_bytes: 6 * GRANULE,

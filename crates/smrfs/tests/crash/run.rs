@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::error::{FsError, FsResult};
 use smrfs::fs::statistics::Statistics;
@@ -243,7 +243,7 @@ impl Run {
 pub fn read(fs: &FileSystem, id: NodeId) -> FsResult<Vec<u8>> {
     let size = fs.attributes(id)?.size;
     let mut bytes = vec![0; size as usize];
-    let read = fs.read(id, 0, Room::Bytes(&mut bytes))?;
+    let read = fs.read(id, 0, ReadBuffer::Bytes(&mut bytes))?;
     assert_eq!(read, size);
     Ok(bytes)
 }

@@ -2,9 +2,9 @@
 
 use smrfs::data::Data;
 use smrfs::device::Model;
-use smrfs::device::memory::Loss as DiskLoss;
+use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::fs::FileSystem;
-use smrfs::meta::memory::Loss;
+use smrfs::meta::memory::StoreLoss;
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
 use smrfs::power::Power;
 use smrfs::units::NodeId;
@@ -24,7 +24,9 @@ fn always<T>(before: impl Fn(&FileSystem) -> T, after: impl Fn(&FileSystem, &T),
         let first = rig.power.operations() + 1;
         after(&mounted.fs, &made);
         for cut in first..=rig.power.operations() + 1 {
-            for (disk, store) in DiskLoss::ALL.into_iter().flat_map(|disk| [(disk, Loss::Latest), (disk, Loss::Any)]) {
+            for (disk, store) in
+                DiskLoss::ALL.into_iter().flat_map(|disk| [(disk, StoreLoss::Latest), (disk, StoreLoss::Any)])
+            {
                 for seed in 0..20 {
                     holds(&rig.survivor(cut, (disk, store), seed, Power::new()).mount().expect("it mounts"), &made);
                 }
@@ -92,7 +94,7 @@ fn a_file_replaced_by_a_rename_is_old_or_new() {
 }
 
 #[test]
-fn a_file_overwritten_in_one_write_that_fits_the_buffer_is_old_or_new() {
+fn a_file_overwritten_in_one_buffered_write_is_old_or_new() {
     always(
         |fs| {
             let id = fs.make(fs.root(), b"f", &FILE).unwrap().id;

@@ -12,7 +12,7 @@ use smrfs::device::{HostManaged, Model};
 use smrfs::error::Errno;
 use smrfs::fs::{self, Allocate, FileSystem};
 use smrfs::fsck::report::{Problem, Report, Verdict};
-use smrfs::fsck::{Options, check};
+use smrfs::fsck::{FsckOptions, check};
 use smrfs::map::{self, FileMap, Head, Stored};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{Kind, MetadataStore, NewNode, Time};
@@ -175,7 +175,9 @@ fn a_map_of_a_newer_program_is_left_alone() {
     assert_eq!(texts.len(), 1, "nobody knows which parts it needs: {texts:?}");
     assert!(texts[0].ends_with("use a newer one"), "{texts:?}");
     let before = fixture.dump();
-    assert_eq!(fixture.check(true).verdict, Verdict::ErrorsLeft);
+    let report = fixture.check(true);
+    assert_eq!((report.verdict, report.leaked_parts), (Verdict::ErrorsLeft, 0));
+    assert!(fixture.store.spills().unwrap().contains(&1000));
     assert_eq!(fixture.dump(), before);
 }
 
@@ -237,7 +239,8 @@ fn mounted(model: Model, device: &Arc<dyn HostManaged>, store: &Arc<dyn Metadata
             Box::new(Caveat::new(&shape, CaveatOptions { block_granules: 4, ..CaveatOptions::default() }).unwrap())
         }
     };
-    let options = fs::Options { block_granules: 4, buffer_bytes: 4096, direct_bytes: 1024, ..fs::Options::default() };
+    let options =
+        fs::FsOptions { block_granules: 4, buffer_bytes: 4096, direct_bytes: 1024, ..fs::FsOptions::default() };
     FileSystem::mount(device.clone(), store.clone(), space, options).unwrap()
 }
 
@@ -274,7 +277,7 @@ fn what_the_core_leaves_is_clean_with_and_without_an_unmount() {
         for seed in 0..20 {
             let unmount = seed % 2 == 0;
             let (device, store) = lived(model, seed, unmount);
-            let options = Options { read_all: true, ..Options::default() };
+            let options = FsckOptions { read_all: true, ..FsckOptions::default() };
             let report = check(&*device, &*store, &options).unwrap();
             assert_eq!(store.load_state(STATE).unwrap().is_some(), unmount);
             // As a cut between a new record and the removal of old parts leaves it behind: that is in order.
@@ -283,7 +286,7 @@ fn what_the_core_leaves_is_clean_with_and_without_an_unmount() {
             assert_eq!(check(&*device, &*store, &options).unwrap(), report);
             assert_eq!(report.verdict, Verdict::Clean, "{model:?} {seed}: {:?}", report.findings);
             assert!(!unmount || report.leaked_parts == 1);
-            check(&*device, &*store, &Options { repair: true, ..options }).unwrap();
+            check(&*device, &*store, &FsckOptions { repair: true, ..options }).unwrap();
             assert_eq!(check(&*device, &*store, &options).unwrap().leaked_parts, 0);
             assert!(report.granules > 0 && report.granules == report.counts.readable);
         }
@@ -306,10 +309,10 @@ fn a_saved_free_map_that_is_out_of_date_is_removed() {
     map.remove(0..2);
     let plan = stored.plan(&mut map, &decoded.summary.head, 160, &mut || panic!("it fits"));
     store.store_map(file, &plan.record).unwrap();
-    let report = check(&*device, &*store, &Options { repair: true, ..Options::default() }).unwrap();
+    let report = check(&*device, &*store, &FsckOptions { repair: true, ..FsckOptions::default() }).unwrap();
     assert!(matches!(report.findings[0].problem, Problem::StaleState { .. }), "{:?}", report.findings);
     assert_eq!(store.load_state(STATE).unwrap(), None);
-    assert_eq!(check(&*device, &*store, &Options::default()).unwrap().verdict, Verdict::Clean);
+    assert_eq!(check(&*device, &*store, &FsckOptions::default()).unwrap().verdict, Verdict::Clean);
 }
 
 /// Whatever a record says, the file is not read, nothing panics, it can be removed, and the other files stay whole.

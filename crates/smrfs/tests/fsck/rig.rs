@@ -7,15 +7,15 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use smrkit::tally::Cause;
 
-use smrfs::data::{Data, Room};
-use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::data::{Data, ReadBuffer};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::Memory;
 use smrfs::device::stacked;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult};
 use smrfs::fsck::report::Report;
-use smrfs::fsck::{Options, check};
+use smrfs::fsck::{FsckOptions, check};
 use smrfs::map::{self, FileMap, Head, Stored};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{Kind, MetadataStore, NewNode, Time};
@@ -123,7 +123,7 @@ impl Fixture {
     }
 
     pub fn check(&self, repair: bool) -> Report {
-        check(&self.device, &self.store, &Options { repair, read_all: true, ..Options::default() }).unwrap()
+        check(&self.device, &self.store, &FsckOptions { repair, read_all: true, ..FsckOptions::default() }).unwrap()
     }
 
     pub fn stored(&self, id: NodeId) -> FileMap {
@@ -199,7 +199,7 @@ impl Bad {
         let memory = Memory::new(&shape, Arc::new(Power::new()));
         let disk: Arc<dyn HostManaged> = match shape.model {
             Model::StrictAppend => Arc::new(StrictAppend::new(memory, shape, &[]).unwrap()),
-            Model::Caveat => Arc::new(CaveatScriptor::new(memory, shape, Past::Blank).unwrap()),
+            Model::Caveat => Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap()),
         };
         Bad { disk, granules: Mutex::default() }
     }
@@ -212,7 +212,7 @@ impl stacked::Stacked for Bad {
         &*self.disk
     }
 
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         let end = at.0 + room.bytes() / self.below().shape().granule_bytes;
         match self.granules.lock().unwrap().range(at.0..end).next() {
             Some(&bad) => Err(DeviceError::Damaged { at: Granule(bad), by: Granule(bad + 1) }),

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::error::Errno;
-use smrfs::fs::{Allocate, FileSystem, Options, Seek};
+use smrfs::fs::{Allocate, FileSystem, FsOptions, Seek};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
 use smrfs::units::NodeId;
 
@@ -73,7 +73,7 @@ fn times_change_with_what_the_host_does_and_with_nothing_else() {
 #[test]
 fn idle_work_is_on_the_disk_when_it_ends() {
     for model in [Model::StrictAppend, Model::Caveat] {
-        let rig = Rig::new(model, Options { block_granules: 16, ..options() });
+        let rig = Rig::new(model, FsOptions { block_granules: 16, ..options() });
         let (fs, id) = (&rig.fs, make(&rig.fs, "scattered"));
         let granules = fs.usage().unwrap().usable / 4;
         fs.write(id, 0, Data::Bytes(&vec![1; (granules * GRANULE) as usize]), false).unwrap();
@@ -112,8 +112,8 @@ fn promised_room_is_there_when_the_disk_is_full() {
 }
 
 #[test]
-fn a_promise_is_for_the_granules_that_were_named_as_long_as_it_is_mounted() {
-    let rig = Rig::new(Model::Caveat, Options { cached_extents: 200, ..options() });
+fn a_promise_holds_for_its_granules_until_the_unmount() {
+    let rig = Rig::new(Model::Caveat, FsOptions { cached_extents: 200, ..options() });
     let (fs, at) = (&rig.fs, 100 * GRANULE);
     let (kept, filler) = (make(fs, "kept"), make(fs, "filler"));
     fs.allocate(kept, Allocate::KeepSize, at, 10 * GRANULE).unwrap();
@@ -150,7 +150,7 @@ fn a_read_only_mount_reads_and_changes_nothing() {
     rig.remount(true);
     let fs = &rig.fs;
     let mut back = [0; 5000];
-    assert_eq!(fs.read(id, 0, Room::Bytes(&mut back)).unwrap(), 5000);
+    assert_eq!(fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap(), 5000);
     assert_eq!(back, [3; 5000]);
     let refused = [
         fs.write(id, 0, Data::Bytes(&[1]), false).unwrap_err(),
@@ -175,7 +175,7 @@ fn a_read_only_mount_reads_and_changes_nothing() {
 
 #[test]
 fn files_that_nobody_uses_leave_memory() {
-    let rig = Rig::new(Model::Caveat, Options { cached_extents: 200, ..options() });
+    let rig = Rig::new(Model::Caveat, FsOptions { cached_extents: 200, ..options() });
     let ids: Vec<NodeId> = (0..300).map(|number| make(&rig.fs, &format!("f{number}"))).collect();
     for &id in &ids {
         rig.fs.write(id, 0, Data::Bytes(&[id.0 as u8; 400]), false).unwrap();
@@ -185,7 +185,7 @@ fn files_that_nobody_uses_leave_memory() {
     for &id in &ids {
         assert_eq!(rig.fs.attributes(id).unwrap().size, 400);
         let mut back = [0; 400];
-        rig.fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
+        rig.fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap();
         assert_eq!(back, [id.0 as u8; 400]);
     }
     assert!(rig.fs.files_in_memory() < 40);
@@ -243,7 +243,7 @@ fn joining_leaves_one_extent_a_block_where_there_is_room() {
     while fs.defragment(id).unwrap() {}
     assert!(extents() <= 8, "{} extents", extents());
     let mut back = vec![0; size as usize];
-    fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
+    fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap();
     assert!((0..size).all(|at| back[at as usize] == (at / GRANULE) as u8));
     rig.check();
 }
@@ -265,7 +265,7 @@ fn data_without_bytes_takes_the_same_way() {
                 let data = if blank { Data::Blank(bytes) } else { Data::Bytes(&content) };
                 fs.write(id, offset, data, false).unwrap();
                 let mut content = vec![0; bytes as usize];
-                let room = if blank { Room::Blank(bytes) } else { Room::Bytes(&mut content) };
+                let room = if blank { ReadBuffer::Blank(bytes) } else { ReadBuffer::Bytes(&mut content) };
                 fs.read(id, offset / 2, room).unwrap();
                 fs.background(true).unwrap();
             }
@@ -296,7 +296,7 @@ fn a_sparse_file_of_50_gb_costs_what_is_in_it() {
     assert_eq!((attr.size, attr.blocks), (size, 3));
     assert_eq!(fs.seek(id, 512, Seek::Data).unwrap(), size / 2 / GRANULE * GRANULE);
     let mut back = [0; 5];
-    fs.read(id, size - 5, Room::Bytes(&mut back)).unwrap();
+    fs.read(id, size - 5, ReadBuffer::Bytes(&mut back)).unwrap();
     assert_eq!(&back, b"12345");
     fs.allocate(id, Allocate::Punch, 0, size).unwrap();
     assert_eq!(fs.seek(id, 0, Seek::Data).unwrap_err().errno(), Errno::ENXIO);
@@ -308,10 +308,10 @@ fn a_sparse_file_of_50_gb_costs_what_is_in_it() {
 #[test]
 fn a_file_written_at_random_goes_to_the_disk_block_by_block() {
     for model in [Model::StrictAppend, Model::Caveat] {
-        let mut rig = Rig::new(model, Options { buffer_bytes: 64 * GRANULE, ..options() });
+        let mut rig = Rig::new(model, FsOptions { buffer_bytes: 64 * GRANULE, ..options() });
         let id = make(&rig.fs, "a");
         let mut expected = vec![0; 200 * GRANULE as usize];
-        // Every third granule, from behind; then two beside another, over the end of a block.
+        // Every third granule, from behind; then two next to another, over the end of a block.
         for granule in (0..40u64).rev().map(|number| 3 * number).chain([19, 20]) {
             let at = granule * GRANULE;
             let bytes = vec![granule as u8 + 1; GRANULE as usize];
@@ -325,7 +325,7 @@ fn a_file_written_at_random_goes_to_the_disk_block_by_block() {
         rig.fs.check().unwrap();
         for _ in 0..2 {
             let mut found = vec![0; expected.len() + 1];
-            assert_eq!(rig.fs.read(id, 0, Room::Bytes(&mut found)).unwrap(), expected.len() as u64);
+            assert_eq!(rig.fs.read(id, 0, ReadBuffer::Bytes(&mut found)).unwrap(), expected.len() as u64);
             assert!(found[..expected.len()] == expected, "{model:?}");
             rig.remount(true);
         }
@@ -342,7 +342,8 @@ fn a_file_in_pieces_that_is_read_in_order_is_read_ahead() {
         rig.fs.write(id, at, Data::Bytes(&[7; GRANULE as usize]), false).unwrap();
         rig.fs.sync(id).unwrap();
     }
-    let read = |granule: u64| rig.fs.read(id, granule * GRANULE, Room::Bytes(&mut [0; GRANULE as usize])).unwrap();
+    let read =
+        |granule: u64| rig.fs.read(id, granule * GRANULE, ReadBuffer::Bytes(&mut [0; GRANULE as usize])).unwrap();
     read(37);
     assert!(rig.device.expected.lock().unwrap().is_empty(), "nobody reads in order yet");
     for granule in 0..granules {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::error::{Errno, FsResult};
 use smrfs::fs::FileSystem;
 use smrfs::meta::{Attr, Kind, NewNode, RenameMode};
@@ -24,7 +24,7 @@ fn unless_gone<T>(result: FsResult<T>) -> Option<T> {
 /// All of a file; its bytes are all the same.
 fn read(fs: &FileSystem, id: NodeId, bytes: u64) -> Option<Vec<u8>> {
     let mut content = vec![0; bytes as usize];
-    let count = unless_gone(fs.read(id, 0, Room::Bytes(&mut content)))?;
+    let count = unless_gone(fs.read(id, 0, ReadBuffer::Bytes(&mut content)))?;
     content.truncate(count as usize);
     assert!(content.windows(2).all(|two| two[0] == two[1]), "{id}: a mixture");
     Some(content)
@@ -68,7 +68,7 @@ fn one(fs: &FileSystem, seed: u64, rounds: u64, owner: (u32, u32), longest: u64)
     }
 }
 
-/// Lets a crowd loose; afterwards nothing is buffered or in limbo. Tells what each name holds.
+/// Lets a crowd loose; afterwards nothing is buffered or waits to be freed. Tells what each name holds.
 pub fn crowd(fs: &FileSystem, threads: u64, rounds: u64, owner: (u32, u32), longest: u64) -> Vec<(u8, Vec<u8>)> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::error::Errno;
 use smrfs::fs::FileSystem;
@@ -21,7 +21,7 @@ fn make(fs: &FileSystem, name: &[u8]) -> NodeId {
 
 fn content(fs: &FileSystem, id: NodeId) -> [u8; 1000] {
     let mut back = [0; 1000];
-    fs.read(id, 0, Room::Bytes(&mut back)).unwrap();
+    fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap();
     back
 }
 
@@ -45,7 +45,7 @@ fn an_fsync_whose_write_fails_keeps_the_data_and_can_be_repeated() {
 
 /// A disk's cache that could not be written is forgotten, and the next flush says that all is well.
 #[test]
-fn after_a_flush_that_failed_nothing_is_durable_and_nothing_changes_until_the_next_mount() {
+fn a_failed_flush_makes_the_mount_read_only() {
     for mut rig in rigs() {
         let fs = rig.fs.clone();
         let id = make(&fs, b"a");

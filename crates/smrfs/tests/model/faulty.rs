@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::HostManaged;
 use smrfs::device::stacked;
 use smrfs::error::{DeviceError, DeviceResult};
@@ -55,7 +55,7 @@ impl stacked::Stacked for Faulty {
         &*self.disk
     }
 
-    fn read(&self, at: Granule, room: Room<'_>, cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         let end = at + room.bytes() / self.below().shape().granule_bytes;
         refused_if(self.unreadable.lock().unwrap().range(at..end).next().is_some())?;
         self.below().read(at, room, cause)

@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::error::Errno;
 use smrfs::meta::{Kind, NewNode};
 
@@ -51,7 +51,7 @@ pub fn fill_and_overwrite(mut rig: Rig, granules: u64, piece: u64, times: u64) {
     println!("{} granules usable; since the last mount: {statistics:?}", usable);
     for (id, content) in &files {
         let mut back = vec![0; content.len()];
-        rig.fs.read(*id, 0, Room::Bytes(&mut back)).unwrap();
+        rig.fs.read(*id, 0, ReadBuffer::Bytes(&mut back)).unwrap();
         assert!(back == *content, "file {id}");
     }
     rig.remount(true);

@@ -2,7 +2,7 @@
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::{Allocate, Seek};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
@@ -175,7 +175,7 @@ impl Life {
                 let bytes = self.tree.bytes(at).unwrap();
                 let expected = &bytes[(offset as usize).min(bytes.len())..(offset as usize + length).min(bytes.len())];
                 let mut back = vec![0xaa; length];
-                let count = fs.read(id, offset, Room::Bytes(&mut back)).unwrap() as usize;
+                let count = fs.read(id, offset, ReadBuffer::Bytes(&mut back)).unwrap() as usize;
                 assert_eq!(count, expected.len(), "{op:?}");
                 assert_same(&back[..count], expected, op);
                 assert!(back[count..].iter().all(|&byte| byte == 0xaa), "{op:?} wrote behind the end");
@@ -300,7 +300,7 @@ impl Life {
             assert_eq!(attr.size, bytes.len() as u64, "the size of file {id}");
             granules += attr.blocks * 512 / GRANULE;
             let mut back = vec![0; bytes.len()];
-            assert_eq!(fs.read(id, 0, Room::Bytes(&mut back)).unwrap(), attr.size);
+            assert_eq!(fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap(), attr.size);
             assert_same(&back, bytes, &format!("file {id}"));
         }
         let usage = fs.usage().unwrap();

@@ -18,20 +18,20 @@ mod threads;
 mod watch;
 
 use rig::{GRANULE, Rig};
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
-use smrfs::fs::Options;
+use smrfs::fs::FsOptions;
 use smrfs::meta::{Kind, NewNode};
 
 const FILE: NewNode = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
 
-fn options() -> Options {
-    Options {
+fn options() -> FsOptions {
+    FsOptions {
         block_granules: 8,
         direct_bytes: 4 * GRANULE,
         buffer_bytes: 16 * GRANULE,
         cached_extents: 40,
-        ..Options::default()
+        ..FsOptions::default()
     }
 }
 
@@ -90,7 +90,7 @@ fn a_full_disk_takes_overwrites_for_ever() {
 #[test]
 fn what_was_written_is_there_after_a_mount() {
     let options =
-        Options { block_granules: 8, direct_bytes: 4 * GRANULE, buffer_bytes: 16 * GRANULE, ..Options::default() };
+        FsOptions { block_granules: 8, direct_bytes: 4 * GRANULE, buffer_bytes: 16 * GRANULE, ..FsOptions::default() };
     let mut rig = Rig::new(Model::StrictAppend, options);
     let root = rig.fs.root();
     let id = rig.fs.make(root, b"a", &FILE).unwrap().id;
@@ -101,7 +101,7 @@ fn what_was_written_is_there_after_a_mount() {
         let attr = rig.fs.lookup(root, b"a").unwrap();
         assert_eq!(attr.size, 20_000);
         let mut back = vec![0; 20_000];
-        assert_eq!(rig.fs.read(attr.id, 0, Room::Bytes(&mut back)).unwrap(), 20_000);
+        assert_eq!(rig.fs.read(attr.id, 0, ReadBuffer::Bytes(&mut back)).unwrap(), 20_000);
         assert!(back[..700] == bytes[..700] && back[700..800] == bytes[..100] && back[800..] == bytes[800..]);
     };
     check(&rig);

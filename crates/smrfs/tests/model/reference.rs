@@ -20,7 +20,7 @@ pub struct Tree {
     pub nodes: Vec<(Node, NodeId)>,
 }
 
-type Answer<T = ()> = Result<T, Errno>;
+type OpResult<T = ()> = Result<T, Errno>;
 
 impl Tree {
     pub fn new(root: NodeId) -> Tree {
@@ -31,7 +31,7 @@ impl Tree {
         self.nodes[at].1
     }
 
-    pub fn names(&self, at: At) -> Answer<&BTreeMap<Vec<u8>, At>> {
+    pub fn names(&self, at: At) -> OpResult<&BTreeMap<Vec<u8>, At>> {
         match &self.nodes[at].0 {
             Node::Directory(names) => Ok(names),
             Node::File { .. } => Err(Errno::ENOTDIR),
@@ -45,12 +45,12 @@ impl Tree {
         }
     }
 
-    pub fn lookup(&self, directory: At, name: &[u8]) -> Answer<At> {
+    pub fn lookup(&self, directory: At, name: &[u8]) -> OpResult<At> {
         self.names(directory)?.get(name).copied().ok_or(Errno::ENOENT)
     }
 
     /// The bytes of a file that exists.
-    pub fn bytes(&self, at: At) -> Answer<&Vec<u8>> {
+    pub fn bytes(&self, at: At) -> OpResult<&Vec<u8>> {
         match &self.nodes[at].0 {
             Node::File { bytes, .. } => Ok(bytes),
             Node::Directory(_) => Err(Errno::EISDIR),
@@ -94,7 +94,7 @@ impl Tree {
         (0..self.nodes.len()).filter(|&at| used(&self.nodes[at].0)).collect()
     }
 
-    pub fn may_make(&self, directory: At, name: &[u8]) -> Answer {
+    pub fn may_make(&self, directory: At, name: &[u8]) -> OpResult {
         if self.names(directory)?.contains_key(name) { Err(Errno::EEXIST) } else { Ok(()) }
     }
 
@@ -113,12 +113,12 @@ impl Tree {
         self.names_mut(directory).insert(name.to_vec(), at);
     }
 
-    pub fn may_unlink(&self, directory: At, name: &[u8]) -> Answer<At> {
+    pub fn may_unlink(&self, directory: At, name: &[u8]) -> OpResult<At> {
         let at = self.lookup(directory, name)?;
         if self.is_file(at) { Ok(at) } else { Err(Errno::EISDIR) }
     }
 
-    pub fn may_remove_dir(&self, directory: At, name: &[u8]) -> Answer<At> {
+    pub fn may_remove_dir(&self, directory: At, name: &[u8]) -> OpResult<At> {
         let at = self.lookup(directory, name)?;
         if self.names(at)?.is_empty() { Ok(at) } else { Err(Errno::ENOTEMPTY) }
     }
@@ -139,7 +139,7 @@ impl Tree {
                 .is_ok_and(|names| names.values().any(|&at| !self.is_file(at) && self.lies_in(below, at)))
     }
 
-    pub fn may_rename(&self, from: (At, &[u8]), to: (At, &[u8])) -> Answer {
+    pub fn may_rename(&self, from: (At, &[u8]), to: (At, &[u8])) -> OpResult {
         let at = self.lookup(from.0, from.1)?;
         if !self.is_file(at) && self.lies_in(to.0, at) {
             return Err(Errno::EINVAL);

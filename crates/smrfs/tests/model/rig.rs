@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::Memory;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
-use smrfs::fs::{FileSystem, Options};
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{MetadataStore, Time};
 use smrfs::power::Power;
@@ -29,21 +29,21 @@ pub struct Rig {
     pub device: Arc<Faulty>,
     pub store: Arc<dyn MetadataStore>,
     pub memory: Arc<Memory>,
-    pub options: Options,
+    pub options: FsOptions,
     pub fs: Arc<FileSystem>,
     watch: Arc<dyn Watch>,
 }
 
 impl Rig {
     /// A new disk of that model, of some hundred granules.
-    pub fn new(model: Model, options: Options) -> Rig {
+    pub fn new(model: Model, options: FsOptions) -> Rig {
         Rig::with_store(model, options, |store| Arc::new(store))
     }
 
-    /// The same; `store` says what comes between the store in memory and the file system.
+    /// A rig whose `store` says what comes between the store in memory and the file system.
     pub fn with_store(
         model: Model,
-        options: Options,
+        options: FsOptions,
         store: impl FnOnce(MemoryStore) -> Arc<dyn MetadataStore>,
     ) -> Rig {
         let shape = shape(model);
@@ -81,7 +81,7 @@ impl Rig {
     }
 }
 
-fn mounted(device: &Arc<Faulty>, store: &Arc<dyn MetadataStore>, options: &Options) -> FileSystem {
+fn mounted(device: &Arc<Faulty>, store: &Arc<dyn MetadataStore>, options: &FsOptions) -> FileSystem {
     FileSystem::mount(device.clone(), store.clone(), space(device.shape()), options.clone()).unwrap()
 }
 
@@ -109,6 +109,6 @@ fn space(shape: &Shape) -> Box<dyn Space> {
 fn in_front(shape: &Shape, memory: Arc<Memory>) -> (Arc<dyn HostManaged>, Arc<dyn Watch>) {
     match shape.model {
         Model::StrictAppend => watched(StrictAppend::new(memory, *shape, &[]).unwrap()),
-        Model::Caveat => watched(CaveatScriptor::new(memory, *shape, Past::Blank).unwrap()),
+        Model::Caveat => watched(CaveatScriptor::new(memory, *shape, WriteHistory::Blank).unwrap()),
     }
 }

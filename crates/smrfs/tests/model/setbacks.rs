@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::{BandState, HostManaged, Model};
 use smrfs::error::{Errno, FsResult};
 use smrfs::meta::SetAttr;
@@ -65,7 +65,7 @@ impl Life {
     fn read(&self, number: usize, block: u64) -> FsResult<bool> {
         let (id, content) = self.files[number];
         let mut back = [0; (BLOCK * GRANULE) as usize];
-        self.rig.fs.read(id, block * BLOCK * GRANULE, Room::Bytes(&mut back))?;
+        self.rig.fs.read(id, block * BLOCK * GRANULE, ReadBuffer::Bytes(&mut back))?;
         Ok(back == [content[block as usize]; (BLOCK * GRANULE) as usize])
     }
 
@@ -120,7 +120,7 @@ fn a_granule_that_the_disk_does_not_read_fails_no_write() {
 }
 
 #[test]
-fn where_all_that_is_left_to_clean_can_not_be_read_there_is_no_space() {
+fn there_is_no_space_where_all_left_to_clean_is_unreadable() {
     for model in MODELS {
         let mut life = Life::new(model, 100);
         let all = (0..life.rig.device.shape().granules).map(Granule);
@@ -155,7 +155,7 @@ fn a_file_whose_map_is_damaged_fails_no_write_to_others() {
 }
 
 #[test]
-fn a_band_that_the_disk_does_not_reset_is_tried_again_but_not_at_once() {
+fn a_band_whose_reset_failed_is_tried_again_later() {
     let mut life = Life::new(Model::StrictAppend, 90);
     let bands = life.rig.device.shape().bands;
     let state = |life: &Life, band| life.rig.device.report(band, 1).unwrap()[0].state;
@@ -190,9 +190,9 @@ fn a_disk_that_resets_no_band_has_no_space_until_it_does_again() {
     life.check(NONE);
 }
 
-/// A crash brings back what had been cut off and not yet forgotten durably, beside what took its room.
+/// A crash brings back what had been cut off and not yet forgotten durably, besides what took its room.
 #[test]
-fn after_a_crash_more_may_be_live_than_files_can_fill_and_what_is_told_of_room_holds() {
+fn free_space_holds_after_a_crash_with_too_much_live_data() {
     for model in MODELS {
         let mut life = Life::new(model, 100);
         let cut: usize = 0;

@@ -1,10 +1,10 @@
-//! Several threads at once on a nearly full disk, with the cleaner and commits beside them.
+//! Several threads at once on a nearly full disk, with the cleaner and commits alongside.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::error::Errno;
 use smrfs::fs::{Allocate, FileSystem};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
@@ -47,7 +47,7 @@ fn writer(fs: &FileSystem, id: NodeId, number: u64, granules: u64, rounds: u64) 
             }
         }
         let mut back = vec![0; expected.len() + 1];
-        assert_eq!(fs.read(id, 0, Room::Bytes(&mut back)).unwrap(), expected.len() as u64);
+        assert_eq!(fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap(), expected.len() as u64);
         assert!(back[..expected.len()] == expected[..], "file {number} after round {round}");
     }
 }
@@ -61,7 +61,7 @@ fn passer_by(fs: &FileSystem, root: NodeId, rounds: u64) {
         fs.rename((root, b"new"), (root, b"old"), RenameMode::Replace).unwrap();
         if written.is_ok() {
             let mut back = vec![0; data.len()];
-            fs.read(attr.id, 0, Room::Bytes(&mut back)).unwrap();
+            fs.read(attr.id, 0, ReadBuffer::Bytes(&mut back)).unwrap();
             assert!(back == data);
         }
         fs.forget(attr.id, 1);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use smrfs::data::Data;
-use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::Memory;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
@@ -37,7 +37,7 @@ proptest! {
     ) {
         let shape = caveat(70, did, dpid);
         let mut law = Law::new(70, did, dpid);
-        let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, Past::Blank).unwrap());
+        let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, WriteHistory::Blank).unwrap());
         for (what, at, count) in steps {
             let span = Span::new(at, count.min(70 - at));
             match what {
@@ -96,9 +96,9 @@ fn four(counts: Counts) -> [u64; 4] {
 }
 
 #[test]
-fn every_violation_is_found_before_it_reaches_a_caveat_scriptor_disk() {
+fn every_violation_is_found_before_it_reaches_the_disk() {
     let shape = caveat(100, 4, 3);
-    let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, Past::Blank).unwrap());
+    let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, WriteHistory::Blank).unwrap());
     write(&disk, 50, 10).unwrap();
     assert_eq!(refusal(write(&disk, 55, 1)), Violation::OverLive { at: Granule(55) });
     assert_eq!(refusal(write(&disk, 40, 7)), Violation::Downstream { at: Granule(46), live: Granule(50) });
@@ -115,7 +115,7 @@ fn every_violation_is_found_before_it_reaches_a_caveat_scriptor_disk() {
 #[test]
 fn after_a_mount_the_order_is_known_to_the_platters_only() {
     let shape = caveat(100, 4, 3);
-    let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, Past::Blank).unwrap());
+    let disk = Watched::new(CaveatScriptor::new(memory(&shape), shape, WriteHistory::Blank).unwrap());
     write(&disk, 50, 10).unwrap();
     disk.restart(&[Span::new(50, 10)], Order::Kept).unwrap();
     assert_eq!(four(disk.counts()), [10, 4, 3, 83]);

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::HostManaged;
 use smrfs::device::stacked;
 use smrfs::error::{DeviceError, DeviceResult};
 use smrfs::safety::checker::{Order, Watched};
-use smrfs::space::{Space, Step, Trigger, Want};
+use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 use smrkit::tally::Cause;
 
@@ -73,9 +73,9 @@ pub struct Manner {
     pub bytes: bool,
     /// Operations between full checks.
     pub check_every: u64,
-    /// One write of so many fails; 0: none.
+    /// One write of this many fails; 0: none.
     pub fails: u64,
-    /// One operation of so many is a remount.
+    /// One operation of this many is a remount.
     pub remounts: u64,
     /// Whether the allocator counts by the paper's regions.
     pub regions: bool,
@@ -161,7 +161,7 @@ impl<'a> Host<'a> {
         let owner = Owner { file: NodeId(file), granule: self.lengths[file as usize] };
         let (count, more) = (1 + self.below(self.manner.write_max), self.below(3) * self.manner.write_max);
         let after = self.ends[file as usize];
-        let written = self.put(Want { owner, after, count, more, moving: false });
+        let written = self.put(AllocationRequest { owner, after, count, more, moving: false });
         self.lengths[file as usize] += written;
     }
 
@@ -174,7 +174,7 @@ impl<'a> Host<'a> {
         let from = self.below(old.span.count - count + 1);
         let owner = old.owner.further(from);
         let after = (from > 0).then_some(old.span.at + from);
-        let written = self.put(Want { owner, after, count, more: 0, moving: false });
+        let written = self.put(AllocationRequest { owner, after, count, more: 0, moving: false });
         // The cleaner may have moved some of it.
         let found: Vec<Span> =
             self.live.iter().filter(|piece| piece.owner == old.owner).map(|piece| piece.span).collect();
@@ -240,11 +240,11 @@ impl<'a> Host<'a> {
     }
 
     /// Writes as much of what is wanted as there is room for; tells how much.
-    fn put(&mut self, want: Want) -> u64 {
+    fn put(&mut self, want: AllocationRequest) -> u64 {
         let mut done = 0;
         while done < want.count {
             let owner = want.owner.further(done);
-            let rest = Want { owner, count: want.count - done, ..want };
+            let rest = AllocationRequest { owner, count: want.count - done, ..want };
             let Some(span) = self.place(&rest) else {
                 self.refused += 1;
                 break;
@@ -257,7 +257,7 @@ impl<'a> Host<'a> {
         done
     }
 
-    fn place(&mut self, want: &Want) -> Option<Span> {
+    fn place(&mut self, want: &AllocationRequest) -> Option<Span> {
         for _ in 0..STEPS_MAX {
             let placed = self.space.place(want);
             if let Some(span) = placed {
@@ -273,15 +273,15 @@ impl<'a> Host<'a> {
     }
 
     /// One step of cleaning; `false` if there was no room for it.
-    fn carry_out(&mut self, step: Step) -> bool {
+    fn carry_out(&mut self, step: CleaningStep) -> bool {
         match step {
-            Step::Settle => self.settle(),
-            Step::Reset(band) => {
+            CleaningStep::Settle => self.settle(),
+            CleaningStep::Reset(band) => {
                 self.disk.reset(band).unwrap();
                 self.space.was_reset(band);
                 self.agree("a reset");
             }
-            Step::Move(span, owner) => return self.move_away(span, owner),
+            CleaningStep::Move(span, owner) => return self.move_away(span, owner),
         }
         true
     }
@@ -299,7 +299,13 @@ impl<'a> Host<'a> {
             let count = from.count.min(piece.span.end() - from.at);
             assert_eq!(piece.owner.further(from.at - piece.span.at), owner.further(done), "a move of another's data");
             self.read(piece);
-            let want = Want { owner: owner.further(done), after: None, count, more: from.count - count, moving: true };
+            let want = AllocationRequest {
+                owner: owner.further(done),
+                after: None,
+                count,
+                more: from.count - count,
+                moving: true,
+            };
             let Some(to) = self.space.place(&want) else { return false };
             if self.write(to, want.owner, Some(piece.value)) {
                 self.retire(Span { count: to.count, ..from });
@@ -402,10 +408,10 @@ impl<'a> Host<'a> {
     fn read(&self, piece: Piece) {
         let bytes = piece.span.count * self.disk.shape().granule_bytes;
         if !self.manner.bytes {
-            return self.disk.read(piece.span.at, Room::Blank(bytes), Cause::Host).unwrap();
+            return self.disk.read(piece.span.at, ReadBuffer::Blank(bytes), Cause::Host).unwrap();
         }
         let mut room = vec![0; bytes as usize];
-        self.disk.read(piece.span.at, Room::Bytes(&mut room), Cause::Host).unwrap();
+        self.disk.read(piece.span.at, ReadBuffer::Bytes(&mut room), Cause::Host).unwrap();
         assert!(room.iter().all(|&byte| byte == piece.value), "{piece:?} has changed");
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use host::{Host, Manner};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::Memory;
 use smrfs::device::modelled::{Contents, Modelled};
 use smrfs::device::platters::Platters;
@@ -51,7 +51,7 @@ fn disk(shape: &Shape, beneath: Beneath) -> Arc<dyn HostManaged> {
             Arc::new(Modelled::new(drive, contents, shape).unwrap())
         }
     };
-    let past = if beneath == Beneath::Stamps { Past::Untracked } else { Past::Blank };
+    let past = if beneath == Beneath::Stamps { WriteHistory::Untracked } else { WriteHistory::Blank };
     match shape.model {
         Model::Caveat => Arc::new(CaveatScriptor::new(platters, *shape, past).unwrap()),
         Model::StrictAppend => Arc::new(StrictAppend::new(platters, *shape, &[]).unwrap()),
@@ -136,7 +136,7 @@ fn strict(random: &mut Pcg64Mcg, granules: u64, block: u64, most: u64) -> Option
     Some(Trial { shape, make: Box::new(move || Box::new(BandSpace::new(&shape, options).unwrap())), regions: false })
 }
 
-/// Runs trials until so many operations are done.
+/// Runs trials until this many operations are done.
 fn holds(operations: u64, salt: u64, trial: fn(&mut Pcg64Mcg, u64, u64, u64) -> Option<Trial>) {
     let (mut done, mut moved, mut disks, mut refused) = (0, 0, 0, 0);
     for seed in 0.. {

@@ -15,14 +15,14 @@ use crate::common::{FILE, MIB, Rig};
 /// Files that are kept open at a time, at most; where there are more, each is opened for each write.
 const MOST_OPEN: usize = 64;
 
-/// When data becomes durable, beside what cleaning asks for.
+/// When data becomes durable, besides what cleaning asks for.
 #[derive(Clone, Copy, Debug)]
 pub enum Commits {
     /// Never.
     Never,
-    /// Everything, each time that so many bytes have been written.
+    /// Everything, each time that this many bytes have been written.
     Timer(u64),
-    /// One of so many writes is followed by an fsync.
+    /// One of this many writes is followed by an fsync.
     Each(u64),
 }
 

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use smrfs::device::{BandReport, BandState, Shape};
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;
-use smrfs::space::{Space, Step, Trigger, Want};
+use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 
 /// Granule of a file -> granule of the disk and what was written there.
@@ -36,7 +36,7 @@ pub struct Host {
     retired: Vec<(u64, Span)>,
     stamp: u64,
     random: Pcg64Mcg,
-    /// One of so many writes fails; 0: none.
+    /// One of this many writes fails; 0: none.
     failing: u32,
     checked: bool,
     pub work: Work,
@@ -140,7 +140,7 @@ impl Host {
         let after = at.checked_sub(1).and_then(|before| self.map.get(&(file, before)));
         let after = after.map(|&(place, _)| Granule(place + 1));
         let count = count.min(self.options.block_granules);
-        let want = Want { owner, after, count, more: more - count, moving };
+        let want = AllocationRequest { owner, after, count, more: more - count, moving };
         for _ in 0..100 {
             let mut span = self.space.place(&want);
             if span.is_none() && !moving {
@@ -185,7 +185,7 @@ impl Host {
 
     /// The disk: refuses what is not at a cursor, and more open bands than it allows.
     fn write_disk(&mut self, span: Span, moving: bool) -> bool {
-        let band = self.shape.bands.of(span.at).expect("a write in a gap") as usize;
+        let band = self.shape.bands.band_at(span.at).expect("a write in a gap") as usize;
         let whole = self.shape.bands.span(band as u64);
         assert!(whole.contains(span), "a write over the end of a band");
         assert_eq!(
@@ -259,7 +259,7 @@ impl Host {
     fn step(&mut self, why: Trigger) -> bool {
         match self.space.clean(why) {
             None => return false,
-            Some(Step::Settle) => {
+            Some(CleaningStep::Settle) => {
                 self.work.settles += 1;
                 // Maps of some files may not fit: their retired data stays.
                 if self.checked && why != Trigger::Stuck && self.random.random_ratio(1, 4) {
@@ -269,8 +269,8 @@ impl Host {
                     self.commit_all();
                 }
             }
-            Some(Step::Reset(band)) => self.reset(band),
-            Some(Step::Move(span, owner)) => self.carry(span, owner),
+            Some(CleaningStep::Reset(band)) => self.reset(band),
+            Some(CleaningStep::Move(span, owner)) => self.carry(span, owner),
         }
         self.check();
         true
@@ -327,11 +327,11 @@ impl Host {
         self.cut_power();
     }
 
-    fn carried(&mut self, step: Step) -> bool {
+    fn carried(&mut self, step: CleaningStep) -> bool {
         match step {
-            Step::Move(span, owner) => self.carry(span, owner),
-            Step::Reset(band) => self.reset(band),
-            Step::Settle => return false,
+            CleaningStep::Move(span, owner) => self.carry(span, owner),
+            CleaningStep::Reset(band) => self.reset(band),
+            CleaningStep::Settle => return false,
         }
         true
     }

@@ -9,7 +9,7 @@ const CHUNK: u64 = 32;
 
 /// What a granule holds.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Page {
+pub(super) enum GranuleContent {
     /// Never written; reads as zeros.
     #[default]
     Empty,
@@ -26,21 +26,21 @@ pub(super) enum Page {
 
 /// The platters, and the bands' cursors.
 #[derive(Clone)]
-pub(super) struct Image {
-    chunks: BTreeMap<u64, Arc<[Page; CHUNK as usize]>>,
+pub(super) struct DiskImage {
+    chunks: BTreeMap<u64, Arc<[GranuleContent; CHUNK as usize]>>,
     filled: Arc<Vec<u64>>,
 }
 
-impl Image {
-    pub(super) fn new(bands: u64) -> Image {
-        Image { chunks: BTreeMap::new(), filled: Arc::new(vec![0; bands as usize]) }
+impl DiskImage {
+    pub(super) fn new(bands: u64) -> DiskImage {
+        DiskImage { chunks: BTreeMap::new(), filled: Arc::new(vec![0; bands as usize]) }
     }
 
-    pub(super) fn get(&self, at: u64) -> &Page {
-        self.chunks.get(&(at / CHUNK)).map_or(&Page::Empty, |chunk| &chunk[(at % CHUNK) as usize])
+    pub(super) fn get(&self, at: u64) -> &GranuleContent {
+        self.chunks.get(&(at / CHUNK)).map_or(&GranuleContent::Empty, |chunk| &chunk[(at % CHUNK) as usize])
     }
 
-    pub(super) fn put(&mut self, at: u64, pages: &[Page]) {
+    pub(super) fn put(&mut self, at: u64, pages: &[GranuleContent]) {
         for (at, page) in (at..).zip(pages) {
             *self.slot(at) = page.clone();
         }
@@ -49,8 +49,8 @@ impl Image {
     /// Damages what there is in `span`.
     pub(super) fn destroy(&mut self, span: Span, by: Granule) {
         for at in span.at.0..span.end().0 {
-            if !matches!(self.get(at), Page::Empty) {
-                *self.slot(at) = Page::Damaged { by };
+            if !matches!(self.get(at), GranuleContent::Empty) {
+                *self.slot(at) = GranuleContent::Damaged { by };
             }
         }
     }
@@ -64,7 +64,7 @@ impl Image {
         Arc::make_mut(&mut self.filled)[band as usize] = filled;
     }
 
-    fn slot(&mut self, at: u64) -> &mut Page {
+    fn slot(&mut self, at: u64) -> &mut GranuleContent {
         let chunk = self.chunks.entry(at / CHUNK).or_default();
         &mut Arc::make_mut(chunk)[(at % CHUNK) as usize]
     }

@@ -3,13 +3,13 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::image::{Image, Page};
+use super::image::{DiskImage, GranuleContent};
 use crate::device::Bands;
 use crate::units::{Granule, Span};
 
 /// What a power cut leaves of what was written and not flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Loss {
+pub enum WriteLoss {
     /// Nothing.
     All,
     /// Everything; some of the write under way.
@@ -20,16 +20,16 @@ pub enum Loss {
     Any,
 }
 
-impl Loss {
+impl WriteLoss {
     /// All four.
-    pub const ALL: [Loss; 4] = [Loss::All, Loss::None, Loss::Tail, Loss::Any];
+    pub const ALL: [WriteLoss; 4] = [WriteLoss::All, WriteLoss::None, WriteLoss::Tail, WriteLoss::Any];
 }
 
 /// A write or a reset, and what it brought about.
 pub(super) struct Operation {
     pub(super) number: u64,
     pub(super) at: u64,
-    pub(super) pages: Vec<Page>,
+    pub(super) pages: Vec<GranuleContent>,
     pub(super) destroyed: Vec<(Span, Granule)>,
     /// Strict-append: the band and how far it is filled then.
     pub(super) cursor: Option<(u64, u64)>,
@@ -44,22 +44,29 @@ enum Fate {
 }
 
 /// Does on `image` what survives of `operations`; number `cut` was under way.
-pub(super) fn apply(image: &mut Image, operations: &[Operation], bands: &Bands, loss: Loss, seed: u64, cut: u64) {
+pub(super) fn apply(
+    image: &mut DiskImage,
+    operations: &[Operation],
+    bands: &Bands,
+    loss: WriteLoss,
+    seed: u64,
+    cut: u64,
+) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let tail = random.random_range(0..=operations.len());
     // Bands of which something is lost: their cursor stays there.
     let mut ended = Vec::new();
     for (i, operation) in operations.iter().enumerate() {
         let fate = match loss {
-            Loss::All => Fate::Lost,
-            Loss::None => Fate::Whole,
-            Loss::Tail if i < tail => Fate::Whole,
-            Loss::Tail if i == tail => Fate::Torn,
-            Loss::Tail => Fate::Lost,
-            Loss::Any => [Fate::Whole, Fate::Torn, Fate::Lost][random.random_range(0..3)],
+            WriteLoss::All => Fate::Lost,
+            WriteLoss::None => Fate::Whole,
+            WriteLoss::Tail if i < tail => Fate::Whole,
+            WriteLoss::Tail if i == tail => Fate::Torn,
+            WriteLoss::Tail => Fate::Lost,
+            WriteLoss::Any => [Fate::Whole, Fate::Torn, Fate::Lost][random.random_range(0..3)],
         };
         let fate = if operation.number == cut && fate == Fate::Whole { Fate::Torn } else { fate };
-        match bands.of(Granule(operation.at)) {
+        match bands.band_at(Granule(operation.at)) {
             None => anywhere(image, operation, fate, &mut random),
             Some(band) if ended.contains(&band) => {}
             Some(band) => {
@@ -72,7 +79,7 @@ pub(super) fn apply(image: &mut Image, operations: &[Operation], bands: &Bands, 
     }
 }
 
-fn anywhere(image: &mut Image, operation: &Operation, fate: Fate, random: &mut Pcg64Mcg) {
+fn anywhere(image: &mut DiskImage, operation: &Operation, fate: Fate, random: &mut Pcg64Mcg) {
     match fate {
         Fate::Lost => return,
         Fate::Whole => image.put(operation.at, &operation.pages),
@@ -89,7 +96,7 @@ fn anywhere(image: &mut Image, operation: &Operation, fate: Fate, random: &mut P
     }
 }
 
-fn append(image: &mut Image, operation: &Operation, fate: Fate, start: u64, band: u64, random: &mut Pcg64Mcg) {
+fn append(image: &mut DiskImage, operation: &Operation, fate: Fate, start: u64, band: u64, random: &mut Pcg64Mcg) {
     let pages = operation.pages.len();
     let survive = match fate {
         Fate::Lost => return,

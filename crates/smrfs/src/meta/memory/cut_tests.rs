@@ -188,7 +188,7 @@ proptest! {
         let first = books.power.operations() + 1;
         ops.iter().for_each(|op| books.run(op));
         for cut in first..=books.power.operations() + 1 {
-            for loss in [Loss::Latest, Loss::Any] {
+            for loss in [StoreLoss::Latest, StoreLoss::Any] {
                 books.check(cut, &books.store.survivor(cut, loss, seed, Arc::new(Power::new())));
             }
         }
@@ -196,7 +196,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_synced_under_a_name_that_was_not_may_be_lost_and_its_map_too_before() {
+fn a_synced_file_without_a_synced_name_may_be_lost() {
     let mut books = Books::new();
     [
         Op::Make((0, b'a')),
@@ -210,7 +210,7 @@ fn a_file_synced_under_a_name_that_was_not_may_be_lost_and_its_map_too_before() 
     .for_each(|op| books.run(op));
     let cut = books.power.operations() + 1;
     let left: Vec<MemoryStore> =
-        (0..50).map(|seed| books.store.survivor(cut, Loss::Any, seed, Arc::new(Power::new()))).collect();
+        (0..50).map(|seed| books.store.survivor(cut, StoreLoss::Any, seed, Arc::new(Power::new()))).collect();
     let has = |store: &MemoryStore, name: &[u8]| store.lookup(store.root(), name).ok().map(|attr| attr.id);
     let map = |store: &MemoryStore, name| store.load_map(has(store, name)?).unwrap();
     assert!(left.iter().all(|store| has(store, b"a").is_some()));
@@ -225,7 +225,7 @@ fn a_part_is_whole_once_it_is_synced_and_may_be_torn_before() {
     let store = MemoryStore::on_power(Limits::EXT4, Arc::new(Time::default), power.clone());
     store.store_spill(7, &[1; 100]).unwrap();
     let lengths = |cut| -> BTreeSet<Option<usize>> {
-        let left = (0..100).map(|seed| store.survivor(cut, Loss::Any, seed, Arc::new(Power::new())));
+        let left = (0..100).map(|seed| store.survivor(cut, StoreLoss::Any, seed, Arc::new(Power::new())));
         left.map(|left| left.load_spill(7).ok().map(|part| part.len())).collect()
     };
     let before = lengths(power.operations() + 1);

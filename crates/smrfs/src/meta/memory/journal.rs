@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use rand::{Rng, RngExt};
 
-use super::tree::{Name, Saved};
+use super::tree::{Name, SavedNode};
 use crate::units::NodeId;
 
 /// What a power cut may lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Loss {
+pub enum StoreLoss {
     /// The latest updates, from any point behind the last synced one on: as a journal that is written in order.
     Latest,
     /// Any updates that were not synced, so long as those of one object stay in order.
@@ -22,7 +22,7 @@ pub enum Loss {
 
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
-    Node(NodeId, Arc<Saved>),
+    Node(NodeId, Arc<SavedNode>),
     Name(NodeId, Name, Option<NodeId>),
     Part(u64, Option<Arc<[u8]>>),
     State(String, Option<Arc<[u8]>>),
@@ -88,14 +88,14 @@ impl Update {
 
 /// What is on the platters.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Image {
-    pub(super) nodes: BTreeMap<u64, Arc<Saved>>,
+pub(super) struct StoreImage {
+    pub(super) nodes: BTreeMap<u64, Arc<SavedNode>>,
     pub(super) names: BTreeMap<(u64, Name), NodeId>,
     pub(super) parts: BTreeMap<u64, Arc<[u8]>>,
     pub(super) states: BTreeMap<String, Arc<[u8]>>,
 }
 
-impl Image {
+impl StoreImage {
     fn apply(&mut self, update: &Update) {
         for effect in &update.effects {
             match effect {
@@ -126,21 +126,21 @@ fn put<K: Ord, V: Clone>(map: &mut BTreeMap<K, V>, key: K, value: &Option<V>) {
 /// Every update in order, in epochs that each begin with everything durable.
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
-    epochs: Vec<Epoch>,
+    epochs: Vec<JournalEpoch>,
 }
 
 #[derive(Clone, Debug)]
-struct Epoch {
+struct JournalEpoch {
     /// The operation that made everything durable.
     number: u64,
-    image: Image,
+    image: StoreImage,
     updates: Vec<Update>,
 }
 
 impl Journal {
     /// All that is in `image` is durable.
-    pub(super) fn new(number: u64, image: Image) -> Journal {
-        Journal { epochs: vec![Epoch { number, image, updates: Vec::new() }] }
+    pub(super) fn new(number: u64, image: StoreImage) -> Journal {
+        Journal { epochs: vec![JournalEpoch { number, image, updates: Vec::new() }] }
     }
 
     /// Operation `number` makes a change.
@@ -148,7 +148,7 @@ impl Journal {
         self.last().updates.push(Update { number, ..update });
     }
 
-    /// The same, durable as soon as it is done.
+    /// Adds an update that is durable as soon as it is done.
     pub(super) fn push_durable(&mut self, number: u64, update: Update) {
         self.last().updates.push(Update { number, durable: number, ..update });
     }
@@ -177,24 +177,24 @@ impl Journal {
         let last = self.last();
         let mut image = last.image.clone();
         last.updates.iter().for_each(|update| image.apply(update));
-        self.epochs.push(Epoch { number, image, updates: Vec::new() });
+        self.epochs.push(JournalEpoch { number, image, updates: Vec::new() });
     }
 
-    fn last(&mut self) -> &mut Epoch {
+    fn last(&mut self) -> &mut JournalEpoch {
         self.epochs.last_mut().expect("there is always one")
     }
 
     /// What is left if the power is cut at operation `cut`: that one may have been done.
-    pub(super) fn cut(&self, cut: u64, loss: Loss, random: &mut impl Rng) -> Image {
+    pub(super) fn cut(&self, cut: u64, loss: StoreLoss, random: &mut impl Rng) -> StoreImage {
         let last = self.epochs.partition_point(|epoch| epoch.number < cut).max(1) - 1;
         match loss {
-            Loss::Latest => self.epochs[last].cut_latest(cut, random),
-            Loss::Any => self.epochs[last].cut_any(cut, random),
+            StoreLoss::Latest => self.epochs[last].cut_latest(cut, random),
+            StoreLoss::Any => self.epochs[last].cut_any(cut, random),
         }
     }
 }
 
-impl Epoch {
+impl JournalEpoch {
     fn settle(&mut self, number: u64, wanted: impl Fn(&Update) -> bool) {
         let mut needed: BTreeSet<Object> = BTreeSet::new();
         let mut shown: BTreeSet<NodeId> = BTreeSet::new();
@@ -221,7 +221,7 @@ impl Epoch {
         &self.updates[..self.updates.partition_point(|update| update.number <= cut)]
     }
 
-    fn cut_latest(&self, cut: u64, random: &mut impl Rng) -> Image {
+    fn cut_latest(&self, cut: u64, random: &mut impl Rng) -> StoreImage {
         let (mut image, begun) = (self.image.clone(), self.begun(cut));
         let synced = begun.iter().rposition(|update| update.durable < cut).map_or(0, |last| last + 1);
         let kept = random.random_range(synced..=begun.len());
@@ -229,7 +229,7 @@ impl Epoch {
         image
     }
 
-    fn cut_any(&self, cut: u64, random: &mut impl Rng) -> Image {
+    fn cut_any(&self, cut: u64, random: &mut impl Rng) -> StoreImage {
         let mut image = self.image.clone();
         // Sometimes nearly all is lost, sometimes nearly nothing.
         let share = [0.0, 0.1, 0.5, 0.9, 1.0][random.random_range(0..5)];
@@ -254,7 +254,7 @@ impl Epoch {
 }
 
 /// A part that was not synced may be there with a part of its bytes.
-fn tear_parts(image: &mut Image, update: &Update, random: &mut impl Rng) {
+fn tear_parts(image: &mut StoreImage, update: &Update, random: &mut impl Rng) {
     for effect in &update.effects {
         if let Effect::Part(number, Some(part)) = effect {
             let kept = random.random_range(0..=part.len());

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::journal::{Effect, Journal};
-use super::tree::{self, NAME_BYTES, ROOT, Saved};
-use super::{MemoryStore, State};
+use super::tree::{self, NAME_BYTES, ROOT, SavedNode};
+use super::{MemoryStore, StoreState};
 use crate::error::{Errno, FsError, FsResult};
-use crate::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, Room, SetAttr, Time};
+use crate::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use crate::units::NodeId;
 
 /// Longest value of a user's attribute, as Linux has it.
@@ -56,7 +56,7 @@ impl MetadataStore for MemoryStore {
 
     fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
         let (now, mut state) = ((self.clock)(), self.touch()?);
-        let State { tree, .. } = &mut *state;
+        let StoreState { tree, .. } = &mut *state;
         tree.vacant(parent, name)?;
         let node = tree.node(id)?;
         if node.names.is_some() {
@@ -86,7 +86,7 @@ impl MetadataStore for MemoryStore {
 
     fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
         let (now, mut state) = ((self.clock)(), self.touch()?);
-        let State { tree, .. } = &mut *state;
+        let StoreState { tree, .. } = &mut *state;
         let Some((id, other)) = tree.renamed(from, to, mode)? else { return Ok(()) };
         let names: [Arc<[u8]>; 2] = [Arc::from(from.1), Arc::from(to.1)];
         let back = other.filter(|_| mode == RenameMode::Exchange);
@@ -269,10 +269,10 @@ impl MetadataStore for MemoryStore {
         })
     }
 
-    fn room(&self) -> FsResult<Room> {
+    fn room(&self) -> FsResult<StoreRoom> {
         let used = self.see()?.tree.nodes.len() as u64;
         let free_nodes = self.limits.nodes.saturating_sub(used);
-        Ok(Room { nodes: self.limits.nodes, free_nodes, free_bytes: u64::MAX >> 1, name_bytes: NAME_BYTES as u32 })
+        Ok(StoreRoom { nodes: self.limits.nodes, free_nodes, free_bytes: u64::MAX >> 1, name_bytes: NAME_BYTES as u32 })
     }
 
     fn now(&self) -> Time {
@@ -282,7 +282,7 @@ impl MetadataStore for MemoryStore {
 
 impl MemoryStore {
     /// What the map takes of the users' attributes' room.
-    fn map_beyond(&self, saved: &Saved) -> usize {
+    fn map_beyond(&self, saved: &SavedNode) -> usize {
         saved.map.as_ref().map_or(0, |map| map.len().saturating_sub(self.limits.map_bytes))
     }
 }

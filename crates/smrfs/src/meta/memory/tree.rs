@@ -20,7 +20,7 @@ pub(super) type Name = Arc<[u8]>;
 
 /// What a store saves of a node.
 #[derive(Clone, Debug)]
-pub(super) struct Saved {
+pub(super) struct SavedNode {
     pub(super) kind: Kind,
     pub(super) mode: u32,
     pub(super) uid: u32,
@@ -34,9 +34,9 @@ pub(super) struct Saved {
     pub(super) map: Option<Arc<[u8]>>,
 }
 
-impl Saved {
-    pub(super) fn new(new: &NewNode, now: Time) -> Saved {
-        Saved {
+impl SavedNode {
+    pub(super) fn new(new: &NewNode, now: Time) -> SavedNode {
+        SavedNode {
             kind: new.kind,
             mode: new.mode & 0o7777,
             uid: new.uid,
@@ -75,7 +75,7 @@ impl Names {
 
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub(super) saved: Saved,
+    pub(super) saved: SavedNode,
     pub(super) names: Option<Box<Names>>,
     pub(super) links: u32,
     answers: u64,
@@ -91,7 +91,7 @@ pub(super) struct Tree {
 pub(super) const ROOT: NodeId = NodeId(1);
 
 impl Tree {
-    pub(super) fn new(root: Saved) -> Tree {
+    pub(super) fn new(root: SavedNode) -> Tree {
         let mut tree = Tree { nodes: BTreeMap::new(), next: ROOT.0 };
         tree.add(root);
         tree.nodes.get_mut(&ROOT.0).expect("the root").links = 1;
@@ -126,7 +126,7 @@ impl Tree {
             Some(names) if *links > 0 => 2 + names.directories,
             _ => *links,
         };
-        let &Saved { kind, mode, uid, gid, rdev, atime, mtime, ctime, .. } = saved;
+        let &SavedNode { kind, mode, uid, gid, rdev, atime, mtime, ctime, .. } = saved;
         Ok(Attr { id, kind, mode, links, uid, gid, rdev, size, blocks, atime, mtime, ctime })
     }
 
@@ -168,14 +168,14 @@ impl Tree {
     }
 
     /// A node without a name.
-    pub(super) fn add(&mut self, saved: Saved) -> NodeId {
+    pub(super) fn add(&mut self, saved: SavedNode) -> NodeId {
         let id = NodeId(self.next);
         self.next += 1;
         self.add_as(id, saved);
         id
     }
 
-    pub(super) fn add_as(&mut self, id: NodeId, saved: Saved) {
+    pub(super) fn add_as(&mut self, id: NodeId, saved: SavedNode) {
         let names = (saved.kind == Kind::Directory).then(Box::default);
         self.nodes.insert(id.0, Node { saved, names, links: 0, answers: 0 });
     }

@@ -1,25 +1,25 @@
 //! When to clean, how much at a time, and when to stop.
 
 use super::BandSpace;
-use super::event::{Choice, Event};
-use super::options::{Pace, Reset};
-use crate::space::{Step, Trigger};
+use super::event::{Choice, CleaningEvent};
+use super::options::{CleaningQuota, Reset};
+use crate::space::{CleaningStep, Trigger};
 
 /// Events in the foreground that may gain nothing before a write is told that there is no space (assumption).
-const MOST_IN_VAIN: u32 = 3;
+const MOST_WITHOUT_GAIN: u32 = 3;
 
 /// What the cleaner knows beyond the bands themselves.
 #[derive(Debug, Default)]
-pub(super) struct Cleaner {
-    event: Option<Event>,
-    /// Granules that may still be moved beside what the host has written.
+pub(super) struct BandCleaner {
+    event: Option<CleaningEvent>,
+    /// Granules that may still be moved for what the host has written.
     allowed: u64,
     /// Nothing was found to clean, and nothing has changed since.
     fruitless: bool,
     /// What could be written when the last event in the foreground began.
     stuck_room: Option<u64>,
     /// Events in the foreground that gained nothing, such as one in which a write failed.
-    stuck_in_vain: u32,
+    stuck_without_gain: u32,
     stuck_settled: bool,
     /// Whether refused resets have been tried again since a host wrote last.
     stuck_retried: bool,
@@ -27,7 +27,7 @@ pub(super) struct Cleaner {
     pub(super) refused: Vec<(u64, u64)>,
 }
 
-impl Cleaner {
+impl BandCleaner {
     /// Bands have changed: what could not be cleaned may be now.
     pub fn changed(&mut self) {
         self.fruitless = false;
@@ -40,7 +40,7 @@ impl Cleaner {
 
     /// When what is being moved now was written.
     pub fn source(&self) -> Option<u64> {
-        self.event.as_ref().and_then(Event::source)
+        self.event.as_ref().and_then(CleaningEvent::source)
     }
 }
 
@@ -75,7 +75,7 @@ impl BandSpace {
     /// as much again in the bands at hand, and up to twice that as the reserve comes near.
     pub(super) fn allow(&mut self, placed: u64) {
         self.cleaner.stuck_room = None;
-        self.cleaner.stuck_in_vain = 0;
+        self.cleaner.stuck_without_gain = 0;
         self.cleaner.stuck_settled = false;
         self.cleaner.stuck_retried = false;
         self.offer_refused_later();
@@ -111,12 +111,12 @@ impl BandSpace {
                 .any(|(_, band)| !band.lost && band.can_be_emptied() && band.cursor == size && band.dead() >= least)
     }
 
-    /// Whether the pace allows one more step beside the host.
+    /// True if the pace allows one more step alongside the host.
     fn may_go_on(&self) -> bool {
-        self.options.pace == Pace::Event || self.cleaner.event.is_none() || self.cleaner.allowed > 0
+        self.options.pace == CleaningQuota::Event || self.cleaner.event.is_none() || self.cleaner.allowed > 0
     }
 
-    pub(super) fn step(&mut self, why: Trigger) -> Option<Step> {
+    pub(super) fn step(&mut self, why: Trigger) -> Option<CleaningStep> {
         if self.options.reset == Reset::Eager
             && let Some(&band) = self.table.dead.first()
         {
@@ -129,10 +129,10 @@ impl BandSpace {
     }
 
     /// Until it has been reset, nobody writes to it.
-    fn reset(&mut self, number: u64) -> Step {
+    fn reset(&mut self, number: u64) -> CleaningStep {
         self.give_up(number);
         self.table.change(number, |band| band.asked = true);
-        Step::Reset(number)
+        CleaningStep::Reset(number)
     }
 
     /// Nothing more is written to a band until it has been reset.
@@ -146,7 +146,7 @@ impl BandSpace {
         self.streams.forget(number);
     }
 
-    fn step_in_background(&mut self, why: Trigger) -> Option<Step> {
+    fn step_in_background(&mut self, why: Trigger) -> Option<CleaningStep> {
         if self.cleaner.event.is_none() && (self.due(why == Trigger::Idle).is_none() || !self.begin(why)) {
             return None;
         }
@@ -157,16 +157,16 @@ impl BandSpace {
     }
 
     /// The next step of the event; it is over where there is none.
-    fn go_on(&mut self) -> Option<Step> {
+    fn go_on(&mut self) -> Option<CleaningStep> {
         let room = self.room();
         let event = self.cleaner.event.as_mut()?;
         if let Some((piece, owner)) = event.next_piece(&self.table, &self.live, self.options.block_granules, room) {
             event.passed(piece);
             self.cleaner.allowed = self.cleaner.allowed.saturating_sub(piece.count);
-            return Some(Step::Move(piece, owner));
+            return Some(CleaningStep::Move(piece, owner));
         }
         match event.finish(&self.table) {
-            Some(Step::Reset(band)) => Some(self.reset(band)),
+            Some(CleaningStep::Reset(band)) => Some(self.reset(band)),
             Some(step) => Some(step),
             None => {
                 self.cleaner.event = None;
@@ -175,11 +175,11 @@ impl BandSpace {
         }
     }
 
-    fn step_stuck(&mut self) -> Option<Step> {
+    fn step_stuck(&mut self) -> Option<CleaningStep> {
         if self.streams.can_place(&self.table) {
             return None;
         }
-        if let Some(event) = self.cleaner.event.as_mut().filter(|_| self.options.pace == Pace::Steady) {
+        if let Some(event) = self.cleaner.event.as_mut().filter(|_| self.options.pace == CleaningQuota::Steady) {
             event.hurry();
         }
         loop {
@@ -187,9 +187,9 @@ impl BandSpace {
                 return Some(step);
             }
             let room = self.table.sums().rest;
-            let in_vain = self.cleaner.stuck_room.is_some_and(|before| room <= before);
-            self.cleaner.stuck_in_vain += u32::from(in_vain);
-            if self.cleaner.stuck_in_vain > MOST_IN_VAIN || !self.begin(Trigger::Stuck) {
+            let without_gain = self.cleaner.stuck_room.is_some_and(|before| room <= before);
+            self.cleaner.stuck_without_gain += u32::from(without_gain);
+            if self.cleaner.stuck_without_gain > MOST_WITHOUT_GAIN || !self.begin(Trigger::Stuck) {
                 break;
             }
             self.cleaner.stuck_room = Some(room);
@@ -197,7 +197,7 @@ impl BandSpace {
         self.cleaner.stuck_room = None;
         if self.table.sums().retired > 0 && !self.cleaner.stuck_settled {
             self.cleaner.stuck_settled = true;
-            return Some(Step::Settle);
+            return Some(CleaningStep::Settle);
         }
         if !std::mem::replace(&mut self.cleaner.stuck_retried, true)
             && self.offer_refused()
@@ -217,7 +217,7 @@ impl BandSpace {
 
     /// Begins an event; `false` if there is nothing to clean, or no room to move it.
     fn begin(&mut self, why: Trigger) -> bool {
-        let steady = self.options.pace == Pace::Steady;
+        let steady = self.options.pace == CleaningQuota::Steady;
         let stuck = why == Trigger::Stuck;
         let size = self.table.layout.granules;
         let empty = self.table.empty.len() as u64;
@@ -232,13 +232,13 @@ impl BandSpace {
             most_room: self.table.sums().open_rest + empty * size,
             clock: self.clock,
         };
-        let bands = choice.of(&self.table, &self.streams);
+        let bands = choice.choose(&self.table, &self.streams);
         if bands.is_empty() {
             self.cleaner.fruitless = true;
             return false;
         }
         bands.iter().for_each(|&band| self.give_up(band));
-        self.cleaner.event = Some(Event::new(bands, &self.table));
+        self.cleaner.event = Some(CleaningEvent::new(bands, &self.table));
         true
     }
 }

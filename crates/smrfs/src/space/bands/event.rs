@@ -6,16 +6,16 @@
 
 use super::streams::Streams;
 use super::table::{Band, Table};
-use crate::space::Step;
+use crate::space::CleaningStep;
 use crate::space::live::Live;
 use crate::units::{Granule, Owner, Span};
 
 /// What bands an event may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
-    /// At most so many.
+    /// At most this many.
     pub bands: usize,
-    /// At least so many granules dead in each, and at least one.
+    /// At least this many granules dead in each, and at least one.
     pub least_dead: u64,
     /// Whether the least live ones are taken, however young.
     pub greedy: bool,
@@ -35,7 +35,7 @@ pub(super) struct Choice {
 
 impl Choice {
     /// The bands of the event, best first.
-    pub fn of(&self, table: &Table, streams: &Streams) -> Vec<u64> {
+    pub fn choose(&self, table: &Table, streams: &Streams) -> Vec<u64> {
         let size = table.layout.granules;
         let mut best: Vec<(f64, u64)> = Vec::with_capacity(self.bands + 1);
         for (number, band) in table.all().filter(|&(number, band)| self.allows(number, band, table, streams)) {
@@ -79,7 +79,7 @@ impl Choice {
 
 /// An event under way.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
+pub(super) struct CleaningEvent {
     /// Its bands; those behind `moving` have not been looked at.
     bands: Vec<u64>,
     moving: usize,
@@ -92,11 +92,11 @@ pub(super) struct Event {
     pub dead: u64,
 }
 
-impl Event {
-    pub fn new(bands: Vec<u64>, table: &Table) -> Event {
+impl CleaningEvent {
+    pub fn new(bands: Vec<u64>, table: &Table) -> CleaningEvent {
         let sum = |of: fn(&Band) -> u64| bands.iter().map(|&band| of(table.get(band))).sum();
         let (live, dead) = (sum(|band| band.live), sum(Band::dead));
-        Event { bands, moving: 0, at: Granule(0), settled: false, resetting: 0, live, dead }
+        CleaningEvent { bands, moving: 0, at: Granule(0), settled: false, resetting: 0, live, dead }
     }
 
     /// The band that is being emptied.
@@ -150,17 +150,17 @@ impl Event {
     }
 
     /// What follows the last piece; none at the event's end.
-    pub fn finish(&mut self, table: &Table) -> Option<Step> {
+    pub fn finish(&mut self, table: &Table) -> Option<CleaningStep> {
         let retired = |band: &u64| table.get(*band).retired > 0;
         if !self.settled && self.bands.iter().any(retired) {
             self.settled = true;
-            return Some(Step::Settle);
+            return Some(CleaningStep::Settle);
         }
         while let Some(&band) = self.bands.get(self.resetting) {
             self.resetting += 1;
             let state = table.get(band);
             if state.readable() == 0 && state.cursor > 0 && !state.asked {
-                return Some(Step::Reset(band));
+                return Some(CleaningStep::Reset(band));
             }
         }
         None

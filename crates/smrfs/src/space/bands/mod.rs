@@ -14,9 +14,9 @@ mod table;
 use crate::device::{BandReport, BandState, Shape};
 use crate::map::Ranges;
 use crate::space::live::Live;
-use crate::space::{Counts, Space, Step, Trigger, Want, whole};
+use crate::space::{AllocationRequest, CleaningStep, Counts, Space, Trigger, whole};
 use crate::units::{NodeId, Owner, Span};
-use clean::Cleaner;
+use clean::BandCleaner;
 use options::{BandsError, BandsOptions};
 use streams::Streams;
 use table::Table;
@@ -28,7 +28,7 @@ pub struct BandSpace {
     options: BandsOptions,
     table: Table,
     streams: Streams,
-    cleaner: Cleaner,
+    cleaner: BandCleaner,
     live: Live,
     retired: Live,
     /// What of `live` can't be moved.
@@ -51,7 +51,7 @@ impl BandSpace {
                 shape.bands.max_open,
                 options.reserve_bands,
             ),
-            cleaner: Cleaner::default(),
+            cleaner: BandCleaner::default(),
             live: Live::new(),
             retired: Live::new(),
             unmovable: Ranges::default(),
@@ -120,7 +120,7 @@ impl Space for BandSpace {
         }
     }
 
-    fn place(&mut self, want: &Want) -> Option<Span> {
+    fn place(&mut self, want: &AllocationRequest) -> Option<Span> {
         let span = self.streams.place(&self.table, want)?;
         let written = match self.cleaner.source().filter(|_| want.moving) {
             Some(source) => self.table.get(source).youngest,
@@ -183,7 +183,7 @@ impl Space for BandSpace {
         self.due(idle)
     }
 
-    fn clean(&mut self, why: Trigger) -> Option<Step> {
+    fn clean(&mut self, why: Trigger) -> Option<CleaningStep> {
         self.step(why)
     }
 

@@ -17,7 +17,7 @@ pub enum Reset {
 /// How much is cleaned at a time while space is short and the host goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pace {
+pub enum CleaningQuota {
     /// A whole event at once, as in the paper.
     Event,
     /// A share with each write of the host, as much as keeps the free bands where they are.
@@ -40,7 +40,7 @@ pub struct BandsOptions {
     /// When dead bands are reset.
     pub reset: Reset,
     /// How much is cleaned at a time while space is short.
-    pub pace: Pace,
+    pub pace: CleaningQuota,
     /// Blocks at the end of a band.
     pub blocks: Blocks,
     /// Most files that have an open band of their own while they are written; on a small disk one for 32 bands.
@@ -55,7 +55,7 @@ pub struct BandsOptions {
     pub idle_percent: u64,
     /// Idle time is spent only on bands of which at least this share is dead.
     pub idle_dead_percent: u64,
-    /// Room for so many bands only the cleaner may use. A power cut in the midst of cleaning may cost one until cleaning has
+    /// Room for this many bands only the cleaner may use. A power cut in the midst of cleaning may cost one until cleaning has
     /// made it good again: at least 2 where the power can fail.
     pub reserve_bands: u64,
     /// Share of the bands that files cannot fill; more where the reserve asks for it.
@@ -66,7 +66,7 @@ impl Default for BandsOptions {
     fn default() -> BandsOptions {
         BandsOptions {
             reset: Reset::Eager,
-            pace: Pace::Steady,
+            pace: CleaningQuota::Steady,
             blocks: Blocks::Split,
             writers: 4,               // assumption
             block_granules: 256,      // 1 MiB, the paper's section 4
@@ -85,7 +85,7 @@ impl BandsOptions {
     pub fn paper() -> BandsOptions {
         BandsOptions {
             reset: Reset::Lazy,
-            pace: Pace::Event,
+            pace: CleaningQuota::Event,
             blocks: Blocks::Whole,
             writers: 1,
             idle_dead_percent: 0,

@@ -57,7 +57,7 @@ impl BandSpace {
         self.offer_refused_since(self.clock)
     }
 
-    /// The same for those whose reset failed long ago (assumption: a band's worth of writes).
+    /// Offers again those whose reset failed long ago (assumption: a band's worth of writes).
     pub(super) fn offer_refused_later(&mut self) {
         if let Some(then) = self.clock.checked_sub(self.shape.bands.granules) {
             self.offer_refused_since(then);

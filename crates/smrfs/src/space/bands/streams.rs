@@ -5,7 +5,7 @@
 
 use super::options::Blocks;
 use super::table::Table;
-use crate::space::Want;
+use crate::space::AllocationRequest;
 use crate::units::{NodeId, Span};
 
 /// An open band that is written by one file at a time.
@@ -90,7 +90,7 @@ impl Streams {
     }
 
     /// Where the next granules of `want` go: at a cursor, at most up to the band's end.
-    pub fn place(&mut self, table: &Table, want: &Want) -> Option<Span> {
+    pub fn place(&mut self, table: &Table, want: &AllocationRequest) -> Option<Span> {
         let (band, most) = match want.moving {
             true => (self.band_for_cleaner(table, want.count)?, want.count),
             false => self.band_for_host(table, want)?,
@@ -114,7 +114,7 @@ impl Streams {
     }
 
     /// A band and how many granules at most.
-    fn band_for_host(&mut self, table: &Table, want: &Want) -> Option<(u64, u64)> {
+    fn band_for_host(&mut self, table: &Table, want: &AllocationRequest) -> Option<(u64, u64)> {
         let number = self.stream_for(table, want);
         self.used += 1;
         let used = self.used;
@@ -160,7 +160,7 @@ impl Streams {
     }
 
     /// The stream whose cursor continues the file, or that the file has, or the last one that nobody has, or the oldest.
-    fn stream_for(&self, table: &Table, want: &Want) -> usize {
+    fn stream_for(&self, table: &Table, want: &AllocationRequest) -> usize {
         let continues = |stream: &Stream| {
             want.after.is_some() && stream.band.map(|band| table.cursor(band)) == want.after && stream.writer.is_none()
         };

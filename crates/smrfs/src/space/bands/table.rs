@@ -161,7 +161,7 @@ impl Table {
         let mut pieces = Vec::with_capacity(1);
         let mut left = span;
         while !left.is_empty() {
-            let band = self.layout.of(left.at)?;
+            let band = self.layout.band_at(left.at)?;
             let piece = self.layout.span(band).overlap(left)?;
             pieces.push((band, piece));
             left = Span { at: piece.end(), count: left.count - piece.count };

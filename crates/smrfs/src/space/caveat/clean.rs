@@ -6,7 +6,7 @@
 use rand::RngExt;
 
 use super::Caveat;
-use crate::space::{Step, Trigger, Want};
+use crate::space::{AllocationRequest, CleaningStep, Trigger};
 use crate::units::{Granule, Span};
 
 /// Cleaning while idle wins at least one granule for so many that it moves (assumption).
@@ -14,10 +14,10 @@ const IDLE_MOVES_FOR_ONE: u64 = 4;
 /// A write that waits is given up after this many moves of the whole disk: far more than any way to room takes (assumption).
 const MOST_ROUNDS: u64 = 4;
 
-/// After so many extents no more windows are sampled, unless they are fewer than [`FEWEST_SAMPLES`]: on a disk of small
+/// After this many extents no more windows are sampled, unless they are fewer than [`FEWEST_SAMPLES`]: on a disk of small
 /// pieces a window holds thousands, and hosts wait for the search. (Assumption.)
 const MOST_LOOKED: u64 = 16_384;
-/// At least so many windows are sampled (assumption).
+/// At least this many windows are sampled (assumption).
 const FEWEST_SAMPLES: u32 = 16;
 
 /// A stretch of the disk, and what emptying it does.
@@ -52,7 +52,7 @@ impl Caveat {
     }
 
     /// The next step.
-    pub(super) fn next_step(&mut self, why: Trigger) -> Option<Step> {
+    pub(super) fn next_step(&mut self, why: Trigger) -> Option<CleaningStep> {
         if !self.options.defragment {
             return (why == Trigger::Stuck).then(|| self.settle()).flatten();
         }
@@ -81,7 +81,7 @@ impl Caveat {
         (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules() + self.moved_out)
     }
 
-    /// The reserve beside what is readable now.
+    /// The reserve next to what is readable now.
     fn needed(&self) -> u64 {
         self.reserve.beside(self.live.granules().min(self.usable)).unwrap_or(self.ledger.granules)
     }
@@ -90,14 +90,14 @@ impl Caveat {
         self.options.slack_blocks * self.unit
     }
 
-    fn settle(&mut self) -> Option<Step> {
+    fn settle(&mut self) -> Option<CleaningStep> {
         self.settled = true;
         self.moved_out = 0;
-        (self.retired.granules() > 0).then_some(Step::Settle)
+        (self.retired.granules() > 0).then_some(CleaningStep::Settle)
     }
 
     /// Goes on emptying a window; where one is empty, has its granules released and looks for the next.
-    fn move_on(&mut self, why: Trigger) -> Option<Step> {
+    fn move_on(&mut self, why: Trigger) -> Option<CleaningStep> {
         for _ in 0..2 {
             let Some(window) = self.window.or_else(|| self.begin(why)) else { break };
             if let Some(step) = self.move_out_of(window) {
@@ -118,18 +118,18 @@ impl Caveat {
     }
 
     /// The next piece of the window; `None` if it is empty or there is no room outside.
-    fn move_out_of(&mut self, window: (u64, u64)) -> Option<Step> {
+    fn move_out_of(&mut self, window: (u64, u64)) -> Option<CleaningStep> {
         let whole = Span::new(window.0, window.1 - window.0);
         let (span, owner) = self.live.overlapping(whole).next()?;
         let piece = span.overlap(whole)?;
         let owner = owner.further(piece.at - span.at);
-        let want = Want { owner, after: None, count: piece.count, more: 0, moving: true };
+        let want = AllocationRequest { owner, after: None, count: piece.count, more: 0, moving: true };
         let room = self.place_moved(&want)?;
         self.budget = self.budget.saturating_sub(room.count);
         self.moved_while_stuck += room.count;
         self.moved_out += room.count;
         self.to_move = self.to_move.saturating_sub(room.count);
-        Some(Step::Move(Span { at: piece.at, count: room.count }, owner))
+        Some(CleaningStep::Move(Span { at: piece.at, count: room.count }, owner))
     }
 
     /// The window is empty, or is left as it is.

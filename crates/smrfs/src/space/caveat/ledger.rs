@@ -4,14 +4,14 @@
 //! written after a readable one within DPID above it; once no such is left, it is forgotten. Nothing else of the past matters.
 
 use super::options::Rule;
-use super::ordered::{Ordered, Piece};
-use super::runs::Runs;
+use super::ordered::{Ordered, OrderedPiece};
+use super::runs::WritableRuns;
 use crate::device::Shape;
 use crate::units::Span;
 
 /// What may be done with a granule that is not readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Label {
+pub(super) enum WriteLabel {
     /// Must not be written: readable data follows within DID.
     Before,
     /// Must not be written: it has been written since readable data within DPID above it was.
@@ -32,36 +32,36 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    fn of(&mut self, label: Label) -> &mut u64 {
+    fn count_mut(&mut self, label: WriteLabel) -> &mut u64 {
         match label {
-            Label::Before => &mut self.before,
-            Label::Scar => &mut self.scar,
-            Label::Once => &mut self.once,
-            Label::Free => &mut self.free,
+            WriteLabel::Before => &mut self.before,
+            WriteLabel::Scar => &mut self.scar,
+            WriteLabel::Once => &mut self.once,
+            WriteLabel::Free => &mut self.free,
         }
     }
 }
 
 /// The state of the disk as far as the safety rule needs it.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(super) struct CaveatLedger {
     pub granules: u64,
     pub did: u64,
     pub dpid: u64,
     pub rule: Rule,
     pub readable: Ordered,
     pub scars: Ordered,
-    pub runs: Runs,
+    pub runs: WritableRuns,
     pub tally: Tally,
     order: u64,
 }
 
-impl Ledger {
+impl CaveatLedger {
     /// A disk of which nothing is readable and nothing has been written.
-    pub fn new(shape: &Shape, rule: Rule, unit: u64) -> Ledger {
-        let mut runs = Runs::new(unit);
+    pub fn new(shape: &Shape, rule: Rule, unit: u64) -> CaveatLedger {
+        let mut runs = WritableRuns::new(unit);
         runs.insert(0, shape.granules, 0);
-        Ledger {
+        CaveatLedger {
             granules: shape.granules,
             did: shape.did,
             dpid: shape.dpid,
@@ -82,7 +82,7 @@ impl Ledger {
     /// At mount, after the last `adopt`: what is not readable may have been written after all that is.
     pub fn start(&mut self) {
         let mut end = 0;
-        let extents: Vec<Piece> = self.readable.from(0).collect();
+        let extents: Vec<OrderedPiece> = self.readable.from(0).collect();
         for (index, &(_, to, order)) in extents.iter().enumerate() {
             end = end.max(to);
             let next = extents.get(index + 1).map_or(self.granules, |&(from, _, _)| from);
@@ -129,7 +129,7 @@ impl Ledger {
     }
 
     /// Calls `emit` with each stretch of `lo..hi` that is not readable and its label.
-    pub fn labels(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, Label)) {
+    pub fn labels(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, WriteLabel)) {
         let mut above = self.readable.before(lo + 1).map(|(_, to, _)| to);
         let mut at = above.unwrap_or(lo).max(lo);
         for (from, to, _) in self.readable.from(at) {
@@ -146,7 +146,13 @@ impl Ledger {
     }
 
     /// The labels of a part of the gap between what is readable up to `above` and from `next` on.
-    fn gap(&self, above: Option<u64>, next: Option<u64>, part: (u64, u64), emit: &mut impl FnMut(u64, u64, Label)) {
+    fn gap(
+        &self,
+        above: Option<u64>,
+        next: Option<u64>,
+        part: (u64, u64),
+        emit: &mut impl FnMut(u64, u64, WriteLabel),
+    ) {
         let (lo, hi) = part;
         let before = next.map_or(hi, |next| next.saturating_sub(self.did)).clamp(lo, hi);
         let below = above.map_or(lo, |end| end + self.dpid).clamp(lo, before);
@@ -156,24 +162,24 @@ impl Ledger {
                 Rule::Region => self.below_regions(above.unwrap_or(lo), lo, below, emit),
             }
         }
-        emit(below, before, Label::Free);
-        emit(before, hi, Label::Before);
+        emit(below, before, WriteLabel::Free);
+        emit(before, hi, WriteLabel::Before);
     }
 
     /// The first DPID granules behind a run: not writable where scarred. A scar that does not matter has been forgotten.
-    fn below(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, Label)) {
+    fn below(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, WriteLabel)) {
         let mut at = lo;
         for (from, to, _) in self.scars.overlapping(lo, hi) {
-            emit(at, from.max(lo), Label::Once);
+            emit(at, from.max(lo), WriteLabel::Once);
             at = to.min(hi);
-            emit(from.max(lo), at, Label::Scar);
+            emit(from.max(lo), at, WriteLabel::Scar);
         }
-        emit(at, hi, Label::Once);
+        emit(at, hi, WriteLabel::Once);
     }
 
-    /// The same by the paper's rule: the region behind each run that ends within DPID above is not writable as a whole if any
+    /// Labels by the paper's rule: the region behind each run that ends within DPID above is not writable as a whole if any
     /// of it was written after any of the run's last DPID granules.
-    fn below_regions(&self, above: u64, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, Label)) {
+    fn below_regions(&self, above: u64, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, WriteLabel)) {
         let mut end = above;
         let mut until = lo;
         while end + self.dpid > until {
@@ -188,8 +194,8 @@ impl Ledger {
             }
         }
         let until = until.clamp(lo, hi);
-        emit(lo, until, Label::Scar);
-        emit(until, hi, Label::Once);
+        emit(lo, until, WriteLabel::Scar);
+        emit(until, hi, WriteLabel::Once);
     }
 
     /// The oldest write among the last DPID granules of the run that ends at `end`, and where that run, or that part, begins.
@@ -227,14 +233,14 @@ impl Ledger {
     }
 
     /// Does `apply`, which changes only what is in `at..end` (and scars), and keeps count of what may be written.
-    fn change(&mut self, at: u64, end: u64, apply: impl FnOnce(&mut Ledger)) {
+    fn change(&mut self, at: u64, end: u64, apply: impl FnOnce(&mut CaveatLedger)) {
         let (above, below) = match self.rule {
             Rule::Lba => (self.did, self.dpid),
             Rule::Region => (self.did.max(self.dpid), 2 * self.dpid),
         };
         let (lo, hi) = (at.saturating_sub(above), (end + below).min(self.granules));
         let mut tally = self.tally;
-        self.labels(lo, hi, &mut |from, to, label| *tally.of(label) -= to - from);
+        self.labels(lo, hi, &mut |from, to, label| *tally.count_mut(label) -= to - from);
         self.tally = tally;
         apply(self);
         self.runs.cut(lo, hi);
@@ -245,11 +251,11 @@ impl Ledger {
         let mut tally = self.tally;
         let mut runs = std::mem::take(&mut self.runs);
         self.labels(lo, hi, &mut |from, to, label| {
-            *tally.of(label) += to - from;
+            *tally.count_mut(label) += to - from;
             match label {
-                Label::Once => runs.insert(from, to, to),
-                Label::Free => runs.insert(from, to, from),
-                Label::Before | Label::Scar => {}
+                WriteLabel::Once => runs.insert(from, to, to),
+                WriteLabel::Free => runs.insert(from, to, from),
+                WriteLabel::Before | WriteLabel::Scar => {}
             }
         });
         self.tally = tally;

@@ -19,17 +19,17 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use super::live::Live;
-use super::{Counts, Space, Step, Trigger, Want, whole};
+use super::{AllocationRequest, CleaningStep, Counts, Space, Trigger, whole};
 use crate::device::{BandReport, Shape};
 use crate::map::Ranges;
 use crate::units::{Granule, NodeId, Owner, Span};
-use ledger::Ledger;
+use ledger::CaveatLedger;
 pub use options::{CaveatError, CaveatOptions, Placement, Rule};
 use ordered::Ordered;
 use reservations::Reservations;
 use reserve::Reserve;
 
-/// A disk has at least so many units: the runs that cleaning makes (assumption; a unit is a block on all but tiny disks).
+/// A disk has at least this many units: the runs that cleaning makes (assumption; a unit is a block on all but tiny disks).
 const UNITS: u64 = 64;
 /// Failed stretches that are kept out of; the oldest is tried again when there are more (assumption).
 const MOST_FAILED: usize = 64;
@@ -38,12 +38,12 @@ const MOST_FAILED: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Caveat {
     options: CaveatOptions,
-    ledger: Ledger,
+    ledger: CaveatLedger,
     live: Live,
     retired: Ordered,
     reservations: Reservations,
     reserve: Reserve,
-    /// Runs of so many granules are room.
+    /// Runs of this many granules are room.
     unit: u64,
     usable: u64,
     /// Where the last block of a host ended.
@@ -87,7 +87,7 @@ impl Caveat {
             return Err(too_small);
         }
         Ok(Caveat {
-            ledger: Ledger::new(shape, options.rule, unit),
+            ledger: CaveatLedger::new(shape, options.rule, unit),
             live: Live::new(),
             retired: Ordered::default(),
             reservations: Reservations::default(),
@@ -133,7 +133,7 @@ impl Space for Caveat {
         self.ledger.start();
     }
 
-    fn place(&mut self, want: &Want) -> Option<Span> {
+    fn place(&mut self, want: &AllocationRequest) -> Option<Span> {
         self.moving = want.moving;
         if want.moving { self.place_moved(want) } else { self.place_host(want) }
     }
@@ -186,7 +186,7 @@ impl Space for Caveat {
         self.due(idle)
     }
 
-    fn clean(&mut self, why: Trigger) -> Option<Step> {
+    fn clean(&mut self, why: Trigger) -> Option<CleaningStep> {
         self.next_step(why)
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Why an allocator can't be made, or an option not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CaveatError {
-    /// Nothing fits on the disk beside its safety gaps.
+    /// Nothing fits on the disk next to its safety gaps.
     #[error(
         "a disk of {granules} granules with DID {did}, DPID {dpid} and blocks of {block} has no room for files: \
          take a larger disk, smaller blocks or smaller distances"
@@ -87,7 +87,7 @@ named! {
 named! {
     /// Where data goes.
     Placement, "placement policy",
-    /// Beside the file's own last block, else in the smallest run that holds the rest; keeps room beside open files.
+    /// Beside the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
     Beside = "beside",
     /// The paper's: from where the last write ended, for all files.
     NextFit = "next-fit",
@@ -95,7 +95,7 @@ named! {
     FirstFit = "first-fit",
     /// The shortest run.
     BestFit = "best-fit",
-    /// Next-fit, with room kept beside each open file.
+    /// Next-fit, with room kept next to each open file.
     Reservation = "reservation",
 }
 
@@ -110,7 +110,7 @@ pub struct CaveatOptions {
     pub split: bool,
     /// The largest block, in granules.
     pub block_granules: u64,
-    /// Blocks of room kept beside an open file.
+    /// Blocks of room kept next to an open file.
     pub reserved_blocks: u64,
     /// Whether to clean, and to keep room for it. Without, all of the disk is for files until their gaps fill it.
     pub defragment: bool,
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written_and_others_refused_with_the_choices() {
+    fn names_round_trip_and_others_are_refused_with_the_choices() {
         for &placement in Placement::ALL {
             assert_eq!(placement.name().parse(), Ok(placement));
             assert_eq!(serde_json::to_value(placement).unwrap(), placement.name());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// A piece of the disk: from, to (excluded), and the number of the write that was last there.
-pub(super) type Piece = (u64, u64, u64);
+pub(super) type OrderedPiece = (u64, u64, u64);
 
 /// Extents by address, with their place in the order of writes. Neighbours of one write are joined.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ impl Ordered {
     }
 
     /// Adds what does not overlap anything in it.
-    pub fn insert(&mut self, (mut at, mut end, order): Piece) {
+    pub fn insert(&mut self, (mut at, mut end, order): OrderedPiece) {
         if at >= end {
             return;
         }
@@ -51,8 +51,8 @@ impl Ordered {
     }
 
     /// Takes out what lies in `at..end`; gives the pieces.
-    pub fn cut(&mut self, at: u64, end: u64) -> Vec<Piece> {
-        let mut pieces: Vec<Piece> = self.overlapping(at, end).collect();
+    pub fn cut(&mut self, at: u64, end: u64) -> Vec<OrderedPiece> {
+        let mut pieces: Vec<OrderedPiece> = self.overlapping(at, end).collect();
         for piece in &mut pieces {
             let (from, to, order) = *piece;
             self.extents.remove(&from);
@@ -69,22 +69,22 @@ impl Ordered {
     }
 
     /// The last extent that begins before `at`.
-    pub fn before(&self, at: u64) -> Option<Piece> {
+    pub fn before(&self, at: u64) -> Option<OrderedPiece> {
         self.upstream(at).next()
     }
 
     /// The extents that begin before `at`, the nearest first.
-    pub fn upstream(&self, at: u64) -> impl Iterator<Item = Piece> + '_ {
+    pub fn upstream(&self, at: u64) -> impl Iterator<Item = OrderedPiece> + '_ {
         self.extents.range(..at).rev().map(|(&from, &(to, order))| (from, to, order))
     }
 
     /// The extents that begin at `at` or behind it, in ascending order.
-    pub fn from(&self, at: u64) -> impl Iterator<Item = Piece> + '_ {
+    pub fn from(&self, at: u64) -> impl Iterator<Item = OrderedPiece> + '_ {
         self.extents.range(at..).map(|(&from, &(to, order))| (from, to, order))
     }
 
     /// The extents that have something in common with `at..end`, whole, in ascending order.
-    pub fn overlapping(&self, at: u64, end: u64) -> impl Iterator<Item = Piece> + '_ {
+    pub fn overlapping(&self, at: u64, end: u64) -> impl Iterator<Item = OrderedPiece> + '_ {
         let first = match self.before(at) {
             Some((from, to, _)) if to > at => from,
             _ => at,

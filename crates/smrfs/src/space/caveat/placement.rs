@@ -5,7 +5,7 @@
 
 use super::Caveat;
 use super::options::Placement;
-use crate::space::Want;
+use crate::space::AllocationRequest;
 use crate::units::Span;
 
 /// No more blocks than this are expected because so many came before. (Assumption: longer runs read no faster.)
@@ -28,7 +28,7 @@ const CARE: [Care; 3] = [
 
 impl Caveat {
     /// Room for a host's data.
-    pub(super) fn place_host(&mut self, want: &Want) -> Option<Span> {
+    pub(super) fn place_host(&mut self, want: &AllocationRequest) -> Option<Span> {
         let count = want.count.min(self.options.block_granules);
         let placed = self.search(want, count).or_else(|| {
             // Cleaning promises runs of a unit only; on small disks that is less than a block.
@@ -42,7 +42,7 @@ impl Caveat {
     }
 
     /// Room for what is being moved, outside the window that it is moved from; less than wanted where no run holds it.
-    pub(super) fn place_moved(&self, want: &Want) -> Option<Span> {
+    pub(super) fn place_moved(&self, want: &AllocationRequest) -> Option<Span> {
         let count = want.count.min(self.options.block_granules);
         // At the begin of a run: anywhere else it costs new gaps, and emptying the window might win nothing.
         let begin = |run: (u64, u64), least, care| self.part(run, least, want, care).filter(|part| part.0 == run.0);
@@ -55,7 +55,7 @@ impl Caveat {
         Some(Span::new(from, count.min(to - from)))
     }
 
-    fn search(&self, want: &Want, count: u64) -> Option<(u64, u64)> {
+    fn search(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
         CARE.iter().find_map(|&care| {
             let fits = |run| self.part(run, count, want, care).filter(|part| self.affordable(part.0, count));
             match self.options.placement {
@@ -68,7 +68,7 @@ impl Caveat {
                 Placement::FirstFit => self.ledger.runs.following(0, count).find_map(fits),
                 Placement::BestFit => self.ledger.runs.at_least(count).find_map(fits),
                 Placement::Reservation => {
-                    let own = self.reservations.of(want.owner.file);
+                    let own = self.reservations.start_for(want.owner.file);
                     let own = own.and_then(|from| self.beside(from, count, want, care));
                     own.filter(|part| self.affordable(part.0, count)).or_else(|| self.next_fit(count).find_map(fits))
                 }
@@ -77,7 +77,7 @@ impl Caveat {
     }
 
     /// Where a block can't stay in one piece: the longest run.
-    fn search_longest(&self, want: &Want, count: u64) -> Option<(u64, u64)> {
+    fn search_longest(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
         let care = CARE[2];
         let long = self.ledger.runs.longest().take_while(|(from, to)| to - from >= self.unit);
         long.into_iter().find_map(|run| {
@@ -89,13 +89,13 @@ impl Caveat {
     }
 
     /// The run that goes on at `at`, from there on.
-    fn beside(&self, at: u64, count: u64, want: &Want, care: Care) -> Option<(u64, u64)> {
+    fn beside(&self, at: u64, count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
         let (_, end, _) = self.ledger.runs.around(at)?;
         self.part((at, end), count, want, care).filter(|&(from, _)| from == at)
     }
 
     /// The shortest run that holds all that is to come; if none does, the longest.
-    fn smallest(&self, want: &Want, count: u64, care: Care) -> Option<(u64, u64)> {
+    fn smallest(&self, want: &AllocationRequest, count: u64, care: Care) -> Option<(u64, u64)> {
         let rest = count + self.to_come(want);
         let runs = &self.ledger.runs;
         let holding = runs.at_least(rest).find_map(|run| self.part(run, rest, want, care));
@@ -103,7 +103,7 @@ impl Caveat {
             runs.longest().take_while(|(from, to)| to - from >= count).find_map(|run| self.part(run, count, want, care))
         };
         let found = holding.or_else(longest).filter(|part| self.affordable(part.0, count));
-        // What room there is beside the reserve may be too little; runs too short to be room cost none.
+        // What room there is next to the reserve may be too little; runs too short to be room cost none.
         found.or_else(|| {
             let short = runs.at_least(count).take_while(|(from, to)| to - from < self.unit);
             short
@@ -121,7 +121,7 @@ impl Caveat {
     }
 
     /// The first part of a run of at least `count` that nobody has to be kept away from.
-    fn part(&self, run: (u64, u64), count: u64, want: &Want, care: Care) -> Option<(u64, u64)> {
+    fn part(&self, run: (u64, u64), count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
         let (mut at, end) = run;
         while at < end && end - at >= count {
             let Some((from, to)) = self.obstacle(at, end, want, care) else { return Some((at, end)) };
@@ -134,7 +134,7 @@ impl Caveat {
     }
 
     /// The first stretch that begins in `at..end`, or lies over `at`, and must be left alone.
-    fn obstacle(&self, at: u64, end: u64, want: &Want, care: Care) -> Option<(u64, u64)> {
+    fn obstacle(&self, at: u64, end: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
         let window = self.window.filter(|_| care.window).filter(|window| window.0 < end && at < window.1);
         let others = if care.reserved { self.reservations.others(want.owner.file, at, end) } else { None };
         // A block right behind what is reserved would make the end of it not writable.
@@ -180,7 +180,7 @@ impl Caveat {
     }
 
     /// Keeps room behind what was placed for the rest of the file, where the policy does that.
-    fn keep_room(&mut self, want: &Want, placed: (u64, u64), count: u64) {
+    fn keep_room(&mut self, want: &AllocationRequest, placed: (u64, u64), count: u64) {
         self.cursor = placed.0 + count;
         if matches!(self.options.placement, Placement::Beside | Placement::Reservation) {
             let kept = self.to_come(want).max(self.options.reserved_blocks * self.options.block_granules);
@@ -191,7 +191,7 @@ impl Caveat {
     }
 
     /// How much more of the file is to be expected: what is known to follow, or as much again as came one after another.
-    fn to_come(&self, want: &Want) -> u64 {
+    fn to_come(&self, want: &AllocationRequest) -> u64 {
         let streak = self.reservations.streak(want.owner.file, want.after);
         want.more.max(streak.min(STREAK_BLOCKS_MAX * self.options.block_granules))
     }

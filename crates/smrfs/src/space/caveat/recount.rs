@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::ledger::{Ledger, Tally};
+use super::ledger::{CaveatLedger, Tally};
 use super::options::Rule;
 
 /// Never written, or so long ago that it does not matter.
@@ -15,8 +15,8 @@ struct Flat {
 }
 
 /// Compares tally and runs with what the labels of all granules say.
-pub(super) fn recount(ledger: &Ledger) -> Result<(), String> {
-    let flat = Flat::of(ledger)?;
+pub(super) fn recount(ledger: &CaveatLedger) -> Result<(), String> {
+    let flat = Flat::from_ledger(ledger)?;
     let before = flat.before(ledger.did);
     let scarred = match ledger.rule {
         Rule::Lba => flat.scarred(ledger.dpid),
@@ -57,7 +57,7 @@ pub(super) fn recount(ledger: &Ledger) -> Result<(), String> {
 }
 
 impl Flat {
-    fn of(ledger: &Ledger) -> Result<Flat, String> {
+    fn from_ledger(ledger: &CaveatLedger) -> Result<Flat, String> {
         let granules = ledger.granules as usize;
         let mut flat = Flat { readable: vec![false; granules], order: vec![NEVER; granules] };
         for (at, end, order) in ledger.readable.from(0) {

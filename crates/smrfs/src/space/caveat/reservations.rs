@@ -1,4 +1,4 @@
-//! Room kept beside the last block of a file that is being written, so that two writers do not interleave. It is soft: it
+//! Room kept next to the last block of a file that is being written, so that two writers do not interleave. It is soft: it
 //! binds nobody once there is no other room.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(super) struct Reservations {
 
 impl Reservations {
     /// Where the room of a file begins, if it has some.
-    pub fn of(&self, file: NodeId) -> Option<u64> {
+    pub fn start_for(&self, file: NodeId) -> Option<u64> {
         self.of.get(&file).filter(|kept| kept.from < kept.to).map(|kept| kept.from)
     }
 

@@ -25,7 +25,7 @@ impl Reserve {
         Reserve { granules, loss, margin }
     }
 
-    /// The room that must be left beside so much readable data; `None` if there is too much of it.
+    /// The room that must be left next to so much readable data; `None` if there is too much of it.
     pub fn beside(self, readable: u64) -> Option<u64> {
         self.room(readable, self.loss + self.loss.div_ceil(20).min(self.margin))
     }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reserve_grows_with_what_is_readable_and_is_defined_up_to_usable() {
+    fn the_reserve_grows_with_readable_data_up_to_usable() {
         for (granules, gap) in [(2_000_000, 256), (500_000, 256), (16_384, 256), (700, 1)] {
             let reserve = Reserve::new(granules, gap, gap, gap);
             let usable = reserve.usable();

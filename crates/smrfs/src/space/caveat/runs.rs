@@ -10,7 +10,7 @@ type Run = (u64, u64, u64);
 
 /// The longest runs of granules that may be written, by address and by length.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Runs {
+pub(super) struct WritableRuns {
     /// To, and from where on solid.
     by_start: BTreeMap<u64, (u64, u64)>,
     by_length: BTreeSet<(u64, u64)>,
@@ -20,13 +20,13 @@ pub(super) struct Runs {
     roomy_granules: u64,
 }
 
-impl Runs {
+impl WritableRuns {
     /// No run; those with at least `unit` solid granules count as room.
-    pub fn new(unit: u64) -> Runs {
-        Runs { unit, ..Runs::default() }
+    pub fn new(unit: u64) -> WritableRuns {
+        WritableRuns { unit, ..WritableRuns::default() }
     }
 
-    /// What a run with so many solid granules is worth: all of them or, if too few to count on, nothing.
+    /// The worth of a run with this many solid granules: all of them or, if too few to count on, nothing.
     pub fn worth(&self, solid: u64) -> u64 {
         if solid >= self.unit { solid } else { 0 }
     }

@@ -85,7 +85,7 @@ fn after_a_mount_what_is_dead_below_live_data_is_not_writable() {
 #[test]
 fn a_failed_write_is_not_retried_in_place() {
     let mut space = space(1000, 0, 0, Rule::Lba);
-    let want = Want { owner: owner(1, 0), after: None, count: 4, more: 0, moving: false };
+    let want = AllocationRequest { owner: owner(1, 0), after: None, count: 4, more: 0, moving: false };
     let mut tried: Vec<Span> = Vec::new();
     for _ in 0..20 {
         let span = space.place(&want).expect("room");
@@ -109,8 +109,13 @@ fn two_writers_do_not_interleave() {
     let mut ends = [None, None];
     for block in 0..60 {
         for file in [0, 1] {
-            let want =
-                Want { owner: owner(file, 4 * block), after: ends[file as usize], count: 4, more: 0, moving: false };
+            let want = AllocationRequest {
+                owner: owner(file, 4 * block),
+                after: ends[file as usize],
+                count: 4,
+                more: 0,
+                moving: false,
+            };
             let span = space.place(&want).expect("room");
             space.written(span, want.owner);
             ends[file as usize] = Some(span.end());
@@ -173,7 +178,13 @@ fn any_order_of_operations_leaves_what_the_whole_history_says() {
                     let after = (!live.is_empty() && random.random_bool(0.5))
                         .then(|| live[random.random_range(0..live.len())].end());
                     let whose = owner(time, 0);
-                    let want = Want { owner: whose, after, count: random.random_range(1..6), more: 0, moving: false };
+                    let want = AllocationRequest {
+                        owner: whose,
+                        after,
+                        count: random.random_range(1..6),
+                        more: 0,
+                        moving: false,
+                    };
                     let Some(span) = space.place(&want) else { continue };
                     let failed = random.random_bool(0.1);
                     if failed {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::workload::books::Books;
-use crate::workload::{Act, Event, EventKind, FileKey};
+use crate::workload::{Act, EventKind, FileKey, WorkloadEvent};
 
 struct Until(u64);
 impl Watch for Until {
@@ -11,13 +11,13 @@ impl Watch for Until {
     }
 }
 
-/// Files of so many bytes, so many of them.
+/// Files of this many bytes, this many of them.
 struct Files(u32, u64, u64);
 impl Events for Files {
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<WorkloadEvent> {
         self.2 = self.2.checked_sub(1)?;
         let file = FileKey { folder: self.0, number: self.2 };
-        Some(Event { kind: EventKind::Create, file, bytes: self.1, counted: true })
+        Some(WorkloadEvent { kind: EventKind::Create, file, bytes: self.1, counted: true })
     }
 
     fn kept_bytes(&self) -> u64 {
@@ -85,8 +85,20 @@ fn the_ager_and_the_benchmarks_do_only_what_makes_sense() {
     assert_eq!(record.latencies.all().count, 10_000);
     let mut server = Script::new(Fileserver::new(FileserverOptions::new(1), 2));
     let (record, _) = driver.beside(&mut server, &mut ager, 1.0).unwrap();
-    assert_eq!(EventKind::ALL.map(|kind| record.latencies.of(kind).count), [3000; 5]);
+    assert_eq!(EventKind::ALL.map(|kind| record.latencies.for_kind(kind).count), [3000; 5]);
     let of = |folder| books.files.iter().filter(move |file| file.0.folder == folder);
     assert_eq!((of(1).count(), of(2).count()), (0, 250));
     assert_eq!(of(2).map(|file| file.1).sum::<u64>(), server.events().kept_bytes());
+}
+
+#[test]
+fn reads_and_writes_take_the_time_spent_in_each() {
+    use crate::bench::fileserver::{Fileserver, FileserverOptions};
+    let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
+    let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(8));
+    let mut server = Script::new(Fileserver::new(FileserverOptions::new(1), 1));
+    let (record, _) = driver.beside(&mut server, &mut Script::new(Files(2, 1, 0)), 0.0).unwrap();
+    // Books take a nanosecond for each byte.
+    assert_eq!([record.writing.0, record.reading.0], [record.written_bytes, record.read_bytes]);
+    assert!(record.read_bytes > 0 && record.read_bytes != record.written_bytes);
 }
