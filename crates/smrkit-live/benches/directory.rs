@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::Data;
 use smrfs::device::Model;
-use smrfs::fs::{FileSystem, Options};
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::{Kind, NewNode};
 use smrfs::units::GRANULE_BYTES;
 use smrkit_live::volume::{Layout, Mkfs, Open, Volume, mkfs};
@@ -43,7 +43,7 @@ fn seconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
 fn open(image: &Path) -> (Volume, FileSystem) {
     let volume = Volume::open(image, &Open::default()).expect("a volume");
     let space = volume.space().expect("a space");
-    let mounted = FileSystem::mount(volume.device(), volume.store(), space, Options::default()).expect("a mount");
+    let mounted = FileSystem::mount(volume.device(), volume.store(), space, FsOptions::default()).expect("a mount");
     (volume, mounted)
 }
 

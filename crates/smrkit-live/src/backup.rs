@@ -14,7 +14,7 @@ use smrfs::meta::MetadataStore;
 use crate::contents;
 use crate::directory;
 use crate::error::LiveError;
-use crate::mount::control::{Client, Command};
+use crate::mount::control::{ControlClient, ControlCommand};
 use crate::mount::{self, MountError};
 use crate::volume::{Open, Volume};
 
@@ -39,7 +39,7 @@ pub fn of_mount(point: &Path, folder: &Path) -> Result<Paths, MountError> {
     let point = mount::canonical(point)?;
     // What programs have changed in mapped pages; and little is left to write while they wait.
     mount::sync(&point)?;
-    let mut client = Client::connect(&point)?;
+    let mut client = ControlClient::connect(&point)?;
     let made = Folder::make(folder)?;
     let device =
         |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).map_err(|error| LiveError::io(path, error));
@@ -47,7 +47,7 @@ pub fn of_mount(point: &Path, folder: &Path) -> Result<Paths, MountError> {
         let what = format!("{} lies on the mount that is to be copied: name a folder elsewhere", folder.display());
         return Err(LiveError::Impossible(what).into());
     }
-    let held = client.ask(Command::Hold)?;
+    let held = client.ask(ControlCommand::Hold)?;
     let place = |key: &str| held[key].as_str().map(PathBuf::from).unwrap_or_default();
     let from = Paths { image: place("image"), meta: place("meta") };
     let to = Paths::in_backup(&made.path);
@@ -140,7 +140,7 @@ fn copy(from: &Paths, to: &Paths) -> Result<(), LiveError> {
 fn settle(at: &Paths) -> Result<(), LiveError> {
     let mut volume = Volume::open(&at.image, &Open { meta: Some(at.meta.clone()), ..Open::default() })?;
     let failed = |error| LiveError::file_system(&at.meta, error);
-    let options = smrfs::fs::Options::default();
+    let options = smrfs::fs::FsOptions::default();
     volume.store().sync_all().map_err(failed)?;
     let core = FileSystem::mount(volume.device(), volume.store(), volume.space()?, options).map_err(failed)?;
     core.unmount().map_err(failed)?;

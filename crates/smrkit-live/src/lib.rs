@@ -1,6 +1,7 @@
 //! What touches the operating system: disk images and block devices, metadata directories, FUSE.
 
 pub mod backup;
+pub mod block;
 mod contents;
 pub mod daemon;
 pub mod directory;

@@ -13,18 +13,18 @@ use smrfs::error::FsError;
 
 /// The file grows by so much at a time (assumption).
 const STEP_BYTES: u64 = 1 << 20;
-/// The least that is given back: what the host's file system notes beside the data takes room as well (assumption).
+/// The least that is given back: what the host's file system notes along with the data takes room as well (assumption).
 const GIVEN_BYTES: u64 = 64 << 10;
 
 /// Room set aside in a directory of the host.
 #[derive(Debug)]
 pub struct Reserve {
     directory: Option<OwnedFd>,
-    state: Mutex<State>,
+    state: Mutex<ReserveState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReserveState {
     /// None: not tried yet, or impossible here.
     file: Option<File>,
     is_tried: bool,
@@ -73,7 +73,7 @@ impl Reserve {
         Reserve { directory, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReserveState> {
         self.state.lock()
     }
 
@@ -102,7 +102,7 @@ impl Reserve {
         }
     }
 
-    /// What is free for this process beside what is kept, and that; none where nothing is to be kept.
+    /// The bytes free for this process besides those kept, and those kept; none where nothing is to be kept.
     pub fn room_bytes(&self) -> io::Result<Option<u64>> {
         let Some(directory) = &self.directory else { return Ok(None) };
         let kept = self.state().bytes;
@@ -136,7 +136,7 @@ impl Reserve {
     }
 }
 
-impl State {
+impl ReserveState {
     fn grow(&mut self, bytes: u64) -> io::Result<()> {
         let Some(file) = &self.file else { return Err(io::ErrorKind::Unsupported.into()) };
         let from = self.bytes;

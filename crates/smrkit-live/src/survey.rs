@@ -10,7 +10,7 @@ use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape};
 use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::FileSystem;
 use smrfs::map;
-use smrfs::meta::{MetadataStore, Room};
+use smrfs::meta::{MetadataStore, StoreRoom};
 use smrfs::space::Counts;
 use smrfs::units::{Granule, Owner, Span};
 
@@ -109,7 +109,7 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     };
     space.start(&reports);
     spans.sort_unstable();
-    let Room { nodes, free_nodes, .. } = store.room().map_err(|error| explained(volume, error))?;
+    let StoreRoom { nodes, free_nodes, .. } = store.room().map_err(|error| explained(volume, error))?;
     let (bands, surface) = drawn(&shape, &reports, &spans, cells);
     Ok(Survey {
         usable: space.usable(),
@@ -220,7 +220,7 @@ fn bands(shape: &Shape, reports: &[BandReport], spans: &[Span]) -> Bands {
     let mut live = vec![0_u64; reports.len()];
     for span in spans {
         let mut left = *span;
-        while let Some(number) = shape.bands.of(left.at).filter(|_| !left.is_empty()) {
+        while let Some(number) = shape.bands.band_at(left.at).filter(|_| !left.is_empty()) {
             let count = left.count.min(shape.bands.span(number).end() - left.at);
             if let Some(live) = live.get_mut(number as usize) {
                 *live += count;

@@ -5,6 +5,7 @@
 
 mod layout;
 mod make;
+mod resize;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -26,7 +27,8 @@ use smrfs::superblock::Superblock;
 use smrfs::superblock::area::{Area, AreaError, data_part};
 
 pub use layout::Layout;
-pub use make::{Made, Mkfs, mkfs};
+pub use make::{CreatedVolume, Mkfs, mkfs};
+pub use resize::{Resized, resize};
 
 use crate::directory::{DirectoryStore, Home};
 use crate::error::LiveError;
@@ -46,6 +48,8 @@ pub struct Open {
     pub out_of_step: bool,
     /// Whether an image or a directory that other users get at will do.
     pub trust_open_metadata: bool,
+    /// Whether an image will do whose resizing was interrupted: to resize it again.
+    pub any_size: bool,
 }
 
 /// An open volume, locked against a second user.
@@ -73,7 +77,8 @@ impl Volume {
     /// Opens the volume in `image`. Unless it is opened to be looked at only, it counts as in use from now on.
     pub fn open(image: &Path, how: &Open) -> Result<Volume, LiveError> {
         let whole = image::open(image, !how.read_only, how.destroys)?;
-        let area = Area::load(whole).map_err(|error| of_area(image, error))?;
+        let area = if how.any_size { Area::load_resized(whole) } else { Area::load(whole) };
+        let area = area.map_err(|error| of_area(image, error))?;
         let superblock = area.newest();
         let meta = match &how.meta {
             Some(meta) => meta.clone(),

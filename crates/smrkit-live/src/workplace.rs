@@ -16,13 +16,13 @@ use serde_json::Value;
 use smrfs::device::Shape;
 use smrfs::error::{DeviceError, FsError, FsResult};
 use smrfs::space::Counts;
-use smrfs::workload::{Act, Cleaned, FileKey, Room, Target};
+use smrfs::workload::{Act, Cleaned, FileKey, Target, TargetRoom};
 use smrkit::error::Error;
 use smrkit::units::Nanos;
 use smrkit::workload::dice::Dice;
 
 use crate::mount;
-use crate::mount::control::{Client, Command};
+use crate::mount::control::{ControlClient, ControlCommand};
 use crate::survey::Survey;
 
 /// The directory that is made for the work.
@@ -38,7 +38,7 @@ pub struct Workplace {
     live_bytes: u64,
     buffer: Vec<u8>,
     began: Instant,
-    daemon: Option<RefCell<Client>>,
+    daemon: Option<RefCell<ControlClient>>,
 }
 
 impl Workplace {
@@ -59,12 +59,12 @@ impl Workplace {
 
     /// The disk, if it is an SMRfs of this user.
     pub fn shape(&self) -> Option<Shape> {
-        let mut answer = self.ask(Command::Survey { cells: 1 })?;
+        let mut answer = self.ask(ControlCommand::Survey { cells: 1 })?;
         serde_json::from_value::<Survey>(answer["survey"].take()).ok().map(|survey| survey.shape)
     }
 
     /// What the process behind the mount answers, if there is one.
-    fn ask(&self, command: Command) -> Option<Value> {
+    fn ask(&self, command: ControlCommand) -> Option<Value> {
         self.daemon.as_ref()?.borrow_mut().ask(command).ok()
     }
 
@@ -76,7 +76,7 @@ impl Workplace {
 
     /// The disk by what may be done with it.
     fn counts(&self) -> Option<(Counts, u64)> {
-        let mut report = self.ask(Command::Report)?;
+        let mut report = self.ask(ControlCommand::Report)?;
         let usage = &mut report["usage"];
         let granule_bytes = usage["granule_bytes"].as_u64()?;
         serde_json::from_value(usage["counts"].take()).ok().map(|counts| (counts, granule_bytes))
@@ -161,32 +161,32 @@ impl Target for Workplace {
         Nanos(self.began.elapsed().as_nanos().min(u128::from(u64::MAX)) as u64)
     }
 
-    fn room(&self) -> FsResult<Room> {
+    fn room(&self) -> FsResult<TargetRoom> {
         let (usable_bytes, free_bytes) = Workplace::room_of(&self.root)
             .map_err(|error| FsError::Device(DeviceError::Io(io::Error::other(error.to_string()))))?;
-        Ok(Room { usable_bytes, live_bytes: self.live_bytes, free_bytes, counts: self.counts() })
+        Ok(TargetRoom { usable_bytes, live_bytes: self.live_bytes, free_bytes, counts: self.counts() })
     }
 
     fn cleaned(&self) -> Cleaned {
-        let report = self.ask(Command::Report);
+        let report = self.ask(ControlCommand::Report);
         let number = |key: &str| report.as_ref().and_then(|report| report["statistics"][key].as_u64()).unwrap_or(0);
         Cleaned { moved_bytes: number("moved_bytes"), resets: number("resets"), stalls: number("stalls") }
     }
 }
 
 /// A line to the process that serves the file system of `directory`, if it is an SMRfs of this user.
-fn daemon_of(directory: &Path) -> Option<Client> {
+fn daemon_of(directory: &Path) -> Option<ControlClient> {
     let directory = mount::canonical(directory).ok()?;
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
     let here = device(&directory)?;
     let point = directory.ancestors().take_while(|path| device(path) == Some(here)).last()?;
-    Client::connect(point).ok()
+    ControlClient::connect(point).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrfs::age::course::{Benchmark, Course, CourseOptions};
+    use smrfs::age::course::{AgeingResult, Benchmark, CourseOptions};
     use smrfs::bench::fileserver::FileserverOptions;
     use smrfs::bench::postmark::PostmarkOptions;
     use smrfs::workload::driver::End;
@@ -199,7 +199,7 @@ mod tests {
         let server = FileserverOptions { files: 5, rounds: 10, mean_bytes: 9e4, append_bytes: 16 << 10, seed: 1 };
         let benchmarks = vec![Benchmark::Postmark(postmark), Benchmark::Fileserver(server)];
         let options = CourseOptions { benchmarks, ..CourseOptions::paper(2_000_000, 1) };
-        let course = Course::run(&options, &mut place, &mut |_| true).unwrap();
+        let course = AgeingResult::run(&options, &mut place, &mut |_| true).unwrap();
         assert_eq!(course.end, End::Done);
         let mut bytes = 0;
         for entry in fs::read_dir(folder.path().join(FOLDER)).unwrap() {

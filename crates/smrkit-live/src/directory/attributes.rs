@@ -6,12 +6,13 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno as Os;
 use smrfs::error::{Errno, FsResult};
+use smrfs::meta::{ACCESS_LIST, DEFAULT_ACCESS_LIST};
 
-use super::{DirectoryStore, failed, stat};
+use super::{DirectoryStore, failed, way};
 
 /// What our own attributes begin with; users neither see nor set them.
 pub const OWN: &[u8] = b"user.smrfs.";
-/// Whose attributes are kept for users. Not `system.`: access control lists would need to be obeyed, not just kept.
+/// The namespaces whose attributes are kept for users, besides access lists.
 const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 /// The longest value, and the longest list of names, that Linux passes on (XATTR_SIZE_MAX, XATTR_LIST_MAX).
 const MOST_BYTES: usize = 65536;
@@ -20,7 +21,7 @@ const HEAD_BYTES: usize = 24;
 
 /// The value of an attribute.
 pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {
-    let mut short = [0; 1024];
+    let mut short = [0; 4096];
     match rustix::fs::fgetxattr(fd, name, &mut short) {
         Ok(bytes) => return Ok(short[..bytes].to_vec()),
         Err(Os::RANGE | Os::BADF) => {}
@@ -29,7 +30,7 @@ pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {
     let mut value = Vec::with_capacity(MOST_BYTES);
     match rustix::fs::fgetxattr(fd, name, spare_capacity(&mut value)) {
         // A descriptor that is a mere place.
-        Err(Os::BADF) => rustix::fs::getxattr(stat::path_of(fd), name, spare_capacity(&mut value))?,
+        Err(Os::BADF) => rustix::fs::getxattr(way::path_of(fd), name, spare_capacity(&mut value))?,
         got => got?,
     };
     Ok(value)
@@ -38,7 +39,7 @@ pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {
 /// Sets an attribute.
 pub fn set(fd: &OwnedFd, name: &[u8], value: &[u8], flags: XattrFlags) -> Result<(), Os> {
     match rustix::fs::fsetxattr(fd, name, value, flags) {
-        Err(Os::BADF) => rustix::fs::setxattr(stat::path_of(fd), name, value, flags),
+        Err(Os::BADF) => rustix::fs::setxattr(way::path_of(fd), name, value, flags),
         done => done,
     }
 }
@@ -46,7 +47,7 @@ pub fn set(fd: &OwnedFd, name: &[u8], value: &[u8], flags: XattrFlags) -> Result
 /// Removes an attribute.
 pub fn remove(fd: &OwnedFd, name: &[u8]) -> Result<(), Os> {
     match rustix::fs::fremovexattr(fd, name) {
-        Err(Os::BADF) => rustix::fs::removexattr(stat::path_of(fd), name),
+        Err(Os::BADF) => rustix::fs::removexattr(way::path_of(fd), name),
         done => done,
     }
 }
@@ -55,14 +56,15 @@ pub fn remove(fd: &OwnedFd, name: &[u8]) -> Result<(), Os> {
 pub fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
     let mut names = Vec::with_capacity(MOST_BYTES);
     match rustix::fs::flistxattr(fd, spare_capacity(&mut names)) {
-        Err(Os::BADF) => rustix::fs::listxattr(stat::path_of(fd), spare_capacity(&mut names))?,
+        Err(Os::BADF) => rustix::fs::listxattr(way::path_of(fd), spare_capacity(&mut names))?,
         got => got?,
     };
     Ok(names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
 fn is_hidden(name: &[u8]) -> bool {
-    name.starts_with(OWN) || !SPACES.iter().any(|space| name.starts_with(space))
+    let is_list = name == ACCESS_LIST || name == DEFAULT_ACCESS_LIST;
+    name.starts_with(OWN) || !(is_list || SPACES.iter().any(|space| name.starts_with(space)))
 }
 
 /// Refuses names that users have no attributes under; `of_ours` is the answer for our own.

@@ -175,7 +175,7 @@ impl Pair {
     }
 
     fn attributes(&self, a: Ids, dice: &mut Pcg64Mcg) {
-        const NAMES: [&str; 4] = ["user.one", "user.two", "system.posix_acl_access", "nonsense"];
+        const NAMES: [&str; 4] = ["user.one", "user.two", "system.other", "nonsense"];
         let name = NAMES[dice.random_range(0..NAMES.len())].as_bytes();
         let (create, replace) = [(false, false), (true, false), (false, true)][dice.random_range(0..3)];
         let kind = self.memory.attributes(a.0).map(|attr| attr.kind);

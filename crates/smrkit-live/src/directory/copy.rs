@@ -14,28 +14,28 @@ use smrfs::meta::{Kind, SetAttr, SetTime};
 
 use super::home::{FOLDERS, open_directory};
 use super::maps::failed_io;
-use super::walk::{self, Found, Place};
-use super::{DirectoryStore, attributes, failed, open_at, stat, way};
+use super::walk::{self, WalkEntry, WalkPlace};
+use super::{DirectoryStore, attributes, entries, failed, open_at, stat, way};
 use crate::contents;
 use crate::error::LiveError;
 
 /// A directory and its copy.
-struct Pair {
+struct CopyPair {
     from: OwnedFd,
     to: OwnedFd,
 }
 
-impl Place for Pair {
+impl WalkPlace for CopyPair {
     fn directory(&self) -> &OwnedFd {
         &self.from
     }
 
-    fn enter(&self, name: &[u8]) -> Result<Pair, Os> {
-        Ok(Pair { from: way::open_directory(&self.from, name)?, to: way::open_directory(&self.to, name)? })
+    fn enter(&self, name: &[u8]) -> Result<CopyPair, Os> {
+        Ok(CopyPair { from: way::open_directory(&self.from, name)?, to: way::open_directory(&self.to, name)? })
     }
 
     /// All in it has been copied: its own times no longer change.
-    fn leave(self) -> FsResult<Pair> {
+    fn leave(self) -> FsResult<CopyPair> {
         let above = self.enter(b"..").map_err(failed)?;
         finish(&self.from, &self.to)?;
         Ok(above)
@@ -46,11 +46,11 @@ impl Place for Pair {
 pub fn copy(from: &Path, to: &Path) -> Result<(), LiveError> {
     let open = |path: &Path| open_directory(path).map_err(|error| LiveError::os(path, error));
     rustix::fs::mkdir(to, Mode::RWXU).map_err(|error| LiveError::os(to, error))?;
-    let pair = Pair { from: open(from)?, to: open(to)? };
+    let pair = CopyPair { from: open(from)?, to: open(to)? };
     copy_home(&pair).map_err(|error| LiveError::file_system(to, error))
 }
 
-fn copy_home(home: &Pair) -> FsResult {
+fn copy_home(home: &CopyPair) -> FsResult {
     for folder in FOLDERS {
         rustix::fs::mkdirat(&home.to, folder, Mode::RWXU).map_err(failed)?;
     }
@@ -62,14 +62,14 @@ fn copy_home(home: &Pair) -> FsResult {
         finish(&top.from, &top.to)?;
     }
     let mut names = Vec::new();
-    walk::each_entry(&first_names, |entry| names.push(entry.file_name().to_owned()))?;
+    entries::each_entry(&first_names, |entry| names.push(entry.file_name().to_owned()))?;
     names.iter().try_for_each(|name| rustix::fs::unlinkat(&first_names, name, AtFlags::empty())).map_err(failed)?;
     // What makes it a metadata directory comes last.
     copy_attributes(&home.from, &home.to)
 }
 
 /// Copies what lies in a directory; the directories in it are made, and to follow.
-fn copy_entries(pair: &Pair, first_names: &OwnedFd) -> FsResult<Vec<Found>> {
+fn copy_entries(pair: &CopyPair, first_names: &OwnedFd) -> FsResult<Vec<WalkEntry>> {
     let mut below = Vec::new();
     for found in walk::entries_of(&pair.from)? {
         if found.file_type == FileType::Directory {
@@ -82,7 +82,7 @@ fn copy_entries(pair: &Pair, first_names: &OwnedFd) -> FsResult<Vec<Found>> {
     Ok(below)
 }
 
-fn copy_entry(pair: &Pair, found: &Found, first_names: &OwnedFd) -> FsResult {
+fn copy_entry(pair: &CopyPair, found: &WalkEntry, first_names: &OwnedFd) -> FsResult {
     let (name, number) = (&*found.name, found.id.to_string());
     let link = |from: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8])| {
         rustix::fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty())
@@ -106,7 +106,7 @@ fn copy_entry(pair: &Pair, found: &Found, first_names: &OwnedFd) -> FsResult {
 }
 
 /// Makes the copy of an entry, with its content.
-fn make(pair: &Pair, name: &[u8], original: &Stat) -> FsResult {
+fn make(pair: &CopyPair, name: &[u8], original: &Stat) -> FsResult {
     let private = Mode::RUSR | Mode::WUSR;
     match stat::kind(original) {
         Kind::File => {
@@ -128,7 +128,7 @@ fn make(pair: &Pair, name: &[u8], original: &Stat) -> FsResult {
 
 /// Gives a copy the attributes, owners, permissions and times of the original.
 fn finish(from: &OwnedFd, to: &OwnedFd) -> FsResult {
-    let (original, made) = (stat::attr(&stat::of(from)?), stat::attr(&stat::of(to)?));
+    let (original, made) = (stat::attr(&stat::for_fd(from)?), stat::attr(&stat::for_fd(to)?));
     if (original.uid, original.gid) != (made.uid, made.gid) {
         stat::change_owner(to, Some(original.uid), Some(original.gid))?;
     }
@@ -148,7 +148,7 @@ fn copy_attributes(from: &OwnedFd, to: &OwnedFd) -> FsResult {
         names => names.map_err(failed)?,
     };
     names.iter().try_for_each(|name| {
-        let value = way::give_way(from, || attributes::get(from, name)).map_err(failed)?;
+        let value = way::with_permissions(from, || attributes::get(from, name)).map_err(failed)?;
         attributes::set(to, name, &value, XattrFlags::empty()).map_err(failed)
     })
 }

@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
 use smrfs::error::{DeviceError, Errno, FsError, FsResult};
-use smrfs::meta::Room;
+use smrfs::meta::StoreRoom;
 use smrfs::superblock::{Uuid, VolumeKey};
 
 use super::attributes::{get, set};
 use super::probe::{Probe, probe};
 use super::seal::{SEAL_BYTES, Sealer};
-use super::{failed, maps, stat, walk, way};
+use super::{entries, failed, maps, stat, walk, way};
 use crate::error::LiveError;
 use crate::exclusive;
 use crate::privacy;
@@ -38,7 +38,7 @@ pub(super) const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
 pub struct Home {
     path: PathBuf,
     fd: OwnedFd,
-    volume: Volume,
+    volume: VolumeMark,
     /// Seals the volume's maps.
     pub(super) sealer: Sealer,
     /// The folders of spilled parts whose names are known to be durable.
@@ -48,7 +48,7 @@ pub struct Home {
 }
 
 impl Home {
-    fn new(path: PathBuf, fd: OwnedFd, volume: Volume, key: VolumeKey) -> Home {
+    fn new(path: PathBuf, fd: OwnedFd, volume: VolumeMark, key: VolumeKey) -> Home {
         let reserve = Reserve::new(fd.try_clone().ok());
         Home { path, fd, volume, sealer: Sealer::new(key), settled: Mutex::new([false; 256]), reserve }
     }
@@ -56,27 +56,27 @@ impl Home {
 
 /// What the directory's attribute says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Volume {
+struct VolumeMark {
     own: Uuid,
     image: Uuid,
     attribute_bytes: usize,
     is_shared: bool,
 }
 
-impl Volume {
+impl VolumeMark {
     fn text(&self) -> String {
-        let Volume { own, image, attribute_bytes, is_shared } = self;
+        let VolumeMark { own, image, attribute_bytes, is_shared } = self;
         format!("{VERSION} {own} {image} {attribute_bytes} {}", u8::from(*is_shared))
     }
 
-    fn parse(text: &[u8]) -> Option<Volume> {
+    fn parse(text: &[u8]) -> Option<VolumeMark> {
         let words: Vec<&str> = std::str::from_utf8(text).ok()?.split(' ').collect();
         let [version, own, image, bytes, shared] = words[..] else { return None };
         if version != VERSION.to_string() {
             return None;
         }
         let (own, image) = (own.parse().ok()?, image.parse().ok()?);
-        Some(Volume { own, image, attribute_bytes: bytes.parse().ok()?, is_shared: shared == "1" })
+        Some(VolumeMark { own, image, attribute_bytes: bytes.parse().ok()?, is_shared: shared == "1" })
     }
 }
 
@@ -103,7 +103,7 @@ pub fn inspect(path: &Path) -> Result<Before, LiveError> {
     }
     let mut entries = 0;
     // What an empty file system has in its root is no obstacle.
-    walk::each_entry(&fd, |entry| entries += usize::from(entry.file_name().to_bytes() != b"lost+found"))
+    entries::each_entry(&fd, |entry| entries += usize::from(entry.file_name().to_bytes() != b"lost+found"))
         .map_err(|error| LiveError::file_system(path, error))?;
     if entries > 0 { Err(LiveError::NotEmpty(path.into())) } else { Ok(Before::Empty) }
 }
@@ -112,8 +112,8 @@ pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, Os> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-fn read_volume(fd: &OwnedFd) -> Option<Volume> {
-    Volume::parse(&get(fd, VOLUME).ok()?)
+fn read_volume(fd: &OwnedFd) -> Option<VolumeMark> {
+    VolumeMark::parse(&get(fd, VOLUME).ok()?)
 }
 
 fn lock(path: &Path, fd: &OwnedFd) -> Result<(), LiveError> {
@@ -176,7 +176,7 @@ impl Site {
         let Site { path, fd, probe, .. } = self;
         rustix::fs::fchmod(&fd, Mode::RWXU).map_err(|error| LiveError::os(&path, error))?;
         FOLDERS.iter().try_for_each(|folder| erase(&path, &fd, folder))?;
-        let volume = Volume { own, image, attribute_bytes: probe.attribute_bytes, is_shared: probe.is_shared };
+        let volume = VolumeMark { own, image, attribute_bytes: probe.attribute_bytes, is_shared: probe.is_shared };
         let home = Home::new(path, fd, volume, key);
         home.furnish().map_err(|error| LiveError::file_system(&home.path, error))?;
         Ok(home)
@@ -262,7 +262,7 @@ impl Home {
     pub fn forget_states(&self) -> FsResult {
         let folder = self.folder("state")?;
         let mut names = Vec::new();
-        walk::each_entry(&folder, |entry| names.push(entry.file_name().to_owned()))?;
+        entries::each_entry(&folder, |entry| names.push(entry.file_name().to_owned()))?;
         names.retain(|name| !name.to_bytes().starts_with(b"damaged-map."));
         names.iter().try_for_each(|name| rustix::fs::unlinkat(&folder, name, AtFlags::empty())).map_err(failed)?;
         rustix::fs::fsync(folder).map_err(failed)
@@ -291,11 +291,11 @@ impl Home {
 
     /// Bytes that users' attributes of one file may take all in all, if they share the room with the map.
     pub(super) fn users_bytes(&self) -> Option<usize> {
-        let Volume { attribute_bytes, is_shared, .. } = self.volume;
+        let VolumeMark { attribute_bytes, is_shared, .. } = self.volume;
         is_shared.then(|| attribute_bytes.saturating_sub(maps::reserved(attribute_bytes, true)))
     }
 
-    /// The longest map that always fits beside users' attributes, its seal apart.
+    /// The longest map that always fits next to users' attributes, its seal apart.
     pub(super) fn map_bytes(&self) -> usize {
         maps::reserved(self.volume.attribute_bytes, self.volume.is_shared).saturating_sub(SEAL_BYTES)
     }
@@ -309,7 +309,7 @@ impl Home {
     pub(super) fn empty_orphans(&self) -> FsResult {
         let orphans = self.folder("orphans")?;
         let mut names = Vec::new();
-        walk::each_entry(&orphans, |entry| names.push(entry.file_name().to_owned()))?;
+        entries::each_entry(&orphans, |entry| names.push(entry.file_name().to_owned()))?;
         names.iter().try_for_each(|name| rustix::fs::unlinkat(&orphans, name, AtFlags::empty())).map_err(failed)
     }
 
@@ -317,7 +317,7 @@ impl Home {
         rustix::fs::syncfs(&self.fd).map_err(failed)
     }
 
-    pub(super) fn room(&self) -> FsResult<Room> {
+    pub(super) fn room(&self) -> FsResult<StoreRoom> {
         let stat = rustix::fs::fstatvfs(&self.fd).map_err(failed)?;
         let is_root = rustix::process::geteuid().is_root();
         let (free_nodes, free_blocks) =
@@ -329,7 +329,7 @@ impl Home {
             files => (files, free_nodes),
         };
         let name_bytes = stat.f_namemax.min(255) as u32;
-        Ok(Room { nodes, free_nodes, free_bytes: free_blocks.saturating_mul(stat.f_frsize), name_bytes })
+        Ok(StoreRoom { nodes, free_nodes, free_bytes: free_blocks.saturating_mul(stat.f_frsize), name_bytes })
     }
 }
 

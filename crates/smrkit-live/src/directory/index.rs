@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::nodes::Place;
+use super::place::NodeName;
 
 /// One name of each node.
 #[derive(Debug, Default)]
@@ -28,9 +28,9 @@ impl Index {
     }
 
     /// Where a node has a name.
-    pub fn place(&self, id: u64) -> Option<Place> {
+    pub fn place(&self, id: u64) -> Option<NodeName> {
         let entry = self.places.get(&id)?;
-        Some(Place::new(entry.parent, self.name(entry)))
+        Some(NodeName::new(entry.parent, self.name(entry)))
     }
 
     /// Whether the node is in it.

@@ -12,8 +12,9 @@ use rustix::rand::GetRandomFlags;
 use smrfs::error::{DeviceError, Errno, FsError, FsResult, SealedMap};
 
 use super::attributes::{get, remove, set};
+use super::entries::each_entry;
 use super::seal::{Owners, Sealer};
-use super::way::give_way;
+use super::way::with_permissions;
 use super::{DirectoryStore, Home, failed, stat};
 use crate::reserve::Use;
 
@@ -26,7 +27,7 @@ pub(super) fn failed_io(error: std::io::Error) -> FsError {
 
 /// The attribute that holds a file's map, as the file at hand has it.
 fn stored_map(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
-    match give_way(fd, || get(fd, MAP)) {
+    match with_permissions(fd, || get(fd, MAP)) {
         Ok(map) => Ok(Some(map)),
         Err(Os::NODATA) => Ok(None),
         Err(error) => Err(failed(error)),
@@ -36,7 +37,7 @@ fn stored_map(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
 /// A file's map, as the file at hand has it; an error if it is not this volume's and that owner's.
 pub fn map_of(sealer: &Sealer, fd: &OwnedFd) -> FsResult<Option<SealedMap>> {
     let Some(stored) = stored_map(fd)? else { return Ok(None) };
-    let stat = stat::of(fd)?;
+    let stat = stat::for_fd(fd)?;
     sealer.open_map(stat.st_ino, stat.st_uid, stored).map(Some)
 }
 
@@ -72,19 +73,31 @@ impl DirectoryStore {
         let _owners = self.owners_stay();
         let fd = self.fd(id)?;
         let sealer = &self.home.sealer;
-        let map = sealer.seal_map(map, Owners::only(stat::of(&fd)?.st_uid), mark_of(sealer, &fd)?);
-        let store = || give_way(&fd, || set(&fd, MAP, &map, XattrFlags::empty()));
+        let known = self.nodes().get(id).and_then(|node| node.mark);
+        let mark = known.map_or_else(|| mark_of(sealer, &fd), Ok)?;
+        let map = sealer.seal_map(map, Owners::only(stat::for_fd(&fd)?.st_uid), mark);
+        let store = || with_permissions(&fd, || set(&fd, MAP, &map, XattrFlags::empty()));
         match self.home.reserve.with(map.len() as u64, Use::Accepted, store) {
             // Too long for its place: a matter of room, whatever the file system calls it.
-            Err(Os::TOOBIG | Os::RANGE) => Err(Errno::ENOSPC.into()),
-            done => done.map_err(failed),
+            Err(Os::TOOBIG | Os::RANGE) => return Err(Errno::ENOSPC.into()),
+            done => done.map_err(failed)?,
+        }
+        self.has_mark(id, Some(mark));
+        Ok(())
+    }
+
+    /// Notes the mark of a file's map, so that storing the next one need not read this one.
+    fn has_mark(&self, id: u64, mark: Option<u64>) {
+        if let Some(node) = self.nodes().get(id) {
+            node.mark = mark;
         }
     }
 
     pub(super) fn remove_map(&self, id: u64) -> FsResult {
         let _names = self.names_stay();
         let fd = self.fd(id)?;
-        match give_way(&fd, || remove(&fd, MAP)) {
+        self.has_mark(id, None);
+        match with_permissions(&fd, || remove(&fd, MAP)) {
             Err(Os::NODATA) => Ok(()),
             done => done.map_err(failed),
         }
@@ -97,14 +110,14 @@ impl DirectoryStore {
         let sealer = &self.home.sealer;
         let reseal = |map: &SealedMap, owners| {
             let sealed = sealer.seal_map(&map.record, owners, map.mark);
-            give_way(fd, || set(fd, MAP, &sealed, XattrFlags::empty())).map_err(failed)
+            with_permissions(fd, || set(fd, MAP, &sealed, XattrFlags::empty())).map_err(failed)
         };
         let map = match map_of(sealer, fd) {
             // A map that is not this volume's or this file's does not become it by a new owner.
             Err(FsError::Seal(_)) => None,
             map => map?,
         };
-        let old = stat::of(fd)?.st_uid;
+        let old = stat::for_fd(fd)?.st_uid;
         if let Some(map) = map.as_ref().filter(|_| old != uid) {
             reseal(map, Owners { now: uid, or: old })?;
         }
@@ -204,7 +217,7 @@ impl Home {
                 Err(FsError::Errno(Errno::ENOENT)) => continue,
                 folder => folder?,
             };
-            super::walk::each_entry(&folder, |entry| {
+            each_entry(&folder, |entry| {
                 let name = std::str::from_utf8(entry.file_name().to_bytes()).unwrap_or_default();
                 numbers.extend(u64::from_str_radix(name, 16).ok().filter(|&number| spill_name(number).1 == name));
             })?;

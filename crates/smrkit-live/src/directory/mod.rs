@@ -6,11 +6,13 @@
 
 mod attributes;
 mod copy;
+mod entries;
 mod home;
 mod index;
 mod maps;
 mod names;
 mod nodes;
+mod place;
 pub mod probe;
 pub(crate) mod seal;
 mod stat;
@@ -29,7 +31,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
 use smrfs::error::{Errno, FsError, FsResult, SealedMap};
-use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, Room, SetAttr, Time};
+use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use smrfs::units::NodeId;
 
 pub use copy::copy;
@@ -80,7 +82,7 @@ fn open_at(parent: &OwnedFd, name: &[u8], kind: Kind) -> FsResult<OwnedFd> {
     match rustix::fs::openat(parent, name, flags(kind), Mode::empty()) {
         Err(rustix::io::Errno::ACCESS) => {
             let place = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
-            way::give_way(parent, || rustix::fs::openat(parent, name, place, Mode::empty())).map_err(failed)
+            way::with_permissions(parent, || rustix::fs::openat(parent, name, place, Mode::empty())).map_err(failed)
         }
         opened => opened.map_err(failed),
     }
@@ -92,7 +94,7 @@ impl DirectoryStore {
         DirectoryStore::open_with(home, writable, descriptors())
     }
 
-    /// The same with at most so many descriptors in the cache.
+    /// Opens a store that keeps at most `descriptors` in its cache.
     fn open_with(home: Home, writable: bool, descriptors: usize) -> FsResult<DirectoryStore> {
         if writable {
             home.empty_orphans()?;
@@ -359,7 +361,7 @@ impl MetadataStore for DirectoryStore {
         self.visit_files(visit)
     }
 
-    fn room(&self) -> FsResult<Room> {
+    fn room(&self) -> FsResult<StoreRoom> {
         self.home.room()
     }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
 use smrfs::error::{Errno, FsResult};
-use smrfs::meta::{Attr, Kind, NewNode, RenameMode, SetAttr, SetTime};
+use smrfs::meta::{Attr, DEFAULT_ACCESS_LIST, Kind, NewNode, RenameMode, SetAttr, SetTime};
 
-use super::nodes::{Hold, Place};
-use super::{DirectoryStore, checked, failed, open_at, stat};
+use super::nodes::Hold;
+use super::place::NodeName;
+use super::{DirectoryStore, attributes, checked, failed, open_at, stat, way};
 
 impl DirectoryStore {
     pub(super) fn look_up(&self, parent: u64, name: &[u8]) -> FsResult<Attr> {
@@ -110,7 +111,11 @@ impl DirectoryStore {
             made = rustix::fs::fstat(fd).map_err(failed)?;
         }
         let inherited = if is_inherited && new.kind == Kind::Directory { 0o2000 } else { 0 };
-        let mode = (new.mode & 0o7777) | inherited;
+        let mut mode = (new.mode & 0o7777) | inherited;
+        if made.st_mode & 0o7777 != mode && attributes::get(directory, DEFAULT_ACCESS_LIST).is_ok() {
+            // What a default access list takes away stays away.
+            mode &= 0o7000 | made.st_mode;
+        }
         if made.st_mode & 0o7777 != mode {
             stat::change_mode(fd, new.kind, mode)?;
             made = rustix::fs::fstat(fd).map_err(failed)?;
@@ -149,7 +154,7 @@ impl DirectoryStore {
                 rustix::fs::linkat(&from, &*place.name, &to, name, AtFlags::empty()).map_err(failed)?;
             }
             None => {
-                let path = stat::path_of(&*self.fd(id)?);
+                let path = way::path_of(&*self.fd(id)?);
                 rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(failed)?;
             }
         }
@@ -188,7 +193,7 @@ impl DirectoryStore {
     }
 
     /// Sees to it that a node can still be used when that name of it is gone. Tells the name that it got for that.
-    fn hold(&self, directory: &OwnedFd, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Option<Place>> {
+    fn hold(&self, directory: &OwnedFd, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Option<NodeName>> {
         let (id, kind) = (found.st_ino, stat::kind(found));
         let hold = self.nodes().hold(id, parent, name);
         match hold {
@@ -202,7 +207,7 @@ impl DirectoryStore {
                 let orphans = self.fd(self.orphans)?;
                 let own = id.to_string();
                 rustix::fs::linkat(directory, name, &orphans, &own, AtFlags::empty()).map_err(failed)?;
-                Ok(Some(Place::new(self.orphans, own.as_bytes())))
+                Ok(Some(NodeName::new(self.orphans, own.as_bytes())))
             }
         }
     }
@@ -243,7 +248,7 @@ impl DirectoryStore {
         (moving, from): (&Stat, (u64, &[u8])),
         (there, to): (Option<&Stat>, (u64, &[u8])),
         mode: RenameMode,
-        orphan: Option<Place>,
+        orphan: Option<NodeName>,
     ) {
         if there.is_some_and(|there| there.st_ino == moving.st_ino) {
             return;

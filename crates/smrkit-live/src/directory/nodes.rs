@@ -10,26 +10,7 @@ use std::sync::Arc;
 use smrfs::meta::{Kind, Time};
 
 use super::index::Index;
-
-/// A name in a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The directory.
-    pub parent: u64,
-    /// The name.
-    pub name: Box<[u8]>,
-}
-
-impl Place {
-    /// The name `name` in `parent`.
-    pub fn new(parent: u64, name: &[u8]) -> Place {
-        Place { parent, name: name.into() }
-    }
-
-    fn is(&self, parent: u64, name: &[u8]) -> bool {
-        self.parent == parent && *self.name == *name
-    }
-}
+use super::place::NodeName;
 
 /// A known node.
 #[derive(Debug)]
@@ -37,7 +18,7 @@ pub struct Node {
     /// What kind it is.
     pub kind: Kind,
     /// A name of it; none once that has been taken away.
-    pub place: Option<Place>,
+    pub place: Option<NodeName>,
     /// Answers that have not been given back.
     pub lookups: u64,
     /// Known nodes that have their place in it.
@@ -54,6 +35,8 @@ pub struct Node {
     pub modified: Option<Time>,
     /// The clock when anything of it was last changed.
     pub changed: Option<Time>,
+    /// The mark of its map, where that was stored since it is known.
+    pub mark: Option<u64>,
 }
 
 impl Node {
@@ -69,6 +52,7 @@ impl Node {
             is_orphan: false,
             modified: None,
             changed: None,
+            mark: None,
         }
     }
 
@@ -141,7 +125,7 @@ impl Nodes {
     }
 
     /// Where a node has a name, known or from the index.
-    pub fn place(&self, id: u64) -> Option<Place> {
+    pub fn place(&self, id: u64) -> Option<NodeName> {
         match self.known.get(&id) {
             Some(node) => node.place.clone(),
             None => self.index.as_ref()?.place(id),
@@ -155,7 +139,7 @@ impl Nodes {
         node.lookups += 1;
         let was_orphan = std::mem::take(&mut node.is_orphan);
         if node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {
-            self.set_place(id, Some(Place::new(parent, name)));
+            self.set_place(id, Some(NodeName::new(parent, name)));
         }
         self.unpin(id);
         if let Some(index) = &mut self.index
@@ -221,7 +205,7 @@ impl Nodes {
         }
     }
 
-    fn set_place(&mut self, id: u64, place: Option<Place>) {
+    fn set_place(&mut self, id: u64, place: Option<NodeName>) {
         if let Some(place) = &place {
             self.new_child(place.parent);
         }
@@ -302,7 +286,7 @@ impl Nodes {
     }
 
     /// That name of the node is gone. `orphan` is its name among the orphans, if it was given one.
-    pub fn lost(&mut self, id: u64, parent: u64, name: &[u8], orphan: Option<Place>) {
+    pub fn lost(&mut self, id: u64, parent: u64, name: &[u8], orphan: Option<NodeName>) {
         if let Some(index) = &mut self.index {
             index.remove(id, parent, name);
         }
@@ -331,7 +315,7 @@ impl Nodes {
         }
         let moves = self.known.get(&id).is_some_and(|node| node.place.as_ref().is_some_and(|p| p.is(from.0, from.1)));
         if moves {
-            self.set_place(id, Some(Place::new(to.0, to.1)));
+            self.set_place(id, Some(NodeName::new(to.0, to.1)));
         }
     }
 

@@ -69,7 +69,7 @@ fn attributes(path: &Path, directory: &OwnedFd) -> Result<(usize, bool), LiveErr
         if fits(&own, middle)? { low = middle } else { high = middle }
     }
     fits(&own, low)?;
-    // Attributes share their room if a second one of a quarter of it does not fit beside the first.
+    // Attributes share their room if a second one of a quarter of it does not fit next to the first.
     let is_shared = !fits(b"user.other", low / 4)?;
     Ok((low, is_shared))
 }

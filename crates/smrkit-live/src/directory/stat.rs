@@ -44,13 +44,13 @@ pub fn type_of(kind: Kind) -> FileType {
 pub fn at(parent: &OwnedFd, name: &[u8]) -> FsResult<Stat> {
     let look = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
     match way::steady(look) {
-        Err(rustix::io::Errno::ACCESS) => way::give_way(parent, look).map_err(failed),
+        Err(rustix::io::Errno::ACCESS) => way::with_permissions(parent, look).map_err(failed),
         stat => stat.map_err(failed),
     }
 }
 
 /// What the kernel tells of an open node.
-pub fn of(fd: &OwnedFd) -> FsResult<Stat> {
+pub fn for_fd(fd: &OwnedFd) -> FsResult<Stat> {
     way::steady(|| rustix::fs::fstat(fd)).map_err(failed)
 }
 
@@ -91,21 +91,16 @@ pub fn attr(stat: &Stat) -> Attr {
     }
 }
 
-/// A path that leads to what a descriptor is open on.
-pub fn path_of(fd: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(fd))
-}
-
 /// Sets the permission bits.
 pub fn change_mode(fd: &OwnedFd, kind: Kind, mode: u32) -> FsResult {
     let mode = Mode::from_raw_mode(mode & 0o7777);
     match kind {
         Kind::Link => Err(Errno::EOPNOTSUPP.into()),
         Kind::File | Kind::Directory => match rustix::fs::fchmod(fd, mode) {
-            Err(rustix::io::Errno::BADF) => rustix::fs::chmod(path_of(fd), mode).map_err(failed),
+            Err(rustix::io::Errno::BADF) => rustix::fs::chmod(way::path_of(fd), mode).map_err(failed),
             done => done.map_err(failed),
         },
-        _ => rustix::fs::chmod(path_of(fd), mode).map_err(failed),
+        _ => rustix::fs::chmod(way::path_of(fd), mode).map_err(failed),
     }
 }
 
@@ -126,7 +121,7 @@ pub fn change_times(fd: &OwnedFd, set: &SetAttr, now: Time) -> FsResult {
     match rustix::fs::utimensat(fd, c"", &times, AtFlags::EMPTY_PATH) {
         // Kernels before 5.8 don't take an empty path here.
         Err(rustix::io::Errno::INVAL) => {
-            rustix::fs::utimensat(rustix::fs::CWD, path_of(fd), &times, AtFlags::empty()).map_err(failed)
+            rustix::fs::utimensat(rustix::fs::CWD, way::path_of(fd), &times, AtFlags::empty()).map_err(failed)
         }
         done => done.map_err(failed),
     }
@@ -142,12 +137,12 @@ impl DirectoryStore {
         };
         // A descriptor that is not at hand need not be opened for this: the name will do.
         let stat = match (fd, place) {
-            (Some(fd), _) => of(&fd)?,
+            (Some(fd), _) => for_fd(&fd)?,
             (None, Some(place)) => match at(&*self.fd(place.parent)?, &place.name)? {
                 stat if stat.st_ino == id => stat,
                 _ => return Err(Errno::ENOENT.into()),
             },
-            (None, None) => of(&*self.fd(id)?)?,
+            (None, None) => for_fd(&*self.fd(id)?)?,
         };
         Ok(self.told(&stat))
     }
@@ -183,7 +178,7 @@ impl DirectoryStore {
     pub(super) fn set_stat(&self, id: u64, set: &SetAttr) -> FsResult<Attr> {
         let _names = self.names_stay();
         let fd = self.fd(id)?;
-        let kind = kind(&of(&fd)?);
+        let kind = kind(&for_fd(&fd)?);
         match set.uid {
             Some(uid) if kind == Kind::File => self.give_file(&fd, uid, set.gid)?,
             uid if uid.is_some() || set.gid.is_some() => change_owner(&fd, uid, set.gid)?,
@@ -202,6 +197,6 @@ impl DirectoryStore {
                 node.modified = None;
             }
         }
-        Ok(self.told(&of(&fd)?))
+        Ok(self.told(&for_fd(&fd)?))
     }
 }

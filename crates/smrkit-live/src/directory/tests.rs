@@ -66,7 +66,7 @@ fn directory(store: &DirectoryStore, parent: NodeId, name: &str) -> NodeId {
 }
 
 #[test]
-fn any_number_of_files_in_use_takes_few_descriptors_also_when_their_names_go() {
+fn many_files_in_use_take_few_descriptors_even_unlinked() {
     let folder = TempDir::new().unwrap();
     let store = store(&folder, 16);
     let root = store.root();

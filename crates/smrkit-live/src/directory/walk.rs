@@ -3,52 +3,31 @@
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, Mode, RawDir, RawDirEntry, SeekFrom};
+use rustix::fs::{FileType, Mode, RawDir, SeekFrom};
 use smrfs::error::{FsResult, SealedMap};
 use smrfs::meta::{Entry, Kind};
 use smrfs::units::NodeId;
 
+use super::entries::{LIST_BYTES, each_entry, is_dots, reopened};
 use super::index::Index;
 use super::{DirectoryStore, failed, maps, stat, way};
 
-/// Bytes of entries that are asked for at a time.
-const LIST_BYTES: usize = 32 << 10;
-
-/// Opens a directory anew, with a reading place of its own.
-fn reopened(directory: &OwnedFd) -> FsResult<OwnedFd> {
-    way::open_directory(directory, b".").map_err(failed)
-}
-
-fn is_dots(entry: &RawDirEntry<'_>) -> bool {
-    matches!(entry.file_name().to_bytes(), b"." | b"..")
-}
-
-/// Shows every entry of a directory, without `.` and `..`.
-pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -> FsResult {
-    let directory = reopened(directory)?;
-    let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
-    let mut entries = RawDir::new(&directory, &mut buffer);
-    while let Some(entry) = entries.next() {
-        let entry = entry.map_err(failed)?;
-        if !is_dots(&entry) {
-            show(&entry);
-        }
-    }
-    Ok(())
-}
-
 /// An entry found on a walk.
-pub(super) struct Found {
+pub(super) struct WalkEntry {
     pub(super) id: u64,
     pub(super) file_type: FileType,
     pub(super) name: Vec<u8>,
 }
 
 /// The entries of a directory, in the order of their nodes, which is about where they lie on the disk.
-pub(super) fn entries_of(directory: &OwnedFd) -> FsResult<Vec<Found>> {
+pub(super) fn entries_of(directory: &OwnedFd) -> FsResult<Vec<WalkEntry>> {
     let mut found = Vec::new();
     each_entry(directory, |entry| {
-        found.push(Found { id: entry.ino(), file_type: entry.file_type(), name: entry.file_name().to_bytes().into() });
+        found.push(WalkEntry {
+            id: entry.ino(),
+            file_type: entry.file_type(),
+            name: entry.file_name().to_bytes().into(),
+        });
     })?;
     for entry in found.iter_mut().filter(|entry| entry.file_type == FileType::Unknown) {
         entry.file_type = FileType::from_raw_mode(stat::at(directory, &entry.name)?.st_mode);
@@ -58,7 +37,7 @@ pub(super) fn entries_of(directory: &OwnedFd) -> FsResult<Vec<Found>> {
 }
 
 /// Where a walk is: a directory, perhaps with its counterpart elsewhere.
-pub(super) trait Place: Sized {
+pub(super) trait WalkPlace: Sized {
     /// The directory that is walked through.
     fn directory(&self) -> &OwnedFd;
     /// The place below of that name.
@@ -67,7 +46,7 @@ pub(super) trait Place: Sized {
     fn leave(self) -> FsResult<Self>;
 }
 
-impl Place for OwnedFd {
+impl WalkPlace for OwnedFd {
     fn directory(&self) -> &OwnedFd {
         self
     }
@@ -83,10 +62,13 @@ impl Place for OwnedFd {
 
 /// Enters every directory from `root` down, on its file system, with one open at a time however deep they lie. `enter` is
 /// given each with its number, and tells which directories in it are to follow. Gives `root` back.
-pub(super) fn each_directory<P: Place>(root: P, enter: &mut dyn FnMut(u64, &P) -> FsResult<Vec<Found>>) -> FsResult<P> {
+pub(super) fn each_directory<P: WalkPlace>(
+    root: P,
+    enter: &mut dyn FnMut(u64, &P) -> FsResult<Vec<WalkEntry>>,
+) -> FsResult<P> {
     let top = rustix::fs::fstat(root.directory()).map_err(failed)?;
     let mut at = root;
-    let mut above: Vec<Vec<Found>> = Vec::new();
+    let mut above: Vec<Vec<WalkEntry>> = Vec::new();
     let mut ahead = enter(top.st_ino, &at)?;
     loop {
         if let Some(next) = ahead.pop() {
@@ -173,7 +155,7 @@ impl DirectoryStore {
     }
 
     /// Walks over the tree; shows each regular file once.
-    fn walk(&self, show: &mut dyn FnMut(&OwnedFd, &Found) -> FsResult) -> FsResult<Index> {
+    fn walk(&self, show: &mut dyn FnMut(&OwnedFd, &WalkEntry) -> FsResult) -> FsResult<Index> {
         let mut index = Index::new();
         let root = reopened(&self.home.folder("tree")?)?;
         each_directory(root, &mut |id, directory| self.enter_directory(id, directory, &mut index, show))?;
@@ -186,8 +168,8 @@ impl DirectoryStore {
         id: u64,
         directory: &OwnedFd,
         index: &mut Index,
-        show: &mut dyn FnMut(&OwnedFd, &Found) -> FsResult,
-    ) -> FsResult<Vec<Found>> {
+        show: &mut dyn FnMut(&OwnedFd, &WalkEntry) -> FsResult,
+    ) -> FsResult<Vec<WalkEntry>> {
         let mut below = Vec::new();
         for found in entries_of(directory)? {
             if index.contains(found.id) {

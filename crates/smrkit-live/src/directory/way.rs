@@ -9,7 +9,10 @@ use parking_lot::RwLock;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno as Os;
 
-use super::stat;
+/// A path that leads to what a descriptor is open on.
+pub fn path_of(fd: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(fd))
+}
 
 /// Held alone while permissions are not as they should be, shared while somebody reads or sets them.
 static PERMISSIONS: RwLock<()> = RwLock::new(());
@@ -21,7 +24,7 @@ pub fn steady<T>(what: impl FnOnce() -> T) -> T {
 }
 
 /// Does something that may need more permissions on `fd` than its owner, who runs this, has.
-pub fn give_way<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Result<T, Os> {
+pub fn with_permissions<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Result<T, Os> {
     let done = what();
     if !matches!(done, Err(Os::ACCESS)) {
         return done;
@@ -32,7 +35,7 @@ pub fn give_way<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Result<T, 
         FileType::Directory => Mode::RWXU,
         _ => Mode::RUSR | Mode::WUSR,
     };
-    let (mode, path) = (Mode::from_raw_mode(mode & 0o7777), stat::path_of(fd));
+    let (mode, path) = (Mode::from_raw_mode(mode & 0o7777), path_of(fd));
     if mode.contains(needed) || rustix::fs::chmod(&path, mode | needed).is_err() {
         return done;
     }
@@ -44,11 +47,11 @@ pub fn give_way<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Result<T, 
 /// Opens a directory for reading, whatever its permissions and those of `parent` are.
 pub fn open_directory(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Os> {
     let common = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = |flags| give_way(parent, || rustix::fs::openat(parent, name, common | flags, Mode::empty()));
+    let open = |flags| with_permissions(parent, || rustix::fs::openat(parent, name, common | flags, Mode::empty()));
     match open(OFlags::RDONLY) {
         Err(Os::ACCESS) => {
             let place = open(OFlags::PATH)?;
-            give_way(&place, || rustix::fs::openat(&place, c".", common | OFlags::RDONLY, Mode::empty()))
+            with_permissions(&place, || rustix::fs::openat(&place, c".", common | OFlags::RDONLY, Mode::empty()))
         }
         opened => opened,
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
@@ -15,18 +15,17 @@ use fuser::{
     TimeOrNow, WriteFlags,
 };
 use rustix::fs::{OFlags, XattrFlags};
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::error::{FsError, FsResult};
 use smrfs::fs::{FileSystem, Seek};
-use smrfs::meta::{Attr, Kind, NewNode, SetAttr};
+use smrfs::meta::{ACCESS_LIST, Attr, Kind, NewNode, SetAttr};
 use smrfs::units::NodeId;
 
-use super::convert::{self, Numbers};
+use super::convert::{self, KEPT, Numbers};
 use super::gate::Gate;
 use super::listing;
+use super::modes::{clear_set_group, clear_set_id, make, with_set_id_cleared};
 
-/// How long the kernel may keep names and attributes: nobody else changes them, so that a day is as good as for ever.
-pub const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// The largest write of one request, and the largest block.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 /// What lseek(2) calls the search for data and for a hole (Linux).
@@ -102,8 +101,8 @@ fn bytes(reply: ReplyXattr, answer: Result<Vec<u8>, Errno>, room: u32) {
     }
 }
 
-fn new_node(req: &Request, kind: Kind, mode: u32, umask: u32, rdev: u32) -> NewNode {
-    NewNode { kind, mode: mode & !umask & 0o7777, uid: req.uid(), gid: req.gid(), rdev }
+fn new_node(req: &Request, kind: Kind, mode: u32, rdev: u32) -> NewNode {
+    NewNode { kind, mode: mode & 0o7777, uid: req.uid(), gid: req.gid(), rdev }
 }
 
 fn writing(flags: OpenFlags) -> bool {
@@ -115,33 +114,12 @@ fn synchronous(flags: OpenFlags) -> bool {
     OFlags::from_bits_retain(flags.0 as u32).intersects(OFlags::SYNC | OFlags::DSYNC)
 }
 
-/// Access lists are refused: the kernel checks mode bits alone, and a list that nobody obeys would be a lie.
-fn is_access_list(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b"system.posix_acl_")
-}
-
-/// Clears set-id bits, as a change of contents by an ordinary user does.
-fn clear_set_id(core: &FileSystem, id: NodeId) -> FsResult {
-    match convert::without_set_id(&core.attributes(id)?) {
-        Some(mode) => core.set_attributes(id, &SetAttr { mode: Some(mode), ..SetAttr::default() }).map(drop),
-        None => Ok(()),
-    }
-}
-
-/// What `set` must also change: a new owner always costs a file its set-id bits, a new size only if an ordinary user sets it.
-fn with_set_id_cleared(core: &FileSystem, id: NodeId, mut set: SetAttr, privileged: bool) -> FsResult<SetAttr> {
-    let owner = set.uid.is_some() || set.gid.is_some();
-    if set.mode.is_none() && (owner || set.size.is_some() && !privileged) {
-        set.mode = convert::without_set_id(&core.attributes(id)?);
-    }
-    Ok(set)
-}
-
 /// What the kernel is asked for when a session begins.
 ///
 /// Never FUSE_ATOMIC_O_TRUNC: a running program would be truncated before ETXTBSY is found. No write-back cache: it
 /// gained nothing. KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities
-/// before each write.
+/// before each write. POSIX_ACL: the kernel obeys access lists. DONT_MASK: it leaves the mask of new nodes to
+/// us, since a default access list takes its place.
 pub fn negotiate(config: &mut KernelConfig) {
     let wanted = [
         InitFlags::FUSE_DO_READDIRPLUS,
@@ -151,6 +129,8 @@ pub fn negotiate(config: &mut KernelConfig) {
         InitFlags::FUSE_CACHE_SYMLINKS,
         InitFlags::FUSE_EXPLICIT_INVAL_DATA,
         InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+        InitFlags::FUSE_POSIX_ACL,
+        InitFlags::FUSE_DONT_MASK,
     ];
     for flag in wanted {
         // An older kernel goes without.
@@ -224,13 +204,13 @@ impl fuser::Filesystem for Adapter {
 
     fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
         let Some(kind) = convert::kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
-        let new = new_node(req, kind, mode, umask, rdev);
-        self.entry("mknod", reply, |core| core.make(self.numbers.node(parent), name.as_bytes(), &new));
+        let new = new_node(req, kind, mode, rdev);
+        self.entry("mknod", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
     }
 
     fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
-        let new = new_node(req, Kind::Directory, mode, umask, 0);
-        self.entry("mkdir", reply, |core| core.make(self.numbers.node(parent), name.as_bytes(), &new));
+        let new = new_node(req, Kind::Directory, mode, 0);
+        self.entry("mkdir", reply, |core| make(core, self.numbers.node(parent), name, &new, umask));
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -285,9 +265,9 @@ impl fuser::Filesystem for Adapter {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let new = new_node(req, Kind::File, mode, umask, 0);
+        let new = new_node(req, Kind::File, mode, 0);
         let made = self.ask("create", |core| {
-            let attr = core.make(self.numbers.node(parent), name.as_bytes(), &new)?;
+            let attr = make(core, self.numbers.node(parent), name, &new, umask)?;
             core.open(attr.id, writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
             Ok(attr)
         });
@@ -317,7 +297,7 @@ impl fuser::Filesystem for Adapter {
                 buffer.resize(size, 0);
             }
             let room = &mut buffer[..size];
-            match self.ask("read", |core| core.read(self.numbers.node(ino), offset, Room::Bytes(room))) {
+            match self.ask("read", |core| core.read(self.numbers.node(ino), offset, ReadBuffer::Bytes(room))) {
                 Ok(count) => reply.data(&buffer[..(count as usize).min(size)]),
                 Err(error) => reply.error(error),
             }
@@ -422,7 +402,7 @@ impl fuser::Filesystem for Adapter {
 
     fn setxattr(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -430,20 +410,16 @@ impl fuser::Filesystem for Adapter {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        if is_access_list(name) {
-            return reply.error(Errno::EOPNOTSUPP);
-        }
         let flags = XattrFlags::from_bits_retain(flags as u32);
         let (create, replace) = (flags.contains(XattrFlags::CREATE), flags.contains(XattrFlags::REPLACE));
+        let (id, name) = (self.numbers.node(ino), name.as_bytes());
         self.empty("setxattr", reply, |core| {
-            core.set_attribute(self.numbers.node(ino), name.as_bytes(), value, create, replace)
+            core.set_attribute(id, name, value, create, replace)?;
+            if name == ACCESS_LIST { clear_set_group(core, req, id) } else { Ok(()) }
         });
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        if is_access_list(name) {
-            return reply.error(Errno::EOPNOTSUPP);
-        }
         bytes(reply, self.ask("getxattr", |core| core.attribute(self.numbers.node(ino), name.as_bytes())), size);
     }
 
@@ -454,9 +430,6 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        if is_access_list(name) {
-            return reply.error(Errno::EOPNOTSUPP);
-        }
         self.empty("removexattr", reply, |core| core.remove_attribute(self.numbers.node(ino), name.as_bytes()));
     }
 

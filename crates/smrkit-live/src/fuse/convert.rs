@@ -11,6 +11,9 @@ use smrfs::fs::Allocate;
 use smrfs::meta::{Attr, Kind, RenameMode, SetTime, Time};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
+/// How long the kernel may keep names and attributes: nobody else changes them, so that a day is as good as for ever.
+pub const KEPT: Duration = Duration::from_secs(24 * 3600);
+
 /// The bits of a mode that tell the kind.
 const KIND_BITS: u32 = 0o170000;
 

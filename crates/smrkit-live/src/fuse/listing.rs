@@ -8,8 +8,7 @@ use smrfs::fs::FileSystem;
 use smrfs::meta::Entry;
 use smrfs::units::NodeId;
 
-use super::adapter::KEPT;
-use super::convert::{self, Numbers};
+use super::convert::{self, KEPT, Numbers};
 
 /// Places of `.` and `..`, as the kernel gets them.
 const DOTS: [(&[u8], u64); 2] = [(b".", 1), (b"..", 2)];

@@ -7,12 +7,14 @@ mod adapter;
 mod convert;
 mod gate;
 mod listing;
+mod modes;
 
 use fuser::INodeNo;
 use smrfs::fs::FileSystem;
 use smrfs::units::NodeId;
 
-pub use adapter::{Adapter, KEPT, negotiate};
+pub use adapter::{Adapter, negotiate};
+pub use convert::KEPT;
 pub use gate::Gate;
 
 /// The node with that inode number, as users of a mount see numbers.

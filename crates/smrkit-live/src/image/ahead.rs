@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Larger writes are worth a note of their own (assumption).
 const SMALL_BYTES: u64 = 64 << 10;
-/// The most that is filled at a time: little beside what a host can write while it notes a block (assumption).
+/// The most that is filled at a time: little compared with what a host can write while it notes a block (assumption).
 const MOST_BYTES: u64 = 1 << 20;
 
 /// The small writes that follow each other, in bytes of the file.

@@ -6,11 +6,11 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{HostManaged, Model, Shape};
 
-use super::head::{self, Head, NoHead};
+use super::head::{self, DiskHead, NoHead};
 use super::{Image, Target, bytes_for, head_bytes, open_alone, parent};
 use crate::error::LiveError;
 
@@ -21,7 +21,7 @@ const PRIVATE: u32 = 0o600;
 pub struct Blank {
     path: PathBuf,
     file: File,
-    head: Head,
+    head: DiskHead,
     bytes: u64,
     /// Whether the file was made for this, and is to go if nothing comes of it.
     is_new: bool,
@@ -32,7 +32,7 @@ impl Blank {
     /// anything with `force`. The image is `bytes` long; a rest that no granule fits into is left.
     pub fn choose(path: &Path, shape: &Shape, bytes: u64, force: bool) -> Result<Blank, LiveError> {
         let bytes = bytes.max(bytes_for(shape).unwrap_or(u64::MAX));
-        let target = Target::of(path)?;
+        let target = Target::for_path(path)?;
         if let Target::Device(size) = target
             && size < bytes
         {
@@ -56,7 +56,7 @@ impl Blank {
         if !force && !is_blank(&file).map_err(|error| LiveError::io(path, error))? {
             return Err(LiveError::Exists(path.into()));
         }
-        Ok(Blank { path: path.into(), file, head: Head { shape: *shape }, bytes, is_new })
+        Ok(Blank { path: path.into(), file, head: DiskHead { shape: *shape }, bytes, is_new })
     }
 
     /// Makes it the blank disk.
@@ -68,7 +68,7 @@ impl Blank {
             }
             _ => LiveError::io(&self.path, error),
         })?;
-        disk(Image::new(&self.path, self.file, &self.head), &[], Past::Untracked)
+        disk(Image::new(&self.path, self.file, &self.head), &[], WriteHistory::Untracked)
     }
 
     fn write(&self) -> io::Result<()> {
@@ -125,7 +125,7 @@ pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostM
             },
         )
     })?;
-    let (Target::File(bytes) | Target::Device(bytes)) = Target::of(path)? else {
+    let (Target::File(bytes) | Target::Device(bytes)) = Target::for_path(path)? else {
         return Err(LiveError::image(path, "the image has just been removed: make it again"));
     };
     let expected = bytes_for(&head.shape).unwrap_or(u64::MAX);
@@ -134,11 +134,15 @@ pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostM
         return Err(LiveError::image(path, what));
     }
     let cursors = head::read_cursors(&file, &head.shape).map_err(failed)?;
-    let past = if destroys { Past::Unknown } else { Past::Untracked };
+    let past = if destroys { WriteHistory::Unknown } else { WriteHistory::Untracked };
     disk(Image::new(path, file, &head), &cursors, past)
 }
 
-fn disk(image: Image, cursors: &[smrfs::units::Granule], past: Past) -> Result<Arc<dyn HostManaged>, LiveError> {
+fn disk(
+    image: Image,
+    cursors: &[smrfs::units::Granule],
+    past: WriteHistory,
+) -> Result<Arc<dyn HostManaged>, LiveError> {
     let shape = image.shape;
     let impossible = |error: smrkit::error::Error| LiveError::Impossible(error.to_string());
     Ok(match shape.model {

@@ -17,7 +17,7 @@ const ALIGN_BYTES: u64 = 1 << 16;
 
 /// What an emulated disk remembers of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct DiskHead {
     /// What it is like.
     pub shape: Shape,
 }
@@ -43,7 +43,7 @@ pub enum NoHead {
     Damaged,
 }
 
-impl Head {
+impl DiskHead {
     /// The fixed part.
     pub fn encode(&self) -> Vec<u8> {
         let (shape, bands) = (&self.shape, &self.shape.bands);
@@ -61,7 +61,7 @@ impl Head {
     }
 
     /// The head in these bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Head, NoHead> {
+    pub fn decode(bytes: &[u8]) -> Result<DiskHead, NoHead> {
         if !bytes.starts_with(MAGIC) {
             return Err(NoHead::Foreign);
         }
@@ -89,16 +89,16 @@ impl Head {
         if shape.check().is_err() || bytes_for(&shape).is_none() {
             return Err(NoHead::Damaged);
         }
-        Ok(Head { shape })
+        Ok(DiskHead { shape })
     }
 }
 
 /// Reads the head of an image.
-pub fn read(file: &File) -> io::Result<Result<Head, NoHead>> {
+pub fn read(file: &File) -> io::Result<Result<DiskHead, NoHead>> {
     let mut bytes = vec![0; FIXED_BYTES];
     match file.read_exact_at(&mut bytes, 0) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Err(NoHead::Foreign)),
-        done => done.map(|()| Head::decode(&bytes)),
+        done => done.map(|()| DiskHead::decode(&bytes)),
     }
 }
 

@@ -7,6 +7,7 @@ mod ahead;
 mod dead;
 mod drive;
 mod head;
+mod resize;
 
 use std::fs::File;
 use std::io;
@@ -20,7 +21,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
 use smrfs::error::{DeviceError, DeviceResult};
@@ -31,8 +32,9 @@ use smrkit::units::Nanos;
 use ahead::Ahead;
 use dead::Dead;
 pub use drive::{Blank, open};
-use head::Head;
+use head::DiskHead;
 pub use head::{bytes_for, head_bytes};
+pub use resize::resize;
 
 use crate::error::LiveError;
 use crate::exclusive;
@@ -78,7 +80,7 @@ pub enum Target {
 
 impl Target {
     /// What `path` is.
-    pub fn of(path: &Path) -> Result<Target, LiveError> {
+    pub fn for_path(path: &Path) -> Result<Target, LiveError> {
         let kind = match std::fs::metadata(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Target::Missing),
             meta => meta.map_err(|error| LiveError::io(path, error))?,
@@ -97,7 +99,7 @@ impl Target {
 
 /// Opens a file or a device for itself alone.
 fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
-    let is_device = matches!(Target::of(path)?, Target::Device(_));
+    let is_device = matches!(Target::for_path(path)?, Target::Device(_));
     let mut options = File::options();
     options.read(true).write(writable);
     if is_device {
@@ -119,7 +121,7 @@ fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
 }
 
 impl Image {
-    fn new(path: &Path, file: File, head: &Head) -> Image {
+    fn new(path: &Path, file: File, head: &DiskHead) -> Image {
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         Image {
             dead: Mutex::default(),
@@ -188,10 +190,14 @@ impl Image {
         self.dead.lock().add(Span::new(first, granules));
     }
 
+    /// Bytes that the image takes up on the host.
+    fn taken_bytes(&self) -> io::Result<u64> {
+        Ok(std::os::unix::fs::MetadataExt::blocks(&self.file.metadata()?) * 512)
+    }
+
     /// The bytes of the disk that take up no room on the host yet.
     fn hole_bytes(&self) -> io::Result<u64> {
-        let end = self.byte(Granule(self.shape.granules));
-        Ok(end.saturating_sub(std::os::unix::fs::MetadataExt::blocks(&self.file.metadata()?) * 512))
+        Ok(self.byte(Granule(self.shape.granules)).saturating_sub(self.taken_bytes()?))
     }
 
     fn keep(&self, bytes: u64) -> io::Result<()> {
@@ -209,10 +215,10 @@ fn parent(path: &Path) -> &Path {
 }
 
 impl Platters for Image {
-    fn read(&self, at: Granule, room: Room<'_>, _cause: Cause) -> DeviceResult {
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, _cause: Cause) -> DeviceResult {
         match room {
-            Room::Bytes(bytes) => self.file.read_exact_at(bytes, self.byte(at)).map_err(DeviceError::Io),
-            Room::Blank(_) => Ok(()),
+            ReadBuffer::Bytes(bytes) => self.file.read_exact_at(bytes, self.byte(at)).map_err(DeviceError::Io),
+            ReadBuffer::Blank(_) => Ok(()),
         }
     }
 
@@ -262,7 +268,9 @@ impl Platters for Image {
 
     fn room_bytes(&self) -> DeviceResult<Option<u64>> {
         let Some(room) = self.reserve.room_bytes()? else { return Ok(None) };
-        Ok((room < self.hole_bytes()?).then_some(room))
+        // What is dead becomes holes when room is needed.
+        let taken = self.taken_bytes()?.saturating_sub(self.first_byte);
+        Ok((room < self.hole_bytes()?).then_some(room + taken))
     }
 
     fn destroy(&self, span: Span, _by: Granule) -> DeviceResult {

@@ -11,7 +11,7 @@ use crate::log::log;
 /// How often the thread looks whether something is due.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The host is idle after so many ticks in a row without a request: a busy machine lets programs wait that are in the midst
+/// The host is idle after this many ticks in a row without a request: a busy machine lets programs wait that are in the midst
 /// of something (assumption).
 const IDLE_TICKS: u32 = 5;
 

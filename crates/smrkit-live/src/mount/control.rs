@@ -1,7 +1,7 @@
 //! The control socket: one line of JSON in, one line out, as often as the caller likes.
 //!
-//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync`, `hold`
-//! and `defragment` (with an `inode`) do something. An answer has `"ok": true` or an `"error"`.
+//! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync`, `hold`,
+//! `scrub` and `defragment` (with an `inode`) do something. An answer has `"ok": true` or an `"error"`.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -19,14 +19,14 @@ use super::MountError;
 use super::run_directory;
 
 /// What a client may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Command {
+pub enum ControlCommand {
     /// What is mounted, how full it is, what has been done.
     Report,
     /// What lies where on the disk ([`crate::survey`]).
     Survey {
-        /// About so many parts of the surface.
+        /// About this many parts of the surface.
         cells: usize,
     },
     /// Unmounts, and answers when all is durable and the image is free.
@@ -35,10 +35,17 @@ pub enum Command {
     Sync,
     /// Makes everything durable, and lets programs wait until the client's next line, or until it hangs up.
     Hold,
+    /// Reads all live data, and answers with what can't be read.
+    Scrub,
     /// Moves a file's data into as few extents as possible.
     Defragment {
         /// Its inode number, as `stat` shows it.
         inode: u64,
+    },
+    /// Injects a fault into a served drive.
+    Inject {
+        /// Which, as text.
+        fault: String,
     },
 }
 
@@ -48,22 +55,22 @@ const LINE_BYTES_MAX: u64 = 4096;
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
 /// A connection to the daemon of a mount.
-pub struct Client {
+pub struct ControlClient {
     path: PathBuf,
     stream: BufReader<UnixStream>,
 }
 
-impl Client {
+impl ControlClient {
     /// Connects to the daemon that serves `mount_point` ([`super::canonical`]).
-    pub fn connect(mount_point: &Path) -> Result<Client, MountError> {
-        let client = Client::reach(run_directory::socket(mount_point)?)?;
+    pub fn connect(mount_point: &Path) -> Result<ControlClient, MountError> {
+        let client = ControlClient::reach(run_directory::socket(mount_point)?)?;
         client.ok_or_else(|| MountError::NotMounted(mount_point.to_path_buf()))
     }
 
     /// Connects to the socket at `path`; none if nobody listens there.
-    fn reach(path: PathBuf) -> Result<Option<Client>, MountError> {
+    fn reach(path: PathBuf) -> Result<Option<ControlClient>, MountError> {
         match UnixStream::connect(&path) {
-            Ok(stream) => Ok(Some(Client { path, stream: BufReader::new(stream) })),
+            Ok(stream) => Ok(Some(ControlClient { path, stream: BufReader::new(stream) })),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
                 Ok(None)
             }
@@ -72,7 +79,7 @@ impl Client {
     }
 
     /// Asks, and waits for the answer.
-    pub fn ask(&mut self, command: Command) -> Result<Value, MountError> {
+    pub fn ask(&mut self, command: ControlCommand) -> Result<Value, MountError> {
         let answer = self.exchange(command).map_err(|error| MountError::Control { path: self.path.clone(), error })?;
         match answer.get("error").and_then(Value::as_str) {
             Some(_) if answer["ending"] == true => Err(MountError::Ending),
@@ -81,7 +88,13 @@ impl Client {
         }
     }
 
-    fn exchange(&mut self, command: Command) -> io::Result<Value> {
+    /// Waits until the daemon has ended.
+    pub fn wait_for_end(mut self) {
+        // However the connection ends, it has.
+        let _ = io::copy(&mut self.stream, &mut io::sink());
+    }
+
+    fn exchange(&mut self, command: ControlCommand) -> io::Result<Value> {
         send(self.stream.get_mut(), &serde_json::to_value(command)?)?;
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
@@ -98,23 +111,25 @@ impl Client {
 pub fn mounts() -> Result<Vec<Value>, MountError> {
     let mut reports = Vec::new();
     for path in run_directory::sockets()? {
-        let Some(mut client) = Client::reach(path)? else { continue };
-        match client.ask(Command::Report) {
+        let Some(mut client) = ControlClient::reach(path)? else { continue };
+        match client.ask(ControlCommand::Report) {
             Err(MountError::Ending | MountError::Control { .. }) => {}
             report => reports.push(report?),
         }
     }
+    // A served drive is no mount.
+    reports.retain(|report| report["kind"] != "drive");
     reports.sort_by(|one, other| one["mount_point"].as_str().cmp(&other["mount_point"].as_str()));
     Ok(reports)
 }
 
 /// Whether a daemon serves that mount point.
 pub fn is_alive(mount_point: &Path) -> bool {
-    Client::connect(mount_point).is_ok()
+    ControlClient::connect(mount_point).is_ok()
 }
 
 /// An answer, and what ends with it.
-pub(super) struct Answer {
+pub(crate) struct ControlReply {
     pub value: Value,
     /// Dropped once the answer has been sent.
     pub until_sent: Option<Sender<()>>,
@@ -122,23 +137,23 @@ pub(super) struct Answer {
     pub until_next: Option<Sender<()>>,
 }
 
-impl From<Value> for Answer {
-    fn from(value: Value) -> Answer {
-        Answer { value, until_sent: None, until_next: None }
+impl From<Value> for ControlReply {
+    fn from(value: Value) -> ControlReply {
+        ControlReply { value, until_sent: None, until_next: None }
     }
 }
 
 /// The daemon's end of the socket.
-pub(super) struct Server {
+pub(crate) struct ControlServer {
     path: PathBuf,
 }
 
-impl Server {
+impl ControlServer {
     /// Listens for clients of `mount_point`; `answer` is called on a thread a client.
-    pub(super) fn start(
+    pub(crate) fn start(
         mount_point: &Path,
-        answer: impl Fn(Command) -> Answer + Clone + Send + 'static,
-    ) -> Result<Server, MountError> {
+        answer: impl Fn(ControlCommand) -> ControlReply + Clone + Send + 'static,
+    ) -> Result<ControlServer, MountError> {
         let path = run_directory::socket(mount_point)?;
         let failed = |error| MountError::Control { path: path.clone(), error };
         // Left by a daemon that was killed: whoever called has found that none is alive.
@@ -161,16 +176,16 @@ impl Server {
                 }
             })
             .map_err(failed)?;
-        Ok(Server { path })
+        Ok(ControlServer { path })
     }
 
     /// Makes the socket unreachable; clients that are connected stay so.
-    pub(super) fn hide(&self) {
+    pub(crate) fn hide(&self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-fn serve(stream: UnixStream, answer: impl Fn(Command) -> Answer) {
+fn serve(stream: UnixStream, answer: impl Fn(ControlCommand) -> ControlReply) {
     let mut reader = BufReader::new(stream);
     let mut held = None;
     loop {
@@ -199,17 +214,17 @@ fn send(stream: &mut UnixStream, value: &Value) -> io::Result<()> {
 }
 
 /// The answer that says what went wrong.
-pub(super) fn failure(what: impl ToString) -> Value {
+pub(crate) fn failure(what: impl ToString) -> Value {
     json!({"error": what.to_string()})
 }
 
 /// The answer of a mount that has as good as ended.
-pub(super) fn ending() -> Value {
+pub(crate) fn ending() -> Value {
     json!({"error": MountError::Ending.to_string(), "ending": true})
 }
 
 /// The answer that says that it is done.
-pub(super) fn done() -> Value {
+pub(crate) fn done() -> Value {
     json!({"ok": true})
 }
 
@@ -217,10 +232,10 @@ pub(super) fn done() -> Value {
 mod tests {
     use super::*;
 
-    fn connected(answer: impl Fn(Command) -> Answer + Send + 'static) -> Client {
+    fn connected(answer: impl Fn(ControlCommand) -> ControlReply + Send + 'static) -> ControlClient {
         let (ours, theirs) = UnixStream::pair().unwrap();
         thread::spawn(move || serve(theirs, answer));
-        Client { path: PathBuf::new(), stream: BufReader::new(ours) }
+        ControlClient { path: PathBuf::new(), stream: BufReader::new(ours) }
     }
 
     /// All answers to what is sent, until the server hangs up or has nothing more to say.
@@ -249,10 +264,10 @@ mod tests {
     #[test]
     fn a_mount_that_is_ending_is_told_from_one_that_fails() {
         let mut client = connected(|command| match command {
-            Command::Sync => failure("a broken disk").into(),
+            ControlCommand::Sync => failure("a broken disk").into(),
             _ => ending().into(),
         });
-        assert!(matches!(client.ask(Command::Report), Err(MountError::Ending)));
-        assert!(matches!(client.ask(Command::Sync), Err(MountError::Daemon(_))));
+        assert!(matches!(client.ask(ControlCommand::Report), Err(MountError::Ending)));
+        assert!(matches!(client.ask(ControlCommand::Sync), Err(MountError::Daemon(_))));
     }
 }

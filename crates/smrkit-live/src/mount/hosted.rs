@@ -8,7 +8,7 @@ use std::time::Duration;
 use smrfs::fs::FileSystem;
 use smrfs::space::Space;
 
-use super::{Handle, MountError, Options, Session};
+use super::{Handle, MountError, MountOptions, Session};
 use crate::volume::{Layout, Mkfs, Open, Volume, mkfs};
 
 /// As often as file systems in simulation commit, which these are compared with.
@@ -27,7 +27,7 @@ impl Hosted {
         folder: &Path,
         layout: Layout,
         space: Box<dyn Space>,
-        options: smrfs::fs::Options,
+        options: smrfs::fs::FsOptions,
     ) -> Result<Hosted, MountError> {
         let (image, meta, point) = (folder.join("disk.img"), folder.join("meta"), folder.join("mnt"));
         fs::create_dir(&point).map_err(|error| MountError::Point { path: point.clone(), error })?;
@@ -36,7 +36,7 @@ impl Hosted {
         mkfs(&Mkfs { image: image.clone(), meta: meta.clone(), layout, force: false })?;
         let mut volume = Volume::open(&image, &Open::default())?;
         let core = FileSystem::mount(volume.device(), volume.store(), space, options)?;
-        let options = Options {
+        let options = MountOptions {
             image,
             meta,
             mount_point: point.clone(),

@@ -13,7 +13,7 @@ use fuser::{Config, MountOption, Session, SessionACL};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::{getegid, geteuid};
 
-use super::{MountError, Options};
+use super::{MountError, MountOptions};
 use crate::fuse::Adapter;
 
 /// Threads that take requests: more gained nothing on two cores.
@@ -22,7 +22,7 @@ const THREADS: usize = 2;
 const TYPE: &str = "fuse.smrfs";
 
 /// Mounts, and agrees with the kernel on how to talk.
-pub(super) fn session(adapter: Adapter, options: &Options) -> Result<Session<Adapter>, MountError> {
+pub(super) fn session(adapter: Adapter, options: &MountOptions) -> Result<Session<Adapter>, MountError> {
     let config = config(options);
     let device = match mount(options) {
         Ok(device) => device,
@@ -39,7 +39,7 @@ pub(super) fn session(adapter: Adapter, options: &Options) -> Result<Session<Ada
     })
 }
 
-fn mount(options: &Options) -> io::Result<File> {
+fn mount(options: &MountOptions) -> io::Result<File> {
     let device = File::options().read(true).write(true).open("/dev/fuse")?;
     let mode = std::fs::metadata(&options.mount_point)?.mode();
     let (fd, uid, gid) = (device.as_raw_fd(), geteuid().as_raw(), getegid().as_raw());
@@ -51,11 +51,11 @@ fn mount(options: &Options) -> io::Result<File> {
 }
 
 /// The source as mount(8) shows it, and as an fstab has it. A comma would end a name in options.
-fn name(options: &Options) -> String {
+fn name(options: &MountOptions) -> String {
     options.image.display().to_string().replace([',', '\n', '\\'], "_")
 }
 
-fn config(options: &Options) -> Config {
+fn config(options: &MountOptions) -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(name(options)),

@@ -8,6 +8,7 @@ mod hosted;
 mod kernel;
 mod point;
 pub mod run_directory;
+mod scrub;
 mod session;
 mod unsaved;
 
@@ -21,6 +22,7 @@ use crate::error::LiveError;
 
 pub use hosted::Hosted;
 pub use point::{Unmount, canonical, check, check_system, end, keep_apart, remount, sync, unmount};
+pub use scrub::{Damaged, ScrubReport as Scrubbed};
 pub use session::{Handle, Session};
 pub use unsaved::Unsaved;
 
@@ -29,7 +31,7 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How to mount.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct MountOptions {
     /// What is mounted: shown by `mount` and `smrkit top`.
     pub image: PathBuf,
     /// Where its metadata lies.

@@ -13,7 +13,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::geteuid;
 
 use super::MountError;
-use super::control::{self, Client};
+use super::control::{self, ControlClient};
 
 /// The helper that mounts for those who are not root.
 const HELPER: &str = "fusermount3";
@@ -123,7 +123,8 @@ fn point_error(path: &Path, error: io::Error) -> MountError {
 
 /// Ends the mount at `path` ([`canonical`]) cleanly, and waits until its image is free; what a killed process left is removed.
 pub fn end(path: &Path) -> Result<(), MountError> {
-    let asked = Client::connect(path).and_then(|mut client| client.ask(control::Command::Unmount).map(drop));
+    let asked =
+        ControlClient::connect(path).and_then(|mut client| client.ask(control::ControlCommand::Unmount).map(drop));
     match asked {
         // The process is gone, or about to go.
         Err(MountError::NotMounted(_) | MountError::Control { .. }) if is_dead(path) => unmount(path, Unmount::Detach),
@@ -133,8 +134,8 @@ pub fn end(path: &Path) -> Result<(), MountError> {
 
 /// Makes a mount of ours read-only or writable again. What was written before is durable when it is read-only.
 pub fn remount(path: &Path, read_only: bool) -> Result<(), MountError> {
-    let mut client = Client::connect(path)?;
-    if !read_only && client.ask(control::Command::Report)?["read_only"] == true {
+    let mut client = ControlClient::connect(path)?;
+    if !read_only && client.ask(control::ControlCommand::Report)?["read_only"] == true {
         return Err(MountError::OnlyReadOnly(path.to_path_buf()));
     }
     let mut flags = MountFlags::NODEV | MountFlags::NOSUID;
@@ -144,19 +145,19 @@ pub fn remount(path: &Path, read_only: bool) -> Result<(), MountError> {
         error => MountError::Refused(error.into()),
     })?;
     // The kernel takes no more writes: what it has handed over is all there is.
-    if read_only { client.ask(control::Command::Sync).map(drop) } else { Ok(()) }
+    if read_only { client.ask(control::ControlCommand::Sync).map(drop) } else { Ok(()) }
 }
 
 /// Makes durable all that has been written on the mount at `path` ([`canonical`]) before.
 pub fn sync(path: &Path) -> Result<(), MountError> {
-    let mut client = Client::connect(path).map_err(|error| match error {
+    let mut client = ControlClient::connect(path).map_err(|error| match error {
         MountError::NotMounted(_) if is_dead(path) => MountError::PointDead(path.to_path_buf()),
         error => error,
     })?;
     // What programs have changed in mapped pages is the kernel's until it is told to write them.
     let root = File::open(path).map_err(|error| point_error(path, error))?;
     rustix::fs::syncfs(root).map_err(|error| point_error(path, error.into()))?;
-    client.ask(control::Command::Sync).map(drop)
+    client.ask(control::ControlCommand::Sync).map(drop)
 }
 
 /// Whether the mount at `path` has lost its process. Attributes would come from the kernel's cache; the room is always asked for.

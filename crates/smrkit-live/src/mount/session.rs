@@ -12,9 +12,9 @@ use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::FileSystem;
 
 use super::background::Background;
-use super::control::{self, Answer, Command, Server};
+use super::control::{self, ControlCommand, ControlReply, ControlServer};
 use super::point::{self, Unmount};
-use super::{MountError, Options, Unsaved, kernel};
+use super::{MountError, MountOptions, Unsaved, kernel, scrub};
 use crate::fuse::{self, Adapter, Gate};
 use crate::log::log;
 use crate::survey::survey_of_mount;
@@ -26,17 +26,17 @@ const GRACE: Duration = Duration::from_secs(5);
 const CELLS_MAX: usize = 1 << 20;
 
 /// What ends a mount.
-enum Event {
+enum MountEnd {
     /// The kernel's session has ended: somebody has unmounted.
     Ended(io::Result<()>),
     /// The process was asked to end.
     Signal,
     /// A client asks, and waits for the outcome.
-    Unmount(Client),
+    Unmount(UnmountClient),
 }
 
 /// A client that waits until the mount has ended.
-struct Client {
+struct UnmountClient {
     /// Where the outcome goes.
     outcome: Sender<Result<(), String>>,
     /// Ends when the client has been told.
@@ -45,29 +45,33 @@ struct Client {
 
 /// Tells a mount that its process shall end.
 #[derive(Clone)]
-pub struct Handle(Sender<Event>);
+pub struct Handle(Sender<MountEnd>);
 
 impl Handle {
     /// As a signal does: the first unmounts, the second does not wait for programs that still use the mount.
     pub fn signal(&self) {
         // A mount that has ended needs no telling.
-        let _ = self.0.send(Event::Signal);
+        let _ = self.0.send(MountEnd::Signal);
     }
 }
 
 /// A mounted file system.
 pub struct Session {
-    options: Options,
+    options: MountOptions,
     gate: Arc<Gate>,
     background: Background,
-    server: Server,
-    events: Receiver<Event>,
+    server: ControlServer,
+    events: Receiver<MountEnd>,
     handle: Handle,
 }
 
 impl Session {
     /// Mounts `core`, which works on `device`: when this returns, the mount point shows it.
-    pub fn start(core: FileSystem, device: &Arc<dyn HostManaged>, options: Options) -> Result<Session, MountError> {
+    pub fn start(
+        core: FileSystem,
+        device: &Arc<dyn HostManaged>,
+        options: MountOptions,
+    ) -> Result<Session, MountError> {
         point::check(&options.mount_point)?;
         let root = core.root();
         let gate = Arc::new(Gate::new(core));
@@ -81,13 +85,13 @@ impl Session {
         let ended = sender.clone();
         let spawned = thread::Builder::new().name("kernel".to_string()).spawn(move || {
             // Nobody listens any more once the process ends.
-            let _ = ended.send(Event::Ended(kernel.run()));
+            let _ = ended.send(MountEnd::Ended(kernel.run()));
         });
         spawned.map_err(MountError::Refused)?;
         let started = Instant::now();
         let device = Arc::downgrade(device);
         let clients = Clients { options: options.clone(), gate: gate.clone(), device, started, events: sender.clone() };
-        let server = Server::start(&options.mount_point, move |command| clients.answer(command));
+        let server = ControlServer::start(&options.mount_point, move |command| clients.answer(command));
         let server = server.inspect_err(|_| {
             let _ = point::unmount(&options.mount_point, Unmount::Detach);
         })?;
@@ -112,8 +116,8 @@ impl Session {
         drop(self.gate);
         let told = ended.as_ref().map_err(ToString::to_string).copied();
         let late = self.events.try_iter().filter_map(|event| match event {
-            Event::Unmount(client) => Some(client),
-            Event::Ended(_) | Event::Signal => None,
+            MountEnd::Unmount(client) => Some(client),
+            MountEnd::Ended(_) | MountEnd::Signal => None,
         });
         for client in waiting.into_iter().chain(late) {
             // A client that has gone does not matter; one that does not listen is not waited for.
@@ -124,13 +128,13 @@ impl Session {
     }
 
     /// Until the mount is gone, or is to be left behind; gives back those who wait for the outcome.
-    fn serve(&self) -> Vec<Client> {
+    fn serve(&self) -> Vec<UnmountClient> {
         let mut waiting = Vec::new();
         let mut until: Option<Instant> = None;
         loop {
             let patience = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
             match self.events.recv_timeout(patience) {
-                Ok(Event::Ended(result)) => {
+                Ok(MountEnd::Ended(result)) => {
                     if let Err(error) = result {
                         log(&format!("the session ended: {error}"));
                         // It ended by itself: nobody else takes the dead mount away.
@@ -138,14 +142,14 @@ impl Session {
                     }
                     return waiting;
                 }
-                Ok(Event::Signal) if until.is_some() => return waiting,
-                Ok(Event::Signal) => {
+                Ok(MountEnd::Signal) if until.is_some() => return waiting,
+                Ok(MountEnd::Signal) => {
                     self.end_at_a_signal();
                     until = Some(Instant::now() + GRACE);
                 }
                 // Another client has already had it unmounted.
-                Ok(Event::Unmount(client)) if !waiting.is_empty() => waiting.push(client),
-                Ok(Event::Unmount(client)) => match self.unmount() {
+                Ok(MountEnd::Unmount(client)) if !waiting.is_empty() => waiting.push(client),
+                Ok(MountEnd::Unmount(client)) => match self.unmount() {
                     Ok(()) => waiting.push(client),
                     Err(error) => drop(client.outcome.send(Err(error.to_string()))),
                 },
@@ -193,38 +197,47 @@ fn refused(error: &FsError) -> Value {
 /// Answers clients of the control socket.
 #[derive(Clone)]
 struct Clients {
-    options: Options,
+    options: MountOptions,
     gate: Arc<Gate>,
     /// Weak: at the end the image is to be free before the last client is.
     device: Weak<dyn HostManaged>,
     started: Instant,
-    events: Sender<Event>,
+    events: Sender<MountEnd>,
 }
 
 impl Clients {
-    fn answer(&self, command: Command) -> Answer {
+    fn answer(&self, command: ControlCommand) -> ControlReply {
         let value = match command {
-            Command::Report => match self.gate.quietly("report", |core| Ok((core.usage()?, core.statistics()))) {
-                Ok((usage, statistics)) => json!({
-                    "ok": true,
-                    "image": self.options.image,
-                    "meta": self.options.meta,
-                    "mount_point": self.options.mount_point,
-                    "read_only": self.options.read_only,
-                    "process": std::process::id(),
-                    "version": env!("CARGO_PKG_VERSION"),
-                    "mounted_s": self.started.elapsed().as_secs_f64(),
-                    "requests": self.gate.requests(),
-                    "usage": usage,
-                    "statistics": statistics,
-                }),
+            ControlCommand::Report => {
+                match self.gate.quietly("report", |core| Ok((core.usage()?, core.statistics()))) {
+                    Ok((usage, statistics)) => json!({
+                        "ok": true,
+                        "image": self.options.image,
+                        "meta": self.options.meta,
+                        "mount_point": self.options.mount_point,
+                        "read_only": self.options.read_only,
+                        "process": std::process::id(),
+                        "version": env!("CARGO_PKG_VERSION"),
+                        "mounted_s": self.started.elapsed().as_secs_f64(),
+                        "requests": self.gate.requests(),
+                        "usage": usage,
+                        "statistics": statistics,
+                    }),
+                    Err(error) => refused(&error),
+                }
+            }
+            ControlCommand::Survey { cells } => self.survey(cells.min(CELLS_MAX)),
+            ControlCommand::Sync => self.outcome("sync", FileSystem::sync_all),
+            ControlCommand::Scrub => match scrub::scrub(&self.gate) {
+                Ok(report) => json!({"ok": true, "scrub": report}),
                 Err(error) => refused(&error),
             },
-            Command::Survey { cells } => self.survey(cells.min(CELLS_MAX)),
-            Command::Sync => self.outcome("sync", FileSystem::sync_all),
-            Command::Defragment { inode } => self.defragment(inode),
-            Command::Unmount => return self.unmount(),
-            Command::Hold => return self.hold(),
+            ControlCommand::Defragment { inode } => self.defragment(inode),
+            ControlCommand::Inject { .. } => {
+                control::failure("a mount takes no faults: name the image of a served drive")
+            }
+            ControlCommand::Unmount => return self.unmount(),
+            ControlCommand::Hold => return self.hold(),
         };
         value.into()
     }
@@ -256,20 +269,20 @@ impl Clients {
         }
     }
 
-    fn unmount(&self) -> Answer {
+    fn unmount(&self) -> ControlReply {
         let (outcome, result) = mpsc::channel();
         let (until_sent, told) = mpsc::channel();
-        let client = Client { outcome, told };
-        let value = match self.events.send(Event::Unmount(client)).map(|()| result.recv()) {
+        let client = UnmountClient { outcome, told };
+        let value = match self.events.send(MountEnd::Unmount(client)).map(|()| result.recv()) {
             Ok(Ok(Ok(()))) => control::done(),
             Ok(Ok(Err(error))) => control::failure(error),
             _ => control::ending(),
         };
-        Answer { until_sent: Some(until_sent), ..value.into() }
+        ControlReply { until_sent: Some(until_sent), ..value.into() }
     }
 
     /// A thread holds the gate until the client goes on.
-    fn hold(&self) -> Answer {
+    fn hold(&self) -> ControlReply {
         let (outcome, result) = mpsc::channel();
         let (until_next, went_on) = mpsc::channel::<()>();
         let gate = self.gate.clone();
@@ -285,7 +298,7 @@ impl Clients {
             Ok(Ok(mut value)) => {
                 value["image"] = json!(self.options.image);
                 value["meta"] = json!(self.options.meta);
-                Answer { until_next: Some(until_next), ..value.into() }
+                ControlReply { until_next: Some(until_next), ..value.into() }
             }
             _ => control::failure("no thread to hold the mount").into(),
         }

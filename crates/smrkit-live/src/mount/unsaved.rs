@@ -7,7 +7,7 @@ use smrfs::error::{Errno, FsResult};
 use smrfs::fs::FileSystem;
 use smrkit::quantity::Bytes;
 
-use super::Options;
+use super::MountOptions;
 use crate::fuse::Gate;
 use crate::log::log;
 
@@ -19,19 +19,19 @@ const NAMED: usize = 5;
 pub struct Unsaved {
     /// A path on the mount, if it is known, and the bytes in memory; those with most first.
     files: Vec<(Option<Vec<u8>>, u64)>,
-    options: Options,
+    options: MountOptions,
 }
 
 impl Unsaved {
     /// Makes everything durable, and tells what is left where a full disk prevents it. Other errors are not for this.
-    pub(super) fn after_sync(gate: &Gate, options: &Options) -> Option<Unsaved> {
+    pub(super) fn after_sync(gate: &Gate, options: &MountOptions) -> Option<Unsaved> {
         let saved = gate.quietly("sync", |core| Ok((core.sync_all(), core.unsaved())));
         let Ok((Err(error), files)) = saved else { return None };
         (error.errno() == Errno::ENOSPC).then(|| Unsaved { files, options: options.clone() })
     }
 
     /// Writes into the log what an unmount that can't be put off has lost.
-    pub(super) fn log_lost(core: &FileSystem, options: &Options, result: &FsResult) {
+    pub(super) fn log_lost(core: &FileSystem, options: &MountOptions, result: &FsResult) {
         if result.is_err() {
             let unsaved = Unsaved { files: core.unsaved(), options: options.clone() };
             unsaved.lines().for_each(|line| log(&format!("not saved: {line}")));
@@ -48,7 +48,7 @@ impl Unsaved {
 
 impl fmt::Display for Unsaved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { image, meta, mount_point, .. } = &self.options;
+        let MountOptions { image, meta, mount_point, .. } = &self.options;
         let named: Vec<String> = self.lines().take(NAMED).collect();
         let more = self.files.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more files") } else { String::new() };

@@ -6,10 +6,10 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 
 use rustix::fs::XattrFlags;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::error::Errno;
-use smrfs::fs::{FileSystem, Options};
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::fsck::report::{Problem, Verdict};
 use smrfs::fsck::{self, check};
 use smrfs::meta::{Kind, NewNode, SetAttr};
@@ -25,7 +25,7 @@ const NOBODY: u32 = 65534;
 fn open(folder: &Path) -> (Volume, FileSystem) {
     let volume = Volume::open(&folder.join("image"), &Open::default()).expect("a volume");
     let space = volume.space().expect("a space");
-    let fs = FileSystem::mount(volume.device(), volume.store(), space, Options::default()).expect("a mount");
+    let fs = FileSystem::mount(volume.device(), volume.store(), space, FsOptions::default()).expect("a mount");
     (volume, fs)
 }
 
@@ -48,7 +48,7 @@ fn read(fs: &FileSystem, name: &str) -> Result<Vec<u8>, Errno> {
     let attr = fs.lookup(fs.root(), name.as_bytes()).map_err(|error| error.errno())?;
     fs.open(attr.id, false, false).map_err(|error| error.errno())?;
     let mut bytes = vec![0; attr.size as usize];
-    fs.read(attr.id, 0, Room::Bytes(&mut bytes)).map_err(|error| error.errno())?;
+    fs.read(attr.id, 0, ReadBuffer::Bytes(&mut bytes)).map_err(|error| error.errno())?;
     Ok(bytes)
 }
 
@@ -101,7 +101,7 @@ fn is_refused(folder: &Path, victim: &str, names_it: fn(&Problem) -> bool) {
     mounted.1.check().unwrap();
     end(mounted);
     let volume = Volume::open(&folder.join("image"), &Open::default()).unwrap();
-    let options = fsck::Options { repair: true, ..fsck::Options::default() };
+    let options = fsck::FsckOptions { repair: true, ..fsck::FsckOptions::default() };
     let report = check(&*volume.device(), &*volume.store(), &options).unwrap();
     assert_eq!(report.verdict, Verdict::Repaired, "{:?}", report.findings);
     assert!(report.findings.iter().any(|finding| names_it(&finding.problem)), "{:?}", report.findings);
@@ -187,7 +187,7 @@ fn owners_changed_by_a_copy_are_accepted_on_demand_alone() {
     }
     let run = |accept_owners| {
         let volume = Volume::open(&folder.path().join("image"), &Open::default()).unwrap();
-        let options = fsck::Options { repair: true, accept_owners, ..fsck::Options::default() };
+        let options = fsck::FsckOptions { repair: true, accept_owners, ..fsck::FsckOptions::default() };
         check(&*volume.device(), &*volume.store(), &options).unwrap()
     };
     let left = run(false);
@@ -211,11 +211,11 @@ fn a_copy_of_the_whole_volume_keeps_its_maps() {
     }
     let how = Open { meta: Some(copy.path().join("meta")), ..Open::default() };
     let volume = Volume::open(&copy.path().join("image"), &how).unwrap();
-    let options = fsck::Options { read_all: true, repair: true, ..fsck::Options::default() };
+    let options = fsck::FsckOptions { read_all: true, repair: true, ..fsck::FsckOptions::default() };
     let report = check(&*volume.device(), &*volume.store(), &options).unwrap();
     // The saved free map knows files by the numbers of the original.
     let stale = |problem: &Problem| matches!(problem, Problem::StaleState { .. });
     assert!(report.findings.iter().all(|finding| stale(&finding.problem)), "{:?}", report.findings);
-    let fs = FileSystem::mount(volume.device(), volume.store(), volume.space().unwrap(), Options::default()).unwrap();
+    let fs = FileSystem::mount(volume.device(), volume.store(), volume.space().unwrap(), FsOptions::default()).unwrap();
     assert_eq!(read(&fs, "secret").unwrap(), "secret".repeat(5000).into_bytes());
 }

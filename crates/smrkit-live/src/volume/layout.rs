@@ -16,7 +16,7 @@ const DISTANCE_BYTES: u64 = MI;
 const SHARE: u64 = 1 << 10;
 /// Bands that a small image has at least (assumption).
 const LEAST_BANDS: u64 = 64;
-/// The most bands: what is kept of each takes memory, about a gigabyte for so many (assumption).
+/// The most bands: what is kept of each takes memory, about a gigabyte for this many (assumption).
 const MOST_BANDS: u64 = 1 << 24;
 /// Bands open at a time: what host-managed drives on sale allow.
 const MAX_OPEN: u64 = 128;

@@ -29,7 +29,7 @@ pub struct Mkfs {
 
 /// What was made.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct CreatedVolume {
     /// The superblock.
     pub superblock: Superblock,
     /// The metadata directory, absolute.
@@ -45,10 +45,10 @@ pub struct Made {
 }
 
 /// Makes a file system.
-pub fn mkfs(wanted: &Mkfs) -> Result<Made, LiveError> {
+pub fn mkfs(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
     let mut layout = wanted.layout;
     if layout.size_bytes == 0 {
-        layout.size_bytes = match Target::of(&wanted.image)? {
+        layout.size_bytes = match Target::for_path(&wanted.image)? {
             Target::File(bytes) | Target::Device(bytes) if bytes > 0 => bytes,
             _ => return Err(LiveError::Impossible("a new image needs a size: give --size".into())),
         };
@@ -103,7 +103,7 @@ impl From<AreaError> for Failed {
 }
 
 /// Makes both, the image first: it is what fails where the host's disk is full.
-fn assemble(shape: Shape, blank: Blank, site: Site) -> Result<Made, Failed> {
+fn assemble(shape: Shape, blank: Blank, site: Site) -> Result<CreatedVolume, Failed> {
     let data = data_shape(&shape);
     let usable = space(&data)?.usable();
     let (uuid, own) = (Uuid::random(random_bytes()?), Uuid::random(random_bytes()?));
@@ -116,7 +116,14 @@ fn assemble(shape: Shape, blank: Blank, site: Site) -> Result<Made, Failed> {
     let home = site.furnish(own, uuid, key)?;
     let area = Area::format(whole, first)?;
     let host_free_bytes = area.device().room_bytes().map_err(AreaError::Device)?;
-    Ok(Made { superblock: area.newest().clone(), meta: home.path().into(), probe, data, usable, host_free_bytes })
+    Ok(CreatedVolume {
+        superblock: area.newest().clone(),
+        meta: home.path().into(),
+        probe,
+        data,
+        usable,
+        host_free_bytes,
+    })
 }
 
 /// An image inside its own metadata directory would be erased with it.

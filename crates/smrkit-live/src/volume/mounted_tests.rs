@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::stacked;
 use smrfs::device::{HostManaged, Model};
 use smrfs::error::DeviceResult;
-use smrfs::fs::{FileSystem, Options};
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::{Kind, MetadataStore, NewNode};
 use smrfs::units::NodeId;
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ fn open(folder: &Path) -> (Volume, FileSystem) {
     let volume = Volume::open(&folder.join("image"), &Open { destroys: true, ..Open::default() }).expect("a volume");
     let (device, store) = (volume.device(), volume.store());
     let space = volume.space().expect("a space");
-    let mounted = FileSystem::mount(device, store, space, Options::default()).expect("a mount");
+    let mounted = FileSystem::mount(device, store, space, FsOptions::default()).expect("a mount");
     (volume, mounted)
 }
 
@@ -42,7 +42,7 @@ fn owner() -> (u32, u32) {
 fn content(fs: &FileSystem, name: &str) -> Vec<u8> {
     let attr = fs.lookup(fs.root(), name.as_bytes()).expect(name);
     let mut bytes = vec![0; attr.size as usize];
-    assert_eq!(fs.read(attr.id, 0, Room::Bytes(&mut bytes)).unwrap(), attr.size);
+    assert_eq!(fs.read(attr.id, 0, ReadBuffer::Bytes(&mut bytes)).unwrap(), attr.size);
     fs.forget(attr.id, 1);
     bytes
 }
@@ -95,7 +95,7 @@ fn what_was_synced_is_there_after_any_end() {
         let granules: u64 = files.values().map(|bytes| (bytes.len() as u64).div_ceil(4096)).sum();
         assert_eq!((found.files, found.live), (files.len() as u64, granules));
         assert_eq!(found.surface.iter().map(|cell| cell.readable).sum::<u64>(), granules);
-        let report = smrfs::fsck::check(&*look.device(), &*look.store(), &smrfs::fsck::Options::default());
+        let report = smrfs::fsck::check(&*look.device(), &*look.store(), &smrfs::fsck::FsckOptions::default());
         assert_eq!(report.unwrap().found, 0);
     }
 }
@@ -113,7 +113,7 @@ fn a_crowd_on_a_directory_leaves_whole_files_and_nothing_else() {
         let (volume, fs) = open(folder.path());
         assert!(crowd::contents(&fs, longest) == found);
         assert_eq!(fs.usage().unwrap().live, live);
-        let report = smrfs::fsck::check(&*volume.device(), &*volume.store(), &smrfs::fsck::Options::default());
+        let report = smrfs::fsck::check(&*volume.device(), &*volume.store(), &smrfs::fsck::FsckOptions::default());
         assert_eq!(report.unwrap().found, 0);
     }
 }
@@ -142,13 +142,13 @@ impl stacked::Stacked for Hooked {
 
 /// File systems give the number of a file that is gone to the next one that is made.
 #[test]
-fn a_commit_under_way_gives_no_map_to_a_file_that_got_the_number_of_one_that_is_gone() {
+fn a_commit_gives_no_map_to_a_file_with_a_reused_number() {
     let folder = TempDir::new().unwrap();
     made(folder.path(), Model::Caveat);
     let volume = Volume::open(&folder.path().join("image"), &Open::default()).unwrap();
     let disk = Arc::new(Hooked { disk: volume.device(), at_flush: Mutex::default() });
     let space = volume.space().unwrap();
-    let fs = Arc::new(FileSystem::mount(disk.clone(), volume.store(), space, Options::default()).unwrap());
+    let fs = Arc::new(FileSystem::mount(disk.clone(), volume.store(), space, FsOptions::default()).unwrap());
     let (uid, gid) = owner();
     let new = NewNode { kind: Kind::File, mode: 0o600, uid, gid, rdev: 0 };
     for _ in 0..20 {

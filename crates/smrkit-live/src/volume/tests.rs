@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::meta::MetadataStore;
 use smrfs::units::Granule;
@@ -63,7 +63,7 @@ fn data_and_cursors_survive_a_process_that_ends_without_a_word() {
         assert!(!volume.was_clean());
         let device = volume.device();
         let mut read = vec![0; 4096];
-        device.read(Granule(0), Room::Bytes(&mut read), Cause::Host).unwrap();
+        device.read(Granule(0), ReadBuffer::Bytes(&mut read), Cause::Host).unwrap();
         assert_eq!(read, granule);
         for report in device.report(0, 1).unwrap() {
             assert!((1..=2).contains(&report.cursor.0), "{report:?}");
@@ -145,7 +145,7 @@ fn a_copy_from_another_time_is_noticed() {
 
 /// A path that no superblock holds stands for a disk that fails: the directory's mark is set, and the image's is not.
 #[test]
-fn marks_that_could_not_be_set_any_number_of_times_leave_image_and_directory_in_step() {
+fn failed_marks_leave_image_and_directory_in_step() {
     for model in MODELS {
         let place = Place::made(model);
         let deep = (0..16).fold(place.folder.path().to_path_buf(), |path, _| path.join("d".repeat(249)));
@@ -226,7 +226,7 @@ fn small_writes_that_are_flushed_one_by_one_seldom_need_a_new_block() {
         assert!(grown as u64 * 4 < in_the_way.0, "{model:?}: {grown} of {in_the_way}");
         if model == Model::Caveat {
             let mut page = [0; 4096];
-            device.read(in_the_way, Room::Bytes(&mut page), Cause::Host).unwrap();
+            device.read(in_the_way, ReadBuffer::Bytes(&mut page), Cause::Host).unwrap();
             assert_eq!(page, [9; 4096], "what lies ahead is not filled");
         }
     }

@@ -1,6 +1,6 @@
 //! The ageing course on a mount made for it: what its control socket tells of the disk agrees with the simulation.
 
-use smrfs::age::course::{Benchmark, Course, CourseOptions, Sample};
+use smrfs::age::course::{AgeingResult, Benchmark, CourseOptions, Sample};
 use smrfs::age::world::World;
 use smrfs::bench::fileserver::FileserverOptions;
 use smrfs::bench::postmark::PostmarkOptions;
@@ -26,7 +26,7 @@ fn a_mount_ages_as_in_simulation() {
         let (layout, world) = disk(model);
         let options = CourseOptions { stop_at_b: true, ..CourseOptions::paper(IMAGE_BYTES, 1) };
         let options = CourseOptions { benchmarks: small_benchmarks(), before_bytes: 2 * IMAGE_BYTES, ..options };
-        let simulated = Course::run(&options, &mut world.mount().unwrap(), &mut |_| true).unwrap();
+        let simulated = AgeingResult::run(&options, &mut world.mount().unwrap(), &mut |_| true).unwrap();
         let mounted = on_a_mount(layout, &world, &options);
         assert_eq!((mounted.end, simulated.end), (End::Done, End::Done), "{model:?}");
         assert_eq!(mounted.aged, simulated.aged, "{model:?}");
@@ -66,14 +66,14 @@ fn disk(model: Model) -> (Layout, World) {
     (layout, world)
 }
 
-fn on_a_mount(layout: Layout, world: &World, options: &CourseOptions) -> Course {
+fn on_a_mount(layout: Layout, world: &World, options: &CourseOptions) -> AgeingResult {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let shape = layout.data_shape().expect("a shape");
     let space = world.space(&shape).expect("a space");
     let mount = Hosted::start(folder.path(), layout, space, world.options()).expect("a mount");
     let mut place = Workplace::new(mount.point(), 1).expect("a workplace");
     assert_eq!(place.shape(), Some(shape), "the mount is found below the directory");
-    let course = Course::run(options, &mut place, &mut |_| true).expect("a course");
+    let course = AgeingResult::run(options, &mut place, &mut |_| true).expect("a course");
     drop(place);
     mount.end().expect("an end in good order");
     course

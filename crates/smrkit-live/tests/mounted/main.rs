@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use smrfs::device::Model;
-use smrkit_live::mount::{self, MountError, Options, Session};
+use smrkit_live::mount::{self, MountError, MountOptions, Session};
 use tempfile::TempDir;
 
 /// Both models.
@@ -33,7 +33,7 @@ impl Mounted {
         }
         let folder = TempDir::new().expect("a folder");
         let (core, device) = memory::file_system(model);
-        let options = Options {
+        let options = MountOptions {
             image: PathBuf::from("memory"),
             meta: PathBuf::from("memory"),
             mount_point: folder.path().canonicalize().expect("the folder's path"),

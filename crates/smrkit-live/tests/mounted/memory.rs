@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use smrfs::device::caveat::{CaveatScriptor, Past};
+use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::Memory;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
-use smrfs::fs::{FileSystem, Options};
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::Time;
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::power::Power;
@@ -32,12 +32,12 @@ pub fn file_system(model: Model) -> (FileSystem, Arc<dyn HostManaged>) {
             Box::new(BandSpace::new(&shape, BandsOptions::default()).expect("a space")),
         ),
         Model::Caveat => (
-            Arc::new(CaveatScriptor::new(memory, shape, Past::Blank).expect("a disk")),
+            Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).expect("a disk")),
             Box::new(Caveat::new(&shape, CaveatOptions::default()).expect("a space")),
         ),
     };
     let store = Arc::new(MemoryStore::new(Limits::LARGE, Arc::new(now)));
-    let core = FileSystem::mount(device.clone(), store, space, Options::default()).expect("a fresh file system");
+    let core = FileSystem::mount(device.clone(), store, space, FsOptions::default()).expect("a fresh file system");
     (core, device)
 }
 

@@ -20,9 +20,9 @@ const SEEDS: u64 = 4;
 const SPREAD: u64 = 3 << 20;
 
 /// What an operation told: text that must be the same on both sides.
-type Answer = Result<String, Option<i32>>;
+type OpResult = Result<String, Option<i32>>;
 
-fn told<T: Debug>(result: io::Result<T>) -> Answer {
+fn told<T: Debug>(result: io::Result<T>) -> OpResult {
     result.map(|value| format!("{value:?}")).map_err(|error| error.raw_os_error())
 }
 
@@ -117,7 +117,7 @@ fn content(seed: u64, bytes: usize) -> Vec<u8> {
     content
 }
 
-fn apply(side: &mut Side, op: &Op) -> Answer {
+fn apply(side: &mut Side, op: &Op) -> OpResult {
     let no_file = || Ok("no file".to_string());
     match op {
         Op::Open { slot, path, truncate, exclusive } => {

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use smrfs::error::{Errno as Number, FsError};
 use smrfs::fs::FileSystem;
 use smrkit_live::fuse::Gate;
-use smrkit_live::mount::control::{self, Client};
+use smrkit_live::mount::control::{self, ControlClient};
 
 use super::memory::file_system;
 use super::{MODELS, Mounted};
@@ -100,6 +100,32 @@ fn attributes_are_kept_and_access_lists_refused() {
     });
 }
 
+/// Those of docs/design/semantics.md that need neither a full nor a failing disk.
+#[test]
+fn what_is_not_supported_has_the_errno_of_the_table() {
+    use rustix::fs::{FallocateFlags, Mode, RenameFlags};
+    on_each_model(|root| {
+        let path = root.join("f");
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        fs::write(root.join("g"), "g").unwrap();
+        let nameless = rustix::fs::open(root, OFlags::TMPFILE | OFlags::RDWR, Mode::RUSR | Mode::WUSR);
+        assert_eq!(nameless.map(drop), Err(Errno::OPNOTSUPP));
+        let other = File::open(root.join("g")).unwrap();
+        assert_eq!(rustix::fs::ioctl_ficlone(&file, &other), Err(Errno::OPNOTSUPP));
+        let allocate = |flags| rustix::fs::fallocate(&file, flags, 0, 4096);
+        assert_eq!(allocate(FallocateFlags::COLLAPSE_RANGE), Err(Errno::OPNOTSUPP));
+        assert_eq!(allocate(FallocateFlags::INSERT_RANGE), Err(Errno::OPNOTSUPP));
+        let set = rustix::fs::setxattr(&path, "system.other", b"x", XattrFlags::empty());
+        assert_eq!(set, Err(Errno::OPNOTSUPP));
+        let moved =
+            rustix::fs::renameat_with(rustix::fs::CWD, &path, rustix::fs::CWD, root.join("h"), RenameFlags::WHITEOUT);
+        // Without privileges the kernel has refused it before.
+        assert!(matches!(moved, Err(Errno::INVAL | Errno::PERM)), "{moved:?}");
+        assert_eq!(rustix::fs::ftruncate(&file, (1 << 62) + 1), Err(Errno::FBIG));
+        rustix::fs::ftruncate(&file, 1 << 62).unwrap();
+    });
+}
+
 #[test]
 fn a_large_directory_is_listed_whole_while_it_is_emptied() {
     on_each_model(|root| {
@@ -138,8 +164,8 @@ fn holes_are_found_and_read_as_zeros() {
 fn a_write_with_o_sync_is_committed_when_it_returns() {
     on_each_model(|root| {
         let dirty = || {
-            let mut client = Client::connect(root).unwrap();
-            client.ask(control::Command::Report).unwrap()["statistics"]["dirty_files"].as_u64().unwrap()
+            let mut client = ControlClient::connect(root).unwrap();
+            client.ask(control::ControlCommand::Report).unwrap()["statistics"]["dirty_files"].as_u64().unwrap()
         };
         for flag in [OFlags::SYNC, OFlags::DSYNC] {
             let mut options = OpenOptions::new();
@@ -169,7 +195,7 @@ fn statfs_counts_what_is_written() {
 fn a_mount_in_use_is_not_unmounted() {
     on_each_model(|root| {
         let file = File::create(root.join("f")).unwrap();
-        let refused = Client::connect(root).unwrap().ask(control::Command::Unmount).unwrap_err();
+        let refused = ControlClient::connect(root).unwrap().ask(control::ControlCommand::Unmount).unwrap_err();
         assert!(refused.to_string().contains("in use"), "{refused}");
         drop(file);
     });

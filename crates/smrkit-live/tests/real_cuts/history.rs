@@ -8,7 +8,7 @@ pub type Content = Option<Vec<u8>>;
 pub struct History {
     /// What it held, from the position on at which the change began.
     versions: Vec<(usize, Content)>,
-    /// At that position so many versions were past: the last of them is durable.
+    /// At that position this many versions were past: the last of them is durable.
     durable: Vec<(usize, usize)>,
 }
 

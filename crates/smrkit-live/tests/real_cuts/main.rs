@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-use smrfs::data::{Data, Room};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
-use smrfs::fs::{FileSystem, Options};
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
 use smrfs::units::NodeId;
 use smrkit_live::volume::{Layout, Mkfs, Open, Volume, mkfs};
@@ -76,26 +76,26 @@ impl Place {
         let folder = ["/dev/shm", "/tmp"].into_iter().find_map(|at| tempfile::tempdir_in(at).ok());
         let place = Place { folder: folder.expect("a place for temporary files") };
         for name in ["store", "recorded", "meta", "base", "scratch"] {
-            std::fs::create_dir(place.of(name)).unwrap();
+            std::fs::create_dir(place.path(name)).unwrap();
         }
         place
     }
 
-    fn of(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Copies the two files from one folder to another; holes stay holes.
     fn copy(&self, from: &str, to: &str) {
         for name in NAMES {
-            let (from, to) = (self.of(from).join(name), self.of(to).join(name));
+            let (from, to) = (self.path(from).join(name), self.path(to).join(name));
             let done = Command::new("cp").arg("--sparse=always").args([&from, &to]).status().unwrap();
             assert!(done.success(), "cp to {}", to.display());
         }
     }
 
     fn open(&self, folder: &str) -> [File; 2] {
-        NAMES.map(|name| OpenOptions::new().write(true).open(self.of(folder).join(name)).unwrap())
+        NAMES.map(|name| OpenOptions::new().write(true).open(self.path(folder).join(name)).unwrap())
     }
 }
 
@@ -110,13 +110,13 @@ fn open(image: &Path, meta: &Path) -> (Volume, FileSystem) {
     let how = Open { meta: Some(meta.join("smrfs")), trust_open_metadata: true, ..Open::default() };
     let volume = Volume::open(image, &how).unwrap();
     let store: Arc<dyn smrfs::meta::MetadataStore> = volume.store();
-    let fs = FileSystem::mount(volume.device(), store, volume.space().unwrap(), Options::default()).unwrap();
+    let fs = FileSystem::mount(volume.device(), store, volume.space().unwrap(), FsOptions::default()).unwrap();
     (volume, fs)
 }
 
 fn record(host: &Host, model: Model, place: &Place, seed: u64) -> Recorded {
-    let (at, meta) = (place.of("recorded"), place.of("meta"));
-    let recorder = Recorder::mount(&place.of("store"), &at, [host.bytes, IMAGE_BYTES]).unwrap();
+    let (at, meta) = (place.path("recorded"), place.path("meta"));
+    let recorder = Recorder::mount(&place.path("store"), &at, [host.bytes, IMAGE_BYTES]).unwrap();
     let image = at.join("image");
     let made = Mounted::new(host, &at.join("disk"), &meta, true).unwrap();
     let layout = Layout { model, size_bytes: IMAGE_BYTES, did_bytes: None, dpid_bytes: None, band_bytes: None };
@@ -278,7 +278,7 @@ fn replayed(host: &Host, place: &Place, recorded: &Recorded, cuts: usize, seed: 
 
 /// Mounts what a cut left and compares it with what was promised; then works on with it.
 fn verify(host: &Host, place: &Place, recorded: &Recorded, cut: usize) -> Result<(), String> {
-    let (scratch, meta) = (place.of("scratch"), place.of("meta"));
+    let (scratch, meta) = (place.path("scratch"), place.path("meta"));
     let text = |error: io::Error| error.to_string();
     let _mounted = Mounted::new(host, &scratch.join("disk"), &meta, false).map_err(text)?;
     let (mut volume, fs) = open(&scratch.join("image"), &meta);
@@ -310,7 +310,7 @@ fn verify(host: &Host, place: &Place, recorded: &Recorded, cut: usize) -> Result
 fn read(fs: &FileSystem, name: &str) -> Result<Content, String> {
     let Ok(attr) = fs.lookup(fs.root(), name.as_bytes()) else { return Ok(None) };
     let mut bytes = vec![0; attr.size as usize];
-    let count = fs.read(attr.id, 0, Room::Bytes(&mut bytes)).map_err(|error| format!("{name}: {error}"))?;
+    let count = fs.read(attr.id, 0, ReadBuffer::Bytes(&mut bytes)).map_err(|error| format!("{name}: {error}"))?;
     fs.forget(attr.id, 1);
     match count == attr.size {
         true => Ok(Some(bytes)),

@@ -1,0 +1,96 @@
+//! A served drive as a file, by FUSE, and as a loop device on it: for programs that want a path.
+//!
+//! The file is a client of the server like any other. A loop device takes root; others have the file alone.
+
+mod client;
+mod file;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use rustix::process::geteuid;
+
+use client::DriveClient;
+use file::{DriveFile, NAME};
+
+/// Threads that take the kernel's requests.
+const THREADS: usize = 2;
+
+/// A drive that is there as a file.
+pub struct Attached {
+    directory: PathBuf,
+    device: Option<PathBuf>,
+    session: Option<BackgroundSession>,
+}
+
+impl Attached {
+    /// Shows the drive that is served at `socket` as a file in `directory`, which is made, and to root as a loop device too.
+    pub fn new(socket: &Path, directory: &Path) -> io::Result<Attached> {
+        fs::create_dir_all(directory)?;
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName("smrkit".into()), MountOption::Subtype("smrkit".into())];
+        config.acl = SessionACL::Owner;
+        config.n_threads = Some(THREADS);
+        config.clone_fd = true;
+        let session = Session::new(DriveFile(DriveClient::connect(socket)?), directory, &config)?.spawn()?;
+        let mut attached = Attached { directory: directory.into(), device: None, session: Some(session) };
+        if geteuid().is_root() {
+            attached.device = Some(loop_device(&attached.file())?);
+        }
+        Ok(attached)
+    }
+
+    /// The file.
+    pub fn file(&self) -> PathBuf {
+        self.directory.join(NAME)
+    }
+
+    /// The loop device, where there is one.
+    pub fn device(&self) -> Option<&Path> {
+        self.device.as_deref()
+    }
+
+    /// Whether anybody has mounted or otherwise taken the loop device.
+    fn is_taken(&self) -> bool {
+        let Some(device) = &self.device else { return false };
+        let Some(name) = device.file_name() else { return false };
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let is_mounted = mounts.lines().any(|line| line.split(' ').next().map(Path::new) == Some(device));
+        let holders = fs::read_dir(Path::new("/sys/block").join(name).join("holders"));
+        is_mounted || holders.is_ok_and(|mut holders| holders.next().is_some())
+    }
+
+    /// Takes device and file away. Errors: somebody still uses them.
+    pub fn detach(&mut self) -> Result<(), String> {
+        if let Some(device) = self.device.as_ref().filter(|_| self.is_taken()) {
+            let device = device.display();
+            return Err(format!("{device} is in use: unmount what is on it, or take it out of its array"));
+        }
+        if let Some(device) = self.device.take() {
+            told(Command::new("losetup").arg("-d").arg(&device)).map_err(|error| error.to_string())?;
+        }
+        drop(self.session.take());
+        // What is not empty is not ours.
+        let _ = fs::remove_dir(&self.directory);
+        Ok(())
+    }
+}
+
+/// A loop device on `file`, past the page cache of the file.
+fn loop_device(file: &Path) -> io::Result<PathBuf> {
+    let said = told(Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(file))?;
+    Ok(PathBuf::from(said.trim()))
+}
+
+/// What a command that succeeds says.
+fn told(command: &mut Command) -> io::Result<String> {
+    let name = command.get_program().display().to_string();
+    let output = command.output().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_string())),
+    }
+}

@@ -1,0 +1,59 @@
+//! The control socket of a served drive, by the path of its image: reports, and faults on purpose.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Sender};
+
+use serde_json::Value;
+
+use super::fault::Fault;
+use super::server::{Caller, Wish};
+use crate::mount::MountError;
+use crate::mount::control::{ControlCommand, ControlReply, ControlServer, done, ending, failure};
+
+/// The socket, until it is dropped.
+pub struct Control(ControlServer);
+
+impl Control {
+    /// Listens for those who name `image` ([`crate::mount::canonical`]); passes on to the server what they wish.
+    ///
+    /// Whoever asks it to end hears what `let_go` says; if that is no error, the server is stopped.
+    pub fn start(
+        image: &Path,
+        caller: &Caller,
+        let_go: impl Fn() -> Result<(), String> + Clone + Send + 'static,
+    ) -> Result<Control, MountError> {
+        let caller = caller.clone();
+        ControlServer::start(image, move |command| answer(&caller, &let_go, command)).map(Control)
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.0.hide();
+    }
+}
+
+fn answer(caller: &Caller, let_go: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {
+    match command {
+        ControlCommand::Report => asked(caller, Wish::Report, |report| report),
+        ControlCommand::Inject { fault } => match fault.parse::<Fault>() {
+            Ok(fault) => {
+                asked(caller, |answer| Wish::Inject(fault, answer), |told| told.map_or_else(failure, |()| done()))
+            }
+            Err(error) => failure(error),
+        },
+        ControlCommand::Unmount => let_go().map_or_else(failure, |()| {
+            caller.wish(Wish::Stop);
+            done()
+        }),
+        _ => failure("a served drive is no file system: serve it, mount what is on it, and ask there"),
+    }
+    .into()
+}
+
+/// Asks the server, and waits for what it says.
+fn asked<T>(caller: &Caller, wish: impl FnOnce(Sender<T>) -> Wish, told: impl FnOnce(T) -> Value) -> Value {
+    let (sender, answer) = mpsc::channel();
+    caller.wish(wish(sender));
+    answer.recv().map_or_else(|_| ending(), told)
+}

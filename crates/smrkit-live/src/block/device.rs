@@ -1,0 +1,241 @@
+//! A served drive: platters in an image, the layer on them, and what the host knows of its sectors.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use smrkit::device::{LayeredDisk, Served};
+use smrkit::error::{DiskResult, Fault as DiskFault};
+use smrkit::medium::{Buf, Medium};
+use smrkit::power::Power;
+use smrkit::request::{Op, Request};
+use smrkit::units::{Lba, Nanos};
+
+use super::backing::ImageBacking;
+use super::fault::Fault;
+use super::image::DriveImage;
+use super::log::{FoundState, LogEvent, LogWriter};
+use super::written::Written;
+use crate::error::LiveError;
+use crate::log::log;
+
+/// The end of a request that was not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unserved {
+    /// It is not answered.
+    Silence,
+    /// It is answered with an error.
+    Failed,
+}
+
+/// The account of a drive's opening.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// How it was found.
+    pub found: FoundState,
+    /// How long that took on the wall clock.
+    pub lasted: Duration,
+}
+
+/// A drive that is served.
+pub struct BlockDevice {
+    image: DriveImage,
+    device: LayeredDisk,
+    written: Written,
+    log: Option<LogWriter>,
+    bad: BTreeSet<u64>,
+    is_slow: Nanos,
+    is_silent: bool,
+    has_failed: bool,
+}
+
+impl BlockDevice {
+    /// The drive of `image`, after its recovery if it was used before.
+    pub fn open(image: DriveImage, log: Option<LogWriter>) -> Result<(BlockDevice, Opened), LiveError> {
+        let wrong = |error: String| LiveError::image(image.path(), error);
+        let places = image.places().map_err(|error| wrong(error.to_string()))?;
+        let backing = ImageBacking::new(image.store().clone(), places.platters);
+        let begun = Instant::now();
+        let medium = Medium::Bytes(Box::new(backing));
+        let mut device = image.run().device(medium).map_err(|error| wrong(error.to_string()))?;
+        let is_new = image.store().is_hole(places.platters..places.end);
+        let found =
+            find(&image, &mut device, is_new).map_err(|fault| wrong(format!("the layer cannot start: {fault}")))?;
+        let written = Written::new(image.store().clone(), places.written);
+        let (bad, is_slow, is_silent, has_failed) = (BTreeSet::new(), Nanos::ZERO, false, false);
+        let mut device = BlockDevice { image, device, written, log, bad, is_slow, is_silent, has_failed };
+        device.note(&LogEvent::Open(found, device.now()));
+        device.image.begin()?;
+        Ok((device, Opened { found, lasted: begun.elapsed() }))
+    }
+
+    /// The image.
+    pub fn image(&self) -> &DriveImage {
+        &self.image
+    }
+
+    /// The disk and its layer, for a queue that orders commands by position.
+    pub fn layered(&self) -> &LayeredDisk {
+        &self.device
+    }
+
+    /// The drive's time.
+    pub fn now(&self) -> Nanos {
+        self.device.now()
+    }
+
+    /// Does one step of what is due or helps while nothing waits, if any begins before `time`; tells whether one did.
+    pub fn step_before(&mut self, time: Nanos) -> bool {
+        let stepped = self.device.step_before(time);
+        self.checked(stepped).unwrap_or(false)
+    }
+
+    /// Serves a request that came at `arrival`: reads into the bytes of `buf`, or writes from them.
+    pub fn serve(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> Result<Served, Unserved> {
+        if self.has_failed {
+            return Err(Unserved::Failed);
+        }
+        let slow = std::mem::take(&mut self.is_slow);
+        let served =
+            delayed(&mut self.device, arrival, slow).and_then(|()| self.device.serve_at(request, arrival, buf));
+        let served = match served {
+            Err(fault) if matches!(*fault, DiskFault::PowerCut { .. }) => return self.lose_power(request, arrival),
+            served => self.checked(served).ok_or(Unserved::Failed)?,
+        };
+        self.note(&LogEvent::Served { request: *request, arrival, served });
+        let range = request.lba.0..request.end().0;
+        let kept = match (request.op, buf) {
+            (Op::Read, Buf::Bytes(bytes)) => self.written.blank(range.clone(), bytes),
+            (Op::Write, _) => self.written.insert(range.clone()),
+            (Op::Discard, _) => self.written.remove(range.clone()),
+            _ => Ok(()),
+        };
+        self.checked(kept.map_err(|error| Box::new(DiskFault::Io(error)))).ok_or(Unserved::Failed)?;
+        if std::mem::take(&mut self.is_silent) {
+            return Err(Unserved::Silence);
+        }
+        self.check_sectors(request.op, range).map(|()| served)
+    }
+
+    /// Refuses a read of bad sectors; a write mends them.
+    fn check_sectors(&mut self, op: Op, range: Range<u64>) -> Result<(), Unserved> {
+        match op {
+            Op::Read if self.bad.range(range.clone()).next().is_some() => Err(Unserved::Failed),
+            Op::Write if !self.bad.is_empty() => {
+                self.bad.retain(|lba| !range.contains(lba));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The power was cut and comes back: the layer rebuilds its maps.
+    fn lose_power(&mut self, request: &Request, arrival: Nanos) -> Result<Served, Unserved> {
+        self.note(&LogEvent::Failed { request: *request, arrival });
+        let recovered = self.device.recover();
+        self.checked(recovered);
+        self.note(&LogEvent::Recovered(self.now()));
+        Err(Unserved::Failed)
+    }
+
+    /// The result of what the layer did; after a fault that nothing planned, the drive serves nothing any more.
+    fn checked<T>(&mut self, result: DiskResult<T>) -> Option<T> {
+        result
+            .inspect_err(|fault| {
+                self.has_failed = true;
+                let image = self.image.path().display();
+                log(&format!("{image}: {fault}; the drive answers with errors from now on: serve it anew"));
+            })
+            .ok()
+    }
+
+    /// Whether a fault has ended its service.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// The parts of some sectors, in order: how many, and whether they read as zeros since the host never wrote them.
+    pub fn extents(&mut self, range: Range<u64>) -> Result<Vec<(u64, bool)>, Unserved> {
+        let holes = self.written.holes(range.clone()).map_err(|error| Box::new(DiskFault::Io(error)));
+        let (mut extents, mut at) = (Vec::new(), range.start);
+        for hole in self.checked(holes).ok_or(Unserved::Failed)? {
+            if at < hole.start {
+                extents.push((hole.start - at, false));
+            }
+            extents.push((hole.end - hole.start, true));
+            at = hole.end;
+        }
+        if at < range.end {
+            extents.push((range.end - at, false));
+        }
+        Ok(extents)
+    }
+
+    /// Injects a fault.
+    pub fn inject(&mut self, fault: Fault) -> Result<(), String> {
+        match fault {
+            Fault::PowerCut(seed) => self.device.disk.cut_power(Power::new(vec![1], seed)),
+            Fault::BadSector(lba) if lba >= self.image.export_sectors() => {
+                let sectors = self.image.export_sectors();
+                return Err(format!("sector {lba} is past the drive's end: it has {sectors}"));
+            }
+            Fault::BadSector(lba) => drop(self.bad.insert(lba)),
+            Fault::Slow(span) => self.is_slow = span,
+            Fault::Timeout => self.is_silent = true,
+        }
+        self.note(&LogEvent::Fault(fault));
+        Ok(())
+    }
+
+    fn note(&mut self, event: &LogEvent) {
+        if let Some(Err(error)) = self.log.as_mut().map(|out| out.add(event)) {
+            log(&format!("the log ends here: {error}"));
+            self.log = None;
+        }
+    }
+
+    /// Ends in good order: all that was written is in the image, durably.
+    pub fn close(mut self) -> Result<(), LiveError> {
+        let (flush, now) = (Request::new(Op::Flush, Lba(0), 0), self.now());
+        let flushed = self.serve(&flush, now, &mut Buf::Bytes(Vec::new()));
+        self.note(&LogEvent::Closed);
+        self.flush_log();
+        if flushed.is_err() || self.has_failed {
+            return Err(LiveError::image(
+                self.image.path(),
+                "not closed in good order: its next use begins with recovery",
+            ));
+        }
+        self.image.close(self.device.layer.books().as_deref())
+    }
+
+    /// Writes out what has gathered of the log.
+    pub fn flush_log(&mut self) {
+        if let Some(Err(error)) = self.log.as_mut().map(LogWriter::flush) {
+            log(&format!("the log ends here: {error}"));
+            self.log = None;
+        }
+    }
+}
+
+/// Gives a layer its maps: they are in its books, or on the platters.
+fn find(image: &DriveImage, device: &mut LayeredDisk, is_new: bool) -> DiskResult<FoundState> {
+    if is_new {
+        return Ok(FoundState::New);
+    }
+    let Some(books) = image.books().map_err(DiskFault::Io)? else {
+        return device.recover().map(|()| FoundState::Recovered);
+    };
+    device.layer.take_books(&books)?;
+    Ok(FoundState::Clean)
+}
+
+/// Lets a drive be busy for `span` before it serves a request that came at `arrival`.
+pub(super) fn delayed(device: &mut LayeredDisk, arrival: Nanos, span: Nanos) -> DiskResult {
+    if span > Nanos::ZERO {
+        device.idle_until(arrival)?;
+        let until = device.now() + span;
+        device.disk.wait_until(until);
+    }
+    Ok(())
+}

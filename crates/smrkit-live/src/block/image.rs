@@ -1,0 +1,307 @@
+//! An image of a drive: a head that says which drive and which layer, the bits of what the host has written, and the platters.
+//!
+//! The file is sparse, and as long as all of it would be: 17/16 of the drive, for each sector's label. The head names the drive by the
+//! text of its file, so that the image stays what it is when drive files change.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smrfs::map::checksum;
+use smrkit::drive::DRIVES;
+use smrkit::engine::run::Run;
+use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::error::Error;
+use smrkit::experiment::record;
+use smrkit::layer::BASELINE;
+use smrkit::medium::interference::Interference;
+use smrkit::settings::Settings;
+use smrkit::stats::outcome::RunRecord;
+use smrkit::units::SECTOR_BYTES;
+
+use super::store::Store;
+use super::written;
+use crate::error::LiveError;
+use crate::exclusive;
+
+const MAGIC: &[u8; 8] = b"SMRdrive";
+/// 2: a label is taken off before its sector is overwritten.
+const VERSION: u32 = 2;
+/// Magic, version, length and checksum of the text, checksum of these.
+const FIXED_BYTES: usize = 24;
+/// The head's room; the bits of what was written follow.
+const HEAD_BYTES: u64 = 1 << 20;
+/// A byte that tells whether the image was closed in good order, in a sector of its own.
+const STATE_BYTE: u64 = HEAD_BYTES - SECTOR_BYTES;
+/// Parts of an image begin at multiples of this.
+const ALIGN_BYTES: u64 = 1 << 20;
+/// Exports are whole multiples of this many sectors, for hosts that know 4 KiB only.
+const EXPORT_SECTORS: u64 = 8;
+
+/// The head of an image: which drive it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageHead {
+    /// The drive, its layer, its size and the parameters.
+    pub run: RunRecord,
+    /// The smrkit that made the image.
+    pub made_by: String,
+}
+
+/// A served drive's image, locked against a second user.
+pub struct DriveImage {
+    path: PathBuf,
+    run: DriveRun,
+    head: ImageHead,
+    file: File,
+    store: Arc<Store>,
+    host_sectors: u64,
+    was_clean: bool,
+}
+
+/// The drive of `record`. Errors: an array, or a layer that breaks the drive's law of shingling.
+pub fn drive_of(record: &RunRecord) -> Result<DriveRun, Error> {
+    let MemberRun::Drive(run) = record::planned(record, Settings::default())?.run.system else {
+        let remedy = "an image holds one drive: make one for each member, and let the host's md or lvm join them";
+        return Err(Error::Impossible(remedy.into()));
+    };
+    let mut run = *run;
+    if run.layer.name == BASELINE {
+        // A conventional disk: the platters of the drive without their shingling.
+        run.drive = run.drive.with_interference(Interference::None)?;
+    } else if run.drive.interference.form().is_some_and(|form| !run.layer.copes_with.contains(&form)) {
+        let (layer, drive) = (run.layer.name, &run.drive.name);
+        let problem = format!("layer {layer} would destroy data on {drive}, whose law of shingling it does not know");
+        return Err(Error::Impossible(problem + ": choose another layer or drive (smrkit layers)"));
+    }
+    Ok(run)
+}
+
+/// The record of a run with the text of every drive file, those that come with smrkit included.
+pub fn complete_record(run: &Run) -> RunRecord {
+    let mut record = run.record();
+    for drive in run.system.drives() {
+        if let Some((name, text)) = DRIVES.iter().find(|(name, _)| *name == drive.drive.name) {
+            record.drive_files.entry(name.to_string()).or_insert_with(|| text.to_string());
+        }
+    }
+    record
+}
+
+/// Makes an image of the drive in `record`; with `force` over one that is there.
+pub fn create(path: &Path, record: RunRecord, force: bool) -> Result<DriveImage, LiveError> {
+    let run = drive_of(&record).map_err(|error| LiveError::Impossible(error.to_string()))?;
+    let mut options = File::options();
+    options.read(true).write(true).mode(0o600).create(true).create_new(!force);
+    let file = match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(LiveError::Exists(path.into())),
+        file => file.map_err(|error| LiveError::io(path, error))?,
+    };
+    lock(path, &file)?;
+    let head = ImageHead { run: record, made_by: smrkit::VERSION.into() };
+    let write = || {
+        file.set_len(0)?;
+        file.set_len(Places::for_run(&run)?.end)?;
+        file.write_all_at(&encode(&head)?, 0)?;
+        file.write_all_at(&[1], STATE_BYTE)?;
+        fs::remove_file(journal_path(path)).or_else(missing_is_fine)?;
+        file.sync_all()
+    };
+    write().map_err(|error| LiveError::io(path, error))?;
+    drop(file);
+    let image = DriveImage::open(path, false)?;
+    image.close(None)?;
+    Ok(image)
+}
+
+fn missing_is_fine(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+fn lock(path: &Path, file: &File) -> Result<(), LiveError> {
+    exclusive::lock(file).map_err(|error| match error {
+        rustix::io::Errno::WOULDBLOCK => LiveError::InUse(path.into()),
+        error => LiveError::os(path, error),
+    })
+}
+
+/// The journal of the image at `path`.
+pub fn journal_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".journal");
+    name.into()
+}
+
+/// Tells whether the file at `path` begins as an image of a served drive does.
+pub fn is_drive_image(path: &Path) -> bool {
+    let mut magic = [0; MAGIC.len()];
+    File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok() && magic == *MAGIC
+}
+
+impl DriveImage {
+    /// Opens the image at `path` for this process alone. With `keeps_journal`, a crash of the host loses nothing that was flushed.
+    pub fn open(path: &Path, keeps_journal: bool) -> Result<DriveImage, LiveError> {
+        let failed = |error| LiveError::io(path, error);
+        let file = match File::options().read(true).write(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let remedy = "there is no such image: check the path, or make one with smrkit create";
+                return Err(LiveError::image(path, remedy));
+            }
+            file => file.map_err(failed)?,
+        };
+        lock(path, &file)?;
+        let head = decode(path, &file)?;
+        let run = drive_of(&head.run).map_err(|error| LiveError::image(path, error.to_string()))?;
+        let places = Places::for_run(&run).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() < places.end {
+            let what = "the image is shorter than its drive: copy it again (cp --sparse=always)";
+            return Err(LiveError::image(path, what));
+        }
+        let host_sectors = run.host_sectors().map_err(|error| LiveError::image(path, error.to_string()))?;
+        let journal = journal_path(path);
+        let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
+        let journal = options.open(&journal).map_err(|error| LiveError::io(&journal, error))?;
+        let store = Store::open(file.try_clone().map_err(failed)?, journal, keeps_journal).map_err(failed)?;
+        let mut state = [0];
+        file.read_exact_at(&mut state, STATE_BYTE).map_err(failed)?;
+        let (store, was_clean, path) = (Arc::new(store), state[0] == 1, path.to_path_buf());
+        Ok(DriveImage { path, run, head, file, store, host_sectors, was_clean })
+    }
+
+    /// The path that it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The drive under its layer.
+    pub fn run(&self) -> &DriveRun {
+        &self.run
+    }
+
+    /// What its head says.
+    pub fn head(&self) -> &ImageHead {
+        &self.head
+    }
+
+    /// Sectors that a host is offered.
+    pub fn export_sectors(&self) -> u64 {
+        self.host_sectors - self.host_sectors % EXPORT_SECTORS
+    }
+
+    /// Whether it was closed in good order.
+    pub fn was_clean(&self) -> bool {
+        self.was_clean
+    }
+
+    pub(super) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Where its parts lie.
+    pub(super) fn places(&self) -> io::Result<Places> {
+        Places::for_run(&self.run)
+    }
+
+    /// From now on the image is in use: whoever opens it next finds that out, unless it is closed first.
+    pub(super) fn begin(&self) -> Result<(), LiveError> {
+        self.mark(0)?;
+        let shorten = || self.file.set_len(self.places()?.end);
+        shorten().map_err(|error| LiveError::io(&self.path, error))
+    }
+
+    /// All of it is in the image, durably, and behind the platters the layer's books, if it has any; the journal is gone.
+    pub(super) fn close(&self, books: Option<&[u64]>) -> Result<(), LiveError> {
+        let write = || {
+            if let Some(books) = books {
+                let words: Vec<u8> = books.iter().flat_map(|word| word.to_le_bytes()).collect();
+                let whole = [&u64::from(checksum(&words)).to_le_bytes()[..], &words].concat();
+                self.file.write_all_at(&whole, self.places()?.end)?;
+            }
+            self.store.close()
+        };
+        write().map_err(|error| LiveError::io(&self.path, error))?;
+        self.mark(1)?;
+        fs::remove_file(journal_path(&self.path)).or_else(missing_is_fine).map_err(|e| LiveError::io(&self.path, e))
+    }
+
+    /// The layer's books, as they were when the image was closed in good order.
+    pub(super) fn books(&self) -> io::Result<Option<Vec<u64>>> {
+        let (end, length) = (self.places()?.end, self.file.metadata()?.len());
+        if !self.was_clean || length < end + 8 {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; (length - end) as usize];
+        self.file.read_exact_at(&mut bytes, end)?;
+        let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+        let mut words: Vec<u64> = words.collect();
+        let sum = words.remove(0);
+        Ok((sum == u64::from(checksum(&bytes[8..]))).then_some(words))
+    }
+
+    fn mark(&self, state: u8) -> Result<(), LiveError> {
+        let write = self.file.write_all_at(&[state], STATE_BYTE).and_then(|()| self.file.sync_data());
+        write.map_err(|error| LiveError::io(&self.path, error))
+    }
+}
+
+/// Where the parts of an image begin, and where it ends.
+pub(super) struct Places {
+    /// The bits of what was written.
+    pub written: u64,
+    /// The platters, with the labels behind them.
+    pub platters: u64,
+    /// The end of the image.
+    pub end: u64,
+}
+
+impl Places {
+    fn for_run(run: &DriveRun) -> io::Result<Places> {
+        let sectors = run.drive.geometry.sectors();
+        let host_sectors = run.host_sectors().map_err(io::Error::other)?;
+        let platters = (HEAD_BYTES + written::bytes_for(host_sectors)).next_multiple_of(ALIGN_BYTES);
+        let labels = sectors.div_ceil(16);
+        Ok(Places { written: HEAD_BYTES, platters, end: platters + (sectors + labels) * SECTOR_BYTES })
+    }
+}
+
+fn encode(head: &ImageHead) -> io::Result<Vec<u8>> {
+    let text = serde_json::to_vec(head)?;
+    if (FIXED_BYTES + text.len()) as u64 > STATE_BYTE {
+        return Err(io::Error::other("the drive file is longer than the head of an image: shorten its comments"));
+    }
+    let mut bytes = Vec::with_capacity(FIXED_BYTES + text.len());
+    bytes.write_all(MAGIC)?;
+    for word in [VERSION, text.len() as u32, checksum(&text)] {
+        bytes.write_all(&word.to_le_bytes())?;
+    }
+    bytes.write_all(&checksum(&bytes).to_le_bytes())?;
+    bytes.write_all(&text)?;
+    Ok(bytes)
+}
+
+fn decode(path: &Path, file: &File) -> Result<ImageHead, LiveError> {
+    let wrong = |what: &str| LiveError::image(path, what);
+    let mut fixed = [0; FIXED_BYTES];
+    let read = file.read_exact_at(&mut fixed, 0);
+    if read.is_err() || !fixed.starts_with(MAGIC) {
+        return Err(wrong(
+            "no image of a served drive: make one with smrkit create (SMRfs images are for smrkit mount)",
+        ));
+    }
+    let word = |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+    let damaged = || wrong("the head of the image is damaged: restore it from a copy");
+    if word(20) != checksum(&fixed[..20]) {
+        return Err(damaged());
+    }
+    if word(8) != VERSION {
+        return Err(wrong(&format!("an image of format {}, made by another smrkit: use that one", word(8))));
+    }
+    let mut text = vec![0; (word(12) as usize).min(STATE_BYTE as usize)];
+    file.read_exact_at(&mut text, FIXED_BYTES as u64).map_err(|error| LiveError::io(path, error))?;
+    if checksum(&text) != word(16) {
+        return Err(damaged());
+    }
+    serde_json::from_slice(&text).map_err(|_| damaged())
+}

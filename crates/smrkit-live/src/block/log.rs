@@ -1,0 +1,209 @@
+//! The log of a served drive: every request in the order in which it was served, with its times. It can be replayed.
+//!
+//! The first line says in JSON which drive it was. Then one line an event, numbers in decimal, times in nanoseconds of the drive:
+//!
+//! ```text
+//! open new|clean|recovered NOW
+//! read|write|discard|flush LBA SECTORS ARRIVAL START END
+//! fault slow SPAN | power-cut SEED | bad-sector LBA | timeout
+//! failed OP LBA SECTORS ARRIVAL NOW
+//! recovered NOW
+//! closed
+//! ```
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use smrkit::device::Served;
+use smrkit::error::Error;
+use smrkit::request::{Op, Request};
+use smrkit::stats::outcome::RunRecord;
+use smrkit::units::{Lba, Nanos};
+
+use super::fault::Fault;
+
+/// The first line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct LogHead {
+    smrkit_log: u32,
+    run: RunRecord,
+    made_by: String,
+}
+
+const VERSION: u32 = 1;
+
+/// The state in which a drive was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundState {
+    /// Never used.
+    New,
+    /// As it was left; the layer's maps came from the image.
+    Clean,
+    /// The layer rebuilt its maps from the platters.
+    Recovered,
+}
+
+impl FoundState {
+    const ALL: [FoundState; 3] = [FoundState::New, FoundState::Clean, FoundState::Recovered];
+
+    fn name(self) -> &'static str {
+        ["new", "clean", "recovered"][self as usize]
+    }
+}
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LogEvent {
+    /// The drive begins to serve.
+    Open(FoundState, Nanos),
+    /// A request was served.
+    Served {
+        /// What was asked for.
+        request: Request,
+        /// When it came.
+        arrival: Nanos,
+        /// When its service began and ended.
+        served: Served,
+    },
+    /// A fault was injected; it takes effect with the next request.
+    Fault(Fault),
+    /// A request met a cut of the power.
+    Failed {
+        /// What was asked for.
+        request: Request,
+        /// When it came.
+        arrival: Nanos,
+    },
+    /// The power came back, and the layer has rebuilt its maps.
+    Recovered(Nanos),
+    /// The drive was switched off in good order.
+    Closed,
+}
+
+impl fmt::Display for LogEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LogEvent::Open(found, now) => write!(f, "open {} {}", found.name(), now.0),
+            LogEvent::Served { request: Request { op, lba, sectors, .. }, arrival, served } => {
+                let Served { start, end } = served;
+                write!(f, "{} {} {sectors} {} {} {}", op.name(), lba.0, arrival.0, start.0, end.0)
+            }
+            LogEvent::Fault(fault) => write!(f, "fault {fault}"),
+            LogEvent::Failed { request: Request { op, lba, sectors, .. }, arrival } => {
+                write!(f, "failed {} {} {sectors} {}", op.name(), lba.0, arrival.0)
+            }
+            LogEvent::Recovered(now) => write!(f, "recovered {}", now.0),
+            LogEvent::Closed => f.write_str("closed"),
+        }
+    }
+}
+
+impl LogEvent {
+    fn parse(line: &str) -> Option<LogEvent> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words.get(at)?.parse::<u64>().ok();
+        let time = |at: usize| number(at).map(Nanos);
+        let request = |at: usize| {
+            let op = [Op::Read, Op::Write, Op::Flush, Op::Discard].into_iter().find(|op| op.name() == words[at])?;
+            Some(Request::new(op, Lba(number(at + 1)?), number(at + 2)?.try_into().ok()?))
+        };
+        match words[0] {
+            "open" => {
+                let found = FoundState::ALL.into_iter().find(|found| Some(&found.name()) == words.get(1))?;
+                Some(LogEvent::Open(found, time(2)?))
+            }
+            "fault" => words[1..].join(" ").parse().ok().map(LogEvent::Fault),
+            "failed" if words.len() == 5 => Some(LogEvent::Failed { request: request(1)?, arrival: time(4)? }),
+            "closed" => Some(LogEvent::Closed),
+            "recovered" => Some(LogEvent::Recovered(time(1)?)),
+            _ if words.len() == 6 => {
+                let served = Served { start: time(4)?, end: time(5)? };
+                Some(LogEvent::Served { request: request(0)?, arrival: time(3)?, served })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A log that is being written.
+pub struct LogWriter {
+    out: BufWriter<File>,
+    path: PathBuf,
+}
+
+impl LogWriter {
+    /// Goes on with the log at `path`, or begins it.
+    pub fn open(path: &Path, run: &RunRecord) -> Result<LogWriter, Error> {
+        let failed = |error| Error::writing(path, error);
+        let file = File::options().create(true).append(true).open(path).map_err(failed)?;
+        let is_new = file.metadata().map_err(failed)?.len() == 0;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        if is_new {
+            let head = LogHead { smrkit_log: VERSION, run: run.clone(), made_by: smrkit::VERSION.into() };
+            let text = serde_json::to_string(&head).map_err(|error| failed(error.into()))?;
+            writeln!(out, "{text}").map_err(failed)?;
+        } else if LogReader::open(path)?.run != *run {
+            return Err(Error::input(path, "the log of another drive: name a new file"));
+        }
+        Ok(LogWriter { out, path: path.to_path_buf() })
+    }
+
+    /// Adds a line.
+    pub fn add(&mut self, event: &LogEvent) -> io::Result<()> {
+        writeln!(self.out, "{event}")
+    }
+
+    /// Writes out what has gathered.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.out.flush().map_err(|error| Error::writing(&self.path, error))
+    }
+}
+
+/// A log that is read: which drive it was, then its events.
+pub struct LogReader {
+    /// The drive.
+    pub run: RunRecord,
+    lines: io::Lines<BufReader<File>>,
+    path: PathBuf,
+    line: u64,
+}
+
+impl LogReader {
+    /// Opens the log at `path`.
+    pub fn open(path: &Path) -> Result<LogReader, Error> {
+        let file = File::open(path).map_err(|error| Error::reading(path, error))?;
+        let mut lines = BufReader::new(file).lines();
+        let first = lines.next().transpose().ok().flatten().unwrap_or_default();
+        match serde_json::from_str::<LogHead>(&first) {
+            Ok(head) if head.smrkit_log == VERSION => {
+                Ok(LogReader { run: head.run, lines, path: path.to_path_buf(), line: 1 })
+            }
+            _ => Err(Error::input(path, "not a log of smrkit serve: give a file that serve --log wrote")),
+        }
+    }
+
+    /// The line that was read last.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+}
+
+impl Iterator for LogReader {
+    type Item = Result<LogEvent, Error>;
+    fn next(&mut self) -> Option<Result<LogEvent, Error>> {
+        let line = match self.lines.next()? {
+            Ok(line) => line,
+            Err(error) => return Some(Err(Error::reading(&self.path, error))),
+        };
+        self.line += 1;
+        let wrong = || {
+            let message =
+                format!("line {} is no event: the server was killed while it wrote, cut the line off", self.line);
+            Error::input(&self.path, message)
+        };
+        Some(LogEvent::parse(&line).ok_or_else(wrong))
+    }
+}

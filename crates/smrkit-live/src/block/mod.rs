@@ -1,0 +1,20 @@
+//! A simulated drive as a block device: its bytes in an image, its time the simulator's, its door an NBD server.
+//!
+//! One thread owns the disk, its layer, the queue and the connections: what a request finds depends on what was served before it, and
+//! on nothing else, so that the log of a run can be replayed in the simulator.
+
+pub mod attached;
+mod backing;
+pub mod control;
+pub mod device;
+pub mod fault;
+pub mod image;
+mod journal;
+pub mod log;
+mod nbd;
+pub mod pace;
+mod queue;
+pub mod replay;
+pub mod server;
+mod store;
+mod written;

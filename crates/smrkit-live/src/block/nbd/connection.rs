@@ -1,0 +1,423 @@
+//! One client: bytes in, commands out; replies in, bytes out. A client's mistake gets an answer; only one that breaks the framing is
+//! closed.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+
+use super::handshake::{Agreed, Export, Next, greeting};
+use super::stream::Stream;
+use super::wire::{self, NbdError, command};
+
+/// Bytes of a request without its payload.
+const REQUEST_BYTES: usize = 28;
+/// Bytes of an option without its data.
+const OPTION_BYTES: usize = 16;
+/// The longest data of an option that are read (assumption; names have 4096 at most).
+const OPTION_DATA_MAX: usize = 32 << 10;
+/// Bytes read at a time.
+const INPUT_BYTES: usize = 64 << 10;
+/// Replies from this length on are sent without a copy (assumption).
+const LONG_BYTES: usize = 16 << 10;
+/// Parts that are sent at a time.
+const PARTS: usize = 16;
+
+/// What a command asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+    Flush,
+    Trim,
+    WriteZeroes,
+    BlockStatus,
+}
+
+/// A command that makes sense: aligned, inside the export, with no flag that is not its own.
+#[derive(Debug)]
+pub struct NbdCommand {
+    pub kind: Kind,
+    pub cookie: u64,
+    pub offset: u64,
+    pub bytes: u64,
+    /// Whether it is to be durable before it is answered.
+    pub fua: bool,
+    /// Of a block status: whether one extent is enough.
+    pub one_extent: bool,
+    /// What is to be written.
+    pub data: Vec<u8>,
+}
+
+/// A request as it came.
+#[derive(Clone, Copy, Debug)]
+struct RequestHead {
+    flags: u16,
+    kind: u16,
+    cookie: u64,
+    offset: u64,
+    bytes: u32,
+}
+
+enum Phase {
+    Flags,
+    Options,
+    /// Data of an option that is too long, and the option.
+    SkipOption(usize, u32),
+    Requests,
+    Payload {
+        head: RequestHead,
+        data: Vec<u8>,
+        got: usize,
+    },
+    /// The payload of a command that is refused.
+    Skip {
+        head: RequestHead,
+        left: usize,
+        error: NbdError,
+    },
+    Closing,
+}
+
+/// Part of what is to be sent.
+struct ReplyPiece {
+    bytes: Vec<u8>,
+    from: usize,
+    to: usize,
+    is_lent: bool,
+}
+
+/// A connected client.
+pub struct Connection {
+    stream: Stream,
+    phase: Phase,
+    agreed: Agreed,
+    input: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// Commands that have not been answered.
+    pub outstanding: usize,
+    small: Vec<u8>,
+    pieces: VecDeque<ReplyPiece>,
+    is_ended: bool,
+}
+
+impl Connection {
+    /// Greets a client.
+    pub fn new(stream: Stream) -> Connection {
+        Connection {
+            stream,
+            phase: Phase::Flags,
+            agreed: Agreed::default(),
+            input: vec![0; INPUT_BYTES].into(),
+            start: 0,
+            end: 0,
+            outstanding: 0,
+            small: greeting(),
+            pieces: VecDeque::new(),
+            is_ended: false,
+        }
+    }
+
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Whether nothing more will come of it, and all is sent.
+    pub fn is_over(&self) -> bool {
+        self.is_ended || matches!(self.phase, Phase::Closing) && self.outstanding == 0 && !self.wants_to_send()
+    }
+
+    /// Whether more is to be read.
+    pub fn is_open(&self) -> bool {
+        !self.is_ended && !matches!(self.phase, Phase::Closing)
+    }
+
+    /// Reads what has come.
+    pub fn receive(&mut self) {
+        if let Err(error) = self.try_receive()
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            self.is_ended = true;
+        }
+    }
+
+    fn try_receive(&mut self) -> io::Result<()> {
+        if let Phase::Payload { data, got, .. } = &mut self.phase
+            && self.start == self.end
+        {
+            while *got < data.len() {
+                *got += some(self.stream.read(&mut data[*got..])?)?;
+            }
+            return Ok(());
+        }
+        if self.start > 0 {
+            self.input.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if self.end < self.input.len() {
+            self.end += some(self.stream.read(&mut self.input[self.end..])?)?;
+        }
+        Ok(())
+    }
+
+    /// The next command of what was read, with its payload in a buffer of `pool`. Others are answered here.
+    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>) -> Option<NbdCommand> {
+        loop {
+            match self.advance(export, pool) {
+                Step::Command(command) => return Some(command),
+                Step::Again => {}
+                Step::Wait => return None,
+            }
+        }
+    }
+
+    fn advance(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>) -> Step {
+        match &mut self.phase {
+            Phase::Flags => {
+                let Some(flags) = self.take::<4>() else { return Step::Wait };
+                let known = self.agreed.take_flags(u32::from_be_bytes(flags));
+                self.phase = if known { Phase::Options } else { Phase::Closing };
+                Step::Again
+            }
+            Phase::Options => self.option(export),
+            Phase::SkipOption(left, option) => {
+                let count = (*left).min(self.end - self.start);
+                (*left, self.start) = (*left - count, self.start + count);
+                if *left > 0 {
+                    return Step::Wait;
+                }
+                wire::option_reply(&mut self.small, *option, wire::reply::TOO_BIG, &[]);
+                self.phase = Phase::Options;
+                Step::Again
+            }
+            Phase::Requests => self.request(export, pool),
+            Phase::Payload { data, got, .. } => {
+                let count = (data.len() - *got).min(self.end - self.start);
+                data[*got..*got + count].copy_from_slice(&self.input[self.start..self.start + count]);
+                (*got, self.start) = (*got + count, self.start + count);
+                if *got < data.len() {
+                    return Step::Wait;
+                }
+                match std::mem::replace(&mut self.phase, Phase::Requests) {
+                    Phase::Payload { head, data, .. } => self.checked(&head, data, export),
+                    _ => Step::Again,
+                }
+            }
+            Phase::Skip { left, .. } => {
+                let count = (*left).min(self.end - self.start);
+                (*left, self.start) = (*left - count, self.start + count);
+                if *left > 0 {
+                    return Step::Wait;
+                }
+                if let Phase::Skip { head, error, .. } = std::mem::replace(&mut self.phase, Phase::Requests) {
+                    self.refuse(head.cookie, error);
+                }
+                Step::Again
+            }
+            Phase::Closing => Step::Wait,
+        }
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = *self.input[self.start..self.end].first_chunk::<N>()?;
+        self.start += N;
+        Some(bytes)
+    }
+
+    fn option(&mut self, export: &Export) -> Step {
+        let came = &self.input[self.start..self.end];
+        let Some(head) = came.first_chunk::<OPTION_BYTES>() else { return Step::Wait };
+        let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if head[..8] != wire::OPTION_MAGIC.to_be_bytes() {
+            self.phase = Phase::Closing;
+            return Step::Again;
+        }
+        let (option, length) = (word(8), word(12) as usize);
+        if length > OPTION_DATA_MAX {
+            self.start += OPTION_BYTES;
+            self.phase = Phase::SkipOption(length, option);
+            return Step::Again;
+        }
+        let Some(data) = came.get(OPTION_BYTES..OPTION_BYTES + length) else { return Step::Wait };
+        let next = self.agreed.answer(option, data, export, &mut self.small);
+        self.start += OPTION_BYTES + length;
+        self.phase = match next {
+            Next::Option => Phase::Options,
+            Next::Commands => Phase::Requests,
+            Next::Close => Phase::Closing,
+        };
+        Step::Again
+    }
+
+    fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>) -> Step {
+        let Some(bytes) = self.take::<REQUEST_BYTES>() else { return Step::Wait };
+        let Some(head) = RequestHead::parse(&bytes) else {
+            self.phase = Phase::Closing;
+            return Step::Again;
+        };
+        match head.kind {
+            command::DISCONNECT => self.phase = Phase::Closing,
+            command::WRITE if head.bytes > export.longest_bytes => {
+                self.phase = Phase::Skip { head, left: head.bytes as usize, error: NbdError::Overflow };
+            }
+            command::WRITE => {
+                let mut data = pool.pop().unwrap_or_default();
+                data.resize(head.bytes as usize, 0);
+                self.phase = Phase::Payload { head, data, got: 0 };
+            }
+            _ => return self.checked(&head, Vec::new(), export),
+        }
+        Step::Again
+    }
+
+    /// The command, if it makes sense; else it is answered.
+    fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Step {
+        match head.kind(export, self.agreed.allocation) {
+            Ok(kind) => {
+                self.outstanding += 1;
+                let (fua, one_extent) = (head.flags & command::FUA != 0, head.flags & command::ONE_EXTENT != 0);
+                let (cookie, offset, bytes) = (head.cookie, head.offset, u64::from(head.bytes));
+                Step::Command(NbdCommand { kind, cookie, offset, bytes, fua, one_extent, data })
+            }
+            Err(error) => {
+                self.refuse(head.cookie, error);
+                Step::Again
+            }
+        }
+    }
+
+    fn refuse(&mut self, cookie: u64, error: NbdError) {
+        wire::failed(&mut self.small, self.agreed.structured, cookie, error);
+    }
+
+    /// Answers a command that has nothing to tell.
+    pub fn done(&mut self, cookie: u64) {
+        self.outstanding -= 1;
+        wire::done(&mut self.small, self.agreed.structured, cookie);
+    }
+
+    /// Answers a command that failed.
+    pub fn failed(&mut self, cookie: u64, error: NbdError) {
+        self.outstanding -= 1;
+        self.refuse(cookie, error);
+    }
+
+    /// Answers a read with the first `length` bytes of `data`, which go back to `pool`.
+    pub fn data(&mut self, cookie: u64, offset: u64, data: Vec<u8>, length: usize, pool: &mut Vec<Vec<u8>>) {
+        self.outstanding -= 1;
+        wire::before_data(&mut self.small, self.agreed.structured, cookie, offset, length);
+        if length < LONG_BYTES {
+            self.small.extend_from_slice(&data[..length]);
+            pool.push(data);
+            return;
+        }
+        self.end_small();
+        self.pieces.push_back(ReplyPiece { bytes: data, from: 0, to: length, is_lent: true });
+    }
+
+    /// Answers a block status.
+    pub fn status(&mut self, cookie: u64, extents: &[(u64, bool)]) {
+        self.outstanding -= 1;
+        wire::block_status(&mut self.small, cookie, extents);
+    }
+
+    fn end_small(&mut self) {
+        if !self.small.is_empty() {
+            let bytes = std::mem::take(&mut self.small);
+            self.pieces.push_back(ReplyPiece { from: 0, to: bytes.len(), bytes, is_lent: false });
+        }
+    }
+
+    /// Whether something is to be sent.
+    pub fn wants_to_send(&self) -> bool {
+        !self.small.is_empty() || !self.pieces.is_empty()
+    }
+
+    /// Sends what the client takes; buffers go back to `pool`.
+    pub fn send(&mut self, pool: &mut Vec<Vec<u8>>) {
+        self.end_small();
+        while !self.pieces.is_empty() {
+            let mut parts = [IoSlice::new(&[]); PARTS];
+            let count = self.pieces.len().min(PARTS);
+            for (part, piece) in parts.iter_mut().zip(&self.pieces) {
+                *part = IoSlice::new(&piece.bytes[piece.from..piece.to]);
+            }
+            match self.stream.write(&parts[..count]).and_then(some) {
+                Ok(sent) => self.sent(sent, pool),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    self.is_ended = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn sent(&mut self, mut count: usize, pool: &mut Vec<Vec<u8>>) {
+        while let Some(mut piece) = self.pieces.pop_front() {
+            let of_piece = count.min(piece.to - piece.from);
+            (piece.from, count) = (piece.from + of_piece, count - of_piece);
+            match piece {
+                ReplyPiece { from, to, .. } if from < to => return self.pieces.push_front(piece),
+                ReplyPiece { bytes, is_lent: true, .. } => pool.push(bytes),
+                // The next replies gather in it.
+                ReplyPiece { mut bytes, .. } if self.small.capacity() == 0 => {
+                    bytes.clear();
+                    self.small = bytes;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A count of bytes above 0: else the other end has closed.
+fn some(count: usize) -> io::Result<usize> {
+    if count > 0 { Ok(count) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+enum Step {
+    Command(NbdCommand),
+    Again,
+    Wait,
+}
+
+impl RequestHead {
+    fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<RequestHead> {
+        let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let word = |at: usize| u32::from(short(at)) << 16 | u32::from(short(at + 2));
+        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
+        let head = RequestHead { flags: short(4), kind: short(6), cookie: long(8), offset: long(16), bytes: word(24) };
+        (word(0) == wire::REQUEST_MAGIC).then_some(head)
+    }
+
+    /// What it asks for, if that makes sense.
+    fn kind(&self, export: &Export, allocation: bool) -> Result<Kind, NbdError> {
+        use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
+        let (kind, flags) = match self.kind {
+            command::READ => (Kind::Read, DONT_FRAGMENT),
+            command::WRITE => (Kind::Write, 0),
+            command::FLUSH => (Kind::Flush, 0),
+            command::TRIM => (Kind::Trim, 0),
+            command::WRITE_ZEROES => (Kind::WriteZeroes, NO_HOLE),
+            command::BLOCK_STATUS if allocation => (Kind::BlockStatus, ONE_EXTENT),
+            _ => return Err(NbdError::Invalid),
+        };
+        if self.flags & !(flags | FUA) != 0 {
+            return Err(NbdError::Invalid);
+        }
+        if kind == Kind::Flush {
+            return if self.bytes == 0 && self.offset == 0 { Ok(kind) } else { Err(NbdError::Invalid) };
+        }
+        let (bytes, sector) = (u64::from(self.bytes), u64::from(export.sector_bytes));
+        let is_inside = self.offset.checked_add(bytes).is_some_and(|end| end <= export.bytes);
+        let writes = matches!(kind, Kind::Write | Kind::WriteZeroes | Kind::Trim);
+        match () {
+            () if bytes == 0 || !bytes.is_multiple_of(sector) || !self.offset.is_multiple_of(sector) => {
+                Err(NbdError::Invalid)
+            }
+            () if !is_inside => Err(if writes { NbdError::NoSpace } else { NbdError::Invalid }),
+            () if kind == Kind::Read && self.bytes > export.longest_bytes => Err(NbdError::Overflow),
+            () => Ok(kind),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The beginning of a connection: the client asks for options, until it asks for the export.
+
+use super::wire::{self, ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, info, option, reply};
+
+/// What clients are told of the export.
+#[derive(Clone, Copy, Debug)]
+pub struct Export {
+    pub bytes: u64,
+    pub sector_bytes: u32,
+    pub preferred_bytes: u32,
+    pub longest_bytes: u32,
+}
+
+/// What was agreed on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Agreed {
+    pub structured: bool,
+    pub allocation: bool,
+    no_zeroes: bool,
+}
+
+/// What follows an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    Option,
+    Commands,
+    Close,
+}
+
+/// The server's first words.
+pub fn greeting() -> Vec<u8> {
+    let mut out = wire::INIT_MAGIC.to_be_bytes().to_vec();
+    out.extend_from_slice(&wire::OPTION_MAGIC.to_be_bytes());
+    out.extend_from_slice(&(wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes());
+    out
+}
+
+impl Agreed {
+    /// Takes the client's flags; `false` if they ask for what there is not.
+    pub fn take_flags(&mut self, flags: u32) -> bool {
+        self.no_zeroes = flags & u32::from(wire::NO_ZEROES) != 0;
+        flags & !u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES) == 0
+    }
+
+    /// Answers an option.
+    pub fn answer(&mut self, option: u32, data: &[u8], export: &Export, out: &mut Vec<u8>) -> Next {
+        let mut say = |kind: u32, data: &[u8]| wire::option_reply(out, option, kind, data);
+        match option {
+            option::EXPORT_NAME => return self.export_name(data, export, out),
+            option::ABORT => {
+                say(reply::ACK, &[]);
+                return Next::Close;
+            }
+            option::LIST if data.is_empty() => {
+                // One export, whose name is empty.
+                say(reply::SERVER, &0u32.to_be_bytes());
+                say(reply::ACK, &[]);
+            }
+            option::STRUCTURED_REPLY if data.is_empty() => {
+                self.structured = true;
+                say(reply::ACK, &[]);
+            }
+            option::INFO | option::GO => match asked_name(data) {
+                None => say(reply::INVALID, &[]),
+                Some(name) if !name.is_empty() => say(reply::UNKNOWN, b"there is one export, of the empty name"),
+                Some(_) => {
+                    say(reply::INFO, &export_info(export));
+                    say(reply::INFO, &block_sizes(export));
+                    say(reply::ACK, &[]);
+                    return if option == option::GO { Next::Commands } else { Next::Option };
+                }
+            },
+            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => match asked_contexts(data) {
+                None => say(reply::INVALID, &[]),
+                Some((name, _)) if !name.is_empty() => say(reply::UNKNOWN, b"there is one export, of the empty name"),
+                Some(_) if option == option::SET_META_CONTEXT && !self.structured => {
+                    say(reply::INVALID, b"ask for structured replies first");
+                }
+                Some((_, contexts)) => {
+                    let lists = option == option::LIST_META_CONTEXT;
+                    let wanted =
+                        contexts.iter().any(|&asked| asked == ALLOCATION.as_bytes() || lists && asked == b"base:");
+                    let wanted = wanted || lists && contexts.is_empty();
+                    if wanted {
+                        let context = [&ALLOCATION_ID.to_be_bytes()[..], ALLOCATION.as_bytes()].concat();
+                        say(reply::META_CONTEXT, &context);
+                    }
+                    if !lists {
+                        self.allocation = wanted;
+                    }
+                    say(reply::ACK, &[]);
+                }
+            },
+            option::LIST | option::STRUCTURED_REPLY => say(reply::INVALID, b"this option takes no data"),
+            _ => say(reply::UNSUPPORTED, &[]),
+        }
+        Next::Option
+    }
+
+    /// The old way to ask for an export knows no refusal.
+    fn export_name(&self, name: &[u8], export: &Export, out: &mut Vec<u8>) -> Next {
+        if !name.is_empty() {
+            return Next::Close;
+        }
+        out.extend_from_slice(&export.bytes.to_be_bytes());
+        out.extend_from_slice(&EXPORT_FLAGS.to_be_bytes());
+        if !self.no_zeroes {
+            out.extend_from_slice(&[0; 124]);
+        }
+        Next::Commands
+    }
+}
+
+fn export_info(export: &Export) -> Vec<u8> {
+    let mut data = info::EXPORT.to_be_bytes().to_vec();
+    data.extend_from_slice(&export.bytes.to_be_bytes());
+    data.extend_from_slice(&EXPORT_FLAGS.to_be_bytes());
+    data
+}
+
+fn block_sizes(export: &Export) -> Vec<u8> {
+    let mut data = info::BLOCK_SIZE.to_be_bytes().to_vec();
+    for bytes in [export.sector_bytes, export.preferred_bytes, export.longest_bytes] {
+        data.extend_from_slice(&bytes.to_be_bytes());
+    }
+    data
+}
+
+/// The first `length` bytes, where a number before them tells it, and the rest.
+fn counted(data: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = data.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_be_bytes(*length) as usize)
+}
+
+/// The name that INFO or GO asks for; what it wants to know is told anyway.
+fn asked_name(data: &[u8]) -> Option<&[u8]> {
+    let (name, rest) = counted(data)?;
+    let (count, infos) = rest.split_first_chunk::<2>()?;
+    (infos.len() == 2 * usize::from(u16::from_be_bytes(*count))).then_some(name)
+}
+
+/// The export and the contexts that are asked for.
+fn asked_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
+    let (name, rest) = counted(data)?;
+    let (count, mut rest) = rest.split_first_chunk::<4>()?;
+    let mut contexts = Vec::new();
+    for _ in 0..u32::from_be_bytes(*count) {
+        let (context, after) = counted(rest)?;
+        contexts.push(context);
+        rest = after;
+    }
+    rest.is_empty().then_some((name, contexts))
+}

@@ -1,0 +1,137 @@
+//! Numbers of the NBD protocol, and the chunks and replies that are made of them.
+//!
+//! From the protocol's specification, `doc/proto.md` of NetworkBlockDevice/nbd. All numbers are big-endian.
+
+pub const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
+pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+pub const REQUEST_MAGIC: u32 = 0x2560_9513;
+const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+const CHUNK_MAGIC: u32 = 0x668e_33ef;
+
+/// Flags of the handshake, the server's and the client's.
+pub const FIXED_NEWSTYLE: u16 = 1;
+pub const NO_ZEROES: u16 = 2;
+
+/// What an export can do: flags there are, flush, FUA, rotational, trim, write zeroes, don't fragment, several connections.
+pub const EXPORT_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
+
+pub mod option {
+    pub const EXPORT_NAME: u32 = 1;
+    pub const ABORT: u32 = 2;
+    pub const LIST: u32 = 3;
+    pub const INFO: u32 = 6;
+    pub const GO: u32 = 7;
+    pub const STRUCTURED_REPLY: u32 = 8;
+    pub const LIST_META_CONTEXT: u32 = 9;
+    pub const SET_META_CONTEXT: u32 = 10;
+}
+
+pub mod reply {
+    pub const ACK: u32 = 1;
+    pub const SERVER: u32 = 2;
+    pub const INFO: u32 = 3;
+    pub const META_CONTEXT: u32 = 4;
+    const ERROR: u32 = 1 << 31;
+    pub const UNSUPPORTED: u32 = ERROR + 1;
+    pub const INVALID: u32 = ERROR + 3;
+    pub const UNKNOWN: u32 = ERROR + 6;
+    pub const TOO_BIG: u32 = ERROR + 9;
+}
+
+pub mod info {
+    pub const EXPORT: u16 = 0;
+    pub const BLOCK_SIZE: u16 = 3;
+}
+
+pub mod command {
+    pub const READ: u16 = 0;
+    pub const WRITE: u16 = 1;
+    pub const DISCONNECT: u16 = 2;
+    pub const FLUSH: u16 = 3;
+    pub const TRIM: u16 = 4;
+    pub const WRITE_ZEROES: u16 = 6;
+    pub const BLOCK_STATUS: u16 = 7;
+    /// Flags of commands.
+    pub const FUA: u16 = 1;
+    pub const NO_HOLE: u16 = 2;
+    pub const DONT_FRAGMENT: u16 = 4;
+    pub const ONE_EXTENT: u16 = 8;
+}
+
+/// Why a command was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NbdError {
+    Io = 5,
+    Invalid = 22,
+    NoSpace = 28,
+    Overflow = 75,
+}
+
+/// The name of the context that tells holes.
+pub const ALLOCATION: &str = "base:allocation";
+/// Its number.
+pub const ALLOCATION_ID: u32 = 1;
+/// What the context says of sectors that the host has not written: a hole, and zeros.
+pub const HOLE_AND_ZEROS: u32 = 3;
+
+const DONE: u16 = 1;
+const TYPE_NONE: u16 = 0;
+const TYPE_DATA: u16 = 1;
+const TYPE_BLOCK_STATUS: u16 = 5;
+const TYPE_ERROR: u16 = 1 << 15 | 1;
+
+/// A reply to an option.
+pub fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {
+    out.extend_from_slice(&OPTION_REPLY_MAGIC.to_be_bytes());
+    [option, kind, data.len() as u32].iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+    out.extend_from_slice(data);
+}
+
+fn simple(out: &mut Vec<u8>, error: u32, cookie: u64) {
+    out.extend_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
+    out.extend_from_slice(&error.to_be_bytes());
+    out.extend_from_slice(&cookie.to_be_bytes());
+}
+
+fn chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: usize) {
+    out.extend_from_slice(&CHUNK_MAGIC.to_be_bytes());
+    out.extend_from_slice(&DONE.to_be_bytes());
+    out.extend_from_slice(&kind.to_be_bytes());
+    out.extend_from_slice(&cookie.to_be_bytes());
+    out.extend_from_slice(&(length as u32).to_be_bytes());
+}
+
+/// The reply to a command that has nothing to tell.
+pub fn done(out: &mut Vec<u8>, structured: bool, cookie: u64) {
+    if structured { chunk(out, TYPE_NONE, cookie, 0) } else { simple(out, 0, cookie) }
+}
+
+/// The reply to a command that failed.
+pub fn failed(out: &mut Vec<u8>, structured: bool, cookie: u64, error: NbdError) {
+    if !structured {
+        return simple(out, error as u32, cookie);
+    }
+    chunk(out, TYPE_ERROR, cookie, 6);
+    out.extend_from_slice(&(error as u32).to_be_bytes());
+    out.extend_from_slice(&0u16.to_be_bytes());
+}
+
+/// What goes before the data of a read.
+pub fn before_data(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64, length: usize) {
+    if !structured {
+        return simple(out, 0, cookie);
+    }
+    chunk(out, TYPE_DATA, cookie, 8 + length);
+    out.extend_from_slice(&offset.to_be_bytes());
+}
+
+/// Extents of the allocation context: bytes, and whether they are a hole.
+pub fn block_status(out: &mut Vec<u8>, cookie: u64, extents: &[(u64, bool)]) {
+    chunk(out, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
+    out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
+    for &(bytes, is_hole) in extents {
+        out.extend_from_slice(&(bytes as u32).to_be_bytes());
+        out.extend_from_slice(&(if is_hole { HOLE_AND_ZEROS } else { 0 }).to_be_bytes());
+    }
+}

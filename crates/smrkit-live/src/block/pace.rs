@@ -1,0 +1,109 @@
+//! The wall clock against the drive's: as fast as it goes, or at this many times the drive's own speed.
+
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, poll};
+use rustix::time::Timespec;
+use smrkit::error::Error;
+use smrkit::quantity::parse_number;
+use smrkit::units::Nanos;
+
+/// A wait this close to its end goes on without sleeping, at a priority at which nobody else is kept waiting (assumption).
+const SPIN: Duration = Duration::from_micros(60);
+
+/// The speed at which a drive's time passes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Pace {
+    /// No time passes while nothing is asked for; an answer comes at once.
+    #[default]
+    None,
+    /// So many times the wall clock.
+    Times(f64),
+}
+
+impl FromStr for Pace {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Pace, Error> {
+        let factor = match text {
+            "none" => return Ok(Pace::None),
+            "real" => 1.0,
+            _ => parse_number(text)?,
+        };
+        match (0.001..=1000.0).contains(&factor) {
+            true => Ok(Pace::Times(factor)),
+            false => Err(Error::Usage(format!("'{text}': expected none, real, or a factor from 0.001 to 1000"))),
+        }
+    }
+}
+
+/// The clock of a drive that keeps pace.
+pub(super) struct PacedClock {
+    factor: f64,
+    begun: Instant,
+    /// The drive's time when it began.
+    from: Nanos,
+    /// Whether it may wait without sleeping.
+    spins: bool,
+}
+
+impl PacedClock {
+    /// The clock of a drive whose time is `from`; none if it keeps no pace.
+    pub(super) fn new(pace: Pace, from: Nanos) -> Option<PacedClock> {
+        let Pace::Times(factor) = pace else { return None };
+        // The least that the kernel may be late on purpose.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        Some(PacedClock { factor, begun: Instant::now(), from, spins: take_real_time_priority() })
+    }
+
+    /// The drive's time as the wall clock has it.
+    pub(super) fn now(&self) -> Nanos {
+        self.from + Nanos((self.begun.elapsed().as_nanos() as f64 * self.factor) as u64)
+    }
+
+    fn wall(&self, span: Nanos) -> Duration {
+        Duration::from_nanos((span.0 as f64 / self.factor) as u64)
+    }
+
+    /// How late it is on the wall clock for what was due at `due`.
+    pub(super) fn late(&self, due: Nanos) -> Duration {
+        self.wall(self.now().since(due))
+    }
+
+    /// Whether this process has real-time priority.
+    pub(super) fn is_real_time(&self) -> bool {
+        self.spins
+    }
+
+    /// Waits until something happens at `files`, at most until the drive's time is `until`.
+    pub(super) fn wait(&self, files: &mut [PollFd<'_>], until: Option<Nanos>) -> rustix::io::Result<usize> {
+        let Some(until) = until else { return poll(files, None) };
+        let left = self.wall(until.since(self.now()));
+        let asleep = if self.spins { left.saturating_sub(SPIN) } else { left };
+        let seen = poll(files, Some(&timespec(asleep)))?;
+        if seen > 0 || !self.spins {
+            return Ok(seen);
+        }
+        while self.now() < until {
+            std::hint::spin_loop();
+        }
+        poll(files, Some(&timespec(Duration::ZERO)))
+    }
+}
+
+fn timespec(span: Duration) -> Timespec {
+    Timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) }
+}
+
+/// Asks for real-time priority, which decides how late answers are; tells whether that was granted.
+fn take_real_time_priority() -> bool {
+    if thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return false;
+    }
+    let this = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let mut ask = Command::new("chrt");
+    ask.args(["--fifo", "--pid", "1", &this]).stdout(Stdio::null()).stderr(Stdio::null());
+    ask.status().is_ok_and(|status| status.success())
+}

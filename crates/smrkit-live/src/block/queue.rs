@@ -1,0 +1,42 @@
+//! The order in which a served drive takes its commands: the simulator's own queue, and what a host may rely on.
+//!
+//! No command overtakes a barrier (a flush, or a write that is to be durable before its answer) or one on the same sectors.
+
+use std::collections::VecDeque;
+
+use smrkit::device::{Command, LayeredDisk, Queueing, Waiting};
+
+/// Commands that have come and not been begun.
+pub(super) struct CommandQueue {
+    /// In order of arrival, each with whether it is a barrier.
+    arrived: VecDeque<(Command, bool)>,
+    /// Those that the drive chooses from; none first come, first served.
+    waiting: Option<Waiting>,
+}
+
+impl CommandQueue {
+    pub(super) fn new(queueing: Queueing) -> CommandQueue {
+        CommandQueue { arrived: VecDeque::new(), waiting: queueing.waiting() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.arrived.is_empty() && self.waiting.as_ref().is_none_or(Waiting::is_empty)
+    }
+
+    pub(super) fn push(&mut self, command: Command, is_barrier: bool) {
+        self.arrived.push_back((command, is_barrier));
+    }
+
+    /// The command to be served now; none if none waits.
+    pub(super) fn next(&mut self, device: &LayeredDisk) -> Option<Command> {
+        let Some(waiting) = &mut self.waiting else { return self.arrived.pop_front().map(|(command, _)| command) };
+        while !waiting.is_full()
+            && self.arrived.front().is_some_and(|(command, barrier)| !barrier && !waiting.overlaps(&command.request))
+            && let Some((command, _)) = self.arrived.pop_front()
+        {
+            let arrival = command.arrival;
+            waiting.push(command, arrival, device);
+        }
+        waiting.pick(device).map(|(command, _)| command).or_else(|| Some(self.arrived.pop_front()?.0))
+    }
+}

@@ -1,0 +1,442 @@
+//! The server of a drive: clients' commands go through its queue, and replies wait until the drive's clock says so.
+//!
+//! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use rustix::event::{PollFd, PollFlags};
+use serde_json::{Value, json};
+use smrkit::device::{Command as Queued, NCQ_COMMANDS, Queueing, SectorStamps};
+use smrkit::medium::Buf;
+use smrkit::request::{Op, Request};
+use smrkit::settings::Queue;
+use smrkit::stats::histogram::LatencyCounts;
+use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
+
+use super::device::{BlockDevice, Unserved};
+use super::fault::Fault;
+pub use super::nbd::Listener;
+use super::nbd::{Connection, Export, Kind, NbdCommand, NbdError};
+use super::pace::{Pace, PacedClock};
+use super::queue::CommandQueue;
+use crate::error::LiveError;
+
+/// The longest read or write (that of the protocol's specification).
+const LONGEST_BYTES: u32 = 32 << 20;
+/// What hosts had better read and write.
+const PREFERRED_BYTES: u32 = 4096;
+/// Zeros are written in pieces of this many bytes (assumption).
+const ZEROS_BYTES: u64 = 8 << 20;
+/// Clients at a time (assumption).
+const CLIENTS_MAX: usize = 64;
+/// Commands, and bytes to be written, that wait at most before clients are kept waiting (assumption).
+const COMMANDS_MAX: usize = 1024;
+const BYTES_MAX: usize = 128 << 20;
+/// Buffers that are kept for later use, and how long they may be.
+const POOL_BUFFERS: usize = 16;
+const POOLED_BYTES: usize = 1 << 20;
+
+/// Pace and order of a served drive.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServeOptions {
+    /// How fast its time passes.
+    pub pace: Pace,
+    /// The order of its commands.
+    pub queue: Queue,
+}
+
+/// A wish that others have of the server.
+#[derive(Debug)]
+pub enum Wish {
+    /// To end, once all that was begun is complete.
+    Stop,
+    /// To inject a fault; the reply follows.
+    Inject(Fault, Sender<Result<(), String>>),
+    /// To tell what the drive is doing.
+    Report(Sender<Value>),
+}
+
+/// Where wishes come from: a channel, and a socket that wakes the server.
+pub struct Wishes {
+    receiver: Receiver<Wish>,
+    woken: UnixStream,
+}
+
+/// Tells a server what is wished.
+#[derive(Clone)]
+pub struct Caller {
+    sender: Sender<Wish>,
+    waker: Arc<UnixStream>,
+}
+
+impl Caller {
+    /// Passes on a wish; a server that has ended needs none.
+    pub fn wish(&self, wish: Wish) {
+        let _ = self.sender.send(wish);
+        // One byte that is not read yet is as good as two.
+        let _ = std::io::Write::write(&mut &*self.waker, &[1]);
+    }
+}
+
+/// A way to tell a server what is wished, and the server's end of it.
+pub fn wishes() -> std::io::Result<(Caller, Wishes)> {
+    let (sender, receiver) = mpsc::channel();
+    let (waker, woken) = UnixStream::pair()?;
+    waker.set_nonblocking(true)?;
+    woken.set_nonblocking(true)?;
+    Ok((Caller { sender, waker: Arc::new(waker) }, Wishes { receiver, woken }))
+}
+
+/// A server's account of what it has done.
+#[derive(Default)]
+pub struct ServeReport {
+    /// Commands that were completed.
+    pub answered: u64,
+    /// Lateness of replies by the wall clock; empty without a pace.
+    pub lateness: LatencyCounts,
+    /// Whether the server had real-time priority.
+    pub is_real_time: bool,
+    /// Whether the drive failed.
+    pub has_failed: bool,
+}
+
+/// A command on its way.
+struct Job {
+    client: u64,
+    cookie: u64,
+    kind: Kind,
+    offset: u64,
+    bytes: u64,
+    fua: bool,
+    data: Vec<u8>,
+}
+
+/// A reply that is due.
+struct DueReply {
+    job: Job,
+    is_served: bool,
+}
+
+/// The server.
+pub struct DriveServer {
+    device: BlockDevice,
+    listener: Listener,
+    clock: Option<PacedClock>,
+    export: Export,
+    clients: BTreeMap<u64, Connection>,
+    next_client: u64,
+    queue: CommandQueue,
+    /// Commands in the queue and replies that are not due yet, by tag.
+    jobs: BTreeMap<u64, Job>,
+    next_tag: u64,
+    queued_bytes: usize,
+    due: BinaryHeap<Reverse<(Nanos, u64)>>,
+    replies: BTreeMap<u64, DueReply>,
+    pool: Vec<Vec<u8>>,
+    /// Whether the drive may have work of its own.
+    has_idle_work: bool,
+    report: ServeReport,
+    is_stopping: bool,
+}
+
+impl DriveServer {
+    /// Serves `device` to whoever connects to `listener`.
+    pub fn new(device: BlockDevice, listener: Listener, options: ServeOptions) -> DriveServer {
+        let clock = PacedClock::new(options.pace, device.now());
+        let export = Export {
+            bytes: device.image().export_sectors() * SECTOR_BYTES,
+            sector_bytes: SECTOR_BYTES as u32,
+            preferred_bytes: PREFERRED_BYTES,
+            longest_bytes: LONGEST_BYTES,
+        };
+        let queueing = Queueing::new(options.queue, NCQ_COMMANDS, device.image().run().drive.command_order);
+        let is_real_time = clock.as_ref().is_some_and(PacedClock::is_real_time);
+        DriveServer {
+            device,
+            listener,
+            clock,
+            export,
+            clients: BTreeMap::new(),
+            next_client: 0,
+            queue: CommandQueue::new(queueing),
+            jobs: BTreeMap::new(),
+            next_tag: 0,
+            queued_bytes: 0,
+            due: BinaryHeap::new(),
+            replies: BTreeMap::new(),
+            pool: Vec::new(),
+            has_idle_work: true,
+            report: ServeReport { is_real_time, ..ServeReport::default() },
+            is_stopping: false,
+        }
+    }
+
+    /// Serves until it is asked to stop; closes the image in good order.
+    pub fn run(mut self, wishes: &Wishes) -> (ServeReport, Result<(), LiveError>) {
+        while !self.is_stopping || !self.jobs.is_empty() || !self.replies.is_empty() {
+            self.wait(wishes);
+            self.hear(wishes);
+            self.read_commands();
+            self.work();
+            self.send();
+        }
+        self.report.has_failed = self.device.has_failed();
+        (self.report, self.device.close())
+    }
+
+    /// Waits until a client, a wish or the clock has something to do; notes which clients have.
+    fn wait(&mut self, wishes: &Wishes) {
+        let is_busy = self.jobs.len() >= COMMANDS_MAX || self.queued_bytes >= BYTES_MAX;
+        let until = self.clock.as_ref().and_then(|_| self.next_moment());
+        let mut files = Vec::with_capacity(self.clients.len() + 2);
+        files.push(PollFd::new(&wishes.woken, PollFlags::IN));
+        files.push(PollFd::new(&self.listener, PollFlags::IN));
+        for client in self.clients.values() {
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, !is_busy && client.is_open());
+            flags.set(PollFlags::OUT, client.wants_to_send());
+            files.push(PollFd::from_borrowed_fd(client.stream().as_fd(), flags));
+        }
+        let waited = match &self.clock {
+            Some(clock) => clock.wait(&mut files, until),
+            None => rustix::event::poll(&mut files, None),
+        };
+        if waited.is_err() {
+            return;
+        }
+        let (accepts, ready) =
+            (!files[1].revents().is_empty(), files[2..].iter().map(|file| file.revents()).collect::<Vec<_>>());
+        drop(files);
+        for (client, flags) in self.clients.values_mut().zip(ready) {
+            if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                client.receive();
+            }
+        }
+        if accepts {
+            self.accept();
+        }
+    }
+
+    /// When the clock has something to do: a reply is due, or the drive is free while there is work for it.
+    fn next_moment(&self) -> Option<Nanos> {
+        let due = self.due.peek().map(|Reverse((due, _))| *due);
+        let (now, free_at) = (self.device.now(), self.device.layered().disk.free_at());
+        let free = match self.has_idle_work || !self.queue.is_empty() {
+            true => Some(now),
+            false => Some(free_at).filter(|&at| at > now),
+        };
+        due.into_iter().chain(free).min()
+    }
+
+    fn accept(&mut self) {
+        while let Ok(Some(stream)) = self.listener.accept() {
+            // One too many finds its connection closed.
+            if self.clients.len() < CLIENTS_MAX {
+                self.clients.insert(self.next_client, Connection::new(stream));
+                self.next_client += 1;
+            }
+        }
+    }
+
+    fn hear(&mut self, wishes: &Wishes) {
+        let mut bytes = [0; 64];
+        while (&wishes.woken).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
+        while let Ok(wish) = wishes.receiver.try_recv() {
+            match wish {
+                Wish::Stop => self.is_stopping = true,
+                // Whoever asked may have gone.
+                Wish::Report(sender) => drop(sender.send(self.tell())),
+                Wish::Inject(fault, sender) => drop(sender.send(self.device.inject(fault))),
+            }
+        }
+    }
+
+    /// What the drive is doing.
+    fn tell(&self) -> Value {
+        let (image, layered) = (self.device.image(), self.device.layered());
+        let (read, written) = layered.physical_sectors();
+        json!({
+            "ok": true,
+            "kind": "drive",
+            "image": image.path(),
+            "layer": image.run().layer.name,
+            "drive": image.run().drive.name,
+            "export_bytes": self.export.bytes,
+            "process": std::process::id(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "clients": self.clients.len(),
+            "answered": self.report.answered,
+            "waiting": self.jobs.len(),
+            "drive_time_ns": self.device.now().0,
+            "cache_fill": layered.layer.gauges().cache_fill,
+            "map_bytes": layered.layer.map_bytes(),
+            "physical_read_bytes": read * SECTOR_BYTES,
+            "physical_written_bytes": written * SECTOR_BYTES,
+            "lateness_ns": self.report.lateness.summary().all,
+            "has_failed": self.device.has_failed(),
+        })
+    }
+
+    fn read_commands(&mut self) {
+        let mut came = Vec::new();
+        for (&client, connection) in &mut self.clients {
+            while let Some(command) = connection.next(&self.export, &mut self.pool) {
+                came.push((client, command));
+            }
+        }
+        let arrival = self.clock.as_ref().map(PacedClock::now);
+        for (client, command) in came {
+            self.take(client, command, arrival.unwrap_or(self.device.now()));
+        }
+    }
+
+    /// Puts a command into the queue.
+    fn take(&mut self, client: u64, command: NbdCommand, arrival: Nanos) {
+        let NbdCommand { kind, cookie, offset, bytes, fua, one_extent, data } = command;
+        if kind == Kind::BlockStatus {
+            return self.tell_status(client, cookie, offset, bytes, one_extent);
+        }
+        let op = match kind {
+            Kind::Read => Op::Read,
+            Kind::Write | Kind::WriteZeroes => Op::Write,
+            Kind::Trim => Op::Discard,
+            Kind::Flush | Kind::BlockStatus => Op::Flush,
+        };
+        let sectors = (bytes / SECTOR_BYTES) as u32;
+        let request = Request::new(op, Lba(offset / SECTOR_BYTES), sectors);
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.queued_bytes += data.len();
+        self.jobs.insert(tag, Job { client, cookie, kind, offset, bytes, fua, data });
+        let queued = Queued { tag, request, arrival, host: true, stamps: SectorStamps::new() };
+        self.queue.push(queued, fua || op == Op::Flush);
+    }
+
+    fn tell_status(&mut self, client: u64, cookie: u64, offset: u64, bytes: u64, one_extent: bool) {
+        let range = offset / SECTOR_BYTES..(offset + bytes) / SECTOR_BYTES;
+        let extents = self.device.extents(range);
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        match extents {
+            Ok(extents) => {
+                let count = if one_extent { 1 } else { extents.len() };
+                let bytes = |&(sectors, is_hole): &(u64, bool)| (sectors * SECTOR_BYTES, is_hole);
+                connection.status(cookie, &extents.iter().take(count).map(bytes).collect::<Vec<_>>());
+            }
+            Err(_) => connection.failed(cookie, NbdError::Io),
+        }
+    }
+
+    /// Serves what can be served now, and completes what is due.
+    fn work(&mut self) {
+        let Some(clock) = &self.clock else {
+            while let Some(command) = self.queue.next(self.device.layered()) {
+                if let Some(reply) = self.serve(&command) {
+                    self.complete(reply);
+                }
+            }
+            return;
+        };
+        let now = clock.now();
+        while let Some(Reverse((due, _))) = self.due.peek()
+            && *due <= now
+        {
+            self.complete_next();
+        }
+        while self.device.now() <= now
+            && let Some(command) = self.queue.next(self.device.layered())
+        {
+            if let Some(reply) = self.serve(&command) {
+                self.due.push(Reverse((self.device.now(), command.tag)));
+                self.replies.insert(command.tag, reply);
+            }
+            self.has_idle_work = true;
+        }
+        if self.queue.is_empty() && self.device.now() < now {
+            self.has_idle_work = self.device.step_before(now);
+        }
+    }
+
+    /// Serves a command; none where it never completes.
+    fn serve(&mut self, command: &Queued) -> Option<DueReply> {
+        let mut job = self.jobs.remove(&command.tag)?;
+        self.queued_bytes -= job.data.len();
+        let served = match job.kind {
+            Kind::Read => {
+                job.data = self.pool.pop().unwrap_or_default();
+                if (job.data.len() as u64) < job.bytes {
+                    job.data.resize(job.bytes as usize, 0);
+                }
+                self.serve_with(command, &mut job.data)
+            }
+            Kind::WriteZeroes => self.serve_zeros(command),
+            _ => self.serve_with(command, &mut job.data),
+        };
+        let served = match (served, job.fua) {
+            (Ok(()), true) => {
+                let flush = Queued { request: Request::new(Op::Flush, Lba(0), 0), ..command.clone() };
+                self.serve_with(&flush, &mut Vec::new())
+            }
+            (served, _) => served,
+        };
+        (served != Err(Unserved::Silence)).then_some(DueReply { job, is_served: served.is_ok() })
+    }
+
+    fn serve_with(&mut self, command: &Queued, data: &mut Vec<u8>) -> Result<(), Unserved> {
+        let mut buf = Buf::Bytes(std::mem::take(data));
+        let served = self.device.serve(&command.request, command.arrival, &mut buf);
+        if let Buf::Bytes(bytes) = buf {
+            *data = bytes;
+        }
+        served.map(drop)
+    }
+
+    /// Writes zeros, in pieces.
+    fn serve_zeros(&mut self, command: &Queued) -> Result<(), Unserved> {
+        let Request { lba, sectors, .. } = command.request;
+        let most = (ZEROS_BYTES / SECTOR_BYTES) as u32;
+        let mut zeros = vec![0; (u64::from(sectors.min(most)) * SECTOR_BYTES) as usize];
+        for first in (0..sectors).step_by(most as usize) {
+            let request = Request::new(Op::Write, lba + u64::from(first), most.min(sectors - first));
+            self.serve_with(&Queued { request, ..command.clone() }, &mut zeros)?;
+        }
+        Ok(())
+    }
+
+    fn complete_next(&mut self) {
+        let Some(Reverse((due, tag))) = self.due.pop() else { return };
+        let Some(reply) = self.replies.remove(&tag) else { return };
+        if let Some(clock) = &self.clock {
+            let op = if reply.job.kind == Kind::Read { Op::Read } else { Op::Write };
+            self.report.lateness.record(op, clock.late(due).as_nanos() as u64);
+        }
+        self.complete(reply);
+    }
+
+    /// Answers a command, if its client is still there.
+    fn complete(&mut self, reply: DueReply) {
+        let DueReply { job: Job { client, cookie, kind, offset, bytes, data, .. }, is_served } = reply;
+        self.report.answered += 1;
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        match kind {
+            _ if !is_served => connection.failed(cookie, NbdError::Io),
+            Kind::Read => return connection.data(cookie, offset, data, bytes as usize, &mut self.pool),
+            _ => connection.done(cookie),
+        }
+        self.pool.push(data);
+    }
+
+    fn send(&mut self) {
+        for client in self.clients.values_mut().filter(|client| client.wants_to_send()) {
+            client.send(&mut self.pool);
+        }
+        self.clients.retain(|_, client| !client.is_over());
+        self.pool.retain(|buffer| (1..=POOLED_BYTES).contains(&buffer.capacity()));
+        self.pool.truncate(POOL_BUFFERS);
+    }
+}

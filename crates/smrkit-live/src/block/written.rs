@@ -1,0 +1,141 @@
+//! Which sectors the host has written and not discarded since: a bit each, in the image. The others read as zeros.
+//!
+//! Layers don't keep that: what was never written reads as its neighbours' damage left it, and a copy whose mapping was dropped may come
+//! back after a crash.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use smrkit::units::SECTOR_BYTES;
+
+use super::store::Store;
+
+/// Bytes of a page, read and written whole.
+const PAGE_BYTES: usize = 512;
+/// Sectors of a page.
+const PAGE_SECTORS: u64 = 8 * PAGE_BYTES as u64;
+/// Pages in memory, each in the place that its number says: 4 MiB (assumption).
+const PLACES: u64 = 8192;
+
+/// Bits that are cleared at a time.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+type Page = [u8; PAGE_BYTES];
+
+/// The bits of a drive's sectors.
+pub(super) struct Written {
+    store: Arc<Store>,
+    first_byte: u64,
+    /// Number and content of the page in each place.
+    pages: Vec<Option<(u64, Box<Page>)>>,
+}
+
+/// Bytes that the bits of this many sectors take in an image.
+pub(super) fn bytes_for(sectors: u64) -> u64 {
+    sectors.div_ceil(PAGE_SECTORS) * PAGE_BYTES as u64
+}
+
+impl Written {
+    pub(super) fn new(store: Arc<Store>, first_byte: u64) -> Written {
+        Written { store, first_byte, pages: (0..PLACES).map(|_| None).collect() }
+    }
+
+    fn page(&mut self, number: u64) -> io::Result<&mut Page> {
+        let place = &mut self.pages[(number % PLACES) as usize];
+        if place.as_ref().is_none_or(|(held, _)| *held != number) {
+            let mut page = place.take().map_or_else(|| Box::new([0; PAGE_BYTES]), |(_, page)| page);
+            self.store.read(self.first_byte + number * PAGE_BYTES as u64, &mut page[..])?;
+            *place = Some((number, page));
+        }
+        Ok(&mut place.as_mut().expect("just read").1)
+    }
+
+    /// Takes note that the sectors in `range` were written.
+    pub(super) fn insert(&mut self, range: Range<u64>) -> io::Result<()> {
+        self.set(range, true)
+    }
+
+    /// Takes note that the sectors in `range` are of no use any more.
+    pub(super) fn remove(&mut self, range: Range<u64>) -> io::Result<()> {
+        // Whole pages go at once: a host may discard terabytes.
+        let whole = range.start.div_ceil(PAGE_SECTORS)..range.end / PAGE_SECTORS;
+        if whole.start >= whole.end {
+            return self.set(range, false);
+        }
+        self.set(range.start..whole.start * PAGE_SECTORS, false)?;
+        self.set(whole.end * PAGE_SECTORS..range.end, false)?;
+        for (_, page) in self.pages.iter_mut().flatten().filter(|(number, _)| whole.contains(number)) {
+            page.fill(0);
+        }
+        self.zero(whole.start * PAGE_BYTES as u64..whole.end * PAGE_BYTES as u64)
+    }
+
+    /// Makes zeros of these bytes of the bits, where there may be others.
+    fn zero(&self, bytes: Range<u64>) -> io::Result<()> {
+        for from in bytes.clone().step_by(ZEROS.len()) {
+            let count = (bytes.end - from).min(ZEROS.len() as u64);
+            let at = self.first_byte + from;
+            if !self.store.is_hole(at..at + count) {
+                self.store.write(at, &ZEROS[..count as usize])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, range: Range<u64>, value: bool) -> io::Result<()> {
+        for (number, bits) in by_page(range) {
+            let (store, at) = (self.store.clone(), self.first_byte + number * PAGE_BYTES as u64);
+            let page = self.page(number)?;
+            if bits.clone().any(|bit| get(page, bit) != value) {
+                bits.for_each(|bit| put(page, bit, value));
+                store.write(at, page)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The runs of sectors in `range` that hold nothing of the host's.
+    pub(super) fn holes(&mut self, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+        let mut holes: Vec<Range<u64>> = Vec::new();
+        for (number, bits) in by_page(range) {
+            let first = number * PAGE_SECTORS;
+            let page = self.page(number)?;
+            for bit in bits.filter(|&bit| !get(page, bit)) {
+                match holes.last_mut() {
+                    Some(last) if last.end == first + bit => last.end += 1,
+                    _ => holes.push(first + bit..first + bit + 1),
+                }
+            }
+        }
+        Ok(holes)
+    }
+
+    /// Makes zeros of what `bytes`, read from the sectors of `range`, hold of sectors that the host has not written.
+    pub(super) fn blank(&mut self, range: Range<u64>, bytes: &mut [u8]) -> io::Result<()> {
+        for hole in self.holes(range.clone())? {
+            let byte = |sector: u64| ((sector - range.start) * SECTOR_BYTES) as usize;
+            bytes[byte(hole.start)..byte(hole.end)].fill(0);
+        }
+        Ok(())
+    }
+}
+
+fn get(page: &Page, bit: u64) -> bool {
+    page[(bit / 8) as usize] >> (bit % 8) & 1 == 1
+}
+
+fn put(page: &mut Page, bit: u64, value: bool) {
+    let mask = 1 << (bit % 8);
+    let byte = &mut page[(bit / 8) as usize];
+    *byte = if value { *byte | mask } else { *byte & !mask };
+}
+
+/// Each page that `range` touches, and its bits there.
+fn by_page(range: Range<u64>) -> impl Iterator<Item = (u64, Range<u64>)> {
+    let pages = if range.is_empty() { 0..0 } else { range.start / PAGE_SECTORS..range.end.div_ceil(PAGE_SECTORS) };
+    pages.map(move |number| {
+        let first = number * PAGE_SECTORS;
+        (number, range.start.max(first) - first..range.end.min(first + PAGE_SECTORS) - first)
+    })
+}

@@ -1,0 +1,148 @@
+//! Resizing a volume that is not mounted: more of the disk, or less of it where nothing lies behind the new end.
+//!
+//! The image's head never tells less than the superblock, which counts: it is written after a head that grows, and before one
+//! that shrinks. Between the two a volume is refused until the resizing is done again.
+
+use std::path::Path;
+
+use smrfs::device::{Model, Shape};
+use smrfs::error::FsResult;
+use smrfs::map;
+use smrfs::meta::MetadataStore;
+use smrfs::superblock::Superblock;
+use smrfs::superblock::area::{data_shape, granules_min};
+use smrkit::quantity::Bytes;
+
+use super::{Open, Volume, of_area, space};
+use crate::error::LiveError;
+use crate::image::{self, bytes_for, head_bytes};
+
+/// What a volume was and is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resized {
+    /// The disk before.
+    pub before: Shape,
+    /// The disk now.
+    pub after: Shape,
+    /// Granules that files can fill now.
+    pub usable: u64,
+}
+
+/// Gives the image `size_bytes`. What is refused is left as it was.
+pub fn resize(path: &Path, how: &Open, size_bytes: u64) -> Result<Resized, LiveError> {
+    let mut volume = Volume::open(path, &Open { any_size: true, ..how.clone() })?;
+    let before = volume.superblock().shape;
+    let resized = check(&volume, size_bytes).and_then(|(after, usable)| {
+        // The saved free map is one of the disk as it was.
+        let home = volume.store.home();
+        home.forget_states().map_err(|error| LiveError::file_system(home.path(), error))?;
+        if after.granules < before.granules {
+            volume.set_shape(after)?;
+        }
+        image::resize(path, &before, &after)?;
+        Ok(Resized { before, after, usable })
+    });
+    // A resizing that is refused leaves the volume as clean as it was, unless one was interrupted before.
+    let shape = resized.as_ref().map_or(before, |resized| resized.after);
+    volume.set_shape(shape)?;
+    resized
+}
+
+impl Volume {
+    /// Marks the volume as one of that shape, left in good order.
+    fn set_shape(&mut self, shape: Shape) -> Result<(), LiveError> {
+        let next = Superblock { shape, is_clean: true, ..self.area.newest().clone() };
+        self.area.store(next).map_err(|error| of_area(&self.image, error))
+    }
+}
+
+/// The shape that the volume is to have, and what files can fill then.
+fn check(volume: &Volume, size_bytes: u64) -> Result<(Shape, u64), LiveError> {
+    let before = volume.superblock().shape;
+    let after = shape(&before, size_bytes)?;
+    let usable = space(&data_shape(&after))?.usable();
+    let needs = Needs::for_volume(volume)?;
+    if needs.end > data_shape(&after).granules || needs.granules > usable {
+        return Err(LiveError::Impossible(format!(
+            "{} are too few for what lies in {}: it takes {}KiB at least",
+            Bytes(size_bytes),
+            volume.image().display(),
+            least(&before, &needs).div_ceil(1024)
+        )));
+    }
+    Ok((after, usable))
+}
+
+/// What the data of a volume needs.
+#[derive(Default)]
+struct Needs {
+    /// The end of the last extent, in granules of the part for data.
+    end: u64,
+    /// Granules in maps and promised.
+    granules: u64,
+}
+
+impl Needs {
+    fn for_volume(volume: &Volume) -> Result<Needs, LiveError> {
+        let store = volume.store();
+        let mut needs = Needs::default();
+        let scanned = store.scan(&mut |_, record| -> FsResult {
+            let Some(record) = record else { return Ok(()) };
+            let decoded = map::decode(&record, |number| map::load_part(&*store, number))?;
+            needs.granules += decoded.map.granules() + decoded.summary.head.promised;
+            let ends = decoded.map.extents_from(0).filter_map(|piece| piece.span()).map(|span| span.end().0);
+            needs.end = ends.fold(needs.end, u64::max);
+            Ok(())
+        });
+        let unfit = |error| LiveError::image(volume.image(), format!("{error}: run smrkit fsck first"));
+        scanned.map_err(unfit)?;
+        Ok(needs)
+    }
+}
+
+/// Bytes that hold the data where it lies: the fewest of those that are tried.
+fn least(before: &Shape, needs: &Needs) -> u64 {
+    let first = before.granules - data_shape(before).granules;
+    let pitch = before.bands.granules + before.bands.gap_granules;
+    let fits = |granules: u64| {
+        let shape = shape(before, head_bytes(before) + granules * before.granule_bytes).ok()?;
+        let data = data_shape(&shape);
+        let usable = space(&data).ok()?.usable();
+        (data.granules >= needs.end && usable >= needs.granules).then(|| bytes_for(&shape))?
+    };
+    let step = if before.model == Model::StrictAppend { pitch } else { (before.granules / 1024).max(1) };
+    let from = (first + needs.end.max(needs.granules)).max(granules_min(before));
+    (0..)
+        .map(|steps| from + steps * step)
+        .take_while(|&granules| granules <= before.granules)
+        .find_map(fits)
+        .or_else(|| bytes_for(before))
+        .unwrap_or(u64::MAX)
+}
+
+/// The disk with as much of it as `size_bytes` hold.
+fn shape(before: &Shape, size_bytes: u64) -> Result<Shape, LiveError> {
+    let mut after = *before;
+    let granules = size_bytes.saturating_sub(head_bytes(before)) / before.granule_bytes;
+    match before.model {
+        Model::Caveat => after.granules = granules,
+        Model::StrictAppend => {
+            let (bands, gap) = (&mut after.bands, before.bands.gap_granules);
+            bands.count = (granules + gap) / (bands.granules + gap);
+            after.granules = (bands.count * (bands.granules + gap)).saturating_sub(gap);
+        }
+    }
+    if after.granules < granules_min(&after) {
+        return Err(LiveError::Impossible(format!("{} are too few for a disk: give more", Bytes(size_bytes))));
+    }
+    if head_bytes(&after) != head_bytes(before) {
+        // Cursors fill the head in steps of 64 KiB: data would have to move.
+        let what = format!(
+            "{} bands do not fit into the head of this image: give less, or make a new volume",
+            after.bands.count
+        );
+        return Err(LiveError::Impossible(what));
+    }
+    after.check().map_err(|error| LiveError::Impossible(error.to_string()))?;
+    Ok(after)
+}

@@ -1,0 +1,79 @@
+//! What was written is read, and all else reads as zeros: under every layer, with requests in any number and order.
+
+use rand::{Rng, RngExt, SeedableRng};
+use smrkit::settings::Queue;
+use smrkit_live::block::server::ServeOptions;
+use tempfile::TempDir;
+
+use super::client::{Client, FUA, TRIM, WRITE, WRITE_ZEROES};
+use super::{LAYERS, Served, image};
+
+/// The part of the drive that is used.
+const BYTES: usize = 4 << 20;
+const SECTOR: usize = 512;
+
+/// Some sectors, mostly few.
+fn extent(random: &mut impl Rng) -> (usize, usize) {
+    let most = if random.random_range(0..4) == 0 { 300 } else { 24 };
+    let sectors = random.random_range(1..=most);
+    let first = random.random_range(0..=BYTES / SECTOR - sectors);
+    (first * SECTOR, sectors * SECTOR)
+}
+
+/// Random requests, each checked; `model` is what the drive holds.
+fn churn(client: &mut Client, model: &mut [u8], random: &mut impl Rng, requests: usize) {
+    for _ in 0..requests {
+        let (at, bytes) = extent(random);
+        match random.random_range(0..8) {
+            0..4 => {
+                let data: Vec<u8> = (0..bytes / 8).flat_map(|_| random.random::<u64>().to_le_bytes()).collect();
+                let flags = if random.random_range(0..8) == 0 { FUA } else { 0 };
+                assert_eq!(client.ask(flags, WRITE, at as u64, bytes as u32, &data), 0);
+                model[at..at + bytes].copy_from_slice(&data);
+            }
+            4 => {
+                let kind = if random.random() { TRIM } else { WRITE_ZEROES };
+                assert_eq!(client.ask(0, kind, at as u64, bytes as u32, &[]), 0);
+                model[at..at + bytes].fill(0);
+            }
+            5 => client.flush(),
+            _ => assert!(client.read(at as u64, bytes) == model[at..at + bytes], "{bytes} bytes at {at}"),
+        }
+    }
+}
+
+#[test]
+fn written_data_is_read_under_every_layer_and_after_reopening() {
+    for layer in LAYERS {
+        let folder = TempDir::new().unwrap();
+        let path = image(folder.path(), layer);
+        let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(layer.len() as u64);
+        let mut model = vec![0; BYTES];
+        for _ in 0..3 {
+            let served = Served::open(&path, ServeOptions::default(), None);
+            let mut client = Client::new(&served.socket);
+            assert!(client.read(0, BYTES) == model, "{layer}");
+            churn(&mut client, &mut model, &mut random, 150);
+            served.stop();
+        }
+    }
+}
+
+#[test]
+fn no_command_overtakes_one_on_the_same_sectors() {
+    let served = Served::ordered("drive-managed", Queue::Sptf);
+    let mut client = Client::new(&served.socket);
+    for round in 0..20u8 {
+        // All at once: three places, each written several times.
+        for fill in 1..=30u8 {
+            let at = u64::from(fill % 3) * (200 << 20);
+            client.send(0, WRITE, at, 4096, &[fill.wrapping_add(round); 4096]);
+        }
+        (0..30).for_each(|_| assert_eq!(client.reply().0, 0));
+        for place in 0..3u8 {
+            let last = if place == 0 { 30 } else { 27 + place };
+            let found = client.read(u64::from(place) * (200 << 20), 4096);
+            assert!(found == [last.wrapping_add(round); 4096], "round {round}, place {place}: {}", found[0]);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What survives: flushed data, whatever ends the server, the drive's power or the host.
+
+use std::path::Path;
+use std::process::Command;
+
+use rand::{RngExt, SeedableRng};
+use smrkit_live::block::fault::Fault;
+use smrkit_live::block::image::journal_path;
+use smrkit_live::block::server::{ServeOptions, Wish};
+use tempfile::TempDir;
+
+use super::client::{Client, WRITE};
+use super::{Served, image};
+
+/// Layers that promise it.
+const SAFE: [&str; 5] = ["in-place", "s-block", "drive-managed", "vguard", "log"];
+const PIECE: usize = 4096;
+const PIECES: u64 = 256;
+
+/// What each piece holds at least since the last flush, and at most.
+#[derive(Default, Clone, Copy)]
+struct Known {
+    flushed: u8,
+    latest: u8,
+}
+
+/// Writes random pieces, each filled with the number of its write; flushes now and then.
+fn write_some(client: &mut Client, known: &mut [Known], random: &mut impl rand::Rng, writes: u8) {
+    for _ in 0..writes {
+        let at = random.random_range(0..PIECES);
+        let fill = known[at as usize].latest + 1;
+        client.write(place(at), &[fill; PIECE]);
+        known[at as usize].latest = fill;
+        if random.random_range(0..10) == 0 {
+            client.flush();
+            known.iter_mut().for_each(|known| known.flushed = known.latest);
+        }
+    }
+}
+
+/// Pieces lie apart.
+fn place(piece: u64) -> u64 {
+    piece * 3 * PIECE as u64
+}
+
+/// Reads all pieces: what was flushed is there, or what was written since; never anything else.
+fn check(client: &mut Client, known: &mut [Known], what: &str) {
+    for at in 0..PIECES {
+        let found = client.read(place(at), PIECE);
+        let Known { flushed, latest } = known[at as usize];
+        assert!(found.iter().all(|byte| (flushed..=latest).contains(byte)), "{what}: piece {at}: {}", found[0]);
+        // A write that was cut may have left some sectors old and some new.
+        let (least, most) = found.iter().fold((u8::MAX, 0), |(a, b), &byte| (a.min(byte), b.max(byte)));
+        known[at as usize] = Known { flushed: least, latest: most };
+        if least < most {
+            known[at as usize].latest += 1;
+            client.write(place(at), &[most + 1; PIECE]);
+        }
+        assert!(client.read(place(at) + PIECE as u64, PIECE) == [0; PIECE], "{what}: behind piece {at}");
+    }
+}
+
+/// What a crash of the host leaves: the image as it was, and the journal as far as it got to the disk.
+fn crash(path: &Path, left: &Path, synced: u64, random: &mut impl rand::Rng) {
+    let copied = Command::new("cp").args(["--sparse=always"]).arg(path).arg(left).status().unwrap();
+    assert!(copied.success());
+    let (from, to) = (journal_path(path), journal_path(left));
+    std::fs::copy(from, &to).unwrap();
+    let journal = std::fs::File::options().write(true).open(&to).unwrap();
+    let length = journal.metadata().unwrap().len();
+    journal.set_len(random.random_range(synced.min(length)..=length)).unwrap();
+}
+
+#[test]
+fn flushed_data_survive_a_crash_of_the_host() {
+    for layer in SAFE {
+        let folder = TempDir::new().unwrap();
+        let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(3);
+        let mut path = image(folder.path(), layer);
+        let mut known = vec![Known::default(); PIECES as usize];
+        for round in 0..4 {
+            let served = Served::open(&path, ServeOptions::default(), None);
+            let mut client = Client::new(&served.socket);
+            check(&mut client, &mut known, &format!("{layer}, crash {round}"));
+            write_some(&mut client, &mut known, &mut random, 60);
+            client.flush();
+            known.iter_mut().for_each(|known| known.flushed = known.latest);
+            let synced = std::fs::metadata(journal_path(&path)).unwrap().len();
+            for _ in 0..60 {
+                let at = random.random_range(0..PIECES) as usize;
+                known[at].latest += 1;
+                client.write(place(at as u64), &[known[at].latest; PIECE]);
+            }
+            let left = folder.path().join(format!("left-{round}.img"));
+            crash(&path, &left, synced, &mut random);
+            served.stop();
+            path = left;
+        }
+    }
+}
+
+#[test]
+fn flushed_data_survive_power_cuts_of_the_drive() {
+    for layer in SAFE {
+        let served = Served::new(layer);
+        let mut client = Client::new(&served.socket);
+        let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(5);
+        let mut known = vec![Known::default(); PIECES as usize];
+        for round in 0..12u64 {
+            write_some(&mut client, &mut known, &mut random, 30);
+            let (sender, answer) = std::sync::mpsc::channel();
+            served.caller.wish(Wish::Inject(Fault::PowerCut(round), sender));
+            answer.recv().unwrap().unwrap();
+            let (mut failed, mut tries) = (false, 0);
+            while !failed && tries < 200 {
+                let at = random.random_range(0..PIECES) as usize;
+                known[at].latest += 1;
+                failed = client.ask(0, WRITE, place(at as u64), PIECE as u32, &[known[at].latest; PIECE]) != 0;
+                tries += 1;
+            }
+            assert!(failed, "{layer}: the power was never cut");
+            check(&mut client, &mut known, &format!("{layer}, cut {round}"));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Served drives, as hosts see them: clients of NBD, ours and others', against drives under every layer.
+
+mod client;
+mod clients;
+mod data;
+mod durable;
+mod protocol;
+mod replayed;
+
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::{System, Systems};
+use smrkit::settings::{Queue, Settings};
+use smrkit_live::block::device::BlockDevice;
+use smrkit_live::block::image::{self, DriveImage};
+use smrkit_live::block::log::LogWriter;
+use smrkit_live::block::pace::Pace;
+use smrkit_live::block::server::{Caller, DriveServer, Listener, ServeOptions, ServeReport, Wish, wishes};
+use tempfile::TempDir;
+
+const LAYERS: [&str; 8] = ["in-place", "rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log"];
+
+/// An image of a drive of 1 GB under `layer`, whose regions are small.
+fn image(folder: &Path, layer: &str) -> PathBuf {
+    let path = folder.join("drive.img");
+    let mut system = System::drive("st5000as0011").layer(layer).capacity(AskedCapacity::Sectors(2_000_000));
+    if matches!(layer, "rmw" | "set-assoc") {
+        system = system.set(&format!("{layer}.region_sectors"), 4096);
+    }
+    let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
+    image::create(&path, image::complete_record(&planned.run), false).unwrap();
+    path
+}
+
+/// A server in a thread, until it is stopped or dropped.
+struct Served {
+    socket: PathBuf,
+    caller: Caller,
+    serving: Option<JoinHandle<ServeReport>>,
+    /// Where the image lies, if it is this server's own.
+    folder: Option<TempDir>,
+}
+
+impl Served {
+    /// Serves a new drive as fast as it goes.
+    fn new(layer: &str) -> Served {
+        Served::ordered(layer, Queue::Fcfs)
+    }
+
+    /// Serves a new drive as fast as it goes, in this order.
+    fn ordered(layer: &str, queue: Queue) -> Served {
+        let folder = TempDir::new().unwrap();
+        let path = image(folder.path(), layer);
+        let mut served = Served::open(&path, ServeOptions { pace: Pace::None, queue }, None);
+        served.folder = Some(folder);
+        served
+    }
+
+    /// Serves the image at `path`.
+    fn open(path: &Path, options: ServeOptions, log: Option<&Path>) -> Served {
+        let image = DriveImage::open(path, true).unwrap();
+        let log = log.map(|log| LogWriter::open(log, &image.head().run).unwrap());
+        let socket = path.with_extension("sock");
+        let listener = Listener::unix(&socket).unwrap();
+        let (device, _) = BlockDevice::open(image, log).unwrap();
+        let (caller, wishes) = wishes().unwrap();
+        let serving = std::thread::spawn(move || {
+            let (report, closed) = DriveServer::new(device, listener, options).run(&wishes);
+            closed.unwrap();
+            report
+        });
+        Served { socket, caller, serving: Some(serving), folder: None }
+    }
+
+    fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket.display())
+    }
+
+    fn stop(mut self) -> ServeReport {
+        self.caller.wish(Wish::Stop);
+        self.serving.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.caller.wish(Wish::Stop);
+        if let Some(serving) = self.serving.take() {
+            // A test that fails already need not hear of this too.
+            let _ = serving.join();
+        }
+        drop(self.folder.take());
+    }
+}

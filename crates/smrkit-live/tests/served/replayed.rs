@@ -1,0 +1,115 @@
+//! A served run again in the simulator: to the nanosecond.
+
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use smrkit::settings::Queue;
+use smrkit::units::Nanos;
+use smrkit_live::block::fault::Fault;
+use smrkit_live::block::pace::Pace;
+use smrkit_live::block::replay::{Replayed, replay};
+use smrkit_live::block::server::{ServeOptions, Wish};
+use tempfile::TempDir;
+
+use super::client::{Client, FLUSH, FUA, READ, TRIM, WRITE};
+use super::{LAYERS, Served, image};
+
+/// Sends random requests, sixteen at a time; fails are fine.
+fn load(client: &mut Client, random: &mut impl rand::Rng, rounds: usize) {
+    for _ in 0..rounds {
+        let mut sent = Vec::new();
+        for _ in 0..16 {
+            let bytes = 512 * random.random_range(1..40u32);
+            let at = 512 * random.random_range(0..(client.bytes / 512 - 40).min(500_000));
+            let (flags, kind) = [(0, WRITE), (0, WRITE), (0, READ), (0, READ), (FUA, WRITE), (0, TRIM), (0, FLUSH)]
+                [random.random_range(0..7)];
+            let (at, bytes) = if kind == FLUSH { (0, 0) } else { (at, bytes) };
+            let data = vec![7; if kind == WRITE { bytes as usize } else { 0 }];
+            sent.push((client.send(flags, kind, at, bytes, &data), kind, bytes));
+        }
+        for _ in 0..16 {
+            let (error, cookie) = client.reply();
+            let &(_, kind, bytes) = sent.iter().find(|(sent, ..)| *sent == cookie).unwrap();
+            if kind == READ && error == 0 {
+                std::io::Read::read_exact(&mut client.stream, &mut vec![0; bytes as usize]).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn every_layer_takes_the_simulators_time_at_any_order_and_pace() {
+    for (layer, pace) in LAYERS.into_iter().zip([Pace::None, Pace::Times(400.0)].into_iter().cycle()) {
+        for queue in [Queue::Fcfs, Queue::Sptf] {
+            let folder = TempDir::new().unwrap();
+            let (path, log) = (image(folder.path(), layer), folder.path().join("log"));
+            let served = Served::open(&path, ServeOptions { pace, queue }, Some(&log));
+            load(&mut Client::new(&served.socket), &mut rand_pcg::Pcg64Mcg::seed_from_u64(9), 12);
+            served.stop();
+            let Replayed { requests, differences, first, killed_before } = replay(&log).unwrap();
+            assert!(requests >= 16 * 12, "{layer}: {requests}");
+            assert_eq!((differences, first, killed_before), (0, None, None), "{layer}, {queue:?}");
+        }
+    }
+}
+
+#[test]
+fn idle_work_between_requests_is_replayed() {
+    let folder = TempDir::new().unwrap();
+    let (path, log) = (image(folder.path(), "drive-managed"), folder.path().join("log"));
+    let options = ServeOptions { pace: Pace::Times(400.0), queue: Queue::Fcfs };
+    let served = Served::open(&path, options, Some(&log));
+    let mut client = Client::new(&served.socket);
+    let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(2);
+    load(&mut client, &mut random, 12);
+    for _ in 0..20 {
+        // Two seconds of the drive: it begins to clean after 1.1 s, and has more to clean than it can.
+        std::thread::sleep(Duration::from_millis(5));
+        load(&mut client, &mut random, 1);
+    }
+    served.stop();
+    let replayed = replay(&log).unwrap();
+    assert_eq!((replayed.differences, replayed.first), (0, None));
+}
+
+#[test]
+fn faults_and_recoveries_are_replayed_too() {
+    for layer in ["drive-managed", "log", "s-block", "vguard"] {
+        let folder = TempDir::new().unwrap();
+        let (path, log) = (image(folder.path(), layer), folder.path().join("log"));
+        for session in 0..2 {
+            let served = Served::open(&path, ServeOptions::default(), Some(&log));
+            let mut client = Client::new(&served.socket);
+            let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(session);
+            for fault in [Fault::PowerCut(4), Fault::Slow(Nanos(8_000_000_000)), Fault::BadSector(3)] {
+                load(&mut client, &mut random, 3);
+                let (sender, answer) = std::sync::mpsc::channel();
+                served.caller.wish(Wish::Inject(fault, sender));
+                answer.recv().unwrap().unwrap();
+            }
+            load(&mut client, &mut random, 3);
+            drop(client);
+            served.stop();
+        }
+        let replayed = replay(&log).unwrap();
+        let text = std::fs::read_to_string(&log).unwrap();
+        assert!(text.contains("\nfailed ") && text.contains("\nfault slow 8s"), "{layer}");
+        assert_eq!((replayed.differences, replayed.first, replayed.killed_before), (0, None, None), "{layer}");
+    }
+}
+
+#[test]
+fn a_log_that_was_tampered_with_is_told_with_its_line() {
+    let folder = TempDir::new().unwrap();
+    let (path, log) = (image(folder.path(), "log"), folder.path().join("log"));
+    let served = Served::open(&path, ServeOptions::default(), Some(&log));
+    load(&mut Client::new(&served.socket), &mut rand_pcg::Pcg64Mcg::seed_from_u64(1), 1);
+    served.stop();
+    let text = std::fs::read_to_string(&log).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+    let line = lines.iter().position(|line| line.starts_with("write ")).unwrap();
+    lines[line] += "7";
+    std::fs::write(&log, lines.join("\n")).unwrap();
+    let replayed = replay(&log).unwrap();
+    assert_eq!((replayed.differences, replayed.first.unwrap().line), (1, line as u64 + 1));
+}
