@@ -9,9 +9,6 @@ use smrkit_live::mount::MountError;
 
 use crate::remedy;
 
-/// The commit this was built from.
-pub const COMMIT: Option<&str> = option_env!("SMRKIT_COMMIT");
-
 /// How a command ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
@@ -38,7 +35,7 @@ pub fn code(result: anyhow::Result<Done>) -> ExitCode {
 
 /// The exit code of an error.
 pub fn number(error: &anyhow::Error) -> u8 {
-    if let Some(told) = error.downcast_ref::<Told>() {
+    if let Some(told) = error.downcast_ref::<ChildError>() {
         return told.code;
     }
     match error.downcast_ref::<Error>().map(Error::cause) {
@@ -60,20 +57,20 @@ pub fn number(error: &anyhow::Error) -> u8 {
 
 /// An error that another process of ours told, and its exit code there.
 #[derive(Debug)]
-pub struct Told {
+pub struct ChildError {
     /// What it said.
     pub error: String,
     /// How it would have ended.
     pub code: u8,
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for ChildError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.error)
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for ChildError {}
 
 /// The exit code of an error about a mount, where it is not 1.
 fn of_mount(error: &anyhow::Error) -> Option<u8> {

@@ -3,17 +3,17 @@
 mod commands;
 mod exit;
 mod interrupt;
-mod options;
 mod output;
 mod progress;
 mod recorded;
 mod records;
 mod remedy;
+mod style;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use commands::helper;
 
 /// Simulates and checks shingled disks: what would it be like to live with one?
@@ -22,10 +22,17 @@ use commands::helper;
 struct Cli {
     #[command(subcommand)]
     command: commands::Command,
+    #[command(flatten)]
+    style: style::Style,
+}
+
+/// The command line, for what is made of it.
+fn command_line() -> clap::Command {
+    Cli::command()
 }
 
 /// Commands that end with what they have; a mount has a handler of its own.
-const INTERRUPTIBLE: [&str; 4] = ["run", "advise", "reproduce", "trace"];
+const INTERRUPTIBLE: [&str; 5] = ["run", "sweep", "advise", "reproduce", "trace"];
 
 /// The arguments; `--json -` of `trace info`, whose value is optional and takes `=`, becomes `--json=-`.
 fn arguments() -> Vec<OsString> {
@@ -49,5 +56,6 @@ fn main() -> ExitCode {
         interrupt::Interrupt::watch();
     }
     let cli = Cli::parse_from(arguments());
+    style::choose(cli.style);
     exit::code(cli.command.execute())
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smrkit::disk::Recorder;
 use smrkit::error::Error;
-use smrkit::experiment::comparison::Records;
+use smrkit::experiment::comparison::RunRecorders;
 use smrkit::stats::rows::RequestRow;
 use smrkit::tally::Access;
 use smrkit_trace::rows::{MemberAccess, Row, Rows};
@@ -76,8 +76,8 @@ impl Files {
 }
 
 /// Opens the files asked for, and what fills them; `array` tells whether the run is of an array.
-pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Result<(Records, Files), Error> {
-    let (mut records, mut files) = (Records::default(), Files::default());
+pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Result<(RunRecorders, Files), Error> {
+    let (mut records, mut files) = (RunRecorders::default(), Files::default());
     if let Some(path) = requests {
         let shared = files.create::<RequestRow>(path)?;
         records.requests = Some(Box::new(move |row: &RequestRow| shared.push(row)));

@@ -27,8 +27,10 @@ pub fn option(field: Field) -> &'static str {
         Field::Span => "--span",
         Field::Think => "--think",
         Field::TimeScale => "--time-scale",
+        Field::Trace => "--trace",
         Field::Volume => "--volume",
         Field::Warmup => "--warmup",
+        Field::Workload => "--workload",
     }
 }
 

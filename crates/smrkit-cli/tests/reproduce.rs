@@ -55,7 +55,7 @@ fn only_what_the_paper_itself_contradicts_differs() {
         let of_item = rows.iter().filter(|row| row["item"].as_str().unwrap().starts_with(heading));
         of_item.filter(|row| row["by_construction"] == true).count()
     };
-    assert_eq!(["Table I: its own", "Table I: simulated", "Random writes", ""].map(built_in), [6, 18, 2, 26]);
+    assert_eq!(["Table I: its own", "Table I: simulated", "Random writes", ""].map(built_in), [8, 18, 2, 28]);
     assert!(number("4 µs: windows of 0 IOPS, regions of 50,000") > 60.0);
     assert_eq!(number("4 µs: windows of 0 IOPS, regions of 10,000"), 0.0);
     for figure in ["figure-5", "figures-6-to-8", "figure-9"] {
@@ -71,10 +71,10 @@ const SBLOCKS_DIFFER: [&str; 7] = [
     "Algorithm V.2 to the letter / entries copied one by one",
     "Algorithm V.2 to the letter / literal rule, 1 section: plateau of about 80 without windows of 0",
     "Algorithm V.2 to the letter / literal rule, 100 sections: plateau of about 80 without windows of 0",
-    "Figures 12 and 13: random writes, closest to the tail / figure 13: longest write",
-    "Figures 12 and 13: random writes, closest to the tail / figure 13: longest write at 2.5 µs a sector",
+    "Figures 12 and 13: random writes, closest to the tail / IOPS from the drop on: rank correlation with time",
     "Figures 13 and 14: destage policies / largest: longest write",
     "Figures 13 and 14: destage policies / longest write, largest to closest-to-tail",
+    "Figures 13 and 14: destage policies / which policy has the shorter longest write",
 ];
 
 #[test]
@@ -100,7 +100,7 @@ fn s_blocks_drop_and_rise_and_the_policies_are_far_apart() {
     };
     assert!((75.0..=95.0).contains(&number("/ plateau, the last 40 s")));
     assert_eq!(number("windows of 0 IOPS after the drop"), 0.0);
-    assert!(number("longest write, largest to closest-to-tail") >= 20.0);
+    assert!(number("longest write, largest to closest-to-tail") >= 10.0);
     for figure in ["figure-12", "figures-13-and-14", "literal-rule", "destaging-ahead", "figure-9"] {
         let path = figures.join(format!("cassuto-sblocks-{figure}.svg"));
         assert!(std::fs::read_to_string(&path).unwrap().contains("polyline"), "{path:?}");
@@ -108,10 +108,10 @@ fn s_blocks_drop_and_rise_and_the_policies_are_far_apart() {
 }
 
 #[test]
-fn the_head_line_counts_what_agrees_by_construction_and_regions_are_counted() {
+fn the_head_line_counts_regions_and_what_agrees_by_construction() {
     let output = smrkit(&["reproduce", "cassuto-cache", "--quick"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.lines().next().unwrap().contains("agree (26 of them by construction)"), "{text}");
+    assert!(text.lines().next().unwrap().contains("agree (28 of them by construction)"), "{text}");
     // (600,000,000 + 5) / 50,005, rounded down: the last region needs no guard.
     assert!(text.contains("leave room for 11,998, not 12,000"), "{text}");
 }

@@ -129,7 +129,7 @@ fn hours(way: &str, kind: &str) -> f64 {
 }
 
 #[test]
-fn in_order_appends_decide_and_a_bypass_makes_a_rebuild_conventional() {
+fn in_order_appends_and_a_bypass_make_a_rebuild_conventional() {
     let at = |kib: u64, kind: &str| hours(&format!("in order, {kib} KiB, window 32"), kind);
     // 24.78 ms for each append of 32 KiB.
     assert!(at(32, "drive-managed") > 5e12 / 32768.0 * 0.02478 / 3600.0);

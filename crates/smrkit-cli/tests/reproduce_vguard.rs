@@ -57,7 +57,7 @@ fn without_traces_the_tables_and_random_writes_remain() {
 }
 
 #[test]
-fn a_trace_of_the_paper_is_compared_number_by_number_and_one_that_does_not_fit_is_named() {
+fn the_papers_trace_is_compared_and_a_misfit_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let line = |i: u64, offset: u64| format!("{},host,0,Write,{offset},4096,0\n", 128_166_372_000_000_000 + i);
     let small: String = (0..300).map(|i| line(i, (i * 7919 % 5000) << 20)).collect();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
-use smrkit_live::mount::control::{Client, Command};
+use smrkit_live::mount::control::{ControlClient, ControlCommand};
 
 use crate::exit::Done;
 
@@ -32,7 +32,7 @@ impl Defragment {
         for file in &self.files {
             let path = file.canonicalize().map_err(|error| Error::reading(file, error))?;
             let metadata = fs::metadata(&path).map_err(|error| Error::reading(file, error))?;
-            let mut client = Client::connect(mount_point_of(&path, metadata.dev()))?;
+            let mut client = ControlClient::connect(mount_point_of(&path, metadata.dev()))?;
             if metadata.is_dir() && self.recursive {
                 below(&path, &mut client)?;
             } else if metadata.is_file() {
@@ -46,13 +46,13 @@ impl Defragment {
     }
 }
 
-fn defragment(path: &Path, metadata: &Metadata, client: &mut Client) -> anyhow::Result<()> {
-    client.ask(Command::Defragment { inode: metadata.ino() }).with_context(|| path.display().to_string())?;
+fn defragment(path: &Path, metadata: &Metadata, client: &mut ControlClient) -> anyhow::Result<()> {
+    client.ask(ControlCommand::Defragment { inode: metadata.ino() }).with_context(|| path.display().to_string())?;
     Ok(())
 }
 
 /// All files below a directory; links are not followed. What goes away meanwhile is left out.
-fn below(directory: &Path, client: &mut Client) -> anyhow::Result<()> {
+fn below(directory: &Path, client: &mut ControlClient) -> anyhow::Result<()> {
     for entry in fs::read_dir(directory).map_err(|error| Error::reading(directory, error))? {
         let path = entry.map_err(|error| Error::reading(directory, error))?.path();
         let Ok(metadata) = fs::symlink_metadata(&path) else { continue };

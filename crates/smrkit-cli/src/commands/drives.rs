@@ -1,38 +1,42 @@
 //! `smrkit drives`: the drives that come with smrkit; one in full, every value with its source and its seek curve.
 
+mod import;
+mod validate;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::error::Error;
-use smrkit::medium::interference::{Form, Interference};
 use smrkit::quantity::Bytes;
 
 use crate::exit::Done;
 use crate::output::figures;
 use crate::output::{print, print_json};
 use smrkit_report::Grid;
+use smrkit_report::catalogue::{self, drive_in_short, law_in_words};
 use smrkit_report::figure::{Axis, Figure, Series, Style};
 
 const EXAMPLES: &str = "\
 Examples:
   smrkit drives
   smrkit drives show st5000as0011 --figure seek.svg
-  smrkit drives show my-drive.toml";
+  smrkit drives show my-drive.toml
+  smrkit drives import disksim descriptions --to drives
+  smrkit drives validate measured/disksim";
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Drives {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<DrivesCommand>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum DrivesCommand {
     /// All drives, a line each (the default).
     List {
         /// Print JSON.
@@ -50,25 +54,32 @@ enum What {
         #[arg(long, value_name = "FILE")]
         figure: Option<PathBuf>,
     },
+    /// Drive files from descriptions in another format.
+    #[command(subcommand)]
+    Import(import::Import),
+    /// Replay measured traces on the drives of their descriptions; how close the response times come.
+    Validate(validate::Validate),
 }
 
 impl Drives {
     pub fn execute(self) -> anyhow::Result<Done> {
-        match self.what.unwrap_or(What::List { json: self.json }) {
-            What::List { json } => {
+        match self.what.unwrap_or(DrivesCommand::List { json: self.json }) {
+            DrivesCommand::List { json } => {
                 let drives = DRIVES.iter().map(|(name, _)| Drive::load(name)).collect::<Result<Vec<_>, Error>>()?;
                 match json {
-                    true => print_json(&drives.iter().map(summary).collect::<Vec<_>>())?,
+                    true => print_json(&drives.iter().map(drive_in_short).collect::<Vec<_>>())?,
                     false => print(list(&drives))?,
                 }
             }
-            What::Show { name, json, figure } => {
+            DrivesCommand::Import(import) => return import.execute(),
+            DrivesCommand::Validate(validate) => return validate.execute(),
+            DrivesCommand::Show { name, json, figure } => {
                 let drive = Drive::load(&name)?;
                 if let Some(path) = figure {
                     draw_seek_curve(&drive, &path)?;
                 }
                 match json {
-                    true => print_json(&describe(&drive))?,
+                    true => print_json(&catalogue::drive(&drive))?,
                     false => print(show(&drive))?,
                 }
             }
@@ -100,11 +111,12 @@ fn show(drive: &Drive) -> String {
     );
     text += "Shingling, and the simpler forms derived from it (never more permissive):\n";
     for (form, law) in drive.forms() {
-        text += &format!("  {:<10} {}\n", form.name(), in_words(&law));
+        text += &format!("  {:<10} {}\n", form.name(), law_in_words(&law));
     }
     let mut grid = Grid::new(["value", "", "source"]);
     for setting in &drive.settings {
-        let value = format!("{} {}", setting.value, setting.unit);
+        let range = setting.range.as_ref().map_or(String::new(), |(low, high)| format!(" ({low} to {high})"));
+        let value = format!("{}{range} {}", setting.value, setting.unit);
         grid.rows.push(vec![setting.key.clone(), value, setting.source.clone()]);
     }
     text += &format!("\n{}\n", grid.text());
@@ -113,40 +125,6 @@ fn show(drive: &Drive) -> String {
         text += &curve(&drive.seek_curve());
     }
     text
-}
-
-fn in_words(law: &Interference) -> String {
-    match law {
-        Interference::None => "a write destroys nothing else".into(),
-        Interference::Blocks { reach } => {
-            format!("I_b = {reach}: a write destroys {} after it", of(*reach - 1, "sector"))
-        }
-        Interference::Tracks { width, .. } => {
-            format!("W = {width}: a write destroys {} after it", of(*width - 1, "track"))
-        }
-        Interference::Distances { did, dpid, writes } => {
-            format!("DID = {did}, DPID = {dpid} sectors, after {} to one sector", of(*writes, "more write"))
-        }
-        Interference::Physical(profile) => format!(
-            "s_id = {}, s_od = {}; {:.1}° before and {:.1}° after the angles written",
-            profile.inner_tracks,
-            profile.outer_tracks,
-            degrees(profile.ccw),
-            degrees(profile.cw)
-        ),
-    }
-}
-
-/// How many things: `1 track`, `127 sectors`.
-fn of(count: impl Into<u64>, what: &str) -> String {
-    match count.into() {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    }
-}
-
-fn degrees(turn: u64) -> f64 {
-    turn as f64 / 18_446_744_073_709_551_616.0 * 360.0
 }
 
 /// The seek curve in characters: a line a distance, the time as its length.
@@ -170,31 +148,4 @@ fn draw_seek_curve(drive: &Drive, path: &std::path::Path) -> anyhow::Result<()> 
     let series = vec![Series::nth(0, drive.name.clone(), Style::Marked, points)];
     let figure = Figure::lines("seek", &format!("Seek curve of {}", drive.name), x, y, series);
     Ok(figures::write(&figure, path)?)
-}
-
-fn summary(drive: &Drive) -> Value {
-    json!({
-        "name": drive.name,
-        "summary": drive.summary,
-        "raw_sectors": drive.geometry.sectors(),
-        "clock": drive.clock.name(),
-    })
-}
-
-fn describe(drive: &Drive) -> Value {
-    let setting =
-        |s: &smrkit::drive::Setting| json!({"key": s.key, "value": s.value, "unit": s.unit, "source": s.source});
-    let law = |(form, law): &(Form, Interference)| json!({"form": form, "law": in_words(law)});
-    let zone = |z: &smrkit::geometry::Zone| json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward});
-    json!({
-        "name": drive.name,
-        "summary": drive.summary,
-        "raw_sectors": drive.geometry.sectors(),
-        "tracks": drive.geometry.tracks(),
-        "recording_zones": drive.geometry.zones().iter().map(zone).collect::<Vec<_>>(),
-        "clock": drive.clock.name(),
-        "interference": drive.forms().iter().map(law).collect::<Vec<_>>(),
-        "settings": drive.settings.iter().map(setting).collect::<Vec<_>>(),
-        "seek_curve": drive.seek_curve(),
-    })
 }

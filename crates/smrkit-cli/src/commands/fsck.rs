@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use smrfs::fsck::report::{Report, Verdict};
-use smrfs::fsck::{Options, check};
+use smrfs::fsck::{FsckOptions, check};
+use smrkit::error::Error;
+use smrkit_live::block::image::is_drive_image;
 use smrkit_live::error::LiveError;
 use smrkit_live::volume::{Open, Volume};
 
+use super::drive_image;
 use super::volume::VolumeOptions;
 use crate::exit::Done;
-use crate::options::value::count;
 use crate::output::{print, print_json};
+use smrkit_options::value::count;
 use smrkit_report::format;
 
 const EXAMPLES: &str = "\
@@ -49,9 +52,16 @@ pub struct Fsck {
 
 impl Fsck {
     pub fn execute(self) -> anyhow::Result<Done> {
+        if is_drive_image(&self.image) {
+            if self.no_changes {
+                let remedy = "a served drive is checked by letting its layer recover: leave out -n, or check a copy";
+                return Err(Error::Usage(remedy.into()).into());
+            }
+            return drive_image::fsck(&self.image);
+        }
         let how = Open { read_only: self.no_changes, out_of_step: true, ..self.volume.open() };
         let mut volume = Volume::open(&self.image, &how)?;
-        let options = Options {
+        let options = FsckOptions {
             repair: !self.no_changes,
             read_all: self.read_all,
             listed: self.list,

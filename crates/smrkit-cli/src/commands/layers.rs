@@ -1,9 +1,8 @@
 //! `smrkit layers`: the table of layers.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use smrkit::layer::{self, LAYERS, LayerSpec};
-use smrkit::schema::Key;
+use smrkit_report::catalogue;
 
 use crate::exit::Done;
 use crate::output::{print, print_json};
@@ -17,14 +16,14 @@ Examples:
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Layers {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<LayersCommand>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum LayersCommand {
     /// All layers, a line each (the default).
     List {
         /// Print JSON.
@@ -43,11 +42,11 @@ enum What {
 
 impl Layers {
     pub fn execute(self) -> anyhow::Result<Done> {
-        match self.what.unwrap_or(What::List { json: self.json }) {
-            What::List { json: true } => print_json(&LAYERS.iter().map(describe).collect::<Vec<_>>())?,
-            What::List { json: false } => print(list())?,
-            What::Show { name, json: true } => print_json(&describe(layer::find(&name)?))?,
-            What::Show { name, json: false } => print(show(layer::find(&name)?))?,
+        match self.what.unwrap_or(LayersCommand::List { json: self.json }) {
+            LayersCommand::List { json: true } => print_json(&LAYERS.iter().map(catalogue::layer).collect::<Vec<_>>())?,
+            LayersCommand::List { json: false } => print(list())?,
+            LayersCommand::Show { name, json: true } => print_json(&catalogue::layer(layer::find(&name)?))?,
+            LayersCommand::Show { name, json: false } => print(show(layer::find(&name)?))?,
         }
         Ok(Done::All)
     }
@@ -76,16 +75,4 @@ fn show(spec: &LayerSpec) -> String {
         text += &format!("      takes {}\n", parameter.expected());
     }
     text
-}
-
-fn describe(spec: &LayerSpec) -> Value {
-    let parameter =
-        |key: &Key| json!({"key": key.name, "default": key.default, "takes": key.expected(), "summary": key.help});
-    json!({
-        "name": spec.name,
-        "summary": spec.summary,
-        "paper": spec.paper,
-        "copes_with": spec.copes_with,
-        "parameters": (spec.keys)().iter().map(parameter).collect::<Vec<_>>(),
-    })
 }

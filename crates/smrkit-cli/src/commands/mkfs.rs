@@ -9,7 +9,7 @@ use smrfs::device::Model;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 use smrkit_live::image::Target;
-use smrkit_live::volume::{Layout, Made, Mkfs as Wanted, mkfs};
+use smrkit_live::volume::{CreatedVolume, Layout, Mkfs as Wanted, mkfs};
 
 use crate::exit::Done;
 use crate::output::{print, print_json};
@@ -28,7 +28,7 @@ pub struct Mkfs {
     /// The image file to make, or a block device.
     #[arg(value_name = "IMAGE|DEVICE")]
     image: PathBuf,
-    /// The metadata directory: a new or an empty one, on a conventional file system [default: beside the image, .meta].
+    /// The metadata directory: a new or an empty one, on a conventional file system [default: next to the image, .meta].
     #[arg(long, value_name = "DIR")]
     meta: Option<PathBuf>,
     /// The model of the host-managed disk.
@@ -54,23 +54,29 @@ pub struct Mkfs {
     json: bool,
 }
 
+/// A model's name on the command line.
 #[derive(Clone, Copy, ValueEnum)]
-enum ModelName {
+pub enum ModelName {
     /// Bands, each written from its start on.
     StrictAppend,
     /// Caveat-Scriptor: write anywhere, at the host's own risk.
     Caveat,
 }
 
-impl Mkfs {
-    pub fn execute(self) -> anyhow::Result<Done> {
-        let model = match self.model {
+impl From<ModelName> for Model {
+    fn from(name: ModelName) -> Model {
+        match name {
             ModelName::StrictAppend => Model::StrictAppend,
             ModelName::Caveat => Model::Caveat,
-        };
+        }
+    }
+}
+
+impl Mkfs {
+    pub fn execute(self) -> anyhow::Result<Done> {
         let bytes = |size: Option<Bytes>| size.map(|size| size.0);
         let layout = Layout {
-            model,
+            model: self.model.into(),
             size_bytes: self.size.map_or(0, |size| size.0),
             did_bytes: bytes(self.did),
             dpid_bytes: bytes(self.dpid),
@@ -91,14 +97,14 @@ impl Mkfs {
     fn meta(&self) -> Result<PathBuf, Error> {
         match &self.meta {
             Some(meta) => Ok(meta.clone()),
-            None if matches!(Target::of(&self.image), Ok(Target::Device(_))) => {
+            None if matches!(Target::for_path(&self.image), Ok(Target::Device(_))) => {
                 Err(Error::Usage("the metadata of a device needs a directory: name it with --meta DIR".to_string()))
             }
             None => Ok(self.image.with_extension("meta")),
         }
     }
 
-    fn warning(&self, made: &Made, free: Bytes) -> String {
+    fn warning(&self, made: &CreatedVolume, free: Bytes) -> String {
         let (image, shape) = (self.image.display(), &made.superblock.shape);
         let whole = Bytes(shape.granules * shape.granule_bytes);
         format!(
@@ -106,7 +112,7 @@ impl Mkfs {
         )
     }
 
-    fn record(&self, made: &Made) -> Value {
+    fn record(&self, made: &CreatedVolume) -> Value {
         let (shape, probe) = (&made.superblock.shape, &made.probe);
         let granule = shape.granule_bytes;
         json!({
@@ -127,7 +133,7 @@ impl Mkfs {
         })
     }
 
-    fn text(&self, made: &Made) -> String {
+    fn text(&self, made: &CreatedVolume) -> String {
         let shape = &made.superblock.shape;
         let size = |granules: u64| Bytes(granules * shape.granule_bytes);
         let mut text = format!("{}: {} for files of {}", self.image.display(), size(made.usable), size(shape.granules));

@@ -2,17 +2,29 @@
 
 mod advise;
 mod age;
+mod attach;
 mod backup;
+mod completions;
+mod create;
 mod defragment;
 mod df;
+mod drive_image;
 mod drives;
 mod fsck;
+mod inject;
 mod layers;
 mod mkfs;
+mod man;
 mod mount;
 mod mounts;
+mod replay;
 mod reproduce;
+mod resize;
+mod results;
 mod run;
+mod scrub;
+mod serve;
+mod sweep;
 mod sync;
 mod top;
 mod trace;
@@ -30,9 +42,13 @@ use crate::exit::Done;
 pub enum Command {
     /// Replay a trace or a workload on one or more layers, compare, explain.
     Run(run::Run),
+    /// Many runs into a store: lists of options, each comparison computed once.
+    Sweep(sweep::Sweep),
+    /// Tables of what sweeps computed: select, pivot, compare.
+    Results(results::Results),
     /// Say when the cache fills, what remains, how long the worst wait is, and what would fix it.
     Advise(advise::Advise),
-    /// Reproduce a paper's figures and tables, its numbers beside ours.
+    /// Reproduce a paper's figures and tables, its numbers next to ours.
     Reproduce(reproduce::Reproduce),
     /// Look at traces, or convert them.
     Trace(trace::Trace),
@@ -42,10 +58,24 @@ pub enum Command {
     Drives(drives::Drives),
     /// Age a file system, on a mount or in simulation.
     Age(age::Age),
+    /// Make the image of a drive, to be served as a block device.
+    Create(create::Create),
+    /// Serve a drive as a block device, over NBD.
+    Serve(serve::Serve),
+    /// Show a drive as a file and, to root, as a loop device.
+    Attach(attach::Attach),
+    /// Take an attached drive away, and wait until all is durable.
+    Detach(attach::Detach),
+    /// Do something to a served drive: cut its power, spoil a sector, slow it down.
+    Inject(inject::Inject),
+    /// Serve the log of a served drive once more in the simulator, and compare the times.
+    Replay(replay::Replay),
     /// Make a file system: an image of a shingled disk, and its metadata directory.
     Mkfs(mkfs::Mkfs),
     /// Check a file system that is not mounted, and repair it.
     Fsck(fsck::Fsck),
+    /// Give a file system that is not mounted another size.
+    Resize(resize::Resize),
     /// What is on a shingled disk: space, bands, a picture of its surface.
     Df(df::Df),
     /// Mount an SMRfs image.
@@ -62,22 +92,37 @@ pub enum Command {
     Restore(backup::Restore),
     /// Watch a mount: host, cleaner, stalls, amplification.
     Top(top::Top),
+    /// Read all data on a mount, and name the files of which some can't be read.
+    Scrub(scrub::Scrub),
     /// Move the data of files on a mount into as few extents as possible.
     Defragment(defragment::Defragment),
+    /// Print completions for a shell.
+    Completions(completions::Completions),
+    /// Print the manual page of smrkit, or write those of all commands.
+    Man(man::Man),
 }
 
 impl Command {
     pub fn execute(self) -> anyhow::Result<Done> {
         match self {
             Command::Run(command) => command.execute(),
+            Command::Sweep(command) => command.execute(),
+            Command::Results(command) => command.execute(),
             Command::Advise(command) => command.execute(),
             Command::Reproduce(command) => command.execute(),
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),
             Command::Drives(command) => command.execute(),
             Command::Age(command) => command.execute(),
+            Command::Create(command) => command.execute(),
+            Command::Serve(command) => command.execute(),
+            Command::Attach(command) => command.execute(),
+            Command::Detach(command) => command.execute(),
+            Command::Inject(command) => command.execute(),
+            Command::Replay(command) => command.execute(),
             Command::Mkfs(command) => command.execute(),
             Command::Fsck(command) => command.execute(),
+            Command::Resize(command) => command.execute(),
             Command::Df(command) => command.execute(),
             Command::Mount(command) => command.execute(),
             Command::Mounts(command) => command.execute(),
@@ -86,7 +131,10 @@ impl Command {
             Command::Backup(command) => command.execute(),
             Command::Restore(command) => command.execute(),
             Command::Top(command) => command.execute(),
+            Command::Scrub(command) => command.execute(),
             Command::Defragment(command) => command.execute(),
+            Command::Completions(command) => command.execute(),
+            Command::Man(command) => command.execute(),
         }
     }
 }

@@ -18,7 +18,7 @@ use smrkit::error::Error;
 use smrkit::quantity;
 use smrkit_live::daemon::{self, Started};
 use smrkit_live::log::log;
-use smrkit_live::mount::{self, Handle, MountError, Options, Session, run_directory};
+use smrkit_live::mount::{self, Handle, MountError, MountOptions, Session, run_directory};
 use smrkit_live::volume::{Open, Volume};
 
 use super::volume::VolumeOptions;
@@ -108,7 +108,7 @@ impl Mount {
         mount::keep_apart(&mount_point, volume.meta())?;
         let core = self.core(&volume)?;
         let said = format!("{} is mounted on {}\n", image.display(), mount_point.display());
-        let options = Options {
+        let options = MountOptions {
             image,
             meta: volume.meta().to_path_buf(),
             mount_point,
@@ -122,7 +122,7 @@ impl Mount {
 
     fn core(&self, volume: &Volume) -> anyhow::Result<FileSystem> {
         let space = self.space(volume)?;
-        let options = fs::Options { read_only: self.read_only, ..fs::Options::default() };
+        let options = fs::FsOptions { read_only: self.read_only, ..fs::FsOptions::default() };
         let image = volume.image().display();
         FileSystem::mount(volume.device(), volume.store(), space, options)
             .with_context(|| format!("{image}: smrkit fsck {image} may help"))
@@ -171,7 +171,7 @@ impl Mount {
                 let (image, point) = (image.display(), mount_point.display());
                 Ok(format!("{image} is mounted on {point}; the log is {}\n", log.display()))
             }
-            Started::Failed { error, code } => Err(exit::Told { error, code }.into()),
+            Started::Failed { error, code } => Err(exit::ChildError { error, code }.into()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `smrkit reproduce`: a paper's figures and tables, its numbers beside ours.
+//! `smrkit reproduce`: a paper's figures and tables, its numbers next to ours.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use smrkit_papers::{REPRODUCTIONS, Scale, find};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::options::value::count;
 use crate::output::{OutputOptions, Paths};
+use smrkit_options::value::count;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ pub struct Reproduce {
 /// The names that there are.
 fn known() -> String {
     let names: Vec<&str> = REPRODUCTIONS.iter().map(|reproduction| reproduction.name).collect();
-    format!("What to reproduce: {}, or all", names.join(", "))
+    format!("What to reproduce: {}, or all papers with all", names.join(", "))
 }
 
 impl Reproduce {

@@ -2,27 +2,19 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::error::Error;
-use smrkit::experiment::Experiment;
-use smrkit::experiment::comparison::{self, Compared, Records};
+use smrkit::experiment::comparison::{self, Compared, RunRecorders};
 use smrkit::experiment::record;
-use smrkit::experiment::system::{System, Systems};
-use smrkit::layer::{self, BASELINE, LayerSpec};
-use smrkit::settings::Settings;
+use smrkit::settings::Warmup;
 use smrkit::stats::outcome::TraceNotes;
+use smrkit_options::run::RunOptions;
 use smrkit_report::{figures, report, text};
 
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::options::conditions::Conditions;
-use crate::options::demand::DemandOptions;
-use crate::options::system::SystemOptions;
-use crate::options::value::count;
 use crate::output::{OutputOptions, Outputs, Paths};
 use crate::recorded::Recorded;
 use crate::records::{self, Files};
@@ -83,29 +75,7 @@ pub struct Run {
     #[arg(long, value_name = "OUT.json", conflicts_with_all = NOT_REPEATED)]
     repeat: Option<PathBuf>,
     #[command(flatten)]
-    system: SystemOptions,
-    /// A member of the array fails and is rebuilt beside the requests, as disk=0,order=ascending,write=512KiB,…; or scrub.
-    #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
-    rebuild: Option<RebuildSpec>,
-    #[command(flatten)]
-    demand: DemandOptions,
-    /// A parameter: LAYER.KEY=VALUE; several values with commas make several runs.
-    #[arg(long, value_name = "LAYER.KEY=V1,V2")]
-    set: Vec<String>,
-    /// Commands outstanding.
-    #[arg(long, value_parser = count::<u32>, default_value = "1")]
-    depth: u32,
-    #[command(flatten)]
-    conditions: Conditions,
-    /// Verify every read, and that nothing the host owns is ever damaged.
-    #[arg(long)]
-    check: bool,
-    /// Cut the power at this physical write, recover, and tell what is lost; turns on --check.
-    #[arg(long, value_name = "N", value_parser = count::<u64>)]
-    power_cut: Option<u64>,
-    /// Count the head's movements from track to track, and bands moved.
-    #[arg(long)]
-    movement: bool,
+    asked: RunOptions,
     /// Results with series, surfaces and distributions, or without: a few kilobytes a run.
     #[arg(long, value_enum, default_value_t)]
     json_detail: JsonDetail,
@@ -145,22 +115,13 @@ impl Run {
     }
 
     fn ask(&self) -> anyhow::Result<Done> {
-        let settings = self.settings()?;
-        self.demand.check(self.conditions.arrival)?;
-        let system = System {
-            set: self.set.clone(),
-            default_layers: self.default_layers(),
-            rebuild: self.rebuild,
-            ..self.system.asked(self.conditions.capacity)?
-        };
-        let placement = self.demand.check_array(system.array.as_ref())?;
-        let systems = Systems::new(&system)?;
-        self.check_records(systems.count())?;
+        let asked = self.asked.ask()?;
+        self.check_records(asked.systems.count())?;
         let interrupt = Interrupt::watch();
-        let inputs = systems.files().chain(self.system.files()).chain(self.demand.files()).collect();
-        let (outputs, records, files) = self.open(inputs, system.array.is_some(), &interrupt)?;
-        let demand = Arc::from(self.demand.open(&self.conditions, placement)?);
-        let compared = Experiment { system, demand, settings }.compare_watched(&systems, &interrupt, records)?;
+        let (outputs, records, files) = self.open(asked.files().collect(), asked.is_array(), &interrupt)?;
+        let demand = asked.demand()?;
+        let (experiment, systems) = asked.on(demand);
+        let compared = experiment.compare_watched(&systems, &interrupt, records)?;
         self.write(compared, outputs, files, &interrupt)
     }
 
@@ -170,7 +131,7 @@ impl Run {
         inputs: Vec<PathBuf>,
         is_array: bool,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<(Outputs, Records, Files)> {
+    ) -> anyhow::Result<(Outputs, RunRecorders, Files)> {
         let mut paths = Paths { inputs, ..Paths::default() };
         paths.outputs.extend([&self.requests, &self.accesses].into_iter().flatten().cloned());
         self.outputs.name(&mut paths);
@@ -185,11 +146,8 @@ impl Run {
     fn write(&self, compared: Compared, outputs: Outputs, files: Files, interrupt: &Interrupt) -> anyhow::Result<Done> {
         let Compared { outcomes, complete } = compared;
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.replayed.trace_notes));
-        if complete && self.conditions.warmup > 0 && outcomes.runs.iter().all(|outcome| outcome.requests == 0) {
-            let warmup = self.conditions.warmup;
-            eprintln!(
-                "smrkit: warning: --warmup {warmup} takes all requests, and no request was counted: give a smaller one"
-            );
+        if complete && outcomes.runs.iter().all(|outcome| outcome.requests == 0) {
+            warn_of_warmup(self.asked.conditions.warmup);
         }
         interrupt.writing();
         // The results come first: a full disk must not take them with it.
@@ -212,24 +170,14 @@ impl Run {
         }
         Ok(())
     }
+}
 
-    fn is_checked(&self) -> bool {
-        self.check || self.power_cut.is_some()
-    }
-
-    fn settings(&self) -> Result<Settings, Error> {
-        let settings = Settings {
-            check: self.is_checked(),
-            movement: self.movement,
-            power_cut: self.power_cut,
-            ..self.conditions.settings(self.depth)
-        };
-        settings.validate()?;
-        Ok(settings)
-    }
-
-    /// All layers; but the baseline knows nothing of shingling: a check would end with its first overwrite.
-    fn default_layers(&self) -> Vec<&'static LayerSpec> {
-        layer::all().into_iter().filter(|spec| !(self.is_checked() && spec.name == BASELINE)).collect()
-    }
+/// No request was counted: the warm-up took all of them, where there is one.
+fn warn_of_warmup(warmup: Warmup) {
+    let remedy = match warmup {
+        Warmup::Requests(0) => return,
+        Warmup::Requests(_) => "give a smaller one",
+        Warmup::UntilSteady => "cleaning had not settled when they ended; give more requests, or a number",
+    };
+    eprintln!("smrkit: warning: --warmup {warmup} takes all requests, and no request was counted: {remedy}");
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use smrkit::error::Error;
-use smrkit::experiment::pool::{Monitor, Stage, Step};
+use smrkit::experiment::pool::{Monitor, RunStage, Stage};
 use smrkit::request::{InMemory, Progress, Request, Source};
 use smrkit::schema::Size;
 use smrkit::units::Nanos;
@@ -14,10 +14,11 @@ use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::options::value::{count, value};
-use crate::output::figures::{self, Format};
+use crate::output::figures::{self, FigureFormat};
 use crate::output::target::Folder;
 use crate::output::{JsonTarget, Paths, print, print_json};
+use crate::style;
+use smrkit_options::value::{count, value};
 use smrkit_report::trace_info;
 
 const EXAMPLES: &str = "\
@@ -46,11 +47,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Trace {
     #[command(subcommand)]
-    what: What,
+    what: TraceCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum TraceCommand {
     /// Requests, mix, footprint, sizes, sequentiality, rate over time, hot spots, tracks written.
     Info(Info),
     /// Write a trace in the compact columnar format (Parquet).
@@ -85,7 +86,7 @@ struct Info {
     figures: Option<PathBuf>,
     /// The figures' format.
     #[arg(long, value_enum, default_value_t)]
-    figure_format: Format,
+    figure_format: FigureFormat,
     /// The size of a track, for the count of distinct tracks written.
     #[arg(long, value_parser = value(Size(0, u64::MAX)), default_value = "1MiB", value_name = "SIZE")]
     track_bytes: u64,
@@ -119,9 +120,9 @@ struct Head {
 impl Trace {
     pub fn execute(self) -> anyhow::Result<Done> {
         match self.what {
-            What::Info(info) => info.execute(),
-            What::Convert(convert) => convert.execute(),
-            What::Head(head) => head.execute(),
+            TraceCommand::Info(info) => info.execute(),
+            TraceCommand::Convert(convert) => convert.execute(),
+            TraceCommand::Head(head) => head.execute(),
         }
     }
 }
@@ -148,7 +149,7 @@ impl Info {
         let folder = self.figures.as_ref().map(Folder::open).transpose()?;
         drop(opening);
         let mut watched = Watched::new(self.input.open()?, "reading");
-        let mut info = TraceInfo::of(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
+        let mut info = TraceInfo::from_source(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
         let (reader, done) = watched.finish();
         interrupt.writing();
         info.name_volumes(reader.volumes());
@@ -311,7 +312,7 @@ pub fn warn(notes: TraceNotes) {
             "rows have a time before the row above them",
         ),
     ];
-    for (count, one, several) in said.into_iter().filter(|(count, ..)| *count > 0) {
+    for (count, one, several) in said.into_iter().filter(|(count, ..)| *count > 0 && !style::is_quiet()) {
         eprintln!("smrkit: warning: {count} {}", if count == 1 { one } else { several });
     }
 }
@@ -342,7 +343,7 @@ impl Source for Watched {
             return Ok(());
         }
         self.reader.fill(batch)?;
-        self.stage.show(0, Step::Serving { progress: self.reader.progress(), rate: None });
+        self.stage.show(0, RunStage::Serving { progress: self.reader.progress(), rate: None });
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use super::target::Folder;
 
 /// The format of a figure's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum FigureFormat {
     /// Lines and text; any size.
     #[default]
     Svg,
@@ -20,27 +20,27 @@ pub enum Format {
     Png,
 }
 
-impl Format {
+impl FigureFormat {
     /// The format that a path's ending asks for; SVG for any but `.png`.
-    fn of(path: &Path) -> Format {
+    fn for_path(path: &Path) -> FigureFormat {
         match path.extension() {
-            Some(end) if end.eq_ignore_ascii_case("png") => Format::Png,
-            _ => Format::Svg,
+            Some(end) if end.eq_ignore_ascii_case("png") => FigureFormat::Png,
+            _ => FigureFormat::Svg,
         }
     }
 
     /// The ending of its files.
     pub fn ending(self) -> &'static str {
         match self {
-            Format::Svg => "svg",
-            Format::Png => "png",
+            FigureFormat::Svg => "svg",
+            FigureFormat::Png => "png",
         }
     }
 }
 
 /// Writes figures into `folder` under their names, and gives the paths. One that can't be written does not keep the others
 /// from being written; the first error is returned.
-pub fn write_all(figures: &[Figure], folder: &Folder, format: Format) -> Result<Vec<PathBuf>, Error> {
+pub fn write_all(figures: &[Figure], folder: &Folder, format: FigureFormat) -> Result<Vec<PathBuf>, Error> {
     let write_one = |figure: &Figure| {
         let path = folder.path().join(format!("{}.{}", figure.name, format.ending()));
         write(figure, &path).map(|()| path)
@@ -52,9 +52,9 @@ pub fn write_all(figures: &[Figure], folder: &Folder, format: Format) -> Result<
 /// Writes one figure; PNG if the path ends so, else SVG.
 pub fn write(figure: &Figure, path: &Path) -> Result<(), Error> {
     let failed = |error| Error::writing(path, error);
-    let content = match Format::of(path) {
-        Format::Svg => svg(figure).into_bytes(),
-        Format::Png => png(figure).ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?,
+    let content = match FigureFormat::for_path(path) {
+        FigureFormat::Svg => svg(figure).into_bytes(),
+        FigureFormat::Png => png(figure).ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?,
     };
     fs::write(path, content).map_err(failed)
 }
@@ -72,7 +72,7 @@ mod tests {
     fn figures_are_written_under_their_names_in_either_format() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path().join("figures")).unwrap();
-        for (format, begin) in [(Format::Svg, &b"<svg"[..]), (Format::Png, b"\x89PNG")] {
+        for (format, begin) in [(FigureFormat::Svg, &b"<svg"[..]), (FigureFormat::Png, b"\x89PNG")] {
             let written = write_all(&figures(), &folder, format).unwrap();
             let names = ["one", "two"].map(|name| folder.path().join(format!("{name}.{}", format.ending())));
             assert_eq!(written, names);

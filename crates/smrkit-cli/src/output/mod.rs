@@ -16,7 +16,7 @@ use smrkit::error::Error;
 use smrkit_trace::partial::temporary_of;
 
 use crate::interrupt::Interrupt;
-use figures::Format;
+use figures::FigureFormat;
 use smrkit_report::figure::Figure;
 use target::{Folder, Target};
 
@@ -48,10 +48,10 @@ impl Paths {
         let mut known: Vec<(Identity, &Path, &str)> = Vec::new();
         let named = self.inputs.iter().map(|path| (path, "an input"));
         for (path, what) in named {
-            known.extend(Identity::of(path).map(|identity| (identity, path.as_path(), what)));
+            known.extend(Identity::for_path(path).map(|identity| (identity, path.as_path(), what)));
         }
         for path in &self.outputs {
-            let Some(identity) = Identity::of(path) else { continue };
+            let Some(identity) = Identity::for_path(path) else { continue };
             match known.iter().find(|(other, ..)| *other == identity) {
                 Some((_, other, "an input")) => {
                     let whose =
@@ -106,7 +106,7 @@ enum Identity {
 
 impl Identity {
     /// None for standard streams, and for pipes and devices, which keep nothing.
-    fn of(path: &Path) -> Option<Identity> {
+    fn for_path(path: &Path) -> Option<Identity> {
         if is_stream(path) {
             return None;
         }
@@ -167,14 +167,14 @@ pub struct OutputOptions {
     figures: Option<PathBuf>,
     /// The figures' format.
     #[arg(long, value_enum, default_value_t)]
-    figure_format: Format,
+    figure_format: FigureFormat,
 }
 
 /// Places of results, opened before the work starts.
 pub struct Outputs {
     json: Option<JsonTarget>,
     report: Option<Target>,
-    figures: Option<(Folder, Format)>,
+    figures: Option<(Folder, FigureFormat)>,
 }
 
 impl OutputOptions {

@@ -8,7 +8,7 @@ use super::{Scratch, TINY, gives_the_same_bytes, outcome, outcomes, smrkit, test
 const SMALL: &str = "--drive tiny --workload mix:count=400";
 
 /// Every level with as many disks as fit it, and what it offers in members' worth.
-const LEVELS: [(&str, u64, u64); 8] = [
+const LEVELS: [(&str, u64, u64); 9] = [
     ("span:disks=3", 3, 3),
     ("raid0:disks=3,chunk=64KiB", 3, 3),
     ("raid1:disks=2", 2, 1),
@@ -16,6 +16,7 @@ const LEVELS: [(&str, u64, u64); 8] = [
     ("raid4:disks=3,chunk=64KiB", 3, 2),
     ("raid5:disks=4,chunk=64KiB", 4, 3),
     ("raid6:disks=4,chunk=64KiB", 4, 2),
+    ("raidz3:disks=5,chunk=64KiB", 5, 2),
     ("dedicated:disks=2", 2, 2),
 ];
 
@@ -181,7 +182,7 @@ fn what_runs_have_arrays_have_too() {
 }
 
 #[test]
-fn check_mode_passes_and_finds_conventional_members_of_shingled_disks() {
+fn check_mode_finds_conventional_members_of_shingled_disks() {
     let work = "--workload zipf:count=1500,span=4M --check --set rmw.region_sectors=256 --drive tiny";
     let run = outcome(&format!("{work} --array raid6:disks=5,chunk=32KiB,layer=rmw"));
     assert_eq!(run["engine"]["check"], true);
@@ -329,7 +330,7 @@ fn no_member_is_busy_for_more_than_all_of_the_time() {
 }
 
 #[test]
-fn runs_are_told_apart_by_the_parameters_in_which_their_members_differ() {
+fn runs_are_told_apart_by_the_parameters_of_their_members() {
     let array = "--array raid0:member=(set=(region_sectors=50)),member=() --layer rmw --set rmw.region_sectors=30,40";
     let text = smrkit(&format!("run --drive tiny {array} --workload mix:count=50")).done();
     assert!(text.starts_with("raid0 rmw region_sectors=30: "), "{text}");
@@ -344,7 +345,7 @@ fn what_no_array_could_be_says_the_remedy() {
     run("--array raid5:disks=2").says(4, &["raise disks to 3", "raid1"]);
     run("--array raid0:disks=2,chunk=1G").says(4, &["chunk"]);
     run("--array raid0:disks=2,layer=nope").says(2, &["every member", "leave out --layer"]);
-    smrkit("run --array raid0:disks=2,layer=nope").says(2, &["'nope'", "in-place"]);
+    smrkit("run --array raid0:disks=2,layer=nope").says(2, &["`nope`", "in-place"]);
     smrkit("run --array raid0:disks=2,drive=tiny --drive tiny").says(2, &["--drive"]);
     smrkit("run --array raid0:disks=2,capacity=1G --capacity 1G").says(2, &["--capacity"]);
     run("--array missing.toml").says(3, &["missing.toml", "check the path"]);

@@ -27,9 +27,14 @@ fn a_layer_that_copes_passes_the_check() {
 
 #[test]
 fn unknown_names_exit_with_2_and_name_what_there_is() {
-    smrkit("run --layer nope").says(2, &["no layer is called 'nope'", "in-place", "rmw", "set-assoc"]);
-    smrkit("run --layer in-place,nope").says(2, &["'nope'"]);
-    smrkit("run --drive nope").says(2, &["\"nope\"", "st5000as0011", "path of a drive file"]);
+    smrkit("run --layer nope").says(2, &["no layer is called `nope`", "in-place", "rmw", "set-assoc"]);
+    smrkit("run --layer set_assoc").says(2, &["did you mean `set-assoc`?"]);
+    smrkit("run --drive st500as0011").says(2, &["did you mean `st5000as0011`?", "the path of a drive file"]);
+    smrkit("run --workload random-wrte").says(2, &["did you mean `random-write`?"]);
+    smrkit("run --array rad5:disks=3").says(2, &["did you mean `raid5`?"]);
+    smrkit("trace head x --format blkprase").says(2, &["did you mean `blkparse`?"]);
+    smrkit("run --layer in-place,nope").says(2, &["`nope`"]);
+    smrkit("run --drive nope").says(2, &["`nope`", "st5000as0011", "path of a drive file"]);
     smrkit("run --workload nope").says(2, &["nope", "random-write", "desktop"]);
     smrkit("run --workload random-write:cuont=1").says(2, &["cuont", "did you mean `count`"]);
     smrkit("layers show nope").says(2, &["in-place", "rmw", "set-assoc"]);
@@ -60,7 +65,7 @@ fn options_exit_with_2_and_say_what_they_take() {
     smrkit("run --time-scale 0").says(2, &["a factor above 0"]);
     smrkit("run --time-scale -1").says(2, &["--time-scale", "is negative"]);
     smrkit("run --queue sptf").says(2, &["--depth 32"]);
-    smrkit("run --arrival trace --think 5ms").says(2, &["closed loop"]);
+    smrkit("run --arrival trace --think 5ms").says(2, &["--think", "--arrival flat-out"]);
     smrkit("run --volume x").says(2, &["a volume's number, or all"]);
     smrkit("run --trace a --workload desktop").says(2, &["--interleave burst:N"]);
     smrkit("run --requests a.parquet").says(2, &["name one --layer"]);

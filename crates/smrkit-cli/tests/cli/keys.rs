@@ -106,7 +106,7 @@ fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
 const TINY_CACHE: &str = "--drive tiny-constant --layer set-assoc --set set-assoc.region_sectors=500";
 
 #[test]
-fn a_power_cut_is_reported_and_a_loss_that_the_paper_warns_of_is_no_violation() {
+fn a_power_cut_is_reported_and_its_expected_loss_is_no_violation() {
     let run = outcome(&format!("{TINY_CACHE} --workload random-write:count=100 --power-cut 50"));
     let cut = &run["power_cut"];
     assert_eq!((cut["write"].as_u64(), cut["answered"].as_u64()), (Some(50), Some(49)), "{cut}");

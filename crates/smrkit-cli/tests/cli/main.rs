@@ -4,13 +4,16 @@ mod advise;
 mod arrays;
 mod bad_input;
 mod docs;
+mod drives;
 mod exits;
 mod generated;
 mod keys;
 mod options;
 mod results;
+mod served;
 mod signals;
 mod sources;
+mod sweep;
 mod trace;
 mod volumes;
 
@@ -54,7 +57,7 @@ impl Ran {
     }
 }
 
-/// The same command gives the same standard output again, and on one core.
+/// A command gives the same standard output when it runs again, and on one core.
 fn gives_the_same_bytes(arguments: &str) {
     let first = smrkit(arguments).done();
     assert_eq!(first, smrkit(arguments).done(), "twice");
@@ -150,6 +153,13 @@ impl Scratch {
         names.sort();
         names
     }
+}
+
+/// Runs `smrkit` in the scratch directory with arguments parted by spaces.
+fn at(scratch: &Scratch, arguments: &str) -> Ran {
+    let mut command = command();
+    command.current_dir(scratch.0.path()).args(arguments.split_whitespace());
+    finish(command)
 }
 
 /// Layers on the smallest drive, where regions must be small as well.

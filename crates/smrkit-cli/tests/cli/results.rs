@@ -52,6 +52,7 @@ fn a_converted_trace_gives_the_same_outcome() {
             for key in ["trace", "trace_format", "trace_sha256", "trace_notes"] {
                 assert!(outcome[key].take() != Value::Null, "{key}");
             }
+            assert!(outcome["run"]["hash"].take() != Value::Null, "the trace is another file");
             outcome
         };
         assert_eq!(run(&testdata(name)), run(&converted), "{name}");
@@ -101,7 +102,7 @@ fn what_can_not_be_repeated_is_refused() {
 }
 
 #[test]
-fn slowdown_is_against_the_conventional_disk_even_where_it_is_not_listed() {
+fn slowdown_is_against_the_conventional_disk_even_if_unlisted() {
     let alone = outcome(&format!("--drive tiny --layer rmw --set rmw.region_sectors=256 {COMPARISON}"));
     let slowdown = alone["slowdown"].as_f64().unwrap();
     let base = outcome(&format!("--drive tiny --layer in-place {COMPARISON}"));

@@ -7,14 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Ran, Scratch, command, finish};
-
-/// Runs `smrkit` in the scratch directory with arguments parted by spaces.
-fn at(scratch: &Scratch, arguments: &str) -> Ran {
-    let mut command = command();
-    command.current_dir(scratch.0.path()).args(arguments.split_whitespace());
-    finish(command)
-}
+use super::{Scratch, at};
 
 const MKFS: &str = "mkfs --model caveat --size 64MiB a.img --meta a.meta";
 

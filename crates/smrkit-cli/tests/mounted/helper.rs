@@ -77,3 +77,24 @@ fn a_line_of_fstab_mounts_and_remount_runs_no_program() {
     assert_eq!(ran.done(), "more\n");
     bench.is_in_order();
 }
+
+/// The unit that docs/reference/mounting.md shows, as systemd reads it.
+#[test]
+fn systemd_understands_the_unit_of_the_docs() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/mounting.md")).unwrap();
+    let unit = page.split("```ini\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a unit");
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("mnt-smr.mount");
+    fs::write(&path, unit).unwrap();
+    let Ok(ran) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+        return println!("skipped: systemd-analyze is missing");
+    };
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(ran.status.success() && !said.contains("mnt-smr"), "{said}");
+    // What it says of the mount is what the helper takes.
+    let options = unit.lines().find_map(|line| line.strip_prefix("Options=")).expect("options");
+    assert!(unit.contains("Type=fuse.smrfs\n"));
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    helper(&bench, &["-o", &format!("rw,{options},log={}", bench.path("log"))]).done();
+    bench.umount().done();
+}

@@ -9,8 +9,11 @@ mod full;
 mod helper;
 mod kill;
 mod life;
+mod lists;
 mod others;
 mod refusals;
+mod resize;
+mod scrub;
 mod stat;
 mod unprivileged;
 

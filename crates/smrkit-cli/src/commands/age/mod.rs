@@ -1,4 +1,4 @@
-//! `smrkit age`: fills a file system and lets it grow old, on a mount or in simulation; benchmarks beside it if asked for.
+//! `smrkit age`: fills a file system and lets it grow old, on a mount or in simulation; benchmarks alongside if asked for.
 
 mod options;
 mod result;
@@ -6,7 +6,7 @@ mod result;
 use std::path::PathBuf;
 
 use clap::Args;
-use smrfs::age::course::Course;
+use smrfs::age::course::AgeingResult;
 use smrfs::workload::Target;
 use smrkit::error::Error;
 use smrkit_live::workplace::Workplace;
@@ -61,7 +61,7 @@ impl Age {
         };
         let interrupt = Interrupt::watch();
         let made = pool::make_one(&interrupt, "ageing", |watch| {
-            Course::run(&course, &mut *target, &mut |share| watch.is_at(share)).map_err(Error::from)
+            AgeingResult::run(&course, &mut *target, &mut |share| watch.is_at(share)).map_err(Error::from)
         })?;
         let name = self.directory.as_ref().map(|directory| directory.display().to_string());
         let aged = Aged::new(name, (world.as_ref(), shape.as_ref()), disk_bytes, &course, made, interrupt.is_set());

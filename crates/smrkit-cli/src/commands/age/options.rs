@@ -4,12 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use smrfs::age::ager::AgerOptions;
 use smrfs::age::course::{CourseOptions, paper_benchmarks};
 use smrfs::age::distribution::Distribution;
 use smrfs::age::world::World;
-use smrfs::device::Model;
 use smrfs::space::caveat::{CaveatOptions, Placement};
 use smrfs::workload::driver::Interleave;
 use smrkit::drive::Drive;
@@ -17,7 +16,9 @@ use smrkit::error::Error;
 use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_share};
 use smrkit::units::Nanos;
 
-use crate::options::value::count;
+use smrkit_options::value::count;
+
+use crate::commands::mkfs::ModelName;
 
 /// How to age.
 #[derive(Args)]
@@ -53,7 +54,7 @@ pub struct Ageing {
     /// How far the fill may swing, in percent of it.
     #[arg(long, value_parser = parse_percent, default_value = "2", value_name = "PERCENT")]
     swing: f64,
-    /// Run Postmark twice and the Filebench file server twice, beside the ager, when all has been written.
+    /// Run Postmark twice and the Filebench file server twice, alongside the ager, when all has been written.
     #[arg(long)]
     benchmarks: bool,
     /// How finely ager and benchmark interleave: a number of blocks of 1 MiB, or file.
@@ -64,7 +65,7 @@ pub struct Ageing {
 }
 
 impl Ageing {
-    /// The course on a file system of so many bytes.
+    /// The course on a file system of this many bytes.
     pub fn course(&self, disk_bytes: u64) -> Result<CourseOptions, Error> {
         let target_bytes = match self.fill {
             Fill::Percent(percent) => (disk_bytes as f64 * percent / 100.0) as u64,
@@ -136,15 +137,6 @@ fn parse_interleave(text: &str) -> Result<Interleave, Error> {
     }
 }
 
-/// A model's name on the command line.
-#[derive(Clone, Copy, ValueEnum)]
-enum ModelName {
-    /// Bands, each written from its start on.
-    StrictAppend,
-    /// Write anywhere.
-    Caveat,
-}
-
 /// Which disk to simulate.
 #[derive(Args)]
 #[command(next_help_heading = "Simulation")]
@@ -182,11 +174,7 @@ impl Simulation {
         if self.granule == 0 || self.granule > 1 << 20 || !(1u64 << 20).is_multiple_of(self.granule) {
             return Err(Error::Usage(format!("--granule {}: give a divisor of 1MiB, such as 64KiB", self.granule)));
         }
-        let model = match model {
-            ModelName::StrictAppend => Model::StrictAppend,
-            ModelName::Caveat => Model::Caveat,
-        };
-        let paper = World::paper(model, Drive::load(&self.drive)?);
+        let paper = World::paper(model.into(), Drive::load(&self.drive)?);
         Ok(Some(World {
             disk_bytes: self.size,
             granule_bytes: self.granule,

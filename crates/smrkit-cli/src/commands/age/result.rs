@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 use smrfs::age::ager::Aged as Totals;
-use smrfs::age::course::{Course, CourseOptions, Measured, Sample};
+use smrfs::age::course::{AgeingResult, CourseOptions, Measured, Sample};
 use smrfs::age::world::World;
 use smrfs::device::{Model, Shape};
 use smrfs::workload::EventKind;
 use smrfs::workload::driver::{End, Interleave};
-use smrfs::workload::latency::Summary;
+use smrfs::workload::latency::LatencySummary;
 use smrkit::VERSION;
 
-use crate::exit::COMMIT;
+use smrkit_options::COMMIT;
 use smrkit_report::Grid;
 use smrkit_report::figure::{Axis, Figure, Series, Style};
 use smrkit_report::format;
@@ -19,7 +19,7 @@ use smrkit_report::{Section, page};
 /// The result of `smrkit age`.
 pub struct Aged {
     setting: Setting,
-    course: Course,
+    course: AgeingResult,
     interrupted: bool,
 }
 
@@ -77,18 +77,18 @@ struct BenchmarkRecord {
 
 #[derive(Serialize)]
 struct Latency {
-    all: Summary,
-    create: Summary,
-    append: Summary,
-    read: Summary,
-    delete: Summary,
-    stat: Summary,
+    all: LatencySummary,
+    create: LatencySummary,
+    append: LatencySummary,
+    read: LatencySummary,
+    delete: LatencySummary,
+    stat: LatencySummary,
 }
 
 impl BenchmarkRecord {
-    fn of(measured: &Measured) -> BenchmarkRecord {
+    fn from_measured(measured: &Measured) -> BenchmarkRecord {
         let record = &measured.record;
-        let of = |kind| record.latencies.of(kind);
+        let of = |kind| record.latencies.for_kind(kind);
         BenchmarkRecord {
             name: measured.benchmark.name(),
             elapsed_ns: record.span.1.since(record.span.0).0,
@@ -114,7 +114,7 @@ impl Aged {
         (world, shape): (Option<&World>, Option<&Shape>),
         disk_bytes: u64,
         options: &CourseOptions,
-        course: Course,
+        course: AgeingResult,
         interrupted: bool,
     ) -> Aged {
         let ager = &options.ager;
@@ -158,7 +158,7 @@ impl Aged {
             benchmarks_end: course.b,
             last: course.last,
             ager: course.aged,
-            benchmarks: course.benchmarks.iter().map(BenchmarkRecord::of).collect(),
+            benchmarks: course.benchmarks.iter().map(BenchmarkRecord::from_measured).collect(),
             samples: &course.samples,
         }
     }
@@ -271,7 +271,7 @@ impl Aged {
 fn benchmark_row(measured: &Measured) -> Vec<String> {
     let all = measured.record.latencies.all();
     let (read, written) = measured.bytes_per_s();
-    let worst = EventKind::ALL.into_iter().max_by_key(|&kind| measured.record.latencies.of(kind).max_ns);
+    let worst = EventKind::ALL.into_iter().max_by_key(|&kind| measured.record.latencies.for_kind(kind).max_ns);
     vec![
         measured.benchmark.name().into(),
         format::short(read / 1e6),

@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use smrkit::error::Error;
-use smrkit_live::mount::control::{Client, Command};
+use smrkit_live::block::image::is_drive_image;
+use smrkit_live::mount::control::{ControlClient, ControlCommand};
 use smrkit_live::mount::{self, MountError};
 use smrkit_live::survey::{Survey, survey};
 use smrkit_live::volume::{Open, Volume};
 
+use super::drive_image;
 use super::volume::VolumeOptions;
 use crate::exit::Done;
 use crate::output::figures;
@@ -47,6 +49,9 @@ pub struct Df {
 
 impl Df {
     pub fn execute(self) -> anyhow::Result<Done> {
+        if is_drive_image(&self.image) {
+            return drive_image::df(&self.image, self.json);
+        }
         let (about, survey) = if self.image.is_dir() { self.of_mount()? } else { self.of_image()? };
         if let Some(path) = &self.figure {
             figures::write(&surface::figure(&survey), path)?;
@@ -72,13 +77,13 @@ impl Df {
 
     /// Asks the process behind a mount.
     fn of_mount(&self) -> anyhow::Result<(Value, Survey)> {
-        let mut client = Client::connect(&mount::canonical(&self.image)?).map_err(|error| match error {
+        let mut client = ControlClient::connect(&mount::canonical(&self.image)?).map_err(|error| match error {
             MountError::NotMounted(path) => {
                 Error::input(path, "a directory, and no SMRfs of this user is mounted there: name the image").into()
             }
             error => anyhow::Error::from(error),
         })?;
-        let mut answer = client.ask(Command::Survey { cells: CELLS })?;
+        let mut answer = client.ask(ControlCommand::Survey { cells: CELLS })?;
         let survey = serde_json::from_value(answer["survey"].take())?;
         let about = json!({"image": answer["image"], "meta": answer["meta"], "mount_point": self.image});
         Ok((about, survey))

@@ -1,0 +1,148 @@
+//! `smrkit attach` and `smrkit detach`: a drive in an image as a file and a loop device, served in the background.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command as Program;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anyhow::Context;
+use clap::Args;
+use smrkit::error::Error;
+use smrkit_live::block::attached::Attached;
+use smrkit_live::block::control::Control;
+use smrkit_live::block::server::{DriveServer, Listener, Wish, wishes};
+use smrkit_live::daemon::{self, Started};
+use smrkit_live::mount::control::{ControlClient, ControlCommand};
+use smrkit_live::mount::{self, MountError, run_directory};
+
+use super::serve::{DriveOptions, tell_report};
+use crate::exit::{self, Done};
+use crate::output::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit attach disk.img                       prints /dev/loopN (root), or the path of a file
+  smrkit attach disk.img --pace none --log disk.log
+  smrkit detach disk.img";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Attach {
+    /// The image, made by smrkit create.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    #[command(flatten)]
+    how: DriveOptions,
+    /// Stay in the foreground.
+    #[arg(long)]
+    foreground: bool,
+    /// Serve, as the process in the background.
+    #[arg(long, hide = true, conflicts_with = "foreground")]
+    daemon: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Detach {
+    /// The image that is attached.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+}
+
+impl Attach {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let image = mount::canonical(&self.image)?;
+        if !self.foreground && !self.daemon {
+            start_daemon(&image)?;
+            print(format!("{}\n", shown(&place(&image, "mnt")?.join("disk")).display()))?;
+            return Ok(Done::All);
+        }
+        let served = self.serve(&image);
+        if let (Err(error), true) = (&served, self.daemon) {
+            daemon::tell(&Started::Failed { error: format!("{error:#}"), code: exit::number(error) })?;
+        }
+        served
+    }
+
+    /// Serves until it is detached, or a signal comes.
+    fn serve(&self, image: &Path) -> anyhow::Result<Done> {
+        mount::check_system()?;
+        let (device, options) = self.how.open(image)?;
+        if self.daemon {
+            // Every path of the user's has been opened.
+            daemon::detach()?;
+        }
+        let (caller, wishes) = wishes().context("a pair of sockets")?;
+        let socket = place(image, "nbd")?;
+        let listener = Listener::unix(&socket).with_context(|| socket.display().to_string())?;
+        let server = DriveServer::new(device, listener, options);
+        let serving = thread::spawn(move || server.run(&wishes));
+        let attached = Attached::new(&socket, &place(image, "mnt")?).inspect_err(|_| caller.wish(Wish::Stop));
+        let attached = match attached {
+            Ok(attached) => Arc::new(Mutex::new(attached)),
+            Err(error) => {
+                // The image is closed in good order before its failure is told.
+                let _ = serving.join();
+                return Err(error).context("the drive can't be shown as a file or a loop device");
+            }
+        };
+        let held = attached.clone();
+        let let_go = move || held.lock().unwrap_or_else(PoisonError::into_inner).detach();
+        let _control = Control::start(image, &caller, let_go.clone())?;
+        let stop = caller.clone();
+        ctrlc::set_handler(move || match let_go() {
+            Ok(()) => stop.wish(Wish::Stop),
+            Err(error) => eprintln!("smrkit: {error}"),
+        })
+        .context("signals")?;
+        self.tell_ready(&attached.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let (report, closed) = serving.join().map_err(|_| anyhow::anyhow!("the server has failed"))?;
+        tell_report(&report);
+        closed?;
+        Ok(Done::All)
+    }
+
+    fn tell_ready(&self, attached: &Attached) -> anyhow::Result<()> {
+        match self.daemon {
+            true => Ok(daemon::tell(&Started::Ready)?),
+            false => Ok(print(format!("{}\n", attached.device().unwrap_or(&attached.file()).display()))?),
+        }
+    }
+}
+
+/// Where something of this image's lies in the directory of control sockets.
+fn place(image: &Path, end: &str) -> Result<PathBuf, MountError> {
+    Ok(run_directory::socket(image)?.with_extension(end))
+}
+
+/// Starts this program anew in the background, with its own arguments.
+fn start_daemon(image: &Path) -> anyhow::Result<()> {
+    let log = run_directory::log(image)?;
+    let own = std::env::args_os().skip(2);
+    let arguments: Vec<OsString> = ["attach".into(), "--daemon".into()].into_iter().chain(own).collect();
+    match daemon::start(&arguments, &log).with_context(|| format!("the log is {}", log.display()))? {
+        Started::Ready => Ok(()),
+        Started::Failed { error, code } => Err(exit::ChildError { error, code }.into()),
+    }
+}
+
+/// The loop device on a file, or the file where there is none.
+fn shown(file: &Path) -> PathBuf {
+    let mut ask = Program::new("losetup");
+    ask.args(["--noheadings", "--output", "NAME", "--associated"]).arg(file);
+    let said = ask.output().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
+    said.ok().filter(|name| !name.is_empty()).map_or_else(|| file.to_path_buf(), PathBuf::from)
+}
+
+impl Detach {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let mut client = ControlClient::connect(&mount::canonical(&self.image)?).map_err(|error| match error {
+            MountError::NotMounted(path) => Error::input(path, "not attached: nothing is to be done").into(),
+            error => anyhow::Error::from(error),
+        })?;
+        client.ask(ControlCommand::Unmount)?;
+        client.wait_for_end();
+        Ok(Done::All)
+    }
+}

@@ -1,0 +1,44 @@
+//! `smrkit inject`: does something to a served drive on purpose.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use smrkit::error::Error;
+use smrkit_live::block::fault::Fault;
+use smrkit_live::mount::control::{ControlClient, ControlCommand};
+use smrkit_live::mount::{self, MountError};
+
+use crate::exit::Done;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit inject disk.img power-cut            the next physical write is torn; requests fail until the layer has recovered
+  smrkit inject disk.img bad-sector 2048      reads of the sector fail until it is written
+  smrkit inject disk.img slow 8s              the next request takes 8 seconds longer
+  smrkit inject disk.img timeout              the next request is never answered
+
+Every fault is in the log of smrkit serve --log.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Inject {
+    /// The image that smrkit serve serves.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// What: power-cut [SEED], bad-sector LBA, slow TIME, timeout.
+    #[arg(value_name = "FAULT", required = true, num_args = 1..=2)]
+    fault: Vec<String>,
+}
+
+impl Inject {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let fault = self.fault.join(" ");
+        fault.parse::<Fault>()?;
+        let mut client = ControlClient::connect(&mount::canonical(&self.image)?).map_err(|error| match error {
+            MountError::NotMounted(path) => Error::input(path, "not being served: start smrkit serve first").into(),
+            error => anyhow::Error::from(error),
+        })?;
+        client.ask(ControlCommand::Inject { fault })?;
+        Ok(Done::All)
+    }
+}

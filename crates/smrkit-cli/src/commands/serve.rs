@@ -1,0 +1,213 @@
+//! `smrkit serve`: a drive in an image as a block device, to whoever speaks NBD.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::str::FromStr;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use smrkit::error::Error;
+use smrkit::settings::Queue;
+use smrkit_live::block::control::Control;
+use smrkit_live::block::device::{BlockDevice, Opened};
+use smrkit_live::block::image::DriveImage;
+use smrkit_live::block::log::{FoundState, LogWriter};
+use smrkit_live::block::pace::Pace;
+use smrkit_live::block::server::{Caller, DriveServer, Listener, ServeOptions, ServeReport, Wish, wishes};
+use smrkit_live::mount;
+
+use crate::exit::Done;
+use crate::output::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit serve disk.img --listen unix:/tmp/disk.sock
+  smrkit serve disk.img --pace real --queue drive --log disk.log
+  smrkit serve disk.img -- qemu-img info '$uri'                 runs the command, and stops with its status";
+
+/// Where clients find the drive.
+#[derive(Clone, Debug)]
+enum Listen {
+    Unix(PathBuf),
+    Tcp(String),
+}
+
+impl FromStr for Listen {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Listen, Error> {
+        match text.split_once(':') {
+            Some(("unix", path)) if !path.is_empty() => Ok(Listen::Unix(path.into())),
+            Some(("tcp", address)) if address.contains(':') => Ok(Listen::Tcp(address.into())),
+            _ => Err(Error::Usage(format!("'{text}': expected unix:PATH or tcp:ADDRESS:PORT, as tcp:127.0.0.1:10809"))),
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum QueueName {
+    /// First come, first served.
+    Fcfs,
+    /// Shortest positioning time first.
+    Sptf,
+    /// As the drive's file says; else shortest positioning time first where it has mechanics.
+    Drive,
+}
+
+/// How a drive is served, over NBD or attached.
+#[derive(Args)]
+pub struct DriveOptions {
+    /// How fast the drive's time passes: none (answers come at once), real, or a factor.
+    #[arg(long, value_name = "none|real|X", value_parser = Pace::from_str, default_value = "real")]
+    pace: Pace,
+    /// The order of waiting commands.
+    #[arg(long, value_enum, default_value = "drive")]
+    queue: QueueName,
+    /// Write every request with its times to this file, for smrkit replay.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Write straight to the image: faster, but a crash of the host may lose what was flushed.
+    #[arg(long)]
+    no_journal: bool,
+}
+
+impl DriveOptions {
+    /// Opens the drive in `image`.
+    pub fn open(&self, image: &Path) -> anyhow::Result<(BlockDevice, ServeOptions)> {
+        let image = DriveImage::open(image, !self.no_journal)?;
+        let run = image.run();
+        let (layer, is_mechanical) = (run.layer.name, run.drive.clock.mechanical().is_some());
+        let queue = match self.queue {
+            QueueName::Sptf => Queue::Sptf,
+            QueueName::Drive if run.drive.command_order.is_some() => Queue::Drive,
+            QueueName::Drive if is_mechanical => Queue::Sptf,
+            QueueName::Fcfs | QueueName::Drive => Queue::Fcfs,
+        };
+        let log = self.log.as_deref().map(|path| LogWriter::open(path, &image.head().run)).transpose()?;
+        let (device, opened) = BlockDevice::open(image, log)?;
+        tell_opened(&device, &opened, layer);
+        Ok((device, ServeOptions { pace: self.pace, queue }))
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Serve {
+    /// The image, made by smrkit create.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    #[command(flatten)]
+    how: DriveOptions,
+    /// Where clients connect [default: unix:IMAGE.sock].
+    #[arg(long, value_name = "unix:PATH|tcp:ADDRESS:PORT", value_parser = Listen::from_str)]
+    listen: Option<Listen>,
+    /// A command to run with the drive's address as $uri; its end is the server's.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Serve {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let (device, options) = self.how.open(&self.image)?;
+        let (caller, wishes) = wishes().context("a pair of sockets")?;
+        let place = tempfile::tempdir().context("a directory for the socket")?;
+        let listener = self.listener(place.path())?;
+        let uri = listener.to_string();
+        let _control = Control::start(&mount::canonical(&self.image)?, &caller, || Ok(()))?;
+        let stop = caller.clone();
+        ctrlc::set_handler(move || stop.wish(Wish::Stop)).context("signals")?;
+        let server = DriveServer::new(device, listener, options);
+        if self.command.is_empty() {
+            print(format!("{uri}\n"))?;
+            let (report, closed) = server.run(&wishes);
+            tell_report(&report);
+            closed?;
+            return Ok(Done::All);
+        }
+        let commanded = self.start(&uri, caller);
+        let (report, closed) = server.run(&wishes);
+        tell_report(&report);
+        closed?;
+        let status = commanded.join().map_err(|_| anyhow::anyhow!("the command could not be waited for"))??;
+        Ok(Done::Code(status.code().map_or(1, |code| code as u8)))
+    }
+
+    fn listener(&self, place: &Path) -> anyhow::Result<Listener> {
+        let own = |path: &Path| Listener::unix(path).with_context(|| path.display().to_string());
+        match &self.listen {
+            Some(Listen::Unix(path)) => own(&std::path::absolute(path)?),
+            Some(Listen::Tcp(address)) => Listener::tcp(address).with_context(|| address.clone()),
+            None if !self.command.is_empty() => own(&place.join("nbd.sock")),
+            None => {
+                let mut path = std::path::absolute(&self.image)?.into_os_string();
+                path.push(".sock");
+                own(Path::new(&path))
+            }
+        }
+    }
+
+    /// Runs the command; the server is asked to stop when it ends.
+    fn start(&self, uri: &str, caller: Caller) -> thread::JoinHandle<anyhow::Result<ExitStatus>> {
+        let mut command = match &self.command[..] {
+            [line] => {
+                let mut shell = Command::new("sh");
+                shell.arg("-c").arg(line);
+                shell
+            }
+            [program, arguments @ ..] => {
+                let mut command = Command::new(program);
+                command.args(arguments.iter().map(|argument| with_uri(argument, uri)));
+                command
+            }
+            [] => Command::new("true"),
+        };
+        let name = self.command[0].display().to_string();
+        command.env("uri", uri);
+        thread::spawn(move || {
+            let status = command.status().with_context(|| name);
+            caller.wish(Wish::Stop);
+            status
+        })
+    }
+}
+
+/// An argument with the address in place of `$uri`.
+fn with_uri(argument: &OsString, uri: &str) -> OsString {
+    argument.to_str().map_or_else(|| argument.clone(), |text| text.replace("${uri}", uri).replace("$uri", uri).into())
+}
+
+fn tell_opened(device: &BlockDevice, opened: &Opened, layer: &str) {
+    let image = device.image();
+    if opened.found == FoundState::Recovered && !image.was_clean() {
+        let keeps = device.layered().layer.keeps_acknowledged();
+        let lost = if keeps { "nothing that was flushed is lost" } else { "this layer promises nothing after that" };
+        eprintln!(
+            "smrkit: {} was not closed in good order: {layer} has rebuilt its maps in {}; {lost}",
+            image.path().display(),
+            shown(opened.lasted)
+        );
+    }
+}
+
+/// Tells how late a server's answers were.
+pub fn tell_report(report: &ServeReport) {
+    if report.has_failed {
+        eprintln!("smrkit: the drive failed; see above");
+    }
+    let lateness = report.lateness.summary().all;
+    if lateness.count == 0 {
+        return;
+    }
+    let [p50, p99, max] = [lateness.p50, lateness.p99, lateness.max].map(|ns| shown(Duration::from_nanos(ns)));
+    let priority = if report.is_real_time { "real-time" } else { "ordinary" };
+    eprintln!(
+        "smrkit: {} answers at {priority} priority, late by {p50} (median), {p99} (99 %), {max} (longest)",
+        lateness.count
+    );
+}
+
+fn shown(span: Duration) -> String {
+    format!("{span:.1?}")
+}

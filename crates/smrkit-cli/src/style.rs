@@ -1,0 +1,60 @@
+//! How much a command says, and whether in colour.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+
+use clap::{Args, ValueEnum};
+
+/// When the terminal's colours are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Options of every command.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// Show no progress and no warnings.
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Use colours: on a terminal (unless NO_COLOR is set), always or never.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "auto|always|never",
+        hide_possible_values = true
+    )]
+    color: Colour,
+}
+
+static CHOSEN: OnceLock<Style> = OnceLock::new();
+
+/// Takes note of what was chosen, before a command begins.
+pub fn choose(style: Style) {
+    CHOSEN.get_or_init(|| style);
+}
+
+fn chosen() -> Style {
+    CHOSEN.get().copied().unwrap_or_default()
+}
+
+/// Whether neither progress nor warnings are shown.
+pub fn is_quiet() -> bool {
+    chosen().quiet
+}
+
+/// Whether standard output is coloured.
+pub fn is_coloured() -> bool {
+    let is_wanted = || std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    match chosen().color {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => is_wanted() && std::io::stdout().is_terminal(),
+    }
+}

@@ -1,0 +1,93 @@
+//! Served drives by the command: images, captive commands, a server that is killed, faults.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command};
+
+use super::{Scratch, command, finish, smrkit};
+
+/// An image of a small drive.
+fn image(scratch: &Scratch, layer: &str) -> String {
+    let image = scratch.path("disk.img");
+    smrkit(&format!("create {image} --layer {layer} --capacity 1GB")).done();
+    image
+}
+
+/// A server in the background, once it listens; its address.
+fn serve(image: &str, socket: &str) -> (Child, String) {
+    let mut command = command();
+    command.args(["serve", image, "--pace", "none", "--listen", &format!("unix:{socket}")]);
+    let mut child = command.spawn().expect("smrkit starts");
+    let mut uri = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut uri).unwrap();
+    (child, uri.trim().to_string())
+}
+
+#[test]
+fn the_status_of_a_captive_command_is_the_servers() {
+    let scratch = Scratch::new();
+    let image = image(&scratch, "drive-managed");
+    for code in [0, 7] {
+        let mut command = command();
+        command.args(["serve", &image, "--pace", "none", "--", &format!("test -n \"$uri\" && exit {code}")]);
+        assert_eq!(finish(command).code, code);
+    }
+    smrkit(&format!("create {image}")).says(3, &["--force"]);
+    let mut absent = command();
+    absent.args(["serve", &image, "--pace", "none", "--", "no-such-program", "$uri"]);
+    finish(absent).says(1, &["no-such-program"]);
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_a_remedy() {
+    let scratch = Scratch::new();
+    let foreign = scratch.file("foreign", vec![7; 4096]);
+    smrkit(&format!("serve {foreign}")).says(3, &["smrkit create"]);
+    smrkit(&format!("serve {}", scratch.path("missing"))).says(3, &["smrkit create"]);
+    let image = scratch.path("i");
+    smrkit(&format!("create {image} --layer nonsense")).says(2, &["nonsense"]);
+    smrkit(&format!("create {image} --layer log --set log.spare_percent=5,9")).says(2, &["one value"]);
+    smrkit(&format!("create {image} --layer rmw --capacity 1kB")).failed(4);
+    smrkit(&format!("inject {foreign} power-cut")).says(3, &["smrkit serve"]);
+    smrkit(&format!("inject {foreign} earthquake")).says(2, &["power-cut"]);
+    smrkit(&format!("replay {foreign}")).says(3, &["serve --log"]);
+    smrkit(&format!("serve {foreign} --pace 0")).says(2, &["real"]);
+}
+
+#[test]
+fn flushed_data_survive_a_server_that_is_killed() {
+    let scratch = Scratch::new();
+    let (image, socket) = (image(&scratch, "s-block"), scratch.path("s"));
+    let data: Vec<u8> = (0..3_072_000u32).map(|i| (i / 5000) as u8).collect();
+    let sample = scratch.file("sample", &data);
+    let copy = |arguments: &[&str]| Command::new("nbdcopy").args(arguments).status();
+    for _ in 0..3 {
+        let (mut server, uri) = serve(&image, &socket);
+        if copy(&["--flush", &sample, &uri]).is_err() {
+            println!("skipped: no nbdcopy here; on Debian: apt-get install libnbd-bin");
+            let _ = server.kill();
+            return;
+        }
+        server.kill().unwrap();
+        server.wait().unwrap();
+        let (mut server, uri) = serve(&image, &socket);
+        let back = scratch.path("back");
+        assert!(copy(&[&uri, &back]).unwrap().success());
+        assert!(std::fs::read(&back).unwrap()[..data.len()] == data);
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_injected_fault_reaches_the_drive_and_its_report() {
+    let scratch = Scratch::new();
+    let (image, socket) = (image(&scratch, "log"), scratch.path("s"));
+    let (mut server, _) = serve(&image, &socket);
+    smrkit(&format!("inject {image} bad-sector 8")).done();
+    smrkit(&format!("inject {image} bad-sector 99999999999")).says(1, &["past the drive's end"]);
+    assert!(smrkit(&format!("top --once {image}")).done().contains("under log"));
+    smrkit(&format!("detach {image}")).done();
+    assert!(server.wait().unwrap().success());
+    assert!(smrkit(&format!("fsck {image}")).done().contains("make sense"));
+    assert!(smrkit(&format!("df {image}")).done().contains("under log"));
+}
