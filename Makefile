@@ -1,10 +1,11 @@
 # What to do with a fresh clone: make demo, make test. Each target says what is missing, in one line.
 
-.PHONY: help demo test bench lint fuzz ci
+.PHONY: help demo test wheel bench lint fuzz ci
 
 help:
 	@echo 'make demo    build, compare every layer on the built-in workload, write a report into out/demo/'
 	@echo 'make test    every test; the last lines name those that were skipped'
+	@echo 'make wheel   the Python package, into out/wheels/'
 	@echo 'make bench   the speed measurements'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make fuzz    fuzz every target for a short while (FUZZ_SECONDS in all, 60)'
@@ -15,8 +16,12 @@ demo:
 	@scripts/demo
 
 test:
-	@scripts/need build
+	@scripts/need build frames
 	@scripts/test
+
+wheel:
+	@scripts/need build python
+	@scripts/wheel
 
 bench:
 	@scripts/need build

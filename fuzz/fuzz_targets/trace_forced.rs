@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
         "csv" => "csv:time=0:us,op=1,offset=2,size=3:sectors,volume=4".to_string(),
         name => name.to_string(),
     };
-    let options = OpenOptions { format: Some(format), skip_bad_rows: first & 0x20 != 0, sha256: false };
+    let options = OpenOptions { format: Some(format), skip_bad_rows: first & 0x20 != 0, ..OpenOptions::default() };
     let Ok(mut trace) = Trace::from_bytes("fuzz", bytes.to_vec(), &options) else { return };
     let mut batch = Vec::new();
     while trace.fill(&mut batch).is_ok() && !batch.is_empty() {

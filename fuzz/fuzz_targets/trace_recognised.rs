@@ -7,7 +7,7 @@ use smrkit_trace::{OpenOptions, Trace};
 
 fuzz_target!(|bytes: &[u8]| {
     for skip_bad_rows in [false, true] {
-        let options = OpenOptions { format: None, skip_bad_rows, sha256: true };
+        let options = OpenOptions { format: None, skip_bad_rows, sha256: true, ..OpenOptions::default() };
         let Ok(mut trace) = Trace::from_bytes("fuzz", bytes.to_vec(), &options) else { continue };
         let mut batch = Vec::new();
         while trace.fill(&mut batch).is_ok() && !batch.is_empty() {
