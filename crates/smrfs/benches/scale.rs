@@ -1,4 +1,4 @@
-//! What many files, large directories and a file in a million pieces cost: `cargo bench -p smrfs --bench scale [-- GROUP …]`.
+//! Costs of many files, of large directories and of a file in a million pieces: `cargo bench -p smrfs --bench scale [-- GROUP …]`.
 //!
 //! Groups: files, directory, sparse, long. The disk holds no data, the metadata store lies in memory; so what is measured is
 //! the core. MB is what a mount has taken from the heap, the store left out. In brackets: the ratio to the line before, of a
@@ -66,7 +66,7 @@ fn mount(parts: Parts) -> (Rig, f64, usize) {
     (rig.expect("mounted"), taken, before)
 }
 
-/// What has come into use since `before`, in MB.
+/// Memory that has come into use since `before`, in MB.
 fn more_mb(before: usize) -> f64 {
     HEAP.allocated().saturating_sub(before) as f64 / 1e6
 }

@@ -1,6 +1,6 @@
 //! Data on its way: bytes, or in simulation only how many.
 
-/// What is to be written.
+/// Data to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
     /// These bytes.
@@ -10,7 +10,7 @@ pub enum Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    /// How many bytes there are.
+    /// Its bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Data::Bytes(bytes) => bytes.len() as u64,
@@ -27,7 +27,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Where what is read goes.
+/// Buffer that reads fill.
 #[derive(Debug)]
 pub enum ReadBuffer<'a> {
     /// Into these bytes, all of them.
@@ -37,7 +37,7 @@ pub enum ReadBuffer<'a> {
 }
 
 impl ReadBuffer<'_> {
-    /// How many bytes it takes.
+    /// The bytes it takes.
     pub fn bytes(&self) -> u64 {
         match self {
             ReadBuffer::Bytes(bytes) => bytes.len() as u64,

@@ -21,7 +21,7 @@ macro_rules! errno {
                 match self.0 { $($number => stringify!($name),)* _ => "another error" }
             }
 
-            /// What it means.
+            /// Meaning of the error.
             pub fn meaning(self) -> &'static str {
                 match self.0 { $($number => $what,)* _ => "an error of the operating system" }
             }
@@ -57,13 +57,13 @@ errno! {
     EOPNOTSUPP = 95, "not supported";
 }
 
-/// What a strict-append disk refuses, or what a checker found, one variant a rule.
+/// Refusal of a strict-append disk, or finding of a checker: one variant a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// Beyond the end of the disk, or of no length.
     #[error("{span} is outside the disk of {granules} granules")]
     OutOfRange {
-        /// What was asked for.
+        /// The span that was asked for.
         span: Span,
         /// The size of the disk.
         granules: u64,
@@ -71,35 +71,35 @@ pub enum Violation {
     /// In the gap between two bands, or in two bands.
     #[error("{span} is not inside one band")]
     NotInOneBand {
-        /// What was asked for.
+        /// The span that was asked for.
         span: Span,
     },
     /// A band that does not exist.
     #[error("there is no band {band}: the disk has {bands}")]
     NoSuchBand {
-        /// Which.
+        /// The band.
         band: u64,
-        /// How many there are.
+        /// Number of bands.
         bands: u64,
     },
     /// A write that does not begin at its band's write cursor.
     #[error("a write at {at} in a band whose cursor is at {cursor}")]
     NotAtCursor {
-        /// Where the write began.
+        /// First granule of the write.
         at: Granule,
-        /// Where it must begin.
+        /// Granule at which it must begin.
         cursor: Granule,
     },
     /// A write that would open one band too many.
     #[error("{limit} bands are open already: fill or close one first")]
     TooManyOpen {
-        /// How many may be open.
+        /// Number of bands that may be open.
         limit: u64,
     },
     /// A read of what has not been written since the last reset.
     #[error("a read of {span}, of which nothing from {cursor} on has been written")]
     BeyondCursor {
-        /// What was asked for.
+        /// The span that was asked for.
         span: Span,
         /// The band's cursor.
         cursor: Granule,
@@ -124,7 +124,7 @@ pub enum Violation {
     Downstream {
         /// The granule written.
         at: Granule,
-        /// What it damages.
+        /// A readable granule that it damages.
         live: Granule,
     },
     /// A second write below readable data (rule 2, found by the checker).
@@ -132,7 +132,7 @@ pub enum Violation {
     Upstream {
         /// The granule written.
         at: Granule,
-        /// What it damages.
+        /// A readable granule that it damages.
         live: Granule,
     },
 }
@@ -143,7 +143,7 @@ pub enum DeviceError {
     /// It may not be done.
     #[error("the disk refuses: {0}")]
     Violation(#[from] Violation),
-    /// What was read had been damaged by shingling.
+    /// Data that shingling had damaged were read.
     #[error("{at} was damaged by a write of {by}")]
     Damaged {
         /// The damaged granule.
@@ -159,7 +159,7 @@ pub enum DeviceError {
     Io(#[from] io::Error),
 }
 
-/// What a device answers.
+/// Result of a device.
 pub type DeviceResult<T = ()> = Result<T, DeviceError>;
 
 /// A map that a store vouches for.
@@ -215,7 +215,7 @@ pub enum FsError {
     /// The shingled disk failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// What is on the disk makes no sense; says what, where, and what to do.
+    /// Contents of the disk that make no sense, with their place and the remedy.
     #[error("{0}")]
     Corrupt(String),
     /// The seal of a map is not what it should be.
@@ -236,7 +236,7 @@ impl From<Errno> for FsError {
 }
 
 impl FsError {
-    /// What a system call answers for it.
+    /// Error number that a system call returns for it.
     pub fn errno(&self) -> Errno {
         match self {
             FsError::Errno(errno) => *errno,
@@ -260,5 +260,5 @@ impl From<FsError> for Error {
     }
 }
 
-/// What the file system answers.
+/// Result of the file system.
 pub type FsResult<T = ()> = Result<T, FsError>;

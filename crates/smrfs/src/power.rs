@@ -31,7 +31,7 @@ impl Power {
         cut == 0 || number < cut
     }
 
-    /// Whether the power is on.
+    /// True if the power is on.
     pub fn is_on(&self) -> bool {
         let cut = self.cut.load(SeqCst);
         cut == 0 || self.operations.load(SeqCst) < cut

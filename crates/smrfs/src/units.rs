@@ -38,7 +38,7 @@ impl fmt::Display for Granule {
 pub struct Span {
     /// Its first granule.
     pub at: Granule,
-    /// How many there are.
+    /// Number of granules.
     pub count: u64,
 }
 
@@ -53,19 +53,19 @@ impl Span {
         self.at + self.count
     }
 
-    /// Whether it has none.
+    /// True if it has none.
     pub fn is_empty(self) -> bool {
         self.count == 0
     }
 
-    /// What both have in common, if anything.
+    /// Common part of both, if any.
     pub fn overlap(self, other: Span) -> Option<Span> {
         let at = self.at.max(other.at);
         let end = self.end().min(other.end());
         (at < end).then(|| Span { at, count: end - at })
     }
 
-    /// Whether all of `other` lies in it.
+    /// True if all of `other` lies in it.
     pub fn contains(self, other: Span) -> bool {
         self.at <= other.at && other.end() <= self.end()
     }
@@ -88,7 +88,7 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Whose data a granule holds: granule `granule` of file `file`.
+/// Owner of a granule's data: granule `granule` of file `file`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// The file.

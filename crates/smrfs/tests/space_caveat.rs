@@ -24,7 +24,7 @@ struct Driver {
     places: Vec<u64>,
     /// Where the durable maps say they are.
     durable: Vec<u64>,
-    /// Whether power cuts are to come: then durable maps are kept.
+    /// True if power cuts are to come: then durable maps are kept.
     cuts: bool,
     retired: Vec<Span>,
     /// Retired pieces that are released together, as a commit does.

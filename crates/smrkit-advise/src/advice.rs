@@ -21,25 +21,25 @@ pub struct Advice {
     pub text: String,
     /// Steps that an owner can take, the most useful first.
     pub actions: Vec<Action>,
-    /// What is wrong at the deepest depth.
+    /// Problems at the deepest depth.
     pub problems: Problems,
     /// The system as it is, at each depth.
     pub present: Vec<Present>,
-    /// What was tried, at the deepest depth.
+    /// Changes that were tried, at the deepest depth.
     pub remedies: Vec<Remedy>,
-    /// Whether all of it was run.
+    /// True if all of it was run.
     pub complete: bool,
-    /// What serves.
+    /// The disks that serve.
     pub system: System,
-    /// What is asked for.
+    /// The demand.
     pub demand: Demand,
     /// The rebuild, as it was asked for; null without one.
     pub rebuild: Option<String>,
     /// Bytes of a whole disk, where a rebuild was run on a part of one; null where it was not.
     pub whole_disk_bytes: Option<u64>,
-    /// How requests come, at the deepest depth.
+    /// Settings at the deepest depth: how requests come.
     pub engine: Settings,
-    /// What the disks were before, under every change as well.
+    /// State of the disks before, under every change as well.
     pub state: State,
     /// Why the drives have more platters than their own; null where they have their own, or the size asked for.
     pub scaled: Option<Scaled>,
@@ -70,11 +70,11 @@ pub struct Present {
 pub struct Remedy {
     /// Its kind.
     pub kind: Kind,
-    /// What is changed.
+    /// The change.
     pub change: String,
-    /// Whether it is assumed that the disk can do it.
+    /// True if it is assumed that the disk can do it.
     pub assumption: bool,
-    /// What it does; null where it was not run.
+    /// Its effect; null where it was not run.
     pub effect: Option<Effect>,
     /// Why it was not run; null where it was.
     pub not_run: Option<String>,
@@ -99,7 +99,7 @@ pub struct Action {
     pub command: Option<String>,
 }
 
-/// What serves.
+/// Disks that serve.
 #[derive(Serialize)]
 pub struct System {
     /// The drive's name; `mixed` where members differ.
@@ -118,10 +118,10 @@ pub struct System {
     pub cache_sectors: u64,
 }
 
-/// What is asked for.
+/// Demand on them.
 #[derive(Serialize)]
 pub struct Demand {
-    /// What was replayed.
+    /// Account of the replay.
     #[serde(flatten)]
     pub replayed: Replayed,
     /// Requests served and counted.
@@ -181,14 +181,14 @@ impl Advice {
         }
     }
 
-    /// Whether requests come at times of their own.
+    /// True if requests come at times of their own.
     pub fn is_open(&self) -> bool {
         self.engine.arrival == Arrival::Trace
     }
 }
 
 impl Remedy {
-    /// What came of a change.
+    /// Remedy that a change turned out to be.
     pub fn new(
         change: &Change,
         judged: Result<(Effect, Trajectory, Comparison), String>,

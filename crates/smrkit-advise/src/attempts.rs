@@ -128,7 +128,7 @@ fn made(question: &Question, change: &Change, first: Option<u64>, sectors: u64, 
     Ok((own, change.baseline.as_ref().map(serve).transpose()?))
 }
 
-/// What a change does.
+/// Judges a change.
 fn judged(part: &Part, change: &Change, made: Attempted) -> Remedy {
     let judged = made.map(|(own, baseline)| {
         let is_timed = own.is_timed();

@@ -28,7 +28,7 @@ use trial::{Measured, Trial};
 /// A layer counts for the size of a workload if it offers so much of what the present one does, in percent (assumption).
 const ALIKE_PERCENT: u64 = 80;
 
-/// What is asked about.
+/// Question to the advice.
 pub struct Question<'a> {
     /// The drive or array as it is; its settings are those of `depths`.
     pub run: PlannedRun,
@@ -42,7 +42,7 @@ pub struct Question<'a> {
     pub all: bool,
     /// Bytes of a whole disk, where a rebuild is run on a part of one.
     pub whole_disk_bytes: Option<u64>,
-    /// What the front calls the fields that errors name.
+    /// Names by which the front calls the fields that errors name.
     pub names: fn(Field) -> &'static str,
 }
 
@@ -79,7 +79,7 @@ pub fn advise(question: &Question, monitor: &dyn Monitor) -> Result<Option<Advic
     Ok(Some(advice))
 }
 
-/// What a workload takes for the disk's size: what the layers that are compared offer, all of them.
+/// Size of the disk for a workload: what the layers that are compared all offer.
 fn common_sectors(question: &Question) -> Result<u64, Error> {
     let run = &question.run;
     let own = run.host_sectors()?;
@@ -131,5 +131,5 @@ fn present(((own, conventional), settings): (&(Measured, Measured), &Settings)) 
     }
 }
 
-/// What is said of a run that an interrupt kept from its end.
+/// Text on a run that an interrupt kept from its end.
 const INTERRUPTED: &str = "interrupted";

@@ -1,4 +1,4 @@
-//! What an owner can do, with the value to set; what was run says what it brings.
+//! Actions of an owner, with the value to set; what was run says what it brings.
 
 use smrkit::stats::remedy::Effect;
 
@@ -8,7 +8,7 @@ use super::remedies::Kind;
 /// Seconds that kernels wait for a command unless told otherwise.
 const KERNEL_S: u64 = 30;
 
-/// What is worth doing, the surest first; nothing where there is no problem.
+/// Actions that are worth doing, the surest first; none where there is no problem.
 pub fn actions(advice: &Advice) -> Vec<Action> {
     if !advice.problems.any() {
         return Vec::new();
@@ -54,7 +54,7 @@ fn timeout_s(longest_ns: u64) -> u64 {
     (2 * longest_ns).div_ceil(KERNEL_S * 1_000_000_000).max(1) * KERNEL_S
 }
 
-/// What helps most, in the order of the table; of several sizes of writes, and of several pauses, the smallest that does as much.
+/// The best remedies, in the order of the table; of several sizes of writes, and of several pauses, the smallest that does as much.
 fn best_of_each(advice: &Advice) -> impl Iterator<Item = &Remedy> {
     let rank = |remedy: &Remedy| match remedy.effect {
         Some(Effect::Fixes) => Some(0),
@@ -71,7 +71,7 @@ fn best_of_each(advice: &Advice) -> impl Iterator<Item = &Remedy> {
     advice.remedies.iter().filter(is_best)
 }
 
-/// What an owner does to make a change, if an owner can.
+/// The owner's action for a change, if there is one.
 fn worth(remedy: &Remedy) -> Option<(String, Option<&'static str>)> {
     let change = &remedy.change;
     Some(match remedy.kind {

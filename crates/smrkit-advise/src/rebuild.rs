@@ -5,7 +5,7 @@ use smrkit::stats::remedy::RebuildFigures;
 use super::advice::{Advice, Present};
 use smrkit_report::format;
 
-/// How long the rebuild takes, and whom a timeout would drop; `None` without one.
+/// Sentence on the rebuild: its time, and the disks that a timeout would drop; `None` without one.
 pub fn sentence(advice: &Advice) -> Option<String> {
     let Present { own, conventional, against, .. } = advice.present.last()?;
     let (rebuilt, usual) = (own.rebuild?, conventional.rebuild?);

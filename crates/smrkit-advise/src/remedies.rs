@@ -31,7 +31,7 @@ const RECORD_BYTES: u64 = 1 << 20;
 const IDLE: [f64; 3] = [0.5, 0.9, 0.99];
 /// Factors on the trace's times.
 const STRETCHES: [f64; 3] = [2.0, 10.0, 100.0];
-/// What a drive-managed disk may do beyond what is known of it.
+/// Behaviour that a drive-managed disk may have beyond what is known of it.
 const ASSUMED: [(&str, &str, &str); 2] =
     [("write_cache_bytes", "64M", "write cache of 64 MB"), ("bypass", "run", "bypass by long runs")];
 
@@ -67,9 +67,9 @@ pub enum Kind {
 pub struct Change {
     /// Its kind.
     pub kind: Kind,
-    /// What is changed.
+    /// The change's name.
     pub name: String,
-    /// Whether the disk is assumed to be able to do it.
+    /// True if the disk is assumed to be able to do it.
     pub is_assumed: bool,
     /// The pause after each answer, where that is what changes.
     pub think: Option<Nanos>,
@@ -198,7 +198,7 @@ fn pause_text(time: Nanos) -> String {
     format!("{} {unit}", time.0 as f64 / f64::from(scale))
 }
 
-/// What the layer can do where it is told to, but no known disk is known to do.
+/// Behaviour that the layer has where it is told to, but no known disk is known to have.
 fn assumed(run: &PlannedRun) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     for (key, value, name) in ASSUMED {

@@ -75,7 +75,7 @@ pub fn page(advice: &Advice) -> String {
     smrkit_report::page(&format!("smrkit advise: {}", asked(advice)), &sections)
 }
 
-/// What a run drops: the shortest timeout that would drop a disk; of an array, how many.
+/// Text on the disks that a run drops: the shortest timeout that would drop one; of an array, how many.
 fn dropped(course: &Trajectory) -> String {
     let of = |count: u64| if course.disks > 1 { format!("{count}: ") } else { String::new() };
     match (course.dropped_7s, course.dropped_30s) {
@@ -140,7 +140,7 @@ fn present(advice: &Advice) -> Grid {
     grid
 }
 
-/// What was tried, at the deepest depth.
+/// Table of the changes that were tried, at the deepest depth.
 fn tried(advice: &Advice) -> Grid {
     let head = match advice.present.last() {
         _ if advice.demand.requests == 0 => "alone".into(),
@@ -234,7 +234,7 @@ fn asked(advice: &Advice) -> String {
     }
 }
 
-/// What was run, in a few lines.
+/// Lines on what was run.
 fn about(advice: &Advice) -> Vec<String> {
     let (system, demand, engine) = (&advice.system, &advice.demand, &advice.engine);
     let array = system.array.as_ref().map_or(String::new(), |array| format!(", {array}"));

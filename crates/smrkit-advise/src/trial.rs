@@ -21,13 +21,13 @@ pub struct Trial {
     pub run: PlannedRun,
     /// Writes are packed into writes of this many sectors.
     pub packed_sectors: Option<u32>,
-    /// Where several sources go, if elsewhere than now.
+    /// Placement of several sources, if elsewhere than now.
     pub placement: Option<SourcePlacement>,
     /// Only the first this many requests are served.
     pub first: Option<u64>,
 }
 
-/// What came of a run.
+/// Result of a run.
 pub struct Measured {
     /// All of it.
     pub outcome: Outcome,

@@ -149,12 +149,12 @@ fn stalls(advice: &Advice) -> String {
     }
 }
 
-/// Whether it does as well as conventional disks at every depth, and none would be dropped.
+/// True if it does as well as conventional disks at every depth, and none would be dropped.
 fn is_alike(advice: &Advice) -> bool {
     advice.present.iter().all(|present| present.against.is_alike() && present.own.dropped_7s == 0)
 }
 
-/// What would fix it, or help, or harm.
+/// Sentences on changes that would fix it, or help, or harm.
 fn changes(advice: &Advice) -> Vec<String> {
     let of = |effect: Effect| -> Vec<&Remedy> {
         let is_change = |kind: Kind| !matches!(kind, Kind::Idle | Kind::Range);

@@ -9,7 +9,7 @@ use smrkit_live::mount::MountError;
 
 use crate::remedy;
 
-/// How a command ended without an error.
+/// End of a command without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// All of it.
@@ -58,9 +58,9 @@ pub fn number(error: &anyhow::Error) -> u8 {
 /// An error that another process of ours told, and its exit code there.
 #[derive(Debug)]
 pub struct ChildError {
-    /// What it said.
+    /// The command's message.
     pub error: String,
-    /// How it would have ended.
+    /// Its exit code.
     pub code: u8,
 }
 

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a command may take to notice an interrupt.
+/// Time that a command may take to notice an interrupt.
 const PATIENCE: Duration = Duration::from_millis(350);
-/// How often the handler looks whether it has.
+/// Time between the handler's looks whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A flag that a signal sets.
@@ -43,7 +43,7 @@ impl Interrupt {
             .clone()
     }
 
-    /// Whether it is time to stop.
+    /// True if it is time to stop.
     pub fn is_set(&self) -> bool {
         self.0.is_set.load(Ordering::Relaxed)
     }

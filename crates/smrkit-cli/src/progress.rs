@@ -32,7 +32,7 @@ impl Monitor for Interrupt {
 struct Bar {
     bar: ProgressBar,
     what: String,
-    /// Where each run is, in steps.
+    /// Progress of each run, in steps.
     runs: Mutex<Vec<u64>>,
 }
 
@@ -47,7 +47,7 @@ impl Bar {
         Bar { bar, what: what.into(), runs: Mutex::new(vec![0; runs]) }
     }
 
-    /// What is done, and which of several runs is on.
+    /// Text on what is done, and on which of several runs is under way.
     fn message(&self) -> String {
         let runs = self.lock();
         message(&self.what, runs.iter().filter(|&&at| at == STEPS).count(), runs.len())

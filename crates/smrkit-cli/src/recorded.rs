@@ -42,7 +42,7 @@ impl Recorded {
         self.replayed().trace.iter().chain(merged).map(PathBuf::from)
     }
 
-    /// What all of its runs replayed.
+    /// Demand that all of its runs replayed.
     pub fn demand(&self) -> Result<Box<dyn Demand>, Error> {
         record::demand(self.replayed(), &trace)
     }

@@ -3,7 +3,7 @@
 use smrkit::error::Error;
 use smrkit::message::Field;
 
-/// What sets a field.
+/// Option that sets a field.
 pub fn option(field: Field) -> &'static str {
     match field {
         Field::Arrival => "--arrival",

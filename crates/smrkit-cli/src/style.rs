@@ -1,4 +1,4 @@
-//! How much a command says, and whether in colour.
+//! Amount and colour of a command's text.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -44,12 +44,12 @@ fn chosen() -> Style {
     CHOSEN.get().copied().unwrap_or_default()
 }
 
-/// Whether neither progress nor warnings are shown.
+/// True if neither progress nor warnings are shown.
 pub fn is_quiet() -> bool {
     chosen().quiet
 }
 
-/// Whether standard output is coloured.
+/// True if standard output is coloured.
 pub fn is_coloured() -> bool {
     let is_wanted = || std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match chosen().color {

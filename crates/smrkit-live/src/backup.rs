@@ -18,7 +18,7 @@ use crate::mount::control::{ControlClient, ControlCommand};
 use crate::mount::{self, MountError};
 use crate::volume::{Open, Volume};
 
-/// Where a volume is, or is to be.
+/// Paths of a volume that is there or is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     /// The image.

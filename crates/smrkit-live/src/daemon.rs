@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-/// What a daemon tells whoever started it.
+/// Message of a daemon to whoever started it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Started {
@@ -19,7 +19,7 @@ pub enum Started {
     Ready,
     /// It has failed.
     Failed {
-        /// What went wrong.
+        /// The error's text.
         error: String,
         /// The exit code that belongs to it.
         code: u8,

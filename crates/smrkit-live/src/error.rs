@@ -1,4 +1,4 @@
-//! What can go wrong with an image or a metadata directory. Each message states the remedy.
+//! Errors of an image or a metadata directory. Each message states the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub enum LiveError {
     BadImage {
         /// The image.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// The fault and the remedy.
         what: String,
     },
     /// An image or a directory exists where `mkfs` is to make one.
@@ -42,9 +42,9 @@ pub enum LiveError {
     OtherImage {
         /// The directory.
         path: PathBuf,
-        /// Whose it is.
+        /// Identity of the volume that it belongs to.
         belongs: Uuid,
-        /// Whose it should be.
+        /// Identity of the volume that it should belong to.
         image: Uuid,
     },
     /// An image and a directory of different times.
@@ -63,7 +63,7 @@ pub enum LiveError {
     Exposed {
         /// The image or the metadata directory.
         path: PathBuf,
-        /// Who could do what.
+        /// The users, and what they could do.
         how: String,
         /// The command that mends it, without the path.
         remedy: String,
@@ -88,13 +88,13 @@ pub enum LiveError {
     ShortAttributes {
         /// The directory.
         path: PathBuf,
-        /// What fits.
+        /// Bytes that fit.
         bytes: usize,
     },
     /// No space or no nodes are left.
     #[error("the file system of {} is full: free some space, or use another one", .0.display())]
     Full(PathBuf),
-    /// What is stored contradicts itself.
+    /// Stored data that contradict themselves.
     #[error("{0}")]
     Corrupt(String),
     /// The operating system says no.
@@ -102,7 +102,7 @@ pub enum LiveError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         error: io::Error,
     },
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// How often, and after what pauses, a lock that another holds is tried again (assumption).
+/// Tries at a lock that another holds, after growing pauses (assumption).
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(30);
 

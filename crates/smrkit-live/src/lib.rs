@@ -1,4 +1,4 @@
-//! What touches the operating system: disk images and block devices, metadata directories, FUSE.
+//! Everything that touches the operating system: disk images and block devices, metadata directories, FUSE.
 
 pub mod backup;
 pub mod block;

@@ -1,4 +1,4 @@
-//! Who may go behind the permissions of files: whoever may read or write the image or enter the metadata directory.
+//! Permissions that let users go behind those of files: by the image or the metadata directory.
 //!
 //! Both must belong to the user that mounts, and be closed to all others. Of access lists the mask is what counts, which
 //! the group's bits show. Left out: block devices, whose permissions are the system's business, and root.
@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 
 use crate::error::LiveError;
 
-/// What lets other users at `path`, an image or a metadata directory.
+/// Permissions that let other users at `path`, an image or a metadata directory.
 pub fn exposure(path: &Path, stat: &Stat) -> Option<LiveError> {
     let is_directory = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => true,

@@ -28,16 +28,16 @@ struct ReserveState {
     /// None: not tried yet, or impossible here.
     file: Option<File>,
     is_tried: bool,
-    /// What the file takes up.
+    /// Bytes that the file takes up.
     bytes: u64,
-    /// What was last asked for.
+    /// Bytes that were last asked for.
     wanted: u64,
 }
 
-/// What something is written for: who may take how much of what is kept.
+/// Purpose of a write, which decides how much it may take of what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// What has been accepted, for which it is kept.
+    /// Data that have been accepted, for which it is kept.
     Accepted,
     /// All else: what is beyond that.
     Other,
@@ -45,7 +45,7 @@ pub enum Use {
 
 /// An error that may say that there is no room.
 pub trait Full {
-    /// Whether it says so.
+    /// True if it says so.
     fn is_full(&self) -> bool;
 }
 
@@ -149,7 +149,7 @@ impl ReserveState {
     }
 }
 
-/// What this process can still write there.
+/// Bytes that this process can still write there.
 pub fn free_bytes(directory: &OwnedFd) -> io::Result<u64> {
     let stat = rustix::fs::fstatvfs(directory)?;
     let blocks = if rustix::process::geteuid().is_root() { stat.f_bfree } else { stat.f_bavail };

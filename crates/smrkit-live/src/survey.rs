@@ -1,4 +1,4 @@
-//! What lies where on a volume: counts, bands by fill, and the disk's surface in cells.
+//! Survey of a volume: counts, bands by fill, and the disk's surface in cells.
 //!
 //! Of past writes nothing is known where it is not mounted: on Caveat-Scriptor whatever is dead within DPID below live data
 //! counts as NW. A mount counts what it knows; its surface is drawn as if it knew nothing.
@@ -169,7 +169,7 @@ fn explained(volume: &Volume, error: FsError) -> LiveError {
     }
 }
 
-/// What may be done with granules.
+/// Label of granules on the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Readable,

@@ -1,6 +1,6 @@
 //! A volume: an image and its metadata directory, made together and opened together.
 //!
-//! What is refused is left as it was. A volume that is opened to be changed is marked as in use, durably, before anything
+//! Refused requests leave a volume as it was. One that is opened to be changed is marked as in use, durably, before anything
 //! else is written, and as clean again at the end: after a crash the marks say that nothing saved may be trusted.
 
 mod layout;
@@ -35,20 +35,20 @@ use crate::error::LiveError;
 use crate::image;
 use crate::privacy::exposure;
 
-/// How to open a volume.
+/// Options of opening a volume.
 #[derive(Clone, Debug, Default)]
 pub struct Open {
     /// The metadata directory, if it is not where the image says.
     pub meta: Option<PathBuf>,
-    /// Whether nothing is to be changed.
+    /// True if nothing is to be changed.
     pub read_only: bool,
-    /// Whether a Caveat-Scriptor disk is to destroy what its law says: for tests, it costs writes.
+    /// True if a Caveat-Scriptor disk is to destroy what its law says: for tests, it costs writes.
     pub destroys: bool,
-    /// Whether an image and a directory that were not last used together will do: for checks.
+    /// True if an image and a directory that were not last used together will do: for checks.
     pub out_of_step: bool,
-    /// Whether an image or a directory that other users get at will do.
+    /// True if an image or a directory that other users get at will do.
     pub trust_open_metadata: bool,
-    /// Whether an image will do whose resizing was interrupted: to resize it again.
+    /// True if an image will do whose resizing was interrupted: to resize it again.
     pub any_size: bool,
 }
 
@@ -162,17 +162,17 @@ impl Volume {
         self.store.path()
     }
 
-    /// Whether the last use ended in good order.
+    /// True if the last use ended in good order.
     pub fn was_clean(&self) -> bool {
         self.was_clean
     }
 
-    /// What lets other users at the image or the metadata directory.
+    /// Permissions that let other users at the image or the metadata directory.
     pub fn exposed(&self) -> &[LiveError] {
         &self.exposed
     }
 
-    /// Whether image and directory were last used together.
+    /// True if image and directory were last used together.
     pub fn is_in_step(&self) -> bool {
         self.is_in_step
     }

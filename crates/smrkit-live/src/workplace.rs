@@ -63,7 +63,7 @@ impl Workplace {
         serde_json::from_value::<Survey>(answer["survey"].take()).ok().map(|survey| survey.shape)
     }
 
-    /// What the process behind the mount answers, if there is one.
+    /// Reply of the process behind the mount, if there is one.
     fn ask(&self, command: ControlCommand) -> Option<Value> {
         self.daemon.as_ref()?.borrow_mut().ask(command).ok()
     }

@@ -1,4 +1,4 @@
-//! How requests come and what they find: arrivals, order, state before, size, how a trace is read.
+//! Conditions of a run: arrivals, order, state before, size, how a trace is read.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use smrkit_trace::VolumeChoice;
 
 use crate::value::{count, value};
 
-/// How requests come, what they find, and how a trace is read.
+/// Conditions of a run: how requests come, what they find, and how a trace is read.
 #[derive(Args, Clone)]
 pub struct Conditions {
     /// Pause between an answer and the next request (closed loop).
@@ -30,7 +30,7 @@ pub struct Conditions {
     /// cache (of the disk, where there is none).
     #[arg(long, value_parser = Prefill::from_str, default_value = "full")]
     pub prefill: Prefill,
-    /// What is served before counting begins: N requests, or as many as it takes for cleaning to settle.
+    /// Requests served before counting begins: N, or as many as it takes for cleaning to settle.
     #[arg(long, value_parser = Warmup::from_str, default_value = "0", value_name = "N|until-steady")]
     pub warmup: Warmup,
     /// One of the trace's volumes by number, or all laid end to end.

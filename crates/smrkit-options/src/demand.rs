@@ -1,4 +1,4 @@
-//! What is asked for: traces, workloads, and how several are merged.
+//! Demand: traces, workloads, and how several are merged.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -31,14 +31,14 @@ pub struct DemandOptions {
     /// A workload, as name:key=value,… or a TOML file; may be repeated [default: desktop].
     #[arg(long)]
     pub workload: Vec<String>,
-    /// What a workload takes for the disk's size [default: the least that a layer of this run offers].
+    /// Size that a workload takes for the disk's [default: the least that a layer of this run offers].
     #[arg(long, value_parser = value(Size(0, u64::MAX)), value_name = "SIZE")]
     pub span: Option<u64>,
-    /// How several traces and workloads are merged: in bursts of N requests, each from a source drawn at random (by what
+    /// Merging of several traces and workloads: in bursts of N requests, each from a source drawn at random (by what
     /// each has left: weighted), by their times, or one after another.
     #[arg(long, value_parser = Interleave::from_str, value_name = "burst:N[,weighted]|time|none")]
     pub interleave: Option<Interleave>,
-    /// Where their addresses go: each behind the one before it, or all from 0 [default: end-to-end].
+    /// Placement of their addresses: each behind the one before it, or all from 0 [default: end-to-end].
     #[arg(long, value_parser = SourcePlacement::from_str, value_name = "end-to-end|zero")]
     pub sources: Option<SourcePlacement>,
 }
@@ -50,7 +50,7 @@ impl DemandOptions {
         self.trace.iter().cloned().chain(workloads)
     }
 
-    /// How many traces and workloads are named.
+    /// Number of traces and workloads that are named.
     pub fn count(&self) -> usize {
         self.trace.len() + self.workload.len()
     }

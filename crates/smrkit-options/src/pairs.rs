@@ -46,7 +46,7 @@ fn is_switch(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue)
 }
 
-/// What the parser refused, in the words of the front.
+/// The parser's refusal, in the words of the front.
 fn refused(error: &clap::Error, word: &dyn Fn(&str) -> String) -> Error {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

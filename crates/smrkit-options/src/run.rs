@@ -17,7 +17,7 @@ use crate::demand::DemandOptions;
 use crate::system::SystemOptions;
 use crate::value::count;
 
-/// What is run.
+/// Options of a run.
 #[derive(Args, Clone)]
 pub struct RunOptions {
     /// The drive or the array.
@@ -26,7 +26,7 @@ pub struct RunOptions {
     /// A member of the array fails and is rebuilt alongside the requests, as disk=0,order=ascending,write=512KiB,…; or scrub.
     #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
     pub rebuild: Option<RebuildSpec>,
-    /// What is asked of it.
+    /// The demand.
     #[command(flatten)]
     pub demand: DemandOptions,
     /// A parameter: LAYER.KEY=VALUE; several values with commas make several runs.
@@ -35,7 +35,7 @@ pub struct RunOptions {
     /// Commands outstanding.
     #[arg(long, value_parser = count::<u32>, default_value = "1")]
     pub depth: u32,
-    /// How requests come and what they find.
+    /// The conditions.
     #[command(flatten)]
     pub conditions: Conditions,
     /// Verify every read, and that nothing the host owns is ever damaged.
@@ -101,7 +101,7 @@ impl Asked<'_> {
         self.systems.files().chain(self.options.system.files()).chain(self.options.demand.files())
     }
 
-    /// Whether the system is an array.
+    /// True if the system is an array.
     pub fn is_array(&self) -> bool {
         self.system.array.is_some()
     }

@@ -12,7 +12,7 @@ use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 pub const LONG_SECTORS: u64 = 1024;
 /// Bytes read, from the first LBA on: nearly the whole drive, and a tenth of that for `--quick`.
 const SPAN_BYTES: (u64, u64) = (300_000_000_000, 30_000_000_000);
-/// How near to the plain drive's rate the reads after writes in order must stay, in percent (assumption).
+/// Distance from the plain drive's rate that reads after writes in order may have, in percent (assumption).
 pub const AS_PLAIN_PERCENT: f64 = 2.0;
 
 /// Shares of the cache that are filled before, in percent.
@@ -50,12 +50,12 @@ impl FilledReads {
         }
     }
 
-    /// How many fills were run.
+    /// Number of fills that were run.
     pub fn fills(&self) -> usize {
         self.percents.len()
     }
 
-    /// What the nth fill at random takes from the plain drive's rate, in percent, and that fill in percent.
+    /// Loss by the nth fill at random against the plain drive's rate, in percent, and that fill in percent.
     pub fn loss(&self, nth: usize) -> (f64, f64) {
         (self.below(self.at_random[nth]), self.percents[nth])
     }

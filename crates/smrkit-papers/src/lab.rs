@@ -22,7 +22,7 @@ use smrkit_trace::TraceDemand;
 
 use super::validation::Validation;
 
-/// Where a run's requests come from.
+/// Source of a run's requests.
 pub enum Requests {
     /// A workload's short form.
     Workload(String),
@@ -136,7 +136,7 @@ pub trait Planned: Sync {
     /// The run, and what is asked of it.
     fn planned(&self) -> Result<(PlannedRun, Arc<dyn Demand>), Error>;
 
-    /// What comes of it.
+    /// Outcome of the run.
     fn outcome(&self, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         let (run, demand) = self.planned()?;
         let opening = Opening::new(run.host_sectors()?, run.settings().seed);
@@ -156,7 +156,7 @@ pub trait Work: Sync {
     fn make(&self, watch: &mut RunWatch) -> Result<JobResult, Error>;
 }
 
-/// What came of a job.
+/// Result of a job.
 pub enum JobResult {
     /// Of a layer's, or an array's.
     Layer(Box<Outcome>),
@@ -174,7 +174,7 @@ impl JobResult {
         if let JobResult::Layer(outcome) = self { Some(*outcome) } else { None }
     }
 
-    /// What a measured trace shows.
+    /// Validation by a measured trace.
     pub fn validation(self) -> Option<Validation> {
         if let JobResult::Validation(validation) = self { Some(*validation) } else { None }
     }
@@ -184,7 +184,7 @@ impl JobResult {
         if let JobResult::FileSystem(course) = self { Some(*course) } else { None }
     }
 
-    /// Whether it came to its end.
+    /// True if it came to its end.
     fn is_whole(&self) -> bool {
         match self {
             JobResult::Layer(outcome) => !outcome.interrupted,

@@ -36,18 +36,18 @@ pub struct Reproduction {
     pub name: &'static str,
     /// The paper.
     pub paper: &'static str,
-    /// What is reproduced, in one sentence.
+    /// Sentence on what is reproduced.
     pub summary: &'static str,
     /// The state of the disks before, in one sentence.
     pub before: &'static str,
     /// The items, in the paper's order.
     pub items: fn(&Scale) -> Result<Vec<Item>, Error>,
-    /// What the paper leaves open or contradicts, a line each.
+    /// Questions that the paper leaves open or contradicts, a line each.
     pub open: fn() -> Result<Vec<String>, Error>,
 }
 
 impl Reproduction {
-    /// Whether there is a paper that it follows.
+    /// True if there is a paper that it follows.
     fn is_of_a_paper(&self) -> bool {
         self.name != compare::REPRODUCTION.name
     }
@@ -65,7 +65,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     drives::REPRODUCTION,
 ];
 
-/// How much is run.
+/// Scale of a study.
 #[derive(Clone, Debug)]
 pub struct Scale {
     /// Shorter runs and fewer seeds.
@@ -98,7 +98,7 @@ pub struct Item {
     pub heading: &'static str,
     /// The runs.
     pub jobs: Vec<Box<dyn Work>>,
-    /// What is shown of what came of them, in the order of the runs.
+    /// Presentation of their results, in the order of the runs.
     pub show: Box<Show>,
 }
 
@@ -138,10 +138,10 @@ impl Item {
     }
 }
 
-/// What is shown of an item.
+/// Presentation of an item.
 #[derive(Default)]
 pub struct Shown {
-    /// What was run, in a few sentences.
+    /// Sentences on what was run.
     pub text: Vec<String>,
     /// Results that the paper has no number for.
     pub table: Option<Grid>,

@@ -7,15 +7,15 @@ use smrkit_report::format;
 /// One comparison.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What is compared.
+    /// Quantity that is compared.
     pub item: String,
-    /// What the paper says.
+    /// Value in the paper.
     pub paper: Value,
-    /// What comes out here.
+    /// Value here.
     pub ours: Value,
     /// The unit of both.
     pub unit: &'static str,
-    /// Whether they agree.
+    /// The verdict.
     pub verdict: Verdict,
     /// By which measure, and why.
     pub reason: String,
@@ -49,7 +49,7 @@ pub enum Value {
     None,
 }
 
-/// Whether two values agree.
+/// Verdict on two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -201,7 +201,7 @@ fn join(measure: &str, reason: &str) -> String {
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// How many, and from where to where.
+    /// Number of values, with the first and the last.
     pub range: String,
 }
 

@@ -13,7 +13,7 @@ pub const SHORT_SEEKS: [(f64, f64); 5] = [(0.0, 0.8), (0.1, 1.2), (0.333, 2.0), 
 pub struct SmallDrive<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it is, in one sentence.
+    /// Sentence on the drive.
     pub summary: String,
     /// Tracks.
     pub tracks: u64,

@@ -1,4 +1,4 @@
-//! What was reproduced, for people, for scripts, and as a page.
+//! Results of a study, for people, for scripts, and as a page.
 
 use serde::Serialize;
 use smrkit::VERSION;
@@ -18,7 +18,7 @@ pub struct Study {
     scale: Scale,
     commit: Option<String>,
     parts: Vec<Part>,
-    /// Whether an interrupt left something undone.
+    /// True if an interrupt left something undone.
     pub interrupted: bool,
 }
 
@@ -196,13 +196,13 @@ impl Study {
     }
 }
 
-/// What is shown of a paper that an interrupt left out.
+/// Presentation of a paper that an interrupt left out.
 fn unplanned() -> Item {
     Item::new("Interrupted", Vec::new(), |_| Shown { text: vec!["Nothing was run.".into()], ..Shown::default() })
 }
 
 impl Shown {
-    /// What was found, and then the comparisons.
+    /// Findings, and then the comparisons.
     fn tables(&self) -> impl Iterator<Item = Grid> {
         let rows = (!self.rows.is_empty()).then(|| grid(&self.rows));
         self.table.iter().cloned().chain(rows)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smrkit::error::Error;
 use smrkit_trace::{OpenOptions, TraceDemand, VolumeChoice};
 
-/// Where traces are looked for when no folder is named, from the working directory.
+/// Folders in which traces are looked for when no folder is named, from the working directory.
 const FOLDERS: [&str; 2] = ["traces", "../shared/traces"];
 
 /// Endings that a trace may have.

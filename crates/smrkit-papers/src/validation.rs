@@ -18,12 +18,12 @@ use smrkit_trace::{OpenOptions, RowTimes, Trace};
 
 /// A read that took longer was not answered from the buffer.
 const SLOW_MS: f64 = 3.0;
-/// How close a single request must come.
+/// Distance within which a single request is close.
 const CLOSE_MS: f64 = 0.5;
 /// Quantiles of which the rms is taken.
 const QUANTILES: u32 = 10_000;
 
-/// How close a drive comes to its measurement.
+/// Distance of a drive from its measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Validation {
     /// The drive's name.

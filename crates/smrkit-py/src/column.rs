@@ -88,7 +88,7 @@ impl Column {
         each_width!(self, values => values.iter().copied().max().map(u64::from))
     }
 
-    /// How many there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         each_width!(self, values => values.len())
     }

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::message::Field;
 
-/// What sets a field in Python.
+/// Argument that sets a field in Python.
 fn argument(field: Field) -> &'static str {
     match field {
         Field::Sort => "`smrkit trace convert --sort`, or by sorting the table by its times",

@@ -20,7 +20,7 @@ use smrkit::units::{Lba, Pba, Track};
 use crate::error::{Raised, exception};
 
 thread_local! {
-    /// What Python raised in a layer, until the run ends.
+    /// Exception that Python raised in a layer, until the run ends.
     static SET_ASIDE: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
@@ -34,7 +34,7 @@ pub fn set_aside(raised: PyErr) {
     });
 }
 
-/// What was set aside on this thread.
+/// Exception that was set aside on this thread.
 pub fn take_aside() -> Option<PyErr> {
     SET_ASIDE.take()
 }
@@ -115,7 +115,7 @@ impl Buffer {
 pub struct LentDisk(Mutex<Lent>);
 
 struct Lent {
-    /// What stands for the disk while there is none.
+    /// Stand-in for the disk while there is none.
     disk: Disk,
     is_here: bool,
     fault: Option<Box<Fault>>,
@@ -178,7 +178,7 @@ struct PythonLayer {
     disk: Py<LentDisk>,
     buffer: Py<Buffer>,
     capacity: Capacity,
-    /// Which optional methods it has.
+    /// Its optional methods.
     steps: bool,
     discards: bool,
     checks: bool,
@@ -246,7 +246,7 @@ fn capacity(object: &Bound<PyAny>, drive: &Drive) -> Result<Capacity, Error> {
     Ok(Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, ..Capacity::default() })
 }
 
-/// Where a layer of Python says that an LBA is.
+/// Place of an LBA by a layer of Python.
 fn place(object: &Py<PyAny>, method: &str, lba: Lba) -> Pba {
     Python::attach(|py| match object.call_method1(py, method, (lba.0,)).and_then(|pba| pba.extract(py)) {
         Ok(pba) => Pba(pba),

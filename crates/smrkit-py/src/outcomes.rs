@@ -1,4 +1,4 @@
-//! What runs gave: the records of `outcome.json`, as the command writes them.
+//! Outcomes of runs: the records of `outcome.json`, as the command writes them.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Outcomes {
         Outcomes::from_runs(parts.iter().flat_map(|part| part.get().0.runs.clone()).collect())
     }
 
-    /// What one run over the requests of all would have given.
+    /// Outcome that one run over the requests of all would have given.
     fn merged(&self, py: Python) -> PyResult<Outcomes> {
         Ok(Outcomes::from_runs(vec![Outcome::merge(&self.0.runs).raised(py)?]))
     }

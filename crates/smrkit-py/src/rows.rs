@@ -77,7 +77,7 @@ impl<T: Filled> Shared<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What has been filled in.
+    /// Rows that have been filled in.
     pub fn take(&self) -> Rows {
         std::mem::take(&mut *self.lock()).table()
     }

@@ -16,7 +16,7 @@ use crate::requests::Requests;
 use crate::rows::{Accesses, Latencies, Rows, Shared};
 use crate::watch::watched;
 
-/// What one call gives: outcomes, latencies, accesses.
+/// Result of one call: outcomes, latencies, accesses.
 type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
 
 /// Runs what is asked for, judged next to conventional disks; `single` refuses more than one run.
@@ -58,7 +58,7 @@ pub fn compare(
     Ok((Outcomes(Arc::new(compared.outcomes)), latencies, accesses))
 }
 
-/// What Python calls an option.
+/// Python's name for an option.
 pub fn python_name(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -71,7 +71,7 @@ fn check_count(runs: usize, single: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a layer written in Python may take part: it has to stay on the thread that called.
+/// True if a layer written in Python may take part: it has to stay on the thread that called.
 fn is_in_python(options: &[pairs::Pair]) -> bool {
     let of = |wanted: &'static str| options.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value);
     let own = layer::names();

@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use smrkit::experiment::pool::{Monitor, RunStage, Stage};
 use smrkit_options::COMMIT;
 
-/// How often the calling thread looks.
+/// Time between looks of the calling thread.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long the work may take to notice that it is to end; after that it is left behind, and ends when it does.
+/// Time that the work may take to notice that it is to end; after that it is left behind, and ends when it does.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Watches work, and ends it.
@@ -27,7 +27,7 @@ struct State {
     at: Mutex<At>,
 }
 
-/// Where the work is.
+/// Progress of the work.
 #[derive(Clone, Default, PartialEq)]
 struct At {
     what: String,

@@ -1,4 +1,4 @@
-//! Where figures are drawn: an SVG document, or pixels for a PNG.
+//! Canvas that figures are drawn on: an SVG document, or pixels for a PNG.
 //!
 //! The font (Ubuntu Light) is compiled in, so that no font of the system is needed and text can be measured. An SVG
 //! names fonts instead of carrying one; `text_width` leaves room for wider ones.
@@ -21,7 +21,7 @@ const PIXELS: f32 = 2.0;
 /// Lengths of a broken line's strokes and gaps.
 const DASH: [f32; 2] = [7.0, 4.0];
 
-/// Where a text's position lies in it.
+/// Position of a text's anchor in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// At its start.
@@ -41,7 +41,7 @@ pub struct Label<'a> {
     pub size: f64,
     /// Its colour.
     pub colour: Colour,
-    /// Where the position lies in it.
+    /// Position of the anchor in it.
     pub anchor: Anchor,
     /// True where it runs upward.
     pub turned: bool,

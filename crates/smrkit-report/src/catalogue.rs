@@ -51,7 +51,7 @@ pub fn drive(drive: &Drive) -> Value {
     })
 }
 
-/// What a law of shingling says.
+/// Law of shingling in words.
 pub fn law_in_words(law: &Interference) -> String {
     match law {
         Interference::None => "a write destroys nothing else".into(),
@@ -74,7 +74,7 @@ pub fn law_in_words(law: &Interference) -> String {
     }
 }
 
-/// How many things: `1 track`, `127 sectors`.
+/// Number and noun: `1 track`, `127 sectors`.
 fn counted(count: impl Into<u64>, what: &str) -> String {
     match count.into() {
         1 => format!("1 {what}"),

@@ -1,4 +1,4 @@
-//! What each run of a comparison is called, and its colour: the same in the table, the page and the figures.
+//! Name of each run of a comparison, and its colour: the same in the table, the page and the figures.
 
 use std::collections::BTreeMap;
 

@@ -272,7 +272,7 @@ fn arrival(run: &Outcome) -> String {
     words.join(", ")
 }
 
-/// What was served before counting began, if anything.
+/// Text on what was served before counting began, if anything.
 fn warmup(warmup: Warmup, steady: Option<Steady>) -> Option<String> {
     match (warmup, steady) {
         (Warmup::Requests(0), _) => None,

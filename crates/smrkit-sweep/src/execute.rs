@@ -9,14 +9,14 @@ use smrkit_options::run::RunOptions;
 use crate::plan::Sweep;
 use crate::store::{Store, key};
 
-/// What a sweep took.
+/// Account of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Runs that were computed.
     pub computed: usize,
     /// Runs that were in the store.
     pub found: usize,
-    /// Whether all of the sweep is in the store now.
+    /// True if all of the sweep is in the store now.
     pub complete: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<Do
     Ok(done)
 }
 
-/// How many runs were computed and kept; none where an interrupt came before the end.
+/// Computes a task; returns the number of runs that were kept, none where an interrupt came before the end.
 fn compute(task: &Task, store: &Store, monitor: &dyn Monitor, threads: usize) -> Result<Option<usize>, Error> {
     if !monitor.goes_on() {
         return Ok(None);

@@ -17,7 +17,7 @@ const FIRST_SEED: u64 = 1;
 /// Comparisons, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {
-    /// What it is called in its store.
+    /// Its name in the store.
     pub name: String,
     /// The options of each comparison.
     pub comparisons: Vec<Vec<Pair>>,
@@ -65,7 +65,7 @@ impl Sweep {
     }
 }
 
-/// What an option is in each comparison, one way a value.
+/// Values of an option in each comparison, one way a value.
 fn ways(name: &str, value: &Value) -> Result<Vec<Vec<Pair>>, Error> {
     let pair = |text: String| (name.to_string(), text);
     match (name, value) {

@@ -52,7 +52,7 @@ impl Store {
         }
     }
 
-    /// Whether a comparison is there.
+    /// True if a comparison is there.
     pub fn has(&self, key: &str) -> bool {
         self.file(key).is_file()
     }

@@ -1,4 +1,4 @@
-//! How fast our Parquet traces are written and read, how small they are, and how fast a trace's statistics are made: the
+//! Speed at which our Parquet traces are written and read, their size, and speed of a trace's statistics: the
 //! CloudPhysics sample repeated to 10^7 requests, shifted in time. Figures are per second of CPU time, best of three.
 //!
 //! The sample is read from the folder `$SMRKIT_TRACES`.

@@ -53,7 +53,7 @@ impl Event {
     }
 }
 
-/// How lines of the summary, or before the first event, begin.
+/// Beginnings of lines of the summary, or before the first event.
 const SUMMARY: [&str; 5] = ["CPU", "Total", "Throughput", "Events", "Skips"];
 
 const KNOWN_ACTIONS: &[&[u8]] = &[
@@ -126,10 +126,10 @@ impl TextFormat for Blkparse {
     }
 }
 
-/// What is asked for, and the first byte and number of bytes.
+/// Operation, first byte and number of bytes.
 type Asked = (Op, (u64, u64));
 
-/// What RWBS and `sector + count` ask for; none for commands that move no data.
+/// Request of RWBS and `sector + count`; none for commands that move no data.
 fn request(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<Asked>, Bad> {
     let letters = rwbs.text;
     if !letters.iter().all(|b| b"RWDFNAESM".contains(b)) {

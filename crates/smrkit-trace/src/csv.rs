@@ -37,7 +37,7 @@ pub(crate) struct Csv {
     thought: Option<u64>,
 }
 
-/// Where the kind of request comes from.
+/// Source of the kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpColumn {
     Always(Op),

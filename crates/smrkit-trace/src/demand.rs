@@ -20,11 +20,11 @@ use crate::{Laid, OpenOptions, RowTimes, VolumeChoice, VolumeTable, scan};
 pub struct TraceDemand {
     /// The path that was given.
     name: PathBuf,
-    /// Where it is read: a copy, where what was given can be read only once.
+    /// File that is read: a copy, where what was given can be read only once.
     path: PathBuf,
     options: OpenOptions,
     volumes: VolumeChoice,
-    /// What a scan found, where one was needed; one thread scans, the others wait.
+    /// Result of a scan, where one was needed; one thread scans, the others wait.
     table: OnceLock<VolumeTable>,
     scanning: Mutex<()>,
     /// The file's SHA-256, where it was asked for before the trace was read.

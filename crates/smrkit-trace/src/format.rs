@@ -26,14 +26,14 @@ use smrkit::names::known;
 pub struct Format {
     /// The name by which it is forced and reported.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description in a few words.
     pub about: &'static str,
     /// A row of it, for text formats; for binary ones empty.
     pub sample: &'static str,
     kind: Kind,
 }
 
-/// How a format is recognised and opened.
+/// Way to recognise and open a format.
 enum Kind {
     /// By its content.
     Content { agrees: fn(&[u8], bool) -> Agreement, open: fn(Stream, bool) -> Box<dyn Reader> },
@@ -135,7 +135,7 @@ pub const FORMATS: &[Format] = &[
     Format { name: "parquet", about: "smrkit's own columns in Parquet", sample: "", kind: Kind::Parquet },
 ];
 
-/// What a `--format` text asks for.
+/// Format that a `--format` text asks for.
 pub(crate) enum Choice {
     /// Whatever the content says.
     Recognise,
@@ -179,7 +179,7 @@ pub(crate) fn names() -> String {
 }
 
 impl Format {
-    /// How many of the first rows it understands.
+    /// Number of the first rows that it understands.
     pub(crate) fn agreement(&self, head: &[u8], whole: bool) -> Agreement {
         match self.kind {
             Kind::Content { agrees, .. } => agrees(head, whole),

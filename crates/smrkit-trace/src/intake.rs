@@ -9,7 +9,7 @@ use smrkit::request::{Op, Request};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::{Lba, Nanos};
 
-/// What all formats share about the rows so far.
+/// State that all formats share about the rows so far.
 #[derive(Debug)]
 pub(crate) struct Intake {
     tick_ns: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Intake {
     skip_bad_rows: bool,
     /// Requests made.
     pub rows: u64,
-    /// What was mended, skipped or out of order.
+    /// Counts of rows mended, skipped or out of order.
     pub notes: TraceNotes,
     /// The line of the first row that lies before the one above it.
     pub first_out_of_order: Option<u64>,
@@ -68,7 +68,7 @@ impl Intake {
         Ok(Request { time, lba: Lba(lba), sectors, volume: row.volume, op: row.op, source: 0 })
     }
 
-    /// Whether a bad row is to be left out; it is counted then.
+    /// True if a bad row is to be left out; it is counted then.
     pub fn skip(&mut self, bad: &Bad) -> bool {
         let skip = self.skip_bad_rows && bad.problem != Problem::TooManyVolumes;
         self.notes.skipped_rows += u64::from(skip);

@@ -18,7 +18,7 @@ use smrkit::units::{Lba, Nanos};
 /// Volumes begin at multiples of 1 MiB, in sectors.
 const ALIGNMENT: u64 = 2048;
 
-/// Which volumes of a trace to take (`--volume`).
+/// Volumes of a trace to take (`--volume`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VolumeChoice {
     /// All, laid end to end.
@@ -54,7 +54,7 @@ pub struct VolumeUse {
     pub end: Lba,
 }
 
-/// What a scan of a whole trace found.
+/// Result of a scan of a whole trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeTable {
     /// The volumes, in order of first sight: `Request::volume` indexes them.
@@ -111,7 +111,7 @@ pub fn scan_trace(mut trace: Trace) -> Result<VolumeTable, Error> {
 }
 
 impl VolumeTable {
-    /// Where each volume begins when all lie end to end, and the end of the last. Fails where they exceed 2^63 bytes.
+    /// Beginning of each volume when all lie end to end, and the end of the last. Fails where they exceed 2^63 bytes.
     pub fn end_to_end(&self, path: &Path) -> Result<(Vec<Lba>, Lba), Error> {
         let mut order: Vec<usize> = (0..self.volumes.len()).collect();
         order.sort_by_key(|index| (self.volumes[*index].volume.number, *index));
@@ -181,7 +181,7 @@ impl Laid {
         Laid::with_table(path, options, &table)
     }
 
-    /// Whether a row lies before one above it so far. Rows before the first are given its time, which hides them.
+    /// True if a row lies before one above it so far. Rows before the first are given its time, which hides them.
     pub fn is_out_of_order(&self) -> bool {
         match self.plan {
             Plan::Only { early, .. } => early,

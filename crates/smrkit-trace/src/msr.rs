@@ -38,7 +38,7 @@ impl Default for Msr {
     }
 }
 
-/// Where a key is remembered. The multiplier is the golden ratio's, as in Fibonacci hashing (Knuth, volume 3, 6.4).
+/// Slot in which a key is remembered. The multiplier is the golden ratio's, as in Fibonacci hashing (Knuth, volume 3, 6.4).
 fn place(text: u128) -> usize {
     let folded = (text as u64) ^ (text >> 64) as u64;
     (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % KEYS
@@ -60,7 +60,7 @@ impl Msr {
         }
     }
 
-    /// Where a row is of another volume than the one before: takes that volume's key, if it is known.
+    /// Takes the key of a row's volume, if it is known, where that is another one than in the row before.
     fn recall(&mut self, found: u128) -> Option<()> {
         const ONES: u128 = u128::from_le_bytes([1; KEY]);
         let commas = found ^ (ONES * b',' as u128);

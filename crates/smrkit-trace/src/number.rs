@@ -28,7 +28,7 @@ pub(crate) fn word(text: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// How many of the eight bytes are digits before the first that is none.
+/// Number of the eight bytes that are digits before the first that is none.
 #[inline(always)]
 pub(crate) fn leading_digits(word: u64) -> usize {
     let x = word ^ 0x3030_3030_3030_3030;

@@ -18,7 +18,7 @@ use smrkit::message::{Field, Message};
 use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::TraceNotes;
 
-/// How to open a trace.
+/// Options of opening a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
     /// The format: a name of `FORMATS`, `csv:MAP` (where columns go by number or name), `blkparse:Q` or `blkparse:D`;
@@ -28,7 +28,7 @@ pub struct OpenOptions {
     pub skip_bad_rows: bool,
     /// Compute the SHA-256 of the file.
     pub sha256: bool,
-    /// Which times requests get.
+    /// Times that requests get.
     pub times: RowTimes,
 }
 

@@ -27,7 +27,7 @@ impl Partial {
         Ok((Partial { target, temporary }, file))
     }
 
-    /// Whether the file under construction can be read back.
+    /// True if the file under construction can be read back.
     pub fn can_be_read(&self) -> bool {
         self.temporary.is_some()
     }

@@ -1,4 +1,4 @@
-//! What every reader of a format offers, and what those of text and records share.
+//! Interface of every reader of a format, and the part that those of text and records share.
 
 use crate::input::Stream;
 use crate::intake::Intake;
@@ -20,7 +20,7 @@ pub(crate) trait Reader: Send {
     fn progress(&self) -> Progress;
     /// The volumes seen so far.
     fn volumes(&self) -> &[Volume];
-    /// What was mended or skipped so far.
+    /// Counts of rows mended or skipped so far.
     fn notes(&self) -> TraceNotes;
     /// The line of the first row that lies before the one above it.
     fn first_out_of_order(&self) -> Option<u64>;
@@ -32,7 +32,7 @@ pub(crate) trait Reader: Send {
     fn choose_times(&mut self, times: RowTimes) -> bool {
         times == RowTimes::Clock
     }
-    /// What the reader chose, where the format leaves a choice.
+    /// Choice of the reader, where the format leaves one.
     fn detail(&self) -> Option<&str> {
         None
     }
@@ -42,7 +42,7 @@ pub(crate) trait Reader: Send {
 pub(crate) trait RowReader: Send {
     /// Adds requests to the batch, until it is full or the stream is through.
     fn fill_some(&mut self, batch: &mut Vec<Request>) -> Result<(), Error>;
-    /// What it reads from, and what it has learnt.
+    /// Source of its bytes, with the notes on them.
     fn feed(&self) -> &Feed;
     /// The feed, to be changed.
     fn feed_mut(&mut self) -> &mut Feed;
@@ -54,7 +54,7 @@ pub(crate) trait RowReader: Send {
     }
 }
 
-/// What such a reader reads from, and what it has learnt.
+/// Source of such a reader's bytes, with the notes on them.
 pub(crate) struct Feed {
     pub(crate) stream: Stream,
     pub(crate) volumes: Volumes,

@@ -13,7 +13,7 @@ use smrkit::request::Request;
 /// Records that are looked at to recognise a format.
 const SAMPLE_RECORDS: usize = 64;
 
-/// What lies at the front of the bytes.
+/// Step at the front of the bytes.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// A request, and the bytes of its record.
@@ -42,7 +42,7 @@ pub(crate) trait RecordFormat: Send {
         None
     }
 
-    /// Whether the beginning of a file can be of this format at all, beyond records that can be understood.
+    /// True if the beginning of a file can be of this format at all, beyond records that can be understood.
     fn plausible(_head: &[u8]) -> bool {
         true
     }

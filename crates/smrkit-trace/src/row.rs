@@ -10,11 +10,11 @@ pub(crate) struct TraceRow {
     pub ticks: u64,
     /// The first byte.
     pub offset: u64,
-    /// How many bytes; 0 for a flush only.
+    /// Number of bytes; 0 for a flush only.
     pub bytes: u64,
     /// Index into the table of volumes.
     pub volume: u16,
-    /// What is asked for.
+    /// The operation.
     pub op: Op,
 }
 
@@ -30,11 +30,11 @@ pub(crate) struct Bad {
     pub len: usize,
     /// The column's name.
     pub name: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with a column.
+/// Problem of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// The row ends before it.
@@ -56,7 +56,7 @@ pub(crate) enum Problem {
 }
 
 impl Bad {
-    /// Whether the column is what it should be, but its value is impossible.
+    /// True if the column is what it should be, but its value is impossible.
     pub fn is_of_value(&self) -> bool {
         matches!(self.problem, Problem::Zero | Problem::Negative | Problem::Overflow | Problem::TooLong)
     }
@@ -170,7 +170,7 @@ pub(crate) struct LineColumns<'a> {
     separator: Separator,
 }
 
-/// What stands between columns.
+/// Separator of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
     /// One byte; spaces around a column don't count.

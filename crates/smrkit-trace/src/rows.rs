@@ -22,7 +22,7 @@ pub type RequestRows = Rows<RequestRow>;
 pub struct MemberAccess {
     /// The drive's number among the array's `members`.
     pub member: u32,
-    /// What it did.
+    /// The access.
     pub access: Access,
 }
 

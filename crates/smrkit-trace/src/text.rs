@@ -38,7 +38,7 @@ pub(crate) trait TextFormat: Send {
     /// Looks at the beginning of the trace, before the first line is parsed.
     fn prepare(&mut self, _head: &[u8]) {}
 
-    /// Whether the `number`th line (from 0) may be, or must be, a heading.
+    /// Verdict on the `number`th line (from 0): it may be, or must be, a heading.
     fn heading(&self, _number: u64, _line: &[u8]) -> Heading {
         Heading::No
     }
@@ -49,7 +49,7 @@ pub(crate) trait TextFormat: Send {
     }
 }
 
-/// Whether a line is a heading.
+/// Verdict on a line as a heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heading {
     /// It is a row.
@@ -60,7 +60,7 @@ pub(crate) enum Heading {
     Wanted(&'static str),
 }
 
-/// Whether `line`, the first, begins with `start`, in any case.
+/// True if `line`, the first, begins with `start`, in any case.
 pub(crate) fn first_line_is(number: u64, line: &[u8], start: &str) -> Heading {
     let is = number == 0 && line.get(..start.len()).is_some_and(|l| l.eq_ignore_ascii_case(start.as_bytes()));
     if is { Heading::Yes } else { Heading::No }
@@ -98,7 +98,7 @@ pub(crate) fn agrees<F: TextFormat + Default>(head: &[u8], whole: bool) -> Agree
     found
 }
 
-/// How well a format fits the beginning of a file.
+/// Fit of a format to the beginning of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Agreement {
     /// Lines or records looked at.

@@ -1,6 +1,6 @@
-//! Which of a trace's times requests get: those of its clock, or sums of think or response times.
+//! Times that requests get: those of a trace's clock, or sums of think or response times.
 
-/// What `Request::time` counts.
+/// Meaning of `Request::time`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowTimes {
     /// When the request arrived, from the first one on.

@@ -21,7 +21,7 @@ pub(crate) struct Vscsi<const V: u8> {
 /// LBAs of a vscsi disk stay below this: 62 TB is the largest virtual disk, 2^40 sectors are 512 TiB.
 const LBA_MAX: u64 = 1 << 40;
 
-/// What a SCSI operation code asks for (SBC-4, table of commands).
+/// Operation of a SCSI operation code (SBC-4, table of commands).
 fn op(command: u16) -> Option<Op> {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),

@@ -1,4 +1,4 @@
-//! How long rebuilding a member of 5 TB takes, in simulated hours and in seconds here, by what it is and how it is filled:
+//! Time of rebuilding a member of 5 TB, in simulated hours and in seconds here, by what it is and how it is filled:
 //! `cargo bench -p smrkit --bench rebuild -- PART [ONLY [BESIDE]]`.
 //!
 //! The drive is a `PART`-th of 5 TB, hours are scaled back. `ONLY` chooses lines by a part of `ORDER | MEMBER`; `BESIDE` is a

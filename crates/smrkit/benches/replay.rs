@@ -42,7 +42,7 @@ fn cases() -> Vec<(String, &'static str, Requests)> {
     layers.chain(MORE.iter().map(|&(case, layer, requests)| (case.to_string(), layer, requests))).collect()
 }
 
-/// How large the drive is.
+/// Size of the drive.
 #[derive(Clone, Copy, PartialEq)]
 enum Size {
     /// As its file says.

@@ -25,7 +25,7 @@ pub struct Disk {
     clock: DriveClock,
     tally: Tally,
     recorder: Option<Box<dyn Recorder>>,
-    /// Whether accesses are recorded or movement is counted: one question where the answer is mostly no.
+    /// True if accesses are recorded or movement is counted: one question where the answer is mostly no.
     watched: bool,
     /// When the power is to be cut.
     power: Option<Box<Power>>,
@@ -156,7 +156,7 @@ impl Disk {
         self.medium.labels(&self.geometry, pba, n)
     }
 
-    /// Whether sectors hold anything: if not, records and digests need not be made up.
+    /// True if sectors hold anything: if not, records and digests need not be made up.
     #[inline]
     pub fn holds_data(&self) -> bool {
         !matches!(self.medium, Medium::NoData)
@@ -315,7 +315,7 @@ impl Disk {
         &self.clock
     }
 
-    /// What was counted.
+    /// Counts of the disk.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::message::{Field, Message};
 use crate::units::{Lba, Pba};
 
-/// What can go wrong in the library. The command's exit code follows the variant.
+/// Errors of the library. The command's exit code follows the variant.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option, a parameter or a name that makes no sense (exit code 2).
@@ -31,7 +31,7 @@ pub enum Error {
     Of {
         /// A layer, an array, a run.
         whose: Message,
-        /// What is wrong with it.
+        /// The error.
         error: Box<Error>,
     },
     /// A trace that was replayed as one volume shows a second one: not a fault, but a signal to the caller to scan the
@@ -43,9 +43,9 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         error: std::io::Error,
-        /// Whether it was being written.
+        /// True if it was being written.
         writing: bool,
     },
 }
@@ -71,7 +71,7 @@ pub struct BadInput {
     pub line: Option<u64>,
     /// The column of the line, in bytes from 1.
     pub column: Option<u64>,
-    /// What is wrong, what was expected, and the remedy.
+    /// The fault, the expected value and the remedy.
     pub message: Message,
 }
 
@@ -92,11 +92,11 @@ impl std::fmt::Display for BadInput {
 /// A setting that was refused.
 #[derive(Debug)]
 pub struct RefusedSetting {
-    /// What was set.
+    /// The field that was set.
     pub field: Field,
     /// It makes sense, but no drive could have it.
     pub is_impossible: bool,
-    /// What is wrong, and the remedy.
+    /// The fault and the remedy.
     pub message: Message,
 }
 
@@ -106,7 +106,7 @@ impl std::fmt::Display for RefusedSetting {
     }
 }
 
-/// What a front calls each field.
+/// Names of a front for each field.
 type FieldNames = dyn Fn(Field) -> &'static str;
 
 /// A request that ends outside its device.
@@ -114,20 +114,20 @@ type FieldNames = dyn Fn(Field) -> &'static str;
 pub struct NoRoom {
     /// The trace's file, or what stands for it.
     pub path: PathBuf,
-    /// Which request it is, from 1.
+    /// Number of the request, from 1.
     pub number: u64,
-    /// How many sectors it has.
+    /// Its sectors.
     pub sectors: u64,
     /// The sector after its last.
     pub end: Lba,
     /// The device's size in sectors.
     pub capacity: u64,
-    /// What to do.
+    /// The remedy.
     pub remedy: Message,
 }
 
 impl NoRoom {
-    /// Whether it would not fit at any address.
+    /// True if it would not fit at any address.
     pub fn is_too_large(&self) -> bool {
         self.sectors > self.capacity
     }
@@ -195,7 +195,7 @@ impl Error {
         }
     }
 
-    /// What is wrong, whatever it is about.
+    /// The error beneath, whatever it is about.
     pub fn cause(&self) -> &Error {
         match self {
             Error::Of { error, .. } => error.cause(),
@@ -214,17 +214,17 @@ impl Error {
     }
 }
 
-/// What can be wrong with data on a disk.
+/// Fault of data on a disk.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// Data that the host still owns was destroyed by a write to a neighbour.
     #[error("LBA {lba} at PBA {pba} was damaged by a write of LBA {by}: the layer broke the shingling law")]
     Damaged {
-        /// Whose data.
+        /// LBA of the data.
         lba: Lba,
-        /// Where it lay.
+        /// PBA at which it lay.
         pba: Pba,
-        /// What was being written next to it.
+        /// LBA that was being written next to it.
         by: Lba,
     },
     /// A read returned something else than the last write.
@@ -245,7 +245,7 @@ pub enum Fault {
     OutOfRange {
         /// The first sector.
         pba: Pba,
-        /// How many.
+        /// Number of sectors.
         sectors: u64,
         /// The disk's size in sectors.
         capacity: u64,
@@ -253,7 +253,7 @@ pub enum Fault {
     /// The power was cut.
     #[error("the power was cut at physical write {write}")]
     PowerCut {
-        /// Which write it was, from 1.
+        /// Number of the write, from 1.
         write: u64,
     },
     /// A layer that keeps what was acknowledged lost some of it in a power cut.
@@ -263,7 +263,7 @@ pub enum Fault {
         write: u64,
         /// The first lost address.
         lba: Lba,
-        /// How many sectors are lost.
+        /// Number of sectors that are lost.
         sectors: u64,
     },
     /// An array has lost more members than it has copies or parity for.

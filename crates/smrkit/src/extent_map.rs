@@ -44,7 +44,7 @@ impl PackedExtent {
     fn pba(self) -> u64 {
         self.0 & PBA_MAX
     }
-    /// Whether `next` goes on where this ends, logically and physically.
+    /// True if `next` goes on where this ends, logically and physically.
     #[inline]
     fn touches(self, next: PackedExtent) -> bool {
         self.end() == next.start() && self.pba() + (self.end() - self.start()) == next.pba()
@@ -56,9 +56,9 @@ impl PackedExtent {
 pub struct MappedPiece {
     /// The first LBA.
     pub lba: Lba,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: u64,
-    /// Where the first one lies; `None` if the map does not know these LBAs.
+    /// Place of the first one; `None` if the map does not know these LBAs.
     pub pba: Option<Pba>,
 }
 
@@ -81,7 +81,7 @@ pub struct ExtentMap {
     sectors: u64,
     /// Entries that chunks hold on the heap, room included.
     heap_entries: usize,
-    /// What leaves that do not exist map.
+    /// Map of leaves that do not exist.
     base: Base,
 }
 
@@ -94,7 +94,7 @@ struct Base {
 }
 
 impl Base {
-    /// What the LBAs from `at` on up to `limit` map to, as far as that is one piece: (its end, PBA).
+    /// Piece of the map from `at` on up to `limit`: (its end, PBA).
     fn piece(&self, at: u64, limit: u64) -> (u64, Option<Pba>) {
         let next = self.runs.partition_point(|run| run.0 <= at);
         match next.checked_sub(1).map(|found| self.runs[found]) {
@@ -134,7 +134,7 @@ impl ExtentMap {
         self.sectors
     }
 
-    /// Whether nothing is mapped.
+    /// True if nothing is mapped.
     pub fn is_empty(&self) -> bool {
         self.extents == 0
     }
@@ -241,7 +241,7 @@ impl ExtentMap {
         }
     }
 
-    /// Where `lba` lies, if it is mapped.
+    /// Place of `lba`, if it is mapped.
     pub fn get(&self, lba: Lba) -> Option<Pba> {
         self.pieces(lba, 1).next().and_then(|piece| piece.pba)
     }
@@ -335,7 +335,7 @@ pub struct MappedPieces<'a> {
     end: u64,
     /// The entries of the current chunk that end after `at`.
     chunk: &'a [PackedExtent],
-    /// Whether the current chunk's leaf does not exist, and there are runs that the map began with.
+    /// True if the current chunk's leaf does not exist, and there are runs that the map began with.
     by_base: bool,
 }
 

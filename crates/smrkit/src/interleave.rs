@@ -24,10 +24,10 @@ const SECTORS_MAX: u64 = 1 << 54;
 /// The stream of the dice that draws sources; workloads count theirs from 0.
 const STREAM: u64 = u64::MAX;
 
-/// What a source's whole counts for in the progress of all.
+/// Weight of a source's whole in the progress of all.
 const WHOLE: u64 = 1 << 20;
 
-/// How several sources are merged.
+/// Rule for merging several sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interleave {
     /// One after another, in their order.
@@ -83,7 +83,7 @@ impl fmt::Display for Interleave {
     }
 }
 
-/// Where the sources' addresses go.
+/// Placement of the sources' addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourcePlacement {
     /// Each behind the one before it.
@@ -109,9 +109,9 @@ impl FromStr for SourcePlacement {
 pub struct MergePart<S> {
     /// Its requests.
     pub source: S,
-    /// How large it is: laid end to end, the next begins there, and a request beyond is refused.
+    /// Size in sectors: laid end to end, the next begins there, and a request beyond is refused.
     pub sectors: u64,
-    /// How many requests it has, counted beforehand; only weighted bursts need it.
+    /// Number of its requests, counted beforehand; only weighted bursts need it.
     pub requests: Option<u64>,
 }
 
@@ -195,7 +195,7 @@ pub struct Interleaved<S> {
     live: Option<Vec<usize>>,
     /// By time: when each of those has a request next, the earliest last.
     heads: Vec<(Nanos, usize)>,
-    /// Which lane the burst is from, and the operations left in it.
+    /// Lane that the burst is from, and the operations left in it.
     burst: (usize, u64),
 }
 
@@ -233,7 +233,7 @@ impl<S: Source> Interleaved<S> {
         Ok(Interleaved { lanes, rule, dice: Dice::new(seed, STREAM), live: None, heads: Vec::new(), burst: (0, 0) })
     }
 
-    /// How they are merged.
+    /// Rule for merging them.
     pub fn rule(&self) -> Interleave {
         self.rule
     }
@@ -249,7 +249,7 @@ impl<S: Source> Interleaved<S> {
         &self.lanes[number].source
     }
 
-    /// Where a source was placed, and its size in sectors.
+    /// First sector of a source, and its size in sectors.
     pub fn place(&self, number: usize) -> (Lba, u64) {
         (self.lanes[number].first, self.lanes[number].sectors)
     }
@@ -286,7 +286,7 @@ impl<S: Source> Interleaved<S> {
         live[live.len() - 1]
     }
 
-    /// Whose turn it is, and how many operations it may give.
+    /// Lane whose turn it is, and the operations that it may give.
     #[inline]
     fn turn(&mut self, live: &[usize]) -> (usize, u64) {
         match self.rule {
@@ -350,7 +350,7 @@ impl<S: Source> Interleaved<S> {
     }
 }
 
-/// Where each of several sources begins.
+/// Beginning of each of several sources.
 fn end_to_end(sizes: impl Iterator<Item = u64>, placement: SourcePlacement) -> Result<Vec<Lba>, Error> {
     let (mut first, mut end) = (Vec::new(), 0_u64);
     for sectors in sizes {

@@ -6,7 +6,7 @@ use crate::units::{Lba, Pba};
 /// A set of LBAs.
 #[derive(Default)]
 pub struct LbaSet {
-    /// Whether `extents` are those that are not in the set.
+    /// True if `extents` are those that are not in the set.
     inverted: bool,
     extents: ExtentMap,
 }
@@ -39,12 +39,12 @@ impl LbaSet {
         }
     }
 
-    /// Whether an LBA is in.
+    /// True if an LBA is in.
     pub fn contains(&self, lba: Lba) -> bool {
         self.runs(lba, 1).next().is_some()
     }
 
-    /// Whether all of `n` LBAs from `lba` on are in.
+    /// True if all of `n` LBAs from `lba` on are in.
     #[inline]
     pub fn contains_all(&self, lba: Lba, n: u64) -> bool {
         self.extents.pieces(lba, n).all(|piece| piece.pba.is_some() != self.inverted)

@@ -7,23 +7,23 @@ use std::ops::Add;
 /// Something that a user can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
-    /// Whether the trace's times are kept.
+    /// True if the trace's times are kept.
     Arrival,
     /// The array of drives.
     Array,
     /// The size of the drive.
     Capacity,
-    /// Whether every read is verified.
+    /// True if every read is verified.
     Check,
     /// Commands outstanding.
     Depth,
     /// The drive.
     Drive,
-    /// Whether addresses are taken modulo the capacity.
+    /// True if addresses are taken modulo the capacity.
     Fold,
     /// The format of a trace.
     Format,
-    /// How sources are merged.
+    /// Merging of sources.
     Interleave,
     /// The layers.
     Layer,
@@ -37,13 +37,13 @@ pub enum Field {
     Rebuild,
     /// A parameter of a layer.
     Set,
-    /// Whether malformed rows are left out.
+    /// True if malformed rows are left out.
     SkipBadRows,
     /// A trace in the order of its times.
     Sort,
-    /// Where the addresses of sources go.
+    /// Placement of the addresses of sources.
     Sources,
-    /// What a workload takes for the disk's size.
+    /// Size that a workload takes for the disk's.
     Span,
     /// The pause between a completion and the next request.
     Think,
@@ -112,7 +112,7 @@ impl Message {
         self.0.iter().map(piece).collect()
     }
 
-    /// What helps where a trace is not in the order of its times.
+    /// Remedy where a trace is not in the order of its times.
     pub fn put_in_order() -> Message {
         Message::from("use ") + Field::Arrival + " flat-out, or put the rows in order with " + Field::Sort
     }

@@ -21,7 +21,7 @@ pub struct Packed<S> {
     last: Nanos,
 }
 
-/// What has been gathered of one source.
+/// Requests that have been gathered of one source.
 #[derive(Clone, Copy, Default)]
 struct Gathered {
     first: Lba,
@@ -35,7 +35,7 @@ impl<S: Source> Packed<S> {
         Packed { source, sectors, limit, gathered: Vec::new(), batch: Vec::new(), last: Nanos::ZERO }
     }
 
-    /// What is packed.
+    /// The source that is packed.
     pub fn source(&self) -> &S {
         &self.source
     }

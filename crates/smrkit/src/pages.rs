@@ -15,7 +15,7 @@ const PAGE: u64 = 512;
 /// larger ones it is the pages that were touched.
 pub(crate) const WHOLE_SECTORS_MAX: u64 = 1 << 24;
 
-/// What a disk began with: puts the words of the sectors from a number on into a slice of zeros.
+/// First contents of a disk: puts the words of the sectors from a number on into a slice of zeros.
 pub(crate) type InitialWords = Box<dyn Fn(u64, &mut [u64]) + Send + Sync>;
 
 type Page = Box<[u64; PAGE as usize]>;
@@ -151,7 +151,7 @@ mod tests {
 
     const SECTORS: usize = 5 * PAGE as usize;
 
-    /// What sectors begin with in the tests of a full disk.
+    /// First content of a sector in the tests of a full disk.
     fn first(at: u64) -> u64 {
         at % 3 * 1000
     }

@@ -37,7 +37,7 @@ impl Power {
         Ok((false, mix(self.seed ^ self.writes.rotate_left(32)) % (n + 1)))
     }
 
-    /// What every access says from the cut on.
+    /// Fault of every access from the cut on.
     pub(crate) fn fault(&self) -> Box<Fault> {
         Box::new(Fault::PowerCut { write: self.writes })
     }

@@ -10,7 +10,7 @@ pub(crate) fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// What SplitMix64 draws in the state `x`.
+/// Number that SplitMix64 draws in the state `x`.
 #[inline]
 pub(crate) fn splitmix(x: u64) -> u64 {
     mix(x.wrapping_add(0x9e37_79b9_7f4a_7c15))

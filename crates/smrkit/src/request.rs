@@ -1,4 +1,4 @@
-//! What a host asks for, and where requests come from.
+//! Requests of a host, and their sources.
 
 use std::path::PathBuf;
 
@@ -36,13 +36,13 @@ pub struct Request {
     pub time: Nanos,
     /// The first sector.
     pub lba: Lba,
-    /// How many sectors; at least 1, save for a flush.
+    /// Number of sectors; at least 1, save for a flush.
     pub sectors: u32,
     /// Index into the source's table of volumes.
     pub volume: u16,
-    /// What is asked for.
+    /// The operation.
     pub op: Op,
-    /// Which of several merged sources it came from.
+    /// Source among several merged ones.
     pub source: u8,
 }
 
@@ -58,7 +58,7 @@ impl Request {
     }
 }
 
-/// How far a source has come; the unit is the source's own (bytes of a file, requests of a workload).
+/// Progress of a source; the unit is the source's own (bytes of a file, requests of a workload).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Done so far.
@@ -72,17 +72,17 @@ pub trait Source: Send {
     /// Replaces `batch` by the next requests, a few thousand at a time; an empty batch is the end.
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error>;
 
-    /// What messages call it: a file's path, or a word.
+    /// Name in messages: a file's path, or a word.
     fn name(&self) -> PathBuf {
         self.inner().map_or_else(|| "workload".into(), Source::name)
     }
 
-    /// How far it has come.
+    /// Its progress.
     fn progress(&self) -> Progress {
         self.inner().map_or_else(Progress::default, Source::progress)
     }
 
-    /// How many sources results are to tell apart by `Request::source`; parts of one workload count as one.
+    /// Number of sources that results are to tell apart by `Request::source`; parts of one workload count as one.
     fn sources(&self) -> usize {
         self.inner().map_or(1, Source::sources)
     }

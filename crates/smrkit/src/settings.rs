@@ -1,4 +1,4 @@
-//! How requests arrive, how they are ordered, and what state they find.
+//! Arrival of requests, their order, and the state that they find.
 
 use std::fmt;
 use std::str::FromStr;
@@ -99,7 +99,7 @@ impl TryFrom<String> for Prefill {
     }
 }
 
-/// What is served before counting begins; as text a number of requests, or `until-steady`.
+/// Requests served before counting begins; as text a number of requests, or `until-steady`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "WarmupRecord", try_from = "WarmupRecord")]
 pub enum Warmup {
@@ -120,7 +120,7 @@ enum WarmupRecord {
 const UNTIL_STEADY: &str = "until-steady";
 
 impl Warmup {
-    /// Whether anything is served.
+    /// True if anything is served.
     pub fn is_any(self) -> bool {
         self != Warmup::Requests(0)
     }
@@ -180,7 +180,7 @@ pub struct Settings {
     pub queue: Queue,
     /// The state before.
     pub prefill: Prefill,
-    /// What is served before counting begins.
+    /// Requests served before counting begins.
     pub warmup: Warmup,
     /// The run ends with the first request that arrives this long after counting began; it is not served.
     #[serde(rename = "until_ns")]

@@ -40,7 +40,7 @@ impl Cause {
 pub struct Access {
     /// When it began.
     pub start: Nanos,
-    /// How long it took.
+    /// Its duration.
     pub duration: Nanos,
     /// Why.
     pub cause: Cause,
@@ -48,7 +48,7 @@ pub struct Access {
     pub write: bool,
     /// The first sector.
     pub pba: Pba,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct Counter {
     pub ns: u64,
 }
 
-/// How many commands one of `sectors` counts for in Cassuto 2010: floor(sectors / 1000) + 1.
+/// Number of commands that one of `sectors` counts for in Cassuto 2010: floor(sectors / 1000) + 1.
 ///
 /// The text says "1000 or less", which would be a ceiling; its Table I decodes only with this form (a region of
 /// 50,000 sectors is 51).
@@ -76,7 +76,7 @@ pub fn adjusted(sectors: u64) -> u64 {
 /// Parts of the surface that writes are counted in, at most.
 const SURFACE_PARTS: u64 = 512;
 
-/// How the head went from track to track, as Le, Holliday and Amer count it for their arrays.
+/// Movement of the head from track to track, as Le, Holliday and Amer count it for their arrays.
 ///
 /// Tracks are numbered in the order of PBAs, so that the next track is one away, on whatever surface it lies. What an access
 /// crosses itself is no movement, and the first access of all comes from nowhere.

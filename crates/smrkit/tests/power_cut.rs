@@ -43,7 +43,7 @@ fn run(run: &Run, requests: &[Request], cuts: Vec<u64>) -> Result<Vec<PowerCut>,
     Ok(power_cuts)
 }
 
-/// Whether requests come with pauses, in which layers do what they put off.
+/// True if requests come with pauses, in which layers do what they put off.
 fn is_open(seed: u64) -> bool {
     seed % 3 == 1
 }

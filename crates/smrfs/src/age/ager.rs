@@ -13,12 +13,12 @@ use smrkit::workload::dice::Dice;
 use super::distribution::Distribution;
 use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 
-/// How to age.
+/// Options of an ager.
 #[derive(Clone, Debug)]
 pub struct AgerOptions {
     /// Bytes of files to keep.
     pub target_bytes: u64,
-    /// How far the fill may swing from the target, in percent of it.
+    /// Swing of the fill around the target, in percent of it.
     pub swing_percent: f64,
     /// The probability that a create follows a create, and a delete a delete.
     pub run_probability: f64,
@@ -28,7 +28,7 @@ pub struct AgerOptions {
     pub bytes_per_s: f64,
     /// File sizes in MB.
     pub sizes_mb: Distribution,
-    /// What sizes are multiplied by.
+    /// Factor that sizes are multiplied by.
     pub size_factor: f64,
     /// The largest file.
     pub size_max_bytes: u64,
@@ -61,7 +61,7 @@ impl AgerOptions {
     }
 }
 
-/// What has been done so far.
+/// Account of the ageing so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Aged {
     /// Files made.
@@ -95,7 +95,7 @@ impl Ager {
         Ager { options, folder, dice, files: BinaryHeap::new(), done: Aged::default(), filled: false, creating: true }
     }
 
-    /// What has been done so far; the event that is under way counts as done.
+    /// The account so far; the event that is under way counts as done.
     pub fn done(&self) -> Aged {
         self.done
     }

@@ -18,7 +18,7 @@ const AGER_SHARE: f64 = 1.0;
 /// The folder of the ager's files; the benchmarks' follow.
 const AGER_FOLDER: u32 = 0;
 
-/// What is run.
+/// Options of a course.
 #[derive(Clone, Debug)]
 pub struct CourseOptions {
     /// The ager.
@@ -27,13 +27,13 @@ pub struct CourseOptions {
     pub before_bytes: u64,
     /// The benchmarks, one after another.
     pub benchmarks: Vec<Benchmark>,
-    /// How finely ager and benchmark interleave.
+    /// Grain at which ager and benchmark interleave.
     pub interleave: Interleave,
     /// The end, by bytes written in all.
     pub until_bytes: u64,
     /// The end, by the target's clock from the beginning.
     pub until_time: Option<Nanos>,
-    /// Whether it ends with the benchmarks.
+    /// True if it ends with the benchmarks.
     pub stop_at_b: bool,
     /// A sample is taken each time this many bytes have been written.
     pub sample_bytes: u64,
@@ -105,7 +105,7 @@ pub struct Sample {
     pub write_once_bytes: u64,
     /// W.
     pub writable_bytes: u64,
-    /// What the cleaner has done so far.
+    /// The cleaner's work so far.
     pub cleaned: Cleaned,
 }
 
@@ -127,10 +127,10 @@ impl Sample {
     }
 }
 
-/// What a benchmark measured.
+/// Result of a benchmark.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Which it was.
+    /// The benchmark.
     pub benchmark: Benchmark,
     /// Its events and bytes.
     pub record: Record,
@@ -156,7 +156,7 @@ impl Measured {
     }
 }
 
-/// What came of a course.
+/// Result of a course.
 #[derive(Clone, Debug)]
 pub struct AgeingResult {
     /// The disk over time.
@@ -169,11 +169,11 @@ pub struct AgeingResult {
     pub first_cleaning: Option<Sample>,
     /// The benchmarks that were run.
     pub benchmarks: Vec<Measured>,
-    /// How it ended: full is C.
+    /// The course's end: full is C.
     pub end: End,
     /// The last moment.
     pub last: Sample,
-    /// What the ager did.
+    /// The ager's account.
     pub aged: Aged,
 }
 

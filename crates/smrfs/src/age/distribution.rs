@@ -13,7 +13,7 @@ use smrkit::workload::dice::Dice;
 pub struct Distribution {
     /// Values, and the share from 0 to 1 of what is not larger; both ascend, the last share is 1.
     points: Vec<(f64, f64)>,
-    /// Where it comes from.
+    /// Its source.
     source: String,
 }
 
@@ -95,7 +95,7 @@ impl Distribution {
         Ok(Distribution { points, source: path.display().to_string() })
     }
 
-    /// Where it comes from: a file, or "reconstruction".
+    /// Its source: a file, or "reconstruction".
     pub fn source(&self) -> &str {
         &self.source
     }

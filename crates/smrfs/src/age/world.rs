@@ -32,7 +32,7 @@ const MIB: u64 = 1 << 20;
 const MAX_OPEN: u64 = 8;
 /// The work of a cleaning event (Kadekodi et al. 2015, section 4.1).
 const EVENT_BYTES: u64 = 128 * MIB;
-/// How often ext4 commits, and so a file system on it (assumption).
+/// Time between commits of ext4, and so of a file system on it (assumption).
 const COMMIT_EVERY: Nanos = Nanos(5_000_000_000);
 /// The unshingled partition, next to the shingled one on the paper's disk: a short seek, half a rotation at 7200 rpm, 4 KiB
 /// at 138 MB/s (assumptions).
@@ -41,7 +41,7 @@ const COSTS: Costs = Costs { seek_ns: 3_000_000, half_rotation_ns: 4_166_667, bl
 /// A simulated disk and the file system on it.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// Which model of a disk.
+    /// The disk's model.
     pub model: Model,
     /// The drive whose clock it has; the disk is its first part.
     pub drive: Drive,
@@ -59,7 +59,7 @@ pub struct World {
     pub caveat: CaveatOptions,
     /// The allocator of strict-append.
     pub bands: BandsOptions,
-    /// How often everything is made durable, by the model's clock.
+    /// Time after which everything is made durable, by the model's clock.
     pub commit_every: Nanos,
 }
 
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// What a host must know of its disk.
+    /// The disk's shape, as hosts must know it.
     pub fn shape(&self) -> Shape {
         let granules = |bytes: u64| bytes.div_ceil(self.granule_bytes);
         let (did, dpid) = (granules(self.did_bytes), granules(self.dpid_bytes));

@@ -5,7 +5,7 @@ use smrkit::workload::dice::Dice;
 
 use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 
-/// How much the file server does.
+/// Amount of work of the file server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileserverOptions {
     /// Files at the beginning, and at the end.

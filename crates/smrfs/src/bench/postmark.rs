@@ -5,7 +5,7 @@ use smrkit::workload::dice::Dice;
 
 use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
 
-/// How much Postmark does.
+/// Amount of work of Postmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostmarkOptions {
     /// Files at the beginning.
@@ -35,7 +35,7 @@ pub struct Postmark {
     made: u64,
     /// Transactions begun.
     begun: u64,
-    /// Whether the transaction's first half is over.
+    /// True if the transaction's first half is over.
     half: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
-/// What a Caveat-Scriptor disk knows of past writes.
+/// Past writes, as far as a Caveat-Scriptor disk knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteHistory {
     /// It keeps no history and destroys nothing: the host is trusted, or a checker stands above. For mounted images.
@@ -50,7 +50,7 @@ impl<P: Platters> CaveatScriptor<P> {
         self.history.as_ref().map_or(0, |history| history.lock().upstream_hits())
     }
 
-    /// What lies beneath.
+    /// The platters beneath.
     pub fn platters(&self) -> &P {
         &self.platters
     }

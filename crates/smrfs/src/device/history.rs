@@ -1,4 +1,4 @@
-//! What a Caveat-Scriptor disk has gone through: the order of writes, and what they destroyed.
+//! History of a Caveat-Scriptor disk: the order of writes, and what they destroyed.
 
 use super::order::WriteOrder;
 use crate::units::{Granule, Span};
@@ -8,7 +8,7 @@ pub struct History {
     did: u64,
     dpid: u64,
     order: WriteOrder,
-    /// How far from a damaged granule lies the one whose write did it; 0 if it is whole.
+    /// Distance from each damaged granule to the one whose write did it; 0 for a whole one.
     damaged: Vec<i32>,
     upstream_hits: u64,
 }

@@ -24,7 +24,7 @@ use image::{DiskImage, GranuleContent};
 use loss::Operation;
 pub use loss::WriteLoss;
 
-/// What an access takes by the clock in memory: an assumption, so that time goes on at all.
+/// Time of an access by the clock in memory: an assumption, so that time goes on at all.
 const ACCESS_NS: u64 = 100_000;
 
 /// Sparse bytes in memory behind a volatile write cache.
@@ -37,21 +37,21 @@ pub struct Memory {
 }
 
 struct DiskState {
-    /// What the host sees.
+    /// The disk as the host sees it.
     image: DiskImage,
     /// From each flush to the next; without a recording only the last.
     epochs: Vec<FlushEpoch>,
-    /// Whether the last operation is one on which `destroy` and `keep_cursor` follow.
+    /// True if the last operation is one on which `destroy` and `keep_cursor` follow.
     open: bool,
     failing: Option<u64>,
     now: u64,
 }
 
-/// What happened from one flush on.
+/// Events from one flush on.
 struct FlushEpoch {
     /// The number of the flush.
     flush: u64,
-    /// What was durable then.
+    /// The disk as it was durable then.
     durable: DiskImage,
     operations: Vec<Operation>,
 }
@@ -87,7 +87,7 @@ impl Memory {
         Memory::holding(image, self.bands, self.granule_bytes, power, recording)
     }
 
-    /// Where the bands' cursors are, for `StrictAppend::new`.
+    /// The bands' cursors, for `StrictAppend::new`.
     pub fn cursors(&self) -> Vec<Granule> {
         let state = self.state.lock();
         (0..).zip(state.image.filled()).map(|(band, filled)| self.bands.span(band).at + filled).collect()

@@ -25,7 +25,7 @@ use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
-/// Which model of a host-managed disk.
+/// Model of a host-managed disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
@@ -38,13 +38,13 @@ pub enum Model {
 /// The bands of a strict-append disk. They lie apart by at least max(DID, DPID).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bands {
-    /// How many there are.
+    /// Number of bands.
     pub count: u64,
     /// The granules of one that can be written.
     pub granules: u64,
     /// The unwritten granules behind each.
     pub gap_granules: u64,
-    /// How many may be open (begun and not full) at a time.
+    /// Number of bands that may be open (begun and not full) at a time.
     pub max_open: u64,
 }
 
@@ -62,10 +62,10 @@ impl Bands {
     }
 }
 
-/// What a host must know of a disk.
+/// Shape of a disk, as hosts must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Which model it is.
+    /// The model.
     pub model: Model,
     /// Bytes of a granule.
     pub granule_bytes: u64,
@@ -80,7 +80,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Whether such a disk can be. Errors: what is wrong and how to mend it.
+    /// Checks that such a disk can be. Errors: what is wrong and how to mend it.
     pub fn check(&self) -> Result<(), Error> {
         let bands = self.bands;
         let pitch = bands.granules.checked_add(bands.gap_granules);
@@ -147,12 +147,12 @@ pub enum BandState {
     Offline,
 }
 
-/// What a disk reports of one band.
+/// Report of a disk on one band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BandReport {
     /// Its first granule.
     pub start: Granule,
-    /// Where the next write must begin; the band's end if it is full.
+    /// Granule at which the next write must begin; the band's end if it is full.
     pub cursor: Granule,
     /// Its state.
     pub state: BandState,
@@ -160,7 +160,7 @@ pub struct BandReport {
 
 /// A host-managed shingled disk. Calls may come from several threads.
 pub trait HostManaged: Send + Sync {
-    /// What a host must know of it.
+    /// The disk's shape, as hosts must know it.
     fn shape(&self) -> &Shape;
 
     /// Reads whole granules from `at` on; as many as `room` takes.

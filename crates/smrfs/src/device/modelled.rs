@@ -20,11 +20,11 @@ use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::{Granule, Span};
 
-/// What the platters hold.
+/// Contents of platters.
 pub enum Contents {
     /// Nothing: only time is of interest.
     Nothing,
-    /// Which write put it there, and what was destroyed.
+    /// Numbers of writes, and marks of what was destroyed.
     Stamps,
     /// Bytes.
     Bytes(Box<dyn Backing>),

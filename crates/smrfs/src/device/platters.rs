@@ -1,4 +1,4 @@
-//! What holds the data beneath a model: the simulator's drive, memory, an image file, a block device.
+//! Platters that hold the data beneath a model: the simulator's drive, memory, an image file, a block device.
 //!
 //! Platters take reads and writes anywhere and know no rule; the model above them does.
 
@@ -11,7 +11,7 @@ use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
 use crate::units::{Granule, Span};
 
-/// What a destroyed granule is filled with on platters that hold bytes.
+/// Byte that fills a destroyed granule on platters that hold bytes.
 pub const DESTROYED_BYTE: u8 = smrkit::medium::DESTROYED_BYTE;
 
 /// Holds the data of a host-managed disk. Calls may come from several threads; addresses have been checked, and lengths

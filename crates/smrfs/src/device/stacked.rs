@@ -15,7 +15,7 @@ use crate::units::{Granule, Span};
 /// Best named by its path (`stacked::Stacked`): where both traits are in scope, a call could mean either. An implementation
 /// calls `self.below()`.
 pub trait Stacked: Send + Sync {
-    /// What stands below.
+    /// The disk below.
     type Below: HostManaged + ?Sized;
 
     /// The disk below.

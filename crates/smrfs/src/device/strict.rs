@@ -23,7 +23,7 @@ pub struct StrictAppend<P> {
     writing: Mutex<()>,
 }
 
-/// How far each band is written.
+/// Each band's cursor.
 struct Cursors {
     /// Granules written, by band.
     filled: Vec<u64>,
@@ -50,7 +50,7 @@ impl<P: Platters> StrictAppend<P> {
         (0..).zip(&cursors.filled).map(|(band, &filled)| self.shape.bands.span(band).at + filled).collect()
     }
 
-    /// What lies beneath.
+    /// The platters beneath.
     pub fn platters(&self) -> &P {
         &self.platters
     }
@@ -61,7 +61,7 @@ impl<P: Platters> StrictAppend<P> {
         if self.shape.bands.span(band).contains(span) { Ok(band) } else { Err(Violation::NotInOneBand { span }) }
     }
 
-    /// Whether `span` may be appended to `band`.
+    /// Checks that `span` may be appended to `band`.
     fn may_append(&self, band: u64, span: Span) -> Result<(), Violation> {
         let cursors = self.cursors.lock();
         let filled = cursors.filled[band as usize];
@@ -86,7 +86,7 @@ impl<P: Platters> StrictAppend<P> {
     }
 }
 
-/// How far each band is written, from where its cursor is.
+/// The written part of each band, from its cursor.
 fn filled(shape: &Shape, cursors: &[Granule]) -> Result<Vec<u64>, Error> {
     let bands = shape.bands;
     if cursors.is_empty() {

@@ -1,4 +1,4 @@
-//! Who knows what of a file: size, blocks and the times of changes the core, everything else the store.
+//! Attributes of files: the core knows size, blocks and the times of changes, the store everything else.
 //!
 //! A file without a record has the store's own times. Once it has one, its record's times count, because storing a record
 //! changes the times of the store's own node; so whatever changes a file's times changes its record.
@@ -12,12 +12,12 @@ use crate::meta::{Attr, Kind, SetAttr};
 use crate::units::NodeId;
 
 impl FileSystem {
-    /// What `stat` tells.
+    /// Attributes as `stat` tells them.
     pub fn attributes(&self, id: NodeId) -> FsResult<Attr> {
         self.overlaid(self.store.attributes(id)?)
     }
 
-    /// What the store tells of a node, with what the core knows better.
+    /// The store's attributes of a node, with those that the core knows better.
     pub(super) fn overlaid(&self, attr: Attr) -> FsResult<Attr> {
         if attr.kind != Kind::File {
             return Ok(attr);

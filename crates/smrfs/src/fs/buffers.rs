@@ -15,7 +15,7 @@ struct Queue {
     next: u64,
 }
 
-/// What is buffered, over all files.
+/// Buffered data of all files.
 #[derive(Default)]
 pub(super) struct Buffers {
     queue: Mutex<Queue>,

@@ -93,7 +93,7 @@ impl Files {
         }
     }
 
-    /// What the record of a file that is not in memory tells, by `load` if it is not known.
+    /// The record of a file that is not in memory, by `load` if it is not known.
     fn head(
         &self,
         id: NodeId,
@@ -115,7 +115,7 @@ impl Files {
         Ok(Err(head))
     }
 
-    /// How many there are.
+    /// Number of files.
     pub(super) fn count(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().files.len()).sum()
     }
@@ -172,12 +172,12 @@ impl Files {
 }
 
 impl File {
-    /// What is known of it, to look at.
+    /// The file's state, to look at.
     pub(super) fn look(&self) -> RwLockReadGuard<'_, FileState> {
         self.state.read()
     }
 
-    /// What is known of it, to change.
+    /// The file's state, to change.
     pub(super) fn lock(&self) -> RwLockWriteGuard<'_, FileState> {
         self.state.write()
     }
@@ -252,7 +252,7 @@ impl FileSystem {
         }
     }
 
-    /// What the record of a file tells: from memory, or else from the store.
+    /// The record of a file: from memory, or else from the store.
     pub(super) fn known(&self, id: NodeId) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
         let found = self.files.head(id, || match self.store.load_map(id)? {
             Some(record) => Ok(Some(map::summary(&record)?)),

@@ -200,7 +200,7 @@ impl FileSystem {
     }
 }
 
-/// Whether that is about what lies there, and would be so again: neither a lack of memory or room, nor of power.
+/// True if that is about what lies there, and would be so again: neither a lack of memory or room, nor of power.
 pub(super) fn is_damage(error: &FsError) -> bool {
     match error {
         FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_) | FsError::Errno(Errno::EIO) => true,

@@ -1,4 +1,4 @@
-//! Who cleans, and what is to be joined when there is nothing else to do.
+//! Cleaning, and joining of files when there is nothing else to do.
 
 use std::collections::BTreeSet;
 

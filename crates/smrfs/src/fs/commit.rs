@@ -23,7 +23,7 @@ struct Snapshot {
     plan: Option<Plan>,
     /// Not in this map any more.
     retired: Vec<Span>,
-    /// What is durable then; none if something was still in the buffer.
+    /// Changes that are durable then; none if something was still in the buffer.
     changes: Option<u64>,
     size: u64,
 }

@@ -27,7 +27,7 @@ impl Counter {
     }
 }
 
-/// What has been done since the mount, where nobody else counts it.
+/// Counts since the mount of all that nobody else counts.
 #[derive(Default)]
 pub(super) struct Counters {
     pub host_written: Counter,
@@ -64,15 +64,15 @@ impl Counters {
     }
 }
 
-/// What cleaning did for one call of the host.
+/// Work of cleaning for one call of the host.
 #[derive(Default)]
 pub(super) struct Work {
     /// Bytes that it moved.
     pub moved_bytes: u64,
     /// Steps of it.
     pub steps: u64,
-    /// How long the call waited for it.
+    /// Time for which the call waited for it.
     pub waited_ns: u64,
-    /// Whether it could not go on without.
+    /// True if it could not go on without.
     pub stalled: bool,
 }

@@ -148,7 +148,7 @@ impl Disk {
         Ok(Some(page))
     }
 
-    /// What lies there, for moving it; none in simulation.
+    /// Data of a span, for moving it; none in simulation.
     pub(super) fn read_span(&self, span: Span) -> FsResult<Option<Vec<u8>>> {
         let bytes = span.count * self.granule_bytes;
         self.read.add(bytes);

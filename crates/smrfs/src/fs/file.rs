@@ -18,7 +18,7 @@ pub(super) struct File {
     pub used: AtomicU64,
     /// The blocks before this one have been read, or the disk told that they will be.
     pub ahead: AtomicU64,
-    /// What it counts for in the cache, in extents.
+    /// The file's weight in the cache, in extents.
     pub weight: AtomicUsize,
     /// Held while a map of it is on its way to the store.
     pub commit: Mutex<()>,
@@ -32,13 +32,13 @@ pub(super) struct Times {
     pub ctime: Time,
 }
 
-/// What is known of a file.
+/// State of a file in memory.
 #[derive(Default)]
 pub(super) struct FileState {
-    /// Whether the rest has been read from the store.
+    /// True if the rest has been read from the store.
     pub loaded: bool,
     pub map: FileMap,
-    /// What of the map the store has.
+    /// The part of the map that the store has.
     pub stored: Stored,
     pub size: u64,
     /// Up to here the disk holds this file's bytes, old or new, so that a map may be committed before all is written.
@@ -60,13 +60,13 @@ pub(super) struct FileState {
     pub written: u64,
     pub opens: u32,
     pub writers: u32,
-    /// Whether its last name is gone.
+    /// True if its last name is gone.
     pub unlinked: bool,
-    /// Whether its data is gone, too.
+    /// True if its data is gone, too.
     pub gone: bool,
     /// Its turn to have its buffer written out, if there is something in it.
     pub waiting: Option<u64>,
-    /// Where joining goes on, in granules of the file.
+    /// Granule of the file at which joining goes on.
     pub join_at: u64,
 }
 
@@ -84,12 +84,12 @@ impl File {
 }
 
 impl FileState {
-    /// Whether the store's record is older than this.
+    /// True if the store's record is older than this.
     pub(super) fn is_dirty(&self) -> bool {
         self.changes != self.durable
     }
 
-    /// Whether data or size have changed since they were made durable.
+    /// True if data or size have changed since they were made durable.
     pub(super) fn is_unsaved(&self) -> bool {
         self.written > self.durable
     }
@@ -107,7 +107,7 @@ impl FileState {
         granules
     }
 
-    /// What `range` uses.
+    /// Room that `range` uses.
     pub(super) fn uses(&self, range: Range<u64>) -> Use {
         let mut uses = Use::default();
         for piece in self.map.lookup(range) {
@@ -129,7 +129,7 @@ impl FileState {
         range.end.saturating_sub(range.start) - uses.mapped - uses.owed
     }
 
-    /// Where the data before granule `first` ends on the disk.
+    /// End on the disk of the data before granule `first`.
     pub(super) fn end_before(&self, first: u64) -> Option<Granule> {
         let before = self.map.at(first.checked_sub(1)?)?;
         Some(before + 1)
@@ -152,7 +152,7 @@ impl FileState {
         }
     }
 
-    /// Who owns granule `granule` of file `file`.
+    /// Owner of a granule's data: granule `granule` of file `file`.
     pub(super) fn owner(file: &File, granule: u64) -> Owner {
         Owner { file: file.id, granule }
     }

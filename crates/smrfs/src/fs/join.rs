@@ -1,6 +1,6 @@
 //! Joining the extents of a file, a window of it at a time, and only where that leaves fewer.
 //!
-//! What the paper leaves open (Kadekodi et al. 2015): files written at random are read in order later.
+//! Joining, which the paper leaves open (Kadekodi et al. 2015): files written at random are read in order later.
 
 use std::ops::Range;
 use std::slice::from_ref;

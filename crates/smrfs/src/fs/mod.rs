@@ -46,7 +46,7 @@ use room::Rooms;
 pub use scrub::Scrubbed;
 use statistics::{Statistics, Usage};
 
-/// How a file system behaves; nothing of it is on the disk.
+/// Behaviour of a file system; nothing of it is on the disk.
 #[derive(Clone, Debug)]
 pub struct FsOptions {
     /// The largest block, in granules: 1 MiB.
@@ -57,7 +57,7 @@ pub struct FsOptions {
     pub direct_bytes: u64,
     /// Extents of maps in memory, over all files, before the longest unused are dropped.
     pub cached_extents: usize,
-    /// Whether nothing may be changed.
+    /// True if nothing may be changed.
     pub read_only: bool,
 }
 
@@ -73,7 +73,7 @@ impl Default for FsOptions {
     }
 }
 
-/// What fallocate(2) is to do.
+/// Modes of fallocate(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocate {
     /// Promise room, and make the file longer where needed.
@@ -86,7 +86,7 @@ pub enum Allocate {
     Zero(bool),
 }
 
-/// What lseek(2) looks for.
+/// Targets of lseek(2): data or a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek {
     /// The next byte of data.
@@ -140,7 +140,7 @@ impl FileSystem {
         }
     }
 
-    /// What `statfs` tells, and more.
+    /// Room and its use, as `statfs` tells them, and more.
     pub fn usage(&self) -> FsResult<Usage> {
         let room = self.store.room()?;
         let (counts, rooms) = (self.allocator.counts(), self.allocator.rooms());
@@ -163,7 +163,7 @@ impl FileSystem {
         self.files.count()
     }
 
-    /// What lies where on the disk, and whose it is, in ascending order.
+    /// Live spans of the disk with their owners, in ascending order.
     pub fn live(&self) -> Vec<(Span, Owner)> {
         self.allocator.live()
     }
@@ -173,7 +173,7 @@ impl FileSystem {
         self.allocator.check()
     }
 
-    /// What has been done since the mount.
+    /// Counts since the mount.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             read_bytes: self.disk.read_bytes(),

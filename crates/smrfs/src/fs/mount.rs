@@ -18,7 +18,7 @@ use crate::units::{Granule, NodeId, Owner, Span};
 /// The name of the saved state in the store.
 pub(crate) const STATE: &str = "free-map";
 
-/// What is found at a mount.
+/// Findings of a mount.
 #[derive(Default)]
 struct Found {
     mapped: u64,

@@ -1,4 +1,4 @@
-//! What the next commit has to make durable: maps, names, and the end of what they replaced.
+//! Changes that the next commit has to make durable: maps, names, and the end of what they replaced.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::file::File;
 use super::unsynced::{Change, Unsynced};
 use crate::units::{NodeId, Span};
 
-/// What a file left behind that no map in memory has any more, until that is durable.
+/// Room of a file that no map in memory names any more, until that is durable.
 pub(super) struct UnlinkedFile {
     pub spans: Vec<Span>,
     /// The parts of its map in the store.
@@ -31,7 +31,7 @@ pub(super) struct Pending {
     next_part: AtomicU64,
 }
 
-/// What a commit of everything frees when it is done.
+/// Room that a commit of everything frees when it is done.
 pub(super) struct Taken(Vec<UnlinkedFile>);
 
 impl Pending {

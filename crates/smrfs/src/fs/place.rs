@@ -22,24 +22,24 @@ const GATHERED: u64 = 4;
 
 /// Data for the disk, whole granules of one file.
 pub(super) struct WriteBatch<'a> {
-    /// Which granules of the file, in ascending order; they share a place.
+    /// Ranges of granules of the file, in ascending order; they share a place.
     pub runs: &'a [Range<u64>],
     /// One behind the other.
     pub data: Data<'a>,
-    /// Whether it comes from elsewhere on the disk: neither newer than what is buffered nor promised.
+    /// True if it comes from elsewhere on the disk: neither newer than what is buffered nor promised.
     pub moving: bool,
-    /// Whether it may use the cleaner's reserve.
+    /// True if it may use the cleaner's reserve.
     pub reserve: bool,
     pub cause: Cause,
 }
 
 impl<'a> WriteBatch<'a> {
-    /// What a host wrote.
+    /// Data that a host wrote.
     pub(super) fn host(runs: &'a [Range<u64>], data: Data<'a>) -> WriteBatch<'a> {
         WriteBatch { runs, data, moving: false, reserve: false, cause: Cause::Host }
     }
 
-    /// What was on the disk already.
+    /// Data that were on the disk already.
     pub(super) fn moved(runs: &'a [Range<u64>], data: Data<'a>, reserve: bool) -> WriteBatch<'a> {
         WriteBatch { runs, data, moving: true, reserve, cause: Cause::Clean }
     }

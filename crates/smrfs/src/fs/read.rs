@@ -92,7 +92,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Where the next data or hole begins, from the byte `offset` on; ENXIO behind the end.
+    /// First byte of the next data or hole from the byte `offset` on; ENXIO behind the end.
     pub fn seek(&self, id: NodeId, offset: u64, what: Seek) -> FsResult<u64> {
         let file = self.file(id)?;
         let state = file.look();

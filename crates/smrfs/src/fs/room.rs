@@ -1,6 +1,6 @@
-//! Who may still fill the disk: room is promised when data is accepted, so that it never fails later.
+//! Promises of room: it is promised when data is accepted, so that the disk never fills later.
 //!
-//! What is overwritten needs no new room for good: the old place comes back with the commit.
+//! Overwritten data need no new room for good: the old place comes back with the commit.
 
 use std::ops::Add;
 
@@ -43,7 +43,7 @@ fn no_room(error: FsError) -> FsError {
 /// Granules in use and promised, over all files.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rooms {
-    /// What files can fill in all.
+    /// Room that files can fill in all.
     pub usable: u64,
     /// In the maps in memory.
     pub mapped: u64,
@@ -52,12 +52,12 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// What can still be promised.
+    /// Room that can still be promised.
     pub(super) fn free(&self) -> u64 {
         self.usable.saturating_sub(self.mapped.saturating_add(self.promised))
     }
 
-    /// Whether there is room for all that was promised.
+    /// True if there is room for all that was promised.
     pub(super) fn is_kept(&self) -> bool {
         self.mapped.saturating_add(self.promised) <= self.usable
     }
@@ -92,7 +92,7 @@ impl Add for Use {
     }
 }
 
-/// What a range of a file needs.
+/// Room that a range of a file needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {
     /// Granules with a place on the disk.

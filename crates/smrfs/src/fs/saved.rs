@@ -8,7 +8,7 @@ use crate::units::{NodeId, Owner, Span};
 
 const VERSION: u64 = 1;
 
-/// What a clean unmount saves.
+/// State that a clean unmount saves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SavedState {
     /// The number of the next part of a map.
@@ -17,7 +17,7 @@ pub(crate) struct SavedState {
     pub mapped: u64,
     /// Granules promised.
     pub promised: u64,
-    /// What is live, in ascending order.
+    /// Live extents, in ascending order.
     pub extents: Vec<(Span, Owner)>,
 }
 

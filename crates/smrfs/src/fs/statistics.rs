@@ -1,4 +1,4 @@
-//! What a mounted file system tells of itself.
+//! Figures that a mounted file system tells of itself.
 
 use serde::Serialize;
 

@@ -21,14 +21,14 @@ use report::{Finding, Problem, Report, Verdict};
 use scan::Scan;
 use surface::Surface;
 
-/// What to check.
+/// Options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct FsckOptions {
     /// Mend what can be mended; otherwise nothing is changed.
     pub repair: bool,
     /// Read all data.
     pub read_all: bool,
-    /// How many problems are listed; all are counted.
+    /// Number of problems that are listed; all are counted.
     pub listed: usize,
     /// Take maps that were made for another owner as the files' own.
     pub accept_owners: bool,

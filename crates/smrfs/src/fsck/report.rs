@@ -1,4 +1,4 @@
-//! What a check found: problems one by one, and the disk in numbers.
+//! Findings of a check: problems one by one, and the disk in numbers.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct FilePlace {
     pub first: u64,
     /// The first granule, on the disk.
     pub at: u64,
-    /// How many.
+    /// Number of granules.
     pub granules: u64,
 }
 
@@ -48,7 +48,7 @@ pub enum Problem {
     ForgedMap {
         /// The file.
         file: u64,
-        /// How that is known.
+        /// The evidence.
         reason: String,
     },
     /// A map that was made for a file of another user. It is left alone unless owners are accepted.
@@ -62,7 +62,7 @@ pub enum Problem {
     NewerMap {
         /// The file.
         file: u64,
-        /// What the codec says.
+        /// The codec's message.
         reason: String,
     },
     /// A part that a map names and that is not there. Its file loses its data.
@@ -76,7 +76,7 @@ pub enum Problem {
     BadSize {
         /// The file.
         file: u64,
-        /// What the map says, in bytes.
+        /// Bytes by the map.
         bytes: u64,
     },
     /// A promise of more granules than the disk has; it is dropped.
@@ -88,43 +88,43 @@ pub enum Problem {
     },
     /// Behind the end of the disk; becomes a hole.
     OutOfRange {
-        /// What.
+        /// The place in the file.
         place: FilePlace,
     },
     /// In the gap between two bands; becomes a hole.
     InGap {
-        /// What.
+        /// The place in the file.
         place: FilePlace,
     },
     /// Not written since its band was reset; becomes a hole.
     BehindCursor {
-        /// What.
+        /// The place in the file.
         place: FilePlace,
     },
     /// In a band that the disk can't read any more; becomes a hole.
     Offline {
-        /// What.
+        /// The place in the file.
         place: FilePlace,
     },
     /// Also in the map of a file that changed later, or elsewhere in the same file; becomes a hole.
     Overlap {
-        /// What.
+        /// The place in the file.
         place: FilePlace,
         /// The file that keeps it.
         kept_by: u64,
     },
     /// The disk does not read it; becomes a hole.
     Unreadable {
-        /// What.
+        /// The place in the file.
         place: FilePlace,
-        /// What the disk says.
+        /// The disk's message.
         reason: String,
     },
     /// A saved free map that is not what the maps say; it is removed.
     StaleState {
         /// Its name.
         name: String,
-        /// What does not match.
+        /// The mismatch.
         reason: String,
     },
 }
@@ -166,11 +166,11 @@ pub struct Finding {
     /// The problem, in words.
     #[serde(flatten)]
     pub problem: Problem,
-    /// Whether it was repaired.
+    /// True if it was repaired.
     pub repaired: bool,
 }
 
-/// How a check ended.
+/// End of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -197,10 +197,10 @@ pub struct Fill {
     pub open: u64,
 }
 
-/// What a check found.
+/// Report of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// How it ended.
+    /// The verdict.
     pub verdict: Verdict,
     /// Problems found.
     pub found: u64,

@@ -17,10 +17,10 @@ use crate::map::{self, Decoded, FilePiece, MapError};
 use crate::meta::{MetadataStore, Time};
 use crate::units::{Granule, NodeId, Span};
 
-/// What is read at once when data is read.
+/// Bytes that are read at once when data is read.
 const READ_BYTES: u64 = 1 << 20;
 
-/// What is to become of one file.
+/// Repair of one file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fix {
     /// Granules of the file that become holes.
@@ -47,7 +47,7 @@ pub(super) struct Scan {
     marks: Vec<(u64, NodeId)>,
     /// Files whose maps were made for another owner, and how that is said.
     others: BTreeMap<NodeId, String>,
-    /// Whether some map is not understood, so that nobody knows what parts it names.
+    /// True if some map is not understood, so that nobody knows what parts it names.
     blind: bool,
     room: Vec<u8>,
 }

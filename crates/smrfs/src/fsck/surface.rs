@@ -54,7 +54,7 @@ impl Surface {
         pieces
     }
 
-    /// What is wrong with a granule, and up to where the same holds.
+    /// Judges a granule; also returns the end of the run for which the same holds.
     fn judge_first(&self, at: Granule) -> (Granule, Option<Wrong>) {
         if at.0 >= self.shape.granules {
             return (Granule(u64::MAX), Some(Wrong::OutOfRange));

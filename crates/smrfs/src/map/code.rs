@@ -23,7 +23,7 @@ pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, (value << 1 ^ value >> 63) as u64);
 }
 
-/// What remains to be read.
+/// Rest of a record, to be read.
 pub(super) struct RecordReader<'a> {
     bytes: &'a [u8],
 }

@@ -31,15 +31,15 @@ pub enum MapError {
     WrongPart {
         /// The part that the record names.
         wanted: u64,
-        /// What the part says that it is.
+        /// The part's own number.
         found: u64,
     },
     /// The extents are not as many as the record says.
     #[error("its extents have {found} granules, and it says {said}")]
     Granules {
-        /// What the record says.
+        /// The record's number.
         said: u64,
-        /// What its extents have.
+        /// The number in its extents.
         found: u64,
     },
 }

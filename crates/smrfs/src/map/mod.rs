@@ -1,4 +1,4 @@
-//! Where a file's data lies: extents in memory, and their code in the metadata store.
+//! Map of a file's data: extents in memory, and their code in the metadata store.
 //!
 //! A [`FileMap`] maps granules of a file to granules of the shingled partition; what it does not map is a hole. [`Stored`]
 //! knows what of it is durable and plans what to write at a commit; `decode` reads it back.
@@ -28,9 +28,9 @@ pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, Plan, Stored, decode, load_
 pub struct FilePiece {
     /// The first, in the file.
     pub first: u64,
-    /// How many.
+    /// Number of granules.
     pub count: u64,
-    /// Where they lie; none for a hole.
+    /// First granule on the disk; none for a hole.
     pub at: Option<Granule>,
 }
 
@@ -40,7 +40,7 @@ impl FilePiece {
         self.first + self.count
     }
 
-    /// Where it lies on the disk; none for a hole.
+    /// Span on the disk; none for a hole.
     pub fn span(&self) -> Option<Span> {
         self.at.map(|at| Span { at, count: self.count })
     }
@@ -55,7 +55,7 @@ pub struct FileMap {
 }
 
 impl PartialEq for FileMap {
-    /// Whether both map the same.
+    /// True if both map the same.
     fn eq(&self, other: &FileMap) -> bool {
         self.extents == other.extents
     }
@@ -79,7 +79,7 @@ impl FileMap {
         self.extents.len()
     }
 
-    /// Whether there is no data.
+    /// True if there is no data.
     pub fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
@@ -98,7 +98,7 @@ impl FileMap {
         self.extents.range(first..).map(|(&first, &(count, at))| FilePiece { first, count, at: Some(at) })
     }
 
-    /// What `range` is made of, in ascending order, data and holes, cut to it.
+    /// Pieces of `range` in ascending order, data and holes, cut to it.
     pub fn lookup(&self, range: Range<u64>) -> impl Iterator<Item = FilePiece> + '_ {
         let mut at = range.start;
         let mut extents = self.extents_from(at).peekable();
@@ -120,7 +120,7 @@ impl FileMap {
         })
     }
 
-    /// Where granule `granule` of the file lies; none in a hole.
+    /// Place of granule `granule` of the file; none in a hole.
     pub fn at(&self, granule: u64) -> Option<Granule> {
         let (&first, &(count, at)) = self.extents.range(..=granule).next_back()?;
         (granule < first + count).then(|| at + (granule - first))
@@ -181,7 +181,7 @@ impl FileMap {
         hole
     }
 
-    /// What was changed since the last commit was planned.
+    /// Ranges that changed since the last commit was planned.
     pub fn changes(&self) -> &Ranges {
         &self.changes
     }

@@ -1,4 +1,4 @@
-//! What a record says over the parts of a map: the ranges that changed since the parts were written, and what they are now.
+//! Overlay of a record over the parts of a map: the ranges that changed since the parts were written, and what they are now.
 
 use std::ops::Range;
 
@@ -37,12 +37,12 @@ impl Overlay {
         self.data.cut_out(range);
     }
 
-    /// How many ranges there are.
+    /// Number of ranges.
     pub(super) fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// What the ranges are made of, data and holes, in ascending order.
+    /// Pieces of the ranges, data and holes, in ascending order.
     pub(super) fn pieces(&self) -> impl Iterator<Item = FilePiece> + '_ {
         let (mut ranges, mut extents) = (self.ranges.iter(), self.data.extents_from(0).peekable());
         let mut left = 0..0;
@@ -64,7 +64,7 @@ impl Overlay {
     }
 }
 
-/// What `map` has of `range`, cut to it.
+/// Data of `map` in `range`, cut to it.
 pub(super) fn data_in(map: &FileMap, range: Range<u64>) -> impl Iterator<Item = FilePiece> + '_ {
     let whole = map.extents_from(range.start).take_while({
         let end = range.end;

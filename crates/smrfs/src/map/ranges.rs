@@ -48,12 +48,12 @@ impl Ranges {
         }
     }
 
-    /// Whether `number` is in it.
+    /// True if `number` is in it.
     pub fn contains(&self, number: u64) -> bool {
         self.ends.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
     }
 
-    /// How many numbers of `range` are in it.
+    /// Count of the numbers of `range` that are in it.
     pub fn count_within(&self, range: Range<u64>) -> u64 {
         let first = match self.ends.range(..=range.start).next_back() {
             Some((&start, &end)) if end > range.start => start,
@@ -63,12 +63,12 @@ impl Ranges {
         found.map(|(&start, &end)| end.min(range.end).saturating_sub(start.max(range.start))).sum()
     }
 
-    /// Whether nothing is in it.
+    /// True if nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// How many ranges there are.
+    /// Number of ranges.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

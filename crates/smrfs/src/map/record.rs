@@ -24,7 +24,7 @@ pub struct Head {
     pub promised: u64,
 }
 
-/// What a record tells by itself, without the parts that it names.
+/// Contents of a record by itself, without the parts that it names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordSummary {
     /// Counts the commits of the file.
@@ -35,7 +35,7 @@ pub struct RecordSummary {
     pub granules: u64,
 }
 
-/// What a record tells by itself. It is cheap: parts are not read.
+/// Reads a record by itself, without the parts that it names: that is cheap.
 pub fn summary(record: &[u8]) -> Result<RecordSummary, MapError> {
     read_record(record).map(|(summary, _, _)| summary)
 }
@@ -47,7 +47,7 @@ pub(super) struct PartRef {
     pub(super) number: u64,
 }
 
-/// What the pieces in a record override.
+/// Base that the pieces in a record override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     Nothing,

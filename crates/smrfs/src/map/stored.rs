@@ -1,4 +1,4 @@
-//! What of a map is durable, and what a commit has to write.
+//! Durable part of a map, and the plan of what a commit has to write.
 //!
 //! A small map is all in its record. A larger one is cut by place in the file into parts, written once each, and the record
 //! holds what changed since: a small write with fsync rewrites only the record. When the changes outgrow it, the parts
@@ -27,18 +27,18 @@ const PART_EXTENTS: usize = 4096;
 /// The longest record that holds no piece and names one part or none: keep so much room for it next to users' attributes.
 pub const POINTER_BYTES: usize = 128;
 
-/// What is durable of a file's map: its parts, and where the record overrides them.
+/// Durable part of a file's map: its parts, and the ranges where the record overrides them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     generation: u64,
     parts: Vec<PartRef>,
     /// The part with the list of parts, where that is not in the record.
     index: Option<u64>,
-    /// Where parts are out of date. Without parts the record has everything, and this is empty.
+    /// Ranges in which parts are out of date. Without parts the record has everything, and this is empty.
     overlay: Overlay,
 }
 
-/// What a commit writes: first the parts, then, when they are durable, the record. When that is durable, [`Stored::done`].
+/// Plan of a commit: first the parts, then, when they are durable, the record. When that is durable, [`Stored::done`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// New parts by number. After a failure remove those that were stored.
@@ -50,14 +50,14 @@ pub struct Plan {
     after: Option<Stored>,
 }
 
-/// What [`decode`] found.
+/// Result of [`decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
     /// Generation, size, times, promise, granules.
     pub summary: RecordSummary,
-    /// Where the data lies.
+    /// The map.
     pub map: FileMap,
-    /// What of it is durable: all.
+    /// The durable part of it: all.
     pub stored: Stored,
 }
 

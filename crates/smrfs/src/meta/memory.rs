@@ -30,7 +30,7 @@ pub use journal::StoreLoss;
 /// Tells the time of a store: a counter, or the model's clock.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// How much a store takes.
+/// Limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest map that always fits.

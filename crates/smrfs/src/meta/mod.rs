@@ -15,7 +15,7 @@ pub const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 /// The user's attribute that holds the access list which new nodes in a directory get.
 pub const DEFAULT_ACCESS_LIST: &[u8] = b"system.posix_acl_default";
 
-/// What kind of node.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
@@ -43,12 +43,12 @@ pub struct Time {
     pub nanoseconds: u32,
 }
 
-/// What `stat` tells. Of a regular file the store knows all but the size and the blocks.
+/// Attributes as `stat` tells them. Of a regular file the store knows all but the size and the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attr {
-    /// Which node.
+    /// The node.
     pub id: NodeId,
-    /// What kind.
+    /// Its kind.
     pub kind: Kind,
     /// Permission bits, with set-id and sticky bits: the lower 12.
     pub mode: u32,
@@ -81,7 +81,7 @@ pub enum SetTime {
     To(Time),
 }
 
-/// What is to change; `None` stays.
+/// Changes of attributes; `None` stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttr {
     /// Permission bits.
@@ -98,10 +98,10 @@ pub struct SetAttr {
     pub mtime: Option<SetTime>,
 }
 
-/// What `create`, `mkdir` and the others make.
+/// A node that `create`, `mkdir` and the others make.
 #[derive(Clone, Copy, Debug)]
 pub struct NewNode {
-    /// What kind; not a link.
+    /// Its kind; not a link.
     pub kind: Kind,
     /// Permission bits, the caller's mask applied.
     pub mode: u32,
@@ -118,15 +118,15 @@ pub struct NewNode {
 pub struct Entry {
     /// The node.
     pub id: NodeId,
-    /// What kind.
+    /// Its kind.
     pub kind: Kind,
     /// The name's bytes.
     pub name: Vec<u8>,
-    /// Where to go on after this entry.
+    /// Place at which to go on after this entry.
     pub next: u64,
 }
 
-/// How `rename` treats a name that exists.
+/// Treatment of a name that exists by `rename`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameMode {
     /// Replaces it.
@@ -163,7 +163,7 @@ pub trait MetadataStore: Send + Sync {
     fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
     /// The caller gives back `count` answers of `lookup` and its like; the store may forget where the node was.
     fn forget(&self, id: NodeId, count: u64);
-    /// What `stat` tells.
+    /// Attributes as `stat` tells them.
     fn attributes(&self, id: NodeId) -> FsResult<Attr>;
     /// Changes attributes (but never the size), and tells the new ones.
     fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr>;
@@ -206,7 +206,7 @@ pub trait MetadataStore: Send + Sync {
     fn map_bytes_max(&self) -> usize;
     /// A part of a map that is too long, under a number of the core's choosing; never overwritten. Durable with `sync_spill`.
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult;
-    /// What `store_spill` stored.
+    /// Data that `store_spill` stored.
     fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
     /// Makes a spilled part and its name durable.
     fn sync_spill(&self, number: u64) -> FsResult;
@@ -237,7 +237,7 @@ pub trait MetadataStore: Send + Sync {
     fn inspect(&self, visit: &mut dyn FnMut(NodeId, FsResult<Option<SealedMap>>) -> FsResult) -> FsResult {
         self.scan(&mut |id, record| visit(id, Ok(record.map(|record| SealedMap { record, mark: id.0 }))))
     }
-    /// How much room there is.
+    /// Room of the store.
     fn room(&self) -> FsResult<StoreRoom>;
     /// Sees to it that `bytes` of maps can be stored; ENOSPC if there is no room for them.
     fn reserve(&self, _bytes: u64) -> FsResult {

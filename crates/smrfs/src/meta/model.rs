@@ -14,7 +14,7 @@ use crate::device::HostManaged;
 use crate::error::FsResult;
 use crate::units::NodeId;
 
-/// What the unshingled partition costs.
+/// Costs of the unshingled partition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// A seek between the partitions.

@@ -10,7 +10,7 @@ use crate::device::{BandReport, Bands};
 use crate::error::Violation;
 use crate::units::{Granule, Span};
 
-/// What is live, and how far each band is written.
+/// Live data, and each band's cursor.
 pub(super) struct BandLedger {
     bands: Bands,
     granules: u64,
@@ -47,7 +47,7 @@ impl BandLedger {
         self.filled[band as usize] = filled;
     }
 
-    /// Whether `span` may be written by one command.
+    /// Checks that `span` may be written by one command.
     pub(super) fn may_write(&self, span: Span) -> Result<(), Violation> {
         let cursor = self.cursor(self.band_of(span)?);
         match self.live.first_from(span.at.0) {
@@ -78,7 +78,7 @@ impl BandLedger {
         self.live.remove(span);
     }
 
-    /// Whether `band` may be reset.
+    /// Checks that `band` may be reset.
     pub(super) fn may_reset(&self, band: u64) -> Result<(), Violation> {
         let bands = self.bands.count;
         if band >= bands {

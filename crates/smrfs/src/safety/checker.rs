@@ -1,6 +1,6 @@
 //! A disk that is watched: every write, reset and discard is held against the safety rule, before it reaches the disk.
 //!
-//! What has been written and not discarded may be read. The checker keeps its own books and asks neither the allocator nor
+//! Checker of the rule that data written and not discarded may be read. It keeps its own account and asks neither the allocator nor
 //! the disk, save for the cursors at a mount.
 
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use crate::device::{HostManaged, Model};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
-/// What is known of the order of past writes after a mount.
+/// Order of past writes, as it is known after a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// All of it, as the platters have it: the truth.
@@ -88,7 +88,7 @@ impl<D: HostManaged> Watched<D> {
         self.watch.lock().first
     }
 
-    /// How many there were.
+    /// Number of violations.
     pub fn violations(&self) -> u64 {
         self.watch.lock().violations
     }
@@ -108,7 +108,7 @@ impl CheckerState {
         self.violations += 1;
     }
 
-    /// What the rule says, remembered if it says no.
+    /// Verdict by the rule, remembered if it is a violation.
     fn judge(&mut self, verdict: Result<(), Violation>) -> DeviceResult {
         if let Err(violation) = verdict {
             self.note(violation);

@@ -40,7 +40,7 @@ impl Law {
         self.did
     }
 
-    /// Whether `at` may be read.
+    /// True if `at` may be read.
     pub fn is_live(&self, at: u64) -> bool {
         self.live[at as usize]
     }
@@ -60,7 +60,7 @@ impl Law {
         (at + 1..self.granules().min(at.saturating_add(self.did).saturating_add(1))).filter(|&x| self.is_live(x))
     }
 
-    /// Whether `span` may be written by one command, in ascending order.
+    /// Checks that `span` may be written by one command, in ascending order.
     pub fn may_write(&self, span: Span) -> Result<(), Violation> {
         let granules = span.at.0..span.end().0;
         if let Some(at) = granules.clone().find(|&at| self.is_live(at)) {
@@ -114,7 +114,7 @@ impl Law {
         }
     }
 
-    /// What may be done with `at`.
+    /// Label of `at`: whether it may be written, and at what cost.
     pub fn label(&self, at: u64) -> GranuleLabel {
         let written = self.written(at);
         if self.is_live(at) {
@@ -128,13 +128,13 @@ impl Law {
         }
     }
 
-    /// What may be done with each granule.
+    /// Label of each granule.
     pub fn labels(&self) -> Vec<GranuleLabel> {
         (0..self.granules()).map(|at| self.label(at)).collect()
     }
 }
 
-/// How many of each there are.
+/// Number of granules of each label.
 pub fn count(labels: &[GranuleLabel]) -> Counts {
     let of = |label| labels.iter().filter(|&&other| other == label).count() as u64;
     Counts {

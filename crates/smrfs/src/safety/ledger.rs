@@ -9,7 +9,7 @@ use crate::device::order::WriteOrder;
 use crate::error::Violation;
 use crate::units::{Granule, Span};
 
-/// What is live, the order of writes, and the counts that follow.
+/// Live data, the order of writes, and the counts that follow.
 pub(super) struct SafetyLedger {
     did: u64,
     dpid: u64,
@@ -51,7 +51,7 @@ impl SafetyLedger {
         Counts { readable, not_writable, write_once, writable, ..Counts::default() }
     }
 
-    /// Whether `span` may be written by one command.
+    /// Checks that `span` may be written by one command.
     pub(super) fn may_write(&self, span: Span) -> Result<(), Violation> {
         let (start, end) = (span.at.0, span.end().0);
         match self.live.first_from(start) {
@@ -186,7 +186,7 @@ impl SafetyLedger {
         newest.max(self.order.newest(dead, to))
     }
 
-    /// How many of `first..last`, in the dead stretch from `dead` on, were written after a live granule within DPID above.
+    /// Number of granules of `first..last`, in the dead stretch from `dead` on, that were written after a live granule within DPID above.
     fn count_scars(&self, dead: u64, first: u64, last: u64) -> u64 {
         if first >= last {
             return 0;

@@ -1,4 +1,4 @@
-//! What may be written where on a Caveat-Scriptor disk, and a checker that stands apart from the allocator.
+//! Rules for writes on a Caveat-Scriptor disk, and a checker that stands apart from the allocator.
 //!
 //! The rule is that of Kadekodi et al. 2015, section 4.2, granule by granule and as the paper has it, in whole regions. The
 //! checker watches a disk of either model.
@@ -29,7 +29,7 @@ pub struct Counts {
     pub garbage: u64,
 }
 
-/// What may be done with a granule.
+/// Label of a granule: free to write, or not, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GranuleLabel {
     /// R: it may be read, so it must not be written.
@@ -43,7 +43,7 @@ pub enum GranuleLabel {
 }
 
 impl GranuleLabel {
-    /// Whether it may be written now.
+    /// True if it may be written now.
     pub fn allows_write(self) -> bool {
         matches!(self, GranuleLabel::WriteOnce | GranuleLabel::Writable)
     }

@@ -9,7 +9,7 @@ use super::GranuleLabel;
 use super::law::Law;
 use crate::units::Span;
 
-/// What may be done with each granule of the disk.
+/// Label of each granule of the disk.
 pub fn labels(disk: &Law) -> Vec<GranuleLabel> {
     let runs = runs(disk);
     let mut labels = vec![GranuleLabel::Writable; disk.granules() as usize];

@@ -1,4 +1,4 @@
-//! What lies where and whose it is: the readable extents of a disk, by address.
+//! Readable extents of a disk by address, with their owners.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Range;
@@ -105,7 +105,7 @@ impl Live {
         in_order(self.extents.range(first..end))
     }
 
-    /// Whether all of `span` is there and goes on from `owner`.
+    /// True if all of `span` is there and goes on from `owner`.
     pub fn holds(&self, span: Span, owner: Owner) -> bool {
         let mut at = span.at;
         for (found, whose) in self.overlapping(span) {

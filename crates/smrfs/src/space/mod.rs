@@ -1,4 +1,4 @@
-//! Where data goes and how room is made: one allocator and cleaner a model.
+//! Placement of data and cleaning: one allocator and cleaner a model.
 //!
 //! A granule is free, live (in a map), retired (no longer in a map, but the old map may still be the durable one) and free
 //! again once released. Live and retired granules may be read; nothing may damage them. The core holds the lock of the
@@ -15,18 +15,18 @@ pub use crate::safety::Counts;
 use crate::units::{Granule, NodeId, Owner, Span};
 use live::Live;
 
-/// What room is wanted for.
+/// Wish for room.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationRequest {
-    /// Whose data it is; also tells where in the file.
+    /// Owner of the data, with its place in the file.
     pub owner: Owner,
-    /// Where the file's data before it ends on the disk, if there is any.
+    /// End on the disk of the file's data before it, if there is any.
     pub after: Option<Granule>,
     /// Granules of this write: at most this many are placed. At least 1.
     pub count: u64,
     /// Granules that are known to follow in the same file at once, behind these.
     pub more: u64,
-    /// Whether the cleaner moves it; it may use the reserve.
+    /// True if the cleaner moves it; it may use the reserve.
     pub moving: bool,
 }
 
@@ -69,7 +69,7 @@ pub trait Space: Send {
 
     /// Room for at most `want.count` granules (fewer if a smaller gap is all there is, or is better); `None`: clean first.
     fn place(&mut self, want: &AllocationRequest) -> Option<Span>;
-    /// What was placed has been written, once.
+    /// Takes note that what was placed has been written, once.
     fn written(&mut self, span: Span, owner: Owner) {
         self.written_in_pieces(&[(span, owner)]);
     }
@@ -84,7 +84,7 @@ pub trait Space: Send {
     /// Nobody writes to that file any more: what was kept next to it for more is for all again.
     fn closed(&mut self, file: NodeId);
 
-    /// Whether cleaning is due: `idle` if nothing else is to do.
+    /// True if cleaning is due: `idle` if nothing else is to do.
     fn wants_cleaning(&self, idle: bool) -> Option<Trigger>;
     /// The next step of cleaning; `None` if nothing would help (for [`Trigger::Stuck`]) or enough has been done.
     fn clean(&mut self, why: Trigger) -> Option<CleaningStep>;
@@ -92,7 +92,7 @@ pub trait Space: Send {
     fn was_reset(&mut self, band: u64);
     /// The disk did not reset that band: it is offered again, but not at once.
     fn reset_failed(&mut self, band: u64);
-    /// What is live of this can't be moved (the disk does not read it, or its file's map makes no sense): until it is
+    /// Takes note of live data that can't be moved (the disk does not read it, or its file's map makes no sense): until it is
     /// retired it stays where it is, and no cleaning counts on its going.
     fn unmovable(&mut self, span: Span);
 
@@ -100,7 +100,7 @@ pub trait Space: Send {
     fn usable(&self) -> u64;
     /// The granules of the disk by what may be done with them.
     fn counts(&self) -> Counts;
-    /// What is live, and whose it is.
+    /// Live data with their owners.
     fn live(&self) -> &Live;
     /// Compares everything kept step by step with a recount; says what is wrong.
     fn check(&self) -> Result<(), String>;

@@ -1,4 +1,4 @@
-//! Where the superblock lies: two places at the disk's beginning, of which the older one is rewritten.
+//! Place of the superblock: two places at the disk's beginning, of which the older one is rewritten.
 //!
 //! Caveat-Scriptor: two granules more than max(DID, DPID) apart and as far from the data, so that neither law forbids to
 //! rewrite them. Strict-append: the first two bands; one is appended to until it is full, then the other begins anew.
@@ -20,7 +20,7 @@ const BANDS: u64 = 2;
 /// Why a superblock could not be found or written.
 #[derive(Debug, thiserror::Error)]
 pub enum AreaError {
-    /// What is there is no superblock.
+    /// Something other than a superblock.
     #[error(transparent)]
     Superblock(#[from] SuperblockError),
     /// The disk failed.
@@ -177,7 +177,7 @@ impl Area {
     }
 }
 
-/// Where a copy lies on a Caveat-Scriptor disk.
+/// Place of a copy on a Caveat-Scriptor disk.
 fn copy(shape: &Shape, place: u64) -> Granule {
     Granule(place * (shape.did.max(shape.dpid) + 1))
 }

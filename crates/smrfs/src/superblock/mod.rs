@@ -12,7 +12,7 @@ use std::str::FromStr;
 use crate::device::{Bands, Model, Shape};
 use crate::map::checksum;
 
-/// What every superblock begins with.
+/// First bytes of every superblock.
 const MAGIC: &[u8; 8] = b"SMRfs\r\n\0";
 /// The version of the format.
 const VERSION: u32 = 2;
@@ -89,7 +89,7 @@ pub enum SuperblockError {
     Malformed(&'static str),
 }
 
-/// What helps with a superblock of that version.
+/// Remedy for a superblock of that version.
 fn version_remedy(version: &u32) -> &'static str {
     match *version > VERSION {
         true => "use a newer smrkit",
@@ -110,11 +110,11 @@ pub struct Superblock {
     pub sequence: u64,
     /// Counts the mounts that could write.
     pub mounts: u64,
-    /// Whether the last mount ended in good order.
+    /// True if the last mount ended in good order.
     pub is_clean: bool,
     /// The key of its maps' seals.
     pub key: VolumeKey,
-    /// Where the metadata is: the path of a directory.
+    /// Path of the directory that holds the metadata.
     pub path: Vec<u8>,
 }
 

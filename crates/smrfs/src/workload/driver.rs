@@ -14,7 +14,7 @@ pub const BLOCK_BYTES: u64 = 1 << 20;
 /// Bytes of an act where turns don't bound it.
 const ACT_BYTES: u64 = 64 << 20;
 
-/// How finely concurrent streams interleave.
+/// Grain at which concurrent streams interleave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interleave {
@@ -42,7 +42,7 @@ impl Interleave {
     }
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
@@ -68,7 +68,7 @@ pub struct Driver<'a> {
     written_bytes: u64,
 }
 
-/// What a stream did while it ran.
+/// Account of a stream while it ran.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The counted events.

@@ -1,4 +1,4 @@
-//! How long events took, by kind.
+//! Durations of events, by kind.
 
 use serde::Serialize;
 use smrkit::units::Nanos;
@@ -8,7 +8,7 @@ use super::EventKind;
 /// The events of one kind, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LatencySummary {
-    /// How many there were.
+    /// Number of events.
     pub count: u64,
     /// Their mean.
     pub mean_ns: u64,

@@ -22,7 +22,7 @@ pub struct FileKey {
     pub number: u64,
 }
 
-/// What is done to a file.
+/// Operation on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
@@ -52,13 +52,13 @@ impl EventKind {
 /// One thing that a program asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkloadEvent {
-    /// What.
+    /// The operation.
     pub kind: EventKind,
     /// Of which file.
     pub file: FileKey,
     /// Bytes written or read.
     pub bytes: u64,
-    /// Whether it belongs to what is measured, and not to the preparation.
+    /// True if it belongs to what is measured, and not to the preparation.
     pub counted: bool,
 }
 
@@ -70,7 +70,7 @@ pub trait Events {
     /// Bytes of the files that are there after the last event.
     fn kept_bytes(&self) -> u64;
 
-    /// How far it is, from 0 to 1; `None` for a sequence without an end.
+    /// Progress from 0 to 1; `None` for a sequence without an end.
     fn progress(&self) -> Option<f64> {
         None
     }
@@ -96,9 +96,9 @@ pub struct WorkloadStep {
     pub act: Act,
     /// The event.
     pub event: WorkloadEvent,
-    /// Whether the event begins with it.
+    /// True if the event begins with it.
     pub begins: bool,
-    /// Whether the event ends with it.
+    /// True if the event ends with it.
     pub ends: bool,
 }
 
@@ -113,7 +113,7 @@ impl<E: Events> Script<E> {
         &self.events
     }
 
-    /// Whether an event has begun and not ended.
+    /// True if an event has begun and not ended.
     pub fn is_within_event(&self) -> bool {
         self.current.is_some()
     }

@@ -1,4 +1,4 @@
-//! Where a workload runs: a file system on the model's clock, or a directory of a mounted one.
+//! Targets of a workload: a file system on the model's clock, or a directory of a mounted one.
 
 use serde::Serialize;
 use smrkit::units::Nanos;
@@ -7,39 +7,39 @@ use super::FileKey;
 use crate::error::FsResult;
 use crate::space::Counts;
 
-/// What a target does in one go.
+/// Act of a target in one go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Makes a file and opens it for writing.
     Create(FileKey),
     /// Opens a file.
     Open {
-        /// Which.
+        /// The file.
         file: FileKey,
         /// For writing, or for reading.
         writing: bool,
     },
     /// Writes this many bytes at the end of an open file.
     Append {
-        /// Which.
+        /// The file.
         file: FileKey,
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
     /// Reads bytes of an open file.
     Read {
-        /// Which.
+        /// The file.
         file: FileKey,
         /// From where.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
     /// Closes a file.
     Close {
-        /// Which.
+        /// The file.
         file: FileKey,
-        /// Whether it was open for writing.
+        /// True if it was open for writing.
         writing: bool,
     },
     /// Removes a file.
@@ -73,7 +73,7 @@ pub struct TargetRoom {
     pub counts: Option<(Counts, u64)>,
 }
 
-/// What a target's cleaner has done.
+/// Work of a target's cleaner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cleaned {
     /// Bytes that it has moved.
@@ -97,10 +97,10 @@ pub trait Target {
         Ok(())
     }
 
-    /// How much room there is.
+    /// Room of the target.
     fn room(&self) -> FsResult<TargetRoom>;
 
-    /// What its cleaner has done, where the target knows.
+    /// Work of the cleaner, where the target knows it.
     fn cleaned(&self) -> Cleaned {
         Cleaned::default()
     }

@@ -35,7 +35,7 @@ pub struct Rig {
     pub memory: Arc<Memory>,
     pub store: Arc<MemoryStore>,
     shape: Shape,
-    /// Whether nothing was ever written.
+    /// True if nothing was ever written.
     new: bool,
 }
 

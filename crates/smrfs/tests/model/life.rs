@@ -316,7 +316,7 @@ fn assert_same(back: &[u8], expected: &[u8], what: &impl std::fmt::Debug) {
     }
 }
 
-/// Whether both did it. They must agree.
+/// True if both did it. They must agree.
 fn same<T: std::fmt::Debug>(op: &Op, says: FsResult, expected: Result<T, Errno>) -> bool {
     match (says, expected) {
         (Ok(()), Ok(_)) => true,

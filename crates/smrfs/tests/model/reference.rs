@@ -131,7 +131,7 @@ impl Tree {
         }
     }
 
-    /// Whether `below` is `above` or lies in it.
+    /// True if `below` is `above` or lies in it.
     fn lies_in(&self, below: At, above: At) -> bool {
         below == above
             || self

@@ -52,7 +52,7 @@ struct Piece {
     owner: Owner,
     /// What the granule was filled with.
     value: u8,
-    /// Whether a durable map names it.
+    /// True if a durable map names it.
     durable: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct Manner {
     pub write_max: u64,
     /// Share of the usable granules that are kept live, in percent.
     pub fill: u64,
-    /// Whether data comes back and is compared.
+    /// True if data comes back and is compared.
     pub bytes: bool,
     /// Operations between full checks.
     pub check_every: u64,
@@ -77,7 +77,7 @@ pub struct Manner {
     pub fails: u64,
     /// One operation of this many is a remount.
     pub remounts: u64,
-    /// Whether the allocator counts by the paper's regions.
+    /// True if the allocator counts by the paper's regions.
     pub regions: bool,
 }
 

@@ -85,7 +85,7 @@ fn manner(random: &mut Pcg64Mcg, block: u64, beneath: Beneath) -> Manner {
 struct Trial {
     shape: Shape,
     make: Box<dyn Fn() -> Box<dyn Space>>,
-    /// Whether the allocator goes by the paper's regions.
+    /// True if the allocator goes by the paper's regions.
     regions: bool,
 }
 

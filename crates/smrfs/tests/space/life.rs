@@ -44,7 +44,7 @@ struct File {
 /// A disk and its files.
 pub struct Life {
     pub commits: Commits,
-    /// Whether a file is deleted and made anew instead of being overwritten.
+    /// True if a file is deleted and made anew instead of being overwritten.
     pub replaces: bool,
     rig: Rig,
     about: String,

@@ -185,7 +185,7 @@ impl Advise {
     }
 }
 
-/// Where the answer goes besides the terminal.
+/// Outputs besides the terminal.
 type AdviceOutputs = (Option<JsonTarget>, Option<Target>);
 
 fn answer(question: &Question, (json, report): AdviceOutputs) -> anyhow::Result<Done> {

@@ -111,7 +111,7 @@ impl Attach {
     }
 }
 
-/// Where something of this image's lies in the directory of control sockets.
+/// Path for something of this image in the directory of control sockets.
 fn place(image: &Path, end: &str) -> Result<PathBuf, MountError> {
     Ok(run_directory::socket(image)?.with_extension(end))
 }

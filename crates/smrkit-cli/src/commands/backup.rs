@@ -21,7 +21,7 @@ blocks between files (xfs, btrfs), else for the data as well. The copy can be mo
 #[derive(Args)]
 #[command(after_help = BACKUP_EXAMPLES)]
 pub struct Backup {
-    /// Where it is mounted, or an image that is not mounted.
+    /// The mount point, or an image that is not mounted.
     #[arg(value_name = "MOUNTPOINT|IMAGE")]
     source: PathBuf,
     /// The folder to make for disk.img and disk.meta, on a file system with extended attributes.
@@ -51,7 +51,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = RESTORE_EXAMPLES)]
 pub struct Restore {
-    /// What smrkit backup made; it stays as it is.
+    /// The folder that smrkit backup made; it stays as it is.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// The image to make.

@@ -65,7 +65,7 @@ impl Create {
     }
 }
 
-/// What a host will find.
+/// Text on what a host will find.
 fn text(image: &DriveImage) -> String {
     let run = image.run();
     format!(

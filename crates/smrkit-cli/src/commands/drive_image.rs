@@ -13,7 +13,7 @@ use smrkit_live::error::LiveError;
 use crate::exit::Done;
 use crate::output::{print, print_json};
 
-/// What the drive offers, and what its image takes up.
+/// Prints the drive's size, and the room that its image takes up.
 pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
     let image = DriveImage::open(path, true)?;
     let run = image.run();

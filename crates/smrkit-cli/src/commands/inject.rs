@@ -25,7 +25,7 @@ pub struct Inject {
     /// The image that smrkit serve serves.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// What: power-cut [SEED], bad-sector LBA, slow TIME, timeout.
+    /// The fault: power-cut [SEED], bad-sector LBA, slow TIME, timeout.
     #[arg(value_name = "FAULT", required = true, num_args = 1..=2)]
     fault: Vec<String>,
 }

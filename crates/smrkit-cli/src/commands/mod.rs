@@ -76,7 +76,7 @@ pub enum Command {
     Fsck(fsck::Fsck),
     /// Give a file system that is not mounted another size.
     Resize(resize::Resize),
-    /// What is on a shingled disk: space, bands, a picture of its surface.
+    /// Use of a shingled disk: space, bands, a picture of its surface.
     Df(df::Df),
     /// Mount an SMRfs image.
     Mount(mount::Mount),

@@ -50,13 +50,13 @@ pub struct Mount {
     /// Let other users in (always so for root; others need user_allow_other in /etc/fuse.conf).
     #[arg(long)]
     allow_other: bool,
-    /// Where the log goes, in the background [default: beside the control socket].
+    /// File for the log, in the background [default: beside the control socket].
     #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
     log: Option<PathBuf>,
-    /// Where data goes on a Caveat-Scriptor disk: beside, next-fit, first-fit, best-fit, reservation [default: beside].
+    /// Placement policy on a Caveat-Scriptor disk: beside, next-fit, first-fit, best-fit, reservation [default: beside].
     #[arg(long, value_name = "POLICY", value_parser = Placement::from_str)]
     placement: Option<Placement>,
-    /// How long data that nobody syncs may stay volatile [default: 500ms].
+    /// Time for which data that nobody syncs may stay volatile [default: 500ms].
     #[arg(long, value_name = "DURATION")]
     commit_interval: Option<String>,
     /// Serve, as the process in the background.
@@ -190,7 +190,7 @@ fn serve(mounted: Mounted) -> anyhow::Result<Done> {
     Ok(Done::All)
 }
 
-/// Where signals go: to the mount once there is one. Before, they end the process.
+/// Receiver of signals: the mount once there is one. Before, they end the process.
 #[derive(Clone, Default)]
 struct Signals(Arc<Mutex<Option<Handle>>>);
 

@@ -42,7 +42,7 @@ pub struct Results {
     /// Another sweep of the store to compare with, by the first value shown.
     #[arg(long, value_name = "NAME", requires = "sweep")]
     against: Option<String>,
-    /// How the table is written.
+    /// Format of the table.
     #[arg(long, value_enum, default_value_t)]
     format: ExportFormat,
     /// Write the outcomes as one result file; - is standard output.

@@ -60,7 +60,7 @@ const NOT_REPEATED: [&str; 24] = [
     "check",
 ];
 
-/// How much of a run `--json` tells.
+/// Detail of a run in `--json`.
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum JsonDetail {
     #[default]

@@ -28,7 +28,7 @@ Examples:
   smrkit serve disk.img --pace real --queue drive --log disk.log
   smrkit serve disk.img -- qemu-img info '$uri'                 runs the command, and stops with its status";
 
-/// Where clients find the drive.
+/// Address at which clients find the drive.
 #[derive(Clone, Debug)]
 enum Listen {
     Unix(PathBuf),
@@ -56,10 +56,10 @@ enum QueueName {
     Drive,
 }
 
-/// How a drive is served, over NBD or attached.
+/// Options of serving a drive, over NBD or attached.
 #[derive(Args)]
 pub struct DriveOptions {
-    /// How fast the drive's time passes: none (answers come at once), real, or a factor.
+    /// Pace of the drive's time: none (replies come at once), real, or a factor.
     #[arg(long, value_name = "none|real|X", value_parser = Pace::from_str, default_value = "real")]
     pace: Pace,
     /// The order of waiting commands.
@@ -100,7 +100,7 @@ pub struct Serve {
     image: PathBuf,
     #[command(flatten)]
     how: DriveOptions,
-    /// Where clients connect [default: unix:IMAGE.sock].
+    /// Address for clients [default: unix:IMAGE.sock].
     #[arg(long, value_name = "unix:PATH|tcp:ADDRESS:PORT", value_parser = Listen::from_str)]
     listen: Option<Listen>,
     /// A command to run with the drive's address as $uri; its end is the server's.

@@ -36,7 +36,7 @@ pub struct Top {
     /// Print it once, as JSON.
     #[arg(long, conflicts_with = "once")]
     json: bool,
-    /// How often.
+    /// Time between pages.
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     interval: String,
 }
@@ -68,12 +68,12 @@ impl Top {
     }
 }
 
-/// What a mount or a served drive is doing.
+/// Page on the work of a mount or a served drive.
 fn page(report: &Value, last: Option<&Value>) -> String {
     if report["kind"] == "drive" { drive(report, last) } else { activity::page(report, last) }
 }
 
-/// What a served drive is doing.
+/// Page on the work of a served drive.
 fn drive(report: &Value, last: Option<&Value>) -> String {
     let number = |key: &str| report[key].as_u64().unwrap_or_default();
     let since = |key: &str| number(key) - last.map_or(0, |last| last[key].as_u64().unwrap_or_default());

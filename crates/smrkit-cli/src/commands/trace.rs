@@ -60,7 +60,7 @@ enum TraceCommand {
     Head(Head),
 }
 
-/// How to read a trace.
+/// Options of reading a trace.
 #[derive(Args)]
 struct Input {
     /// The trace file; - is standard input.
@@ -109,7 +109,7 @@ struct Convert {
 struct Head {
     #[command(flatten)]
     input: Input,
-    /// How many requests.
+    /// Number of requests.
     #[arg(short = 'n', long, value_parser = count::<usize>, default_value = "10")]
     count: usize,
     /// Print JSON.
@@ -297,7 +297,7 @@ fn row_json(request: &Request, volume: u64) -> serde_json::Value {
     })
 }
 
-/// What the trace made necessary is said once, on standard error.
+/// Says on standard error, once, what the trace made necessary.
 pub fn warn(notes: TraceNotes) {
     let said = [
         (notes.skipped_rows, "malformed row was left out", "malformed rows were left out"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use smrkit_live::volume::Open;
 
-/// Where the metadata directory is, and who may get at it.
+/// Place of the metadata directory, and the users who may get at it.
 #[derive(Args, Clone, Debug, Default)]
 pub struct VolumeOptions {
     /// The metadata directory, if it is not where the image says.
@@ -17,7 +17,7 @@ pub struct VolumeOptions {
 }
 
 impl VolumeOptions {
-    /// How to open it to be changed.
+    /// Options of opening it to be changed.
     pub fn open(&self) -> Open {
         Open { meta: self.meta.clone(), trust_open_metadata: self.trust_open_metadata, ..Open::default() }
     }

@@ -95,7 +95,7 @@ fn in_the_way(folder: &Path, ending: &str, known: &[(Identity, &Path, &str)]) ->
     }
 }
 
-/// Which file a path leads to.
+/// Identity of the file that a path leads to.
 #[derive(PartialEq, Eq)]
 enum Identity {
     /// A file that exists, by device and number: links lead to it too.
@@ -129,7 +129,7 @@ fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Where JSON goes: standard output (`-`) or a file, opened before the work starts.
+/// Target of JSON: standard output (`-`) or a file, opened before the work starts.
 pub enum JsonTarget {
     Stdout,
     File(Target),
@@ -153,7 +153,7 @@ impl JsonTarget {
     }
 }
 
-/// Where results go besides the terminal.
+/// Targets of results besides the terminal.
 #[derive(Args)]
 pub struct OutputOptions {
     /// Write the results as JSON; - is standard output.

@@ -15,7 +15,7 @@ static DESTROYED: [u8; 64 << 10] = [DESTROYED_BYTE; 64 << 10];
 /// Platters in an image.
 pub(super) struct ImageBacking {
     store: Arc<Store>,
-    /// Where the first sector lies in the image.
+    /// Place of the first sector in the image.
     first_byte: u64,
     /// Sectors that were destroyed last and not written since: a log destroys the same track with each of its writes.
     destroyed: Range<u64>,

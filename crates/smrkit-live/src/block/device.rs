@@ -31,9 +31,9 @@ pub enum Unserved {
 /// The account of a drive's opening.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
-    /// How it was found.
+    /// State in which it was found.
     pub found: FoundState,
-    /// How long that took on the wall clock.
+    /// Time that took on the wall clock.
     pub lasted: Duration,
 }
 
@@ -149,7 +149,7 @@ impl BlockDevice {
             .ok()
     }
 
-    /// Whether a fault has ended its service.
+    /// True if a fault has ended its service.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }

@@ -180,7 +180,7 @@ impl DriveImage {
         &self.run
     }
 
-    /// What its head says.
+    /// The image's head.
     pub fn head(&self) -> &ImageHead {
         &self.head
     }
@@ -190,7 +190,7 @@ impl DriveImage {
         self.host_sectors - self.host_sectors % EXPORT_SECTORS
     }
 
-    /// Whether it was closed in good order.
+    /// True if it was closed in good order.
     pub fn was_clean(&self) -> bool {
         self.was_clean
     }
@@ -199,7 +199,7 @@ impl DriveImage {
         &self.store
     }
 
-    /// Where its parts lie.
+    /// Places of its parts.
     pub(super) fn places(&self) -> io::Result<Places> {
         Places::for_run(&self.run)
     }
@@ -246,7 +246,7 @@ impl DriveImage {
     }
 }
 
-/// Where the parts of an image begin, and where it ends.
+/// Places where the parts of an image begin, and its end.
 pub(super) struct Places {
     /// The bits of what was written.
     pub written: u64,

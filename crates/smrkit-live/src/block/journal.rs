@@ -17,7 +17,7 @@ use smrfs::map::checksum;
 const HEAD_BYTES: usize = 24;
 /// Records gather in memory up to this many bytes; longer ones are written at once (assumption).
 const BUFFER_BYTES: usize = 256 << 10;
-/// What the journal holds at most before it moves to the image (assumption).
+/// Bytes that the journal holds at most before it moves to the image (assumption).
 const FULL_BYTES: u64 = 64 << 20;
 /// The longest record that is believed.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
@@ -26,14 +26,14 @@ const RECORD_BYTES_MAX: u64 = 1 << 30;
 #[derive(Clone, Copy)]
 struct JournalPiece {
     end: u64,
-    /// Where they are in the journal.
+    /// Their place in the journal.
     at: u64,
 }
 
 /// The journal of an open image.
 pub(super) struct Journal {
     file: File,
-    /// What the file holds, and behind it what has not been written to it yet.
+    /// Bytes in the file, followed by those that have not been written to it yet.
     written: u64,
     buffer: Vec<u8>,
     /// By the first byte in the image; no two overlap.
@@ -85,7 +85,7 @@ impl Journal {
         self.written + self.buffer.len() as u64
     }
 
-    /// Whether it is time to move what it holds to the image.
+    /// True if it is time to move what it holds to the image.
     pub(super) fn is_full(&self) -> bool {
         self.end() >= FULL_BYTES
     }

@@ -61,7 +61,7 @@ pub enum LogEvent {
     Open(FoundState, Nanos),
     /// A request was served.
     Served {
-        /// What was asked for.
+        /// The request.
         request: Request,
         /// When it came.
         arrival: Nanos,
@@ -72,7 +72,7 @@ pub enum LogEvent {
     Fault(Fault),
     /// A request met a cut of the power.
     Failed {
-        /// What was asked for.
+        /// The request.
         request: Request,
         /// When it came.
         arrival: Nanos,

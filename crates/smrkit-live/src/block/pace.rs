@@ -45,7 +45,7 @@ pub(super) struct PacedClock {
     begun: Instant,
     /// The drive's time when it began.
     from: Nanos,
-    /// Whether it may wait without sleeping.
+    /// True if it may wait without sleeping.
     spins: bool,
 }
 
@@ -67,12 +67,12 @@ impl PacedClock {
         Duration::from_nanos((span.0 as f64 / self.factor) as u64)
     }
 
-    /// How late it is on the wall clock for what was due at `due`.
+    /// Lateness on the wall clock of what was due at `due`.
     pub(super) fn late(&self, due: Nanos) -> Duration {
         self.wall(self.now().since(due))
     }
 
-    /// Whether this process has real-time priority.
+    /// True if this process has real-time priority.
     pub(super) fn is_real_time(&self) -> bool {
         self.spins
     }

@@ -1,6 +1,6 @@
 //! A served drive's log, served once more by the simulator: same requests, same order, same arrivals, and no data.
 //!
-//! What each request took must come out to the nanosecond, for the served drive is the simulator's.
+//! Times must come out to the nanosecond, for the served drive is the simulator's.
 
 use std::path::Path;
 
@@ -34,9 +34,9 @@ pub struct Replayed {
 pub struct Difference {
     /// The line in the log.
     pub line: u64,
-    /// What the log says.
+    /// Time or state in the log.
     pub logged: String,
-    /// What came out.
+    /// Time or state in the replay.
     pub replayed: String,
 }
 
@@ -80,7 +80,7 @@ struct Replay {
     replayed: Replayed,
     slow: Nanos,
     writes: u64,
-    /// Whether the drive is switched on.
+    /// True if the drive is switched on.
     is_on: bool,
 }
 

@@ -29,7 +29,7 @@ use crate::error::LiveError;
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
-/// What hosts had better read and write.
+/// Size that hosts had better read and write.
 const PREFERRED_BYTES: u32 = 4096;
 /// Zeros are written in pieces of this many bytes (assumption).
 const ZEROS_BYTES: u64 = 8 << 20;
@@ -45,7 +45,7 @@ const POOLED_BYTES: usize = 1 << 20;
 /// Pace and order of a served drive.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServeOptions {
-    /// How fast its time passes.
+    /// Pace of its time.
     pub pace: Pace,
     /// The order of its commands.
     pub queue: Queue,
@@ -62,7 +62,7 @@ pub enum Wish {
     Report(Sender<Value>),
 }
 
-/// Where wishes come from: a channel, and a socket that wakes the server.
+/// Source of wishes: a channel, and a socket that wakes the server.
 pub struct Wishes {
     receiver: Receiver<Wish>,
     woken: UnixStream,
@@ -100,9 +100,9 @@ pub struct ServeReport {
     pub answered: u64,
     /// Lateness of replies by the wall clock; empty without a pace.
     pub lateness: LatencyCounts,
-    /// Whether the server had real-time priority.
+    /// True if the server had real-time priority.
     pub is_real_time: bool,
-    /// Whether the drive failed.
+    /// True if the drive failed.
     pub has_failed: bool,
 }
 
@@ -139,7 +139,7 @@ pub struct DriveServer {
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
     replies: BTreeMap<u64, DueReply>,
     pool: Vec<Vec<u8>>,
-    /// Whether the drive may have work of its own.
+    /// True if the drive may have work of its own.
     has_idle_work: bool,
     report: ServeReport,
     is_stopping: bool,
@@ -257,7 +257,7 @@ impl DriveServer {
         }
     }
 
-    /// What the drive is doing.
+    /// State of the drive and its queue.
     fn tell(&self) -> Value {
         let (image, layered) = (self.device.image(), self.device.layered());
         let (read, written) = layered.physical_sectors();

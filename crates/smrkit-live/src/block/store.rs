@@ -24,7 +24,7 @@ struct StoreState {
     /// None: writes go straight to the image.
     journal: Option<Journal>,
     allocated: Vec<u64>,
-    /// Whether anything was written to the image since it was last synced.
+    /// True if anything was written to the image since it was last synced.
     is_dirty: bool,
 }
 
@@ -93,7 +93,7 @@ impl Store {
         self.file.sync_data()
     }
 
-    /// Whether it is known that nothing was ever written to these bytes.
+    /// True if it is known that nothing was ever written to these bytes.
     pub(super) fn is_hole(&self, range: Range<u64>) -> bool {
         self.state.lock().is_hole(range)
     }

@@ -1,4 +1,4 @@
-//! Which sectors the host has written and not discarded since: a bit each, in the image. The others read as zeros.
+//! Map of the sectors that the host has written and not discarded since: a bit each, in the image. The others read as zeros.
 //!
 //! Layers don't keep that: what was never written reads as its neighbours' damage left it, and a copy whose mapping was dropped may come
 //! back after a crash.

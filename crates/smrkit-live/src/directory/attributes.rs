@@ -10,13 +10,13 @@ use smrfs::meta::{ACCESS_LIST, DEFAULT_ACCESS_LIST};
 
 use super::{DirectoryStore, failed, way};
 
-/// What our own attributes begin with; users neither see nor set them.
+/// Prefix of our own attributes; users neither see nor set them.
 pub const OWN: &[u8] = b"user.smrfs.";
 /// The namespaces whose attributes are kept for users, besides access lists.
 const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 /// The longest value, and the longest list of names, that Linux passes on (XATTR_SIZE_MAX, XATTR_LIST_MAX).
 const MOST_BYTES: usize = 65536;
-/// What an attribute takes besides its name and its value: the head of an entry and padding on ext4, which is the tightest.
+/// Room of an attribute besides its name and its value: the head of an entry and padding on ext4, which is the tightest.
 const HEAD_BYTES: usize = 24;
 
 /// The value of an attribute.

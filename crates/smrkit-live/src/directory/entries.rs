@@ -16,7 +16,7 @@ pub fn reopened(directory: &OwnedFd) -> FsResult<OwnedFd> {
     way::open_directory(directory, b".").map_err(failed)
 }
 
-/// Whether an entry is `.` or `..`.
+/// True if an entry is `.` or `..`.
 pub fn is_dots(entry: &RawDirEntry<'_>) -> bool {
     matches!(entry.file_name().to_bytes(), b"." | b"..")
 }

@@ -54,7 +54,7 @@ impl Home {
     }
 }
 
-/// What the directory's attribute says.
+/// Contents of the directory's attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct VolumeMark {
     own: Uuid,
@@ -80,7 +80,7 @@ impl VolumeMark {
     }
 }
 
-/// What a directory is before `mkfs` makes it a metadata directory.
+/// State of a directory before `mkfs` makes it a metadata directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     /// It does not exist.
@@ -128,9 +128,9 @@ fn lock(path: &Path, fd: &OwnedFd) -> Result<(), LiveError> {
 pub struct Site {
     path: PathBuf,
     fd: OwnedFd,
-    /// What the file system offers.
+    /// Abilities of the file system.
     pub probe: Probe,
-    /// Whether it was made for this, and is to go if nothing comes of it.
+    /// True if it was made for this, and is to go if nothing comes of it.
     is_new: bool,
 }
 
@@ -182,7 +182,7 @@ impl Site {
         Ok(home)
     }
 
-    /// What must go if nothing comes of it: a directory that was made for it.
+    /// Directory that was made for it, and must go if nothing comes of it.
     pub fn made(&self) -> Option<PathBuf> {
         self.is_new.then(|| self.path.clone())
     }
@@ -240,13 +240,13 @@ impl Home {
         &self.path
     }
 
-    /// What lets other users into it.
+    /// Permissions that let other users into it.
     pub fn exposure(&self) -> Result<Option<LiveError>, LiveError> {
         let stat = rustix::fs::fstat(&self.fd).map_err(|error| LiveError::os(&self.path, error))?;
         Ok(privacy::exposure(&self.path, &stat))
     }
 
-    /// How many mounts it has seen.
+    /// Number of mounts it has seen.
     pub fn mounts(&self) -> u64 {
         let text = get(&self.fd, MOUNTS).unwrap_or_default();
         std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
@@ -276,13 +276,13 @@ impl Home {
         }
     }
 
-    /// Whether a saved state lies where it was stored: neither it nor what it lies in is a copy.
+    /// True if a saved state lies where it was stored: neither it nor what it lies in is a copy.
     pub(super) fn is_bound(&self, state: &OwnedFd) -> FsResult<bool> {
         let Some(place) = self.place_of(state)? else { return Ok(false) };
         Ok(get(state, PLACE).is_ok_and(|noted| noted == place.as_bytes()))
     }
 
-    /// Which nodes a state, the directory and the tree are; none where the file system does not tell.
+    /// Identity of a state, the directory and the tree; none where the file system does not tell.
     fn place_of(&self, state: &OwnedFd) -> FsResult<Option<String>> {
         let nodes = [stat::birth(state)?, stat::birth(&self.fd)?, stat::birth(&self.folder("tree")?)?];
         let words: Option<Vec<String>> = nodes.into_iter().collect();
@@ -337,7 +337,7 @@ fn absolute(path: &Path) -> Result<PathBuf, LiveError> {
     std::fs::canonicalize(path).map_err(|error| LiveError::io(path, error))
 }
 
-/// What an error of the store means for the one who set it up.
+/// Meaning of a store's error for whoever set the store up.
 impl LiveError {
     /// The file system that holds `path` does not do what it is told.
     pub fn file_system(path: &Path, error: FsError) -> LiveError {

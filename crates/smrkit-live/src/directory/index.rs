@@ -1,4 +1,4 @@
-//! Where every node of the tree has a name: needed for nodes that nobody has looked up, such as a file whose data the
+//! Index of a name for every node of the tree: needed for nodes that nobody has looked up, such as a file whose data the
 //! cleaner moves. Made by one walk when first needed, about 50 bytes a node.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub struct Index {
 #[derive(Debug)]
 struct Entry {
     parent: u64,
-    /// Where the name begins, and in the lowest byte its length (at most 255).
+    /// Start of the name, and in the lowest byte its length (at most 255).
     name: u64,
 }
 
@@ -27,13 +27,13 @@ impl Index {
         Index::default()
     }
 
-    /// Where a node has a name.
+    /// Name of a node.
     pub fn place(&self, id: u64) -> Option<NodeName> {
         let entry = self.places.get(&id)?;
         Some(NodeName::new(entry.parent, self.name(entry)))
     }
 
-    /// Whether the node is in it.
+    /// True if the node is in it.
     pub fn contains(&self, id: u64) -> bool {
         self.places.contains_key(&id)
     }

@@ -53,7 +53,7 @@ pub struct DirectoryStore {
     owners: RwLock<()>,
 }
 
-/// What the operating system says, as the core says it.
+/// Error of the operating system, as the core says it.
 fn failed(errno: rustix::io::Errno) -> FsError {
     FsError::Errno(Errno(errno.raw_os_error()))
 }
@@ -121,7 +121,7 @@ impl DirectoryStore {
         self.home.path()
     }
 
-    /// Where it is, and whose it is.
+    /// The directory with its identity.
     pub fn home(&self) -> &Home {
         &self.home
     }
@@ -211,7 +211,7 @@ impl DirectoryStore {
     }
 }
 
-/// How many descriptors are cached: a quarter of what the process may have, and as many again for nodes without a name.
+/// Number of descriptors that are cached: a quarter of what the process may have, and as many again for nodes without a name.
 fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1 << 20);
     (limit / 4).clamp(16, 8192) as usize

@@ -15,7 +15,7 @@ use super::place::NodeName;
 /// A known node.
 #[derive(Debug)]
 pub struct Node {
-    /// What kind it is.
+    /// The node's kind.
     pub kind: Kind,
     /// A name of it; none once that has been taken away.
     pub place: Option<NodeName>,
@@ -25,11 +25,11 @@ pub struct Node {
     pub children: u64,
     /// An open descriptor.
     pub fd: Option<Arc<OwnedFd>>,
-    /// Whether the descriptor has been used since the last sweep.
+    /// True if the descriptor has been used since the last sweep.
     recent: bool,
-    /// Whether the descriptor must stay: there is no name to open it by.
+    /// True if the descriptor must stay: there is no name to open it by.
     pinned: bool,
-    /// Whether its place is in the directory of orphans: a name that users don't see.
+    /// True if its place is in the directory of orphans: a name that users don't see.
     pub is_orphan: bool,
     /// The clock when its data (of a directory: its names) were last changed, finer than the kernel's.
     pub modified: Option<Time>,
@@ -61,7 +61,7 @@ impl Node {
     }
 }
 
-/// What is to be done before the last known name of a node goes.
+/// Step to be done before the last known name of a node goes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Hold {
     /// Nothing: nobody uses it, or it has another name.
@@ -83,7 +83,7 @@ pub struct Nodes {
     open: usize,
     pinned: usize,
     most_open: usize,
-    /// Where every node of the tree has a name, once that was needed.
+    /// Index of a name for every node of the tree, once that was needed.
     pub index: Option<Index>,
 }
 
@@ -124,7 +124,7 @@ impl Nodes {
         node.fd.clone()
     }
 
-    /// Where a node has a name, known or from the index.
+    /// Name of a node, known or from the index.
     pub fn place(&self, id: u64) -> Option<NodeName> {
         match self.known.get(&id) {
             Some(node) => node.place.clone(),
@@ -264,7 +264,7 @@ impl Nodes {
         false
     }
 
-    /// What must be done before that name of the node goes.
+    /// Step that must be done before that name of the node goes.
     pub fn hold(&self, id: u64, parent: u64, name: &[u8]) -> Hold {
         let Some(node) = self.known.get(&id) else { return Hold::No };
         if node.lookups == 0 || node.place.as_ref().is_none_or(|place| !place.is(parent, name)) {

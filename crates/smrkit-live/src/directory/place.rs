@@ -15,7 +15,7 @@ impl NodeName {
         NodeName { parent, name: name.into() }
     }
 
-    /// Whether it is this one.
+    /// True if it is this one.
     pub fn is(&self, parent: u64, name: &[u8]) -> bool {
         self.parent == parent && *self.name == *name
     }

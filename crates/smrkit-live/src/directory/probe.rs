@@ -1,4 +1,4 @@
-//! What a file system offers to a metadata directory: attributes and how large, nodes and bytes.
+//! Abilities of a file system for a metadata directory: attributes and how large, nodes and bytes.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -17,12 +17,12 @@ const MOST_BYTES: usize = 65536;
 /// Bytes of the file system that must be free for the directory itself (assumption).
 const LEAST_FREE_BYTES: u64 = 1 << 20;
 
-/// What a file system offers.
+/// Abilities of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Probe {
     /// The longest attribute of a file, in bytes.
     pub attribute_bytes: usize,
-    /// Whether all attributes of a file share that room.
+    /// True if all attributes of a file share that room.
     pub is_shared: bool,
     /// Files that it has room for, besides those that are there; a guess where the file system doesn't say.
     pub free_nodes: u64,

@@ -24,7 +24,7 @@ pub const SEAL_BYTES: usize = HEAD_BYTES + TAG_BYTES + SUM_BYTES;
 const MAP: u8 = b'M';
 const PART: u8 = b'P';
 
-/// Whose file a map is for. Two users only while the file is being given from one to the other.
+/// Owner of the file that a map is for. Two users only while the file is being given from one to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owners {
     /// The user that it belongs to.
@@ -103,7 +103,7 @@ impl Sealer {
         out
     }
 
-    /// What lies before the tag, which is right. Damage is told from forgery by the checksum, which anyone can make.
+    /// Contents that lie before the tag, which is right. Damage is told from forgery by the checksum, which anyone can make.
     fn checked<'a>(&self, what: u8, place: &[u8], stored: &'a [u8]) -> Result<&'a [u8], SealFault> {
         let (whole, sum) = stored.split_last_chunk::<SUM_BYTES>().ok_or(SealFault::Damaged)?;
         if checksum(whole) != u32::from_le_bytes(*sum) {

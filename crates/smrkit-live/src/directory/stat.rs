@@ -1,4 +1,4 @@
-//! What the kernel tells of a node, in the core's words, and changes to it.
+//! State of a node from the kernel, in the core's words, and changes to it.
 
 use std::os::fd::OwnedFd;
 
@@ -9,7 +9,7 @@ use smrfs::units::NodeId;
 
 use super::{DirectoryStore, failed, way};
 
-/// What kind of node that is.
+/// Kind of the node.
 pub fn kind(stat: &Stat) -> Kind {
     kind_of(FileType::from_raw_mode(stat.st_mode))
 }
@@ -40,7 +40,7 @@ pub fn type_of(kind: Kind) -> FileType {
     }
 }
 
-/// What the kernel tells of that name; links are not followed.
+/// State of that name from the kernel; links are not followed.
 pub fn at(parent: &OwnedFd, name: &[u8]) -> FsResult<Stat> {
     let look = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
     match way::steady(look) {
@@ -49,7 +49,7 @@ pub fn at(parent: &OwnedFd, name: &[u8]) -> FsResult<Stat> {
     }
 }
 
-/// What the kernel tells of an open node.
+/// State of an open node from the kernel.
 pub fn for_fd(fd: &OwnedFd) -> FsResult<Stat> {
     way::steady(|| rustix::fs::fstat(fd)).map_err(failed)
 }
@@ -70,7 +70,7 @@ fn time(seconds: i64, nanoseconds: u64) -> Time {
     Time { seconds, nanoseconds: nanoseconds as u32 }
 }
 
-/// What `stat` tells.
+/// Attributes as `stat` tells them.
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
 pub fn attr(stat: &Stat) -> Attr {
     let kind = kind(stat);
@@ -128,7 +128,7 @@ pub fn change_times(fd: &OwnedFd, set: &SetAttr, now: Time) -> FsResult {
 }
 
 impl DirectoryStore {
-    /// What `stat` tells of a node.
+    /// Attributes of a node as `stat` tells them.
     pub(super) fn stat(&self, id: u64) -> FsResult<Attr> {
         let _names = self.names_stay();
         let (fd, place) = {
@@ -147,7 +147,7 @@ impl DirectoryStore {
         Ok(self.told(&stat))
     }
 
-    /// What is told of a node: what the kernel says, with times of the fine clock where they are known.
+    /// Attributes of a node from the kernel, with times of the fine clock where they are known.
     pub(super) fn told(&self, stat: &Stat) -> Attr {
         let mut attr = attr(stat);
         let mut nodes = self.nodes();

@@ -36,7 +36,7 @@ pub(super) fn entries_of(directory: &OwnedFd) -> FsResult<Vec<WalkEntry>> {
     Ok(found)
 }
 
-/// Where a walk is: a directory, perhaps with its counterpart elsewhere.
+/// Place of a walk: a directory, perhaps with its counterpart elsewhere.
 pub(super) trait WalkPlace: Sized {
     /// The directory that is walked through.
     fn directory(&self) -> &OwnedFd;

@@ -28,12 +28,12 @@ use super::modes::{clear_set_group, clear_set_id, make, with_set_id_cleared};
 
 /// The largest write of one request, and the largest block.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
-/// What lseek(2) calls the search for data and for a hole (Linux).
+/// Number by which lseek(2) knows the search for data and for a hole (Linux).
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
 thread_local! {
-    /// What a read fills before it is sent: one a thread, as long as the longest read so far.
+    /// Buffer that a read fills before it is sent: one a thread, as long as the longest read so far.
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -51,7 +51,7 @@ impl Adapter {
         Adapter { gate, numbers: Numbers::new(root), notifier: Arc::default() }
     }
 
-    /// Where the session's notifier goes.
+    /// Receiver of the session's notifier.
     pub fn notifier(&self) -> Arc<OnceLock<Notifier>> {
         self.notifier.clone()
     }
@@ -109,12 +109,12 @@ fn writing(flags: OpenFlags) -> bool {
     flags.acc_mode() != OpenAccMode::O_RDONLY
 }
 
-/// Whether each write is to be durable before it is answered.
+/// True if each write is to be durable before it is answered.
 fn synchronous(flags: OpenFlags) -> bool {
     OFlags::from_bits_retain(flags.0 as u32).intersects(OFlags::SYNC | OFlags::DSYNC)
 }
 
-/// What the kernel is asked for when a session begins.
+/// Asks the kernel for its features when a session begins.
 ///
 /// Never FUSE_ATOMIC_O_TRUNC: a running program would be truncated before ETXTBSY is found. No write-back cache: it
 /// gained nothing. KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities

@@ -11,7 +11,7 @@ use smrfs::fs::Allocate;
 use smrfs::meta::{Attr, Kind, RenameMode, SetTime, Time};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
-/// How long the kernel may keep names and attributes: nobody else changes them, so that a day is as good as for ever.
+/// Time for which the kernel may keep names and attributes: nobody else changes them, so that a day is as good as for ever.
 pub const KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// The bits of a mode that tell the kind.
@@ -64,7 +64,7 @@ impl Numbers {
         }
     }
 
-    /// What the kernel takes for "there is no such name", to be remembered.
+    /// Attributes that the kernel takes for "there is no such name", to be remembered.
     pub(super) fn nothing(self) -> FileAttr {
         FileAttr { ino: INodeNo(0), ..self.attributes(&blank()) }
     }
@@ -104,7 +104,7 @@ pub(super) fn file_type(kind: Kind) -> FileType {
     }
 }
 
-/// What mknod(2) is to make; none for what it can't.
+/// Kind of node that mknod(2) is to make; none for what it can't.
 pub(super) fn kind_of_mode(mode: u32) -> Option<Kind> {
     match mode & KIND_BITS {
         0 | 0o100000 => Some(Kind::File),
@@ -142,7 +142,7 @@ pub(super) fn time_to_set(time: TimeOrNow) -> SetTime {
     })
 }
 
-/// What rename(2) is to do with a name that exists; none for flags that are not supported.
+/// Treatment by rename(2) of a name that exists; none for flags that are not supported.
 pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
     if flags.is_empty() {
         Some(RenameMode::Replace)
@@ -155,7 +155,7 @@ pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
     }
 }
 
-/// What fallocate(2) is to do; none for modes that are not supported.
+/// Mode of fallocate(2); none for modes that are not supported.
 pub(super) fn allocation(mode: i32) -> Option<Allocate> {
     let mode = FallocateFlags::from_bits_retain(mode as u32);
     let keep = mode.contains(FallocateFlags::KEEP_SIZE);

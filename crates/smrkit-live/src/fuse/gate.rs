@@ -1,4 +1,4 @@
-//! What every request passes: it counts them, turns a panic into EIO, and lets none in once the file system is shut.
+//! Gate that every request passes: it counts them, turns a panic into EIO, and lets none in once the file system is shut.
 //!
 //! Nothing else in this crate catches panics.
 

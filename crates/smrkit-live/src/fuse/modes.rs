@@ -37,7 +37,7 @@ pub(super) fn clear_set_id(core: &FileSystem, id: NodeId) -> FsResult {
     }
 }
 
-/// What `set` must also change: a new owner always costs a file its set-id bits, a new size only if an ordinary user sets it.
+/// Change `set` with all that it entails: a new owner always costs a file its set-id bits, a new size only if an ordinary user sets it.
 pub(super) fn with_set_id_cleared(
     core: &FileSystem,
     id: NodeId,

@@ -13,13 +13,13 @@ const MOST_BYTES: u64 = 1 << 20;
 /// The small writes that follow each other, in bytes of the file.
 #[derive(Debug, Default)]
 pub struct Ahead {
-    /// Where the last one ended.
+    /// End of the last one.
     end: u64,
     /// Bytes that were written in order up to there.
     in_order: u64,
     /// Up to where the file has been filled, or need not be.
     filled: u64,
-    /// Whether all has been flushed since.
+    /// True if all has been flushed since.
     is_flushed: bool,
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use smrfs::units::{Granule, Span};
 
-/// What is dead and not a hole yet, in granules: beginnings and ends of runs that do not touch.
+/// Granules that are dead and not a hole yet: beginnings and ends of runs that do not touch.
 #[derive(Debug, Default)]
 pub struct Dead {
     runs: BTreeMap<u64, u64>,

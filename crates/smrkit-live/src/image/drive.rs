@@ -23,7 +23,7 @@ pub struct Blank {
     file: File,
     head: DiskHead,
     bytes: u64,
-    /// Whether the file was made for this, and is to go if nothing comes of it.
+    /// True if the file was made for this, and is to go if nothing comes of it.
     is_new: bool,
 }
 
@@ -87,13 +87,13 @@ impl Blank {
         if is_file { sync_parent(&self.path) } else { Ok(()) }
     }
 
-    /// What must go if nothing comes of it: a file that was made for it.
+    /// File that was made for it, and must go if nothing comes of it.
     pub fn made(&self) -> Option<PathBuf> {
         self.is_new.then(|| self.path.clone())
     }
 }
 
-/// Whether the first bytes are zeros, where every file system and table of partitions has something.
+/// True if the first bytes are zeros, where every file system and table of partitions has something.
 fn is_blank(file: &File) -> io::Result<bool> {
     let mut bytes = vec![0; 1 << 20];
     let mut filled = 0;

@@ -15,10 +15,10 @@ const FIXED_BYTES: usize = 4096;
 /// Heads are whole multiples of this, so that granules keep the alignment of the device below.
 const ALIGN_BYTES: u64 = 1 << 16;
 
-/// What an emulated disk remembers of itself.
+/// Properties that an emulated disk remembers of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskHead {
-    /// What it is like.
+    /// The disk's shape.
     pub shape: Shape,
 }
 

@@ -52,22 +52,22 @@ pub struct Image {
     /// No block device.
     is_file: bool,
     shape: Shape,
-    /// Where the disk's first granule lies in the file.
+    /// Place of the disk's first granule in the file.
     first_byte: u64,
     opened: Instant,
     /// Cursors that have moved since the last flush, in granules of their band.
     moved: Mutex<std::collections::BTreeMap<u64, u64>>,
-    /// What is to become holes. Held while they are made, so that nothing is written there meanwhile.
+    /// Granules that are to become holes. Held while they are made, so that nothing is written there meanwhile.
     dead: Mutex<Dead>,
     /// The small writes of late.
     ahead: Mutex<Ahead>,
     /// Room on the host for what was accepted.
     reserve: Reserve,
-    /// Whether the host was short of room when it was last asked.
+    /// True if the host was short of room when it was last asked.
     is_short: AtomicBool,
 }
 
-/// What a path that is to become an image is.
+/// Kind of a path that is to become an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Nothing is there.
@@ -79,7 +79,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// What `path` is.
+    /// Kind of `path`.
     pub fn for_path(path: &Path) -> Result<Target, LiveError> {
         let kind = match std::fs::metadata(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Target::Missing),

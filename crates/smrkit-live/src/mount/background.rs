@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::fuse::Gate;
 use crate::log::log;
 
-/// How often the thread looks whether something is due.
+/// Time between the thread's looks whether something is due.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The host is idle after this many ticks in a row without a request: a busy machine lets programs wait that are in the midst
@@ -56,14 +56,14 @@ impl Background {
 struct Work {
     gate: Arc<Gate>,
     commit_interval: Duration,
-    /// How long until the next tick.
+    /// Time until the next tick.
     tick: Duration,
     committed: Instant,
     /// Requests of the kernel at the last tick.
     requests: u64,
     /// Ticks in a row without a request.
     quiet_ticks: u32,
-    /// Whether something may have changed since the last commit.
+    /// True if something may have changed since the last commit.
     dirty: bool,
     /// The last error, so that it is logged once.
     error: Option<String>,

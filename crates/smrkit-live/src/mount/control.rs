@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use super::MountError;
 use super::run_directory;
 
-/// What a client may ask for.
+/// Request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ControlCommand {
-    /// What is mounted, how full it is, what has been done.
+    /// Report on the mount: what it is, how full, what has been done.
     Report,
-    /// What lies where on the disk ([`crate::survey`]).
+    /// Survey of the disk ([`crate::survey`]).
     Survey {
         /// About this many parts of the surface.
         cells: usize,
@@ -44,7 +44,7 @@ pub enum ControlCommand {
     },
     /// Injects a fault into a served drive.
     Inject {
-        /// Which, as text.
+        /// The fault, as text.
         fault: String,
     },
 }
@@ -107,7 +107,7 @@ impl ControlClient {
     }
 }
 
-/// What each mount of this user reports, by mount point. One that ends in the meantime is left out.
+/// Reports of the mounts of this user, by mount point. One that ends in the meantime is left out.
 pub fn mounts() -> Result<Vec<Value>, MountError> {
     let mut reports = Vec::new();
     for path in run_directory::sockets()? {
@@ -123,7 +123,7 @@ pub fn mounts() -> Result<Vec<Value>, MountError> {
     Ok(reports)
 }
 
-/// Whether a daemon serves that mount point.
+/// True if a daemon serves that mount point.
 pub fn is_alive(mount_point: &Path) -> bool {
     ControlClient::connect(mount_point).is_ok()
 }

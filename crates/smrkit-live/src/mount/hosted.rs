@@ -51,7 +51,7 @@ impl Hosted {
         Ok(Hosted { point, handle, serving: Some(serving) })
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn point(&self) -> &Path {
         &self.point
     }

@@ -18,7 +18,7 @@ use crate::fuse::Adapter;
 
 /// Threads that take requests: more gained nothing on two cores.
 const THREADS: usize = 2;
-/// What `/proc/mounts` shows as the type.
+/// Type in `/proc/mounts`.
 const TYPE: &str = "fuse.smrfs";
 
 /// Mounts, and agrees with the kernel on how to talk.

@@ -26,23 +26,23 @@ pub use scrub::{Damaged, ScrubReport as Scrubbed};
 pub use session::{Handle, Session};
 pub use unsaved::Unsaved;
 
-/// How long data that nobody syncs stays volatile at most, unless a mount is told otherwise.
+/// Time for which data that nobody syncs stays volatile at most, unless a mount is told otherwise.
 pub const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How to mount.
+/// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
-    /// What is mounted: shown by `mount` and `smrkit top`.
+    /// The image that is mounted: shown by `mount` and `smrkit top`.
     pub image: PathBuf,
-    /// Where its metadata lies.
+    /// The metadata directory.
     pub meta: PathBuf,
-    /// Where it is to appear; [`canonical`].
+    /// The mount point; [`canonical`].
     pub mount_point: PathBuf,
-    /// Whether nothing may be changed.
+    /// True if nothing may be changed.
     pub read_only: bool,
-    /// Whether other users than the caller may look in; always so for root.
+    /// True if other users than the caller may look in; always so for root.
     pub allow_other: bool,
-    /// How long data that nobody syncs may stay volatile.
+    /// Time for which data that nobody syncs may stay volatile.
     pub commit_interval: Duration,
 }
 
@@ -67,9 +67,9 @@ pub enum MountError {
     /// The metadata would lie below itself.
     #[error("{path} lies in the metadata directory {meta}: choose another mount point")]
     PointInMetadata {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What it lies in.
+        /// The metadata directory that it lies in.
         meta: PathBuf,
     },
     /// A mount would hide files.
@@ -89,9 +89,9 @@ pub enum MountError {
     /// Another error at the mount point.
     #[error("{path}: {error}")]
     Point {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// Nothing of ours is mounted there.
@@ -108,15 +108,15 @@ pub enum MountError {
     /// Its process may not write.
     #[error("{0} was mounted read-only and can't become writable: unmount it, and mount it again without ro")]
     OnlyReadOnly(PathBuf),
-    /// What has been written would be lost.
+    /// Data that have been written would be lost.
     #[error("{0}")]
     Unsaved(Unsaved),
     /// The unmounting failed.
     #[error("{path} can't be unmounted: {error}")]
     Unmount {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// The directory for control sockets is not ours alone.
@@ -124,7 +124,7 @@ pub enum MountError {
         "{path} can't hold the control socket ({reason}): remove it, or set SMRKIT_RUN_DIR to a directory of yours"
     )]
     RunDirectory {
-        /// Which.
+        /// The path.
         path: PathBuf,
         /// The problem, in words.
         reason: String,
@@ -132,9 +132,9 @@ pub enum MountError {
     /// The control socket failed.
     #[error("the control socket {path}: {error}")]
     Control {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// It has been unmounted, and the process is about to go.

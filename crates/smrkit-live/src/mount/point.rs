@@ -18,14 +18,14 @@ use super::control::{self, ControlClient};
 /// The helper that mounts for those who are not root.
 const HELPER: &str = "fusermount3";
 
-/// How often, and after what pauses, a mount in use is tried again (assumption).
+/// Tries at a mount in use, after growing pauses (assumption).
 const TRIES: u32 = 8;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// How long a mount waits for the process of the one before (assumption).
+/// Time that a mount waits for the process of the one before (assumption).
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// How to unmount.
+/// Modes of unmounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmount {
     /// Only if nobody uses it.
@@ -51,7 +51,7 @@ pub fn canonical(path: &Path) -> Result<PathBuf, MountError> {
     }
 }
 
-/// Whether the system can mount, and something can be mounted at `path` ([`canonical`]).
+/// Checks that the system can mount, and something can be mounted at `path` ([`canonical`]).
 pub fn check(path: &Path) -> Result<(), MountError> {
     check_system()?;
     wait_for_end(path)?;
@@ -81,7 +81,7 @@ fn wait_for_end(path: &Path) -> Result<(), MountError> {
     Ok(())
 }
 
-/// Whether another file system begins at `path`, as far as can be told.
+/// True if another file system begins at `path`, as far as can be told.
 fn is_mounted(path: &Path) -> bool {
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
     match (device(path), path.parent().map(device)) {
@@ -98,7 +98,7 @@ pub fn keep_apart(point: &Path, meta: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Whether this system lets this user mount.
+/// Checks that this system lets this user mount.
 pub fn check_system() -> Result<(), MountError> {
     if let Err(error) = File::options().read(true).write(true).open("/dev/fuse") {
         return Err(match error.kind() {
@@ -160,7 +160,7 @@ pub fn sync(path: &Path) -> Result<(), MountError> {
     client.ask(control::ControlCommand::Sync).map(drop)
 }
 
-/// Whether the mount at `path` has lost its process. Attributes would come from the kernel's cache; the room is always asked for.
+/// True if the mount at `path` has lost its process. Attributes would come from the kernel's cache; the room is always asked for.
 fn is_dead(path: &Path) -> bool {
     // Who asks while the process ends is told that the connection was aborted.
     rustix::fs::statvfs(path).is_err_and(|error| matches!(error, Errno::NOTCONN | Errno::CONNABORTED))

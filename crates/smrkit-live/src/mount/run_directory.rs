@@ -39,7 +39,7 @@ pub fn sockets() -> Result<Vec<PathBuf>, MountError> {
     Ok(paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "sock")).collect())
 }
 
-/// Where its log goes unless the user says otherwise.
+/// File for its log unless the user says otherwise.
 pub fn log(mount_point: &Path) -> Result<PathBuf, MountError> {
     Ok(run_directory()?.join(format!("{:016x}.log", hash(mount_point))))
 }

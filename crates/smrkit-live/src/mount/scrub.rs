@@ -12,7 +12,7 @@ use crate::fuse::Gate;
 /// Granules that are read while the gate is held: 1 MiB (assumption).
 const PIECE: u64 = 256;
 
-/// What a scrub found.
+/// Report of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScrubReport {
     /// Bytes that were read.

@@ -19,13 +19,13 @@ use crate::fuse::{self, Adapter, Gate};
 use crate::log::log;
 use crate::survey::survey_of_mount;
 
-/// How long a signal leaves programs that still use the mount (assumption).
+/// Time that a signal leaves programs that still use the mount (assumption).
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The most parts of the surface that a client gets (assumption).
 const CELLS_MAX: usize = 1 << 20;
 
-/// What ends a mount.
+/// Reason for which a mount ends.
 enum MountEnd {
     /// The kernel's session has ended: somebody has unmounted.
     Ended(io::Result<()>),
@@ -37,7 +37,7 @@ enum MountEnd {
 
 /// A client that waits until the mount has ended.
 struct UnmountClient {
-    /// Where the outcome goes.
+    /// Receiver of the outcome.
     outcome: Sender<Result<(), String>>,
     /// Ends when the client has been told.
     told: Receiver<()>,
@@ -98,7 +98,7 @@ impl Session {
         Ok(Session { options, gate, background, server, events, handle: Handle(sender) })
     }
 
-    /// What a signal handler needs.
+    /// Handle for a signal handler.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -186,7 +186,7 @@ impl Session {
     }
 }
 
-/// What a client is told of an error. Behind a gate that is shut there is no mount any more.
+/// Reply to a client on an error. Behind a gate that is shut there is no mount any more.
 fn refused(error: &FsError) -> Value {
     match error {
         FsError::Errno(Errno::ENODEV) => control::ending(),

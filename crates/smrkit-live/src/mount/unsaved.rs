@@ -1,4 +1,4 @@
-//! What an unmount would lose because a disk of the host is full, in words that help.
+//! Data that an unmount would lose because a disk of the host is full, in words that help.
 
 use std::fmt;
 use std::path::PathBuf;

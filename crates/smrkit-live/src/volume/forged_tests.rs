@@ -93,7 +93,7 @@ fn forged(folder: &Path, name: &str) -> Vec<u8> {
     Sealer::new(VolumeKey([1; 16])).seal_map(&map.record, Owners::only(NOBODY), 77)
 }
 
-/// What `victim` has is refused, on a mount and by the check, and `secret` keeps its data.
+/// Checks that the map of `victim` is refused, on a mount and by the check, and `secret` keeps its data.
 fn is_refused(folder: &Path, victim: &str, names_it: fn(&Problem) -> bool) {
     let mounted = open(folder);
     assert_eq!(read(&mounted.1, victim), Err(Errno::EIO));

@@ -1,4 +1,4 @@
-//! What a disk of a given size is like, where the user does not say: DID, DPID, bands.
+//! Layout of a disk of a given size where the user does not say: DID, DPID, bands.
 
 use smrfs::device::{Bands, Model, Shape};
 use smrfs::units::GRANULE_BYTES;
@@ -21,10 +21,10 @@ const MOST_BANDS: u64 = 1 << 24;
 /// Bands open at a time: what host-managed drives on sale allow.
 const MAX_OPEN: u64 = 128;
 
-/// What a user asks for.
+/// Wishes of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Which model.
+    /// The model.
     pub model: Model,
     /// Bytes of the whole image.
     pub size_bytes: u64,

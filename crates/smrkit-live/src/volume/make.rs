@@ -14,27 +14,27 @@ use crate::directory::probe::Probe;
 use crate::error::LiveError;
 use crate::image::{Blank, Target};
 
-/// What is to be made.
+/// Options of making a volume.
 #[derive(Clone, Debug)]
 pub struct Mkfs {
     /// The image file, or the block device.
     pub image: PathBuf,
     /// The metadata directory: new, empty, or with `force` an old one.
     pub meta: PathBuf,
-    /// What the disk is like; a size of 0 takes that of the file or the device that is there.
+    /// The disk's layout; a size of 0 takes that of the file or the device that is there.
     pub layout: Layout,
-    /// Whether what is there is overwritten.
+    /// True if what is there is overwritten.
     pub force: bool,
 }
 
-/// What was made.
+/// A volume that was made.
 #[derive(Clone, Debug)]
 pub struct CreatedVolume {
     /// The superblock.
     pub superblock: Superblock,
     /// The metadata directory, absolute.
     pub meta: PathBuf,
-    /// What its file system offers.
+    /// Abilities of its file system.
     pub probe: Probe,
     /// The disk for data.
     pub data: Shape,
@@ -71,7 +71,7 @@ pub fn mkfs(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
     })
 }
 
-/// What was not there before: it goes if nothing comes of it.
+/// Files that were not there before: they go if nothing comes of it.
 struct New {
     image: Option<PathBuf>,
     meta: Option<PathBuf>,

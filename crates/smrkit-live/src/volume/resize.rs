@@ -17,7 +17,7 @@ use super::{Open, Volume, of_area, space};
 use crate::error::LiveError;
 use crate::image::{self, bytes_for, head_bytes};
 
-/// What a volume was and is.
+/// Size of a volume before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resized {
     /// The disk before.
@@ -73,7 +73,7 @@ fn check(volume: &Volume, size_bytes: u64) -> Result<(Shape, u64), LiveError> {
     Ok((after, usable))
 }
 
-/// What the data of a volume needs.
+/// Room that the data of a volume needs.
 #[derive(Default)]
 struct Needs {
     /// The end of the last extent, in granules of the part for data.

@@ -6,7 +6,7 @@ use super::setup::{BURSTS, Configuration, UpdateScheme};
 
 /// "Up to forty times" at burst 1.
 const FORTY: f64 = 40.0;
-/// How far from it still agrees: a factor (assumption; the paper's traces are not named).
+/// Factor within which it still agrees (assumption; the paper's traces are not named).
 const FORTY_WITHIN: f64 = 2.0;
 /// Movement has risen if it is this many times pure at burst 1 (assumption).
 const RISES: f64 = 5.0;
@@ -88,7 +88,7 @@ pub fn in_strokes(measured: &MeasuredSet, scheme: UpdateScheme, rows: &mut Vec<R
     rows.push(dedicated_row(format!("{}: {}", Measure::Stroke.name(), Configuration::Dedicated), spread.mean, &range));
 }
 
-/// Whose accesses carry the increase of distance.
+/// Row on the accesses that carry the increase of distance.
 fn host_row(measured: &MeasuredSet, scheme: UpdateScheme) -> Row {
     let configuration = Configuration::Striped(1);
     let share = 100.0 * measured.host_share(scheme, configuration);

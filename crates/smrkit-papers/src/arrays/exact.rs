@@ -1,4 +1,4 @@
-//! What must come out exactly, or nearly so: sources as large as disks, and a log's amplification under random writes.
+//! Cases that must come out exactly, or nearly so: sources as large as disks, and a log's amplification under random writes.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const AMPLIFICATION_PERCENT: f64 = 3.0;
 const EXACT: &str = "Sources as large as disks, laid end to end";
 const RANDOM: &str = "Uniform random writes on a log";
 
-/// What must be the same as *pure* in every counter of every disk.
+/// Configurations that must equal *pure* in every counter of every disk.
 const SAME: [Configuration; 5] = [
     Configuration::Spanned(1),
     Configuration::Spanned(50),
@@ -71,7 +71,7 @@ fn of_scheme(scheme: UpdateScheme, runs: &[Outcome]) -> Vec<Row> {
     SAME.into_iter().zip(others).map(row).collect()
 }
 
-/// Whether two disks did the same, save when.
+/// True if two disks did the same, save when.
 fn counted_alike(a: &Outcome, b: &Outcome) -> bool {
     a.movement == b.movement
         && a.physical_read_sectors == b.physical_read_sectors

@@ -45,7 +45,7 @@ fn panel(measured: &MeasuredSet, scheme: UpdateScheme, measure: Measure) -> Pane
     }
 }
 
-/// How many times pure it is at burst 1, against the mean length of runs.
+/// Movement at burst 1 as a multiple of pure, against the mean length of runs.
 pub fn lengths(distance: Vec<(f64, f64)>, count: Vec<(f64, f64)>) -> Figure {
     let panel = |title: &str, points| Panel {
         title: Some(title.into()),

@@ -1,11 +1,11 @@
-//! What was counted of each configuration, and how many times that of *pure* it is.
+//! Counts of each configuration, also as multiples of *pure*.
 
 use smrkit::stats::outcome::{Movement, Outcome};
 
 use super::super::row::Spread;
 use super::setup::{ArrayPlan, Configuration, UpdateScheme};
 
-/// What is counted. No two of them stand in one claim.
+/// Quantity that is counted. No two of them stand in one claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Tracks that heads crossed.
@@ -53,10 +53,10 @@ pub struct MeasuredSet {
     runs: Vec<Run>,
 }
 
-/// What a run was, once its plan is gone.
+/// Name of a run, once its plan is gone.
 pub type Key = (UpdateScheme, Configuration, u64);
 
-/// What each plan is.
+/// Key of each plan.
 pub fn keys(plans: &[ArrayPlan]) -> Vec<Key> {
     plans.iter().map(|plan| (plan.scheme, plan.configuration, plan.seed)).collect()
 }
@@ -75,7 +75,7 @@ impl MeasuredSet {
         self.runs.iter().filter(move |run| run.scheme == scheme && run.configuration == configuration)
     }
 
-    /// How many times a movement that of `to` is, for each seed.
+    /// Movement as a multiple of that of `to`, for each seed.
     fn ratios(
         &self,
         scheme: UpdateScheme,
@@ -100,12 +100,12 @@ impl MeasuredSet {
         Spread::from_values(self.ratios(scheme, configuration, to, |movement| measure.value_in(movement)))
     }
 
-    /// How many times that of *pure*.
+    /// Multiple of *pure*.
     pub fn times_pure(&self, scheme: UpdateScheme, measure: Measure, configuration: Configuration) -> Spread {
         self.against(scheme, measure, configuration, Configuration::Pure)
     }
 
-    /// Which share of the distance added to that of *pure* is the host's own accesses'.
+    /// Share of the host's own accesses in the distance added to that of *pure*.
     pub fn host_share(&self, scheme: UpdateScheme, configuration: Configuration) -> f64 {
         let shares = self.all(scheme, configuration).filter_map(|run| {
             let base = self.all(scheme, Configuration::Pure).find(|base| base.seed == run.seed)?;
@@ -115,7 +115,7 @@ impl MeasuredSet {
         Spread::from_values(shares).mean
     }
 
-    /// Whether anything of the kind was counted at all.
+    /// True if anything of the kind was counted at all.
     pub fn counts(&self, scheme: UpdateScheme, measure: Measure) -> bool {
         self.all(scheme, Configuration::Pure).any(|run| measure.value_in(&run.movement) > 0.0)
     }

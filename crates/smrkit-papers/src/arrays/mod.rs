@@ -31,7 +31,7 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     Ok(items)
 }
 
-/// What the paper leaves open or contradicts.
+/// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
     Ok([
         "\"Number of track-to-track movements\" is not defined further: tracks crossed, accesses on another track, or bands \

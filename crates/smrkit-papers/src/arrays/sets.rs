@@ -1,4 +1,4 @@
-//! What the arrays of the study are asked for: four sources each.
+//! Demands on the arrays of the study: four sources each.
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ const SPARE_BANDS: u64 = 5;
 /// The least spare that the log takes: how full it is, its size says.
 const SPARE_PERCENT: &str = "0.1";
 
-/// How a disk updates what lies on it.
+/// Update scheme of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UpdateScheme {
     /// A log with greedy cleaning: what the paper names.
@@ -77,7 +77,7 @@ impl UpdateScheme {
     }
 }
 
-/// How blocks are arranged and sources merged.
+/// Arrangement of blocks and merging of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Configuration {
     /// Disks in sequence, sources one after another.
@@ -146,13 +146,13 @@ impl fmt::Display for Configuration {
 /// A run of an array.
 #[derive(Clone)]
 pub struct ArrayPlan {
-    /// How its disks update.
+    /// Update scheme of its disks.
     pub scheme: UpdateScheme,
-    /// How it is arranged.
+    /// Its arrangement.
     pub configuration: Configuration,
-    /// What is asked of it.
+    /// Its demand.
     pub set: Arc<Set>,
-    /// Where the sources lie.
+    /// Placement of the sources.
     pub placement: SourcePlacement,
     /// The seed of everything random.
     pub seed: u64,

@@ -38,7 +38,7 @@ pub const COLLECTIONS: u64 = 21;
 pub const READ_SPLITS: u64 = 1394;
 /// Writes that span two regions: solved from the extra adjusted writes and write commands.
 const WRITE_SPLITS: u64 = 40;
-/// How near the sectors must come to whole regions, in percent (assumption: a fifth of one region among 2,058).
+/// Distance from whole regions that still agrees, in percent (assumption: a fifth of one region among 2,058).
 const WHOLE_PERCENT: f64 = 0.01;
 
 pub fn item(drive: &Drive) -> Result<Item, Error> {

@@ -12,7 +12,7 @@ use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 /// Half of the requests write (assumption: "more write intensive"); 89 periods of the stand-in's places, which fit
 /// next to a cache of 10 %.
 const WORKLOAD: &str = "cassuto-pc:write_share=0.5,span=273408M";
-/// How far a second difference may lie below 0, as a share of the curve's range (assumption: seeds scatter).
+/// Depth below 0 of a second difference that still agrees, as a share of the curve's range (assumption: seeds scatter).
 const CONVEX: f64 = 0.05;
 
 pub fn item(scale: &Scale, drive: &Drive) -> Item {

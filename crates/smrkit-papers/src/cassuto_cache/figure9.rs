@@ -20,7 +20,7 @@ use super::stat;
 const CACHES: u64 = 120;
 /// Sectors of a random write: 4 KB.
 const WRITE_SECTORS: u64 = 8;
-/// How much slower the lowest fill but 0 must make reads, for "even for fairly low percentage", in percent (assumption).
+/// Slowdown of reads at the lowest fill but 0 that counts for "even for fairly low percentage", in percent (assumption).
 const LOW_FILL_PERCENT: f64 = 2.0;
 
 pub fn item(scale: &Scale, drive: &Drive) -> Item {

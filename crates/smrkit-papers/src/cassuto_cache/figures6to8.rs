@@ -20,15 +20,15 @@ const REGIONS: [u64; 2] = [50_000, 10_000];
 pub const FAST_US: f64 = 4.9;
 /// From this share on, windows of 0 IOPS are many (assumption: the paper gives no number).
 const MANY_PERCENT: f64 = 60.0;
-/// How many windows must be under 50 IOPS, in percent (assumption: more than half).
+/// Share of windows that must be under 50 IOPS, in percent (assumption: more than half).
 const DROPPED_PERCENT: f64 = 50.0;
 /// The paper's limit of the drop.
 const DROPPED_IOPS: f64 = 50.0;
-/// Which share of the first window's rate counts as regained (assumption).
+/// Share of the first window's rate that counts as regained (assumption).
 const REGAINED: f64 = 0.9;
-/// How much better the mean may be and still count as no better, in percent (assumption: the run's end cuts a fill).
+/// Gain of the mean that still counts as no better, in percent (assumption: the run's end cuts a fill).
 const BETTER_PERCENT: f64 = 5.0;
-/// How much worse it may be and still count as the same, in percent (assumption, for the same reason).
+/// Loss of the mean that still counts as none, in percent (assumption, for the same reason).
 const WORSE_PERCENT: f64 = 12.0;
 /// The cost of a sector whose figure is drawn: it fits figures 6, 7 and 8 alike.
 const SHOWN_US: f64 = 4.0;

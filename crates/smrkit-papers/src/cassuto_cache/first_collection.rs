@@ -13,15 +13,15 @@ use smrkit_report::format::count;
 pub const CACHE_SECTORS: u64 = 6_000_000;
 /// Writes of 8 sectors that fill it, derived: the paper does not count them.
 const WRITES: f64 = CACHE_SECTORS as f64 / 8.0;
-/// How long the paper's throughput stays "very high".
+/// Time for which the paper's throughput stays "very high".
 pub const PAPER_S: f64 = 780.0;
 /// The rate until then, derived: the paper gives no number.
 pub const PAPER_IOPS: f64 = WRITES / PAPER_S;
-/// What [`PAPER_IOPS`] is, wherever it is shown.
+/// Description of [`PAPER_IOPS`], wherever it is shown.
 pub const DERIVED: &str = "derived from 780 s and the cache's size";
-/// How near the moment must come to 780 s, in percent (assumption: as much earlier as the fullest may be).
+/// Distance from 780 s that still agrees, in percent (assumption: as much earlier as the fullest may be).
 const MOMENT_PERCENT: f64 = 5.0;
-/// How near the rate must come, in percent (assumption: the drive's command_ms has four digits).
+/// Distance from the rate that still agrees, in percent (assumption: the drive's command_ms has four digits).
 const RATE_PERCENT: f64 = 1.0;
 
 /// Why the rows in seconds say little.

@@ -27,7 +27,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     open,
 };
 
-/// What the paper leaves open or contradicts.
+/// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
     let table1 = Drive::load("cassuto-table1")?;
     let sector_us = constant(&table1)?.sector_us();

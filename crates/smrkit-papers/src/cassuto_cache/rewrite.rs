@@ -12,7 +12,7 @@ use super::accounting::{PLAIN, REGION};
 use super::{constant, seconds};
 
 const PAPER: &str = "3 to 4 orders";
-/// How many times the slowdown with the cache the one without it must be (assumption: an order of magnitude).
+/// Multiple that the slowdown with the cache must be of the one without it (assumption: an order of magnitude).
 const FAR: f64 = 10.0;
 
 pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {

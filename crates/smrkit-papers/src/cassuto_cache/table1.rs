@@ -9,7 +9,7 @@ use super::super::{Item, Scale, Shown};
 use super::accounting::{CACHED, COLLECTIONS, Column, PLAIN, REWRITES};
 use super::{seconds, stat};
 
-/// How near the mean of the seeds must come, in percent (assumption: a collection more or less is 5 % of the
+/// Distance from the mean of the seeds that still agrees, in percent (assumption: a collection more or less is 5 % of the
 /// rewrites).
 const NEAR_PERCENT: f64 = 10.0;
 /// The stand-in repeats the trace's counts; what remains is rounding of the time (assumption).

@@ -58,7 +58,7 @@ impl RunSeries {
         (least, means.iter().position(|&iops| iops >= wanted))
     }
 
-    /// How steadily the rate rises after the drop: Spearman's rank correlation of seconds and requests, windows alike sharing
+    /// Steadiness of the rate's rise after the drop: Spearman's rank correlation of seconds and requests, windows alike sharing
     /// their rank.
     pub fn rank_correlation(&self) -> f64 {
         let after = self.after();

@@ -11,14 +11,14 @@ use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// The paper's duration, in which some 218 s follow the drop.
 const PAPER_S: u64 = 1000;
-/// How long it is run, so that the plateau is seen.
+/// Time for which it is run, so that the plateau is seen.
 const END_S: u64 = 1200;
 const STRETCH_S: usize = 40;
-/// How near "around 50" and "around 80" must be, in percent (assumption).
+/// Distance that "around 50" and "around 80" allow, in percent (assumption).
 const AROUND_PERCENT: f64 = 20.0;
 /// The least rank correlation of a slow rise (assumption: above the √3/2 of a step between two flat halves).
 const SLOWLY: f64 = 0.9;
-/// How much windows before the drop may differ, in percent of their mean (assumption: a request at each end of a window).
+/// Difference of windows before the drop that still agrees, in percent of their mean (assumption: a request at each end of a window).
 const FLAT_PERCENT: f64 = 1.0;
 
 pub fn item(scale: &Scale, random: &Drive, faster: &Drive) -> Item {

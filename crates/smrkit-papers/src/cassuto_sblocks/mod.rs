@@ -27,7 +27,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 /// A cost of a sector at which figure 13's 50 ms come nearer (derived: they need about 2.5 to 5 µs).
 const FASTER_US: f64 = 2.5;
 
-/// What the paper leaves open or contradicts.
+/// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
     Ok([
         "How many S-blocks are destaged before a defrag (question 1 of V.C) is left open. Algorithm V.2 to the letter, only \

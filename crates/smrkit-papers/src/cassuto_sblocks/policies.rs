@@ -14,7 +14,7 @@ use smrkit_report::slower_than;
 const POLICIES: [&str; 4] = ["closest-to-tail", "largest", "cache-tail", "weighted"];
 /// Long enough to use up the spare S-blocks.
 const END_S: u64 = 1600;
-/// How many times shorter the longest write of closest-to-tail is to be (assumption).
+/// Factor by which the longest write of closest-to-tail is to be shorter (assumption).
 const TIMES: f64 = 20.0;
 const LAST_S: usize = 200;
 

@@ -14,11 +14,11 @@ const INSIDE_COUNT: u64 = 12_000;
 /// Writes that are counted, in the first section or in others.
 const THERE: &str = "random-write:span=2900M,count=3k";
 const ELSEWHERE: &str = "random-write:start=10G,span=280G,count=3k";
-/// How near to the full rate the others must stay, in percent (assumption).
+/// Distance from the full rate that the others may have, in percent (assumption).
 const FULL_PERCENT: f64 = 1.0;
 /// S-blocks written in order, and their size.
 const SBLOCKS: &str = "sequential-write:size=1024000,count=2k";
-/// How near to the plain drive's rate S-blocks in order must come, in percent (assumption: their headers cost 0.05 %).
+/// Distance from the plain drive's rate that S-blocks in order may have, in percent (assumption: their headers cost 0.05 %).
 const BYPASS_PERCENT: f64 = 1.0;
 
 pub fn item(scale: &Scale, drive: &Drive) -> Item {

@@ -48,7 +48,7 @@ fn drawn_mb(options: AgerOptions) -> Vec<f64> {
     sizes
 }
 
-/// How far the drawn sizes are from the curve at worst, below the cap.
+/// Greatest distance of the drawn sizes from the curve, below the cap.
 fn worst(curve: &Distribution, drawn: &[f64], cap_mb: f64) -> Row {
     let share = |value: f64| drawn.partition_point(|&size| size <= value) as f64 / drawn.len() as f64;
     let points = curve.points().iter().filter(|point| point.0 <= cap_mb);

@@ -10,7 +10,7 @@ use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
 /// When the paper's Caveat-Scriptor ran out of room ("beyond 5.5 hours in this test"), in hours.
 const C_HOURS: f64 = 5.5;
-/// How near to it a run must end, in percent (assumption).
+/// Distance from it within which a run must end, in percent (assumption).
 const C_PERCENT: f64 = 20.0;
 
 pub fn shown(pairs: &[SeedPair]) -> Shown {
@@ -30,7 +30,7 @@ pub fn shown(pairs: &[SeedPair]) -> Shown {
     Shown { text, rows, figure: Some(figure(first)), ..Shown::default() }
 }
 
-/// What must hold on every seed.
+/// Rows that must hold on every seed.
 fn rows_of_seed(pair: &SeedPair) -> Vec<Row> {
     let SeedPair { seed, strict, caveat } = pair;
     let mut rows = Vec::new();
@@ -62,7 +62,7 @@ fn rows_of_seed(pair: &SeedPair) -> Vec<Row> {
     rows
 }
 
-/// What the paper says of its one run.
+/// Rows on the paper's one run.
 fn rows_of_first(pair: &SeedPair) -> Vec<Row> {
     let mut rows = Vec::new();
     let (strict, caveat) = (pair.strict, pair.caveat);

@@ -87,7 +87,7 @@ fn hours(sample: &Sample) -> f64 {
     sample.time_ns as f64 / 3.6e12
 }
 
-/// What the paper leaves open or contradicts.
+/// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
     Ok([
         "The two distributions are curves without numbers: sizes and ages are reconstructions, of means 168 MB and 229 days. \

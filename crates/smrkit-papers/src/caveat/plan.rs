@@ -17,7 +17,7 @@ use crate::lab::{JobResult, Work};
 pub struct CoursePlan {
     /// The disk and its file system.
     pub world: World,
-    /// What is done on it.
+    /// The course that is run on it.
     pub course: CourseOptions,
 }
 
@@ -36,7 +36,7 @@ pub struct MountPlan {
     pub layout: Layout,
     /// The allocator and its file system; its disk has the shape of `layout`.
     pub world: World,
-    /// What is done on it.
+    /// The course that is run on it.
     pub course: CourseOptions,
 }
 

@@ -20,7 +20,7 @@ const DRIVE: &str = "tiny-constant";
 const DISK: u64 = 200;
 /// LBAs of an extent.
 const EXTENT: u64 = 20;
-/// Where the first extent lies.
+/// Place of the first extent.
 const AT: u64 = 30;
 /// Figure 2 has DID > DPID: these are the values of the safety rule's closed forms.
 const FIGURE_2: (u64, u64) = (8, 5);

@@ -20,14 +20,14 @@ const INTERLEAVES: [Interleave; 4] =
     [Interleave::Blocks(1), Interleave::Blocks(8), Interleave::Blocks(64), Interleave::WholeFile];
 /// DID and DPID, in MiB.
 const DISTANCES: [(u64, u64); 2] = [(1, 1), (3, 1)];
-/// What sizes are multiplied by.
+/// Factors that sizes are multiplied by.
 const SIZES: [f64; 3] = [1.0, 0.15, 0.06];
 /// Of them, those with which placements are compared.
 const SIZES_PLACED: [f64; 2] = [1.0, 0.15];
 /// With these distances and turns.
 const PLACED_DISTANCES: (u64, u64) = (3, 1);
 const PLACED_INTERLEAVE: Interleave = Interleave::Blocks(8);
-/// How much is written to compare placements.
+/// Bytes that are written to compare placements.
 const PLACED_BYTES: u64 = 3_000_000_000_000;
 
 /// A line of the table.
@@ -113,7 +113,7 @@ fn lasted(course: &AgeingResult) -> u64 {
     if course.end == End::Full { course.last.written_bytes } else { u64::MAX }
 }
 
-/// What follows from the lines: large files keep the disk whole, as the paper says; and which placements last.
+/// Conclusions from the lines: large files keep the disk whole, as the paper says; and which placements last.
 fn orders(cases: &[Case], courses: &[AgeingResult]) -> Vec<Row> {
     let find = |wanted: &dyn Fn(&Case) -> bool| {
         let found = cases.iter().zip(courses).filter(|(case, _)| wanted(case));
@@ -136,7 +136,7 @@ fn orders(cases: &[Case], courses: &[AgeingResult]) -> Vec<Row> {
     rows
 }
 
-/// Which placements last, and how long the others do. The paper has next-fit alone.
+/// Row on the placements that last, and how long the others do. The paper has next-fit alone.
 fn lasting(sizes: f64, cases: &[Case], courses: &[AgeingResult]) -> Row {
     let alike =
         |case: &Case| case.sizes == sizes && case.distances == PLACED_DISTANCES && case.interleave == PLACED_INTERLEAVE;

@@ -1,4 +1,4 @@
-//! What is asked of every scheme: four workloads and six real traces, on the same LBAs, repeated until the disk is in its
+//! Demands on every scheme: four workloads and six real traces, on the same LBAs, repeated until the disk is in its
 //! steady state; flat out, or in bursts with pauses between them.
 
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct Asked {
     pub name: &'static str,
     /// Its requests: the warm-up, then those that are counted.
     pub requests: Arc<[Request]>,
-    /// How many belong to the warm-up.
+    /// Number of them that belong to the warm-up.
     pub warmup: u64,
 }
 
@@ -119,7 +119,7 @@ fn timed(mut requests: Vec<Request>) -> Arc<[Request]> {
     requests.into()
 }
 
-/// What the bursts are, in words.
+/// Text on the bursts.
 pub fn about_idle() -> String {
     let (burst, between, pause) = BURST;
     format!(

@@ -1,4 +1,4 @@
-//! What no paper has: every scheme on one disk, with the same share of it lost, under the same demands; what each costs, and
+//! Comparison that no paper has: every scheme on one disk, with the same share of it lost, under the same demands; what each costs, and
 //! what a power cut takes from it.
 
 mod demands;

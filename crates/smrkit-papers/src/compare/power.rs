@@ -1,4 +1,4 @@
-//! What a power cut takes: acknowledged sectors that are lost, over cuts at many physical writes of a small, full disk.
+//! Loss by power cuts: acknowledged sectors that are lost, over cuts at many physical writes of a small, full disk.
 
 use smrkit::error::Error;
 use smrkit::layer::BASELINE;
@@ -44,7 +44,7 @@ pub fn plans(scale: &Scale) -> Result<Cuts, Error> {
     Ok(Cuts { plans, layers: schemes.iter().map(|scheme| scheme.layer).collect() })
 }
 
-/// What the cuts took from each layer, in words.
+/// Text on what the cuts took from each layer.
 pub fn lost(layers: &[&str], outcomes: &[Outcome]) -> Vec<String> {
     let of_layer = outcomes.chunks_exact(outcomes.len() / layers.len());
     of_layer

@@ -7,7 +7,7 @@ use smrkit_report::format;
 
 use super::schemes::Fitted;
 
-/// What is shown of a run, and of the conventional disk under the same requests.
+/// Figures of a run, and of the conventional disk under the same requests.
 #[derive(Clone, Copy)]
 struct Cell {
     mean_ms: f64,

@@ -78,7 +78,7 @@ pub struct Fitted {
     pub layer: &'static str,
     /// All that is set of it.
     pub set: Vec<(String, String)>,
-    /// What it makes of the disk.
+    /// Capacity that it makes of the disk.
     pub capacity: Capacity,
 }
 
@@ -156,7 +156,7 @@ impl ComparedScheme {
 mod tests {
     use super::*;
 
-    /// How near to the wanted share each scheme must come, in points of percent.
+    /// Distance from the wanted share that each scheme may have, in points of percent.
     const WITHIN_POINTS: f64 = 0.3;
 
     #[test]

@@ -37,14 +37,14 @@ const PUBLISHED: [(&str, f64); 7] = [
     ("hp_c2490a", 0.254),
     ("dec_rz26", 0.340),
 ];
-/// How much further from the measurement than DiskSim still agrees: more than halves of one trace differ from each other.
+/// Distance from the measurement beyond DiskSim's that still agrees: more than halves of one trace differ from each other.
 const MARGIN_MS: f64 = 0.05;
 /// DiskSim's share of hp_c2490a's slow reads within 0.5 ms, from its times for each request.
 const CLOSE_READS: (&str, f64) = ("hp_c2490a", 83.5);
 /// Points of a distribution that are drawn.
 const DRAWN: usize = 200;
 
-/// Where measured drives are looked for, from the working directory.
+/// Folders in which measured drives are looked for, from the working directory.
 const FOLDERS: [&str; 2] = ["measured/disksim", "../shared/measured/disksim"];
 
 fn folder() -> Option<PathBuf> {

@@ -23,7 +23,7 @@ const EXACT: f64 = 1e-9;
 /// Steps of the curve.
 const STEPS: u64 = 200;
 
-/// What the text says of figure 2, at the fills of the table.
+/// Values of figure 2 in the text, at the fills of the table.
 const PAPER: [(&str, [f64; 4]); 4] = [
     (SCHEMES[0], [4.0, 4.0, 4.0, 4.0]),
     (SCHEMES[1], [1.0, 1.0, 5.0 / 3.0, 4.0]),

@@ -21,11 +21,11 @@ const SYN_BANDS: (u64, u64) = (48, 12);
 const SYN_FILLS: [u64; 2] = [75, 100];
 /// Differences below this are rounding.
 const EXACT: f64 = 1e-9;
-/// How far the WAR of a trace, whose updates prefer some tracks, may be off the mean over all LBAs (assumption).
+/// Distance of the WAR of a trace, whose updates prefer some tracks, from the mean over all LBAs that still agrees (assumption).
 const WAR_PERCENT: f64 = 15.0;
-/// How much slower than the plain drive is still "comparable" (assumption), in percent.
+/// Slowdown against the plain drive that is still "comparable" (assumption), in percent.
 const COMPARABLE_PERCENT: f64 = 25.0;
-/// How much slower SYN may be on a disk of 75 % and still be "nearly the same" (assumption), in percent.
+/// Slowdown of SYN on a disk of 75 % that is still "nearly the same" (assumption), in percent.
 const SAME_PERCENT: f64 = 10.0;
 
 pub fn item(scale: &Scale, traces: &[Replayed]) -> Result<Item, Error> {
@@ -84,7 +84,7 @@ fn on_scheme(plan: Plan, scheme: &str, fill: u64) -> Plan {
     plan.set("scheme", scheme).set("fill_percent", fill).set("random_tracks", 0)
 }
 
-/// What is replayed, at which fills.
+/// Trace that is replayed, with its fills.
 struct ReplaySet {
     name: String,
     fills: &'static [u64],
@@ -138,7 +138,7 @@ impl MeasuredLoad {
         }
     }
 
-    /// How much slower than `than` at the fills but the last, in percent.
+    /// Slowdown against `than` at the fills but the last, in percent.
     fn slower_percent(&self, by_fill: &[f64], than: &[f64]) -> Vec<f64> {
         (0..self.fills.len() - 1).map(|j| 100.0 * (by_fill[j] / than[j] - 1.0)).collect()
     }
@@ -151,7 +151,7 @@ fn shares(run: &Outcome) -> String {
     updates.iter().map(|&n| format!("{:.0}", 100.0 * n as f64 / all)).collect::<Vec<_>>().join(" ")
 }
 
-/// What the text says of the WARs of traces, by scheme and fill.
+/// WARs of traces in the text, by scheme and fill.
 const WARS: [[f64; 4]; 4] = [[4.0; 4], [1.0, 1.0, 1.67, 4.0], [1.67, 1.67, 1.67, 4.0], [1.0, 1.0, 1.67, 4.0]];
 
 fn rows(measured: &[MeasuredLoad]) -> Vec<Row> {

@@ -41,7 +41,7 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     Ok(vec![equations::item()?, figure2::item(scale)?, table1::item(&traces), figure3::item(scale, &traces)?])
 }
 
-/// What the paper leaves open or contradicts.
+/// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
     Ok([
         "\"R(1234)\" in the discussion of the experiments is R(4123): no such scheme is defined, and it would be 1234's \
@@ -85,7 +85,7 @@ fn scheme(text: &str) -> Result<Scheme, Error> {
     text.parse()
 }
 
-/// What the paper's text names, as dots.
+/// Points that the paper's text names, as dots.
 fn paper_dots(points: Vec<(f64, f64)>) -> Series {
     Series { name: "paper's text".into(), colour: Colour::GREY, style: Style::Points, points }
 }

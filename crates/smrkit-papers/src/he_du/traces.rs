@@ -11,17 +11,17 @@ use super::super::Scale;
 use super::super::requests::{folded, taken};
 use super::{N, TRACK_SECTORS};
 
-/// What stands for a trace of the paper.
+/// Substitute for a trace of the paper.
 pub struct Substitute {
     /// The paper's name for it.
     pub paper: &'static str,
-    /// What the paper takes it for.
+    /// Role in the paper of the trace.
     pub role: &'static str,
-    /// What the paper multiplied its inter-arrival times by, and so do we.
+    /// Factor by which the paper multiplied its inter-arrival times, and so do we.
     pub stretched: f64,
     /// The file that stands for it, without its ending.
     file: &'static str,
-    /// What stands for that where it is absent: requests, span, share of writes, mean size and interval as the file has
+    /// Workload in its place where it is absent: requests, span, share of writes, mean size and interval as the file has
     /// them; skew and places are assumptions.
     workload: &'static str,
 }
@@ -64,11 +64,11 @@ const FAR: u64 = 1 << 40;
 
 /// A trace as it is replayed.
 pub struct Replayed {
-    /// What it stands for.
+    /// Trace that it stands for.
     pub of: &'static Substitute,
     /// Its file's name, or that it is a stand-in.
     pub name: String,
-    /// Whether it was generated.
+    /// True if it was generated.
     pub generated: bool,
     /// Its requests as they are.
     pub requests: Arc<[Request]>,

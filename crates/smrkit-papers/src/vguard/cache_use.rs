@@ -16,7 +16,7 @@ use smrkit_report::format::count;
 /// The most that a run took.
 struct Use {
     name: String,
-    /// Whether the paper's claims are about its set of traces.
+    /// True if the paper's claims are about its set of traces.
     of_a_set: bool,
     active: u64,
     log: u64,

@@ -35,7 +35,7 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 const DRIVE: &str = "st5000as0011";
 /// The paper's layer, and the one that it is compared with.
 const LAYERS: [&str; 2] = ["vguard", "drive-managed"];
-/// What makes the second of them the paper's.
+/// Variant that makes the second of them the paper's.
 const VARIANT: (&str, &str) = ("variant", "vguard-2017");
 
 /// The layer called `name`, one of [`LAYERS`], and its parameters as the paper has it.
@@ -61,7 +61,7 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     ])
 }
 
-/// What the paper leaves open or contradicts.
+/// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
     let above_15 = paper::TABLE2.iter().filter(|row| row.ratio(paper::P99_9) >= 15.0);
     let above_15: Vec<&str> = above_15.map(|row| row.trace).collect();
@@ -133,7 +133,7 @@ impl TracePair<'_> {
         outcomes.chunks_exact(2).map(|pair| TracePair { vguard: &pair[0], managed: &pair[1] })
     }
 
-    /// How many times Vguard's 99.9 % latency the drive-managed one is.
+    /// The drive-managed disk's 99.9 % latency as a multiple of Vguard's.
     fn ratio_at_99_9(&self) -> f64 {
         let [vguard, managed] = [self.vguard, self.managed].map(|outcome| percentiles(outcome)[paper::P99_9]);
         managed / vguard

@@ -13,7 +13,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// How many times Vguard's latency the drive-managed one is.
+    /// The drive-managed disk's latency as a multiple of Vguard's.
     pub fn ratio(&self, column: usize) -> f64 {
         self.managed[column] / self.vguard[column]
     }

@@ -18,9 +18,9 @@ const STEADY: usize = 1;
 const WRITES: u64 = 100_000;
 /// 19 of a band's 20 tracks have one after them that must be copied.
 const COPIED: f64 = 19.0 / 20.0;
-/// How near the first cleaning must come, in percent.
+/// Distance within which the first cleaning agrees, in percent.
 const FIRST_PERCENT: f64 = 3.0;
-/// How near the bands cleaned per write must come to the closed form, in percent.
+/// Distance from the closed form within which the bands cleaned per write agree, in percent.
 const BANDS_PERCENT: f64 = 5.0;
 /// Bands cleaned per write at 1 TB: 0.95 / (1 + 9,194 / 28,800 bands), whole bands; with partial cleaning by a small model.
 const WHOLE_BANDS: f64 = 0.72;
@@ -181,7 +181,7 @@ fn firsts(item: &dyn Fn(&str) -> String, i: usize, runs: &[Seed]) -> Vec<Row> {
     ]
 }
 
-/// What a write takes on the whole: similar where bands are cleaned at nearly every write; of less the text says nothing.
+/// Row on the mean and median of writes: similar where bands are cleaned at nearly every write; of less the text says nothing.
 fn typical(item: &dyn Fn(&str) -> String, i: usize, (what, vguard, managed): &(String, f64, f64)) -> Row {
     let both = format!("{vguard:.0} against {managed:.0}");
     let off = 100.0 * (vguard / managed - 1.0);

@@ -11,9 +11,9 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::{LAYERS, VARIANT, as_published, beside, counter, highest, paper};
 
-/// How near what the paper rounds must come, in percent (assumption).
+/// Distance within which a value that the paper rounds agrees, in percent (assumption).
 const ROUNDED_PERCENT: f64 = 1.0;
-/// How near "~30 KB" and "~1.3 MB" must come, in percent (assumption).
+/// Distance that "~30 KB" and "~1.3 MB" allow, in percent (assumption).
 const ABOUT_PERCENT: f64 = 10.0;
 /// Tracks of the drive, for equation (1).
 const TRACKS: f64 = 4e6;
@@ -28,7 +28,7 @@ pub fn map_bytes(base: f64) -> f64 {
     paper::VGUARD_THRESHOLD as f64 * bits / 8.0
 }
 
-/// What is known of a layer before it runs.
+/// Properties of a layer before it runs.
 struct Built {
     name: &'static str,
     parameters: Parameters,

@@ -10,14 +10,14 @@ use super::traces::{AtHand, TraceKind};
 use super::{TracePair, both, counter, listed, missing, never_cleans, percentiles, within};
 use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
 
-/// How near Vguard's percentiles must come on the trace that it was tuned on: ms up to 99.5 %, percent above.
+/// Distance within which Vguard's percentiles agree on the trace that it was tuned on: ms up to 99.5 %, percent above.
 const TUNED_MS: [f64; 3] = [0.03, 0.05, 0.1];
 const TAIL_PERCENT: f64 = 10.0;
-/// How near the drive-managed disk's must come there, in ms.
+/// Distance within which the drive-managed disk's agree there, in ms.
 const MANAGED_MS: f64 = 0.01;
-/// How near the quotient at 99.9 % must come, in percent.
+/// Distance within which the quotient at 99.9 % agrees, in percent.
 const RATIO_PERCENT: f64 = 15.0;
-/// How near other traces of the table must come, in percent (assumption).
+/// Distance within which other traces of the table agree, in percent (assumption).
 const OTHER_PERCENT: f64 = 10.0;
 /// The requests that copy a guard on the tuned trace: more than five, and the 6th largest of 1,055, which is 99.5 %, is one.
 const COPIES: (u64, u64) = (4, 7);
@@ -133,7 +133,7 @@ fn copies_row(item: &str, copies: u64) -> Row {
     Row::holds(item, format!("{least} to {most}"), copies, "", (least..=most).contains(&copies), reason).derived()
 }
 
-/// What the figure shows of one trace: its name, whether it is ours, and a value and text for each of its panels.
+/// Bars of one trace: its name, whether it is ours, and a value and text for each of its panels.
 struct TraceBars {
     name: String,
     ours: bool,

@@ -9,7 +9,7 @@ use smrkit_trace::TraceDemand;
 use super::super::Scale;
 use super::{LAYERS, as_published, paper};
 
-/// What a trace is to the paper.
+/// Role of a trace in the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceKind {
     /// The whole week of a volume of Table 2, by its number there.
@@ -57,12 +57,12 @@ const FURTHER: [(&str, TraceKind, bool); 18] = [
 ];
 
 impl AtHand {
-    /// Whether it can run on the drive.
+    /// True if it can run on the drive.
     pub fn fits(&self) -> bool {
         self.too_large.is_none()
     }
 
-    /// Whether the paper's claims are about traces of its set.
+    /// True if the paper's claims are about traces of its set.
     pub fn is_of_a_set(&self) -> bool {
         self.kind != TraceKind::Other
     }

@@ -1,4 +1,4 @@
-//! What a figure shows, before anything is drawn: axes, series, bars, colours.
+//! Contents of a figure, before anything is drawn: axes, series, bars, colours.
 //!
 //! `series.rs` makes figures from outcomes. A figure is drawn as SVG or PNG (`draw.rs`) and for plotly.js (`interactive.rs`); what
 //! both need to know of it (ranges, gaps, marks, the legend) is decided here.
@@ -55,7 +55,7 @@ pub enum Body {
     Strips {
         /// The rows from the top: name and cells.
         rows: Vec<(String, Vec<f64>)>,
-        /// Where the last cell ends on the horizontal axis.
+        /// End of the last cell on the horizontal axis.
         end: f64,
         /// The smallest and largest value that gets a colour, for all panels alike.
         range: (f64, f64),
@@ -207,7 +207,7 @@ impl Panel {
         }
     }
 
-    /// Where the bar of each row ends.
+    /// End of each row's bar.
     pub(crate) fn bar_ends(&self) -> Vec<f64> {
         let Body::Bars { rows, parts, .. } = &self.body else { return Vec::new() };
         (0..rows.len()).map(|row| parts.iter().map(|part| part.values[row]).sum()).collect()

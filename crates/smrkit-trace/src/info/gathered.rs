@@ -1,4 +1,4 @@
-//! What one pass over a trace gathers, and the statistics made of it at the end.
+//! Gathering of one pass over a trace, and the statistics made of it at the end.
 
 use super::heat::Heat;
 use super::rate::Rate;
@@ -87,7 +87,7 @@ impl Gathered {
         }
     }
 
-    /// Whether the request continues the one before on its volume.
+    /// Takes note of a request; true if it continues the one before on its volume.
     fn follow(&mut self, request: &Request, bytes: u64) {
         let volume = &mut self.volumes[usize::from(request.volume)];
         let end = request.lba.0.saturating_add(u64::from(request.sectors));

@@ -1,4 +1,4 @@
-//! How often each 1 MiB piece of the address space is accessed, and what that says: hot spots, and a histogram.
+//! Heat of each 1 MiB piece of the address space: hot spots, and a histogram.
 //!
 //! A request counts where it begins. Memory: 8 bytes a piece in blocks of 64 pieces, 40 MB for all of 5 TB.
 
@@ -26,7 +26,7 @@ struct Count {
     writes: u32,
 }
 
-/// How unevenly the accesses are spread.
+/// Skew of the accesses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HotSpots {
     /// The size of a piece of the address space.
@@ -39,7 +39,7 @@ pub struct HotSpots {
     pub hottest_10_percent_share: Option<f64>,
 }
 
-/// Where requests begin, over the address space: the volumes end to end, in the order of their indexes.
+/// Beginnings of requests over the address space: the volumes end to end, in the order of their indexes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Surface {
     /// Sectors in a part.
@@ -69,7 +69,7 @@ impl Heat {
         numbered.filter(|(_, _, count)| count.reads > 0 || count.writes > 0)
     }
 
-    /// How unevenly the accesses are spread.
+    /// Skew of the accesses.
     pub(super) fn hot_spots(&self) -> HotSpots {
         let total = |count: Count| u64::from(count.reads) + u64::from(count.writes);
         let mut counts: Vec<u64> = self.pieces().map(|(_, _, count)| total(count)).collect();

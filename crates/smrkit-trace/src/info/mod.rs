@@ -44,13 +44,13 @@ impl Default for InfoSettings {
 pub struct TraceInfo {
     /// Rows.
     pub requests: u64,
-    /// How many are reads.
+    /// Number of reads.
     pub reads: u64,
-    /// How many are writes.
+    /// Number of writes.
     pub writes: u64,
-    /// How many are flushes.
+    /// Number of flushes.
     pub flushes: u64,
-    /// How many are discards.
+    /// Number of discards.
     pub discards: u64,
     /// Writes / requests.
     pub write_share: Option<f64>,
@@ -80,9 +80,9 @@ pub struct TraceInfo {
     pub arrivals: Arrivals,
     /// The course of time.
     pub rate: RateSeries,
-    /// How unevenly the accesses are spread.
+    /// Skew of the accesses.
     pub hot_spots: HotSpots,
-    /// Where requests begin.
+    /// Beginnings of requests.
     pub surface: Surface,
     /// The volumes that have requests, in the order of their indexes.
     pub volumes: Vec<VolumeInfo>,

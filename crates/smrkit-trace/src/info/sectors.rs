@@ -33,7 +33,7 @@ pub(super) struct SectorSet {
 }
 
 impl SectorSet {
-    /// How many sectors are present.
+    /// Number of sectors present.
     pub(super) fn len(&self) -> u64 {
         self.sectors
     }
@@ -103,7 +103,7 @@ impl SectorSet {
         })
     }
 
-    /// How many aligned pieces of `sectors` have at least one sector present.
+    /// Number of aligned pieces of `sectors` that have at least one sector present.
     pub(super) fn pieces(&self, sectors: u64) -> u64 {
         let (mut count, mut counted) = (0, None);
         for (volume, run) in self.runs() {
@@ -117,7 +117,7 @@ impl SectorSet {
         count
     }
 
-    /// How many sectors are present in both sets.
+    /// Number of sectors present in both sets.
     pub(super) fn overlap(&self, other: &SectorSet) -> u64 {
         let (mut ours, mut theirs) = (self.runs().peekable(), other.runs().peekable());
         let mut common = 0;
@@ -144,7 +144,7 @@ fn whole((&first, &end): (&u64, &u64)) -> (u64, Vec<Range<u64>>) {
 /// A chunk that is partly present.
 struct Part {
     sectors: u32,
-    /// Whether every insertion began and ended at a multiple of `BLOCK`.
+    /// True if every insertion began and ended at a multiple of `BLOCK`.
     is_aligned: bool,
     form: Form,
 }

@@ -22,12 +22,12 @@ const VOLUMES: usize = 1 << 16;
 const MAGIC: &[u8; 4] = b"PAR1";
 const AGAIN: &str = "convert the original trace again with `smrkit trace convert`";
 
-/// What reading a trace needs to know.
+/// Part of the footer that reading a trace needs.
 pub(super) struct Footer {
     pub(super) meta: Meta,
     pub(super) tick_ns: u64,
     pub(super) rows: u64,
-    /// Where time, op, lba, sectors and volume stand among the columns.
+    /// Places of time, op, lba, sectors and volume among the columns.
     pub(super) columns: [usize; 5],
 }
 

@@ -19,7 +19,7 @@ use crate::volume::Volume;
 /// The version of the format that is written; readers refuse later ones.
 pub const VERSION: u32 = 1;
 
-/// What a trace file says about itself.
+/// A trace file's own account of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// The format that the trace was converted from, as recognised.

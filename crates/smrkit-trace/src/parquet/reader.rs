@@ -73,7 +73,7 @@ impl ParquetReader {
         &self.footer.meta.volumes
     }
 
-    /// What the file says about itself.
+    /// The file's own account of itself.
     pub fn meta(&self) -> &Meta {
         &self.footer.meta
     }

@@ -31,7 +31,7 @@ const WORTHWHILE: f64 = 0.95;
 /// Higher levels gain 1 to 3 % and cost 2 to 10 times the time.
 const ZSTD_LEVEL: i32 = 1;
 
-/// How the values of a column are laid out before compression.
+/// Layout of the values of a column before compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// Few distinct values.
@@ -87,7 +87,7 @@ impl TableWriter {
         write_group(&mut self.file, columns).map_err(|error| writing(&self.path, error))
     }
 
-    /// Whether what is written can be read back before it appears: not on a pipe.
+    /// True if what is written can be read back before it appears: not on a pipe.
     pub fn can_be_read(&self) -> bool {
         self.partial.can_be_read()
     }

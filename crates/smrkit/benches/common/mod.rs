@@ -1,4 +1,4 @@
-//! What the benchmarks share: the CPU's time, memory at its highest, and the CloudPhysics sample in memory.
+//! Tools that the benchmarks share: the CPU's time, memory at its highest, and the CloudPhysics sample in memory.
 #![allow(dead_code)]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Where the sectors of an array lie on its members: pure arithmetic, both ways.
+//! Layout of an array's sectors on its members: pure arithmetic, both ways.
 //!
 //! The layouts are those of Linux's md: RAID 5 and 6 left-symmetric, RAID 10 "near". It knows no time, no contents and
 //! no failed disk. `docs/reference/arrays.md` has a table of each level.
@@ -14,7 +14,7 @@ use crate::units::Lba;
 /// The most sectors of an array: four times the largest that 4,096 of the largest drives give.
 const SECTORS_MAX: u64 = 1 << 54;
 
-/// Where the sectors of an array lie.
+/// Layout of an array's sectors.
 #[derive(Clone, Debug)]
 pub struct ArrayLayout {
     level: Level,
@@ -24,7 +24,7 @@ pub struct ArrayLayout {
     /// Data units of a stripe; disks where there is no parity.
     units: Divisor,
     copies: Divisor,
-    /// Where each member begins when they lie end to end, and the end.
+    /// Beginning of each member when they lie end to end, and the end.
     starts: Vec<u64>,
     /// Sectors in use on each member, from its first on.
     used: Vec<u64>,
@@ -36,7 +36,7 @@ pub struct ArrayLayout {
 pub struct MemberPiece {
     /// The first sector, in the array.
     pub lba: Lba,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u64,
     /// The member that has the first copy.
     pub disk: u32,
@@ -47,15 +47,15 @@ pub struct MemberPiece {
 /// A sector's place in its stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// Which stripe.
+    /// The stripe.
     pub stripe: u64,
-    /// Which of the stripe's data units, from 0.
+    /// Data unit of the stripe, from 0.
     pub index: u32,
-    /// Which sector of the unit.
+    /// Sector of the unit.
     pub offset: u64,
 }
 
-/// What a sector of a member holds.
+/// Role of a member's sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The first copy of a sector of the array.
@@ -66,9 +66,9 @@ pub enum Role {
     Parity {
         /// P, Q or R, from 0.
         number: usize,
-        /// Which stripe.
+        /// The stripe.
         stripe: u64,
-        /// Which sector of the unit.
+        /// Sector of the unit.
         offset: u64,
     },
     /// Nothing: what no whole chunk, or no other member, has room for.
@@ -123,19 +123,19 @@ impl ArrayLayout {
         self.level
     }
 
-    /// How sectors are spread over the members.
+    /// Way in which sectors are spread over the members.
     #[inline]
     pub fn spread(&self) -> Spread {
         self.spec.spread
     }
 
-    /// Whether each source has a member of its own.
+    /// True if each source has a member of its own.
     #[inline]
     pub fn is_per_source(&self) -> bool {
         self.spec.is_per_source
     }
 
-    /// How many members.
+    /// Number of members.
     pub fn disks(&self) -> usize {
         self.used.len()
     }
@@ -150,7 +150,7 @@ impl ArrayLayout {
         self.spec.parities
     }
 
-    /// How often each sector is kept, parity not counted.
+    /// Number of copies of each sector, parity not counted.
     pub fn copies(&self) -> u32 {
         self.copies.value() as u32
     }
@@ -292,13 +292,13 @@ impl ArrayLayout {
         if self.spec.rotates { last - self.disks.remainder(stripe) } else { last }
     }
 
-    /// Where an offset of a stripe lies on every member.
+    /// Place of an offset of a stripe on every member.
     #[inline]
     pub fn at(&self, stripe: u64, offset: u64) -> Lba {
         Lba(stripe * self.chunk.value() + offset)
     }
 
-    /// What a sector of a member holds.
+    /// Role of a member's sector.
     pub fn inverse(&self, disk: u32, at: Lba) -> Role {
         if at.0 >= self.member_sectors(disk) {
             return Role::Unused;
@@ -317,7 +317,7 @@ impl ArrayLayout {
         }
     }
 
-    /// What a member has of a stripe.
+    /// Role of a member in a stripe.
     fn role(&self, stripe: u64, disk: u64, offset: u64) -> Role {
         let steps = self.disks.remainder(disk + self.disks.value() - self.parity_disk(stripe));
         match steps.checked_sub(self.spec.parities as u64) {

@@ -26,7 +26,7 @@ use crate::units::{Lba, Nanos};
 pub struct DonePart {
     /// The member's first sector.
     pub at: Lba,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u64,
     /// When it was begun.
     pub begin: Nanos,
@@ -42,16 +42,16 @@ pub struct Array {
     pub(super) layout: ArrayLayout,
     pub(super) members: Members,
     pub(super) health: Vec<Health>,
-    /// How often each member was replaced.
+    /// Number of times that each member was replaced.
     pub(super) replaced: Vec<u32>,
     pub(super) write: WritePolicy,
     pub(super) check: bool,
     /// In check mode: parts of the members that anything was written to.
     pub(super) written: BTreeSet<u64>,
-    /// Whether commands for the same sectors keep their order without locks: each is one command of a member, or the same
+    /// True if commands for the same sectors keep their order without locks: each is one command of a member, or the same
     /// of several, and members keep their order.
     pub(super) orderly: bool,
-    /// Whether members read zeros where something was discarded: only then do copies and parity stay true.
+    /// True if members read zeros where something was discarded: only then do copies and parity stay true.
     pub(super) zeros: bool,
     pub(super) works: Slab,
     pub(super) locks: Locks,
@@ -90,7 +90,7 @@ impl Array {
         }
     }
 
-    /// Where sectors lie.
+    /// Layout of its sectors.
     pub fn layout(&self) -> &ArrayLayout {
         &self.layout
     }
@@ -123,12 +123,12 @@ impl Array {
         self.layout.parities() > 0 || self.layout.copies() > 1
     }
 
-    /// Whether it reads zeros where something was discarded. With parity it does not: it keeps parts of stripes.
+    /// True if it reads zeros where something was discarded. With parity it does not: it keeps parts of stripes.
     pub(super) fn reads_zeros(&self) -> bool {
         self.zeros && self.layout.parities() == 0
     }
 
-    /// Whether commands must lock what they touch: where order would be lost, or others have locked, such as a rebuild.
+    /// True if commands must lock what they touch: where order would be lost, or others have locked, such as a rebuild.
     /// Commands that came before and did not lock are with the members already, which keep their order.
     #[inline]
     fn locks_ranges(&self) -> bool {

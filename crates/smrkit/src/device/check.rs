@@ -30,7 +30,7 @@ pub(super) fn note(known: &mut KnownStamps, sub: &Sub, stamps: &[u64]) {
     known.extend((sub.at.0..).zip(stamps).map(|(at, &word)| ((sub.disk, at), word)));
 }
 
-/// What the host reads.
+/// Stamps that the host reads.
 pub(super) fn assemble(layout: &ArrayLayout, known: &KnownStamps, lba: Lba, sectors: u64) -> SectorStamps {
     (0..sectors).map(|i| word_of(layout, known, lba + i)).collect()
 }
@@ -54,7 +54,7 @@ fn row(layout: &ArrayLayout, known: &KnownStamps, stripe: u64, offset: u64) -> V
     units.into_iter().map(|unit| unit.map_or(0, |stamps| stamps[0])).collect()
 }
 
-/// What a member's command writes.
+/// Stamps that a member's command writes.
 pub(super) fn written(layout: &ArrayLayout, known: &KnownStamps, own: &WrittenStamps, sub: &Sub) -> SectorStamps {
     (0..sub.sectors).map(|i| written_word(layout, known, own, sub.disk, sub.at + i)).collect()
 }
@@ -135,7 +135,7 @@ pub(super) fn compare(layout: &ArrayLayout, known: &KnownStamps, at: Lba, sector
     Ok(())
 }
 
-/// Whether all data of a row was read.
+/// True if all data of a row was read.
 fn is_whole(layout: &ArrayLayout, known: &KnownStamps, at: Lba) -> bool {
     let (stripe, data) = (at.0 / layout.chunk_sectors(), layout.data_disks() as u32);
     (0..data).all(|unit| known.contains_key(&(layout.member_of(stripe, unit), at.0)))

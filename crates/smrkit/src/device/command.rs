@@ -6,18 +6,18 @@ use crate::layer::{Gauge, GaugeUnit, Gauges};
 use crate::request::Request;
 use crate::units::{Lba, Nanos};
 
-/// What sectors hold in check mode, a stamp each; empty where nothing is held.
+/// Stamps of sectors in check mode, one each; empty where nothing is held.
 pub type SectorStamps = Vec<u64>;
 
-/// What the sectors of a member that began full hold, a stamp each.
+/// Stamps of the sectors of a member that began full, one each.
 pub type FirstStamps = Arc<dyn Fn(Lba) -> u64 + Send + Sync>;
 
 /// Stamps of a request in check mode; both are empty where nothing is held.
 #[derive(Debug, Default)]
 pub struct Stamped {
-    /// What a write writes, or what a read must find.
+    /// Stamps that a write writes, or that a read must find.
     pub expected: SectorStamps,
-    /// What a read has found.
+    /// Stamps that a read has found.
     pub found: SectorStamps,
 }
 
@@ -26,13 +26,13 @@ pub struct Stamped {
 pub struct Command {
     /// Comes back with the completion.
     pub tag: u64,
-    /// What is asked for. Its time is without meaning: `arrival` tells it.
+    /// The request. Its time is without meaning: `arrival` tells it.
     pub request: Request,
     /// When it arrives.
     pub arrival: Nanos,
-    /// Whether a request of the host waits for it.
+    /// True if a request of the host waits for it.
     pub host: bool,
-    /// What is written, in check mode.
+    /// Stamps that are written, in check mode.
     pub stamps: SectorStamps,
 }
 
@@ -54,11 +54,11 @@ pub struct Completion {
     pub start: Nanos,
     /// It was completed.
     pub end: Nanos,
-    /// What was read, in check mode.
+    /// Stamps that were read, in check mode.
     pub stamps: SectorStamps,
 }
 
-/// What several show together: the mean of the caches and of gauges that are shares (a sum of those says nothing), and sums of
+/// Gauges of several together: the mean of the caches and of gauges that are shares (a sum of those says nothing), and sums of
 /// the rest.
 pub(super) fn joined(all: impl Iterator<Item = Gauges>) -> Gauges {
     let (mut fills, mut others): (Vec<f64>, Vec<(Gauge, u32)>) = (Vec::new(), Vec::new());

@@ -9,9 +9,9 @@ pub const NCQ_COMMANDS: u32 = 32;
 pub(super) struct Dispatch {
     /// When the last commands were completed, as many as the drive takes at once.
     ends: Box<[Nanos]>,
-    /// Where the next command finds the completion that it waits for.
+    /// Place at which the next command finds the completion that it waits for.
     next_sent: usize,
-    /// Where the next completion goes.
+    /// Place of the next completion.
     next_end: usize,
 }
 

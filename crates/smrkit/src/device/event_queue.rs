@@ -8,7 +8,7 @@ use crate::units::Nanos;
 pub(super) struct EventQueue {
     /// By member; [`Nanos::MAX`] where nothing is under way.
     times: Vec<Nanos>,
-    /// Where something is, the soonest last; of several at one moment the first member.
+    /// Events with their members, the soonest last; of several at one moment the first member.
     coming: Vec<(Nanos, u32)>,
 }
 

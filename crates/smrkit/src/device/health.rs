@@ -1,4 +1,4 @@
-//! Which members work, and how much of a new one has been rebuilt.
+//! Health of members: those that work, and the rebuilt part of a new one.
 
 use crate::units::Lba;
 
@@ -14,7 +14,7 @@ pub enum Health {
     New(RebuiltUnits),
 }
 
-/// What of a new member has been rebuilt, in units of some sectors.
+/// Rebuilt part of a new member, in units of some sectors.
 #[derive(Clone, Debug)]
 pub struct RebuiltUnits {
     sectors: u64,
@@ -46,24 +46,24 @@ impl RebuiltUnits {
         }
     }
 
-    /// Whether all of these sectors have been rebuilt.
+    /// True if all of these sectors have been rebuilt.
     pub fn has(&self, at: Lba, sectors: u64) -> bool {
         self.units(at, sectors).all(|unit| self.done[(unit / 64) as usize] & (1 << (unit % 64)) != 0)
     }
 
-    /// Whether nothing is left to be rebuilt.
+    /// True if nothing is left to be rebuilt.
     pub fn is_whole(&self) -> bool {
         self.left == 0
     }
 }
 
 impl Health {
-    /// Whether commands can be sent to it.
+    /// True if commands can be sent to it.
     pub fn works(&self) -> bool {
         !matches!(self, Health::Failed)
     }
 
-    /// Whether it works, and holds everything.
+    /// True if it works, and holds everything.
     #[inline]
     pub fn is_good(&self) -> bool {
         matches!(self, Health::Good)
@@ -79,7 +79,7 @@ impl Health {
         }
     }
 
-    /// Whether it holds these sectors.
+    /// True if it holds these sectors.
     #[inline]
     pub fn has(&self, at: Lba, sectors: u64) -> bool {
         match self {

@@ -19,7 +19,7 @@ pub struct LayeredDisk {
     /// The layer.
     pub layer: Box<dyn Layer>,
     host_sectors: u64,
-    /// Which source the layer was last told of.
+    /// Source that the layer was last told of.
     source: u8,
     /// The end of the last command.
     idle_since: Nanos,
@@ -62,7 +62,7 @@ impl LayeredDisk {
         self.layer.step(&mut self.disk, need)
     }
 
-    /// Whether the layer cleans by itself while nothing waits.
+    /// True if the layer cleans by itself while nothing waits.
     pub fn uses_idle_time(&self) -> bool {
         self.layer.idle_delay().is_some()
     }

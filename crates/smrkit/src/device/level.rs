@@ -37,22 +37,22 @@ pub enum Copies {
     Chosen,
 }
 
-/// What makes up a level.
+/// Properties of a level.
 #[derive(Debug)]
 pub struct LevelSpec {
     /// The level, with the copies that it keeps unless said otherwise.
     pub level: Level,
     /// Its name in options and results.
     pub name: &'static str,
-    /// How sectors are spread.
+    /// Way in which sectors are spread.
     pub spread: Spread,
     /// Copies, parity not counted.
     pub copies: Copies,
     /// Parity units of a stripe.
     pub parities: usize,
-    /// Whether they go round all disks; else they lie on the last.
+    /// True if they go round all disks; else they lie on the last.
     pub rotates: bool,
-    /// Whether each source has a disk of its own.
+    /// True if each source has a disk of its own.
     pub is_per_source: bool,
     /// The fewest disks; with chosen copies as many as those.
     pub disks_min: usize,
@@ -139,7 +139,7 @@ pub enum Level {
     Raid1,
     /// Chunks in turn, each on this many neighbouring disks.
     Raid10 {
-        /// How often each chunk is kept.
+        /// Number of copies of each chunk.
         copies: u32,
     },
     /// A parity on the last disk.
@@ -182,7 +182,7 @@ impl Level {
         LEVELS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
     }
 
-    /// What makes up the level.
+    /// Properties of the level.
     pub fn spec(&self) -> &'static LevelSpec {
         let same = |spec: &&LevelSpec| std::mem::discriminant(&spec.level) == std::mem::discriminant(self);
         LEVELS.iter().find(same).unwrap_or(&LEVELS[0])
@@ -214,7 +214,7 @@ impl Level {
         }
     }
 
-    /// How often an array of `disks` keeps each sector, parity not counted.
+    /// Number of copies that an array of `disks` keeps of each sector, parity not counted.
     pub fn copies(&self, disks: usize) -> u32 {
         match self.spec().copies {
             Copies::Every => disks as u32,
@@ -222,7 +222,7 @@ impl Level {
         }
     }
 
-    /// Whether addresses are dealt out in chunks.
+    /// True if addresses are dealt out in chunks.
     pub fn is_striped(&self) -> bool {
         matches!(self.spec().spread, Spread::Chunks | Spread::Stripes)
     }
@@ -266,7 +266,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// How a stripe that is written in part gets its new parity.
+/// Way in which a stripe that is written in part gets its new parity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WritePolicy {
     /// Whichever reads less.

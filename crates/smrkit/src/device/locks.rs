@@ -40,7 +40,7 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Whether nothing is locked.
+    /// True if nothing is locked.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.only.is_none() && self.ranges.is_empty()
@@ -109,7 +109,7 @@ impl Locks {
     }
 }
 
-/// Where locks are looked for that may overlap one from `first` to `last`, if none is longer than `longest`.
+/// Range of the locks that may overlap one from `first` to `last`, if none is longer than `longest`.
 fn near(first: u64, last: u64, longest: u64) -> RangeInclusive<(u64, u32)> {
     (first.saturating_sub(longest), 0)..=(last, u32::MAX)
 }

@@ -38,12 +38,12 @@ impl Member {
         }
     }
 
-    /// Whether each source has a member of its own.
+    /// True if each source has a member of its own.
     pub fn is_per_source(&self) -> bool {
         matches!(self, Member::Array(array) if array.layout().is_per_source())
     }
 
-    /// Where a source's sectors begin, and how many it has: all, unless each source has a member of its own.
+    /// First sector of a source, and number of its sectors: all, unless each source has a member of its own.
     pub fn place_of_source(&self, source: u8) -> (Lba, u64) {
         match self {
             Member::Array(array) if array.layout().is_per_source() => {
@@ -70,7 +70,7 @@ impl Member {
         }
     }
 
-    /// Whether commands for the same sectors are served in the order of their coming. An array sees to that itself.
+    /// True if commands for the same sectors are served in the order of their coming. An array sees to that itself.
     pub(super) fn keeps_order(&self) -> bool {
         match self {
             Member::Drive(drive) => drive.keeps_order(),
@@ -78,12 +78,12 @@ impl Member {
         }
     }
 
-    /// Whether requests are completed in the order of their coming, whatever comes meanwhile.
+    /// True if requests are completed in the order of their coming, whatever comes meanwhile.
     pub fn completes_in_order(&self) -> bool {
         matches!(self, Member::Drive(drive) if drive.completes_in_order())
     }
 
-    /// Whether it reads zeros where something was discarded; of drives that is assumed.
+    /// True if it reads zeros where something was discarded; of drives that is assumed.
     pub(super) fn reads_zeros(&self) -> bool {
         match self {
             Member::Drive(_) => true,
@@ -113,7 +113,7 @@ impl Member {
         }
     }
 
-    /// Whether [`Member::resume`] has anything to begin.
+    /// True if [`Member::resume`] has anything to begin.
     #[inline]
     pub fn has_pending(&self) -> bool {
         either!(self, member => member.has_pending())
@@ -152,7 +152,7 @@ impl Member {
         either!(self, member => member.outstanding())
     }
 
-    /// How far the head would have to go to `lba`, in any unit that compares members of one size.
+    /// Distance of the head from `lba`, in any unit that compares members of one size.
     pub(super) fn distance(&self, lba: Lba) -> u64 {
         either!(self, member => member.distance(lba))
     }
@@ -165,7 +165,7 @@ impl Member {
         }
     }
 
-    /// What the layers show of their state: means of the caches and of gauges that are shares, and sums of the rest.
+    /// Gauges of the layers: means of the caches and of gauges that are shares, and sums of the rest.
     pub fn gauges(&self) -> Gauges {
         either!(self, member => member.gauges())
     }

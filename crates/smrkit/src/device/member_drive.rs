@@ -25,17 +25,17 @@ use crate::stats::rebuild::MemberRebuild;
 use crate::stats::timeline::TimelineBuilder;
 use crate::units::{Lba, Nanos};
 
-/// What a drive is verified against in check mode.
+/// Contents that a drive is verified against in check mode.
 #[derive(Default)]
 pub(super) struct DriveCheck {
     pub shadow: Shadow,
-    /// What an array has on it; nothing on a drive of its own, whose shadow knows all.
+    /// Contents of an array; nothing on a drive of its own, whose shadow knows all.
     contents: Pages,
     /// The power cuts so far.
     pub power_cuts: Vec<PowerCut>,
 }
 
-/// What is counted of a member of an array. Of a drive of its own the host's counts tell it.
+/// Counts of a member of an array. Those of a drive of its own are the host's.
 struct MemberCounts {
     all: HostCounts,
     watch: CommandWatch,
@@ -56,7 +56,7 @@ pub struct MemberDrive {
     together: Vec<Completion>,
     pub(super) check: Option<Box<DriveCheck>>,
     counts: Option<MemberCounts>,
-    /// Where the last command ended.
+    /// End of the last command.
     at: Lba,
     first_wait: Nanos,
     buf: Buf,
@@ -115,7 +115,7 @@ impl MemberDrive {
         self.device.record(recorder);
     }
 
-    /// What was counted of the commands of a member of an array, and nothing from now on.
+    /// Counts of the commands of a member of an array; nothing is counted from now on.
     pub fn take_counts(&mut self) -> HostCounts {
         self.counts.as_mut().map_or_else(no_counts, |counts| std::mem::replace(&mut counts.all, no_counts()))
     }
@@ -127,13 +127,13 @@ impl MemberDrive {
         }
     }
 
-    /// What it has done since [`MemberDrive::watch`].
+    /// Work since [`MemberDrive::watch`].
     pub fn watched(&self) -> MemberRebuild {
         let watch = self.counts.as_ref().map(|counts| &counts.watch);
         watch.unwrap_or(&CommandWatch::default()).report(self.device.disk.tally())
     }
 
-    /// What a timeout has seen of its commands since counting began.
+    /// Times of its commands since counting began, as a timeout sees them.
     pub fn command_times(&self) -> CommandTimes {
         self.times
     }
@@ -143,12 +143,12 @@ impl MemberDrive {
         self.check.as_mut().map_or_else(Vec::new, |check| std::mem::take(&mut check.power_cuts))
     }
 
-    /// Whether it serves commands in the order of their coming.
+    /// True if it serves commands in the order of their coming.
     pub fn keeps_order(&self) -> bool {
         self.waiting.is_none()
     }
 
-    /// Whether requests are completed one by one in the order of their coming, whatever comes meanwhile.
+    /// True if requests are completed one by one in the order of their coming, whatever comes meanwhile.
     pub fn completes_in_order(&self) -> bool {
         self.keeps_order() && self.device.layer.takes_together() == 1
     }

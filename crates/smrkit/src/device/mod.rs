@@ -1,4 +1,4 @@
-//! What requests are sent to: a drive with its queue, or an array of drives and arrays.
+//! Devices that requests are sent to: a drive with its queue, or an array of drives and arrays.
 
 pub mod address;
 mod array;

@@ -1,4 +1,4 @@
-//! What an array asks of its members for a command: reads first where parity or a failed member needs them, then the rest.
+//! Plan of an array's accesses to its members for a command: reads first where parity or a failed member needs them, then the rest.
 //!
 //! A write of part of a stripe reads either what it replaces and the parity (read-modify-write) or the rest of the stripe
 //! (reconstruct-write), whichever is fewer reads. Parity is written for just those sectors whose data changes.
@@ -63,17 +63,17 @@ pub(super) struct Planner<'a> {
     pub layout: &'a ArrayLayout,
     pub health: &'a [Health],
     pub write: WritePolicy,
-    /// Whether members are told what the host discards.
+    /// True if members are told what the host discards.
     pub discards: bool,
 }
 
 impl Planner<'_> {
-    /// Whether a member holds these sectors.
+    /// True if a member holds these sectors.
     fn has(&self, disk: u32, at: Lba, sectors: u64) -> bool {
         self.health[disk as usize].has(at, sectors)
     }
 
-    /// Whether a member takes writes: a new one does everywhere, and what is not rebuilt yet is rebuilt over them.
+    /// True if a member takes writes: a new one does everywhere, and what is not rebuilt yet is rebuilt over them.
     fn works(&self, disk: u32) -> bool {
         self.health[disk as usize].works()
     }

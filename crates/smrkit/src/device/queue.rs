@@ -10,7 +10,7 @@ use crate::request::{Op, Request};
 use crate::settings::Queue;
 use crate::units::{Nanos, Pba};
 
-/// Which of the waiting commands is next.
+/// Rule for the next of the waiting commands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum QueueOrder {
     /// The one that arrived first.
@@ -77,22 +77,22 @@ impl Waiting {
         Waiting { order, depth: depth as usize, commands: Vec::new(), cylinder: 0, descending: false }
     }
 
-    /// Whether the drive sees as many commands as it may.
+    /// True if the drive sees as many commands as it may.
     pub fn is_full(&self) -> bool {
         self.commands.len() == self.depth
     }
 
-    /// How many wait.
+    /// Number of commands that wait.
     pub fn len(&self) -> usize {
         self.commands.len()
     }
 
-    /// Whether none waits.
+    /// True if none waits.
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
 
-    /// Whether a command that waits concerns any of the sectors of `request`.
+    /// True if a command that waits concerns any of the sectors of `request`.
     pub fn overlaps(&self, request: &Request) -> bool {
         self.commands
             .iter()

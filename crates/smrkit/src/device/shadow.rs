@@ -16,7 +16,7 @@ use crate::units::Lba;
 /// Requests between two full checks of a layer's books.
 const FULL_CHECK_EVERY: u64 = 1000;
 
-/// What the host expects of each sector.
+/// Contents that the host expects of each sector.
 #[derive(Default)]
 pub struct Shadow {
     /// The stamp of the last write to each LBA; 0 where the host owns nothing.
@@ -28,7 +28,7 @@ pub struct Shadow {
     in_flight: Vec<(Request, u64)>,
 }
 
-/// What a power cut did to the host's data.
+/// Loss of the host's data by a power cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
     /// Sectors of the write in flight that are there, and all of them.
@@ -141,12 +141,12 @@ impl Shadow {
         self.pages.clear(lba.0..lba.0 + n);
     }
 
-    /// Whether these stamps, found from `first` on, are those of the last writes.
+    /// Checks that these stamps, found from `first` on, are those of the last writes.
     fn verify(&self, first: Lba, found: &[u64]) -> DiskResult {
         compare(first, &self.pages.words(first.0, found.len() as u64), found)
     }
 
-    /// Whether anything that the host still owns has been damaged, and now and then the layer's own books.
+    /// Checks that nothing is damaged that the host still owns, and now and then the layer's own books.
     pub fn after(&mut self, device: &mut LayeredDisk) -> DiskResult {
         for damage in device.take_damages() {
             if self.pages.get(damage.was.lba().0) == damage.was.0 {
@@ -219,7 +219,7 @@ impl Shadow {
     }
 }
 
-/// Whether the stamps found from `first` on are those expected; 0 is expected where the host owns nothing.
+/// Checks that the stamps found from `first` on are those expected; 0 is expected where the host owns nothing.
 fn compare(first: Lba, expected: &[u64], found: &[u64]) -> DiskResult {
     let wrong = expected.iter().zip(found).position(|(expected, found)| *expected != 0 && expected != found);
     let Some(at) = wrong else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! The description of an array as users write it: a short text, or a TOML file where members differ.
 //!
-//! What layers and drives the names stand for is not looked up here. `docs/reference/arrays.md` has the keys.
+//! Names of layers and drives are not looked up here. `docs/reference/arrays.md` has the keys.
 
 mod file;
 mod resolve;
@@ -22,7 +22,7 @@ use crate::units::SECTOR_BYTES;
 /// The most drives of an array, nested ones included (assumption: no controller has more).
 pub const DRIVES_MAX: usize = 4096;
 
-/// How deep arrays may be nested (assumption).
+/// Depth to which arrays may be nested (assumption).
 pub const DEPTH_MAX: usize = 8;
 
 /// An array; `Display` gives its canonical text, which parses to the same array.
@@ -32,7 +32,7 @@ pub struct ArraySpec {
     pub level: Level,
     /// Sectors of a chunk; without effect where there are no chunks.
     pub chunk_sectors: u64,
-    /// How partly written stripes get their parity.
+    /// Way in which partly written stripes get their parity.
     pub write: WritePolicy,
     /// The members, in order.
     pub members: Vec<MemberSpec>,
@@ -75,7 +75,7 @@ impl ArraySpec {
         })
     }
 
-    /// How many drives it has, those of nested arrays included.
+    /// Number of drives, those of nested arrays included.
     pub fn drives(&self) -> usize {
         self.members.iter().map(MemberSpec::drives).sum()
     }

@@ -1,4 +1,4 @@
-//! What a drive does from some moment on, for reports on a part of a run.
+//! Account of a drive from some moment on, for reports on a part of a run.
 
 use crate::stats::command_times::CommandTimes;
 use crate::stats::rebuild::{BusyTimes, MemberRebuild};
@@ -26,7 +26,7 @@ impl CommandWatch {
         self.times.count(time);
     }
 
-    /// What there was until now.
+    /// The account until now.
     pub fn report(&self, tally: &Tally) -> MemberRebuild {
         MemberRebuild {
             new: false,

@@ -1,4 +1,4 @@
-//! What an array has under way: commands of the host, and its own.
+//! Work that an array has under way: commands of the host, and its own.
 
 use super::check::KnownStamps;
 use super::command::{Command, Completion};
@@ -6,7 +6,7 @@ use super::locks::RangeLock;
 use super::plan::{MemberPlan, Sub};
 use crate::units::{Lba, Nanos};
 
-/// Whose work it is.
+/// Owner of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// A command that came from outside.
@@ -24,10 +24,10 @@ pub(super) struct ArrayCommand {
     pub plan: MemberPlan,
     /// Commands of members that have not been completed.
     pub left: u32,
-    /// Whether the second part of the plan is under way.
+    /// True if the second part of the plan is under way.
     pub second: bool,
     pub start: Nanos,
-    /// What it locks, if anything.
+    /// Range that it locks, if any.
     pub lock: Option<RangeLock>,
     /// Rebuilding: how often the member had been replaced when it was written to.
     pub replaced: u32,

@@ -1,11 +1,11 @@
-//! What a drive's buffer and its electronics are like: sizes, how far it reads ahead, the bus, overheads by kind.
+//! Properties of a drive's buffer and its electronics: sizes, how far it reads ahead, the bus, overheads by kind.
 
 use serde::Deserialize;
 
 use crate::error::Error;
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// How far the media reads on after a read.
+/// End of the media's reading on after a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAheadTo {
@@ -52,11 +52,11 @@ impl Overheads {
 pub struct Buffer {
     /// Room for writes that the media has not done; 0 is off.
     pub write_cache_bytes: u64,
-    /// How far the media reads on after a read; 0 is off, save where it reads to a track's end.
+    /// Bytes that the media reads on after a read; 0 is off, save where it reads to a track's end.
     pub read_ahead_bytes: u64,
-    /// Where reading on ends.
+    /// Place where reading on ends.
     pub read_ahead_to: ReadAheadTo,
-    /// What was read before the head's place is kept this far back; read-ahead overwrites the rest.
+    /// Bytes behind the head's place that are kept; read-ahead overwrites the rest.
     pub segment_bytes: u64,
     /// Stretches that are kept, the one at hand among them; the oldest goes first.
     pub segments: u32,
@@ -92,12 +92,12 @@ impl Buffer {
         }
     }
 
-    /// Whether the media does anything that no command waits for.
+    /// True if the media does anything that no command waits for.
     pub fn is_off(&self) -> bool {
         self.write_cache_bytes < SECTOR_BYTES && !self.reads_ahead()
     }
 
-    /// Whether the media reads on.
+    /// True if the media reads on.
     pub fn reads_ahead(&self) -> bool {
         self.read_ahead_bytes >= SECTOR_BYTES || self.read_ahead_to != ReadAheadTo::Bytes
     }

@@ -45,7 +45,7 @@ pub struct Buffered {
     kept: VecDeque<(Pba, Pba)>,
     /// When the drive was sent the command that comes next, where that was before its turn.
     sent: Nanos,
-    /// Whether the last command was a write.
+    /// True if the last command was a write.
     after_write: bool,
     overheads: Overheads,
     cache_sectors: u64,
@@ -103,7 +103,7 @@ impl Buffered {
         self.busy_until
     }
 
-    /// How long the media has worked so far, whoever waited for it; reading ahead is not counted.
+    /// Time that the media has worked so far, whoever waited for it; reading ahead is not counted.
     pub fn media_time(&self) -> Nanos {
         self.media_time
     }
@@ -279,7 +279,7 @@ impl Buffered {
         ahead.began.max(Pba(self.reached(g, ahead, now).0.saturating_sub(self.segment_sectors)))
     }
 
-    /// How far reading ahead has got.
+    /// Place that reading ahead has reached.
     fn reached(&self, g: &Geometry, ahead: &ReadAhead, now: Nanos) -> Pba {
         let left = ahead.limit - ahead.end;
         let whole = self.media.streaming(g, ahead.end, left).0.max(1);

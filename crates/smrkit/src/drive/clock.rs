@@ -4,7 +4,7 @@ use super::{Buffered, Constant, Mechanical};
 use crate::geometry::{Geometry, Turn};
 use crate::units::{Nanos, Pba};
 
-/// Where a head must be for a sector; made once a request, so that estimates of waiting requests are cheap.
+/// Place of the head for a sector; made once a request, so that estimates of waiting requests are cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The cylinder, from the rim inward.
@@ -15,7 +15,7 @@ pub struct Position {
     pub angle: Turn,
 }
 
-/// What an access costs in time.
+/// Cost of accesses in time.
 #[derive(Clone, Debug)]
 pub enum DriveClock {
     /// A constant per command and a constant per sector.
@@ -56,7 +56,7 @@ impl DriveClock {
         }
     }
 
-    /// How long a read of `sectors` on one track takes in whatever order they pass under the head; `None` where the clock
+    /// Time to read `sectors` on one track in whatever order they pass under the head; `None` where the clock
     /// does not know better than to read them in order, or they lie on several tracks.
     pub fn in_any_order(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
         match self {

@@ -27,7 +27,7 @@ pub(super) struct DriveFile {
 }
 
 impl ZoneTable {
-    /// Whether it has what only zones over all surfaces know.
+    /// True if it has what only zones over all surfaces know.
     pub fn is_over_all_surfaces(&self) -> bool {
         let angles = [self.offset, self.head_skew, self.cylinder_skew];
         let spares = [self.spare_sectors, self.spare_tracks];
@@ -77,9 +77,9 @@ pub(super) struct ZoneTable {
     #[serde(default)]
     pub guard_tracks: u64,
     pub toward: Option<crate::geometry::Edge>,
-    /// Where the zone's outermost track lies; after the zone listed before, if not given.
+    /// Cylinder of the zone's outermost track; after the zone listed before, if not given.
     pub first_cylinder: Option<u64>,
-    /// Where its first sector begins, in sectors; as all that follows, for zones over all surfaces.
+    /// Place at which its first sector begins, in sectors; as all that follows, for zones over all surfaces.
     pub offset: Option<f64>,
     /// Skew to a track on another surface, and to one on another cylinder, in sectors.
     pub head_skew: Option<f64>,
@@ -103,7 +103,7 @@ pub(super) enum Slip {
     Some(u64, u64),
 }
 
-/// How tracks follow each other.
+/// Order of tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum OrderName {

@@ -9,7 +9,7 @@ use crate::geometry::{Geometry, Skews, Slips, TrackInterleave, Turn, ZoneShape, 
 /// Stretches with spares that a drive may have at most.
 const SPARE_STRETCHES_MAX: u64 = 1 << 22;
 
-/// Whether the tracks of a recording zone lie on all surfaces in turn.
+/// True if the tracks of a recording zone lie on all surfaces in turn.
 pub(super) fn is_interleaved(file: &DriveFile) -> bool {
     file.geometry.order.as_ref().is_some_and(|order| order.value != OrderName::Surfaces)
 }
@@ -96,7 +96,7 @@ pub(super) fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> 
     Ok(slips)
 }
 
-/// Where the spares that `slips` leave of `each` begin, at the end of a stretch; slips among the spares use up none.
+/// Place of the spares that `slips` leave of `each`, at the end of a stretch; slips among the spares use up none.
 fn spares_before(end: u64, each: u64, stretch: u64, slips: &[Range<u64>]) -> u64 {
     let length = |slips: &[Range<u64>]| slips.iter().map(|slip| slip.end - slip.start).sum::<u64>();
     let left = each.saturating_sub(length(slips));
@@ -110,7 +110,7 @@ fn spares_before(end: u64, each: u64, stretch: u64, slips: &[Range<u64>]) -> u64
     }
 }
 
-/// Where each recording zone's outermost track lies.
+/// Cylinder of each recording zone's outermost track.
 pub(super) fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
     let mut next = 0u64;
     let place = |zone: &ZoneTable| {

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, SectorPlace, Turn, Zone};
 use crate::units::{Nanos, Pba};
 
-/// What a mechanical clock is made from.
+/// Values that a mechanical clock is made from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mechanics {
     /// Rotations a minute.
@@ -18,7 +18,7 @@ pub struct Mechanics {
     pub seek: SeekPoints,
     /// Switching to another head, or to the next track within a transfer, in ms.
     pub switch_ms: f64,
-    /// What a write waits longer than a read after a seek, in ms.
+    /// Time that a write waits longer than a read after a seek, in ms.
     pub write_settle_ms: f64,
     /// Command overhead before the media is used, in ms.
     pub overhead_ms: f64,
@@ -281,7 +281,7 @@ impl Mechanical {
     }
 }
 
-/// What an angle takes of a rotation, rounded down.
+/// Time of an angle in a rotation, rounded down.
 #[inline]
 fn high(angle: Turn, rotation: u64) -> u64 {
     ((u128::from(angle) * u128::from(rotation)) >> 64) as u64

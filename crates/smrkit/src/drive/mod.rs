@@ -57,13 +57,13 @@ pub const DRIVES: &[(&str, &str)] = &[
 /// Costs of a drive-managed disk's own layer, as measured from outside.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DriveManagedCosts {
-    /// What a small write costs.
+    /// Cost of a small write.
     pub append: Nanos,
     /// Up to how many bytes a write is small.
     pub append_bytes: u64,
     /// After how many writes the map is persisted.
     pub map_every_writes: u64,
-    /// What persisting the map costs.
+    /// Cost of persisting the map.
     pub map: Nanos,
 }
 
@@ -97,11 +97,11 @@ pub struct CommandOrder {
 pub struct Drive {
     /// Its name.
     pub name: String,
-    /// What it is, in one sentence.
+    /// Sentence on the drive.
     pub summary: String,
-    /// Where sectors lie.
+    /// Layout of sectors.
     pub geometry: Geometry,
-    /// What a write destroys.
+    /// Sectors that a write destroys.
     pub interference: Interference,
     /// When things happen; the head over the outermost track at time 0.
     pub clock: DriveClock,

@@ -147,7 +147,7 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
     a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0)
 }
 
-/// Which sample a distance belongs to.
+/// Sample that a distance belongs to.
 #[inline]
 fn index(cylinders: u32, exact: u32) -> usize {
     if cylinders < exact {

@@ -90,7 +90,7 @@ fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
     raw - slips.iter().filter(|&&slip| u128::from(slip) < raw).count() as u128
 }
 
-/// What recording zones over all surfaces leave out at a share. A zone that can't be laid out leaves out nothing: building the
+/// Sectors that recording zones over all surfaces leave out at a share. A zone that can't be laid out leaves out nothing: building the
 /// drive names the mistake.
 fn slipped_by_zone(file: &DriveFile, share: u128) -> u128 {
     let zones = &file.geometry.zones.value;

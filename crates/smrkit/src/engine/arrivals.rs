@@ -67,13 +67,13 @@ impl Arrivals {
         }
     }
 
-    /// Whether a further command may be outstanding.
+    /// True if a further command may be outstanding.
     #[inline]
     pub fn may_send(&self) -> bool {
         !matches!(self, Arrivals::Closed { free, .. } | Arrivals::Thinking { free, .. } if free.is_empty())
     }
 
-    /// Whether each request waits for the completion of the one before it.
+    /// True if each request waits for the completion of the one before it.
     pub fn is_one_by_one(&self) -> bool {
         matches!(self, Arrivals::Closed { free, .. } | Arrivals::Thinking { free, .. } if free.len() == 1)
     }

@@ -9,7 +9,7 @@ use crate::units::{Lba, Nanos};
 /// Later arrivals are refused, well before time ends at `Nanos::MAX`.
 const LATEST: Nanos = Nanos(u64::MAX / 2);
 
-/// What helps where a trace's addresses lie past the device; who replays something else names what helps there.
+/// Remedy where a trace's addresses lie past the device; who replays something else names what helps there.
 fn fold_a_trace() -> Message {
     Message::from("add ")
         + Field::Fold
@@ -31,13 +31,13 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Whether the next batch is to be taken.
+    /// True if the next batch is to be taken.
     #[inline]
     pub fn wants_more(&self) -> bool {
         self.at == self.batch.len() && !self.is_over
     }
 
-    /// Whether no batch has been taken yet.
+    /// True if no batch has been taken yet.
     pub fn is_new(&self) -> bool {
         self.batch.is_empty()
     }
@@ -55,7 +55,7 @@ impl Input {
         (self.at, self.is_over) = (0, true);
     }
 
-    /// Whether nothing comes any more.
+    /// True if nothing comes any more.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
@@ -75,7 +75,7 @@ impl Input {
     }
 }
 
-/// What is known of the requests so far.
+/// Account of the requests so far.
 pub(super) struct Intake {
     arrival: Arrival,
     fold: bool,

@@ -50,7 +50,7 @@ pub trait Observer {
         None
     }
 
-    /// Whether [`Observer::request`] is to be called.
+    /// True if [`Observer::request`] is to be called.
     fn wants_requests(&self) -> bool {
         false
     }
@@ -81,20 +81,20 @@ struct Sent {
 
 /// A drive or an array, the requests' way to it, and what is counted on the way.
 pub struct Engine<'a> {
-    /// What serves the requests.
+    /// Device that serves the requests.
     pub member: Member,
-    /// What was counted of the host's requests.
+    /// Counts of the host's requests.
     pub counts: HostCounts,
     settings: Settings,
     arrivals: Arrivals,
     intake: Intake,
-    /// What the host expects of an array, in check mode. A drive has a shadow of its own.
+    /// Contents that the host expects of an array, in check mode. A drive has a shadow of its own.
     shadow: Option<Shadow>,
     task: &'a mut dyn BackgroundTask,
     has_task: bool,
     observer: &'a mut dyn Observer,
     wants_requests: bool,
-    /// Whether requests may take the short way past the events.
+    /// True if requests may take the short way past the events.
     is_short: bool,
     /// Sectors offered to all sources; none where each source has a member of its own.
     host_sectors: Option<u64>,

@@ -1,4 +1,4 @@
-//! What a drive shows after a run.
+//! Physical state of a drive after a run.
 
 use crate::device::MemberDrive;
 use crate::disk::Disk;
@@ -6,7 +6,7 @@ use crate::stats::builder::Physical;
 use crate::stats::outcome::{ByCause, Cleaning, Commands, Movement, Surface};
 use crate::tally::{Cause, Counter, Tally};
 
-/// What a drive shows after a run: the accesses to its platters, and its layer's books.
+/// Physical state of a drive after a run: the accesses to its platters, and its layer's books.
 pub(super) fn physical(drive: &MemberDrive) -> Physical {
     let device = drive.device();
     let (tally, layer) = (device.disk.tally(), device.layer.as_ref());

@@ -22,7 +22,7 @@ use crate::units::{Nanos, SECTOR_BYTES};
 /// A run of a drive or an array.
 #[derive(Clone)]
 pub struct Run {
-    /// What serves the requests.
+    /// System that serves the requests.
     pub system: MemberRun,
     /// Arrivals, queue, state before.
     pub settings: Settings,
@@ -120,7 +120,7 @@ impl Run {
         }
     }
 
-    /// What it takes to make the run again.
+    /// Record from which the run can be made again.
     pub fn record(&self) -> RunRecord {
         RunRecord {
             hash: None,
@@ -171,7 +171,7 @@ impl Run {
 }
 
 impl MemberRun {
-    /// What the drives show: all together, and for an array each of them too.
+    /// Physical state of the drives: all together, and for an array each of them too.
     fn shown(
         &self,
         member: &mut Member,
@@ -207,7 +207,7 @@ impl DriveRun {
         })
     }
 
-    /// What a member of an array shows, and what was counted of its commands.
+    /// Physical state of a member of an array, and the counts of its commands.
     fn member(
         &self,
         drive: &mut MemberDrive,

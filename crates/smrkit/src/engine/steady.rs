@@ -1,6 +1,6 @@
 //! When cleaning has settled: the second half of what was served so far looks alike.
 //!
-//! What was served is cut into 8 to 16 windows of as many requests each, which double as a run grows. The rate of cleaning is
+//! Requests are cut into 8 to 16 windows of as many each, which double as a run grows. The rate of cleaning is
 //! what the drives read and wrote for other causes than the host's, by sectors that the host wrote. It has settled when
 //! that of each window of the second half lies within a tenth of their mean, and the persistent cache is as full at its
 //! end as at its beginning. Where no cache shows that, the host has to have written the spare sectors too. Assumption: no
@@ -19,14 +19,14 @@ use crate::units::Nanos;
 const WINDOWS_MAX: usize = 16;
 /// Requests of a window at first.
 const WINDOW_REQUESTS: u64 = 256;
-/// How far a window's rate may lie from the mean, as a share of it.
+/// Distance of a window's rate from the mean that still agrees, as a share of it.
 const RATE_TOLERANCE: f64 = 0.1;
 /// Sectors for each of the host's that are too few to matter.
 const RATE_LEAST: f64 = 0.01;
-/// How much the cache may fill over the second half, as a share of its fill.
+/// Amount by which the cache may fill over the second half, as a share of its fill.
 const FILL_TOLERANCE: f64 = 0.05;
 
-/// What was served in a window.
+/// Work in a window.
 #[derive(Clone, Copy, Debug, Default)]
 struct SteadyWindow {
     /// Sectors that the host wrote.
@@ -46,7 +46,7 @@ pub(super) struct SteadyWatch {
     /// Requests of the window that is not over, and what was written in it.
     in_window: u64,
     written: u64,
-    /// What the drives had moved when it began.
+    /// Amount that the drives had moved when it began.
     moved: u64,
     windows: Vec<SteadyWindow>,
 }

@@ -41,7 +41,7 @@ pub struct ArrayRun {
     pub level: Level,
     /// Sectors of a chunk.
     pub chunk_sectors: u64,
-    /// How partly written stripes get their parity.
+    /// Way in which partly written stripes get their parity.
     pub write: WritePolicy,
     /// Its members, in order.
     pub members: Vec<MemberRun>,
@@ -217,7 +217,7 @@ impl ArrayRun {
         ArrayRun { level, chunk_sectors, write, members, used_sectors: None }
     }
 
-    /// Where its sectors lie.
+    /// Layout of its sectors.
     pub fn layout(&self) -> Result<ArrayLayout, Error> {
         let mut sizes = self.members.iter().map(MemberRun::host_sectors).collect::<Result<Vec<_>, _>>()?;
         if let Some(used) = &self.used_sectors {
@@ -241,7 +241,7 @@ impl ArrayRun {
         Ok(Array::new(self.layout()?, members, self.write, settings.check))
     }
 
-    /// How many drives the members before number `member` have.
+    /// Number of drives of the members before number `member`.
     pub(super) fn drives_before(&self, member: usize) -> usize {
         self.members[..member].iter().map(|member| member.drives().len()).sum()
     }

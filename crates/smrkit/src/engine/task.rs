@@ -43,10 +43,10 @@ pub trait BackgroundTask {
     /// A request of the host was completed.
     fn completed(&mut self, _request: &Request, _times: &Times) {}
 
-    /// Whether nothing is left to do.
+    /// True if nothing is left to do.
     fn is_over(&self) -> bool;
 
-    /// How far it has come.
+    /// Progress of the task.
     fn progress(&self) -> Progress {
         Progress::default()
     }

@@ -10,7 +10,7 @@ use crate::stats::builder::OutcomeBuilder;
 use crate::stats::outcome::{Outcome, Outcomes, RunRecord};
 use crate::stats::verdict::{Baseline, judge};
 
-/// What records a run in detail; it goes to the one run that was asked for.
+/// Recorders of a run's detail; they go to the one run that was asked for.
 #[derive(Default)]
 pub struct RunRecorders {
     /// Takes completed requests.
@@ -20,17 +20,17 @@ pub struct RunRecorders {
 }
 
 impl RunRecorders {
-    /// Whether anything is recorded.
+    /// True if anything is recorded.
     pub fn is_some(&self) -> bool {
         self.requests.is_some() || self.accesses.is_some()
     }
 }
 
-/// What a comparison gave.
+/// Result of a comparison.
 pub struct Compared {
     /// The runs that were asked for, as far as they were begun.
     pub outcomes: Outcomes,
-    /// Whether every run came to its end, the quiet baseline too.
+    /// True if every run came to its end, the quiet baseline too.
     pub complete: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Compared {
 pub(super) struct Group {
     /// Their numbers.
     pub runs: Vec<usize>,
-    /// What workloads take for the size of the disk: the least that one of them offers.
+    /// Size of the disk for workloads: the least that one of them offers.
     pub host_sectors: u64,
     /// The run on conventional disks.
     conventional: PlannedRun,

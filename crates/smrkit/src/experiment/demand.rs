@@ -1,4 +1,4 @@
-//! What is asked of a system: a workload, a trace, requests in memory, or several merged; opened anew for each run.
+//! Demand on a system: a workload, a trace, requests in memory, or several merged; opened anew for each run.
 //!
 //! Traces are read in another crate, which implements [`Demand`] for its files.
 
@@ -13,13 +13,13 @@ use crate::stats::identity::requests_hash;
 use crate::stats::outcome::Replayed;
 use crate::workload::Workload;
 
-/// What a workload is told to do where addresses lie past the device.
+/// Remedy for a workload where addresses lie past the device.
 pub(super) fn give_room() -> Message {
     let fold = Message::from("add ") + Field::Fold + " to take addresses modulo the capacity";
     fold + ", or give a smaller " + Field::Span + " or a larger " + Field::Capacity
 }
 
-/// What a demand is opened for.
+/// Run for which a demand is opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Opening {
     /// Sectors that every system of a comparison offers.
@@ -28,11 +28,11 @@ pub struct Opening {
     pub seed: u64,
     /// Its number among merged ones, from 0.
     pub nth: u8,
-    /// Whether the SHA-256 of a trace or of requests from memory is wanted.
+    /// True if the SHA-256 of a trace or of requests from memory is wanted.
     pub hash: bool,
-    /// Where merged demands lie, if elsewhere than they say.
+    /// Placement of merged demands, if elsewhere than they say.
     pub placement: Option<SourcePlacement>,
-    /// Whether requests' times are to be sums of a trace's think times.
+    /// True if requests' times are to be sums of a trace's think times.
     pub think_times: bool,
 }
 
@@ -55,7 +55,7 @@ pub trait Demand: Send + Sync {
         self.least_sectors()
     }
 
-    /// How many requests it has.
+    /// Number of its requests.
     fn count(&self, opening: &Opening) -> Result<u64, Error> {
         let (mut opened, mut count, mut batch) = (self.open(opening)?, 0, Vec::new());
         loop {
@@ -70,7 +70,7 @@ pub trait Demand: Send + Sync {
     /// Opens it for one run.
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error>;
 
-    /// What results will say of it; nothing of what is found while it is served.
+    /// Description for results; nothing of what is found while it is served.
     fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
         Ok(self.open(&Opening { hash: true, ..*opening })?.describe())
     }
@@ -85,7 +85,7 @@ pub trait Demand: Send + Sync {
         error
     }
 
-    /// Whether a trace is part of it.
+    /// True if a trace is part of it.
     fn has_trace(&self) -> bool {
         false
     }
@@ -93,7 +93,7 @@ pub trait Demand: Send + Sync {
 
 /// A demand opened for one run.
 pub trait Opened: Source {
-    /// What was replayed, as results say it.
+    /// Description of the replay for results.
     fn describe(&self) -> Replayed;
 
     /// Refuses a trace that was replayed by its times, but has rows before its first one: they count as simultaneous
@@ -161,7 +161,7 @@ pub(super) fn with_remedy(mut error: Error, remedy: Message) -> Error {
 pub struct Described {
     /// Its requests.
     pub source: Box<dyn Source>,
-    /// What results say.
+    /// Description for results.
     pub replayed: Replayed,
 }
 

@@ -8,9 +8,9 @@ use crate::stats::outcome::{MergedSource, Replayed};
 
 /// Sizes of traces end at multiples of 1 MiB, in sectors, as the volumes of a trace do.
 pub const TRACE_ALIGNMENT: u64 = 2048;
-/// What workloads are left is shared out in whole blocks of 4 KiB, in sectors.
+/// Alignment of workloads' shares of the rest: whole blocks of 4 KiB, in sectors.
 const SHARE_ALIGNMENT: u64 = 8;
-/// What to do where addresses lie past the device, and a workload takes what there is, so that no size is known.
+/// Remedy where addresses lie past the device, and a workload takes what there is, so that no size is known.
 fn no_size() -> Message {
     let fold = Message::from("add ") + Field::Fold + " to take addresses modulo the capacity";
     fold + ", give a larger " + Field::Capacity + ", or choose one " + Field::Volume

@@ -1,4 +1,4 @@
-//! What is asked, as a value: a system, a demand on it, and how the one is put to the other.
+//! Experiment as a value: a system, a demand on it, and how the one is put to the other.
 //!
 //! [`Experiment::plan`] turns lists of values and automatic sizes into runs that need nothing but themselves;
 //! [`Experiment::compare`] executes them next to conventional disks and judges them. The command line, `advise` and the
@@ -29,9 +29,9 @@ use system::{System, Systems};
 /// A demand on a system.
 #[derive(Clone)]
 pub struct Experiment {
-    /// What serves.
+    /// The system that serves.
     pub system: System,
-    /// What is asked of it.
+    /// The demand.
     pub demand: Arc<dyn Demand>,
     /// Arrivals, queue, state before; several multiply the runs.
     pub settings: Vec<Settings>,
@@ -75,7 +75,7 @@ impl Experiment {
         Experiment { settings: settings.collect(), ..self }
     }
 
-    /// Whether drives get more platters where the demand needs them.
+    /// True if drives get more platters where the demand needs them.
     pub fn is_sized(&self) -> bool {
         !self.settings.iter().any(|settings| settings.fold)
             && !matches!(self.system.capacity, Some(AskedCapacity::Sectors(_)))

@@ -15,7 +15,7 @@ use crate::stats::outcome::{Outcome, Replayed, Scaled};
 /// A run, and what it serves: a value that is the same wherever it is executed. As text it is what outcomes record of a run.
 #[derive(Clone)]
 pub struct PlannedRun {
-    /// What is run.
+    /// The run.
     pub run: Run,
     /// The description of an array, without what the run gave to it.
     pub array: Option<String>,
@@ -51,7 +51,7 @@ impl PlannedRun {
         run_hash(&self.run.record(), self.settings(), self.demand.as_ref()?)
     }
 
-    /// How its demand is opened.
+    /// Opening of its demand.
     pub fn opening(&self) -> Result<Opening, Error> {
         let hash = self.demand.is_none();
         let think_times = self.settings().arrival == Arrival::Closed;
@@ -79,7 +79,7 @@ impl PlannedRun {
         self.run.system.drives().iter().map(|drive| drive.drive.geometry.sectors()).sum()
     }
 
-    /// Whether it is what the others are compared with.
+    /// True if it is what the others are compared with.
     pub fn is_conventional(&self) -> bool {
         self.run.system.drives().iter().all(|drive| drive.layer.name == BASELINE)
     }

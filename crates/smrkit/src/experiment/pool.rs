@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::request::Progress;
 use crate::stats::rows::RequestRow;
 
-/// How often a run says how far it is.
+/// Time between a run's reports on its progress.
 const SAY_EVERY: Duration = Duration::from_millis(200);
 
 /// Takes the completed requests of a run, one by one.
@@ -21,7 +21,7 @@ pub type RecorderOf = Box<dyn FnMut(usize) -> Box<dyn Recorder> + Send>;
 
 /// A front's eye on runs, and its hand on them.
 pub trait Monitor: Sync {
-    /// Whether runs shall go on; asked often.
+    /// True if runs shall go on; asked often.
     fn goes_on(&self) -> bool {
         true
     }
@@ -31,7 +31,7 @@ pub trait Monitor: Sync {
         None
     }
 
-    /// How many runs go on at once; 0 keeps them on the calling thread, one after another.
+    /// Number of runs that go on at once; 0 keeps them on the calling thread, one after another.
     fn threads(&self) -> usize {
         std::thread::available_parallelism().map_or(1, |n| n.get())
     }
@@ -51,14 +51,14 @@ pub trait Stage: Send + Sync {
     fn end(&self, _run: usize) {}
 }
 
-/// How far a run is.
+/// Stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunStage {
     /// The disk is filled.
     Filling(Progress),
     /// Requests are served, or work that has no rate is done.
     Serving {
-        /// How far.
+        /// The progress.
         progress: Progress,
         /// Requests a second.
         rate: Option<f64>,

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::layer::{self, LayerSpec};
 use crate::message::Field;
 
-/// What one `--set` says.
+/// Parts of one `--set`.
 pub struct Setting {
     layer: &'static LayerSpec,
     key: String,
@@ -51,7 +51,7 @@ pub fn combinations(settings: &[Setting], layers: &[&LayerSpec]) -> Vec<Vec<SetV
     })
 }
 
-/// What `values` say of a layer, as (key, value).
+/// Settings of a layer in `values`, as (key, value).
 pub fn of_layer(values: &[SetValue], layer: &LayerSpec) -> Vec<(String, String)> {
     let own = values.iter().filter(|value| value.layer == layer.name);
     own.map(|value| (value.key.clone(), value.text.clone())).collect()

@@ -28,7 +28,7 @@ impl FromStr for AskedCapacity {
     }
 }
 
-/// What `--capacity` makes of a drive.
+/// Size that `--capacity` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriveSize {
     /// So many times its platters.
@@ -59,7 +59,7 @@ impl DriveSize {
 /// Times more platters than which none are tried: from the smallest drive to the largest there can be.
 const PLATTERS_MAX: u64 = 1 << 40;
 
-/// What `made` makes of the fewest platters (times the drive's own, from `least` on) that are enough; `None` where no number
+/// Drive by `made` with the fewest platters (times the drive's own, from `least` on) that are enough; `None` where no number
 /// is. More platters never hold less.
 pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> Result<Option<(u64, T)>, Error> {
     let (mut too_few, mut enough, mut step) = (least.max(1) - 1, least.max(1), 1);
@@ -91,7 +91,7 @@ pub fn too_large(what: &str, needed: u64) -> Error {
     Error::impossible(Field::Capacity, Message::from(problem) + remedy)
 }
 
-/// What is to be said of drives with more platters than their own.
+/// Note on drives with more platters than their own.
 pub fn scaled(times: u64, needed: u64, own_sectors: u64) -> Option<Scaled> {
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
     (times > 1).then(|| Scaled { platters: times, needed_bytes: bytes(needed), own_bytes: bytes(own_sectors) })

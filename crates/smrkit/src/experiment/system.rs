@@ -1,4 +1,4 @@
-//! What serves a demand: a drive or an array, as it was asked for, and every run that lists of values make of it.
+//! System that serves a demand: a drive or an array, as it was asked for, and every run that lists of values make of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ pub struct Systems {
     choices: Vec<Choice>,
 }
 
-/// What the drives of one run take from it.
+/// Choice that the drives of one run share.
 struct Choice {
     /// The drive where none is named.
     drive: String,
@@ -222,7 +222,7 @@ impl Systems {
         Ok(runs)
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     fn name(&self) -> String {
         self.array.clone().unwrap_or_else(|| self.drives.values().map(|drive| drive.name.clone()).collect())
     }

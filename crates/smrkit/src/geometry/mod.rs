@@ -1,4 +1,4 @@
-//! Where sectors lie: recording zones, tracks and angles, as pure arithmetic on integers.
+//! Geometry: recording zones, tracks and angles of sectors, as pure arithmetic on integers.
 //!
 //! PBAs run in the direction of shingling: inside a recording zone each track is followed by the one that a write to
 //! it may damage. Left out: spiral tracks, remapped (as against slipped) defects. Angles follow `docs/reference/model.md`.
@@ -46,11 +46,11 @@ pub enum Edge {
 /// The definition of a recording zone: tracks of one length next to each other on one surface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneShape {
-    /// Which surface (head), from 0.
+    /// Surface (head), from 0.
     pub surface: u32,
     /// The outermost of its cylinders; cylinders count from the rim inward.
     pub outer_cylinder: u64,
-    /// How many tracks.
+    /// Number of tracks.
     pub tracks: u64,
     /// Sectors on each track, defective ones included.
     pub track_sectors: u64,
@@ -65,7 +65,7 @@ pub struct Zone {
     pub first_pba: Pba,
     /// Its first track in the order of PBAs.
     pub first_track: Track,
-    /// How many tracks.
+    /// Number of tracks.
     pub tracks: u64,
     /// Sectors on each track, defective ones included.
     pub track_sectors: u64,
@@ -78,7 +78,7 @@ pub struct Zone {
     order: TrackOrder,
     raw_first: u64,
     raw_end: u64,
-    /// Where its first sector begins.
+    /// Angle at which its first sector begins.
     origin: Turn,
     /// From a track's first sector to the next track's, and to that of one on another surface.
     skew: Turn,
@@ -142,7 +142,7 @@ impl Zone {
         angle
     }
 
-    /// Whether a track, none before the zone's first, is one of its own.
+    /// True if a track, none before the zone's first, is one of its own.
     #[inline]
     pub(crate) fn holds(&self, track: Track) -> bool {
         track - self.first_track < self.tracks
@@ -178,14 +178,14 @@ impl Zone {
     }
 }
 
-/// Where a sector lies.
+/// Place of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectorPlace {
-    /// Which recording zone.
+    /// Recording zone.
     pub zone: u32,
-    /// Which track, in the order of PBAs.
+    /// Track, in the order of PBAs.
     pub track: Track,
-    /// Which sector of the track, defective ones counted.
+    /// Sector of the track, defective ones counted.
     pub sector: u32,
     /// Sectors on the track, defective ones counted.
     pub track_sectors: u32,
@@ -365,7 +365,7 @@ impl Geometry {
         self.track_start(track + 1) - self.track_start(track)
     }
 
-    /// Where a sector lies and at which angle. For a PBA beyond the disk the place is meaningless.
+    /// Place of a sector, with its angle. For a PBA beyond the disk the place is meaningless.
     #[inline]
     pub fn place(&self, pba: Pba) -> SectorPlace {
         let raw = self.raw(pba);
@@ -393,7 +393,7 @@ impl Geometry {
         self.slips.raw(pba)
     }
 
-    /// Whether a raw sector is defective.
+    /// True if a raw sector is defective.
     pub(crate) fn is_defect(&self, raw: u64) -> bool {
         self.usable(raw + 1) == self.usable(raw)
     }

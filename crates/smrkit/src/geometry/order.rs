@@ -2,7 +2,7 @@
 
 use super::{Divisor, Turn};
 
-/// How tracks that lie on all surfaces follow each other.
+/// Order of tracks that lie on all surfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackInterleave {
     /// Surfaces, at least 1.
@@ -15,7 +15,7 @@ pub struct TrackInterleave {
 /// Angles of an interleaved recording zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skews {
-    /// Where its first sector begins.
+    /// Place at which its first sector begins.
     pub offset: Turn,
     /// From a track's first sector to that of the next on another surface.
     pub head: Turn,
@@ -61,7 +61,7 @@ impl TrackOrder {
         })
     }
 
-    /// How many cylinders inward of the zone's rim track `k` lies, and on which surface; `None` on a surface of its own.
+    /// Cylinders inward of the zone's rim of track `k`, and its surface; `None` on a surface of its own.
     #[inline]
     pub fn spot(&self, k: u64) -> Option<(u64, u32)> {
         match self {
@@ -74,7 +74,7 @@ impl TrackOrder {
         }
     }
 
-    /// How many of the first `k` steps from track to track change the surface and keep the cylinder, or its neighbourhood.
+    /// Number of the first `k` steps from track to track that change the surface and keep the cylinder, or its neighbourhood.
     #[inline]
     pub fn head_steps(&self, k: u64) -> u64 {
         match self {
@@ -84,7 +84,7 @@ impl TrackOrder {
         }
     }
 
-    /// How many surfaces.
+    /// Number of surfaces.
     pub fn surfaces(&self) -> u32 {
         match self {
             TrackOrder::Surface(_) => 1,

@@ -7,7 +7,7 @@ use crate::units::{Pba, Track};
 pub struct Pieces<F> {
     at: Pba,
     end: Pba,
-    /// What a sector lies in, and where that ends.
+    /// Container of a sector, with its end.
     container: F,
 }
 

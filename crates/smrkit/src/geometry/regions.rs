@@ -7,7 +7,7 @@ use super::{Divisor, Geometry, Pieces, Zone};
 use crate::error::Error;
 use crate::units::{Lba, Pba, Track};
 
-/// What must stay unwritten after a region.
+/// Sectors that must stay unwritten after a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// So many sectors.
@@ -88,7 +88,7 @@ impl Regions {
         })
     }
 
-    /// How many regions.
+    /// Number of regions.
     #[inline]
     pub fn count(&self) -> u64 {
         self.count
@@ -148,7 +148,7 @@ impl Regions {
             .map(|(i, offset, n)| (i, self.start(i) + offset, n))
     }
 
-    /// Where the first region after a sector of a guard begins; the disk's end if there is none.
+    /// Beginning of the first region after a sector of a guard; the disk's end if there is none.
     fn next_start(&self, pba: Pba) -> Pba {
         let (mut low, mut high) = (0, self.count);
         while low < high {

@@ -38,13 +38,13 @@ impl From<Vec<Range<u64>>> for Slips {
 }
 
 impl Slips {
-    /// How many sectors.
+    /// Number of sectors.
     #[inline]
     pub fn count(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.1)
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()

@@ -1,4 +1,4 @@
-//! How layers clean while nothing waits: after a delay, a stage at a time, until a request comes.
+//! Cleaning of layers while nothing waits: after a delay, a stage at a time, until a request comes.
 //!
 //! A layer does the stages ([`super::Need::Spare`]); the disk under it keeps the time. That drives begin some 1.1 s after the
 //! last command is what users report of disks that were sold; no paper has it.
@@ -11,13 +11,13 @@ keys! {
     /// When idle time is used.
     #[derive(Clone)]
     pub(in crate::layer) struct DelayKeys {
-        /// How long nothing has come before idle_clean begins.
+        /// Time without a command before idle_clean begins.
         idle_delay: Nanos = Time(0), "1.1s";
     }
 }
 
 keys! {
-    /// Whether and when idle time is used, in layers whose papers leave it open.
+    /// Use of idle time, in layers whose papers leave it open.
     #[derive(Clone)]
     pub(in crate::layer) struct IdleKeys {
         /// Cleans while nothing waits.

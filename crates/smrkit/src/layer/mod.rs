@@ -34,7 +34,7 @@ pub use crate::schema::{Scalar, Values as Parameters};
 /// Memory for the tables of a layer at most (assumption): what would take more is refused before it is built.
 pub(crate) const TABLES_BYTES_MAX: u64 = 4 << 30;
 
-/// How urgent a step is.
+/// Urgency of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Due before the next request.
@@ -45,7 +45,7 @@ pub enum Need {
 
 /// A translation layer. The disk is an argument, never a field: state and platters apart.
 pub trait Layer: Send {
-    /// Where the platters' sectors go; `host_sectors` bounds every LBA below.
+    /// Use of the platters' sectors; `host_sectors` bounds every LBA below.
     fn capacity(&self) -> Capacity;
 
     /// Reads `n` sectors from `lba` on into the first `n` sectors of `out`.
@@ -54,7 +54,7 @@ pub trait Layer: Send {
     /// Writes the first `n` sectors of `data` at `lba`; returns when it completes.
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult;
 
-    /// How many writes that wait together [`Layer::write_together`] takes at most; with 1 it is not called.
+    /// Number of writes that wait together that [`Layer::write_together`] takes at most; with 1 it is not called.
     fn takes_together(&self) -> usize {
         1
     }
@@ -77,7 +77,7 @@ pub trait Layer: Send {
         Ok(false)
     }
 
-    /// How long no command must have come before idle time is used; `None` where it is left unused.
+    /// Time without a command after which idle time is used; `None` where it is left unused.
     fn idle_delay(&self) -> Option<Nanos> {
         None
     }
@@ -85,7 +85,7 @@ pub trait Layer: Send {
     /// Says which of several merged sources the next writes come from.
     fn set_source(&mut self, _source: u8) {}
 
-    /// Whether everything that was acknowledged is still there after a power cut.
+    /// True if everything that was acknowledged is still there after a power cut.
     fn keeps_acknowledged(&self) -> bool {
         false
     }
@@ -99,7 +99,7 @@ pub trait Layer: Send {
         Ok(())
     }
 
-    /// What a layer must be given back when it is built anew, since [`Layer::recover`] finds it nowhere on the platters; `None` where
+    /// State that a layer must be given back when it is built anew, since [`Layer::recover`] finds it nowhere on the platters; `None` where
     /// there is nothing of the kind. Whatever is held in memory was flushed before.
     fn books(&self) -> Option<Vec<u64>> {
         None
@@ -110,7 +110,7 @@ pub trait Layer: Send {
         Ok(())
     }
 
-    /// Where `lba` lies now.
+    /// Place of `lba` now.
     fn locate(&self, lba: Lba) -> Pba;
 
     /// Checks the layer's own books, in full: one valid place for each LBA, counts agree, guards kept.
@@ -121,7 +121,7 @@ pub trait Layer: Send {
         0
     }
 
-    /// What the timeline shows of the layer.
+    /// Gauges for the timeline.
     fn gauges(&self) -> Gauges {
         Gauges::default()
     }
@@ -143,15 +143,15 @@ pub trait Layer: Send {
 /// One of several writes that have waited together.
 #[derive(Clone, Copy)]
 pub struct QueuedWrite<'a> {
-    /// Where to.
+    /// First LBA of the target.
     pub lba: Lba,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: u64,
     /// They are its first ones.
     pub data: &'a Buf,
 }
 
-/// Where the platters' sectors go.
+/// Use of the platters' sectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capacity {
     /// All sectors on the platters.
@@ -166,7 +166,7 @@ pub struct Capacity {
     pub spare_sectors: u64,
 }
 
-/// What a layer shows of its state over time.
+/// Gauges of a layer's state over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gauges {
     /// Share of the persistent cache in use, 0 to 1; `None` without one.
@@ -180,13 +180,13 @@ pub struct Gauges {
 pub struct Gauge {
     /// Its name in the timeline.
     pub name: &'static str,
-    /// What it is: several drives together show the mean of shares, and the sum of counts.
+    /// Unit: several drives together show the mean of shares, and the sum of counts.
     pub unit: GaugeUnit,
     /// Its value.
     pub value: f64,
 }
 
-/// What a gauge's value is.
+/// Unit of a gauge's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaugeUnit {
     /// A share, from 0 to 1.
@@ -209,7 +209,7 @@ impl Gauge {
 
 /// The parameters of a layer as fields, and what they make of a drive.
 pub trait LayerKeys: Keyed + 'static {
-    /// What becomes of the drive's sectors, by arithmetic: what the layer that is built says too.
+    /// Use of the drive's sectors, by arithmetic: what the layer that is built says too.
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error>;
 
     /// The parameters with a value for each `auto`, where it stands for one number.
@@ -221,22 +221,22 @@ pub trait LayerKeys: Keyed + 'static {
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error>;
 }
 
-/// What a layer with these parameters makes of a drive.
+/// Property of a drive under a layer with these parameters.
 type OnDrive<T> = dyn Fn(&Drive, &Parameters) -> Result<T, Error> + Send + Sync;
 
 /// A scheme: its name, what it takes, and how it is built.
 pub struct LayerSpec {
     /// The name on the command line and in results.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// Sentence on the layer.
     pub summary: &'static str,
-    /// Where it was published.
+    /// Paper that published it.
     pub paper: &'static str,
     /// Its parameters.
     pub keys: fn() -> Vec<Key>,
     /// The forms of interference that it copes with.
     pub copes_with: &'static [Form],
-    /// What becomes of a drive's sectors under it, by arithmetic: what the layer that is built says too.
+    /// Use of a drive's sectors under it, by arithmetic: what the layer that is built says too.
     pub capacity: &'static OnDrive<Capacity>,
     /// Its parameters on a drive, each `auto` replaced by the value that it stands for there.
     pub settled: &'static OnDrive<Parameters>,

@@ -38,7 +38,7 @@ keys! {
     struct RmwKeys {
         /// Sectors of a region, its guard not counted.
         region_sectors: u64 = Count(8, 1 << 30), "50000";
-        /// What is rewritten: the least that protects valid data, all to the region's end, or the region.
+        /// Sectors that are rewritten: the least that protects valid data, all to the region's end, or the region.
         portion: Portion = PORTION, "smallest";
         /// Regions held open in memory; they are rewritten when another takes their place, or on a flush.
         hold: u64 = Count(0, 1024), "0";
@@ -151,7 +151,7 @@ impl Rmw {
         }
     }
 
-    /// Where rewriting must begin, so that no sector upstream sees a second write after its own.
+    /// First sector of a rewrite such that no sector upstream sees a second write after its own.
     fn reach_upstream(&self, disk: &Disk, base: Lba, first: u64, end: u64) -> u64 {
         let reach = disk.interference().upstream();
         if reach == 0 || self.written.runs(base + first, end - first).next().is_none() {
@@ -168,7 +168,7 @@ impl Rmw {
         from
     }
 
-    /// Where rewriting must end, so that all valid data that it destroys on its way is within it.
+    /// End of a rewrite such that all valid data that it destroys on its way is within it.
     fn reach_downstream(&self, disk: &Disk, (base, start): (Lba, Pba), first: u64, mut end: u64) -> u64 {
         let law = disk.interference();
         loop {
@@ -186,7 +186,7 @@ impl Rmw {
         }
     }
 
-    /// Where the run of valid data that `lba` is in ends, in the region from `base` on.
+    /// End of the run of valid data that `lba` is in, in the region from `base` on.
     fn run_end(&self, base: Lba, lba: Lba) -> Lba {
         let mut end = lba;
         for (first, n) in self.valid.runs(lba, self.region.value() - (lba - base)) {
@@ -253,7 +253,7 @@ impl Rmw {
     }
 }
 
-/// Where an LBA lies, always.
+/// Place of an LBA, always.
 fn place(regions: &Regions, lba: Lba) -> Pba {
     let (region, offset) = regions.of_logical(lba);
     regions.start(region) + offset
@@ -358,7 +358,7 @@ impl Layer for Rmw {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&regions, lba)))
     }
 
-    /// Which sectors are in use is known no more: all of them may be. What a cut rewrite destroyed is lost.
+    /// Takes all sectors for used, since that is known no more. What a cut rewrite destroyed is lost.
     fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
         (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
         Ok(())

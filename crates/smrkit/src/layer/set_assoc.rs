@@ -181,7 +181,7 @@ impl SetAssoc {
         Ok(true)
     }
 
-    /// What is cached of a native region: (LBA, sectors, PBA).
+    /// Cached sectors of a native region: (LBA, sectors, PBA).
     fn cached(&self, native: u64) -> impl Iterator<Item = (Lba, u64, Pba)> + '_ {
         self.map.mapped(Lba(native * self.region_sectors), self.region_sectors)
     }
@@ -205,7 +205,7 @@ impl SetAssoc {
     }
 }
 
-/// Where an LBA lies in the native regions, which come after `caches` others.
+/// Place of an LBA in the native regions, which come after `caches` others.
 fn native(regions: &Regions, caches: u64, lba: Lba) -> Pba {
     let (region, offset) = regions.of_logical(lba);
     regions.start(caches + region) + offset

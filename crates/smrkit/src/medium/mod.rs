@@ -1,4 +1,4 @@
-//! What is on the platters: nothing, stamps, or bytes.
+//! Contents of the platters: nothing, stamps, or bytes.
 //!
 //! One layer source serves all three, since layers move [`Buf`]s and never look inside. The shingling law is applied
 //! here, on every write. What a second write destroys upstream (the DPID) needs the history that only stamps keep; on a
@@ -22,12 +22,12 @@ pub use placement::{Ascending, Placement};
 pub use record::{WritePart, record_sectors};
 pub use stamps::{Damage, Stamp, Stamps};
 
-/// What sectors hold.
+/// Contents of sectors.
 #[expect(clippy::large_enum_variant, reason = "a disk has one medium, and goes through it with each access")]
 pub enum Medium {
     /// Nothing: only time is of interest.
     NoData,
-    /// Which write put it there.
+    /// Numbers of the writes that put them there.
     Stamps(Stamps),
     /// Real bytes.
     Bytes(Box<dyn Backing>),
@@ -41,7 +41,7 @@ pub trait Backing: Send {
     fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()>;
     /// Makes everything written durable.
     fn flush(&mut self) -> io::Result<()>;
-    /// Whether it is known at no cost that nothing was ever written to these sectors.
+    /// True if it is known at no cost that nothing was ever written to these sectors.
     fn is_hole(&self, _pba: Pba, _sectors: u64) -> bool {
         false
     }
@@ -55,7 +55,7 @@ pub trait Backing: Send {
     }
 }
 
-/// What a destroyed sector reads as on a disk of bytes.
+/// Byte that a destroyed sector reads as on a disk of bytes.
 pub const DESTROYED_BYTE: u8 = 0xDB;
 
 impl Medium {

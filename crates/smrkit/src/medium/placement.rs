@@ -1,10 +1,10 @@
-//! Where LBAs lie on a disk that begins full, as if each had been written once, in order: what a medium of stamps is asked
-//! for instead of storing it.
+//! Places of LBAs on a disk that begins full, as if each had been written once, in order: a medium of stamps asks for them
+//! instead of storing it.
 
 use super::Label;
 use crate::units::{Lba, Pba};
 
-/// Where every LBA lies.
+/// Place of every LBA.
 pub trait Placement: Send + Sync {
     /// Calls `each` for those of `n` sectors from `pba` on that hold an LBA, in order: which of the sectors, and the LBA.
     fn within(&self, pba: Pba, n: u64, each: &mut dyn FnMut(u64, Lba));

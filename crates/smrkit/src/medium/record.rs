@@ -1,4 +1,4 @@
-//! What a layer notes on the platters about its own map, so that it can be rebuilt after a power cut.
+//! Notes of a layer on the platters about its own map, so that it can be rebuilt after a power cut.
 //!
 //! A record is a list of words in whole sectors, with its length and a digest in front, so that a torn or overwritten
 //! one is not taken for whole. On a disk of bytes it is bytes. On a disk of stamps its sectors carry stamps of no LBA, and
@@ -19,20 +19,20 @@ const SECTOR_WORDS: usize = SECTOR_BYTES as usize / WORD_BYTES;
 pub enum WritePart<'a> {
     /// `sectors` sectors of `buf`, from its sector `at` on.
     Data {
-        /// What holds them.
+        /// Buffer that holds them.
         buf: &'a Buf,
         /// The first of them.
         at: u64,
-        /// How many.
+        /// Number of sectors.
         sectors: u64,
     },
     /// Data with a label for each sector. The labels may be left out on a disk that holds nothing.
     Labelled {
-        /// What holds the sectors.
+        /// Buffer that holds the sectors.
         buf: &'a Buf,
         /// The first of them.
         at: u64,
-        /// How many.
+        /// Number of sectors.
         sectors: u64,
         /// The labels that they carry along with their data.
         labels: &'a [Label],

@@ -16,7 +16,7 @@ use super::label::{Label, Labels};
 use super::placement::Placement;
 use super::record::record_sectors;
 
-/// What a sector holds: nothing (0), a version of an LBA, a part of a record, or damage by the write of an LBA.
+/// Content of a sector: nothing (0), a version of an LBA, a part of a record, or damage by the write of an LBA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(pub u64);
 
@@ -41,22 +41,22 @@ impl Stamp {
         Stamp::new(lba, 0)
     }
 
-    /// Whether a layer's record lies here, not the host's data.
+    /// True if a layer's record lies here, not the host's data.
     pub fn is_record(self) -> bool {
         self.0 & (DAMAGED | RECORD) == RECORD
     }
 
-    /// Whose data.
+    /// LBA of the data.
     pub fn lba(self) -> Lba {
         Lba(self.0 & ((1 << LBA_BITS) - 1))
     }
 
-    /// Which write of that LBA.
+    /// Number of the write of that LBA.
     pub fn version(self) -> u64 {
         (self.0 & !DAMAGED) >> LBA_BITS
     }
 
-    /// Whether the sector was destroyed; then [`Stamp::lba`] is what was being written next to it.
+    /// True if the sector was destroyed; then [`Stamp::lba`] is what was being written next to it.
     pub fn is_damaged(self) -> bool {
         self.0 & DAMAGED != 0
     }
@@ -65,11 +65,11 @@ impl Stamp {
 /// A sector destroyed by the write of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Where.
+    /// Place of the sector.
     pub pba: Pba,
-    /// What was there.
+    /// Stamp that was there.
     pub was: Stamp,
-    /// What was being written.
+    /// LBA that was being written.
     pub by: Lba,
 }
 
@@ -82,7 +82,7 @@ pub struct Stamps {
     damages: Vec<Damage>,
     history: History,
     written_sectors: u64,
-    /// Where LBAs lay when the disk began full.
+    /// Places of LBAs when the disk began full.
     placement: Option<Arc<dyn Placement>>,
 }
 
@@ -102,7 +102,7 @@ impl Stamps {
         self.placement = Some(placement);
     }
 
-    /// What `pba` holds.
+    /// Content of `pba`.
     pub fn get(&self, pba: Pba) -> Stamp {
         Stamp(self.pages.get(pba.0))
     }
@@ -191,7 +191,7 @@ impl Stamps {
         std::mem::take(&mut self.damages)
     }
 
-    /// Whether any sector was destroyed since the last [`Stamps::take_damages`].
+    /// True if any sector was destroyed since the last [`Stamps::take_damages`].
     pub fn has_damages(&self) -> bool {
         !self.damages.is_empty()
     }
@@ -202,7 +202,7 @@ impl Stamps {
     }
 }
 
-/// What layers' records say, as long as a sector carries their stamp.
+/// Records of layers, as long as a sector carries their stamp.
 #[derive(Default)]
 struct StampedRecords {
     /// By their stamps: their words, and how many sectors carry the stamp.

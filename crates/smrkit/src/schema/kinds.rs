@@ -310,7 +310,7 @@ pub struct Noted<K>(pub K);
 pub struct Asked<T> {
     /// The value.
     pub value: T,
-    /// Whether it is not the default.
+    /// True if it is not the default.
     pub given: bool,
 }
 

@@ -197,7 +197,7 @@ pub trait Keyed: Sized {
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     keys: Vec<Key>,
-    /// What was set, in the order of the keys.
+    /// Values that were set, in the order of the keys.
     given: Vec<Option<Canonical>>,
 }
 
@@ -261,7 +261,7 @@ impl Values {
         }
     }
 
-    /// What was set, in the order of the keys, as canonical text.
+    /// Values that were set, in the order of the keys, as canonical text.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.keys.iter().zip(&self.given).filter_map(|(key, value)| Some((key.name, value.as_ref()?.text.as_str())))
     }
@@ -375,7 +375,7 @@ mod tests {
         struct All {
             /// Sectors of a region.
             region_sectors: u64 = Count(1, 5000), "50";
-            /// Which portion.
+            /// The portion.
             portion: char = Word(&[("tail", 't'), ("region", 'r')]), "tail";
             /// The head.
             head: Option<u64> = Or("auto", Count(1, 9)), "auto";

@@ -8,11 +8,11 @@ use crate::error::Error;
 /// A piece of a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextPiece<'a> {
-    /// What the whole text describes, for errors.
+    /// Subject of the whole text, for errors.
     what: &'static str,
     /// Its own text.
     pub text: &'a str,
-    /// Where it begins, in bytes.
+    /// Its beginning, in bytes.
     at: usize,
 }
 
@@ -33,7 +33,7 @@ impl<'a> TextPiece<'a> {
         TextPiece { text: &self.text[from..to], at: self.at + from, ..self }
     }
 
-    /// What stands before and after the first `separator`.
+    /// Parts before and after the first `separator`.
     pub fn split_once(self, separator: char) -> Option<(TextPiece<'a>, TextPiece<'a>)> {
         let at = self.text.find(separator)?;
         Some((self.slice(0, at).trimmed(), self.slice(at + separator.len_utf8(), self.text.len()).trimmed()))

@@ -53,7 +53,7 @@ impl Buckets {
         }
     }
 
-    /// How many values.
+    /// Number of values.
     pub fn len(&self) -> u64 {
         match self {
             Buckets::Narrow(narrow) => narrow.len(),

@@ -15,18 +15,18 @@ use super::verdict::sentence;
 use crate::layer::{Capacity, Scalar};
 use crate::settings::Settings;
 
-/// What stands where drives have no name in common.
+/// Name where drives have none in common.
 const MIXED: &str = "mixed";
 
 /// Everything that an outcome is made of.
 pub(crate) struct OutcomeBuilder {
-    /// What served.
+    /// Names of the system.
     pub names: RunNames,
-    /// What the platters saw.
+    /// Physical state of the drives.
     pub physical: Physical,
-    /// What the host saw.
+    /// Figures on the host's side.
     pub host: HostSide,
-    /// What was asked for.
+    /// The request for the run.
     pub asked: RunRequest,
     /// The description of an array.
     pub array: Option<String>,
@@ -34,9 +34,9 @@ pub(crate) struct OutcomeBuilder {
     pub scaled: Option<Scaled>,
     /// The requests; nothing of those from memory.
     pub replayed: Replayed,
-    /// How many runs were merged.
+    /// Number of runs that were merged.
     pub merged_runs: Option<u64>,
-    /// Whether requests were left.
+    /// True if requests were left.
     pub interrupted: bool,
     /// The power cut.
     pub power_cut: Option<PowerCut>,
@@ -67,7 +67,7 @@ pub(crate) struct RunRequest {
     pub engine: Settings,
     /// The disk when counting began.
     pub state: State,
-    /// What it takes to repeat the run.
+    /// Record from which the run can be repeated.
     pub run: RunRecord,
     /// smrkit's version.
     pub version: String,
@@ -75,7 +75,7 @@ pub(crate) struct RunRequest {
     pub commit: Option<String>,
 }
 
-/// What the platters of a drive saw, or of several together.
+/// Physical state of a drive, or of several together.
 #[derive(Default)]
 pub(crate) struct Physical {
     /// Sectors read.
@@ -94,15 +94,15 @@ pub(crate) struct Physical {
     pub map_bytes: u64,
     /// Stretches of cleaning.
     pub cleaning: Cleaning,
-    /// Where the sectors go.
+    /// Use of the sectors.
     pub capacity: Capacity,
-    /// Where the writes went.
+    /// Places of the writes.
     pub surface: Surface,
     /// The head's movements.
     pub movement: Option<Movement>,
     /// The layer's counters.
     pub layer_stats: BTreeMap<String, Scalar>,
-    /// What a timeout sees of the commands.
+    /// Times of the commands, as a timeout sees them.
     pub command_times: CommandTimes,
 }
 
@@ -220,7 +220,7 @@ impl RunNames {
         }
     }
 
-    /// What all drives of an array have in common.
+    /// Names that all drives of an array have in common.
     pub fn common(drives: &[&RunNames]) -> RunNames {
         fn same<T: Clone + PartialEq>(drives: &[&RunNames], of: fn(&RunNames) -> &T) -> Option<T> {
             let (first, others) = drives.split_first()?;
@@ -239,7 +239,7 @@ impl RunNames {
 }
 
 impl Physical {
-    /// What the platters saw in a run that has an outcome.
+    /// Physical state in a run that has an outcome.
     pub fn from_outcome(outcome: &Outcome) -> Physical {
         Physical {
             read_sectors: outcome.physical_read_sectors,
@@ -258,7 +258,7 @@ impl Physical {
         }
     }
 
-    /// What several drives, or one in several runs, show together. Times are sums; a surface that all share there is not.
+    /// Physical state of several drives together, or of one in several runs. Times are sums; a surface that all share there is not.
     pub fn sum(all: &[&Physical]) -> Physical {
         let causes = |of: fn(&Physical) -> ByCause| all.iter().map(|one| of(one)).fold(ByCause::default(), Add::add);
         let commands =

@@ -1,4 +1,4 @@
-//! What a host's timeout sees of a drive: the time of each command from its dispatch to its completion.
+//! Times of a drive's commands, as a host's timeout sees them: from dispatch to completion.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What is counted of the host's requests while a run goes on.
+//! Counts of the host's requests while a run goes on.
 
 use super::command_times::{STALL_7S, STALL_30S};
 use super::histogram::LatencyCounts;
@@ -70,7 +70,7 @@ pub struct HostCounts {
     timeline: TimelineBuilder,
 }
 
-/// What is counted of one of several merged sources.
+/// Counts of one of several merged sources.
 #[derive(Default)]
 struct OfSource {
     requests: u64,
@@ -178,7 +178,7 @@ impl HostCounts {
         self.latency.summary()
     }
 
-    /// What was counted of each source; `None` where all requests are of one.
+    /// Counts of each source; `None` where all requests are of one.
     fn by_source(&self) -> Option<Vec<SourceCounts>> {
         let summary = |of: &OfSource| SourceCounts {
             requests: of.requests,
@@ -190,7 +190,7 @@ impl HostCounts {
         (!self.by_source.is_empty()).then(|| self.by_source.iter().map(summary).collect())
     }
 
-    /// What was counted; `gauges` are those of the end.
+    /// Finished counts; `gauges` are those of the end.
     pub(crate) fn finish(self, gauges: &Gauges) -> HostSide {
         let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.host_bytes()));
         let before = full.since(self.begin);
@@ -208,7 +208,7 @@ impl HostCounts {
     }
 }
 
-/// What the host saw of a run.
+/// Host's side of a run.
 #[derive(Default)]
 pub(crate) struct HostSide {
     /// Sums over the requests.
@@ -223,7 +223,7 @@ pub(crate) struct HostSide {
     pub before_bytes: u64,
     /// The time until then, or in all.
     pub before: Nanos,
-    /// What was counted of each source; `None` where all requests are of one.
+    /// Counts of each source; `None` where all requests are of one.
     pub by_source: Option<Vec<SourceCounts>>,
     /// Latencies.
     pub latency: LatencyCounts,

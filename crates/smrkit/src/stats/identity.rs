@@ -18,7 +18,7 @@ pub(crate) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) 
     Some(hash(&(system, used_sectors, drive_files, rebuild, window_ns, settings, requests(demand)?)))
 }
 
-/// What tells requests from others: neither where a trace lies nor what was found in it.
+/// Properties by which requests differ from others: neither where a trace lies nor what was found in it.
 fn requests(demand: &Replayed) -> Option<impl Debug> {
     let Replayed { trace, trace_sha256, trace_format: _, trace_reading, trace_notes: _, .. } = demand;
     let Replayed { requests_sha256, workload, workload_sectors, sources, interleave, .. } = demand;

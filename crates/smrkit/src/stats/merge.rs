@@ -59,7 +59,7 @@ fn merge(outcomes: &[&Outcome]) -> Result<OutcomeBuilder, Error> {
     })
 }
 
-/// What the platters of one drive saw in several runs, one after another.
+/// Physical state of one drive over several runs, one after another.
 fn physical(outcomes: &[&Outcome]) -> Physical {
     let all: Vec<Physical> = outcomes.iter().map(|one| Physical::from_outcome(one)).collect();
     Physical {
@@ -70,7 +70,7 @@ fn physical(outcomes: &[&Outcome]) -> Physical {
     }
 }
 
-/// What the host saw in all. The cache is full when the first of them is; the rates before and after are those of each run
+/// Host's side of all. The cache is full when the first of them is; the rates before and after are those of each run
 /// around its own moment.
 fn host(outcomes: &[&Outcome]) -> Result<HostSide, Error> {
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(|one| of(one)).sum::<u64>();
@@ -123,17 +123,17 @@ fn check(first: &Outcome, other: &Outcome) -> Result<(), Error> {
     }
 }
 
-/// What was run, on any requests, in windows of any length.
+/// Record of the system, on any requests, in windows of any length.
 fn system(outcome: &Outcome) -> RunRecord {
     RunRecord { hash: None, window_ns: None, ..outcome.run.clone() }
 }
 
-/// How many runs an outcome is of.
+/// Number of runs that an outcome is of.
 fn runs(outcome: &Outcome) -> u64 {
     outcome.merged_runs.unwrap_or(1)
 }
 
-/// What all have, if they agree.
+/// Value that all have, if they agree.
 fn common<'a, T: PartialEq>(outcomes: &[&'a Outcome], of: impl Fn(&'a Outcome) -> &'a T) -> Option<&'a T> {
     let (first, others) = outcomes.split_first()?;
     others.iter().all(|other| of(other) == of(first)).then(|| of(first))

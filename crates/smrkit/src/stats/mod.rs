@@ -1,4 +1,4 @@
-//! What a run says: the result file, and the counters and distributions behind it.
+//! Results of a run: the result file, and the counters and distributions behind it.
 
 mod buckets;
 mod latency;

@@ -45,26 +45,26 @@ pub struct Outcome {
     /// Why the drive has more platters than its own; null where it has its own, or the size asked for.
     #[serde(default)]
     pub scaled: Option<Scaled>,
-    /// How requests arrived and were ordered.
+    /// Settings of the run: arrivals and order of requests.
     pub engine: Settings,
-    /// What the disk was when counting began.
+    /// State of the disk when counting began.
     #[serde(default)]
     pub state: State,
     /// The seed of everything random.
     pub seed: u64,
-    /// What else it takes to repeat the run.
+    /// Record of all else that it takes to repeat the run.
     pub run: RunRecord,
     /// smrkit's version.
     pub version: String,
     /// The commit it was built from, where known.
     pub commit: Option<String>,
-    /// What was replayed.
+    /// The requests that were replayed.
     #[serde(flatten)]
     pub replayed: Replayed,
-    /// How many runs this is the merge of; absent for a run.
+    /// Number of runs that this is the merge of; absent for a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_runs: Option<u64>,
-    /// Whether the run was interrupted.
+    /// True if the run was interrupted.
     pub interrupted: bool,
     /// Requests served and counted (warm-up left out).
     pub requests: u64,
@@ -104,7 +104,7 @@ pub struct Outcome {
     pub map_bytes: u64,
     /// Uninterrupted stretches of destaging and cleaning.
     pub cleaning: Cleaning,
-    /// Where the platters' sectors go.
+    /// Use of the platters' sectors.
     pub capacity: Capacity,
     /// The course of time.
     pub timeline: Timeline,
@@ -115,10 +115,10 @@ pub struct Outcome {
     /// The distribution in fine buckets, for [`Outcome::merge`]; empty in a summary.
     #[serde(default)]
     pub latency_buckets: LatencyBuckets,
-    /// What the host asked for and how long it took, for each of several merged sources; absent for one alone.
+    /// Requests and times of each of several merged sources; absent for one alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_source: Option<Vec<SourceCounts>>,
-    /// How the head went from track to track; absent where it was not counted.
+    /// Movement of the head from track to track; absent where it was not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub movement: Option<Movement>,
     /// The layer's own counters.
@@ -135,7 +135,7 @@ pub struct Outcome {
     pub rebuild: Option<Rebuild>,
 }
 
-/// What it takes to repeat a run, beside `engine`, `seed`, and what was replayed.
+/// Record from which a run can be repeated, beside `engine`, `seed`, and what was replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The SHA-256 of the run: system, settings and requests; absent where the requests are known by no hash.
@@ -166,7 +166,7 @@ pub struct Scaled {
     pub own_bytes: u64,
 }
 
-/// What was counted of one of several merged sources.
+/// Counts of one of several merged sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCounts {
     /// Requests served and counted.
@@ -182,10 +182,10 @@ pub struct SourceCounts {
     pub latency_buckets: LatencyBuckets,
 }
 
-/// What the disk was when counting began.
+/// State of the disk when counting began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// How it was filled.
+    /// Way in which it was filled.
     pub prefill: Prefill,
     /// Bytes offered to the host.
     pub capacity_bytes: u64,
@@ -232,7 +232,7 @@ pub struct PowerCut {
     pub write: u64,
     /// Requests completed before it.
     pub answered: u64,
-    /// What became of the request in flight.
+    /// Fate of the request in flight.
     pub in_flight: InFlight,
     /// Sectors that had been acknowledged and were lost.
     pub lost_sectors: u64,
@@ -248,7 +248,7 @@ pub struct PowerCut {
     pub recovery_written_sectors: u64,
 }
 
-/// What became of a write that was in flight when the power was cut.
+/// Fate of a write that was in flight when the power was cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InFlight {
@@ -284,7 +284,7 @@ pub struct Verdict {
     pub stalls_over_7s: u64,
     /// Those of them that took longer than 30 s.
     pub stalls_over_30s: u64,
-    /// What a timeout sees of the drive's commands; of an array, of those of all its drives.
+    /// Times of the drive's commands, as a timeout sees them; of an array, of those of all its drives.
     #[serde(flatten)]
     pub commands: CommandTimes,
     /// Mean latency on the conventional disk; null without a baseline.
@@ -295,7 +295,7 @@ pub struct Verdict {
     pub baseline_stalls_over_7s: Option<u64>,
     /// Requests over 30 s on the conventional disk.
     pub baseline_stalls_over_30s: Option<u64>,
-    /// Whether the conventional disk itself can't keep up with the trace's times.
+    /// True if the conventional disk itself can't keep up with the trace's times.
     pub baseline_overloaded: bool,
     /// One sentence that a person can act on.
     pub text: String,

@@ -1,4 +1,4 @@
-//! What the platters saw, as results have it: quantities by cause, commands, cleaning, movements of the head.
+//! Physical state of drives, as results have it: quantities by cause, commands, cleaning, movements of the head.
 
 use std::ops::Add;
 
@@ -68,7 +68,7 @@ pub struct Commands {
 /// Stretches of destaging and cleaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleaning {
-    /// How many stretches.
+    /// Number of stretches.
     pub count: u64,
     /// Sectors read and written in them.
     pub sectors: u64,
@@ -78,7 +78,7 @@ pub struct Cleaning {
     pub max_ns: u64,
 }
 
-/// How the head went from track to track. Tracks are numbered in the order of PBAs.
+/// Movement of the head from track to track. Tracks are numbered in the order of PBAs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Movement {
     /// Sum over accesses of |first track − last track of the access before|.
@@ -104,7 +104,7 @@ impl Movement {
     }
 }
 
-/// Where the writes went.
+/// Places of the writes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Surface {
     /// Sectors in a part.

@@ -1,4 +1,4 @@
-//! What a rebuild, a resilver or a scrub of an array reports. `docs/reference/outcome.md` explains every key.
+//! Report of a rebuild, a resilver or a scrub of an array. `docs/reference/outcome.md` explains every key.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::units::Nanos;
 /// A rebuild, a resilver or a scrub, from the failure (or its beginning) to the moment that the array was whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rebuild {
-    /// What was asked for, in its short text form.
+    /// Task in its short text form.
     pub spec: String,
     /// From the beginning of counting to the failure, or to the beginning of a scrub.
     pub begin_ns: u64,
@@ -27,15 +27,15 @@ pub struct Rebuild {
     /// When they were.
     #[serde(default)]
     pub course: Series,
-    /// How many pieces that took: a write each, and what had to be read for it.
+    /// Number of pieces: a write each, and what had to be read for it.
     pub pieces: u64,
     /// The longest that one of them took.
     pub longest_piece_ns: u64,
-    /// Whether a timeout of 7 s would have dropped the new member (of a scrub: any), since a command took longer.
+    /// True if a timeout of 7 s would have dropped the new member (of a scrub: any), since a command took longer.
     pub dropped: bool,
     /// A copy of `dropped`, under the name that goes with `dropped_30s`.
     pub dropped_7s: bool,
-    /// Whether a timeout of 30 s would have dropped it.
+    /// True if a timeout of 30 s would have dropped it.
     pub dropped_30s: bool,
     /// The longest command of any member.
     pub longest_command_ns: u64,
@@ -47,7 +47,7 @@ pub struct Rebuild {
     pub members: Vec<MemberRebuild>,
 }
 
-/// What was rebuilt (or read) in each of equal windows of time, from the failure on (or the beginning of the scrub).
+/// Amount rebuilt (or read) in each of equal windows of time, from the failure on (or the beginning of the scrub).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
     /// The length of a window; it doubles as the work takes longer.
@@ -76,16 +76,16 @@ impl Series {
     }
 }
 
-/// What a drive did meanwhile.
+/// Work of a drive meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberRebuild {
-    /// Whether it is new.
+    /// True if it is new.
     pub new: bool,
     /// Commands that it was given and began.
     pub commands: u64,
     /// The longest of them, from its dispatch to its completion.
     pub longest_command_ns: u64,
-    /// How many took longer than 7 s.
+    /// Number of those longer than 7 s.
     pub commands_over_7s: u64,
     /// Those of them that took longer than 30 s.
     pub commands_over_30s: u64,
@@ -133,7 +133,7 @@ impl BusyTimes {
         }
     }
 
-    /// What came after `before`.
+    /// Part that came after `before`.
     pub fn since(&self, before: &BusyTimes) -> BusyTimes {
         BusyTimes {
             total: self.total - before.total,

@@ -11,7 +11,7 @@ use super::stretches::Figures;
 use crate::layer::BASELINE;
 use crate::units::SECTOR_BYTES;
 
-/// How many times better or worse something has to be to count as a difference.
+/// Factor by which something has to be better or worse to count as a difference.
 const FACTOR: f64 = 2.0;
 
 /// Up to this multiple a run does as well as conventional disks.
@@ -41,7 +41,7 @@ pub struct Trajectory {
     pub p99_ns: u64,
     /// The longest latency of a request.
     pub longest_stall_ns: u64,
-    /// Whether any of its disks has cleaning to do some day: all but conventional ones.
+    /// True if any of its disks has cleaning to do some day: all but conventional ones.
     pub cleans: bool,
     /// Disks in it.
     pub disks: u64,
@@ -69,7 +69,7 @@ pub struct RebuildFigures {
 }
 
 impl Trajectory {
-    /// What `outcome` shows. A disk of an array is dropped for a command of its own.
+    /// Figures of `outcome`. A disk of an array is dropped for a command of its own.
     pub fn from_outcome(outcome: &Outcome) -> Trajectory {
         let verdict = &outcome.verdict;
         let alone = std::slice::from_ref(outcome);
@@ -103,7 +103,7 @@ impl Trajectory {
         self.rate_after_bytes_per_s.unwrap_or(self.rate_before_bytes_per_s)
     }
 
-    /// What its requests took.
+    /// Figures of its requests.
     pub fn figures(&self) -> Figures {
         Figures {
             requests: self.requests,
@@ -187,18 +187,18 @@ impl Comparison {
         later.max(self.whole.worst()).max(self.rebuild.unwrap_or(0.0))
     }
 
-    /// Whether the run is slow: some multiple is over 2.
+    /// True if the run is slow: some multiple is over 2.
     pub fn is_slow(&self) -> bool {
         self.worst() > FACTOR
     }
 
-    /// Whether it does as well as conventional disks: no multiple is over 1.5.
+    /// True if it does as well as conventional disks: no multiple is over 1.5.
     pub fn is_alike(&self) -> bool {
         self.worst() <= ALIKE
     }
 }
 
-/// What is wrong with a run.
+/// Problems of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problems {
     /// It takes more than twice what conventional disks take for the same requests.
@@ -212,14 +212,14 @@ pub struct Problems {
 /// A run, judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
-    /// What is wrong with it.
+    /// Its problems.
     pub problems: Problems,
     /// Its time, mean latency, p99 and rebuild as multiples of those of conventional disks, as far as they can be compared
     /// with another run's.
     pub multiples: [Option<f64>; 4],
     /// Its longest latency.
     pub longest_stall_ns: u64,
-    /// Whether it has shown what remains: its cache was full, or there is nothing to clean.
+    /// True if it has shown what remains: its cache was full, or there is nothing to clean.
     pub is_settled: bool,
 }
 
@@ -239,19 +239,19 @@ impl Judged {
 }
 
 impl Problems {
-    /// Whether there is any.
+    /// True if there is any.
     pub fn any(self) -> bool {
         self != Problems::default()
     }
 
-    /// Whether `self` has one that `other` has not.
+    /// True if `self` has one that `other` has not.
     fn beyond(self, other: Problems) -> bool {
         let new = |own: bool, of_other: bool| own && !of_other;
         new(self.slow, other.slow) || new(self.dropped_7s, other.dropped_7s) || new(self.dropped_30s, other.dropped_30s)
     }
 }
 
-/// What a change does.
+/// Effect of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
@@ -269,7 +269,7 @@ pub enum Effect {
     Worsens,
 }
 
-/// What a change from `before` to `after` does.
+/// Effect of a change from `before` to `after`.
 pub fn effect(before: &Judged, after: &Judged) -> Effect {
     let (had, has) = (before.problems, after.problems);
     if had.any() && !has.any() {

@@ -1,10 +1,10 @@
-//! What was replayed: a trace, a workload, or several of them merged.
+//! Account of a replay: a trace, a workload, or several of them merged.
 
 use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-/// What was replayed. `docs/reference/outcome.md` explains every key.
+/// Account of a replay. `docs/reference/outcome.md` explains every key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
     /// The trace's path.
@@ -13,7 +13,7 @@ pub struct Replayed {
     pub trace_sha256: Option<String>,
     /// The trace's format, as recognised.
     pub trace_format: Option<String>,
-    /// How the trace was read.
+    /// Account of the trace's reading.
     pub trace_reading: Option<TraceReading>,
     /// The SHA-256 of requests from memory; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub struct Replayed {
     /// Several traces or workloads merged into one stream: each of them, in the order of `by_source`; absent for one alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<MergedSource>>,
-    /// How they were merged.
+    /// Merging of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interleave: Option<String>,
     /// Rows of the trace that were skipped, mended or out of order.
@@ -53,20 +53,20 @@ pub struct MergedSource {
     pub sha256: Option<String>,
     /// Its size: what a trace uses, rounded up to 1 MiB, or what a workload took for the disk's size.
     pub sectors: u64,
-    /// Where its LBA 0 was placed.
+    /// Place of its LBA 0.
     pub first_lba: u64,
     /// Requests taken from it, warm-up included.
     pub requests: u64,
 }
 
-/// How a trace was read.
+/// Account of a trace's reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceReading {
     /// The volume taken, or `all`.
     pub volume: String,
     /// The format that was asked for, its column map included; null where it was recognised.
     pub format: Option<String>,
-    /// Whether malformed rows were left out.
+    /// True if malformed rows were left out.
     pub skip_bad_rows: bool,
 }
 

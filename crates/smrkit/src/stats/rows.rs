@@ -9,15 +9,15 @@ use crate::units::Nanos;
 pub struct RequestRow {
     /// Its number in the run, from 0.
     pub index: u64,
-    /// Which of several merged sources it came from.
+    /// Source among several merged ones.
     pub source: u8,
     /// Its row in its source, from 0: that of the trace, of one volume where one was chosen.
     pub row: u64,
-    /// What was asked for.
+    /// The operation.
     pub op: Op,
     /// The first sector.
     pub lba: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u32,
     /// When it arrived; 0 where that was before counting began.
     pub arrival_ns: u64,

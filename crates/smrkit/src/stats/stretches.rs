@@ -11,7 +11,7 @@ const STRETCHES_MAX: usize = 1024;
 const STEPS: usize = 16;
 const BUCKETS: usize = STEPS * 44;
 
-/// What some of a run's requests took.
+/// Figures of some of a run's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Requests completed.
@@ -72,7 +72,7 @@ impl Stretches {
         self.all.partition_point(|stretch| stretch.end_ns <= moment_ns)
     }
 
-    /// What the requests from a stretch on took; `None` where there are none.
+    /// Figures of the requests from a stretch on; `None` where there are none.
     pub fn from(&self, first: usize) -> Option<Figures> {
         let (head, last) = (self.all.get(first)?, self.all.last()?);
         let sum = self.all[first + 1..].iter().fold(head.clone(), |sum, next| sum.with(next));

@@ -52,7 +52,7 @@ pub struct TimelineBuilder {
     windows: Vec<TimelineWindow>,
     current: TimelineWindow,
     current_end_ns: u64,
-    /// What the layer showed at the last turn.
+    /// Gauges at the last turn.
     shown: Option<Gauges>,
 }
 
@@ -81,7 +81,7 @@ impl TimelineBuilder {
         TimelineBuilder { grows: false, ..TimelineBuilder::growing(window) }
     }
 
-    /// Whether `time` lies behind the current window, so that [`TimelineBuilder::turn`] is due.
+    /// True if `time` lies behind the current window, so that [`TimelineBuilder::turn`] is due.
     #[inline]
     pub fn is_over(&self, time: Nanos) -> bool {
         time.0 >= self.current_end_ns

@@ -26,7 +26,7 @@ pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
     outcome.verdict.text = sentence(outcome);
 }
 
-/// What a comparison needs of the conventional disk's run.
+/// Figures of the conventional disk's run that a comparison needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline {
     elapsed_ns: u64,
@@ -66,12 +66,12 @@ fn is_array(outcome: &Outcome) -> bool {
     !outcome.members.is_empty()
 }
 
-/// Whether a layer puts its rewriting off: it has a cache or a log.
+/// True if a layer puts its rewriting off: it has a cache or a log.
 fn cleans(outcome: &Outcome) -> bool {
     outcome.capacity.cache_sectors > 0 || outcome.layer_stats.contains_key("collections")
 }
 
-/// What the disk's state has to do with it.
+/// Sentence on the disk's state.
 fn state(outcome: &Outcome) -> String {
     let rewrites = !cleans(outcome) && outcome.verdict.cache_full_at_s.is_some();
     match outcome.state.prefill {
@@ -158,7 +158,7 @@ fn course(outcome: &Outcome) -> String {
     }
 }
 
-/// How the whole compares, where a closed loop makes the elapsed time the disk's own.
+/// Sentence on the whole, where a closed loop makes the elapsed time the disk's own.
 fn in_all(outcome: &Outcome) -> String {
     match outcome.slowdown {
         Some(slowdown) if outcome.layer != BASELINE && outcome.engine.arrival != Arrival::Trace => {
@@ -169,7 +169,7 @@ fn in_all(outcome: &Outcome) -> String {
     }
 }
 
-/// How many requests pass the common timeouts, how that compares, and which drives that would cost.
+/// Sentence on requests that pass the common timeouts, how that compares, and which drives that would cost.
 fn stalls(outcome: &Outcome) -> String {
     let (verdict, is_baseline) = (&outcome.verdict, outcome.layer == BASELINE);
     // Where the load is too much for any disk, a dropped one says nothing about shingling.
@@ -192,8 +192,8 @@ fn stalls(outcome: &Outcome) -> String {
     format!("; requests over 7 s: {over_7s}, over 30 s: {over_30s}.{dropped}")
 }
 
-/// Which drives a timeout of 7 s would drop. It runs from a command's dispatch to its drive. An array drops a member for a command
-/// of its own to it, which may be faster than the request that it is part of, or be of no request at all.
+/// Sentence on the drives that a timeout of 7 s would drop. It runs from a command's dispatch to its drive. An array drops a
+/// member for a command of its own to it, which may be faster than the request that it is part of, or be of no request at all.
 fn dropped(outcome: &Outcome) -> String {
     let count = outcome.members.iter().filter(|member| member.verdict.commands.commands_over_7s > 0).count();
     match (count, outcome.members.len()) {

@@ -1,4 +1,4 @@
-//! Where requests go: the rules for addresses that need nothing but a length.
+//! Addresses of requests: the rules that need nothing but a length.
 
 use super::dice::{Coin, Dice, Shuffle};
 use super::stream::Address;
@@ -12,7 +12,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// How many places have room for a request of this length; it must fit into the span.
+    /// Number of places with room for a request of this length; it must fit into the span.
     #[inline]
     pub fn places(self, sectors: u64) -> u64 {
         (self.span - sectors) / self.align + 1

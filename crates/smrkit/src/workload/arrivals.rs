@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::quantity::{exact_duration, parse_duration};
 use crate::units::Nanos;
 
-/// How the intervals between requests are spread about their mean.
+/// Spread of the intervals between requests about their mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntervalSpread {
     /// All the same.

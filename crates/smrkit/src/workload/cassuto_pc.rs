@@ -36,7 +36,7 @@ const RECENT: usize = 1024;
 const TOGETHER: u64 = 100;
 const APART_NS: u64 = 10_000_000;
 
-/// What to make.
+/// Plan of the workload.
 pub(super) struct CassutoPlan {
     pub reads: u64,
     pub writes: u64,
@@ -191,7 +191,7 @@ impl Deck {
     }
 }
 
-/// Where runs begin: a spot by Zipf's law, in any of the periods, anywhere in the spot.
+/// Beginnings of runs: a spot by Zipf's law, in any of the periods, anywhere in the spot.
 struct Places {
     first: u64,
     end: u64,

@@ -28,7 +28,7 @@ const MEDIA: Area = Area { begin: 300, sectors: 200 * GIB, at_most: 250 };
 const DOWNLOADS: Area = Area { begin: 600, sectors: 100 * GIB, at_most: 100 };
 const COPIES: Area = Area { begin: 750, sectors: 400 * GIB, at_most: 200 };
 
-/// How an activity moves through its area.
+/// Way of an activity through its area.
 #[derive(Clone, Copy)]
 enum Way {
     /// Short sequential runs of up to `run` requests in files, some of which are used far more often (Zipf's law).

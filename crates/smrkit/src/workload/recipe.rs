@@ -1,4 +1,4 @@
-//! What recipes for requests share: their keys in groups, and the drive that the requests are made for.
+//! Parts that recipes for requests share: their keys in groups, and the drive that the requests are made for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -63,16 +63,16 @@ impl fmt::Display for Reach {
     }
 }
 
-/// How lengths of requests are written.
+/// Text form of the lengths of requests.
 pub(super) const SIZES: Text<Sizes> = Text::new("a size from 512 bytes, a range 4Ki-64Ki, or a list 4Ki/70:64Ki/30");
-/// How stretches of addresses are written.
+/// Text form of stretches of addresses.
 pub(super) const REACH: Text<Reach> = Text::new("a size, or a percentage of the capacity");
 const SPREAD: Text<IntervalSpread> = Text::new("even, poisson or normal:DEVIATION");
 /// An amount of data that has at least a sector.
 pub(super) const AMOUNT: Size = Size(SECTOR_BYTES, u64::MAX);
 
 keys! {
-    /// Where requests go.
+    /// Addresses of requests.
     pub(super) struct SpanKeys {
         /// Stretch of addresses it stays in; never more than the drive by default.
         pub span: Asked<Reach> = Noted(REACH), "100%";
@@ -82,7 +82,7 @@ keys! {
 }
 
 keys! {
-    /// How a workload ends: by one of them.
+    /// End of a workload: by one of them.
     pub(super) struct End {
         /// End after this many requests.
         pub count: Asked<Option<u64>> = Noted(Maybe(Count(1, u64::MAX))), "100k";
@@ -100,7 +100,7 @@ keys! {
         pub interval: Asked<Nanos> = Noted(Time(0)), "20ms";
         /// Requests a second (instead of interval).
         pub rate: Option<f64> = Maybe(number(1e-6, 1e9)), "";
-        /// How intervals are spread about their mean.
+        /// Spread of intervals about their mean.
         pub arrivals: IntervalSpread = SPREAD, "even";
     }
 }
@@ -110,9 +110,9 @@ keys! {
     pub(super) struct Requests {
         /// Length of a request: one size, a range, or a list with weights.
         pub size: Sizes = SIZES, "4Ki";
-        /// Where they go.
+        /// Addresses.
         pub span: SpanKeys;
-        /// How they end.
+        /// End of the workload.
         pub end: End;
         /// When they come.
         pub pace: ArrivalKeys;
@@ -215,7 +215,7 @@ pub(super) struct Site {
     /// Sectors that the drive offers.
     pub capacity: u64,
     pub seed: u64,
-    /// Which part of the workload it is; streams of different parts are independent.
+    /// Part of the workload; streams of different parts are independent.
     pub number: u64,
 }
 

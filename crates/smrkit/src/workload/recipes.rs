@@ -52,7 +52,7 @@ impl AtRandom {
 keys! {
     /// Reads and writes at places of a grid.
     pub(super) struct Mix {
-        /// Where they go, and when.
+        /// Addresses and times.
         at: AtRandom;
         /// Share of requests that write.
         write_share: f64 = share(), "0.5";
@@ -251,7 +251,7 @@ keys! {
         metadata_every: u64 = Count(0, 1_000_000_000), "64";
         /// Length of an update.
         metadata_size: Sizes = SIZES, "4Ki";
-        /// Where they lie at random; at most a tenth of the span.
+        /// Place of random metadata; at most a tenth of the span.
         metadata_area: u64 = AMOUNT, "1Gi";
     }
 }
@@ -381,9 +381,9 @@ impl Recipe for Runs {
 keys! {
     /// A day of a PC.
     pub(super) struct DesktopDay {
-        /// Where requests go.
+        /// Addresses of requests.
         span: SpanKeys;
-        /// How it ends.
+        /// End of the workload.
         end: End;
     }
 }
@@ -411,7 +411,7 @@ const SECOND: u64 = 1_000_000_000;
 keys! {
     /// The day of Table I.
     pub(super) struct CassutoDay {
-        /// Where requests go.
+        /// Addresses of requests.
         span: SpanKeys;
         /// Share of requests that write; 75,615 of 510,900 by default.
         write_share: Option<f64> = Maybe(share()), "";

@@ -1,4 +1,4 @@
-//! How long requests are: one size, a range, or a list with weights (`4Ki/70:64Ki/30`).
+//! Lengths of requests: one size, a range, or a list with weights (`4Ki/70:64Ki/30`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,7 +48,7 @@ impl Sizes {
         }
     }
 
-    /// What draws them.
+    /// Source that draws them.
     pub fn picker(&self) -> Picker {
         match self {
             Sizes::One(size) => Picker::One(*size),

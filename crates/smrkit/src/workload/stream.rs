@@ -25,7 +25,7 @@ pub(super) trait Pattern: Send {
     fn peek(&self) -> Nanos;
 }
 
-/// What ends a pattern.
+/// End of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     /// This many requests.
@@ -99,7 +99,7 @@ impl<P: Pattern> Stream for Limited<P> {
     }
 }
 
-/// Where the next request goes, as a sector from the start of the span.
+/// Address of the next request, as a sector from the start of the span.
 pub(super) trait Address: Send {
     /// A place for a request of this length.
     fn place(&mut self, dice: &mut Dice, sectors: u64) -> u64;

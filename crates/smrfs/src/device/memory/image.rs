@@ -1,4 +1,4 @@
-//! What is on the platters: pages of a granule, in shared chunks, so that a copy costs little.
+//! Contents of platters: pages of a granule, in shared chunks, so that a copy costs little.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::units::{Granule, Span};
 
 const CHUNK: u64 = 32;
 
-/// What a granule holds.
+/// Content of a granule.
 #[derive(Clone, Debug, Default)]
 pub(super) enum GranuleContent {
     /// Never written; reads as zeros.

@@ -1,4 +1,4 @@
-//! What of a volatile cache has reached the platters when the power goes.
+//! Part of a volatile cache that has reached the platters when the power goes.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -7,7 +7,7 @@ use super::image::{DiskImage, GranuleContent};
 use crate::device::Bands;
 use crate::units::{Granule, Span};
 
-/// What a power cut leaves of what was written and not flushed.
+/// Rule for what a power cut leaves of writes that were not flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteLoss {
     /// Nothing.
@@ -35,7 +35,7 @@ pub(super) struct Operation {
     pub(super) cursor: Option<(u64, u64)>,
 }
 
-/// How much of an operation survives.
+/// Part of an operation that survives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Whole,

@@ -40,7 +40,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What was done to the store and what it promised.
+/// Account of the store's operations and of its promises.
 struct Books {
     power: Arc<Power>,
     store: MemoryStore,

@@ -1,4 +1,4 @@
-//! What a power cut leaves of a store in memory: the synced updates, and of the others what a mode of loss allows.
+//! Effects of a power cut on a store in memory: the synced updates stay, and of the others what a mode of loss allows.
 //!
 //! Each update belongs to some objects: what is saved of a node, a name in a directory, the set of a node's names, a part.
 //! Updates of one object never overtake each other; beyond that only syncs promise anything.
@@ -11,7 +11,7 @@ use rand::{Rng, RngExt};
 use super::tree::{Name, SavedNode};
 use crate::units::NodeId;
 
-/// What a power cut may lose.
+/// Loss that a power cut may cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StoreLoss {
     /// The latest updates, from any point behind the last synced one on: as a journal that is written in order.
@@ -28,7 +28,7 @@ pub(super) enum Effect {
     State(String, Option<Arc<[u8]>>),
 }
 
-/// What happens as one.
+/// Changes that happen as one.
 #[derive(Clone, Debug)]
 pub(super) struct Update {
     pub(super) effects: Vec<Effect>,
@@ -60,7 +60,7 @@ impl Update {
         Update { effects, renamed, emptied, number: 0, durable: NEVER }
     }
 
-    /// Whose updates it must not overtake.
+    /// Objects whose updates it must not overtake.
     fn needs(&self) -> impl Iterator<Item = Object> + '_ {
         let effects = self.effects.iter().map(|effect| match effect {
             Effect::Node(id, _) => Object::Saved(*id),
@@ -72,7 +72,7 @@ impl Update {
         effects.chain(renamed).chain(self.emptied.map(Object::NamesIn))
     }
 
-    /// What must not overtake it: the same, and whatever needs all names in a directory.
+    /// Objects whose later updates must not overtake it: those that it changes, and whatever needs all names in a directory.
     fn changes(&self) -> impl Iterator<Item = Object> + '_ {
         let directories = self.effects.iter().filter_map(|effect| match effect {
             Effect::Name(parent, ..) => Some(Object::NamesIn(*parent)),
@@ -86,7 +86,7 @@ impl Update {
     }
 }
 
-/// What is on the platters.
+/// Store as it is on the platters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreImage {
     pub(super) nodes: BTreeMap<u64, Arc<SavedNode>>,
@@ -107,7 +107,7 @@ impl StoreImage {
         }
     }
 
-    /// Whether every node that the update gives a name exists.
+    /// True if every node that the update gives a name exists.
     fn has_nodes_of(&self, update: &Update) -> bool {
         update.effects.iter().all(|effect| match effect {
             Effect::Name(_, _, Some(id)) => self.nodes.contains_key(&id.0),
@@ -184,7 +184,7 @@ impl Journal {
         self.epochs.last_mut().expect("there is always one")
     }
 
-    /// What is left if the power is cut at operation `cut`: that one may have been done.
+    /// The store after a power cut at operation `cut`: that one may have been done.
     pub(super) fn cut(&self, cut: u64, loss: StoreLoss, random: &mut impl Rng) -> StoreImage {
         let last = self.epochs.partition_point(|epoch| epoch.number < cut).max(1) - 1;
         match loss {

@@ -1,4 +1,4 @@
-//! What a metadata store does, in memory: checks, then the change of the tree, then a note of what is to be durable.
+//! Operations of a metadata store in memory: checks, then the change of the tree, then a note of what is to be durable.
 
 use std::sync::Arc;
 
@@ -281,7 +281,7 @@ impl MetadataStore for MemoryStore {
 }
 
 impl MemoryStore {
-    /// What the map takes of the users' attributes' room.
+    /// Bytes of the map that take up room of the users' attributes.
     fn map_beyond(&self, saved: &SavedNode) -> usize {
         saved.map.as_ref().map_or(0, |map| map.len().saturating_sub(self.limits.map_bytes))
     }

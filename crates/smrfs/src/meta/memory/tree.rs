@@ -18,7 +18,7 @@ const LISTED: usize = 256;
 
 pub(super) type Name = Arc<[u8]>;
 
-/// What a store saves of a node.
+/// Saved form of a node.
 #[derive(Clone, Debug)]
 pub(super) struct SavedNode {
     pub(super) kind: Kind,
@@ -51,7 +51,7 @@ impl SavedNode {
         }
     }
 
-    /// What it takes of the room for attributes, without the map.
+    /// Bytes of the room for attributes that it takes, without the map.
     pub(super) fn attribute_bytes(&self) -> usize {
         self.attributes.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
@@ -265,7 +265,7 @@ impl Tree {
         Ok(self.names(id)?.by_name.is_empty())
     }
 
-    /// Whether `id` is `above` or lies below it.
+    /// True if `id` is `above` or lies below it.
     fn lies_in(&self, mut id: NodeId, above: NodeId) -> bool {
         while id != above {
             if id == ROOT {
@@ -279,7 +279,7 @@ impl Tree {
         true
     }
 
-    /// What a rename would do: the node and what it replaces or is swapped with; none if both names are one node's.
+    /// Plan of a rename: the node and what it replaces or is swapped with; none if both names are one node's.
     pub(super) fn renamed(
         &self,
         from: (NodeId, &[u8]),

@@ -8,7 +8,7 @@ use crate::space::{CleaningStep, Trigger};
 /// Events in the foreground that may gain nothing before a write is told that there is no space (assumption).
 const MOST_WITHOUT_GAIN: u32 = 3;
 
-/// What the cleaner knows beyond the bands themselves.
+/// State of the cleaner beyond the bands themselves.
 #[derive(Debug, Default)]
 pub(super) struct BandCleaner {
     event: Option<CleaningEvent>,
@@ -16,12 +16,12 @@ pub(super) struct BandCleaner {
     allowed: u64,
     /// Nothing was found to clean, and nothing has changed since.
     fruitless: bool,
-    /// What could be written when the last event in the foreground began.
+    /// Room that could be written when the last event in the foreground began.
     stuck_room: Option<u64>,
     /// Events in the foreground that gained nothing, such as one in which a write failed.
     stuck_without_gain: u32,
     stuck_settled: bool,
-    /// Whether refused resets have been tried again since a host wrote last.
+    /// True if refused resets have been tried again since a host wrote last.
     stuck_retried: bool,
     /// Bands that the disk did not reset, and when.
     pub(super) refused: Vec<(u64, u64)>,
@@ -33,7 +33,7 @@ impl BandCleaner {
         self.fruitless = false;
     }
 
-    /// What was being moved can't be: an event that ends so has not been in vain, for it won't be tried again.
+    /// Ends an event whose data can't be moved: it has not been in vain, for it won't be tried again.
     pub fn left_behind(&mut self) {
         self.stuck_room = None;
     }
@@ -54,7 +54,7 @@ impl BandSpace {
         share.min(slack / 2).max(self.options.reserve_bands + 1)
     }
 
-    /// Whether space is short, or bands given up in the midst take up the last of those that may be open.
+    /// True if space is short, or bands given up in the midst take up the last of those that may be open.
     fn is_urgent(&self) -> bool {
         (self.table.empty.len() as u64) < self.low_bands() || self.is_held_up()
     }

@@ -10,26 +10,26 @@ use crate::space::CleaningStep;
 use crate::space::live::Live;
 use crate::units::{Granule, Owner, Span};
 
-/// What bands an event may take.
+/// Bands that an event may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
     /// At most this many.
     pub bands: usize,
     /// At least this many granules dead in each, and at least one.
     pub least_dead: u64,
-    /// Whether the least live ones are taken, however young.
+    /// True if the least live ones are taken, however young.
     pub greedy: bool,
-    /// Whether a dead band is taken from whoever writes to it.
+    /// True if a dead band is taken from whoever writes to it.
     pub open: bool,
-    /// Whether a band begun that nobody writes to may be given up: what is moved has another one to go to.
+    /// True if a band begun that nobody writes to may be given up: what is moved has another one to go to.
     pub begun: bool,
-    /// Whether bands given up go first: they take up the last of the open ones.
+    /// True if bands given up go first: they take up the last of the open ones.
     pub held_first: bool,
-    /// How many granules there is room to move.
+    /// Granules that there is room to move.
     pub room: u64,
-    /// How many there are if the first band asks for them.
+    /// Granules that there are if the first band asks for them.
     pub most_room: u64,
-    /// What hosts have written until now.
+    /// Granules that hosts have written until now.
     pub clock: u64,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct CleaningEvent {
     /// Its bands; those behind `moving` have not been looked at.
     bands: Vec<u64>,
     moving: usize,
-    /// Where to look for the next live piece in the band that is being emptied.
+    /// Place from which to look for the next live piece in the band that is being emptied.
     at: Granule,
     settled: bool,
     resetting: usize,
@@ -141,7 +141,7 @@ impl CleaningEvent {
         self.bands.truncate(self.moving + 1);
     }
 
-    /// Where the next band has not been begun and is more than there is room for, the event ends before it.
+    /// Ends the event before the next band if that has not been begun and is more than there is room for.
     fn cut_short(&mut self, table: &Table, room: u64) {
         let next = self.source().filter(|_| self.moving > 0 && self.at == Granule(0));
         if next.is_some_and(|band| table.get(band).live > room) {
@@ -149,7 +149,7 @@ impl CleaningEvent {
         }
     }
 
-    /// What follows the last piece; none at the event's end.
+    /// The step that follows the last piece; none at the event's end.
     pub fn finish(&mut self, table: &Table) -> Option<CleaningStep> {
         let retired = |band: &u64| table.get(*band).retired > 0;
         if !self.settled && self.bands.iter().any(retired) {

@@ -31,7 +31,7 @@ pub struct BandSpace {
     cleaner: BandCleaner,
     live: Live,
     retired: Live,
-    /// What of `live` can't be moved.
+    /// Part of `live` that can't be moved.
     unmovable: Ranges,
     /// Granules placed for hosts: the clock of ages.
     clock: u64,
@@ -71,7 +71,7 @@ impl BandSpace {
         self.cleaner.changed();
     }
 
-    /// How far a band is read by maps, in granules from its start.
+    /// End of the part of a band that maps name, in granules from its start.
     fn live_end(&self, band: u64) -> u64 {
         let span = self.shape.bands.span(band);
         let last = self.live.before(span.end()).and_then(|(extent, _)| extent.overlap(span));

@@ -1,4 +1,4 @@
-//! How the allocator and the cleaner of strict-append behave, and what they refuse to begin with.
+//! Behaviour of the allocator and the cleaner of strict-append, and its limits.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub enum Reset {
     Eager,
 }
 
-/// How much is cleaned at a time while space is short and the host goes on.
+/// Amount that is cleaned at a time while space is short and the host goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CleaningQuota {
@@ -24,7 +24,7 @@ pub enum CleaningQuota {
     Steady,
 }
 
-/// What becomes of a block that is larger than the rest of its band.
+/// Treatment of a block that is larger than the rest of its band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blocks {
@@ -34,12 +34,12 @@ pub enum Blocks {
     Whole,
 }
 
-/// How the allocator and the cleaner of strict-append behave; nothing of it is on the disk.
+/// Behaviour of the allocator and the cleaner of strict-append; nothing of it is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandsOptions {
     /// When dead bands are reset.
     pub reset: Reset,
-    /// How much is cleaned at a time while space is short.
+    /// Amount that is cleaned at a time while space is short.
     pub pace: CleaningQuota,
     /// Blocks at the end of a band.
     pub blocks: Blocks,
@@ -156,7 +156,7 @@ pub enum BandsError {
     /// The bands do not fit on the disk.
     #[error("the bands end at {end}, the disk at {granules}: lower the number of bands")]
     BandsBeyondDisk {
-        /// Where the last band ends.
+        /// End of the last band.
         end: u64,
         /// The size of the disk.
         granules: u64,
@@ -166,21 +166,21 @@ pub enum BandsError {
         "{bands} bands are too few: cleaning and one band of data need {least}; make the disk larger or its bands smaller"
     )]
     TooFewBands {
-        /// How many there are.
+        /// Number of bands.
         bands: u64,
-        /// How many it takes.
+        /// Number that it takes at least.
         least: u64,
     },
     /// A parameter that must not be 0.
     #[error("{name} must be at least 1")]
     Parameter {
-        /// Which.
+        /// The option's name.
         name: &'static str,
     },
     /// A share that is too large.
     #[error("{name} is too large: at most {most}")]
     Percent {
-        /// Which.
+        /// The option's name.
         name: &'static str,
         /// The most it can be.
         most: u64,

@@ -1,4 +1,4 @@
-//! What cleaning can't do: move data that the disk does not read, and reset a band that the disk does not reset.
+//! Setbacks of cleaning: data that the disk does not read, and bands that it does not reset.
 //!
 //! A band with data that can't be moved is never empty, so cleaning it wins nothing before that data is deleted or replaced.
 //! A reset that failed is tried again when hosts have written as much as a band holds, and when nothing else makes room.
@@ -7,7 +7,7 @@ use super::BandSpace;
 use crate::units::Span;
 
 impl BandSpace {
-    /// What is live of `span` stays where it is. Its band, if it was given up to be cleaned, is gone on with.
+    /// Leaves the live data of `span` where they are. A band that was given up to be cleaned is gone on with.
     pub(super) fn leave(&mut self, span: Span) {
         for (number, piece) in self.table.pieces(span).unwrap_or_default() {
             let live: Vec<Span> =
@@ -34,7 +34,7 @@ impl BandSpace {
         });
     }
 
-    /// What was retired does not have to be moved.
+    /// Drops retired data from those to be moved.
     pub(super) fn need_not_move(&mut self, span: Span) {
         if self.unmovable.is_empty() {
             return;

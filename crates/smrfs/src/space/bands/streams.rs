@@ -1,4 +1,4 @@
-//! Where data goes: open bands, one for each of a few writers and one for what the cleaner moves.
+//! Streams of data: open bands, one for each of a few writers and one for what the cleaner moves.
 //!
 //! Data written together tends to die together, and what survived cleaning is colder than what hosts write; so they lie in
 //! bands of their own as long as room and the limit of open bands allow. When they don't, any open band serves anyone.
@@ -65,7 +65,7 @@ impl Streams {
         self.moved
     }
 
-    /// Whether a band is written by anyone.
+    /// True if a band is written by anyone.
     pub fn taken(&self, band: u64) -> bool {
         self.moved == Some(band) || self.is_writers(band)
     }
@@ -74,7 +74,7 @@ impl Streams {
         self.writers.iter().any(|stream| stream.band == Some(band))
     }
 
-    /// Whether anything can be placed for a host.
+    /// True if anything can be placed for a host.
     pub fn can_place(&self, table: &Table) -> bool {
         let spare = self.spare(table);
         let own = self.writers.iter().filter(|stream| stream.band.is_some()).count();
@@ -89,7 +89,7 @@ impl Streams {
         (table.sums().open_rest - own + table.empty.len() as u64 * size).saturating_sub(self.reserve * size)
     }
 
-    /// Where the next granules of `want` go: at a cursor, at most up to the band's end.
+    /// Place of the next granules of `want`: at a cursor, at most up to the band's end.
     pub fn place(&mut self, table: &Table, want: &AllocationRequest) -> Option<Span> {
         let (band, most) = match want.moving {
             true => (self.band_for_cleaner(table, want.count)?, want.count),
@@ -173,7 +173,7 @@ impl Streams {
         (0..self.writers.len()).max_by_key(|&number| best(&self.writers[number])).unwrap_or(0)
     }
 
-    /// Whether a band of one's own is gone on with.
+    /// True if a band of one's own is gone on with.
     fn takes(&self, table: &Table, band: u64, count: u64) -> bool {
         match self.blocks {
             Blocks::Split => table.rest(band) > 0,
@@ -181,7 +181,7 @@ impl Streams {
         }
     }
 
-    /// Where blocks stay whole: the fullest band that nobody else has and that holds `count`.
+    /// Band for a whole block: the fullest that nobody else has and that holds `count`.
     fn fitting(&self, table: &Table, count: u64, stream: Option<usize>) -> Option<u64> {
         if self.blocks == Blocks::Split {
             return None;

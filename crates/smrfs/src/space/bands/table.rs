@@ -39,7 +39,7 @@ impl Band {
         self.live + self.retired + self.pending
     }
 
-    /// Whether cleaning could empty it.
+    /// True if cleaning could empty it.
     pub fn can_be_emptied(&self) -> bool {
         self.unmovable == 0 && !self.asked
     }

@@ -29,7 +29,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Which of the two wins more for each granule moved.
+    /// The better of two windows: the one that wins more for each granule moved.
     fn better(best: Option<Window>, other: Option<Window>) -> Option<Window> {
         let (Some(a), Some(b)) = (best, other) else { return best.or(other) };
         let wins = u128::from(b.won) * u128::from(a.moved) > u128::from(a.won) * u128::from(b.moved);
@@ -38,7 +38,7 @@ impl Window {
 }
 
 impl Caveat {
-    /// Whether cleaning is due.
+    /// True if cleaning is due.
     pub(super) fn due(&self, idle: bool) -> Option<Trigger> {
         if !self.options.defragment {
             return None;
@@ -76,7 +76,7 @@ impl Caveat {
         self.budget = if short == 0 { 0 } else { self.budget.min(self.options.block_granules) + moved };
     }
 
-    /// How much room is missing until hosts can write without cleaning.
+    /// Room that is missing until hosts can write without cleaning.
     fn shortage(&self) -> u64 {
         (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules() + self.moved_out)
     }
@@ -138,7 +138,7 @@ impl Caveat {
         self.to_move = 0;
     }
 
-    /// What is live of `span` stays where it is: no window with it can be emptied.
+    /// Leaves the live data of `span` where they are: no window with them can be emptied.
     pub(super) fn leave(&mut self, span: Span) {
         for (extent, _) in self.live.overlapping(span) {
             if let Some(live) = extent.overlap(span) {
@@ -186,7 +186,7 @@ impl Caveat {
         (best, looked)
     }
 
-    /// Where sampling finds nothing: windows as large as the room there is, from everywhere on the disk if need be.
+    /// Window for when sampling finds none: as large as the room there is, from everywhere on the disk if need be.
     fn any_window(&mut self) -> Option<Window> {
         let from = self.random.random_range(0..self.ledger.granules);
         let everywhere = self.live.from(Granule(from)).chain(self.live.from(Granule(0))).take(self.live.extents());

@@ -1,4 +1,4 @@
-//! What may be written where, kept step by step: readable extents and scars, each with its place in the order of writes.
+//! Labels of a disk, kept step by step: readable extents and scars, each with its place in the order of writes.
 //!
 //! The safety policy of Kadekodi et al. 2015, section 4.2, per granule or for whole regions. A scar is a dead extent that was
 //! written after a readable one within DPID above it; once no such is left, it is forgotten. Nothing else of the past matters.
@@ -9,7 +9,7 @@ use super::runs::WritableRuns;
 use crate::device::Shape;
 use crate::units::Span;
 
-/// What may be done with a granule that is not readable.
+/// Label of a granule that is not readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteLabel {
     /// Must not be written: readable data follows within DID.
@@ -212,7 +212,7 @@ impl CaveatLedger {
         (oldest, start)
     }
 
-    /// How far above a scar an older readable granule must lie for the scar to matter.
+    /// Distance above a scar from which an older readable granule makes it matter.
     fn memory(&self) -> u64 {
         match self.rule {
             Rule::Lba => self.dpid,

@@ -46,13 +46,13 @@ pub struct Caveat {
     /// Runs of this many granules are room.
     unit: u64,
     usable: u64,
-    /// Where the last block of a host ended.
+    /// End of a host's last block.
     cursor: u64,
-    /// Where writes failed.
+    /// Places where writes failed.
     failed: Vec<(u64, u64)>,
-    /// What of `live` can't be moved.
+    /// Part of `live` that can't be moved.
     unmovable: Ranges,
-    /// Whether what was placed last is being moved.
+    /// True if what was placed last is being moved.
     moving: bool,
     /// The window that is being emptied.
     window: Option<(u64, u64)>,
@@ -63,7 +63,7 @@ pub struct Caveat {
     moved_while_stuck: u64,
     /// Granules moved since the last settling: their old places are about to be free.
     moved_out: u64,
-    /// Whether what was retired has been settled since a host wrote last.
+    /// True if what was retired has been settled since a host wrote last.
     settled: bool,
     idle_is_useless: bool,
     random: Pcg64Mcg,

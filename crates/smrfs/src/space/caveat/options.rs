@@ -1,4 +1,4 @@
-//! What can be chosen about the allocator of Caveat-Scriptor, by name on the command line.
+//! Options of the allocator of Caveat-Scriptor, by name on the command line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,7 +29,7 @@ pub enum CaveatError {
     /// No such name.
     #[error("there is no {what} \"{name}\": choose one of {choices}")]
     NoSuchName {
-        /// What it would be the name of.
+        /// The option that the name is of.
         what: &'static str,
         /// The name.
         name: String,
@@ -85,7 +85,7 @@ named! {
 }
 
 named! {
-    /// Where data goes.
+    /// Policy by which data is placed.
     Placement, "placement policy",
     /// Beside the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
     Beside = "beside",
@@ -99,20 +99,20 @@ named! {
     Reservation = "reservation",
 }
 
-/// How the allocator behaves; nothing of it is on the disk.
+/// Behaviour of the allocator; nothing of it is on the disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CaveatOptions {
-    /// What may be written where.
+    /// The rule for writes.
     pub rule: Rule,
-    /// Where data goes.
+    /// The placement policy.
     pub placement: Placement,
-    /// Whether a block may be cut up where no run is long enough for it.
+    /// True if a block may be cut up where no run is long enough for it.
     pub split: bool,
     /// The largest block, in granules.
     pub block_granules: u64,
     /// Blocks of room kept next to an open file.
     pub reserved_blocks: u64,
-    /// Whether to clean, and to keep room for it. Without, all of the disk is for files until their gaps fill it.
+    /// True if to clean, and to keep room for it. Without, all of the disk is for files until their gaps fill it.
     pub defragment: bool,
     /// Windows looked at before the best of them is emptied.
     pub samples: u32,
@@ -120,7 +120,7 @@ pub struct CaveatOptions {
     pub slack_blocks: u64,
     /// The most blocks moved for each block that a host writes, before room has run out.
     pub moved_per_block: u64,
-    /// Where windows are sampled follows from it.
+    /// Seed of the places where windows are sampled.
     pub seed: u64,
 }
 

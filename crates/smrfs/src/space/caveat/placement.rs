@@ -1,4 +1,4 @@
-//! Where a block goes: the policies, and what is kept out of their way.
+//! Placement of a block: the policies, and what is kept out of their way.
 //!
 //! A block goes to the begin of a writable run: there it costs the least new gap. Next-fit is that of Kadekodi et al. 2015;
 //! the others are compared in docs/papers/caveat.md.
@@ -11,7 +11,7 @@ use crate::units::Span;
 /// No more blocks than this are expected because so many came before. (Assumption: longer runs read no faster.)
 const STREAK_BLOCKS_MAX: u64 = 64;
 
-/// What a search keeps away from; the first search from most.
+/// Places that a search keeps away from; the first search from most.
 #[derive(Clone, Copy)]
 struct Care {
     /// Room kept for other files.
@@ -76,7 +76,7 @@ impl Caveat {
         })
     }
 
-    /// Where a block can't stay in one piece: the longest run.
+    /// The longest run, for a block that can't stay in one piece.
     fn search_longest(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
         let care = CARE[2];
         let long = self.ledger.runs.longest().take_while(|(from, to)| to - from >= self.unit);
@@ -143,7 +143,7 @@ impl Caveat {
         [window, others, failed].into_iter().flatten().min()
     }
 
-    /// Whether the defragmenter keeps the room that it needs. While it lacks any, hosts take nothing, not even what is too short
+    /// True if the defragmenter keeps the room that it needs. While it lacks any, hosts take nothing, not even what is too short
     /// to be room: what falls short where data moves is for the next moves, or cleaning would lose room from window to window.
     fn affordable(&self, at: u64, count: u64) -> bool {
         if !self.options.defragment {
@@ -161,7 +161,7 @@ impl Caveat {
         self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
     }
 
-    /// What data in `at..end` of the run `own` costs other runs that lie within DID above it or within DPID below it, with
+    /// Cost of data in `at..end` of the run `own` to other runs that lie within DID above it or within DPID below it, with
     /// nothing but scars between.
     fn lost_beside(&self, own: (u64, u64), at: u64, end: u64) -> u64 {
         let (runs, did, dpid) = (&self.ledger.runs, self.ledger.did, self.ledger.dpid);
@@ -190,12 +190,12 @@ impl Caveat {
         }
     }
 
-    /// How much more of the file is to be expected: what is known to follow, or as much again as came one after another.
+    /// Part of the file still to be expected: what is known to follow, or as much again as came one after another.
     fn to_come(&self, want: &AllocationRequest) -> u64 {
         let streak = self.reservations.streak(want.owner.file, want.after);
         want.more.max(streak.min(STREAK_BLOCKS_MAX * self.options.block_granules))
     }
 }
 
-/// What is moved where no run holds it keeps out of its window, and of nothing else.
+/// Places that a move keeps away from where no run holds it: its window, and nothing else.
 const CARE_OF_MOVING: Care = Care { reserved: false, window: true };

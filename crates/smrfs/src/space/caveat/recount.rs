@@ -73,7 +73,7 @@ impl Flat {
         Ok(flat)
     }
 
-    /// Whether readable data follows within DID.
+    /// True if readable data follows within DID.
     fn before(&self, did: u64) -> Vec<bool> {
         let mut next = u64::MAX;
         let mut found: Vec<bool> = (0..self.order.len())
@@ -90,7 +90,7 @@ impl Flat {
         found
     }
 
-    /// Whether readable data lies within DPID above.
+    /// True if readable data lies within DPID above.
     fn below(&self, dpid: u64) -> Vec<bool> {
         let mut end = None;
         (0..self.order.len() as u64)
@@ -104,7 +104,7 @@ impl Flat {
             .collect()
     }
 
-    /// Whether readable data that is not newer lies within DPID above.
+    /// True if readable data that is not newer lies within DPID above.
     fn scarred(&self, dpid: u64) -> Vec<bool> {
         let mut oldest: VecDeque<usize> = VecDeque::new();
         (0..self.order.len())
@@ -124,7 +124,7 @@ impl Flat {
             .collect()
     }
 
-    /// Whether it lies in a region, DPID long, behind a run whose last DPID granules are not all newer than the region.
+    /// True if it lies in a region, DPID long, behind a run whose last DPID granules are not all newer than the region.
     fn scarred_regions(&self, dpid: u64) -> Vec<bool> {
         let dpid = dpid as usize;
         let granules = self.order.len();

@@ -8,7 +8,7 @@ use crate::units::{Granule, NodeId};
 /// More files than this are rarely written at once (assumption); the longest unused reservation gives way.
 const MOST: usize = 64;
 
-/// What is kept for a file.
+/// Room that is kept for a file.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     from: u64,
@@ -26,12 +26,12 @@ pub(super) struct Reservations {
 }
 
 impl Reservations {
-    /// Where the room of a file begins, if it has some.
+    /// Start of a file's room, if it has some.
     pub fn start_for(&self, file: NodeId) -> Option<u64> {
         self.of.get(&file).filter(|kept| kept.from < kept.to).map(|kept| kept.from)
     }
 
-    /// How much was written to the file one after another, if that ends at `after`.
+    /// Amount that was written to the file one after another, if that ends at `after`.
     pub fn streak(&self, file: NodeId, after: Option<Granule>) -> u64 {
         self.of.get(&file).filter(|kept| after == Some(Granule(kept.from))).map_or(0, |kept| kept.streak)
     }

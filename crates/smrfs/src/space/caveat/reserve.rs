@@ -1,4 +1,4 @@
-//! How much room the defragmenter needs so that it never runs out of ways to make more, and so how much files may fill.
+//! Reserve of the defragmenter, so that it never runs out of ways to make more room, and so the limit of files.
 //!
 //! Emptying a window of the disk wins its dead granules but DID + DPID; where the data goes, up to DPID can no longer be
 //! counted on; and what is won counts if a unit of it is left. So at most `loss` = DID + 2 DPID + unit is lost. Cut the disk
@@ -13,7 +13,7 @@
 pub(super) struct Reserve {
     pub granules: u64,
     pub loss: u64,
-    /// What may be lost beyond that before a disk that is as full as files can make it has no reserve any more.
+    /// Room that may be lost beyond that before a disk that is as full as files can make it has no reserve any more.
     margin: u64,
 }
 

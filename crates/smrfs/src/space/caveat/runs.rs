@@ -36,7 +36,7 @@ impl WritableRuns {
         self.roomy_granules
     }
 
-    /// What the runs that begin in `from..to` are worth.
+    /// Worth of the runs that begin in `from..to`.
     pub fn worth_within(&self, from: u64, to: u64) -> u64 {
         if to.saturating_sub(from) < self.unit { 0 } else { self.roomy.range(from..to).map(|(_, solid)| solid).sum() }
     }
@@ -105,7 +105,7 @@ impl WritableRuns {
         self.by_start.iter().map(|(&at, &(end, solid))| (at, end, solid))
     }
 
-    /// Whether the three indexes say the same.
+    /// True if the three indexes say the same.
     pub fn agree(&self) -> bool {
         let lengths: BTreeSet<(u64, u64)> = self.all().map(|(at, end, _)| (end - at, at)).collect();
         let solid = self.all().map(|(at, end, solid)| (at, end - solid));

@@ -1,4 +1,4 @@
-//! What `smrkit age` can be told: how to age, and which disk to simulate.
+//! Options of `smrkit age`: the ageing, and the disk to simulate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use smrkit_options::value::count;
 
 use crate::commands::mkfs::ModelName;
 
-/// How to age.
+/// Options of the ageing.
 #[derive(Args)]
 #[command(next_help_heading = "Ageing")]
 pub struct Ageing {
-    /// How full to keep the file system: percent of it, or a size, so that two of unequal size see one sequence.
+    /// Fill to keep the file system at: percent of it, or a size, so that two of unequal size see one sequence.
     #[arg(long, value_parser = parse_fill, default_value = "70", value_name = "PERCENT|SIZE")]
     fill: Fill,
-    /// How much to write [default: 8 times the size of the file system].
+    /// Bytes to write [default: 8 times the size of the file system].
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     bytes: Option<u64>,
     /// End after so long, by the model's clock in simulation.
@@ -39,7 +39,7 @@ pub struct Ageing {
     /// File ages: lines of days,cumulative_percent [default: the reconstruction of the paper's].
     #[arg(long, value_name = "CSV")]
     ages: Option<PathBuf>,
-    /// What file sizes are multiplied by; no file is larger than a sixteenth of the fill.
+    /// Factor that file sizes are multiplied by; no file is larger than a sixteenth of the fill.
     #[arg(long, value_parser = parse_number, default_value = "1", value_name = "X")]
     size_factor: f64,
     /// The probability that a create follows a create, and a delete a delete.
@@ -51,13 +51,13 @@ pub struct Ageing {
     /// Bytes written that make a second, as ages are told.
     #[arg(long, value_parser = parse_bytes, default_value = "71MB", value_name = "SIZE")]
     rate: u64,
-    /// How far the fill may swing, in percent of it.
+    /// Swing of the fill, in percent of it.
     #[arg(long, value_parser = parse_percent, default_value = "2", value_name = "PERCENT")]
     swing: f64,
     /// Run Postmark twice and the Filebench file server twice, alongside the ager, when all has been written.
     #[arg(long)]
     benchmarks: bool,
-    /// How finely ager and benchmark interleave: a number of blocks of 1 MiB, or file.
+    /// Grain at which ager and benchmark interleave: a number of blocks of 1 MiB, or file.
     #[arg(long, value_parser = parse_interleave, default_value = "8", value_name = "N|file")]
     interleave: Interleave,
     #[arg(long, value_parser = count::<u64>, default_value = "1")]
@@ -112,7 +112,7 @@ fn curve(path: Option<&Path>) -> Result<Option<Distribution>, Error> {
     Distribution::parse(path, &text).map(Some)
 }
 
-/// How full to keep a file system.
+/// Fill of a file system.
 #[derive(Clone, Copy)]
 enum Fill {
     Percent(f64),
@@ -137,7 +137,7 @@ fn parse_interleave(text: &str) -> Result<Interleave, Error> {
     }
 }
 
-/// Which disk to simulate.
+/// The disk to simulate.
 #[derive(Args)]
 #[command(next_help_heading = "Simulation")]
 pub struct Simulation {
@@ -159,7 +159,7 @@ pub struct Simulation {
     /// A granule of allocation: coarser ones are faster to simulate.
     #[arg(long, value_parser = parse_bytes, default_value = "64KiB", value_name = "SIZE", requires = "simulate")]
     granule: u64,
-    /// Where data goes on Caveat-Scriptor.
+    /// Placement policy on Caveat-Scriptor.
     #[arg(long, value_parser = Placement::from_str, default_value = "next-fit", requires = "simulate")]
     placement: Placement,
     /// Let Caveat-Scriptor's defragmenter work (the paper's disk has none).

@@ -1,4 +1,4 @@
-//! What came of ageing: for people, for scripts, as a page, as figures.
+//! Results of ageing: for people, for scripts, as a page, as figures.
 
 use serde::Serialize;
 use smrfs::age::ager::Aged as Totals;
@@ -23,7 +23,7 @@ pub struct Aged {
     interrupted: bool,
 }
 
-/// What was run.
+/// Setting of a run.
 #[derive(Clone, Serialize)]
 struct Setting {
     directory: Option<String>,

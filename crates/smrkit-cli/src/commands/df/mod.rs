@@ -90,7 +90,7 @@ impl Df {
     }
 }
 
-/// What is the same for images and mounts, behind what is their own.
+/// Record that images and mounts share, behind what is their own.
 fn record(mut about: Value, survey: &Survey) -> Value {
     let bytes = |granules: u64| granules * survey.shape.granule_bytes;
     let counts = &survey.counts;

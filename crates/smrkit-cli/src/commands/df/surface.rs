@@ -1,4 +1,4 @@
-//! What is on a shingled disk: a table and a picture for the terminal, and a figure.
+//! Surface of a shingled disk: a table and a picture for the terminal, and a figure.
 
 use smrkit_live::survey::{Bands, Cell, Survey};
 

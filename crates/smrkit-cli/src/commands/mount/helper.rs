@@ -14,7 +14,7 @@ use smrkit_live::mount;
 use super::super::volume::VolumeOptions;
 use super::Mount;
 
-/// What the program is called then.
+/// The program's name then.
 const NAME: &str = "mount.fuse.smrfs";
 /// Exit codes of mount(8): a wrong call, and a mount that failed.
 const USAGE: u8 = 1;
@@ -56,7 +56,7 @@ const WITHOUT_EFFECT: &[&str] = &[
 const WITHOUT_EFFECT_BEGIN: &[&str] =
     &["x-", "X-", "comment=", "uhelper=", "user_id=", "group_id=", "blksize=", "max_read=", "rootmode=", "user="];
 
-/// What is asked for.
+/// Request to the helper.
 enum Request {
     Mount(Box<Mount>),
     Remount {
@@ -67,7 +67,7 @@ enum Request {
     Nothing,
 }
 
-/// Whether the program was called by that name.
+/// True if the program was called by that name.
 pub fn is_called(program: Option<&OsStr>) -> bool {
     program.and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == NAME)
 }

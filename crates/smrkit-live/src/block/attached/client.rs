@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::block::nbd::wire::{self, command, option};
 
-/// Who waits for an answer.
+/// Receiver of a reply.
 pub(super) enum Waiting {
     Data(ReplyData, usize),
     Written(ReplyWrite, u32),

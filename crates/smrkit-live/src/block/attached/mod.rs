@@ -53,7 +53,7 @@ impl Attached {
         self.device.as_deref()
     }
 
-    /// Whether anybody has mounted or otherwise taken the loop device.
+    /// True if anybody has mounted or otherwise taken the loop device.
     fn is_taken(&self) -> bool {
         let Some(device) = &self.device else { return false };
         let Some(name) = device.file_name() else { return false };
@@ -85,7 +85,7 @@ fn loop_device(file: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(said.trim()))
 }
 
-/// What a command that succeeds says.
+/// Output of a command that succeeds.
 fn told(command: &mut Command) -> io::Result<String> {
     let name = command.get_program().display().to_string();
     let output = command.output().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;

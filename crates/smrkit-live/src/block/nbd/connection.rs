@@ -21,7 +21,7 @@ const LONG_BYTES: usize = 16 << 10;
 /// Parts that are sent at a time.
 const PARTS: usize = 16;
 
-/// What a command asks for.
+/// Kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Read,
@@ -39,11 +39,11 @@ pub struct NbdCommand {
     pub cookie: u64,
     pub offset: u64,
     pub bytes: u64,
-    /// Whether it is to be durable before it is answered.
+    /// True if it is to be durable before it is answered.
     pub fua: bool,
     /// Of a block status: whether one extent is enough.
     pub one_extent: bool,
-    /// What is to be written.
+    /// Data to be written.
     pub data: Vec<u8>,
 }
 
@@ -121,12 +121,12 @@ impl Connection {
         &self.stream
     }
 
-    /// Whether nothing more will come of it, and all is sent.
+    /// True if nothing more will come of it, and all is sent.
     pub fn is_over(&self) -> bool {
         self.is_ended || matches!(self.phase, Phase::Closing) && self.outstanding == 0 && !self.wants_to_send()
     }
 
-    /// Whether more is to be read.
+    /// True if more is to be read.
     pub fn is_open(&self) -> bool {
         !self.is_ended && !matches!(self.phase, Phase::Closing)
     }
@@ -327,7 +327,7 @@ impl Connection {
         }
     }
 
-    /// Whether something is to be sent.
+    /// True if something is to be sent.
     pub fn wants_to_send(&self) -> bool {
         !self.small.is_empty() || !self.pieces.is_empty()
     }
@@ -390,7 +390,7 @@ impl RequestHead {
         (word(0) == wire::REQUEST_MAGIC).then_some(head)
     }
 
-    /// What it asks for, if that makes sense.
+    /// The command's kind, if it makes sense.
     fn kind(&self, export: &Export, allocation: bool) -> Result<Kind, NbdError> {
         use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
         let (kind, flags) = match self.kind {

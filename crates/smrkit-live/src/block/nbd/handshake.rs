@@ -2,7 +2,7 @@
 
 use super::wire::{self, ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, info, option, reply};
 
-/// What clients are told of the export.
+/// Properties of the export, as clients are told of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
     pub bytes: u64,
@@ -11,7 +11,7 @@ pub struct Export {
     pub longest_bytes: u32,
 }
 
-/// What was agreed on.
+/// Result of the handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agreed {
     pub structured: bool,
@@ -19,7 +19,7 @@ pub struct Agreed {
     no_zeroes: bool,
 }
 
-/// What follows an option.
+/// Step that follows an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Option,

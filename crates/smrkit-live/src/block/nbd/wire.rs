@@ -13,7 +13,7 @@ const CHUNK_MAGIC: u32 = 0x668e_33ef;
 pub const FIXED_NEWSTYLE: u16 = 1;
 pub const NO_ZEROES: u16 = 2;
 
-/// What an export can do: flags there are, flush, FUA, rotational, trim, write zeroes, don't fragment, several connections.
+/// Flags of an export: flags there are, flush, FUA, rotational, trim, write zeroes, don't fragment, several connections.
 pub const EXPORT_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
 
 pub mod option {
@@ -72,7 +72,7 @@ pub enum NbdError {
 pub const ALLOCATION: &str = "base:allocation";
 /// Its number.
 pub const ALLOCATION_ID: u32 = 1;
-/// What the context says of sectors that the host has not written: a hole, and zeros.
+/// Status in the context of sectors that the host has not written: a hole, and zeros.
 pub const HOLE_AND_ZEROS: u32 = 3;
 
 const DONE: u16 = 1;
@@ -117,7 +117,7 @@ pub fn failed(out: &mut Vec<u8>, structured: bool, cookie: u64, error: NbdError)
     out.extend_from_slice(&0u16.to_be_bytes());
 }
 
-/// What goes before the data of a read.
+/// Header that goes before the data of a read.
 pub fn before_data(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64, length: usize) {
     if !structured {
         return simple(out, 0, cookie);

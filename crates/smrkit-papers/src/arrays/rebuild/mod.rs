@@ -1,4 +1,4 @@
-//! How long a member takes to rebuild, by what it is and how it is filled; what decides; and what a timeout would have done.
+//! Time that a member takes to rebuild, by what it is and how it is filled; what decides; and what a timeout would have done.
 //!
 //! The papers have no such experiment: nothing here is compared with them.
 
@@ -12,7 +12,7 @@ use self::setup::{
 };
 use super::super::{Item, Scale, Shown};
 
-/// Which part of 5 TB is run, and for `--quick`.
+/// Part of 5 TB that is run, and for `--quick`.
 fn part(order: Order, scale: &Scale) -> u64 {
     match order {
         Order::Ascending | Order::Singly => scale.pick(40, 800),

@@ -1,4 +1,4 @@
-//! What came of the rebuilds, as rows.
+//! Results of the rebuilds, as rows.
 
 use smrkit::layer::Scalar;
 use smrkit::stats::outcome::{Latency, Outcome, Rebuild};
@@ -35,7 +35,7 @@ impl Rebuilds {
         Rebuilds(plans.iter().zip(outcomes).filter_map(done).collect())
     }
 
-    /// Which parts of the disk were run.
+    /// Parts of the disk that were run.
     pub fn parts(&self) -> String {
         let part = |order: Order| {
             let of = self.alone().find(|done| done.plan.way.order == order).map_or(1, |done| done.plan.part);
@@ -62,7 +62,7 @@ impl Rebuilds {
         self.find(kind, way).map(Done::longest_s)
     }
 
-    /// How long each takes, and for what.
+    /// Rows on the time that each takes, and for what.
     pub fn hours(&self) -> Vec<Row> {
         let row = |done: &Done| Row::not_comparable(&done.item(), rounded(done.hours()), "h", &done.busy());
         self.alone().map(row).collect()
@@ -97,7 +97,7 @@ impl Rebuilds {
         self.alone().filter(|done| done.plan.way.window == MANY && done.plan.kind.cleans()).map(row).collect()
     }
 
-    /// What a light foreground adds, and what it gets.
+    /// Rows on what a light foreground adds, and what it gets.
     pub fn beside(&self) -> Vec<Row> {
         let rows = |done: &Done| {
             let alone = self.hours_of(done.plan.kind, done.plan.way).unwrap_or(f64::NAN);
@@ -210,7 +210,7 @@ impl Done {
         self.rebuild.longest_new_ns.unwrap_or(0) as f64 / 1e9
     }
 
-    /// What the new member was busy with.
+    /// Busy times of the new member.
     fn new_busy(&self) -> BusyTimes {
         self.rebuild.members.last().map(|new| new.busy_ns).unwrap_or_default()
     }

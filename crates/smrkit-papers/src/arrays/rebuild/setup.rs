@@ -21,25 +21,25 @@ use smrkit::workload::Workload;
 use super::super::super::small_drive::LIKE;
 use crate::lab::Planned;
 
-/// What the survivor reads ahead, so that its rotations don't decide (assumption).
+/// Bytes that the survivor reads ahead, so that its rotations don't decide (assumption).
 const READ_AHEAD_BYTES: u64 = 32 << 20;
 /// The write cache of a drive, the drive file's or the layer's own (assumption).
 const WRITE_CACHE: &str = "64Mi";
-/// How much lies together where records come in runs (assumption, after public threads).
+/// Size of the runs in which records come (assumption, after public threads).
 const RUN: &str = "3MB";
 /// A random write and a random read a second, for as long as the rebuild takes.
 const FOREGROUND: &str = "random-write:size=4Ki,rate=1,count=1G + random-read:size=4Ki,rate=1,count=1G";
-/// What hours are scaled to.
+/// Size that hours are scaled to.
 pub const SCALED_TO_BYTES: f64 = 5e12;
 
-/// What the new member is.
+/// Kind of the new member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewMember {
     /// As results call it.
     pub name: &'static str,
     layer: &'static str,
     set: &'static [(&'static str, &'static str)],
-    /// Whether the drive file has a write cache.
+    /// True if the drive file has a write cache.
     buffered: bool,
 }
 
@@ -47,7 +47,7 @@ const fn kind(name: &'static str, layer: &'static str, set: &'static [(&'static 
     NewMember { name, layer, set, buffered: false }
 }
 
-/// What a paper says of such disks; each assumption beyond is set by itself.
+/// Variant by the papers on such disks; each assumption beyond is set by itself.
 const KNOWN: (&str, &str) = ("variant", "vguard-2017");
 const CACHED: (&str, &str) = ("write_cache_bytes", WRITE_CACHE);
 /// From which length on a write bypasses the persistent cache: a run's, or a command's (assumption).
@@ -80,12 +80,12 @@ impl NewMember {
     pub const ALL: [NewMember; 8] =
         [CONVENTIONAL, CONVENTIONAL_CACHED, MANAGED, MANAGED_CACHED, BY_RUN, BY_COMMAND, VGUARD, VGUARD_CACHED];
 
-    /// Whether writes are answered before they are on the platters.
+    /// True if writes are answered before they are on the platters.
     pub fn caches(self) -> bool {
         self.buffered || self.set.contains(&CACHED)
     }
 
-    /// Whether it cleans bands.
+    /// True if it cleans bands.
     pub fn cleans(self) -> bool {
         self.layer != "in-place"
     }
@@ -131,7 +131,7 @@ impl Order {
     }
 }
 
-/// How the new member is filled.
+/// Way to fill the new member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     pub order: Order,
@@ -166,11 +166,11 @@ impl fmt::Display for Way {
 /// A rebuild to be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RebuildPlan {
-    /// What is new.
+    /// Kind of the new member.
     pub kind: NewMember,
-    /// How it is filled.
+    /// Way it is filled.
     pub way: Way,
-    /// Whether a light foreground goes on meanwhile.
+    /// True if a light foreground goes on meanwhile.
     pub beside: bool,
     /// The drives have a part of this number of 5 TB.
     pub part: u64,

@@ -16,13 +16,13 @@ pub(super) const CHUNK: Sectors = Sectors(1, u64::MAX / SECTOR_BYTES);
 keys! {
     /// The values of an array.
     pub(super) struct ArrayKeys {
-        /// How many members; with one member, how often it is repeated.
+        /// Number of members; with one member, number of times that it is repeated.
         disks: Option<u64> = Maybe(Count(1, u64::MAX)), "";
         /// Length of a chunk.
         chunk: u64 = CHUNK, "512Ki";
         /// Copies of each chunk (raid10).
         copies: Option<u64> = Maybe(Count(1, u64::MAX)), "";
-        /// Where the new parity of a stripe written in part comes from.
+        /// Source of the new parity of a stripe written in part.
         write: WritePolicy = WRITE, "auto";
     }
 }
@@ -38,7 +38,7 @@ keys! {
 keys! {
     /// The values of a member in a file.
     pub(super) struct MemberKeys {
-        /// How many members are like this one.
+        /// Number of members like this one.
         pub count: u64 = Count(1, u64::MAX), "1";
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn array(text: &str) -> Result<RawArray, Error> {
 type Result2<T> = Result<T, Box<Error>>;
 
 impl<'a> TextPiece<'a> {
-    /// Where `separator` stands outside of parentheses and quotes.
+    /// Place of `separator` outside of parentheses and quotes.
     fn outside(self, separator: u8) -> Result2<Vec<usize>> {
         let (mut found, mut open, mut quoted) = (Vec::new(), Vec::new(), None);
         for (i, byte) in self.text.bytes().enumerate() {
@@ -63,7 +63,7 @@ impl<'a> TextPiece<'a> {
         }
     }
 
-    /// What stands in the parentheses that this part is.
+    /// Text in the parentheses that this part is.
     fn inside(self) -> Result2<TextPiece<'a>> {
         match self.text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
             Some(_) => Ok(self.slice(1, self.text.len() - 1).trimmed()),

@@ -16,7 +16,7 @@ pub struct Imported {
     pub name: String,
     /// The drive file.
     pub text: String,
-    /// What it was made from.
+    /// The file that it was made from.
     pub from: PathBuf,
 }
 
@@ -194,7 +194,7 @@ fn geometry(out: &mut Toml, model: &Fields) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where spares lie.
+/// Places of spares.
 struct Sparing {
     scheme: u64,
     range: u64,

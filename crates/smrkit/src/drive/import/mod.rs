@@ -1,6 +1,6 @@
 //! Drive files from descriptions of drives in other formats, so far that of DiskSim 4.0.
 //!
-//! What a description says goes into the drive file, each value with the file and line that it comes from; nothing is
+//! Values of a description go into the drive file, each with the file and line that it comes from; nothing is
 //! fitted. Left out: remapped defects, negative write settling, sectors read in the order in which they pass.
 
 mod disksim;

@@ -14,7 +14,7 @@ pub(super) struct ParamValue {
     pub kind: ParamKind,
 }
 
-/// What a value is.
+/// Kind of a value.
 #[derive(Clone, Debug)]
 pub(super) enum ParamKind {
     /// Words and numbers.
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows a `=`, or stands in a list.
+    /// Value that follows a `=`, or stands in a list.
     fn value(&mut self, line: u64, depth: u32) -> Result<ParamValue, Error> {
         let mut words = String::new();
         loop {
@@ -272,7 +272,7 @@ impl Block {
 }
 
 impl<'a> Fields<'a> {
-    /// Where a line of this file is, for sources.
+    /// File and line, for sources.
     pub fn source(&self, line: u64, key: &str) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         format!("{name}:{line}, {key}")

@@ -14,7 +14,7 @@ pub(super) enum RebuildPieces {
     Scattered { records: RecordNumbers, sectors: u64, end: u64 },
 }
 
-/// How records lie in runs.
+/// Runs in which records lie.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordRuns {
     /// The mean length of a run, in records.
@@ -74,9 +74,9 @@ pub(super) struct RecordNumbers {
     runs: RecordRuns,
     seed: u64,
     order: Permutation,
-    /// How many places of the order have been looked at.
+    /// Number of places of the order that have been looked at.
     looked: u64,
-    /// What comes next in the run at hand, if it goes on.
+    /// Place that comes next in the run at hand, if it goes on.
     at: u64,
     in_run: bool,
     /// Sorted, the next last.
@@ -89,12 +89,12 @@ impl RecordNumbers {
         RecordNumbers { count, runs, seed, order, looked: 0, at: 0, in_run: false, batch: Vec::new() }
     }
 
-    /// Whether a run begins here; lengths are geometric.
+    /// True if a run begins here; lengths are geometric.
     fn begins_run(&self, record: u64) -> bool {
         record == 0 || self.share(record, RUNS) * self.runs.mean < 1.0
     }
 
-    /// Whether the run that begins here is in use.
+    /// True if the run that begins here is in use.
     fn is_live(&self, record: u64) -> bool {
         self.share(record, LIVE) < self.runs.live
     }

@@ -21,7 +21,7 @@ const ASCENDING_SECTORS: u64 = 1024;
 /// Sectors of a record: 128 KiB.
 const RECORD_SECTORS: u64 = 256;
 
-/// What a resilver of ZFS is unless its keys say otherwise: records that lie together in runs of 3 MB, on a disk that is full
+/// Keys of a resilver of ZFS unless told otherwise: records that lie together in runs of 3 MB, on a disk that is full
 /// (assumption).
 const RESILVER: [(&str, &str); 3] = [("order", "scattered"), ("record", "128Ki"), ("run", "3M")];
 
@@ -34,7 +34,7 @@ const SORTED_MAX: u64 = 1 << 24;
 /// A rebuild, a resilver or a scrub; `Display` gives its canonical text, which parses to the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RebuildSpec {
-    /// What is done.
+    /// The task.
     pub task: Task,
     /// In which order and in what pieces.
     pub order: RebuildOrder,
@@ -46,14 +46,14 @@ pub struct RebuildSpec {
     pub begin: Begin,
 }
 
-/// What is done.
+/// Task of a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// A member fails, and a new one is rebuilt in its place.
     Rebuild {
-        /// Which.
+        /// The disk.
         disk: u32,
-        /// Whether it fails when counting begins, or as the work begins.
+        /// True if it fails when counting begins, or as the work begins.
         before: bool,
     },
     /// All members are read, and in check mode compared.
@@ -90,13 +90,13 @@ pub enum Begin {
     At(Nanos),
 }
 
-/// What may stand before the keys.
+/// Words that may stand before the keys.
 const TASKS: [&str; 3] = ["rebuild", "resilver", "scrub"];
 
 const PIECE: Sectors = Sectors(1, PIECE_SECTORS_MAX);
 
 keys! {
-    /// How fast the work goes, and when it begins.
+    /// Rate of the work, and the moment when it begins.
     struct RateKeys {
         /// Pieces under way at once.
         window: u64 = Count(1, WINDOW_MAX), "32";
@@ -122,13 +122,13 @@ keys! {
         write: Option<u64> = Maybe(PIECE), "";
         /// Length of a piece, with order=scattered.
         record: Option<u64> = Maybe(PIECE), "";
-        /// How much lies together on average, with order=scattered; a record by default.
+        /// Amount that lies together on average, with order=scattered; a record by default.
         run: Option<u64> = Maybe(Size(0, u64::MAX)), "";
         /// Share of the disk that is in use, with order=scattered.
         live: Option<f64> = Maybe(share()), "";
         /// Records that are put in order at once, with order=scattered; 0 for none.
         sorted: Option<u64> = Maybe(Count(0, SORTED_MAX)), "";
-        /// How fast, and when.
+        /// Rate and beginning.
         course: RateKeys;
     }
 }
@@ -140,7 +140,7 @@ keys! {
         order: () = Word(&[("ascending", ())]), "ascending";
         /// Length of a piece.
         read: u64 = PIECE, "512Ki";
-        /// How fast, and when.
+        /// Rate and beginning.
         course: RateKeys;
     }
 }
@@ -174,7 +174,7 @@ impl RebuildSpec {
     }
 }
 
-/// What `key=value,…` says, with other defaults for some keys.
+/// Keys that `key=value,…` sets, with other defaults for some keys.
 fn read<K: Keyed>(text: TextPiece<'_>, defaults: &[(&str, &'static str)]) -> Result<K, Error> {
     let with_default = |key: Key| match defaults.iter().find(|(name, _)| *name == key.name) {
         Some((_, default)) => key.with_default(default),
@@ -264,7 +264,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Whether a size of one byte has been rounded up to it.
+/// True if a size of one byte has been rounded up to it.
 fn is_less_than_one(text: &str) -> bool {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);

@@ -14,14 +14,14 @@ use crate::medium::Buf;
 use crate::tally::Cause;
 use crate::units::Pba;
 
-/// What a phase has brought about.
+/// Result of a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::layer) enum PhaseResult {
     /// No more than the phase.
     Phase,
     /// These home tracks are rewritten; `over` if they were the last of the band.
     Stage {
-        /// What was rewritten.
+        /// Tracks that were rewritten.
         tracks: Range<u32>,
         /// No stage follows.
         over: bool,
@@ -64,7 +64,7 @@ pub(in crate::layer) struct Cleaner {
 }
 
 impl Cleaner {
-    /// Whether a band is at work.
+    /// True if a band is at work.
     #[inline]
     pub fn is_working(&self) -> bool {
         self.work.is_some()
@@ -100,7 +100,7 @@ impl Cleaner {
         self.work.as_ref().map_or(0..0, |work| work.first..work.held)
     }
 
-    /// Where a track lies whose home copy may be damaged, in the scratch pad; `None` for all others.
+    /// Place in the scratch pad of a track whose home copy may be damaged; `None` for all others.
     #[inline]
     pub fn scratch_copy(&self, home: &Home, track: u32) -> Option<Pba> {
         let work = self.work.as_ref()?;

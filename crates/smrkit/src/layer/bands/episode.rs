@@ -1,4 +1,4 @@
-//! How cleaning that is due is owed per host command: one episode at a time, so that no command waits for more than one.
+//! Debt of cleaning, paid by host commands: one episode at a time, so that no command waits for more than one.
 //!
 //! An episode cleans two bands (Vguard 2017). Each command first does one phase of it. While the episode will free as many
 //! entries as are overdue, that is all; when more are, the command waits for its end.
@@ -18,7 +18,7 @@ pub(in crate::layer) struct Episode {
 }
 
 impl Episode {
-    /// How many bands an episode cleans.
+    /// Number of bands that an episode cleans.
     pub const BANDS: usize = 2;
 
     /// Begins an episode over `bands` that is expected to free this many entries.
@@ -32,13 +32,13 @@ impl Episode {
         self.idle = true;
     }
 
-    /// Whether the last episode was begun in idle time.
+    /// True if the last episode was begun in idle time.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.idle
     }
 
-    /// Whether an episode has begun and is not over.
+    /// True if an episode has begun and is not over.
     #[inline]
     pub fn is_running(&self) -> bool {
         self.running
@@ -51,12 +51,12 @@ impl Episode {
         band
     }
 
-    /// Whether no band waits, so that the episode ends with the band in work.
+    /// True if no band waits, so that the episode ends with the band in work.
     pub fn is_last_band(&self) -> bool {
         self.bands.is_empty()
     }
 
-    /// Whether more entries are overdue than the episode frees, so that the next command has to wait for its end.
+    /// True if more entries are overdue than the episode frees, so that the next command has to wait for its end.
     #[inline]
     pub fn falls_short_of(&self, overdue: u64) -> bool {
         self.running && overdue > self.frees

@@ -1,4 +1,4 @@
-//! Where static bands lie, and where each LBA lies in them: pure arithmetic.
+//! Layout of static bands, and of LBAs in them: pure arithmetic.
 //!
 //! From PBA 0 on: the persistent cache, two halves of a scratch pad, slots for maps, each followed by guard tracks; then
 //! bands of equal length with guard tracks between them, from each recording zone's first free track on. A zone's last
@@ -33,7 +33,7 @@ struct ZoneBands {
     sectors: Divisor,
 }
 
-/// Where a sector lies at home.
+/// Place of a sector at home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::layer) struct HomeLocation {
     /// Its home track.
@@ -42,7 +42,7 @@ pub(in crate::layer) struct HomeLocation {
     pub offset: u64,
     /// From it to the track's end.
     pub left: u64,
-    /// Where it lies.
+    /// The place.
     pub pba: Pba,
     /// Home tracks of its band that follow its own.
     pub following: u32,
@@ -201,7 +201,7 @@ impl Home {
         self.stage_sectors
     }
 
-    /// Where an LBA lies at home.
+    /// Place of an LBA at home.
     #[inline]
     pub fn spot(&self, lba: Lba) -> HomeLocation {
         let raw = self.raw_lba(lba);
@@ -220,7 +220,7 @@ impl Home {
         HomeLocation { track, offset: pba - first, left, pba, following: behind }
     }
 
-    /// Where every LBA lies at home.
+    /// Place of every LBA at home.
     pub fn placement(&self) -> Arc<dyn Placement> {
         let home = self.clone();
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home.spot(lba).pba))

@@ -12,7 +12,7 @@ use crate::units::Pba;
 
 const KIND: u64 = 0x5343_5241;
 
-/// What a half of the scratch pad says of a stage.
+/// Note on a stage in a half of the scratch pad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::layer) struct Note {
     /// Orders notes among each other and against the layer's own records.
@@ -23,11 +23,11 @@ pub(in crate::layer) struct Note {
     pub end: u32,
     /// Those from `end` up to `held` lie in this half, since the rewriting damages some of them at home.
     pub held: u32,
-    /// Where the band's cleaning ends.
+    /// Track at which the band's cleaning ends.
     pub plan_end: u32,
     /// The tracks from here on lie in this half, those from `first` up to it in the other one.
     pub from: u32,
-    /// Where those of the other half begin.
+    /// Beginning of those of the other half.
     pub other: Pba,
     pub(super) half: usize,
     digest: u64,
@@ -66,7 +66,7 @@ impl Note {
         })
     }
 
-    /// Where a track that this half holds lies.
+    /// Place of a track that this half holds.
     pub(super) fn place(&self, home: &Home, track: u32) -> Pba {
         home.pads()[self.half] + NOTE_SECTORS + home.sectors_of(self.from..track)
     }
@@ -115,7 +115,7 @@ impl Note {
         Ok(newest)
     }
 
-    /// Whether it speaks of tracks of one band in order, so that nothing else is ever touched.
+    /// True if it speaks of tracks of one band in order, so that nothing else is ever touched.
     fn is_sound(&self, home: &Home) -> bool {
         let ordered = self.first < self.end && self.end <= self.held && self.held <= self.plan_end;
         let shared = self.first <= self.from && self.from <= self.end;

@@ -4,7 +4,7 @@ use crate::drive::Drive;
 use crate::keys;
 use crate::schema::{Count, Or, Size};
 
-/// What is set aside at the outer edge, and how long bands are.
+/// Room that is set aside at the outer edge, and the length of bands.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::layer) struct Reserve {
     /// Tracks of the persistent cache.
@@ -13,7 +13,7 @@ pub(in crate::layer) struct Reserve {
     pub band_tracks: u64,
     /// Memory for cleaning: the length of its stages.
     pub buffer_bytes: u64,
-    /// How many slots for copies of the map.
+    /// Number of slots for copies of the map.
     pub map_slots: u64,
     /// Sectors of such a slot.
     pub map_sectors: u64,
@@ -32,7 +32,7 @@ keys! {
 }
 
 keys! {
-    /// How much memory cleaning has.
+    /// Memory for cleaning.
     #[derive(Clone)]
     pub(in crate::layer) struct BufferKeys {
         /// Memory for cleaning: the length of its stages.

@@ -1,4 +1,4 @@
-//! Which writes go straight to their bands, and which tracks of a band have ever been written.
+//! Writes that go straight to their bands, and the tracks of a band that have ever been written.
 //!
 //! Assumptions both: the paper's drive sends every write to its persistent cache and cleans whole bands.
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::units::Lba;
 
-/// Which writes go straight to their bands.
+/// Rule for the writes that go straight to their bands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BypassMode {
     Off,
@@ -36,7 +36,7 @@ impl Bypass {
         self.mode != BypassMode::Off
     }
 
-    /// Whether a write is to go straight to its band; called once for each.
+    /// True if a write is to go straight to its band; called once for each.
     #[inline]
     pub fn takes(&mut self, lba: Lba, n: u64) -> bool {
         match self.mode {
@@ -50,18 +50,18 @@ impl Bypass {
         }
     }
 
-    /// Whether it is for writes only that destroy little.
+    /// True if it is for writes only that destroy little.
     pub fn is_thrifty(&self) -> bool {
         self.mode == BypassMode::Stream
     }
 
-    /// Whether a run merged by the write cache is long enough.
+    /// True if a run merged by the write cache is long enough.
     pub fn takes_merged(&self, n: u64) -> bool {
         matches!(self.mode, BypassMode::Run | BypassMode::Stream) && n >= self.sectors
     }
 }
 
-/// How many tracks of each band, from its first, may hold data at home. Kept in memory only: after a power cut all may.
+/// Number of tracks of each band, from its first, that may hold data at home. Kept in memory only: after a power cut all may.
 pub(super) struct WrittenTracks {
     /// Empty where every track counts as written.
     tracks: Vec<u32>,

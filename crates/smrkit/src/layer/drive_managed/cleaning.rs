@@ -24,7 +24,7 @@ pub(super) struct HomeBands {
     pub written: WrittenTracks,
 }
 
-/// Which bands are cleaned, and the one at work.
+/// Rule for the bands to be cleaned, and the one at work.
 #[derive(Default)]
 pub(super) struct BandCleaning {
     /// Rewriting stops before tracks that are wholly cached.
@@ -35,14 +35,14 @@ pub(super) struct BandCleaning {
     sequence: u64,
     /// The band of that note, unless the map copy says that it is out of date.
     noted_band: Option<u32>,
-    /// What cleaning has laid over the band at work, as far as it is not home yet, by LBA; and room to read it
+    /// Pieces that cleaning has laid over the band at work, as far as they are not home yet, by LBA; and room to read them
     /// in the order of the log.
     merged: Vec<MergedPiece>,
     ordered: Vec<MergedPiece>,
     counts: CleaningCounts,
 }
 
-/// What was cleaned since counting began.
+/// Counts of cleaning since counting began.
 #[derive(Clone, Copy, Default)]
 pub(super) struct CleaningCounts {
     pub bands_cleaned: u64,
@@ -50,7 +50,7 @@ pub(super) struct CleaningCounts {
 }
 
 impl DriveManaged {
-    /// What a command has to do first.
+    /// Does the cleaning that a command has to do first.
     #[inline]
     pub(super) fn clean_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if self.cache.owed() == 0 && !self.cleaning.is_due() { Ok(false) } else { self.clean_owed(disk) }
@@ -116,13 +116,13 @@ impl BandCleaning {
         BandCleaning { partial, ..BandCleaning::default() }
     }
 
-    /// Whether an episode is not over.
+    /// True if an episode is not over.
     #[inline]
     pub fn is_running(&self) -> bool {
         self.cleaner.is_working() || self.episode.is_running()
     }
 
-    /// Whether commands have to go on with it.
+    /// True if commands have to go on with it.
     #[inline]
     fn is_due(&self) -> bool {
         self.is_running() && !self.episode.is_idle()
@@ -166,7 +166,7 @@ impl BandCleaning {
         Ok(())
     }
 
-    /// What was cleaned since counting began.
+    /// Counts of cleaning since counting began.
     pub fn counts(&self) -> CleaningCounts {
         self.counts
     }
@@ -238,7 +238,7 @@ impl BandCleaning {
         Ok(true)
     }
 
-    /// Which tracks of a band are rewritten: from the first that has something cached to the last that may hold data, or up
+    /// Tracks of a band that are rewritten: from the first that has something cached to the last that may hold data, or up
     /// to one that can be left damaged since all of it is cached. `None` where nothing is cached any more.
     fn plan(&self, disk: &Disk, bands: &HomeBands, cache: &PersistentCache, band: u32) -> Option<Range<u32>> {
         let home = &bands.home;
@@ -272,7 +272,7 @@ impl BandCleaning {
     }
 }
 
-/// What is cached of home tracks.
+/// Cached sectors of home tracks.
 fn cached(home: &Home, cache: &PersistentCache, tracks: Range<u32>) -> impl Iterator<Item = MergedPiece> {
     let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
     cache.map().mapped(first, end - first)

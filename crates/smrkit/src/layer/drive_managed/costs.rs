@@ -1,4 +1,4 @@
-//! What an append and a map copy cost: constants of the drive file where it has them, else what the clock says.
+//! Costs of an append and of a map copy: constants of the drive file where it has them, else what the clock says.
 //!
 //! The constants are what can be seen of a shipped drive from outside (Vguard 2017, table 2).
 

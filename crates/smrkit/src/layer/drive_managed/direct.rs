@@ -1,6 +1,6 @@
 //! Writes that go straight to their bands (the option `bypass`).
 //!
-//! What such a write would destroy, and does not rewrite, is copied to the log first. Where the log held a copy of what was
+//! Sectors that such a write would destroy, and does not rewrite, are copied to the log first. Where the log held a copy of what was
 //! written, a header without data notes that it is out of date. What lies in a row is one access. Torn by a power cut, a write
 //! is there in part: where that destroys old data that it was to replace, they are copied too, so that each sector is old or
 //! new. A run of the write cache promises nothing: what it replaces is not copied.
@@ -26,7 +26,7 @@ struct Direct {
     /// The band's first sector, and the end of what may hold data in it.
     from: Pba,
     to: Pba,
-    /// What it replaces must outlast a torn write.
+    /// True if what it replaces must outlast a torn write.
     careful: bool,
 }
 
@@ -53,7 +53,7 @@ impl DriveManaged {
         Direct { lba, sectors, pba: spot.pba, band, from, to, careful: self.keeps_acknowledged() }
     }
 
-    /// What a write inside a band would destroy of it.
+    /// Sectors of a band that a write inside it would destroy.
     pub(super) fn endangered_sectors(&self, disk: &Disk, lba: Lba, n: u64) -> u64 {
         self.direct(lba, n).endangered(disk).iter().map(|(_, n)| n).sum()
     }
@@ -100,7 +100,7 @@ impl DriveManaged {
 }
 
 impl Direct {
-    /// What the write may destroy, inside its band: (first LBA, sectors), if any.
+    /// Sectors that the write may destroy, inside its band: (first LBA, sectors), if any.
     fn endangered(&self, disk: &Disk) -> Vec<(Lba, u64)> {
         let (law, g) = (disk.interference(), disk.geometry());
         let before = Pba(self.pba.0.saturating_sub(law.upstream())).max(self.from);

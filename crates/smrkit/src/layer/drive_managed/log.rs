@@ -23,11 +23,11 @@ use crate::units::{Lba, Pba};
 pub(super) const HEADER: u64 = 1;
 const KIND: u64 = 0x646d_2d65_6e74_7279;
 
-/// What is kept free of the log: 128 MiB, or a quarter of it where that is less (assumption). The same on a drive of any size,
+/// Part of the log that is kept free: 128 MiB, or a quarter of it where that is less (assumption). The same on a drive of any size,
 /// so that as many map copies come with what passes through the log.
 const FREE_SECTORS: u64 = 262_144;
 
-/// What one write brought to the log, as far as it may still be valid.
+/// Data of one write in the log, as far as it may still be valid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogEntry {
     /// The position of its first sector of data.
@@ -41,7 +41,7 @@ pub(super) struct LogEntry {
 /// An LBA and how many sectors from there on.
 pub(super) type Extent = (Lba, u64);
 
-/// What stands in an entry's header.
+/// Contents of an entry's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LogHeader {
     pub lba: Lba,
@@ -65,7 +65,7 @@ pub(super) struct HostData<'a> {
     pub at: u64,
 }
 
-/// Where a chain of headers goes on.
+/// Place where a chain of headers goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Link {
     /// The position at which the next header is looked for.
@@ -116,10 +116,10 @@ pub(super) struct CacheLog {
     next: Link,
     /// An entry must end at or before this position.
     limit: u64,
-    /// Where the oldest entry begins that the last map copy needs.
+    /// Beginning of the oldest entry that the last map copy needs.
     kept: u64,
     entries: VecDeque<LogEntry>,
-    /// How many headers they have.
+    /// Number of their headers.
     headers: u64,
 }
 
@@ -175,18 +175,18 @@ impl CacheLog {
         self.entries.push_back(entry);
     }
 
-    /// How many entries there are, counted by their headers.
+    /// Number of entries, counted by their headers.
     #[inline]
     pub fn length(&self) -> u64 {
         self.headers
     }
 
-    /// Where the oldest entry begins; the head where there is none.
+    /// Beginning of the oldest entry; the head where there is none.
     pub fn tail(&self) -> u64 {
         self.entries.front().map_or(self.next.head, |entry| entry.data - HEADER)
     }
 
-    /// Where the oldest entry begins that must not be written over.
+    /// Beginning of the oldest entry that must not be written over.
     pub fn kept(&self) -> u64 {
         self.kept
     }
@@ -215,7 +215,7 @@ impl CacheLog {
         (self.length.quotient(self.next.head) + 1) * self.length.value()
     }
 
-    /// Where the next entry would begin, and how many sectors of data it has room for.
+    /// Beginning of the next entry, and the sectors of data that it has room for.
     #[inline]
     fn opening(&self, head: u64) -> (u64, u64) {
         let room = self.length.value() - self.length.remainder(head);
@@ -223,7 +223,7 @@ impl CacheLog {
         if room > HEADER { (head, room - HEADER) } else { (head + room, self.length.value() - HEADER) }
     }
 
-    /// Whether a request of `n` sectors finds room.
+    /// True if a request of `n` sectors finds room.
     #[inline]
     pub fn has_room(&self, n: u64) -> bool {
         let (mut head, mut left) = (self.next.head, n);
@@ -242,7 +242,7 @@ impl CacheLog {
         self.next.head - self.tail()
     }
 
-    /// Whether less is free than is to be kept free by cleaning ahead.
+    /// True if less is free than is to be kept free by cleaning ahead.
     #[inline]
     pub fn is_nearly_full(&self) -> bool {
         let length = self.length.value();
@@ -271,7 +271,7 @@ impl CacheLog {
         Ok((sectors, self.pba(head + HEADER)))
     }
 
-    /// Whether an entry of `n` sectors would lie before the log's end.
+    /// True if an entry of `n` sectors would lie before the log's end.
     pub fn holds_undivided(&self, n: u64) -> bool {
         n <= self.opening(self.next.head).1
     }
@@ -338,7 +338,7 @@ impl CacheLog {
         Ok(Some(header))
     }
 
-    /// What `map` still finds in an entry: (LBA, sectors, PBA).
+    /// Pieces that `map` still finds in an entry: (LBA, sectors, PBA).
     pub fn valid<'a>(&self, map: &'a ExtentMap, entry: &LogEntry) -> impl Iterator<Item = (Lba, u64, Pba)> + use<'a> {
         let first = self.pba(entry.data);
         let own = first..first + entry.sectors;

@@ -72,7 +72,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// What follows an append: cleaning where little of the log is free, and every so often a copy of the map.
+    /// Steps that follow an append: cleaning where little of the log is free, and every so often a copy of the map.
     #[inline]
     fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
         if self.cache.is_nearly_full() {

@@ -1,4 +1,4 @@
-//! What the layer takes, and how it is laid out on a drive.
+//! Parameters of the layer, and its layout on a drive.
 
 use super::bypass::{Bypass, BypassMode, WrittenTracks};
 use super::cleaning::{BandCleaning, HomeBands};
@@ -29,7 +29,7 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     struct DriveManagedKeys {
-        /// What auto means below: the disk as sold, or the paper's.
+        /// Meaning of auto below: the disk as sold, or the paper's.
         variant: Variant = VARIANT, "sold";
         /// Bands and the persistent cache.
         bands: BandKeys;
@@ -50,7 +50,7 @@ keys! {
         /// Writes complete in a buffer of this size, and are lost with the power unless flushed (assumption); auto is what the
         /// drive file says, or none.
         write_cache_bytes: Option<u64> = Or("auto", Size(0, SoldLayer::WRITE_CACHE_MAX)), "auto";
-        /// Which writes go straight to their bands: long runs, long commands, or runs that endanger at most half their length
+        /// Writes that go straight to their bands: long runs, long commands, or runs that endanger at most half their length
         /// (stream); auto is stream, or off (assumption).
         bypass: Option<BypassMode> = Or("auto", BYPASS_MODE), "auto";
         /// From which length on they do.
@@ -71,7 +71,7 @@ const VARIANT: Word<Variant> = Word(&[("sold", Variant::Sold), ("vguard-2017", V
 /// The most writes that share an entry: what is reported. The map keeps room for what they split.
 const SHARED_MAX: u64 = 8;
 
-/// Which disk.
+/// Variant of the disk.
 #[derive(Clone, Copy, PartialEq)]
 enum Variant {
     Sold,
@@ -133,7 +133,7 @@ impl DriveManagedKeys {
     }
 }
 
-/// What the parameters make of a drive, before any state.
+/// Plan of a drive by the parameters, before any state.
 struct DriveManagedPlan {
     home: Home,
     costs: Costs,

@@ -19,7 +19,7 @@ use crate::units::{Lba, Pba};
 const MAP_ENTRY_BYTES: u64 = 40;
 const LOG_ENTRY_BYTES: u64 = 16;
 
-/// How much map and log may hold.
+/// Limits of map and log.
 pub(super) struct Limits {
     /// Map entries and log entries beyond which cleaning is due.
     pub alpha: u64,
@@ -37,7 +37,7 @@ pub(super) struct PersistentCache {
     copies: MapCopies,
     /// Appends since the last map copy.
     appends: u64,
-    /// Where writes may bypass the log: LBAs that the last map copy may still find in the log, and the map no longer.
+    /// LBAs that the last map copy may still find in the log, and the map no longer: kept where writes may bypass the log.
     stale: Option<ExtentMap>,
     map_writes: u64,
 }
@@ -57,7 +57,7 @@ impl PersistentCache {
         }
     }
 
-    /// Where the valid sectors lie.
+    /// Places of the valid sectors.
     #[inline]
     pub fn map(&self) -> &ExtentMap {
         &self.map
@@ -85,7 +85,7 @@ impl PersistentCache {
         self.log.trim(&self.map).is_some()
     }
 
-    /// Whether map and log have room for a request of `n` sectors.
+    /// True if map and log have room for a request of `n` sectors.
     #[inline]
     pub fn has_room(&self, n: u64) -> bool {
         // A write into the middle of an extent makes three of it; longer ones take an entry for each chunk.
@@ -98,18 +98,18 @@ impl PersistentCache {
         self.log.request_max()
     }
 
-    /// Whether less is free than is to be kept free by cleaning ahead.
+    /// True if less is free than is to be kept free by cleaning ahead.
     #[inline]
     pub fn is_nearly_full(&self) -> bool {
         self.log.is_nearly_full()
     }
 
-    /// Whether a map copy would let the log go on where it can't now.
+    /// True if a map copy would let the log go on where it can't now.
     pub fn is_held_by_copy(&self) -> bool {
         self.log.tail() > self.log.kept()
     }
 
-    /// Whether the log holds no entry.
+    /// True if the log holds no entry.
     pub fn is_empty(&self) -> bool {
         self.log.entries().len() == 0
     }
@@ -133,7 +133,7 @@ impl PersistentCache {
         Ok(())
     }
 
-    /// Whether an entry of `n` sectors would be one access.
+    /// True if an entry of `n` sectors would be one access.
     pub fn holds_undivided(&self, n: u64) -> bool {
         self.log.holds_undivided(n)
     }
@@ -195,7 +195,7 @@ impl PersistentCache {
         }
     }
 
-    /// Whether so many appends have come since the last map copy that one is due.
+    /// True if so many appends have come since the last map copy that one is due.
     #[inline]
     pub fn is_copy_due(&self) -> bool {
         self.appends >= self.costs.map_every_writes

@@ -92,7 +92,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// Where `lba` lies at home, and how many of `n` sectors lie there together.
+    /// Place of `lba` at home, and the number of `n` sectors that lie there together.
     #[inline]
     pub(super) fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
         let spot = self.bands.home.spot(lba);
@@ -115,7 +115,7 @@ impl DriveManaged {
         (spot.pba, n.min(self.bands.home.sectors_of(spot.track..end) - spot.offset))
     }
 
-    /// Where an LBA lies.
+    /// Place of an LBA.
     pub(super) fn place(&self, lba: Lba) -> Pba {
         self.cache.map().get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)
     }

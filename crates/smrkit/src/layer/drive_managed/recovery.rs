@@ -38,7 +38,7 @@ pub(super) fn follow(disk: &mut Disk, log: &mut CacheLog, map: &mut ExtentMap) -
     Ok(())
 }
 
-/// Whether an entry's data are what its header says.
+/// True if an entry's data are what its header says.
 fn is_whole(disk: &mut Disk, log: &CacheLog, header: &LogHeader, data: u64) -> DiskResult<bool> {
     debug_assert!(data >= HEADER);
     let n = header.data_sectors();

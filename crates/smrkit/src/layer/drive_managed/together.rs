@@ -45,7 +45,7 @@ impl DriveManaged {
         Ok(self.cache.holds_undivided(n))
     }
 
-    /// Whether a write is to go straight to its band; called once for each.
+    /// True if a write is to go straight to its band; called once for each.
     #[inline]
     pub(super) fn takes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
         self.bypass.takes(lba, n) && (!self.bypass.is_thrifty() || self.is_cheap(disk, lba, n))

@@ -89,7 +89,7 @@ impl DriveManaged {
     }
 }
 
-/// What a command costs that touches no platter.
+/// Charges a command that touches no platter.
 pub(super) fn charge_overhead(disk: &mut Disk) {
     let overhead = disk.clock().mechanical().map_or(Nanos::ZERO, |clock| clock.overhead());
     disk.wait_until(disk.now() + overhead);

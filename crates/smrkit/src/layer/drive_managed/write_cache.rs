@@ -14,13 +14,13 @@ const QUIET: Nanos = Nanos(100_000_000);
 struct HeldWrite {
     sectors: u64,
     data: Buf,
-    /// How many writes the cache had taken when it came.
+    /// Number of writes that the cache had taken when it came.
     came: u64,
     /// Goes straight to its band.
     direct: bool,
 }
 
-/// What is brought to the platters at once.
+/// Run that is brought to the platters at once.
 pub(super) struct FlushRun {
     pub lba: Lba,
     pub sectors: u64,
@@ -188,7 +188,7 @@ impl WriteCache {
         data
     }
 
-    /// Whether a run is on its way, or was when last asked: it takes room.
+    /// True if a run is on its way, or was when last asked: it takes room.
     pub fn is_under_way(&self) -> bool {
         self.under_way > 0
     }

@@ -25,7 +25,7 @@ pub(super) struct Job {
     entry_at: u64,
     /// Sectors of the segment before this one are done.
     at: u64,
-    /// Whether anything of it was live.
+    /// True if anything of it was live.
     moved: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct LiveRun {
 }
 
 impl Log {
-    /// Whether a segment has to be cleaned before the next request: fewer than three are free, and one can be gained.
+    /// True if a segment has to be cleaned before the next request: fewer than three are free, and one can be gained.
     #[inline]
     pub(super) fn cleaning_is_due(&self) -> bool {
         self.free_sectors < 3 * self.longest && self.closed_dead >= self.longest

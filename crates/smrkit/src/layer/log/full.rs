@@ -42,7 +42,7 @@ impl Log {
     }
 }
 
-/// What the sector of an LBA carries: as if that had been a request of its own.
+/// Label of the sector of an LBA: as if that had been a request of its own.
 fn label(lba: Lba) -> LogLabel {
     let number = lba.0 + 1;
     LogLabel { lba, left: 0, order: 2 * number, kind: LabelKind::Host, serial: number }

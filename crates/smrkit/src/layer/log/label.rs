@@ -6,7 +6,7 @@
 use crate::medium;
 use crate::units::Lba;
 
-/// What kind of write put a sector there.
+/// Kind of the write that put a sector there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LabelKind {
     /// The host's.
@@ -23,10 +23,10 @@ pub(super) struct LogLabel {
     pub(super) lba: Lba,
     /// Sectors of the same request still to come; 0 in copies and repairs.
     pub(super) left: u64,
-    /// How new the data is: of two versions the one with the higher order counts. Requests have even orders.
+    /// Age of the data: of two versions the one with the higher order counts. Requests have even orders.
     pub(super) order: u64,
     pub(super) kind: LabelKind,
-    /// Which write of the log, counted from 1.
+    /// Write of the log, counted from 1.
     pub(super) serial: u64,
 }
 

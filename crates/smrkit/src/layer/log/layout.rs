@@ -1,4 +1,4 @@
-//! Where segments lie: bands of `segment_tracks` tracks with the guard of the drive's law after each.
+//! Layout of segments: bands of `segment_tracks` tracks with the guard of the drive's law after each.
 //!
 //! Bands are counted from each recording zone's first track. What is left at a zone's end makes a shorter segment.
 
@@ -58,7 +58,7 @@ impl SegmentLayout {
     }
 }
 
-/// How many segments a drive holds, and how long they are.
+/// Number of segments of a drive, and their length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     /// Segments that hold any sector.

@@ -51,7 +51,7 @@ keys! {
     struct LogKeys {
         /// Tracks of a segment, its guard not counted.
         segment_tracks: u64 = Count(1, 1 << 20), "20";
-        /// Which segment is cleaned: the oldest, the one with the least live data, or by age and live share.
+        /// Segment that is cleaned: the oldest, the one with the least live data, or by age and live share.
         policy: VictimPolicy = POLICY, "greedy";
         /// Share of the log not offered to the host, beyond a reserve of a few segments.
         spare_percent: f64 = percent(0.1, 90.0), "7";
@@ -142,7 +142,7 @@ struct LogCounts {
     first_cleaning_request: Option<u64>,
 }
 
-/// How the segments are shared out.
+/// Shares of the segments.
 struct LogPlan {
     separate: Separate,
     streams: usize,

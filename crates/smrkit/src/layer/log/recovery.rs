@@ -41,7 +41,7 @@ impl LabelledRun {
         joins
     }
 
-    /// Whether a request ends with the last of these.
+    /// True if a request ends with the last of these.
     fn ends_request(&self) -> bool {
         self.label.kind == LabelKind::Host && self.label.left + 1 == self.sectors
     }

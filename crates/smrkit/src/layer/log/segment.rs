@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::layout::SegmentPlace;
 use crate::units::{Lba, Pba};
 
-/// What a segment is used for.
+/// Use of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentState {
     /// To be written from its start.
@@ -29,13 +29,13 @@ pub(super) struct Segment {
     pub(super) filled: u32,
     /// Sectors among them that the map points to.
     pub(super) live: u32,
-    /// Where the policy keeps it; see `victims.rs`.
+    /// Bucket in which the policy keeps it; see `victims.rs`.
     pub(super) bucket: u16,
-    /// Which open segment it was filled as.
+    /// Open segment that it was filled as.
     pub(super) stream: u8,
     /// When the youngest of its data was written by the host, in sectors written before.
     pub(super) youngest: u64,
-    /// What was written, in order from the start on.
+    /// Entries that were written, in order from the start on.
     pub(super) entries: Entries,
 }
 
@@ -53,7 +53,7 @@ impl Segment {
         }
     }
 
-    /// Where the next sector is written.
+    /// Place of the next sector to be written.
     #[inline]
     pub(super) fn head(&self) -> Pba {
         self.place.start + u64::from(self.filled)
@@ -93,7 +93,7 @@ impl SegmentEntry {
         SegmentEntry(NOTHING << COUNT_BITS | sectors)
     }
 
-    /// Whose they are; `None` where they hold nothing.
+    /// LBA of the sectors; `None` where they hold nothing.
     pub(super) fn lba(self) -> Option<Lba> {
         let lba = self.0 >> COUNT_BITS;
         (lba != NOTHING).then_some(Lba(lba))

@@ -1,4 +1,4 @@
-//! Which segment is cleaned next: the oldest (FIFO), the one with the least live data (greedy), or the one with the best
+//! Choice of the segment that is cleaned next: the oldest (FIFO), the one with the least live data (greedy), or the one with the best
 //! age · (1 − u) / (1 + u) (cost-benefit; Rosenblum and Ousterhout, SOSP 1991), where u is the live share.
 //!
 //! Closed segments stand in buckets by live share, in each the one with the oldest data first. Greedy takes the first
@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::segment::{Segment, SegmentState};
 
-/// How victims are chosen.
+/// Policy by which victims are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VictimPolicy {
     Fifo,
@@ -149,7 +149,7 @@ impl Victims {
         None
     }
 
-    /// How many segments can be chosen, to be compared with the segments' own books.
+    /// Number of segments that can be chosen, to be compared with the segments' own books.
     pub(super) fn len(&self) -> usize {
         self.in_order.len() + self.counts.iter().sum::<u32>() as usize
     }

@@ -19,7 +19,7 @@ use crate::units::{Lba, Pba};
 const SECTORS_BITS: u32 = 24;
 const VOID: u64 = (1 << (64 - SECTORS_BITS)) - 1;
 
-/// What one header tells: first LBA and number of sectors, in one word.
+/// Entry of a header: first LBA and number of sectors, in one word.
 #[derive(Clone, Copy)]
 pub struct HeaderEntry(u64);
 
@@ -59,11 +59,11 @@ pub enum AppendPiece<'a> {
     Header(CacheHeader),
     /// Sectors of a buffer.
     Data {
-        /// What holds them.
+        /// Buffer that holds them.
         buf: &'a Buf,
         /// The first of them.
         at: u64,
-        /// How many.
+        /// Number of sectors.
         sectors: u64,
     },
 }
@@ -85,7 +85,7 @@ pub struct CacheBuffer {
     payload: Divisor,
     pages: Divisor,
     guard_pages: u64,
-    /// Where the next entry is appended.
+    /// Place at which the next entry is appended.
     pub head: u64,
     /// The oldest entry not given up.
     pub tail: u64,
@@ -101,7 +101,7 @@ pub struct CacheBuffer {
     pub valid: u64,
 }
 
-/// What a data disk is to write, in order.
+/// Step of writing to a cache buffer, in order.
 enum CacheStep<'a> {
     Record([u64; 11]),
     Data(&'a Buf, u64, u64),
@@ -142,7 +142,7 @@ impl CacheBuffer {
         self.page_sectors
     }
 
-    /// Where the page of this number begins.
+    /// Beginning of the page of this number.
     pub fn page_start(&self, page: u64) -> Pba {
         self.start + self.pages.remainder(page) * self.page_sectors
     }
@@ -159,14 +159,14 @@ impl CacheBuffer {
         self.data - self.valid
     }
 
-    /// Where a position lies.
+    /// Place of a position.
     #[inline]
     pub fn pba(&self, position: u64) -> Pba {
         let (page, offset) = self.payload.divide(position);
         self.page_start(page) + 1 + offset
     }
 
-    /// Where the data of an entry at a position lies, if no page record is in the middle.
+    /// Place of the data of an entry at a position, if no page record is in the middle.
     #[inline]
     pub fn undivided(&self, position: u64, entry: HeaderEntry) -> Option<Pba> {
         let (page, offset) = self.payload.divide(position + 1);
@@ -215,7 +215,7 @@ impl CacheBuffer {
         Ok(())
     }
 
-    /// Where a position lies in what was read from `first` on.
+    /// Place of a position in what was read from `first` on.
     pub fn offset_in_read(&self, first: u64, position: u64) -> u64 {
         position - first + self.payload.quotient(position) - self.payload.quotient(first)
     }
@@ -234,7 +234,7 @@ impl CacheBuffer {
         Ok(())
     }
 
-    /// Whether a page's record must be written before what is appended at a position.
+    /// True if a page's record must be written before what is appended at a position.
     #[inline]
     fn begins_page(&self, position: u64) -> bool {
         self.payload.remainder(position) == 0 && self.begun != Some(position)
@@ -279,7 +279,7 @@ impl CacheBuffer {
         Ok(())
     }
 
-    /// What to write: the pieces, cut at page ends, with a record at the beginning of each page.
+    /// Steps of a write: the pieces, cut at page ends, with a record at the beginning of each page.
     fn steps<'a>(&self, epoch: u64, done: u64, pieces: &[AppendPiece<'a>], length: u64) -> Vec<CacheStep<'a>> {
         let mut headers = Vec::new();
         let mut position = self.head;

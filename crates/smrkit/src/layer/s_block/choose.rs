@@ -1,4 +1,4 @@
-//! Which S-block is destaged: the options of section V.C, question 2.
+//! Choice of the S-block that is destaged: the options of section V.C, question 2.
 
 use super::SBlock;
 use super::keys::DestagePolicy;

@@ -12,7 +12,7 @@ use crate::medium::Buf;
 use crate::tally::Cause;
 use crate::units::Lba;
 
-/// What a copy takes of the reserve, so that several torn by power cuts fit.
+/// Copies that the reserve has room for, so that several torn by power cuts fit.
 pub const RESERVE_COPIES: u64 = 4;
 
 impl SBlock {
@@ -65,7 +65,7 @@ impl SBlock {
         self.keep_spares(disk, section, self.counts.destages - before)
     }
 
-    /// How much a write copies before S-blocks are destaged that may lie anywhere: more while few spare ones are left, which those
+    /// Amount that a write copies before S-blocks are destaged that may lie anywhere: more while few spare ones are left, which those
     /// would take for long.
     fn copied_most(&self, section: usize) -> u64 {
         let few = self.slots[section].spare() < self.layout.spares / 2;
@@ -94,7 +94,7 @@ impl SBlock {
         }
     }
 
-    /// Where nothing is invalid, or nothing but parts of entries: the S-blocks of the entry at the tail, if any is valid.
+    /// Destages where nothing is invalid, or nothing but parts of entries: the S-blocks of the entry at the tail, if any is valid.
     fn destage_something(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
         let cache = &self.caches[section];
         if cache.invalid() == 0
@@ -134,7 +134,7 @@ impl SBlock {
         self.defrag_slots(disk, section, 0)
     }
 
-    /// What is cached of an S-block is valid no more.
+    /// Drops the cached sectors of an S-block.
     pub(super) fn drop_cached(&mut self, section: usize, number: u64) {
         let cached = self.cached[number as usize];
         if cached > 0 {

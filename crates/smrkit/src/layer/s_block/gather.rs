@@ -14,7 +14,7 @@ const THROUGH_SECTORS: u64 = 2;
 /// Pieces held back until it is known that none follows close by.
 pub struct Gather {
     cause: Cause,
-    /// Where from and to.
+    /// Source and target of a move.
     from: Pba,
     to: Pba,
     /// First PBA, sectors, and where they go.

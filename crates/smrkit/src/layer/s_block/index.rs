@@ -45,7 +45,7 @@ impl Bits {
         }
     }
 
-    /// Whether a number is in.
+    /// True if a number is in.
     pub fn contains(&self, i: u64) -> bool {
         self.levels[0][(i / 64) as usize] >> (i % 64) & 1 == 1
     }

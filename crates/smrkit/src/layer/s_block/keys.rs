@@ -16,7 +16,7 @@ keys! {
         pub spare_percent: f64 = percent(0.001, 50.0), "1";
         /// Ranges of LBAs, each with buffers of its own.
         pub sections: u64 = Count(1, 100_000), "1";
-        /// Which S-block is destaged: nearest the S-block buffer's tail, with most cached sectors, of the oldest cached
+        /// S-block that is destaged: nearest the S-block buffer's tail, with most cached sectors, of the oldest cached
         /// ones, or by weights.
         policy: DestagePolicy = POLICY, "closest-to-tail";
         /// Weight of being near the S-block buffer's tail, for the policy weighted.
@@ -34,9 +34,9 @@ keys! {
         destage_at_once: u64 = Count(1, 10_000), "1";
         /// Share of the cache buffer and of the spare S-blocks that cleaning leaves free; 0 is what the write needs.
         reclaim_ahead_percent: f64 = percent(0.0, 50.0), "0";
-        /// How valid entries move from the cache buffer's tail to its head: runs as one read and one write, or singly.
+        /// Way in which valid entries move from the cache buffer's tail to its head: runs as one read and one write, or singly.
         copy: bool = Word(&[("runs", false), ("entries", true)]), "runs";
-        /// Whether writes of whole S-blocks go to the S-block buffer directly.
+        /// True if writes of whole S-blocks go to the S-block buffer directly.
         bypass: bool = Switch, "on";
         /// Idle time.
         pub idle: IdleKeys;
@@ -52,7 +52,7 @@ const POLICY: Word<DestagePolicy> = Word(&[
     ("weighted", DestagePolicy::Weighted([0.0; 3])),
 ]);
 
-/// Which S-block is destaged.
+/// Policy by which an S-block is destaged.
 #[derive(Clone, Copy, PartialEq)]
 pub enum DestagePolicy {
     ClosestToTail,
@@ -62,7 +62,7 @@ pub enum DestagePolicy {
     Weighted([f64; 3]),
 }
 
-/// What is decided when a write finds no room.
+/// Rules for a write that finds no room.
 pub struct Rules {
     pub policy: DestagePolicy,
     /// Algorithm V.2 to the letter.
@@ -93,7 +93,7 @@ impl Rules {
         }
     }
 
-    /// Whether the S-block with most cached sectors must be known at any time.
+    /// True if the S-block with most cached sectors must be known at any time.
     pub fn needs_largest(&self) -> bool {
         matches!(self.policy, DestagePolicy::Largest | DestagePolicy::Weighted(_))
     }

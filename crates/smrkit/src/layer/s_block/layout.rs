@@ -1,7 +1,7 @@
-//! How much room each buffer gets, and where it lies: sections one after another, each a cache buffer and an S-block
+//! Room and place of each buffer: sections one after another, each a cache buffer and an S-block
 //! buffer, with the drive's guard after each.
 //!
-//! What the paper does not count (headers, reserves for copying, guards inside the circles) comes on top of its percentages.
+//! Room that the paper does not count (headers, reserves for copying, guards inside the circles) comes on top of its percentages.
 
 use super::keys::SBlockKeys;
 use crate::drive::Drive;
@@ -21,11 +21,11 @@ const PAGE_SECTORS_MAX: u64 = 1024;
 /// The largest reserve for copying runs, of which one copy takes a quarter: 8 MB (assumption: a drive's memory).
 const RESERVE_SECTORS_MAX: u64 = 65_536;
 const RESERVE_SECTORS_MIN: u64 = 256;
-/// What an S-block takes in memory: where it is, who is there, how much of it is cached, and the order by that.
+/// Bytes of an S-block in memory: its place, its number, its cached sectors, and the order by those.
 const SBLOCK_TABLE_BYTES: u64 = 24;
 /// Slots beyond the spare ones: one for a new S-block, one for a copy, one torn by a power cut.
 const SLOTS_KEPT: u64 = 3;
-/// Where sectors must not be written again next to live ones (DPID), each power cut costs a slot until the tail passes it:
+/// Slots that power cuts cost where sectors must not be written again next to live ones (DPID), each until the tail passes it:
 /// a quarter of the slots, within these bounds, are kept for that.
 const SLOTS_KEPT_UPSTREAM: (u64, u64) = (8, 64);
 
@@ -51,9 +51,9 @@ pub struct SBlockLayout {
     pub limit: u64,
     /// Room beyond the limit, for copying.
     pub reserve: u64,
-    /// Where each section's cache buffer and S-block buffer begin.
+    /// Beginnings of each section's cache buffer and S-block buffer.
     pub starts: Vec<(Pba, Pba)>,
-    /// Where the platters' sectors go.
+    /// Use of the platters' sectors.
     pub capacity: Capacity,
 }
 
@@ -142,7 +142,7 @@ impl SBlockLayout {
         low
     }
 
-    /// Where buffers begin, where the last one ends (past the disk's end if they don't fit), and sectors between them.
+    /// Beginnings of buffers, the end of the last one (past the disk's end if they don't fit), and sectors between them.
     fn place(&self, drive: &Drive, sections: u64, slots: u64) -> (Vec<(Pba, Pba)>, u64, u64) {
         let raw = drive.geometry.sectors();
         let guard = drive.interference.guard(&drive.geometry);
@@ -172,7 +172,7 @@ fn after_guard(geometry: &Geometry, guard: Guard, end: u64) -> u64 {
     }
 }
 
-/// How many sectors after a write it may damage at most, anywhere on the disk.
+/// Greatest number of sectors after a write that it may damage, anywhere on the disk.
 fn reach_sectors(geometry: &Geometry, law: &Interference) -> u64 {
     match *law {
         Interference::None => 0,

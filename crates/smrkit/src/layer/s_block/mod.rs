@@ -68,7 +68,7 @@ struct SBlock {
     section_size: Divisor,
     caches: Vec<CacheBuffer>,
     slots: Vec<SlotBuffer>,
-    /// Where cached sectors lie.
+    /// Places of cached sectors.
     map: ExtentMap,
     /// Cached sectors of each S-block that are valid.
     cached: Vec<u32>,
@@ -138,7 +138,7 @@ impl SBlock {
         (section, (sblock - section as u64 * self.layout.natives) as u32, first)
     }
 
-    /// Where a sector of the S-block buffers lies.
+    /// Place of a sector in the S-block buffers.
     fn native(&self, lba: Lba) -> Pba {
         let (sblock, offset) = self.size.divide(lba.0);
         let (section, local, _) = self.of_sblock(sblock);
@@ -209,7 +209,7 @@ impl Layer for SBlock {
         Ok(())
     }
 
-    /// What is cached is dropped; its room comes back when the tail gets there.
+    /// Drops what is cached; its room comes back when the tail gets there.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.counts.requests += 1;
         self.forget(lba, n);

@@ -2,7 +2,7 @@
 
 use crate::medium::record_sectors;
 
-/// What a header describes.
+/// Subject of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum HeaderKind {
@@ -25,7 +25,7 @@ pub struct CacheHeader {
     pub kind: HeaderKind,
     /// Recoveries before it was written. What an earlier epoch left behind a later one is stale.
     pub epoch: u64,
-    /// Where in its buffer it lies, counted from the first sector (or slot) ever appended.
+    /// Position in its buffer, counted from the first sector (or slot) ever appended.
     pub position: u64,
     /// The buffer's tail when it was written.
     pub tail: u64,
@@ -38,7 +38,7 @@ pub struct CacheHeader {
     pub what: u64,
     /// Of an entry its sectors, of a slot the first position that is void before it.
     pub extent: u64,
-    /// Which part of a request, from 0, and how many parts there are.
+    /// Part of a request, from 0, and the number of its parts.
     pub part: (u64, u64),
     /// Of the data.
     pub digest: u64,

@@ -13,7 +13,7 @@ use crate::units::Pba;
 /// A slot without a valid S-block.
 pub const NONE: u32 = u32::MAX;
 
-/// Where slots lie.
+/// Places of slots.
 #[derive(Clone, Copy)]
 pub struct SlotPlaces {
     start: Pba,
@@ -22,7 +22,7 @@ pub struct SlotPlaces {
 }
 
 impl SlotPlaces {
-    /// Where the first sector of the S-block in a slot lies.
+    /// Place of the first sector of the S-block in a slot.
     pub fn data_start(&self, slot: u64) -> Pba {
         self.start + slot * self.stride + 1
     }
@@ -35,9 +35,9 @@ pub struct SlotBuffer {
     stride: u64,
     slots: Divisor,
     guard_slots: u64,
-    /// How many slots may be in use between two destages: all S-blocks, and the spare ones.
+    /// Number of slots that may be in use between two destages: all S-blocks, and the spare ones.
     pub limit: u64,
-    /// Where the next S-block goes.
+    /// Slot of the next S-block.
     pub head: u64,
     /// The oldest slot not given up.
     pub tail: u64,
@@ -75,7 +75,7 @@ impl SlotBuffer {
         }
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub fn slots(&self) -> u64 {
         self.slots.value()
     }
@@ -85,18 +85,18 @@ impl SlotBuffer {
         self.slots.remainder(position)
     }
 
-    /// Where the slots lie.
+    /// Places of the slots.
     pub fn places(&self) -> SlotPlaces {
         SlotPlaces { start: self.start, stride: self.stride }
     }
 
-    /// Where a slot begins: its header.
+    /// Beginning of a slot: its header.
     #[inline]
     pub fn pba(&self, slot: u64) -> Pba {
         self.start + slot * self.stride
     }
 
-    /// Where the first sector of an S-block lies.
+    /// Place of the first sector of an S-block.
     #[inline]
     pub fn place(&self, sblock: u32) -> Pba {
         self.places().data_start(u64::from(self.slot_of[sblock as usize]))
@@ -151,7 +151,7 @@ impl SlotBuffer {
         }
     }
 
-    /// Whether an S-block has valid sectors in the cache buffer.
+    /// True if an S-block has valid sectors in the cache buffer.
     #[inline]
     pub fn mark_cached(&mut self, sblock: u32, cached: bool) {
         let slot = u64::from(self.slot_of[sblock as usize]);
@@ -172,7 +172,7 @@ impl SlotBuffer {
         from(tail, self.slots.value()).chain(from(0, tail))
     }
 
-    /// How far a slot lies behind the tail.
+    /// Distance of a slot behind the tail.
     pub fn distance(&self, slot: u64) -> u64 {
         (slot + self.slots.value() - self.slot(self.tail)) % self.slots.value()
     }
@@ -224,13 +224,13 @@ impl SlotBuffer {
         self.owner[slot as usize] == NONE
     }
 
-    /// Whether it is known of each slot whether something valid is in it, for checks.
+    /// True if it is known of each slot whether something valid is in it, for checks.
     pub fn knows_invalid(&self) -> bool {
         let in_use = |slot: u64| self.distance(slot) < self.used();
         (0..self.slots.value()).all(|slot| self.invalid.contains(slot) == (in_use(slot) && self.is_unowned(slot)))
     }
 
-    /// How many S-blocks lie between the tail and the next slot in which nothing is valid, if there is one.
+    /// Number of S-blocks between the tail and the next slot in which nothing is valid, if there is one.
     pub fn valid_at_tail(&self) -> Option<u64> {
         let tail = self.slot(self.tail);
         let next = self.invalid.next(tail).or_else(|| self.invalid.next(0))?;

@@ -11,10 +11,10 @@ use super::keys::DestagePolicy;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 
-/// How much faster the tail moves than it would have to if destages stay as frequent as they were.
+/// Factor by which the tail moves faster than it would have to if destages stay as frequent as they were.
 const HASTE: u64 = 2;
 
-/// How often writes cleaned since the layer was built, and how often that destaged an S-block.
+/// Number of writes that cleaned since the layer was built, and of those that destaged an S-block.
 #[derive(Default)]
 pub(super) struct CleaningFrequency {
     cleanings: u64,
@@ -66,7 +66,7 @@ impl SBlock {
         Ok(())
     }
 
-    /// How many S-blocks lie between the tail and the next slot that it gives up for nothing, or will once its S-block is
+    /// Number of S-blocks between the tail and the next slot that it gives up for nothing, or will once its S-block is
     /// destaged; `None` where all slots are valid.
     fn way_of_tail(&self, section: usize) -> Option<u64> {
         let slots = &self.slots[section];

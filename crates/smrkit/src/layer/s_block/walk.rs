@@ -25,12 +25,12 @@ impl Item {
     }
 }
 
-/// What a buffer holds, in the order in which it was written.
+/// Contents of a buffer, in the order in which they were written.
 pub struct Walk {
     pub items: Vec<Item>,
     /// The tail, as last noted.
     pub tail: u64,
-    /// Where the last thing written ends, as far as is known.
+    /// End of the last thing written, as far as is known.
     pub head: u64,
     /// A page that was begun and holds nothing yet.
     pub begun: Option<u64>,
@@ -44,7 +44,7 @@ impl Walk {
         Walk { items: Vec::new(), tail: 0, head, begun: None, epoch: 0, done: 0 }
     }
 
-    /// Whether a header may follow what was found so far; if so it is taken note of.
+    /// True if a header may follow what was found so far; if so it is taken note of.
     fn follows(&mut self, header: &CacheHeader) -> bool {
         if header.epoch < self.epoch {
             return false;

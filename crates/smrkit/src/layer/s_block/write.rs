@@ -34,7 +34,7 @@ impl SBlock {
         self.layout.reserve / RESERVE_COPIES - 1
     }
 
-    /// Whether a request is one entry of one section.
+    /// True if a request is one entry of one section.
     #[inline]
     pub(super) fn is_one_entry(&self, lba: Lba, n: u64) -> bool {
         let whole_possible = self.rules.bypass && n >= self.size.value();

@@ -1,4 +1,4 @@
-//! What the layer knows of each track: how far it is in use, and how often it was written over.
+//! Books of the layer on each track: how far it is in use, and how often it was written over.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ impl Books {
         Books { used: zeros(), in_use: 0, wear }
     }
 
-    /// How far a track is in use.
+    /// Used part of a track, in sectors.
     #[inline]
     pub fn used(&self, track: usize) -> u64 {
         u64::from(self.used[track])
@@ -76,7 +76,7 @@ impl Books {
         }
     }
 
-    /// Whether a write from sector `first` of a track on goes over sectors written so often that what lies upstream would
+    /// True if a write from sector `first` of a track on goes over sectors written so often that what lies upstream would
     /// not survive it.
     #[inline]
     pub fn worn(&self, track: usize, first: u64, limit: u32) -> bool {

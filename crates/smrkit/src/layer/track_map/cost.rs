@@ -12,7 +12,7 @@ pub fn space_gain(tracks: u64, width: u64) -> f64 {
     w * n / (n + w - 1.0)
 }
 
-/// How many tracks that were not asked for a write to the tracks `own` takes with it (the set D).
+/// Number of tracks, not asked for, that a write to the tracks `own` takes with it (the set D).
 pub fn taken_along(occupied: &[bool], own: &[bool], width: usize) -> u64 {
     let (mut count, mut last) = (0, None);
     for track in 0..occupied.len() {
@@ -61,7 +61,7 @@ pub fn update_war(scheme: &Scheme, width: usize, fill: f64) -> Option<f64> {
     mean(&[(&occupied, 1.0)])
 }
 
-/// What the first write to each track costs, in the order in which the tracks of a band are used, when an empty disk is
+/// Cost of the first write to each track, in the order in which the tracks of a band are used, when an empty disk is
 /// filled in order.
 pub fn cold_requests(scheme: &Scheme, width: usize) -> Vec<f64> {
     let mut occupied = vec![false; scheme.tracks()];
@@ -73,7 +73,7 @@ pub fn cold_requests(scheme: &Scheme, width: usize) -> Vec<f64> {
     scheme.order().iter().map(cost).collect()
 }
 
-/// What was written, counted by tracks.
+/// Counts of writes by tracks.
 #[derive(Clone, Default)]
 pub(super) struct TrackCounts {
     /// Updates by track of a band: writes over sectors that had been written before.

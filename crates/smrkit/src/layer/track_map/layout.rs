@@ -27,7 +27,7 @@ struct ZoneTracks {
 struct GroupRun {
     first_lba: u64,
     strip: u32,
-    /// Where the group begins in the scheme's order, and how many tracks it has.
+    /// Beginning of the group in the scheme's order, and its tracks.
     group: (usize, Divisor),
     sectors: Divisor,
 }
@@ -43,9 +43,9 @@ pub struct TrackPiece {
     pub track: usize,
     /// The first sector on the track.
     pub first: u64,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: u64,
-    /// How many sectors of the request lie before it.
+    /// Number of sectors of the request that lie before it.
     pub at: u64,
 }
 
@@ -61,14 +61,14 @@ pub struct Band {
 }
 
 impl Band {
-    /// Where a track of the band begins.
+    /// Beginning of a track of the band.
     #[inline]
     pub fn start(&self, geometry: &Geometry, track: usize) -> Pba {
         geometry.usable(self.raw + track as u64 * self.track)
     }
 }
 
-/// Where LBAs lie.
+/// Layout of LBAs.
 pub struct TrackLayout {
     strips: Vec<ZoneTracks>,
     runs: Vec<GroupRun>,
@@ -86,7 +86,7 @@ pub struct TrackLayout {
     random_sectors: u64,
 }
 
-/// What a layout is made of.
+/// Parts of a layout.
 pub struct Shape<'a> {
     pub scheme: &'a Scheme,
     /// Tracks that a write reaches, its own included.
@@ -146,7 +146,7 @@ impl TrackLayout {
         self.random_sectors
     }
 
-    /// How many bands.
+    /// Number of bands.
     pub fn bands(&self) -> u64 {
         self.bands
     }
@@ -159,7 +159,7 @@ impl TrackLayout {
         Band { raw, track: strip.track, base: (piece.band * self.tracks) as usize }
     }
 
-    /// Where an LBA lies, and how much of the next `n` sectors follows on the same track.
+    /// Place of an LBA, and the part of the next `n` sectors that follows on the same track.
     #[inline]
     pub fn piece(&self, lba: Lba, n: u64) -> TrackPiece {
         let runs = &self.runs[self.buckets[(lba.0 >> self.shift) as usize] as usize..];
@@ -292,7 +292,7 @@ pub fn common_track(drive: &Drive) -> Option<u64> {
 
 /// The tracks that a write reaches under the drive's law, its own included.
 ///
-/// Where the law counts sectors, as many tracks as are sure to hold those, defects or not.
+/// Tracks that are sure to hold the sectors that the law counts, defects or not.
 pub fn width_of(drive: &Drive) -> u64 {
     match drive.interference.guard(&drive.geometry) {
         Guard::Tracks(tracks) => 1 + tracks,

@@ -97,7 +97,7 @@ struct TrackMap {
     first_rewrite: Option<u64>,
 }
 
-/// What the parameters make of a drive, before any state.
+/// Plan of a drive by the parameters, before any state.
 struct TrackMapPlan {
     layout: TrackLayout,
     head: Head,
@@ -170,7 +170,7 @@ impl TrackMap {
         })
     }
 
-    /// Whether a write of this piece spoils nothing, and wears nothing.
+    /// True if a write of this piece spoils nothing, and wears nothing.
     #[inline]
     fn is_free(&self, piece: &TrackPiece, base: usize) -> bool {
         let own = base + piece.track;

@@ -1,4 +1,4 @@
-//! Which sectors of a band must be rewritten with a write, and the reads and writes that do it.
+//! Sectors of a band that must be rewritten with a write, and the reads and writes that do it.
 //!
 //! The law of the drive says what a write destroys; what of it is in use is read before and written back in the order of
 //! PBAs, so that each write spoils only what is written after it. On each track one run of sectors is rewritten.
@@ -23,7 +23,7 @@ pub struct Head {
     pub wider: bool,
     /// A write also spoils sectors of its own track, as laws that count sectors say.
     pub in_track: bool,
-    /// How often a sector may be written while what lies upstream is not; `None` for any number.
+    /// Number of times that a sector may be written while what lies upstream is not; `None` for any number.
     pub limit: Option<u32>,
     /// Written over too often, a sector wears out sectors of its own track too.
     pub wears_in_track: bool,
@@ -32,13 +32,13 @@ pub struct Head {
 /// A write to one band, as it is planned and made.
 #[derive(Default)]
 pub struct Rewrite {
-    /// What the host writes, by track; and which sector of the request comes first.
+    /// The host's sectors by track, each with the first sector's place in the request.
     own: Vec<(SectorSpan, u64)>,
-    /// What is written on each track, what the host writes included.
+    /// Sectors that are written on each track, the host's included.
     spans: Vec<SectorSpan>,
-    /// How far each track is in use once the host's sectors are written.
+    /// Used part of each track once the host's sectors are written.
     used: Vec<u64>,
-    /// Where the spans lie in the buffer.
+    /// Places of the spans in the buffer.
     places: Vec<u64>,
     buf: Option<Buf>,
 }
@@ -67,7 +67,7 @@ impl Rewrite {
         }
     }
 
-    /// Whether anything but what the host writes is rewritten.
+    /// True if anything but what the host writes is rewritten.
     pub fn is_more(&self) -> bool {
         self.spans.iter().zip(&self.own).any(|(span, own)| *span != own.0)
     }
@@ -130,13 +130,13 @@ impl Rewrite {
         added
     }
 
-    /// Whether nothing within reach upstream of a track is in use.
+    /// True if nothing within reach upstream of a track is in use.
     fn is_alone(&self, head: &Head, track: usize) -> bool {
         let upstream = (track + 1).saturating_sub(head.width)..track;
         !head.wears_in_track && upstream.clone().all(|up| self.used[up] == 0)
     }
 
-    /// Whether all within reach upstream of a track, and all of it, is written.
+    /// True if all within reach upstream of a track, and all of it, is written.
     fn is_fresh(&self, head: &Head, track: usize) -> bool {
         let covered = |up: usize| self.used[up] == 0 || self.spans[up].0 == 0 && self.spans[up].1 >= self.used[up];
         ((track + 1).saturating_sub(head.width)..=track).all(covered)
@@ -222,7 +222,7 @@ impl Rewrite {
         }
     }
 
-    /// How many tracks the host's own took with them by the paper's rule, and how many others were rewritten.
+    /// Number of tracks that the host's own took with them by the paper's rule, and of others that were rewritten.
     pub fn taken(&self, head: &Head) -> (u64, u64) {
         let (mut taken, mut others, mut last) = (0, 0, None);
         for (track, &((first, end), _)) in self.own.iter().enumerate() {

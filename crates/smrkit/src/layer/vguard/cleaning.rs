@@ -37,7 +37,7 @@ impl Vguard {
         self.cleaner.is_working() || self.episode.is_running()
     }
 
-    /// How many tracks too many are cached (α), or in the log (β), or for the room that is to be kept free.
+    /// Number of tracks too many in the cache (α), in the log (β), or for the room that is to be kept free.
     #[inline]
     fn overdue(&self) -> u64 {
         let cached = self.log.used().saturating_sub(self.settings.alpha);

@@ -11,16 +11,16 @@ use crate::medium::record_sectors;
 const KIND: u64 = 0x5647_4d41;
 const HEAD: usize = 9;
 
-/// What a copy says besides the map.
+/// Contents of a copy besides the map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CopyHead {
     /// Orders copies among each other and against notes in the scratch pad.
     pub sequence: u64,
     /// The number of the newest entry.
     pub number: u64,
-    /// Where that entry begins, as a position of the log.
+    /// Beginning of that entry, as a position of the log.
     pub position: u64,
-    /// Where the next one goes.
+    /// Place of the next one.
     pub head: u64,
     /// The home track of that entry.
     pub track: u32,
@@ -31,7 +31,7 @@ pub(super) struct CopyHead {
 /// A copy read back: its head, and the valid entries as (slot, home track).
 pub(super) type Copy = (CopyHead, Vec<(u64, u32)>);
 
-/// How copies of the map are written on one drive.
+/// Format of copies of the map on one drive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Format {
     slots: u64,
@@ -95,7 +95,7 @@ impl Format {
         words
     }
 
-    /// What words say; `None` if they are no copy of this drive's map.
+    /// Map that words hold; `None` if they are no copy of this drive's map.
     pub fn parse(&self, words: &[u64], home: &Home) -> Option<Copy> {
         let (&[KIND, sequence, number, position, head, track, note, rewritten, count], rest) =
             words.split_first_chunk()?

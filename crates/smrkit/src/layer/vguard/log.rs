@@ -12,15 +12,15 @@ use crate::units::{Pba, Track};
 /// A cached track in the log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CachedTrack {
-    /// Whose copy.
+    /// Track of the copy.
     pub track: u32,
-    /// Whether it is the track's valid copy.
+    /// True if it is the track's valid copy.
     pub valid: bool,
-    /// How many slots it takes.
+    /// Number of its slots.
     pub slots: u64,
     /// Its first slot, counted on over the laps.
     pub position: u64,
-    /// Where its data begins.
+    /// Beginning of its data.
     pub pba: Pba,
 }
 
@@ -51,7 +51,7 @@ impl Slots {
         self.geometry.track_start(Track(slot))
     }
 
-    /// How many slots an entry with `sectors` of data takes from a slot on; `None` if it does not fit.
+    /// Number of slots of an entry with `sectors` of data from a slot on; `None` if it does not fit.
     fn taken_at(&self, slot: u64, sectors: u64) -> Option<u64> {
         let start = self.start(slot);
         (slot + 1..=self.count)
@@ -68,7 +68,7 @@ pub(super) struct TrackLog {
     entries: VecDeque<CachedTrack>,
     /// The number of the oldest; numbers count from 1 and never come again.
     first: u64,
-    /// Where the next entry goes, or the next after it on which it fits.
+    /// Place of the next entry, or of the next after it on which it fits.
     pub head: u64,
     /// The number of a home track's valid entry; 0 where it is not cached.
     numbers: Vec<u64>,
@@ -111,7 +111,7 @@ impl TrackLog {
         self.places.start(slot)
     }
 
-    /// Where an entry with `sectors` of data would go from `head` on, and how many slots it would take.
+    /// Place from `head` on of an entry with `sectors` of data, and the number of slots it would take.
     pub fn place(&self, head: u64, sectors: u64) -> (u64, u64) {
         let slot = self.slots.remainder(head);
         match self.places.taken_at(slot, sectors) {
@@ -132,7 +132,7 @@ impl TrackLog {
         (number != 0).then(|| &self.entries[(number - self.first) as usize])
     }
 
-    /// Whether a home track is cached.
+    /// True if a home track is cached.
     #[inline]
     pub fn has(&self, track: u32) -> bool {
         self.numbers[track as usize] != 0
@@ -158,7 +158,7 @@ impl TrackLog {
         self.entries.iter().filter(|entry| entry.valid)
     }
 
-    /// How many valid entries there are.
+    /// Number of valid entries.
     #[inline]
     pub fn used(&self) -> u64 {
         self.valid

@@ -50,7 +50,7 @@ keys! {
         buffer: BufferKeys;
         /// Cleaning a band stops before the next cached track; off: it goes on to the band's end.
         partial: bool = Switch, "on";
-        /// What moves when a write to a cached track would damage another: the written track (figure 1d), or the
+        /// Tracks that move when a write to a cached track would damage another: the written track (figure 1d), or the
         /// others (section 2.1).
         relocate: Relocate = RELOCATE, "written";
         /// Writes in place to a track next to live data, after which it is moved to the cache.
@@ -63,7 +63,7 @@ keys! {
 const THRESHOLD: Or<Count> = Or("auto", Count(1, 1 << 30));
 const RELOCATE: Word<Relocate> = Word(&[("written", Relocate::Written), ("following", Relocate::Following)]);
 
-/// What moves when a write to a cached track would damage another.
+/// Tracks that move when a write to a cached track would damage another.
 #[derive(Clone, Copy, PartialEq)]
 enum Relocate {
     Written,
@@ -96,7 +96,7 @@ struct VguardSettings {
     moves_following: bool,
     overwrite_limit: u64,
     idle_delay: Option<Nanos>,
-    /// Whether a write leaves the rest of its own track alone.
+    /// True if a write leaves the rest of its own track alone.
     in_place: bool,
     /// Cleaning is due when the log takes more slots, so that commands rarely find no room.
     slots_limit: u64,
@@ -104,7 +104,7 @@ struct VguardSettings {
     entries_max: u64,
 }
 
-/// What the platters say of the map.
+/// Map as it is on the platters.
 #[derive(Default)]
 struct Saved {
     /// The log's tail in the newest copy: what lies before may be overwritten.
@@ -152,7 +152,7 @@ impl VguardKeys {
     }
 }
 
-/// What the parameters make of a drive, before any state.
+/// Plan of a drive by the parameters, before any state.
 struct VguardPlan {
     home: Home,
     format: Format,
@@ -221,7 +221,7 @@ impl Vguard {
         })
     }
 
-    /// Where a sector lies now.
+    /// Place of a sector now.
     #[inline]
     fn place(&self, spot: &HomeLocation) -> Pba {
         if let Some(entry) = self.log.find(spot.track) {
@@ -405,7 +405,7 @@ impl Layer for Vguard {
     }
 }
 
-/// Whether two ranges of tracks share one.
+/// True if two ranges of tracks share one.
 #[inline]
 fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
     a.start < b.end && b.start < a.end

@@ -1,6 +1,6 @@
 //! Writes in place, the copies that make them safe, and the four cases of figure 1.
 //!
-//! What recovery relies on: the newest copy of the map is behind the newest entry or in a map slot; from the slot on, no
+//! Recovery relies on this: the newest copy of the map is behind the newest entry or in a map slot; from the slot on, no
 //! entry's copy is destroyed; what the newest copy takes for valid is not overwritten.
 
 use super::copy::CopyHead;
@@ -41,7 +41,7 @@ impl Vguard {
         self.write_with_care(disk, TrackWrite { spot, sectors: n, data, at }, following)
     }
 
-    /// Whether writes in place are not restricted by the law, by cleaning at work, or by what was not saved.
+    /// True if writes in place are not restricted by the law, by cleaning at work, or by what was not saved.
     #[inline]
     fn is_plain(&self) -> bool {
         self.settings.in_place && !self.cleaner.is_working() && self.saved.rewritten.is_empty()

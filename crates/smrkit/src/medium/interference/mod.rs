@@ -13,7 +13,7 @@ use crate::units::{Pba, Track};
 
 pub use physical::Profile;
 
-/// What a write destroys. Within one command sectors are written in ascending order, so that what the command itself
+/// Sectors that a write destroys. Within one command sectors are written in ascending order, so that what the command itself
 /// writes later survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interference {
@@ -38,7 +38,7 @@ pub enum Interference {
         did: u64,
         /// Drive prefix isolation distance in sectors.
         dpid: u64,
-        /// How many writes to one sector since x was written x survives: 1 is the paper's rule.
+        /// Number of writes to one sector since x was written that x survives: 1 is the paper's rule.
         writes: u32,
     },
     /// Tracks and angles.
@@ -162,7 +162,7 @@ impl Interference {
         }
     }
 
-    /// How many sectors before a sector suffer when it is written again: the DPID; 0 for other forms.
+    /// Number of sectors before a sector that suffer when it is written again: the DPID; 0 for other forms.
     pub fn upstream(&self) -> u64 {
         match *self {
             Interference::Distances { dpid, .. } => dpid,
@@ -170,7 +170,7 @@ impl Interference {
         }
     }
 
-    /// How many writes to one sector, since a neighbour upstream was written, that neighbour survives (U).
+    /// Number of writes to one sector, since a neighbour upstream was written, that this neighbour survives (U).
     pub fn writes_survived(&self) -> u32 {
         match *self {
             Interference::Distances { writes, .. } => writes,
@@ -189,7 +189,7 @@ impl Interference {
         }
     }
 
-    /// Whether a geometry suits this law: wherever tracks endanger each other, PBAs must run the same way, or guard
+    /// Checks that a geometry suits this law: wherever tracks endanger each other, PBAs must run the same way, or guard
     /// tracks must lie between. Errors name the recording zones and the remedy.
     pub fn check(&self, g: &Geometry) -> Result<(), Error> {
         match *self {

@@ -16,9 +16,9 @@ pub struct Profile {
     pub inner_tracks: u64,
     /// s_od: tracks affected toward the outer edge, the written one included.
     pub outer_tracks: u64,
-    /// How far damage on neighbours reaches beyond the last angle written.
+    /// Reach of damage on neighbours beyond the last angle written.
     pub cw: Turn,
-    /// How far damage on neighbours reaches before the first angle written.
+    /// Reach of damage on neighbours before the first angle written.
     pub ccw: Turn,
 }
 
@@ -121,7 +121,7 @@ impl Profile {
     }
 }
 
-/// Whether `track` lies in reach of a head on `writer` on the same surface, with everything between them in order.
+/// True if `track` lies in reach of a head on `writer` on the same surface, with everything between them in order.
 fn neighbours(g: &Geometry, from: &Zone, to: &Zone, writer: Track, track: Track, width: u64) -> bool {
     if from.first_track == to.first_track {
         return true;
@@ -148,8 +148,8 @@ fn joined(runs: &mut DamagedRuns) -> impl Iterator<Item = (u64, u64)> + '_ {
     runs.iter().copied()
 }
 
-/// Where the last tracks of a recording zone endanger another zone on the surface, that zone must come next in the
-/// order of PBAs and shingle the same way; else `width − 1` guard tracks must lie between.
+/// Checks that, where the last tracks of a recording zone endanger another zone on the surface, that zone comes next in the
+/// order of PBAs and shingles the same way; else `width − 1` guard tracks must lie between.
 pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result<(), Error> {
     let zones = g.zones();
     if width <= 1 {
