@@ -30,7 +30,7 @@ const SMALL: [(&str, &str); 7] = [
     ("buffer_bytes", "32768"),
 ];
 
-/// What `layer` takes of them.
+/// Small parameters of `layer`.
 fn small(layer: &LayerSpec) -> Parameters {
     let takes = |key: &str| (layer.keys)().iter().any(|parameter| parameter.name == key);
     let set: Vec<_> = SMALL.iter().filter(|(key, _)| takes(key)).map(|(k, v)| (k.to_string(), v.to_string())).collect();

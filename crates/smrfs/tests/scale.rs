@@ -1,4 +1,4 @@
-//! What must not grow with the size of things: calls of the metadata store and bytes of maps, counted.
+//! Costs that must not grow with the size of things: calls of the metadata store and bytes of maps, counted.
 //!
 //! `cargo bench -p smrfs --bench scale` measures the time and memory of larger ones.
 

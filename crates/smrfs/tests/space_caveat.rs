@@ -20,9 +20,9 @@ struct Driver {
     space: Caveat,
     block: u64,
     file_granules: u64,
-    /// Where each granule of the files is.
+    /// Place of each granule of the files.
     places: Vec<u64>,
-    /// Where the durable maps say they are.
+    /// Place by the durable maps.
     durable: Vec<u64>,
     /// True if power cuts are to come: then durable maps are kept.
     cuts: bool,
@@ -191,7 +191,7 @@ fn shape(granule_bytes: u64, bytes: u64, did_bytes: u64, dpid_bytes: u64) -> Sha
     }
 }
 
-/// What random overwriting cost.
+/// Cost of random overwriting.
 #[derive(Debug)]
 struct Cost {
     amplification: f64,

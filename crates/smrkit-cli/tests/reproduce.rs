@@ -18,7 +18,7 @@ fn quick(folder: &Path) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What differs from the paper, whatever the seed; each row says why.
+/// Items that differ from the paper, whatever the seed; each row says why.
 const DIFFERS: [&str; 4] = [
     "Figures 6 to 8: random writes over time / 7.46 µs: windows of 0 IOPS, regions of 10,000",
     "Pure read-modify-write / 4 KB writes, in time",

@@ -1,4 +1,4 @@
-//! What a reader sees, as snapshots; what no reader may see, as properties.
+//! Readers' view as snapshots; what no reader may see, as properties.
 
 use serde_json::Value;
 use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
@@ -272,7 +272,7 @@ fn without_plotly(page: &str) -> String {
     format!("{before}{after}")
 }
 
-/// What a page hands to its script.
+/// Data that a page hands to its script.
 fn script_data(page: &str) -> Value {
     let (_, rest) = page.split_once("const page = ").expect("a page of figures has a script");
     let (json, _) = rest.split_once(";\nconst dark").unwrap();

@@ -1,4 +1,4 @@
-//! What arrays must cost, exactly: writes and reads for each write, times that add up, an array of one drive that is that
+//! Costs of arrays, exactly: writes and reads for each write, times that add up, an array of one drive that is that
 //! drive to the nanosecond, and the same bytes each time.
 
 mod common;
@@ -196,7 +196,7 @@ fn json(outcome: &Outcome) -> String {
     serde_json::to_string(outcome).unwrap()
 }
 
-/// What the host saw.
+/// Host's side of an outcome.
 fn seen(outcome: &Outcome) -> String {
     let o = outcome;
     let latencies = (&o.latency_ns, o.wait_ns, o.service_ns, o.elapsed_ns, o.arrivals_ns);
@@ -238,7 +238,7 @@ fn an_array_of_one_drive_is_that_drive() {
     }
 }
 
-/// What a drive counted, but for its times: those of rotation depend on when it was asked.
+/// Counters of a drive, but for its times: those of rotation depend on when it was asked.
 fn counters(o: &Outcome) -> String {
     let sectors = (o.physical_read_sectors, o.physical_written_sectors, o.host_read_sectors, o.host_written_sectors);
     format!("{:?} {sectors:?} {:?} {:?} {:?} {:?}", o.movement, o.commands, o.adjusted, o.surface, o.layer_stats)

@@ -18,7 +18,7 @@ use smrkit::units::{Lba, Pba};
 
 const SECTOR: usize = 512;
 
-/// What the host wrote last, sector by sector; `None` where it owns nothing or can't know.
+/// Last data of the host, sector by sector; `None` where it owns nothing or can't know.
 type Expected = Vec<Option<Vec<u8>>>;
 
 struct Scene<'a> {

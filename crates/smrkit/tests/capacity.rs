@@ -1,4 +1,4 @@
-//! What a layer offers is known before it is built, and what `auto` becomes can be asked for as a number.
+//! Capacity of a layer, known before it is built; and what `auto` becomes can be asked for as a number.
 
 mod common;
 

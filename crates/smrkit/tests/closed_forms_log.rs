@@ -1,4 +1,4 @@
-//! What cleaning a log costs, against the closed form for FIFO under uniform writes (Lambert's W; `docs/reference/layers/log.md`),
+//! Cost of cleaning a log against the closed form for FIFO under uniform writes (Lambert's W; `docs/reference/layers/log.md`),
 //! and the order of the policies.
 
 use smrkit::drive::Drive;

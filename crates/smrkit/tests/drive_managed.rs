@@ -1,4 +1,4 @@
-//! What the Vguard paper's table 2 shows of a shipped drive-managed disk, and single behaviours of its layer.
+//! Table 2 of the Vguard paper, on a shipped drive-managed disk, and single behaviours of its layer.
 
 mod common;
 

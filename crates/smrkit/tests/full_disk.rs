@@ -77,7 +77,7 @@ impl Checked {
         served.and_then(|()| shadow.after(device)).unwrap_or_else(|fault| panic!("{what}: {fault}"));
     }
 
-    /// What the requests make the drive do.
+    /// Accesses that the requests make the drive do.
     fn accesses(&mut self, requests: &[Request], what: &str) -> Vec<(bool, Cause, Pba, u64)> {
         let accesses = Accesses::default();
         self.device.disk.record(Some(Box::new(accesses.clone())));
@@ -88,7 +88,7 @@ impl Checked {
     }
 }
 
-/// What a layer can be compared by. What is not seen from outside makes the rest impossible:
+/// State by which layers can be compared. What is not seen from outside makes the rest impossible:
 ///
 /// - The S-blocks of `s-block` have moved round their circle.
 /// - The logs of `vguard` and `drive-managed` go on where they stopped.

@@ -65,7 +65,7 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
     cases
 }
 
-/// What a reader can check by eye: sums, not distributions.
+/// Figures that a reader can check by eye: sums, not distributions.
 fn readable(outcome: &Outcome) -> serde_json::Value {
     json!({
         "requests": outcome.requests,

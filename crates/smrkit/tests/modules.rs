@@ -1,5 +1,5 @@
 //! The modules of each library use only those above them in `lib.rs`, and no modules of a crate import each other in a circle.
-//! No crate has two types of one name.
+//! No crate has two types of one name. Doc comments begin with the thing that they are about.
 //!
 //! Imports are read from the text: paths that begin with `crate::`, `super::` or `self::`. What a parent module re-exports counts as
 //! the parent's own. Tests may use what they like.
@@ -217,6 +217,31 @@ fn names_of_tests_are_short() {
     });
     let long: Vec<_> = long.collect();
     assert!(long.is_empty(), "names longer than {NAME_MAX} letters: {long:#?}; say the behaviour in fewer words");
+}
+
+/// The first lines of doc comments, with their numbers.
+fn first_doc_lines(text: &str) -> Vec<(usize, &str)> {
+    let mut first = Vec::new();
+    let mut follows = false;
+    for (line, number) in text.lines().map(str::trim_start).zip(1..) {
+        let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        first.extend(doc.filter(|_| !follows).map(|doc| (number, doc.trim_start())));
+        follows = doc.is_some();
+    }
+    first
+}
+
+#[test]
+fn doc_comments_begin_with_the_thing_that_they_are_about() {
+    const BARE: [&str; 7] = ["What", "Whether", "How", "Where", "Whose", "Which", "Who"];
+    for file in files(&crates()) {
+        let text = fs::read_to_string(&file).unwrap();
+        for (line, doc) in first_doc_lines(&text) {
+            let starts_bare = BARE.contains(&doc.split([' ', '.', ',', ':']).next().unwrap());
+            let is_vague = starts_bare || doc.starts_with("The same ");
+            assert!(!is_vague, "{}:{line}: name the thing first: {doc}", file.display());
+        }
+    }
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn loses_nothing(name: &str, in_a_log: bool) {
     });
 }
 
-/// Whether anything was lost at all: a layer that warns of loss and shows none is not tested.
+/// Checks that something was lost at all: a layer that warns of loss and shows none is not tested.
 fn loses_something(name: &str) {
     let mut lost = 0;
     cut_everywhere(name, |cut, _, _| lost += u64::from(cut.lost_sectors > 0));

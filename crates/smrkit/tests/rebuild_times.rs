@@ -1,4 +1,4 @@
-//! What decides how long a rebuild takes, and its longest command: layer, order, pieces, caches and bypasses.
+//! Causes of a rebuild's time, and of its longest command: layer, order, pieces, caches and bypasses.
 
 mod common;
 
@@ -61,7 +61,7 @@ fn without_a_write_cache_a_bypass_costs_guards_alone() {
     }
 }
 
-/// What the platters do behind the write cache, the host does not wait for: the pieces under way don't decide.
+/// The host does not wait for the platters behind the write cache: the pieces under way don't decide.
 #[test]
 fn with_a_write_cache_neither_size_nor_number_of_pieces_decides() {
     let bypass = [CACHED, ("bypass", "run"), ("skip_unwritten", "on")];

@@ -1,4 +1,4 @@
-//! What the Vguard paper's tables and figure 6 show of its layer, and single behaviours of it.
+//! Tables and figure 6 of the Vguard paper on its layer, and single behaviours of it.
 
 mod common;
 

@@ -8,7 +8,7 @@ use smrfs::meta::memory::MemoryStore;
 use smrfs::meta::{Attr, Entry, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use smrfs::units::NodeId;
 
-/// What has been asked so far.
+/// Counts of the calls so far.
 #[derive(Default)]
 pub struct Counts {
     /// Calls of all kinds.
@@ -17,7 +17,7 @@ pub struct Counts {
     pub read_bytes: AtomicU64,
     /// Bytes written.
     pub written_bytes: AtomicU64,
-    /// What to do before the next rename.
+    /// Action before the next rename.
     pub before_rename: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 

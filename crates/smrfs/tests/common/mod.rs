@@ -131,7 +131,7 @@ impl Rig {
         Parts { device: self.device, store: self.store, options: self.options }
     }
 
-    /// What is counted agrees with a recount, and the checker has seen nothing that the law forbids.
+    /// Checks that the counts agree with a recount, and the checker has seen nothing that the law forbids.
     pub fn check(&self) {
         self.fs.check().unwrap();
         assert_eq!(self.watch.as_ref().and_then(|watch| watch.first_violation()), None);

@@ -1,4 +1,4 @@
-//! What a cut left, against what the run had promised by then.
+//! Check of a cut's remains against the run's promises until then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,7 +13,7 @@ use smrfs::units::NodeId;
 use crate::rig::{Mounted, Rig};
 use crate::run::{DIRECTORIES, Moment, NAMES, Place, Run, read};
 
-/// Whether a file is as it was at some moment, or has, of what was not synced, a part of a write, or a later write and not
+/// Order of a file's contents: it is as it was at some moment, or has, of what was not synced, a part of a write, or a later write and not
 /// an earlier one. That happens only on a full disk: what was buffered found no room, and a commit was to make some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -88,7 +88,7 @@ fn last(promises: Option<&Vec<u64>>, cut: u64) -> u64 {
     promises.and_then(|promises| promises.iter().rev().find(|&&number| number < cut)).copied().unwrap_or(0)
 }
 
-/// What there was at operation `from` and later, until the cut.
+/// Contents from operation `from` on until the cut.
 fn between<T>(history: &[Moment<T>], from: u64, cut: u64) -> &[Moment<T>] {
     let first = history.partition_point(|moment| moment.from <= from).saturating_sub(1);
     let end = history.partition_point(|moment| moment.from <= cut);

@@ -68,7 +68,7 @@ impl Rig {
         Rig { memory: Arc::new(Memory::recording(&shape, power.clone())), store, power, shape, new: true }
     }
 
-    /// What is left if the power failed at operation `cut`; it goes on with `power`.
+    /// The remains if the power failed at operation `cut`; the run goes on with `power`.
     pub fn survivor(&self, cut: u64, losses: (DiskLoss, StoreLoss), seed: u64, power: Power) -> Rig {
         let power = Arc::new(power);
         let memory = self.memory.survivor(cut, losses.0, seed, power.clone(), true);
@@ -103,7 +103,7 @@ impl Rig {
         Ok(Mounted { fs, mapped, promised, watch })
     }
 
-    /// What the durable maps name, and what they promise, by a scan of our own.
+    /// Live spans by the durable maps, and their promises, by a scan of our own.
     fn live(&self) -> FsResult<(Vec<Span>, u64)> {
         let (mut live, mut promised) = (Vec::new(), 0);
         self.store.scan(&mut |_, record| {

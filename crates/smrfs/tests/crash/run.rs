@@ -24,13 +24,13 @@ pub const DIRECTORIES: usize = 2;
 /// The names in each.
 pub const NAMES: std::ops::Range<u8> = b'a'..b'e';
 
-/// What was there from an operation of the power supply on.
+/// State from an operation of the power supply on.
 pub struct Moment<T> {
     pub from: u64,
     pub what: T,
 }
 
-/// What a run did and promised.
+/// Account of a run and its promises.
 pub struct Run {
     pub rig: Rig,
     pub directories: Vec<NodeId>,

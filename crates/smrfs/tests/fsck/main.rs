@@ -72,7 +72,7 @@ fn after_a_repair_a_second_run_is_clean_and_looking_changes_nothing() {
     }
 }
 
-/// What is found by looking at a file system with that damage, as text, in order.
+/// Findings on a file system with that damage, as text, in order.
 fn found(model: Model, damage: impl FnOnce(&mut Fixture)) -> (Fixture, Vec<String>) {
     let mut fixture = Fixture::new(model, 4, &mut Pcg64Mcg::seed_from_u64(5));
     damage(&mut fixture);

@@ -26,7 +26,7 @@ use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::space::{Counts, Space};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 
-/// Where the core saves its free map.
+/// Name of the saved free map.
 pub const STATE: &str = "free-map";
 
 pub fn shape(model: Model) -> Shape {
@@ -94,7 +94,7 @@ impl Fixture {
         }
     }
 
-    /// What a mount would count.
+    /// Counts that a mount would come to.
     pub fn counts_of_a_mount(&self) -> Counts {
         let shape = self.device.shape();
         let mut space: Box<dyn Space> = match shape.model {

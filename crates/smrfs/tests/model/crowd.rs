@@ -15,7 +15,7 @@ use smrfs::units::NodeId;
 /// The names that all threads use.
 pub const NAMES: std::ops::Range<u8> = b'a'..b'm';
 
-/// What others may have done meanwhile.
+/// Result that others may have changed meanwhile.
 fn unless_gone<T>(result: FsResult<T>) -> Option<T> {
     let expected = [Errno::ENOENT, Errno::EEXIST, Errno::ENOSPC];
     result.inspect_err(|error| assert!(expected.contains(&error.errno()), "{error:?}")).ok()
@@ -96,7 +96,7 @@ pub fn crowd(fs: &FileSystem, threads: u64, rounds: u64, owner: (u32, u32), long
     found
 }
 
-/// What each name holds.
+/// Contents of each name.
 pub fn contents(fs: &FileSystem, longest: u64) -> Vec<(u8, Vec<u8>)> {
     let found = NAMES.filter_map(|name| {
         let attr = unless_gone(fs.lookup(fs.root(), &[name]))?;

@@ -1,4 +1,4 @@
-//! What a disk that fails takes with it, and what not.
+//! Failures of a disk: the data that they take, and the rest.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -147,7 +147,7 @@ impl Life {
         self.rig.check();
     }
 
-    /// What must succeed, unless a write was made to fail twice in a row.
+    /// Result of work that must succeed, unless a write was made to fail twice in a row.
     fn settled(&mut self, work: impl Fn(&Rig) -> FsResult) {
         work(&self.rig).unwrap();
     }

@@ -35,7 +35,7 @@ fn options() -> FsOptions {
     }
 }
 
-/// How many operations a test does; CI asks for more.
+/// Number of operations that a test does; CI asks for more.
 fn operations() -> usize {
     std::env::var("SMRFS_MODEL_OPS").ok().and_then(|text| text.parse().ok()).unwrap_or(40_000)
 }

@@ -1,4 +1,4 @@
-//! What a directory tree is, as simply as it can be said: nodes in memory, files as bytes.
+//! Reference of a directory tree, as simple as can be: nodes in memory, files as bytes.
 
 use std::collections::BTreeMap;
 

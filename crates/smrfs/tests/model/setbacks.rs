@@ -1,4 +1,4 @@
-//! What cleaning can't move or reset: other writes go on, and whoever reads what is broken hears of it.
+//! Setbacks of cleaning: other writes go on, and whoever reads what is broken hears of it.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -78,7 +78,7 @@ impl Life {
         }
     }
 
-    /// Where a block of a file lies.
+    /// Place of a block of a file.
     fn place(&self, number: usize, block: u64) -> Granule {
         let (id, _) = self.files[number];
         let holds = |(span, owner): (smrfs::units::Span, smrfs::units::Owner)| {

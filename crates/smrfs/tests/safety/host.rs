@@ -50,7 +50,7 @@ impl stacked::Stacked for Failing {
 struct Piece {
     span: Span,
     owner: Owner,
-    /// What the granule was filled with.
+    /// Value that the granule was filled with.
     value: u8,
     /// True if a durable map names it.
     durable: bool,
@@ -63,7 +63,7 @@ impl Piece {
     }
 }
 
-/// How a host behaves.
+/// Behaviour of a host.
 pub struct Manner {
     /// The largest write, in granules.
     pub write_max: u64,
@@ -344,7 +344,7 @@ impl<'a> Host<'a> {
         true
     }
 
-    /// Whose what is written is: now and then two places of the file share it.
+    /// Owner of a write: now and then two places of the file share it.
     fn shared(&mut self, span: Span, owner: Owner) -> Vec<(Span, Owner)> {
         let first = if self.below(4) == 0 { 1 + self.below(span.count) } else { span.count };
         let rest = Span { at: span.at + first, count: span.count - first };

@@ -30,7 +30,7 @@ fn operations_wanted() -> u64 {
     std::env::var("SMRFS_SAFETY_OPERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(60_000)
 }
 
-/// What lies beneath a disk.
+/// Platters beneath a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Beneath {
     /// Bytes, and the write history of the device.

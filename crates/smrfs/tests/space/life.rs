@@ -26,7 +26,7 @@ pub enum Commits {
     Each(u64),
 }
 
-/// What random overwriting cost.
+/// Cost of random overwriting.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Written / written for hosts, in the last two thirds.

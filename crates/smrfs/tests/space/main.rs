@@ -17,7 +17,7 @@ const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];
 /// Bands of a mounted disk that is not small.
 const BAND: u64 = 32 * MIB;
 
-/// How much is asked for.
+/// Extent of the test.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Quick,

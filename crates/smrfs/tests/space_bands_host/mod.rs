@@ -13,7 +13,7 @@ use smrfs::units::{Granule, NodeId, Owner, Span};
 /// Granule of a file -> granule of the disk and what was written there.
 type Map = BTreeMap<(u64, u64), (u64, u64)>;
 
-/// What the cleaner has done.
+/// Work of the cleaner.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(dead_code)]
 pub struct Work {
@@ -304,7 +304,7 @@ impl Host {
         self.space.was_reset(band);
     }
 
-    /// What is not durable is gone; the file system is mounted again.
+    /// Cuts the power: data that are not durable are gone; the file system is mounted again.
     pub fn cut_power(&mut self) {
         self.map = self.durable.clone();
         self.retired.clear();

@@ -1,4 +1,4 @@
-//! What can be wrong with a file: each has its own message with the remedy, and exit code 3.
+//! Faults of files: each has its own message with the remedy, and exit code 3.
 
 use std::fs::File;
 use std::io::Write;

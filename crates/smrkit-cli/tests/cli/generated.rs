@@ -1,4 +1,4 @@
-//! What the documentation takes from the code: tables between two marks of a page, and the sample trace of the tour.
+//! Parts of the documentation that come from the code: tables between two marks of a page, and the sample trace of the tour.
 //!
 //! `UPDATE=1 cargo test -p smrkit-cli --test cli generated` writes all of it anew.
 
@@ -92,7 +92,7 @@ fn index(layers: &[Value]) -> String {
     table("| layer | what it does | paper |", rows)
 }
 
-/// What a key takes, unless its default shows that: a number in a range, or a switch. Help has all ranges.
+/// Values of a key, unless its default shows them: a number in a range, or a switch. Help has all ranges.
 fn takes(text: &str) -> String {
     let plain =
         ["a whole number", "a percentage", "a number", "a size", "a duration", "a share", "one size", "on or off"];

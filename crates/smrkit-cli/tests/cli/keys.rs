@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Scratch, TINY, outcome, outcomes, root, smrkit, testdata};
 
-/// What the contract promises of a run, null where any value will do.
+/// Promises of the contract on a run, null where any value will do.
 fn contract() -> Value {
     let by_cause = json!({"total": 0, "host": 0, "destage": 0, "clean": 0, "map": 0});
     let commands = json!({"host_read": 0, "host_write": 0, "physical_read": 0, "physical_write": 0});

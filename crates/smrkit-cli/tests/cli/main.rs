@@ -23,7 +23,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a run of the command left.
+/// Output and exit code of a command.
 struct Ran {
     code: i32,
     out: String,

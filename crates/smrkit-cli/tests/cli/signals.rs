@@ -116,7 +116,7 @@ fn a_full_disk_is_an_error_and_says_where() {
     finish(command).says(1, &["standard output", "No space left"]);
 }
 
-/// What an answer interrupted after so long says, and its exit code.
+/// Output of an answer interrupted after so long, and its exit code.
 fn interrupted_answer(arguments: &str, after: Duration) -> (i32, String, String) {
     let mut child = start(arguments);
     std::thread::sleep(after);

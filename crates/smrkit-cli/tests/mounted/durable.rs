@@ -1,4 +1,4 @@
-//! What must be there after the process behind a mount has been killed, however little its commits in the background did.
+//! Durability after the process behind a mount has been killed, however little its commits in the background did.
 
 use std::fs;
 use std::process::Command;

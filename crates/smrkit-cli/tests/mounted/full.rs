@@ -72,7 +72,7 @@ impl Small {
         self.bench.file(name)
     }
 
-    /// What statfs tells to be free on the mount, and on the host.
+    /// Free bytes by statfs on the mount, and on the host.
     fn free(&self) -> (u64, u64) {
         let free = |path: PathBuf| {
             let told = Command::new("stat").args(["-f", "-c", "%a %S"]).arg(path).output().expect("stat starts");
@@ -238,7 +238,7 @@ fn accepted_writes_have_room_when_another_program_takes_the_rest() {
     }
 }
 
-/// What a mount has kept of the host's room is taken away from it, as a host does that promises more than it has.
+/// Takes away what a mount has kept of the host's room, as a host does that promises more than it has.
 fn take_what_is_kept(small: &Small) {
     let mut taken = 0;
     for entry in fs::read_dir(format!("/proc/{}/fd", small.bench.process())).unwrap() {

@@ -20,7 +20,7 @@ const FILES: u64 = 6;
 const PIECE: usize = 4096;
 const PIECES: u64 = 300;
 
-/// What may be in each piece of a file: what was there at the last fsync, and all that was written since.
+/// Contents that each piece of a file may have: those at the last fsync, and all that was written since.
 #[derive(Default)]
 struct Books {
     files: BTreeMap<u64, BTreeMap<u64, Vec<u64>>>,

@@ -93,7 +93,7 @@ impl Bench {
         self.smrkit(&["umount", &self.path("mnt")])
     }
 
-    /// What the process in the background tells.
+    /// Report of the process in the background.
     fn report(&self) -> Value {
         serde_json::from_str(&self.smrkit(&["top", "--json", &self.path("mnt")]).done()).expect("JSON")
     }
@@ -130,7 +130,7 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// What a command left.
+/// Output of a command.
 struct Ran(Output);
 
 impl Ran {

@@ -1,4 +1,4 @@
-//! What another user of the machine tries against a volume and its mount: each attempt is refused.
+//! Attempts of another user of the machine against a volume and its mount: each is refused.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::{Bench, MODELS, Ran, is_root};
 
-/// Who owns nothing on this system (Debian's nobody and nogroup).
+/// User who owns nothing on this system (Debian's nobody and nogroup).
 const NOBODY: u32 = 65534;
 
 /// A volume of root's in a folder that everyone may enter, with a copy of the program, and the other user's own folder.

@@ -1,4 +1,4 @@
-//! What can't be mounted is refused in words that help, and nothing is changed.
+//! Refusals to mount, in words that help; nothing is changed.
 
 use std::fs;
 

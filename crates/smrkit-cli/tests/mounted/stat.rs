@@ -1,4 +1,4 @@
-//! What `stat` tells of files on a mount over a directory.
+//! Attributes by `stat` of files on a mount over a directory.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::{Bench, is_root};
 
-/// Who owns nothing on this system (Debian's nobody and nogroup).
+/// User who owns nothing on this system (Debian's nobody and nogroup).
 const NOBODY: u32 = 65534;
 
 #[test]

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{MODELS, Ran, is_mounted, is_root, signal};
 
-/// Who owns nothing on this system (Debian's nobody and nogroup).
+/// User who owns nothing on this system (Debian's nobody and nogroup).
 const NOBODY: u32 = 65534;
 
 /// A folder that belongs to the user, with a copy of the program: the place of the original may be closed to others.

@@ -1,4 +1,4 @@
-//! What only a directory can get wrong: descriptors, names that go while a node is in use, wrong directories.
+//! Faults that only a directory can have: descriptors, names that go while a node is in use, wrong directories.
 
 use std::collections::BTreeMap;
 

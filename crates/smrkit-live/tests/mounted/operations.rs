@@ -19,7 +19,7 @@ const SEEDS: u64 = 4;
 /// Largest place in a file that is written to.
 const SPREAD: u64 = 3 << 20;
 
-/// What an operation told: text that must be the same on both sides.
+/// Result of an operation: text that must be the same on both sides.
 type OpResult = Result<String, Option<i32>>;
 
 fn told<T: Debug>(result: io::Result<T>) -> OpResult {
@@ -181,7 +181,7 @@ fn summary(content: &[u8]) -> (usize, u64) {
     (content.len(), content.iter().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// What must be the same: of directories, size and links are the file system's own affair.
+/// Attributes that must be the same: of directories, size and links are the file system's own affair.
 fn stat(metadata: &fs::Metadata) -> (u32, u64, u64, u32, u32) {
     let size = if metadata.is_dir() { (0, 0) } else { (metadata.nlink(), metadata.size()) };
     (metadata.mode(), size.0, size.1, metadata.uid(), metadata.gid())

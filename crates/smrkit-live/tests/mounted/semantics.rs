@@ -1,4 +1,4 @@
-//! What programs rely on, one behaviour a test.
+//! Behaviour that programs rely on, one a test.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};

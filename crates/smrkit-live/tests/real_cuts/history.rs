@@ -1,19 +1,19 @@
-//! What names held when, and what of it was promised to last.
+//! History of names: their contents, and the promises that they last.
 
-/// What a name held: nothing, or these bytes.
+/// Content of a name: nothing, or these bytes.
 pub type Content = Option<Vec<u8>>;
 
 /// The past of one name, by positions in the recording.
 #[derive(Default)]
 pub struct History {
-    /// What it held, from the position on at which the change began.
+    /// Its contents, from the position on at which the change began.
     versions: Vec<(usize, Content)>,
     /// At that position this many versions were past: the last of them is durable.
     durable: Vec<(usize, usize)>,
 }
 
 impl History {
-    /// What the name holds now.
+    /// The name's content now.
     pub fn now(&self) -> Content {
         self.versions.last().and_then(|(_, content)| content.clone())
     }
@@ -28,7 +28,7 @@ impl History {
         self.durable.push((position, self.versions.len()));
     }
 
-    /// Whether a cut after `cut` events may leave `content`; if not, what was promised.
+    /// Checks that a cut after `cut` events may leave `content`; if not, returns the promise.
     pub fn allows(&self, cut: usize, content: &Content) -> Result<(), String> {
         let durable = self.durable.iter().take_while(|(position, _)| *position <= cut).map(|(_, past)| *past).max();
         let begun = self.versions.iter().take_while(|(position, _)| *position <= cut).count();

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Host {
     /// Its type, as mount(8) calls it.
     pub name: &'static str,
-    /// What makes one.
+    /// Command that makes one.
     pub mkfs: &'static [&'static str],
     /// Bytes of a small one.
     pub bytes: u64,
@@ -64,7 +64,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Whether loop devices, and the tools of that file system, are here.
+/// Text on missing loop devices, or tools of that file system.
 pub fn missing(host: &Host) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("only root can mount".into());

@@ -66,7 +66,7 @@ fn on_host(host: &Host) {
     }
 }
 
-/// Where everything lies.
+/// Folder of everything.
 struct Place {
     folder: tempfile::TempDir,
 }

@@ -20,12 +20,12 @@ use rustix::fs::SeekFrom;
 /// The recorded files' names, in the order of their numbers.
 pub const NAMES: [&str; 2] = ["disk", "image"];
 const FIRST: u64 = 2;
-/// What lseek(2) calls them on Linux.
+/// Number that lseek(2) has for it on Linux.
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 const FOREVER: Duration = Duration::from_secs(3600);
 
-/// What reached one of the two files.
+/// Event on one of the two files.
 #[derive(Clone)]
 pub enum Event {
     /// These bytes.
@@ -34,7 +34,7 @@ pub enum Event {
     Flush { file: usize },
 }
 
-/// What has been recorded; none before it is switched on.
+/// Recording; nothing before it is switched on.
 #[derive(Default)]
 pub struct Recording {
     on: bool,
@@ -71,7 +71,7 @@ impl Recorder {
         self.recording.lock().unwrap().on = true;
     }
 
-    /// How much has been recorded by now.
+    /// Number of events by now.
     pub fn position(&self) -> usize {
         self.recording.lock().unwrap().events.len()
     }

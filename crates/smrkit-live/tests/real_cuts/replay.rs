@@ -1,4 +1,4 @@
-//! What a power cut leaves of a recording: all that was flushed, and of the rest all, nothing, or any part.
+//! Remains of a recording after a power cut: all that was flushed, and of the rest all, nothing, or any part.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use rand::{Rng, RngExt};
 
 use crate::recorder::Event;
 
-/// What becomes of writes that no flush has covered yet.
+/// Fate of writes that no flush has covered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// They are all there.

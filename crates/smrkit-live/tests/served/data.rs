@@ -1,4 +1,4 @@
-//! What was written is read, and all else reads as zeros: under every layer, with requests in any number and order.
+//! Data that were written are read, and all else reads as zeros: under every layer, with requests in any number and order.
 
 use rand::{Rng, RngExt, SeedableRng};
 use smrkit::settings::Queue;

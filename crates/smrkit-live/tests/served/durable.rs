@@ -1,4 +1,4 @@
-//! What survives: flushed data, whatever ends the server, the drive's power or the host.
+//! Survival of flushed data, whatever ends the server, the drive's power or the host.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ const SAFE: [&str; 5] = ["in-place", "s-block", "drive-managed", "vguard", "log"
 const PIECE: usize = 4096;
 const PIECES: u64 = 256;
 
-/// What each piece holds at least since the last flush, and at most.
+/// Contents that each piece has at least since the last flush, and at most.
 #[derive(Default, Clone, Copy)]
 struct Known {
     flushed: u8,
@@ -60,7 +60,7 @@ fn check(client: &mut Client, known: &mut [Known], what: &str) {
     }
 }
 
-/// What a crash of the host leaves: the image as it was, and the journal as far as it got to the disk.
+/// Crash of the host: it leaves the image as it was, and the journal as far as it got to the disk.
 fn crash(path: &Path, left: &Path, synced: u64, random: &mut impl rand::Rng) {
     let copied = Command::new("cp").args(["--sparse=always"]).arg(path).arg(left).status().unwrap();
     assert!(copied.success());

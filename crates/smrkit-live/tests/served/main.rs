@@ -39,7 +39,7 @@ struct Served {
     socket: PathBuf,
     caller: Caller,
     serving: Option<JoinHandle<ServeReport>>,
-    /// Where the image lies, if it is this server's own.
+    /// Folder of the image, if it is this server's own.
     folder: Option<TempDir>,
 }
 

@@ -1,4 +1,4 @@
-//! What clients may say and what they may not: every mistake is answered, and none ends the service.
+//! Mistakes of clients: every one is answered, and none ends the service.
 
 use std::io::{Read, Write};
 

@@ -1,4 +1,4 @@
-//! What is wrong with a file is said with its place, what was expected, and the remedy.
+//! Errors of a file come with their place, what was expected, and the remedy.
 
 use super::*;
 

@@ -22,7 +22,7 @@ const SECTORS: u64 = 1000;
 const SERVICE: u64 = 10;
 const STAGE: u64 = 4;
 
-/// What the layer owes, and what it was asked.
+/// Work that the layer owes, and requests that it had.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Fake {
     due: u32,

@@ -1,4 +1,4 @@
-//! What merging keeps, and what a burst is.
+//! Properties of merging, and of bursts.
 
 use proptest::prelude::*;
 

@@ -72,7 +72,7 @@ pub fn array_run(disks: &mut Disks, (level, count): (Level, usize), spec: &'stat
     ArrayRun { chunk_sectors, write, ..ArrayRun::new(level, members) }
 }
 
-/// How many members may be gone at once.
+/// Number of members that may be gone at once.
 pub fn redundancy(run: &ArrayRun) -> usize {
     match run.level {
         Level::Raid1 => run.members.len() - 1,

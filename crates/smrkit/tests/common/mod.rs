@@ -39,7 +39,7 @@ impl Observer for Rows {
     }
 }
 
-/// What every drive did, by its number.
+/// Accesses of every drive, by its number.
 #[derive(Clone, Default)]
 pub struct Witness(pub Arc<Mutex<Vec<(usize, Access)>>>);
 

@@ -135,7 +135,7 @@ fn a_disk_without_room_beside_its_gaps_is_refused() {
     assert_eq!(Caveat::new(&shape(1000, 1, 1), options).unwrap_err(), CaveatError::NoBlock);
 }
 
-/// What is known of one granule by one who forgets nothing.
+/// History of one granule, as one who forgets nothing knows it.
 #[derive(Clone, Copy, Default)]
 struct Known {
     readable: bool,

@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// What the first chunks of each member hold: one text a row, `0` to `9` for data chunks.
+/// First chunks of each member: one text a row, `0` to `9` for data chunks.
 fn rows(level: Level, disks: usize, rows: u64) -> Vec<String> {
     let layout = ArrayLayout::new(level, 1, &vec![rows; disks]).unwrap();
     let cell = |disk: usize, row: u64| match layout.inverse(disk as u32, Lba(row)) {

@@ -80,7 +80,7 @@ fn made() -> Drive {
     Drive::parse(Path::new("drive.toml"), &imported.text).unwrap_or_else(|error| panic!("{error}\n{}", imported.text))
 }
 
-/// Where an LBN lies by the description's own words: zone, cylinder, head and sector of the track.
+/// Place of an LBN by the description's own words: zone, cylinder, head and sector of the track.
 fn by_the_rules(lbn: u64) -> (u64, u64, u64, u64) {
     // First cylinder, cylinders, sectors of a track, empty front, slips.
     let zones: [(u64, u64, u64, u64, &[u64]); 2] = [(0, 10, 40, 7, &[11, 12, 300]), (11, 9, 30, 0, &[])];

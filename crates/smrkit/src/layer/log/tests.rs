@@ -1,4 +1,4 @@
-//! What goes into which segment, and what waits for what.
+//! Segments by kind of data, and the order of waiting.
 
 use super::segment::SegmentState;
 use super::*;

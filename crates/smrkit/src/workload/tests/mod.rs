@@ -1,4 +1,4 @@
-//! What workloads promise: totals, shares, order, places, and the text forms.
+//! Promises of workloads: totals, shares, order, places, and the text forms.
 
 mod text;
 
