@@ -25,7 +25,7 @@ use smrkit::stats::verdict;
 use advice::{Advice, Present};
 use trial::{Measured, Trial};
 
-/// A layer counts for the size of a workload if it offers so much of what the present one does, in percent (assumption).
+/// A layer counts for the size of a workload if it offers this share of what the present one does, in percent (assumption).
 const ALIKE_PERCENT: u64 = 80;
 
 /// Question to the advice.

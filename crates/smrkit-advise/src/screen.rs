@@ -68,7 +68,7 @@ pub fn page(advice: &Advice) -> String {
         sections.push(Section::of_table("What to do", actions));
     }
     if advice.demand.requests > 0 {
-        sections.push(Section::of_table("As it is, beside conventional disks", present(advice)));
+        sections.push(Section::of_table("As it is, compared with conventional disks", present(advice)));
     }
     sections.push(Section::of_table("What was tried", tried(advice)));
     sections.push(Section { heading: "What was run".into(), text: about(advice), ..Section::default() });

@@ -73,7 +73,7 @@ impl Trial {
 }
 
 impl Measured {
-    /// It beside `usual`, a run of conventional disks over the same requests.
+    /// Comparison with `usual`, a run of conventional disks over the same requests.
     pub fn compared_with(&self, usual: &Measured) -> Comparison {
         let is_timed = self.is_timed();
         let whole = Multiples::from_figures(&self.course.figures(), &usual.course.figures(), is_timed);

@@ -57,7 +57,9 @@ fn refused(error: &clap::Error, word: &dyn Fn(&str) -> String) -> Error {
     let option = named(context(ContextKind::InvalidArg)).unwrap_or_default();
     Error::Usage(match error.kind() {
         ErrorKind::MissingRequiredArgument => format!("{option} is missing: give it too, or leave out what needs it"),
-        ErrorKind::ArgumentConflict => format!("{option} is given twice, or beside what excludes it: leave one out"),
+        ErrorKind::ArgumentConflict => {
+            format!("{option} is given twice, or with an option that excludes it: leave one out")
+        }
         _ => {
             let value = context(ContextKind::InvalidValue).unwrap_or_default();
             let why = match (std::error::Error::source(error), context(ContextKind::ValidValue)) {

@@ -146,7 +146,7 @@ impl Row {
         }
     }
 
-    /// A value that no number of the paper can stand beside; `reason` says why.
+    /// A value with no number of the paper to compare it with; `reason` says why.
     pub fn not_comparable(item: &str, ours: impl Into<Value>, unit: &'static str, reason: &str) -> Row {
         Row { verdict: Verdict::NotComparable, ..Row::holds(item, Value::None, ours, unit, false, reason) }
     }

@@ -27,7 +27,7 @@ const ORDERS: [&str; 9] = [
     "order=scattered,record=44Ki,run=3MB,window=32",
 ];
 
-/// Name, layer, what the drive file has beside, parameters of the layer.
+/// Name, layer, additions to the drive file, parameters of the layer.
 const MEMBERS: [(&str, &str, &str, Set<'static>); 5] = [
     ("conventional", "in-place", "", &[]),
     ("conventional, write cache", "in-place", WRITE_CACHE, &[]),

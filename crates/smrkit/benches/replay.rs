@@ -33,7 +33,7 @@ const MORE: &[(&str, &str, Requests)] = &[
     ("uniform", "set-assoc", Requests::Workload("random-write:size=4KiB,count=10000000")),
 ];
 
-/// Every layer on the drive as it is and on a small one, and what is measured beside.
+/// Every layer on the drive as it is and on a small one, and what else is measured.
 fn cases() -> Vec<(String, &'static str, Requests)> {
     let own = |name: &'static str| (name.to_string(), name, Requests::CloudPhysics(Queue::Fcfs, Size::Own));
     let small =

@@ -50,7 +50,7 @@ pub struct Mount {
     /// Let other users in (always so for root; others need user_allow_other in /etc/fuse.conf).
     #[arg(long)]
     allow_other: bool,
-    /// File for the log, in the background [default: beside the control socket].
+    /// File for the log, in the background [default: next to the control socket].
     #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
     log: Option<PathBuf>,
     /// Placement policy on a Caveat-Scriptor disk: beside, next-fit, first-fit, best-fit, reservation [default: beside].

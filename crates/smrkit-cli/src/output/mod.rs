@@ -88,7 +88,7 @@ fn in_the_way(folder: &Path, ending: &str, known: &[(Identity, &Path, &str)]) ->
     };
     match known.iter().find(|(_, path, _)| is_there(path)) {
         Some((_, path, what)) => Err(Error::Usage(format!(
-            "{} is {what} of this command, and figures are written beside it as .{ending}: give --figures another folder",
+            "{} is {what} of this command, and figures are written next to it as .{ending}: give --figures another folder",
             path.display()
         ))),
         None => Ok(()),

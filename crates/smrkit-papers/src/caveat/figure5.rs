@@ -9,7 +9,7 @@ use super::SeedPair;
 use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
 use smrkit_report::format;
 
-/// Caveat-Scriptor's longest event is at most so much of strict-append's (assumption: "more evident", in numbers).
+/// Caveat-Scriptor's longest event is at most this share of strict-append's (assumption: "more evident", in numbers).
 const AT_MOST: f64 = 0.5;
 const MODELS: [&str; 2] = ["Strict-append", "Caveat-Scriptor"];
 
@@ -92,7 +92,7 @@ fn figure(pair: &SeedPair) -> Figure {
     let rates = postmark.iter().enumerate().flat_map(rate);
     Figure {
         name: "caveat-figure-5".into(),
-        title: "Filebench's longest events, and Postmark's throughput, beside the ager (figure 5)".into(),
+        title: "Filebench's longest events, and Postmark's throughput, while the ager runs (figure 5)".into(),
         note: "Filebench is an interactive benchmark: its longest event is what a user waits for.".into(),
         panels: vec![
             bars("Filebench: longest event", "latency (s)", "s", latency.collect()),

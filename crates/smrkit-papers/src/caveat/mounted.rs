@@ -15,7 +15,7 @@ use super::plan::{CoursePlan, MountPlan};
 use super::{GB, MODELS};
 use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
 
-const HEADING: &str = "A small real mount beside the simulation";
+const HEADING: &str = "A small real mount next to the simulation";
 const MIB: u64 = 1 << 20;
 /// The image. Its bands and distances are a part of the paper's, or too few bands would lie on it. (Assumptions.)
 const IMAGE_BYTES: u64 = 1 << 30;

@@ -64,7 +64,7 @@ pub fn item() -> Result<Item, Error> {
     Ok(Item::of_courses(HEADING, Vec::new(), move |_| {
         let text = format!(
             "Extents of {EXTENT} LBAs on a disk of {DISK}; figure 2 with DID {} and DPID {}, figure 3 with DID and DPID {}. \
-             The figures have no numbers: those beside ours follow from the rule's text.",
+             The figures have no numbers: those next to ours follow from the rule's text.",
             FIGURE_2.0, FIGURE_2.1, FIGURE_3.0
         );
         vec![(HEADING, Shown { text: vec![text], rows, ..Shown::default() })]

@@ -87,18 +87,18 @@ impl Work for Subject {
 fn shown(of: &Validation) -> Shown {
     let mut rows = Vec::new();
     if let Some((_, theirs)) = PUBLISHED.iter().find(|(name, _)| *name == of.drive) {
-        let reason = format!("rms of both distributions, beside DiskSim's: at most {MARGIN_MS} ms more");
+        let reason = format!("rms of both distributions, compared with DiskSim's: at most {MARGIN_MS} ms more");
         rows.push(Row::holds("rms", *theirs, of.rms_ms, "ms", of.rms_ms <= theirs + MARGIN_MS, reason));
     }
     let error = (of.mean_ours_ms / of.mean_measured_ms - 1.0).abs();
-    let reason = "beside the measured mean: within 5 %";
+    let reason = "compared with the measured mean: within 5 %";
     rows.push(Row::holds("mean", of.mean_measured_ms, of.mean_ours_ms, "ms", error <= 0.05, reason));
     let share = 100.0 * of.slow_reads_within_half_ms as f64 / of.slow_reads.max(1) as f64;
     let single = "reads over 3 ms within 0.5 ms";
     match of.drive == CLOSE_READS.0 {
         true => {
             let reason =
-                "beside DiskSim's share, at least 75 %: this drive's times are exact enough for single requests";
+                "compared with DiskSim's share, at least 75 %: this drive's times are exact enough for single requests";
             rows.push(Row::holds(single, CLOSE_READS.1, share, "%", share >= 75.0, reason));
         }
         false => {

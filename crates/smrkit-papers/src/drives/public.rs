@@ -1,7 +1,7 @@
 //! Presets of shingled disks compared with what others measured and published.
 //!
 //! A number that a preset was chosen to meet is no test of it, and its row says so. Figures that could not be verified are context:
-//! they stand beside ours without a verdict.
+//! they stand next to ours without a verdict.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn mib_per_s(outcome: &Outcome) -> f64 {
     (sectors * SECTOR_BYTES) as f64 / f64::from(1 << 20) / outcome.elapsed_ns as f64 * 1e9
 }
 
-/// A figure that could not be verified beside ours.
+/// A figure that could not be verified, next to ours.
 fn context(item: &str, theirs: f64, ours: f64, unit: &'static str, reason: &str) -> Row {
     Row { paper: theirs.into(), ..Row::not_comparable(item, ours, unit, reason) }
 }
@@ -194,7 +194,7 @@ fn rebuilds(scale: &Scale) -> Result<Item, Error> {
         plan(red, "in-place", RESILVER),
     ];
     let text = "RAID 1, 8 TB in order (StorageReview), and a resilver of a WD40EFAX in RAID-Z (ServeTheHome), whose records are \
-                taken to lie in runs of 3 MB; beside each the same drive without shingling. Parts are rebuilt, and hours \
+                taken to lie in runs of 3 MB; next to each the same drive without shingling. Parts are rebuilt, and hours \
                 scaled. The figures could not be verified.";
     let heading = "Rebuilds";
     Ok(Item::of_runs(heading, plans, move |outcomes| {

@@ -51,7 +51,7 @@ fn open() -> Result<Vec<String>, Error> {
         "The disk of the experiments is not named. Ours has one surface and one recording zone with the rotation and the \
          law of st5000as0011, is as large as each trace's span at 100 % needs, and has seeks for that size (0.8 to 4 ms): \
          response times are shapes, not numbers.",
-        "The regular disk beside it is not described either. Ours is the same drive written in place, so that a fill of 25 % \
+        "The regular disk compared with it is not described either. Ours is the same drive written in place, so that a fill of 25 % \
          lies on its first fifth, where seeks are shorter than between bands all over the disk.",
         "How many sectors an extra request moves is not said. Ours moves what the drive's law destroys, and joins tracks \
          that touch.",

@@ -10,7 +10,7 @@ use crate::names::known;
 /// Sectors of a chunk unless said otherwise: 512 KiB, the default of Linux's md.
 pub const CHUNK_SECTORS: u64 = 1024;
 
-/// The most data disks beside several parities: the coefficients of Q repeat after so many, and so do those of R.
+/// The most data disks with several parities: the coefficients of Q repeat after that many, and so do those of R.
 const DATA_DISKS_MAX: usize = 255;
 
 /// The way in which the sectors of an array are spread over its members.

@@ -84,7 +84,7 @@ fn layout(drive: &Drive, keys: &SetAssocKeys) -> Result<(Regions, u64, Capacity)
     if regions.count() <= caches {
         return Err(Error::Impossible(format!(
             "the drive holds {} regions of {region_sectors} sectors, too few for a cache of {caches} and data \
-             beside it: lower set-assoc.region_sectors or take a larger drive",
+             next to it: lower set-assoc.region_sectors or take a larger drive",
             regions.count()
         )));
     }

@@ -135,7 +135,7 @@ pub struct Outcome {
     pub rebuild: Option<Rebuild>,
 }
 
-/// Record from which a run can be repeated, beside `engine`, `seed`, and what was replayed.
+/// Record from which a run can be repeated, with `engine`, `seed`, and what was replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The SHA-256 of the run: system, settings and requests; absent where the requests are known by no hash.

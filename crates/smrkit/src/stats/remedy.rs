@@ -143,7 +143,7 @@ pub struct Multiples {
 }
 
 impl Multiples {
-    /// `own` beside `other`; `is_timed` says whether the time of the run is the disk's own.
+    /// `own` compared with `other`; `is_timed` says whether the time of the run is the disk's own.
     pub fn from_figures(own: &Figures, other: &Figures, is_timed: bool) -> Multiples {
         let times = |of: fn(&Figures) -> u64| quotient(of(own) as f64, of(other) as f64);
         Multiples {
@@ -366,7 +366,7 @@ mod tests {
         let p99 = Judged { multiples: [Some(10.0), Some(10.0), Some(4.0), None], ..present };
         assert_eq!(effect(&present, &p99), Effect::Helps, "one measure is enough");
         let time_left_out = Judged { multiples: [None, Some(10.0), Some(10.0), None], ..present };
-        assert_eq!(effect(&present, &time_left_out), Effect::None, "what can't be set beside is no difference");
+        assert_eq!(effect(&present, &time_left_out), Effect::None, "what can't be compared is no difference");
     }
 
     #[test]

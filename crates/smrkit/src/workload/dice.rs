@@ -123,7 +123,7 @@ mod tests {
         }
         let shuffle = Shuffle::new(4097, &mut Dice::new(1, 1));
         let neighbours = (1..4097).filter(|&i| shuffle.at(i).abs_diff(shuffle.at(i - 1)) == 1).count();
-        assert!(neighbours < 12, "{neighbours} of 4096 stay beside each other, 2 are expected");
+        assert!(neighbours < 12, "{neighbours} of 4096 stay next to each other, 2 are expected");
     }
 
     #[test]

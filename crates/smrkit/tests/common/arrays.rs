@@ -85,7 +85,7 @@ pub fn redundancy(run: &ArrayRun) -> usize {
 pub struct Failures {
     runs: Vec<MemberRun>,
     settings: Settings,
-    /// Failures to come: how many requests are answered by then, and which member.
+    /// Failures to come: how many requests are complete by then, and which member.
     pub due: Vec<(u64, u32)>,
     /// Answers after a failure until the new member is there.
     replaced_after: u64,

@@ -150,7 +150,7 @@ pub enum BandsError {
     WrongModel,
     /// Bands of no size, or none may be open.
     #[error(
-        "the disk has no bands that can be written: give bands of at least one granule, and let one be open, beside that of the superblock"
+        "the disk has no bands that can be written: give bands of at least one granule, and let one be open besides that of the superblock"
     )]
     NoBands,
     /// The bands do not fit on the disk.

@@ -9,7 +9,7 @@ use super::Caveat;
 use crate::space::{AllocationRequest, CleaningStep, Trigger};
 use crate::units::{Granule, Span};
 
-/// Cleaning while idle wins at least one granule for so many that it moves (assumption).
+/// Cleaning while idle wins at least one granule for this many that it moves (assumption).
 const IDLE_MOVES_FOR_ONE: u64 = 4;
 /// A write that waits is given up after this many moves of the whole disk: far more than any way to room takes (assumption).
 const MOST_ROUNDS: u64 = 4;

@@ -8,7 +8,7 @@ use super::options::Placement;
 use crate::space::AllocationRequest;
 use crate::units::Span;
 
-/// No more blocks than this are expected because so many came before. (Assumption: longer runs read no faster.)
+/// No more blocks than this are expected because that many came before. (Assumption: longer runs read no faster.)
 const STREAK_BLOCKS_MAX: u64 = 64;
 
 /// Places that a search keeps away from; the first search from most.

@@ -1,4 +1,4 @@
-//! The closed forms of the safety rule; and ledger and allocator beside a disk kept granule by granule, whose history is
+//! The closed forms of the safety rule; and ledger and allocator compared with a disk kept granule by granule, whose history is
 //! remembered whole.
 
 use rand::{RngExt, SeedableRng};

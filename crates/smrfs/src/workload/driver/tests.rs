@@ -43,7 +43,7 @@ fn two_streams_take_turns_of_the_blocks_that_were_asked_for() {
         let (record, end) = driver.beside(&mut main, &mut other, 1.0).unwrap();
         assert_eq!((end, record.written_bytes, driver.written_bytes()), (End::Done, 4 * BLOCK_BYTES, 8 * BLOCK_BYTES));
         let beside = if interleave == Interleave::WholeFile { 0 } else { record.written_bytes - BLOCK_BYTES };
-        assert!(record.latencies.all().max_ns >= record.written_bytes + beside, "what runs beside it counts");
+        assert!(record.latencies.all().max_ns >= record.written_bytes + beside, "what runs meanwhile counts");
         assert_eq!(folders_of_appends(&books.acts), expected, "{interleave:?}");
     }
 }

@@ -80,7 +80,7 @@ impl NewMember {
     pub const ALL: [NewMember; 8] =
         [CONVENTIONAL, CONVENTIONAL_CACHED, MANAGED, MANAGED_CACHED, BY_RUN, BY_COMMAND, VGUARD, VGUARD_CACHED];
 
-    /// True if writes are answered before they are on the platters.
+    /// True if writes complete before they are on the platters.
     pub fn caches(self) -> bool {
         self.buffered || self.set.contains(&CACHED)
     }

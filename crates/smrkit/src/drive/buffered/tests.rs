@@ -174,7 +174,7 @@ fn overheads_of_queued_commands_overlap_the_media() {
     assert!(first <= alone + Nanos(8_000));
 }
 
-/// The tiny drive reading ahead 64 sectors, with so many segments.
+/// The tiny drive reading ahead 64 sectors, with this number of segments.
 fn segmented(segments: u32) -> (Geometry, Buffered) {
     let drive = Drive::load("tiny").unwrap();
     let media = drive.clock.mechanical().unwrap().clone();

@@ -181,7 +181,7 @@ fn geometry(out: &mut Toml, model: &Fields) -> Result<(), Error> {
         return Err(bad(layout.path, layout.line, "no Zones: add a list of dm_layout_g1_zone blocks"));
     };
     out.line("\n[geometry.zones]");
-    out.line(&format!("source = {:?}", layout.source(first.line, "Zones; the line of each beside it")));
+    out.line(&format!("source = {:?}", layout.source(first.line, "Zones; the line of each next to it")));
     out.line("value = [");
     for zone in zones {
         let ParamKind::Block(entries) = &zone.kind else {

@@ -230,7 +230,7 @@ impl RebuildKeys {
 impl RateKeys {
     fn spec_for(&self, task: Task, order: RebuildOrder) -> Result<RebuildSpec, Error> {
         let begin = match (self.after, self.at) {
-            (Some(_), Some(_)) => return wrong("it begins after so many requests or at a time: leave one out"),
+            (Some(_), Some(_)) => return wrong("it begins after a number of requests or at a time: leave one out"),
             (None, Some(time)) => Begin::At(time),
             (after, None) => Begin::After(after.unwrap_or(0)),
         };

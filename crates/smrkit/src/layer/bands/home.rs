@@ -112,7 +112,7 @@ impl Home {
         };
         let Some(last) = home.strips.last() else {
             return Err(Error::Impossible(format!(
-                "{} tracks hold no band of {} beside a cache of {}, a scratch pad of 2 × {pad_sectors} sectors and \
+                "{} tracks hold no band of {} next to a cache of {}, a scratch pad of 2 × {pad_sectors} sectors and \
                  {} maps of {}: lower {layer}.band_tracks, cache_tracks, buffer_bytes or alpha, or take a larger drive",
                 g.tracks(),
                 reserve.band_tracks,

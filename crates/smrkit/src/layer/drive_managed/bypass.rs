@@ -12,7 +12,7 @@ pub(super) enum BypassMode {
     Off,
     Run,
     Command,
-    /// Runs, where little beside them has to be copied.
+    /// Runs, where little else has to be copied.
     Stream,
 }
 

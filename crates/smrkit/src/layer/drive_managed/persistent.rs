@@ -195,7 +195,7 @@ impl PersistentCache {
         }
     }
 
-    /// True if so many appends have come since the last map copy that one is due.
+    /// True if enough appends have come since the last map copy for one to be due.
     #[inline]
     pub fn is_copy_due(&self) -> bool {
         self.appends >= self.costs.map_every_writes

@@ -196,7 +196,7 @@ impl LogPlan {
 fn too_few(drive: &Drive, segments: &Totals, streams: usize, keys: &LogKeys) -> Error {
     let Totals { usable, sectors, tracks, .. } = *segments;
     let guards = drive.geometry.sectors() - sectors;
-    let why = if guards > sectors { format!(" beside guards of {guards}") } else { String::new() };
+    let why = if guards > sectors { format!(" next to guards of {guards}") } else { String::new() };
     let has_room = |tracks: u64| {
         let other = layout::totals(drive, tracks);
         other.is_ok_and(|other| LogPlan::for_drive(drive, &other, keys).is_ok())

@@ -105,7 +105,7 @@ impl SBlockLayout {
         let natives = layout.most_natives(drive, sections);
         if natives == 0 || natives + layout.slots >= u64::from(u32::MAX) {
             return Err(Error::Impossible(format!(
-                "{sections} sections of this drive hold {natives} S-blocks each beside their cache, spare and guard: \
+                "{sections} sections of this drive hold {natives} S-blocks each next to their cache, spare and guard: \
                  change s-block.sblock_sectors or s-block.sections, or take another drive"
             )));
         }

@@ -109,7 +109,7 @@ impl TrackLayout {
         let bands = strips.iter().map(|strip| strip.bands).sum();
         if bands == 0 {
             return Err(Error::Impossible(format!(
-                "no band of {tracks} tracks fits the drive beside a random access zone of {random}: name fewer \
+                "no band of {tracks} tracks fits the drive next to a random access zone of {random}: name fewer \
                  tracks in track-map.scheme, lower track-map.random_tracks or take a larger drive"
             )));
         }

@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
                 return self.wrong(start, format!("write {track} without zeros before it"));
             }
             Ok(track) => track,
-            Err(_) if digits > 0 => return self.wrong(start, "no band has so many tracks"),
+            Err(_) if digits > 0 => return self.wrong(start, "no band has that many tracks"),
             Err(_) if rest.is_empty() => return self.wrong(start, "a track is missing at the end"),
             Err(_) => return self.wrong(start, "a track or R(…) belongs here"),
         };
@@ -236,7 +236,7 @@ mod tests {
             ("1--2", 2, "belongs here"),
             ("2-1R(3)", 3, "a hyphen is missing"),
             ("1-2-R(3)4", 8, "a hyphen is missing"),
-            ("1-99999999999", 2, "no band has so many"),
+            ("1-99999999999", 2, "no band has that many"),
             ("1-02", 2, "without zeros"),
             ("1é", 1, "belongs here"),
             ("4294967295-1", 0, "track 2 is missing"),

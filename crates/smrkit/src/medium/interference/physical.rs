@@ -159,7 +159,7 @@ pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result
         zones.iter().find_map(|zone| zone.run_tracks().filter(|run| band.is_none_or(|band| run % band != 0)))
     {
         return Err(Error::Impossible(format!(
-            "runs of {run} tracks on one surface after another, and a write damages tracks beside it that PBAs do not reach \
+            "runs of {run} tracks on one surface after another, and a write damages tracks next to it that PBAs do not reach \
              next: give band_tracks that divide {run}, or order = \"surfaces\""
         )));
     }
