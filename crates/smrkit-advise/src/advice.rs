@@ -78,7 +78,7 @@ pub struct Remedy {
     pub effect: Option<Effect>,
     /// Why it was not run; null where it was.
     pub not_run: Option<String>,
-    /// The pause after each answer; null where it is not what changes.
+    /// The pause after each completion; null where it is not what changes.
     pub think_ns: Option<u64>,
     /// The factor on the trace's times; null where it is not what changes.
     pub time_scale: Option<f64>,

@@ -71,7 +71,7 @@ pub struct Change {
     pub name: String,
     /// True if the disk is assumed to be able to do it.
     pub is_assumed: bool,
-    /// The pause after each answer, where that is what changes.
+    /// The pause after each completion, where that is what changes.
     pub think: Option<Nanos>,
     /// The factor on the trace's times, where that is what changes.
     pub time_scale: Option<f64>,
@@ -173,7 +173,7 @@ fn times(run: &PlannedRun, settings: &Settings, known: &Reference) -> Result<Vec
     Ok(changes)
 }
 
-/// The pause after each answer that leaves the busiest disk idle for `share` of the time, if it then works as long for a
+/// The pause after each completion that leaves the busiest disk idle for `share` of the time, if it then works as long for a
 /// request as now: `depth` requests come in the time of one round, pause and answer. It has three digits that count, for it
 /// to be told in full.
 fn pause(own: &Trajectory, depth: u32, share: f64) -> Nanos {

@@ -14,7 +14,7 @@ use crate::value::{count, value};
 /// Conditions of a run: how requests come, what they find, and how a trace is read.
 #[derive(Args, Clone)]
 pub struct Conditions {
-    /// Pause between an answer and the next request (closed loop).
+    /// Pause between a completion and the next request (closed loop).
     #[arg(long, value_parser = value(Time(0)), default_value = "0s", value_name = "TIME")]
     pub think: Nanos,
     /// Ignore the trace's times, or keep them.

@@ -34,7 +34,7 @@ use smrkit_options::value::count;
 const DEFAULT_LAYER: &str = "drive-managed";
 /// Sectors of the part of a disk on which a rebuild is run: 20 GB.
 const PART_SECTORS: u64 = 20_000_000_000 / SECTOR_BYTES;
-/// Depths of a program that waits for each answer, of a rebuild, and of a queue that is full (SATA has 32).
+/// Depths of a program that waits for each request, of a rebuild, and of a queue that is full (SATA has 32).
 const DEFAULT_DEPTHS: [u32; 3] = [1, 10, 32];
 
 const EXAMPLES: &str = "\

@@ -89,7 +89,7 @@ pub(super) fn sentence(outcome: &Outcome) -> String {
         return "No request was counted.".into();
     }
     let mut text = course(outcome) + &in_all(outcome) + &state(outcome);
-    text += &format!(" The longest wait for an answer is {}", Nanos(verdict.longest_stall_ns));
+    text += &format!(" The longest request takes {}", Nanos(verdict.longest_stall_ns));
     text += &stalls(outcome);
     text += &scaling(outcome).map_or(String::new(), |text| format!(" {text}"));
     if verdict.baseline_overloaded {
@@ -127,7 +127,7 @@ fn course(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
     let open = outcome.engine.arrival == Arrival::Trace;
     let cleans = cleans(outcome);
-    let mean = format!("an answer takes {} on average", Nanos(outcome.latency_ns.all.mean));
+    let mean = format!("a request takes {} on average", Nanos(outcome.latency_ns.all.mean));
     let before = verdict.rate_before_bytes_per_s;
     let Some((at_s, after)) = verdict.cache_full_at_s.zip(verdict.rate_after_bytes_per_s) else {
         let what = match cleans {
