@@ -21,7 +21,7 @@ pub struct Interrupt(Arc<State>);
 struct State {
     is_set: AtomicBool,
     is_writing: AtomicBool,
-    /// Files under construction.
+    /// Files and folders under construction.
     partial: Mutex<Vec<PathBuf>>,
 }
 
@@ -53,7 +53,7 @@ impl Interrupt {
         self.0.is_writing.store(true, Ordering::Relaxed);
     }
 
-    /// Lets files under construction be named before they are opened; nothing ends the process while the guard is held.
+    /// Lets files and folders under construction be named before they are opened; nothing ends the process while the guard is held.
     pub fn opening(&self) -> MutexGuard<'_, Vec<PathBuf>> {
         self.0.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,7 +72,7 @@ impl Interrupt {
         let partial = self.opening();
         for path in partial.iter() {
             // One that was not made yet, or is no longer there, is as it should be.
-            let _ = std::fs::remove_file(path);
+            let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
         }
         std::process::exit(130);
     }

@@ -6,13 +6,14 @@ use pyo3::prelude::*;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Opening;
-use smrkit::experiment::pool::Monitor;
+use smrkit::experiment::pool::{Monitor, RunStage};
 use smrkit::layer;
 use smrkit::request::{Progress, Request, Source};
 use smrkit_options::run::RunOptions;
 use smrkit_options::{demand, pairs};
 use smrkit_report::{catalogue, trace_info as info};
 use smrkit_trace::info::{InfoSettings, TraceInfo};
+use smrkit_trace::split::Splitter;
 use smrkit_trace::{OpenOptions, Trace};
 
 use crate::error::Raised;
@@ -89,6 +90,36 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
         }
     };
     watched(py, progress.as_ref(), read)?.raised(py)
+}
+
+/// Splits a trace by volume into a folder; the list of its volumes, as JSON.
+#[pyfunction]
+pub fn trace_split(
+    py: Python,
+    path: PathBuf,
+    folder: PathBuf,
+    buckets: usize,
+    format: Option<String>,
+    skip_bad_rows: bool,
+    progress: Option<Bound<PyAny>>,
+) -> PyResult<String> {
+    let split = move |watcher: &Watcher| -> Result<String, Error> {
+        let options = OpenOptions { format, skip_bad_rows, ..OpenOptions::default() };
+        let mut trace = Trace::open(&path, &options)?;
+        let mut splitter = Splitter::create(&folder, buckets)?;
+        let stage = watcher.begin(1, "splitting");
+        let is_whole = splitter.split(&mut trace, |progress| {
+            stage.show(0, RunStage::Serving { progress, rate: None });
+            watcher.goes_on()
+        })?;
+        if !is_whole {
+            // Nobody listens any more; the folder must not appear.
+            return Ok(String::new());
+        }
+        let list = splitter.finish(&path, &options, &trace)?;
+        serde_json::to_string(&list).map_err(|error| Error::Usage(error.to_string()))
+    };
+    watched(py, progress.as_ref(), split)?.raised(py)
 }
 
 /// A source that ends where its watcher says so.

@@ -17,7 +17,7 @@ mod catalogue;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::catalogue::{drives, layers, options, show_drive, show_layer, trace_info, trace_read};
+    use crate::catalogue::{drives, layers, options, show_drive, show_layer, trace_info, trace_read, trace_split};
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "what Python calls it")]
     const __version__: &str = smrkit::VERSION;
@@ -32,5 +32,5 @@ mod _native {
     #[pymodule_export]
     use crate::run::compare;
     #[pymodule_export]
-    use crate::sweep::{results, sweep};
+    use crate::sweep::{SweepPlan, compute, results, sweep};
 }

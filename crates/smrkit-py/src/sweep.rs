@@ -6,13 +6,21 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::stats::outcome;
-use smrkit_sweep::execute::{Done, execute};
+use smrkit_sweep::execute::{Done, begin, end, execute, missing};
 use smrkit_sweep::plan::Sweep;
 use smrkit_sweep::store::Store;
+use smrkit_sweep::task::{Comparison, Task};
 
 use crate::error::Raised;
 use crate::outcomes::Outcomes;
 use crate::watch::{Watcher, watched};
+
+fn read(name: &str, json: Option<&str>, file: Option<PathBuf>) -> Result<Sweep, Error> {
+    match json {
+        Some(json) => Sweep::from_json(name, json),
+        None => Sweep::read(&file.unwrap_or_default()),
+    }
+}
 
 /// Computes what a store lacks of a sweep, given as JSON or as the path of its file; runs computed and runs found.
 #[pyfunction]
@@ -25,14 +33,68 @@ pub fn sweep(
     progress: Option<Bound<PyAny>>,
 ) -> PyResult<(usize, usize)> {
     let work = move |watcher: &Watcher| -> Result<Done, Error> {
-        let sweep = match (json, file) {
-            (Some(json), _) => Sweep::from_json(&name, &json)?,
-            (None, file) => Sweep::read(&file.unwrap_or_default())?,
-        };
-        execute(&sweep, &Store::create(&store)?, watcher)
+        execute(&read(&name, json.as_deref(), file)?, &Store::create(&store)?, watcher)
     };
     let done = watched(py, progress.as_ref(), work)?.raised(py)?;
     Ok((done.computed, done.found))
+}
+
+/// A sweep whose tasks are computed elsewhere.
+#[pyclass(frozen)]
+pub struct SweepPlan {
+    comparisons: Vec<Comparison>,
+    store: Store,
+}
+
+#[pymethods]
+impl SweepPlan {
+    /// Plans a sweep, given as JSON or as the path of its file, and notes it in the store.
+    #[new]
+    fn new(
+        py: Python,
+        name: String,
+        json: Option<String>,
+        file: Option<PathBuf>,
+        store: PathBuf,
+    ) -> PyResult<SweepPlan> {
+        let plan = move |_: &Watcher| -> Result<SweepPlan, Error> {
+            let store = Store::create(&store)?;
+            Ok(SweepPlan { comparisons: begin(&read(&name, json.as_deref(), file)?, &store)?, store })
+        };
+        watched(py, None, plan)?.raised(py)
+    }
+
+    /// Number of its runs.
+    fn runs(&self) -> usize {
+        self.comparisons.iter().map(Comparison::runs).sum()
+    }
+
+    /// The tasks that the store lacks, as JSON, and how many runs each has.
+    fn missing(&self, py: Python) -> PyResult<Vec<(String, usize)>> {
+        let text = |task: &Task| Ok((serde_json::to_string(task)?, task.runs));
+        let texts: Result<Vec<_>, serde_json::Error> =
+            missing(&self.comparisons, &self.store).into_iter().map(text).collect();
+        texts.map_err(|error| Error::Usage(error.to_string())).raised(py)
+    }
+
+    /// Completes the store, once the tasks were computed.
+    fn end(&self, py: Python) -> PyResult<()> {
+        end(&self.comparisons, &self.store).raised(py)
+    }
+}
+
+/// Computes a task, given as JSON, unless the store has it.
+#[pyfunction]
+pub fn compute(py: Python, task: String, store: PathBuf) -> PyResult<()> {
+    let work = move |watcher: &Watcher| -> Result<(), Error> {
+        let task: Task = serde_json::from_str(&task).map_err(|error| Error::Usage(error.to_string()))?;
+        let store = Store::create(&store)?;
+        match task.is_done(&store) {
+            true => Ok(()),
+            false => task.compute(&store, watcher, 0).map(drop),
+        }
+    };
+    watched(py, None, work)?.raised(py)
 }
 
 /// The outcomes of one sweep of a store, or of all.

@@ -1,13 +1,13 @@
-//! Computes the comparisons of a sweep that its store lacks.
+//! Computes what a store lacks of a sweep.
+
+use std::collections::HashSet;
 
 use smrkit::error::Error;
-use smrkit::experiment::comparison::RunRecorders;
 use smrkit::experiment::pool::{self, Monitor};
-use smrkit_options::pairs::{self, Pair};
-use smrkit_options::run::RunOptions;
 
 use crate::plan::Sweep;
-use crate::store::{Store, key};
+use crate::store::{Contents, Store};
+use crate::task::{Comparison, Task};
 
 /// Account of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,33 +20,34 @@ pub struct Done {
     pub complete: bool,
 }
 
-/// One comparison to be computed.
-struct Task<'a> {
-    key: &'a str,
-    options: RunOptions,
-    /// Its options, for messages.
-    words: String,
+/// Plans the comparisons of a sweep, and notes them in the store.
+pub fn begin(sweep: &Sweep, store: &Store) -> Result<Vec<Comparison>, Error> {
+    let mut contents = Contents::default();
+    let plan = |options: &Vec<_>| Comparison::plan(options, &mut contents);
+    let comparisons = sweep.comparisons.iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
+    let keys: Vec<String> = comparisons.iter().map(|one| one.key.clone()).collect();
+    store.note(sweep, &keys)?;
+    Ok(comparisons)
 }
 
-/// Computes what is missing, and keeps each comparison as soon as it is whole. An interrupt loses those in flight.
+/// The tasks of comparisons that the store lacks, each once.
+pub fn missing<'a>(comparisons: &'a [Comparison], store: &Store) -> Vec<&'a Task> {
+    let all = comparisons.iter().filter(|one| !store.has(&one.key)).flat_map(|one| &one.tasks);
+    let mut known = HashSet::new();
+    all.filter(|task| known.insert(&task.key) && !task.is_done(store)).collect()
+}
+
+/// Computes what is missing, and keeps each task's results as soon as they are whole. An interrupt loses those in flight.
 pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<Done, Error> {
-    let keys = sweep.comparisons.iter().map(|options| key(options)).collect::<Result<Vec<_>, Error>>()?;
-    store.note(sweep, &keys)?;
-    let (mut done, mut tasks) = (Done::default(), Vec::new());
-    for (options, key) in sweep.comparisons.iter().zip(&keys) {
-        let (read, words) = read(options)?;
-        let runs = read.ask().map_err(|error| error.about(words.clone()))?.systems.count();
-        match store.has(key) {
-            true => done.found += runs,
-            false if tasks.iter().any(|task: &Task| task.key == key) => {}
-            false => tasks.push(Task { key, options: read, words }),
-        }
-    }
-    // Many comparisons keep all cores busy by themselves; few need their runs next to each other.
+    let comparisons = begin(sweep, store)?;
+    let tasks = missing(&comparisons, store);
+    let all: usize = comparisons.iter().map(Comparison::runs).sum();
+    let mut done = Done { found: all - tasks.iter().map(|task| task.runs).sum::<usize>(), ..Done::default() };
+    // Many tasks keep all cores busy by themselves; few need their runs next to each other.
     let threads = if tasks.len() >= monitor.threads() { 0 } else { monitor.threads() };
     let made = match threads {
-        0 => pool::make_all(&tasks, monitor, "sweeping", |_, task, _| compute(task, store, monitor, 0)),
-        _ => tasks.iter().map(|task| compute(task, store, monitor, threads).map(Some)).collect(),
+        0 => pool::make_all(&tasks, monitor, "sweeping", |_, task, _| task.compute(store, monitor, 0)),
+        _ => tasks.iter().map(|task| task.compute(store, monitor, threads).map(Some)).collect(),
     };
     done.complete = true;
     for made in made {
@@ -54,58 +55,23 @@ pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<Do
         done.complete &= runs.is_some();
         done.computed += runs.unwrap_or(0);
     }
+    end(&comparisons, store)?;
     Ok(done)
 }
 
-/// Computes a task; returns the number of runs that were kept, none where an interrupt came before the end.
-fn compute(task: &Task, store: &Store, monitor: &dyn Monitor, threads: usize) -> Result<Option<usize>, Error> {
-    if !monitor.goes_on() {
-        return Ok(None);
-    }
-    let compared = || {
-        let asked = task.options.ask()?;
-        let demand = asked.demand()?;
-        let (experiment, systems) = asked.on(demand);
-        experiment.compare_watched(&systems, &Within { monitor, threads }, RunRecorders::default())
-    };
-    let compared = compared().map_err(|error: Error| error.about(task.words.clone()))?;
-    if !compared.complete {
-        return Ok(None);
-    }
-    store.keep(task.key, &compared.outcomes.runs)?;
-    Ok(Some(compared.outcomes.runs.len()))
-}
-
-fn read(options: &[Pair]) -> Result<(RunOptions, String), Error> {
-    let words = options.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ");
-    let read = pairs::read(options, &|name| name.replace('-', "_")).map_err(|error| error.about(words.clone()))?;
-    Ok((read, words))
-}
-
-/// A monitor for the runs of one comparison.
-struct Within<'a> {
-    monitor: &'a dyn Monitor,
-    threads: usize,
-}
-
-impl Monitor for Within<'_> {
-    fn goes_on(&self) -> bool {
-        self.monitor.goes_on()
-    }
-
-    fn commit(&self) -> Option<&str> {
-        self.monitor.commit()
-    }
-
-    fn threads(&self) -> usize {
-        self.threads
-    }
+/// Merges groups of volumes where all are there, and removes what killed processes left of what is there.
+pub fn end(comparisons: &[Comparison], store: &Store) -> Result<(), Error> {
+    comparisons.iter().try_for_each(|one| one.merge_groups(store))?;
+    store.tidy()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::key;
     use smrkit::experiment::pool::Unwatched;
+    use smrkit_options::pairs;
+    use smrkit_options::run::RunOptions;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     const TEXT: &str =
@@ -132,11 +98,11 @@ mod tests {
         let store = Store::create(folder.path()).unwrap();
         let sweep = Sweep::parse("test", TEXT).unwrap();
         execute(&sweep, &store, &Unwatched).unwrap();
-        let (options, _) = read(&sweep.comparisons[1]).unwrap();
+        let options: RunOptions = pairs::read(&sweep.comparisons[1], &|name| name.to_string()).unwrap();
         let asked = options.ask().unwrap();
         let demand = asked.demand().unwrap();
         let alone = asked.on(demand).0.compare().unwrap();
-        let kept = store.outcomes(&key(&sweep.comparisons[1]).unwrap()).unwrap();
+        let kept = store.outcomes(&key(&sweep.comparisons[1], &mut Contents::default()).unwrap()).unwrap();
         assert_eq!(serde_json::json!(kept).to_string(), serde_json::json!(alone).to_string());
     }
 
@@ -177,6 +143,6 @@ mod tests {
         let sweep = Sweep::parse("test", &TEXT.replace("seed", "queue = 'sptf'\ndepth = [2, 1]\nseed")).unwrap();
         let error = execute(&sweep, &store, &Unwatched).unwrap_err().to_string();
         assert!(error.contains("depth 1") && error.contains("add depth 32"), "{error}");
-        assert!(sweep.comparisons.iter().all(|options| !store.has(&key(options).unwrap())));
+        assert!(sweep.comparisons.iter().all(|options| !store.has(&key(options, &mut Contents::default()).unwrap())));
     }
 }

@@ -9,6 +9,8 @@ use smrkit::error::Error;
 use smrkit_options::pairs::Pair;
 use toml::{Table, Value};
 
+/// Key of a split trace, whose volumes are run as independent disks and merged.
+pub const VOLUMES: &str = "volumes";
 /// Key of the number of repetitions, each with a seed of its own.
 const REPEAT: &str = "repeat";
 /// Seeds of repetitions begin here.

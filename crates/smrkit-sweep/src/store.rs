@@ -3,9 +3,11 @@
 //! A row is a run: some columns to select by, and the record of `outcome.json` as text. A file is there whole or not at all, and
 //! is never written twice; a sweep's own file names its comparisons. Stores can be copied and joined.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -15,8 +17,9 @@ use smrkit::stats::outcome::Outcome;
 use smrkit_options::COMMIT;
 use smrkit_options::pairs::Pair;
 use smrkit_trace::parquet::table::{Column, Packing, TableWriter, Values, read_words, words};
+use smrkit_trace::split::{SplitTrace, SplitVolume};
 
-use crate::plan::Sweep;
+use crate::plan::{Sweep, VOLUMES};
 
 /// Options whose values may be files; what they hold counts, not what they are called.
 const FILES: [&str; 4] = ["trace", "drive", "array", "workload"];
@@ -33,6 +36,47 @@ const NUMBERS: [&str; 9] = [
     "physical_written_sectors",
 ];
 const RECORD: &str = "outcome";
+/// Between the key and the process, in the names of files under construction.
+const OWN: &str = ".of-";
+
+const VOLUME_TEXTS: [&str; 6] = ["layer", "drive", "array", "trace", "name", "parameters"];
+const VOLUME_NUMBERS: [&str; 13] = [
+    "volume",
+    "seed",
+    "requests",
+    "elapsed_ns",
+    "baseline_elapsed_ns",
+    "latency_mean_ns",
+    "baseline_mean_ns",
+    "latency_p99_ns",
+    "latency_max_ns",
+    "stalls_over_7s",
+    "commands_over_7s",
+    "host_written_sectors",
+    "physical_written_sectors",
+];
+
+/// Result of one volume in one run.
+pub struct VolumeRow {
+    texts: [String; VOLUME_TEXTS.len()],
+    numbers: [u64; VOLUME_NUMBERS.len()],
+}
+
+impl VolumeRow {
+    /// The row of a volume's outcome, next to that of the conventional disk.
+    pub fn new(volume: &SplitVolume, outcome: &Outcome, conventional: &Outcome) -> VolumeRow {
+        let text = |name: &str| if name == "name" { volume.name.clone() } else { text_of(outcome, name) };
+        let number = |name: &str| match name {
+            "volume" => volume.number,
+            "baseline_elapsed_ns" => conventional.elapsed_ns,
+            "baseline_mean_ns" => conventional.latency_ns.all.mean,
+            "stalls_over_7s" => outcome.verdict.stalls_over_7s,
+            "commands_over_7s" => outcome.verdict.commands.commands_over_7s,
+            _ => number_of(outcome, name),
+        };
+        VolumeRow { texts: VOLUME_TEXTS.map(text), numbers: VOLUME_NUMBERS.map(number) }
+    }
+}
 
 /// The folder.
 pub struct Store(PathBuf);
@@ -61,13 +105,40 @@ impl Store {
         self.0.join(format!("{key}.parquet"))
     }
 
+    /// Path at which this process alone writes a comparison: a scheduler may have given one task to two.
+    fn own(&self, key: &str) -> PathBuf {
+        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        self.0.join(format!("{key}{OWN}{}-{since}", std::process::id()))
+    }
+
+    fn rename(&self, own: &Path, key: &str) -> Result<(), Error> {
+        let path = self.file(key);
+        fs::rename(own, &path).map_err(|error| Error::writing(&path, error))
+    }
+
+    /// Removes what killed processes left of results that are there.
+    pub fn tidy(&self) -> Result<(), Error> {
+        for folder in [self.0.clone(), self.0.join("groups"), self.0.join("volumes")] {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if name.split_once(OWN).is_some_and(|(key, _)| folder.join(format!("{key}.parquet")).is_file()) {
+                    fs::remove_file(&path).map_err(|error| Error::writing(&path, error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Keeps a comparison.
     pub fn keep(&self, key: &str, outcomes: &[Outcome]) -> Result<(), Error> {
+        fs::create_dir_all(&self.0).map_err(|error| Error::writing(&self.0, error))?;
         let text = |name| Column { name, bits: 0, packing: Packing::Words };
         let number = |name| Column { name, bits: 64, packing: Packing::Delta };
         let columns: Vec<Column> =
             TEXTS.iter().map(|name| text(*name)).chain(NUMBERS.map(number)).chain([text(RECORD)]).collect();
-        let mut table = TableWriter::create(&self.file(key), &columns)?;
+        let own = self.own(key);
+        let mut table = TableWriter::create(&own, &columns)?;
         let texts = TEXTS.map(|name| words(outcomes.iter().map(|one| text_of(one, name))));
         let numbers = NUMBERS.map(|name| outcomes.iter().map(|one| number_of(one, name) as i64).collect::<Vec<_>>());
         let records = words(outcomes.iter().map(|one| json!(one).to_string()));
@@ -75,7 +146,33 @@ impl Store {
         values.extend(numbers.iter().map(|numbers| Values::Long(numbers)));
         values.push(Values::Words(&records));
         table.write_group(&values)?;
-        table.finish(vec![("smrkit.format".into(), "results".into()), ("smrkit.version".into(), "1".into())])
+        table.finish(vec![("smrkit.format".into(), "results".into()), ("smrkit.version".into(), "1".into())])?;
+        self.rename(&own, key)
+    }
+
+    /// The store of groups of volumes, whose merges are comparisons.
+    pub fn groups(&self) -> Store {
+        Store(self.0.join("groups"))
+    }
+
+    /// Keeps what became of each volume of a group, a row a run.
+    pub fn keep_volumes(&self, key: &str, rows: &[VolumeRow]) -> Result<(), Error> {
+        let store = Store::create(&self.0.join("volumes"))?;
+        let own = store.own(key);
+        let text = |name| Column { name, bits: 0, packing: Packing::Words };
+        let number = |name| Column { name, bits: 64, packing: Packing::Delta };
+        let columns: Vec<Column> =
+            VOLUME_TEXTS.iter().map(|name| text(*name)).chain(VOLUME_NUMBERS.map(number)).collect();
+        let mut table = TableWriter::create(&own, &columns)?;
+        let texts: Vec<_> =
+            (0..VOLUME_TEXTS.len()).map(|at| words(rows.iter().map(|row| row.texts[at].clone()))).collect();
+        let numbers: Vec<Vec<i64>> =
+            (0..VOLUME_NUMBERS.len()).map(|at| rows.iter().map(|row| row.numbers[at] as i64).collect()).collect();
+        let texts = texts.iter().map(|texts| Values::Words(texts));
+        let values: Vec<Values> = texts.chain(numbers.iter().map(|numbers| Values::Long(numbers))).collect();
+        table.write_group(&values)?;
+        table.finish(vec![("smrkit.format".into(), "volumes".into()), ("smrkit.version".into(), "1".into())])?;
+        store.rename(&own, key)
     }
 
     /// The outcomes of a comparison.
@@ -156,42 +253,61 @@ fn number_of(outcome: &Outcome, name: &str) -> u64 {
 }
 
 /// The hash of all that decides the numbers of a comparison: this program, the options, and what the files in them hold.
-pub fn key(options: &[Pair]) -> Result<String, Error> {
-    let mut hash = Sha256::new();
-    // Each part is preceded by its length, so that no two lists of parts are alike.
-    let mut add = |part: &[u8]| {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    };
-    add(VERSION.as_bytes());
-    add(COMMIT.unwrap_or_default().as_bytes());
+pub fn key(options: &[Pair], contents: &mut Contents) -> Result<String, Error> {
+    let mut parts: Vec<Vec<u8>> = [VERSION, COMMIT.unwrap_or_default()].map(Vec::from).into();
     let mut sorted: Vec<&Pair> = options.iter().collect();
     // Merged sources keep their order.
     sorted.sort_by_key(|(name, _)| name.replace('-', "_"));
     for (name, value) in sorted {
-        add(name.replace('-', "_").as_bytes());
-        match FILES.contains(&name.as_str()) && Path::new(value).is_file() {
-            true => add(&content(Path::new(value))?),
-            false => add(value.as_bytes()),
-        }
+        parts.push(name.replace('-', "_").into());
+        parts.push(match name.as_str() {
+            VOLUMES => contents.of_split(Path::new(value))?,
+            name if FILES.contains(&name) && Path::new(value).is_file() => contents.of_file(Path::new(value))?,
+            _ => value.as_bytes().to_vec(),
+        });
     }
-    Ok(hex(&hash.finalize()))
+    Ok(hash_of(parts.iter().map(Vec::as_slice)))
 }
 
-/// The SHA-256 of a file.
-fn content(path: &Path) -> Result<Vec<u8>, Error> {
-    let failed = |error| Error::reading(path, error);
-    let (mut file, mut hash, mut part) = (File::open(path).map_err(failed)?, Sha256::new(), vec![0; 1 << 18]);
-    loop {
-        match file.read(&mut part).map_err(failed)? {
-            0 => return Ok(hash.finalize().to_vec()),
-            n => hash.update(&part[..n]),
-        }
+/// The hash of parts, each preceded by its length, so that no two lists of parts are alike.
+pub fn hash_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
     }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Hashes of what files hold, each read once.
+#[derive(Default)]
+pub struct Contents(HashMap<PathBuf, Vec<u8>>);
+
+impl Contents {
+    /// The SHA-256 of a file.
+    fn of_file(&mut self, path: &Path) -> Result<Vec<u8>, Error> {
+        if let Some(known) = self.0.get(path) {
+            return Ok(known.clone());
+        }
+        let failed = |error| Error::reading(path, error);
+        let (mut file, mut hash, mut part) = (File::open(path).map_err(failed)?, Sha256::new(), vec![0; 1 << 18]);
+        loop {
+            match file.read(&mut part).map_err(failed)? {
+                0 => break,
+                n => hash.update(&part[..n]),
+            }
+        }
+        Ok(self.0.entry(path.into()).or_insert(hash.finalize().to_vec()).clone())
+    }
+
+    /// Text that decides the requests of a split trace's volumes: the trace, and how it was read; not its buckets.
+    fn of_split(&mut self, folder: &Path) -> Result<Vec<u8>, Error> {
+        let split = SplitTrace::open(folder)?;
+        match &split.trace_sha256 {
+            Some(sha256) => Ok(json!([sha256, split.trace_reading, split.requests]).to_string().into_bytes()),
+            None => Err(Error::input(folder, "the hash of the trace is missing: split it again")),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -208,7 +324,7 @@ mod tests {
         let (one, two) = (folder.path().join("one"), folder.path().join("two"));
         fs::write(&one, "content").unwrap();
         fs::write(&two, "content").unwrap();
-        let of = |options: &[(&str, &str)]| key(&pairs(options)).unwrap();
+        let of = |options: &[(&str, &str)]| key(&pairs(options), &mut Contents::default()).unwrap();
         let traced = |path: &Path| of(&[("trace", path.to_str().unwrap()), ("depth", "1")]);
         let before = traced(&one);
         assert_eq!(before, traced(&two), "the name does not count");

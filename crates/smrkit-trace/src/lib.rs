@@ -42,6 +42,7 @@ pub mod layout;
 mod demand;
 pub mod info;
 pub mod rows;
+pub mod split;
 #[cfg(test)]
 mod tests;
 

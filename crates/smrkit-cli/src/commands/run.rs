@@ -144,7 +144,7 @@ impl Run {
 
     /// Writes what came out.
     fn write(&self, compared: Compared, outputs: Outputs, files: Files, interrupt: &Interrupt) -> anyhow::Result<Done> {
-        let Compared { outcomes, complete } = compared;
+        let Compared { outcomes, complete, .. } = compared;
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.replayed.trace_notes));
         if complete && outcomes.runs.iter().all(|outcome| outcome.requests == 0) {
             warn_of_warmup(self.asked.conditions.warmup);

@@ -25,6 +25,10 @@ A sweep's file has the options of smrkit run, and lists in place of values:
 Layers and parameters are compared on drives of one size; every other list multiplies. A list in a list is merged. What is in
 the store already is not computed again, also after an interrupt.
 
+volumes = \"DIR\" in place of a trace runs each volume of a split trace (smrkit trace split) on a disk of its own, all of one size, and
+merges their outcomes exactly; merged_verdicts counts how many wait, stall and would be dropped. What became of each volume is in the
+store's folder volumes, as Parquet; one by itself: smrkit run --trace DIR/bucket-000.parquet --volume N.
+
 Examples:
   smrkit sweep caches.toml
   smrkit results caches.results --pivot trace,layer,slowdown";
@@ -55,6 +59,9 @@ impl Sweep {
             done.found,
             folder.display()
         ))?;
+        for merged in store.of_sweep(&plan.name)?.iter().filter(|outcome| outcome.merged_verdicts.is_some()) {
+            print(format!("{}: {}\n", merged.layer, merged.verdict.text))?;
+        }
         if !done.complete {
             eprintln!("smrkit: interrupted; start it again to go on from there");
         }

@@ -1,4 +1,6 @@
-//! `smrkit trace`: what a trace holds, its first rows, and conversion to the compact columnar format.
+//! `smrkit trace`: what a trace holds, its first rows, conversion to the compact columnar format, and its volumes apart.
+
+mod split;
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +27,8 @@ const EXAMPLES: &str = "\
 Examples:
   smrkit trace head trace.csv.zst
   smrkit trace info trace.csv.zst --figures figures
-  smrkit trace convert trace.csv.zst trace.parquet";
+  smrkit trace convert trace.csv.zst trace.parquet
+  smrkit trace split cloud.csv.zst cloud.volumes";
 
 const INFO_EXAMPLES: &str = "\
 Examples:
@@ -56,6 +59,8 @@ enum TraceCommand {
     Info(Info),
     /// Write a trace in the compact columnar format (Parquet).
     Convert(Convert),
+    /// Sort a trace into buckets of volumes, for sweeps over them.
+    Split(split::Split),
     /// The first requests, as they are understood.
     Head(Head),
 }
@@ -122,16 +127,19 @@ impl Trace {
         match self.what {
             TraceCommand::Info(info) => info.execute(),
             TraceCommand::Convert(convert) => convert.execute(),
+            TraceCommand::Split(split) => split.execute(),
             TraceCommand::Head(head) => head.execute(),
         }
     }
 }
 
 impl Input {
+    fn options(&self) -> OpenOptions {
+        OpenOptions { format: self.format.clone(), skip_bad_rows: self.skip_bad_rows, ..OpenOptions::default() }
+    }
+
     fn open(&self) -> Result<Reader, Error> {
-        let options =
-            OpenOptions { format: self.format.clone(), skip_bad_rows: self.skip_bad_rows, ..OpenOptions::default() };
-        Reader::open(&self.trace, &options)
+        Reader::open(&self.trace, &self.options())
     }
 }
 

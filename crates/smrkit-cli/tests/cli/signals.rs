@@ -57,14 +57,23 @@ fn an_interrupt_prints_and_writes_what_there_is_and_exits_with_130() {
 
 #[test]
 fn an_interrupted_conversion_leaves_no_half_file() {
+    leaves_nothing("trace convert", "out.parquet");
+}
+
+#[test]
+fn an_interrupted_split_leaves_no_half_folder() {
+    leaves_nothing("trace split", "volumes");
+}
+
+/// Interrupts a command that reads a trace from a pipe.
+fn leaves_nothing(words: &str, output: &str) {
     let scratch = Scratch::new();
     let fifo = scratch.path("pipe");
     if !Command::new("mkfifo").arg(&fifo).status().is_ok_and(|status| status.success()) {
         println!("skipped: no mkfifo here");
         return;
     }
-    let output = scratch.path("out.parquet");
-    let mut child = start(&format!("trace convert {fifo} {output}"));
+    let mut child = start(&format!("{words} {fifo} {}", scratch.path(output)));
     let mut writer = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
     let row = "128166372003061629,hm,1,Read,8192,4096,58000\n";
     writer.write_all(row.repeat(40_000).as_bytes()).unwrap();

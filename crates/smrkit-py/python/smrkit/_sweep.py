@@ -3,9 +3,12 @@
 import json
 import os
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from smrkit import _native
+from smrkit._errors import UsageError
+from smrkit._executor import distribute
 from smrkit._options import Path, text
 from smrkit._outcome import Outcomes
 from smrkit._run import Progress, bar
@@ -21,7 +24,14 @@ class Swept(NamedTuple):
 
 
 def sweep(
-    file: Path | None = None, *, store: Path, name: str = "sweep", repeat: int | None = None, progress: Progress = False, **options: Any
+    file: Path | None = None,
+    *,
+    store: Path,
+    name: str | None = None,
+    repeat: int | None = None,
+    executor: Any = "threads",
+    progress: Progress = False,
+    **options: Any,
 ) -> Swept:
     """Runs every combination of lists of options, and keeps each comparison in a store; what is there is not computed again.
 
@@ -32,12 +42,17 @@ def sweep(
     store
         The folder of results; several sweeps may share it.
     name
-        What the sweep is called in the store.
+        What the sweep is called in the store: ``sweep``, or as its file.
     repeat
         How many seeds to run.
+    executor
+        What computes: ``"threads"`` of this process, ``"processes"``, a client of Dask or the address of its scheduler, or any
+        executor of ``concurrent.futures`` whose workers see the same files and have this version of smrkit. A worker that dies loses
+        nothing but what it was at.
     **options
         The options of :func:`smrkit.run`, each a value or a list; layers and the values of ``set`` are compared with each other, every
-        other list multiplies the comparisons.
+        other list multiplies the comparisons. ``volumes`` is a folder that :func:`smrkit.trace.split` made: each volume is run on a
+        disk of its own, and their outcomes are merged.
 
     Examples
     --------
@@ -53,8 +68,21 @@ def sweep(
     asked = None
     if file is None:
         asked = json.dumps(_plain(options) | ({} if repeat is None else {"repeat": repeat}))
+    elif options or repeat is not None:
+        raise UsageError("a sweep is a file or options: write them into the file")
+    path = None if file is None else os.fspath(file)
+    name = name or ("sweep" if path is None else PurePath(path).stem)
     with bar(progress) as said:
-        return Swept(*_native.sweep(name, asked, None if file is None else os.fspath(file), os.fspath(store), said))
+        if executor in (None, "threads"):
+            return Swept(*_native.sweep(name, asked, path, os.fspath(store), said))
+        plan = _native.SweepPlan(name, asked, path, os.fspath(store))
+        missing = plan.missing()
+        if missing:
+            # Workers may stand in another folder.
+            distribute(missing, os.path.abspath(store), executor, said)
+        plan.end()
+        computed = sum(runs for _, runs in missing)
+        return Swept(computed, plan.runs() - computed)
 
 
 def _plain(value: Any) -> Any:

@@ -18,6 +18,8 @@ pub struct ParquetWriter {
     meta: Meta,
     table: Option<(TableWriter, Tick)>,
     group: GroupColumns,
+    /// Rows of a whole row group.
+    group_rows: usize,
     rows: u64,
     volumes_used: usize,
 }
@@ -42,9 +44,15 @@ impl ParquetWriter {
             meta: meta.clone(),
             table: Some((table, TICKS[0])),
             group: GroupColumns::default(),
+            group_rows: GROUP_ROWS,
             rows: 0,
             volumes_used: 0,
         })
+    }
+
+    /// The trace in row groups of at most `rows`, for many files at once.
+    pub fn with_group_rows(self, rows: usize) -> ParquetWriter {
+        ParquetWriter { group_rows: rows.clamp(1, GROUP_ROWS), ..self }
     }
 
     /// Replaces what the file says about itself: volumes and hash may be known only once the source was read.
@@ -56,10 +64,10 @@ impl ParquetWriter {
     pub fn write(&mut self, requests: &[Request]) -> Result<(), Error> {
         let mut rest = requests;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(GROUP_ROWS - self.group.time.len()));
+            let (now, later) = rest.split_at(rest.len().min(self.group_rows - self.group.time.len()));
             self.group.extend(now);
             rest = later;
-            if self.group.time.len() == GROUP_ROWS {
+            if self.group.time.len() == self.group_rows {
                 self.flush()?;
             }
         }

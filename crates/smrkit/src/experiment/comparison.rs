@@ -30,6 +30,8 @@ impl RunRecorders {
 pub struct Compared {
     /// The runs that were asked for, as far as they were begun.
     pub outcomes: Outcomes,
+    /// The runs on conventional disks, one for each drive and settings, as far as they came to their end.
+    pub conventional: Vec<Outcome>,
     /// True if every run came to its end, the quiet baseline too.
     pub complete: bool,
 }
@@ -97,7 +99,7 @@ pub fn compare(
     }
     let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(one?.hashed().finish())).collect();
     let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(is_complete));
-    for (group, at) in groups.iter().zip(baseline_of) {
+    for (group, at) in groups.iter().zip(baseline_of.iter().copied()) {
         let Some(baseline) = outcomes[at].as_ref().filter(|outcome| is_complete(outcome)).map(Baseline::from_outcome)
         else {
             continue;
@@ -109,9 +111,10 @@ pub fn compare(
             }
         }
     }
+    let conventional = baseline_of.iter().filter_map(|&at| outcomes[at].clone().filter(is_complete)).collect();
     outcomes.truncate(runs.len());
     let runs = outcomes.into_iter().flatten().collect();
-    Ok(Compared { outcomes: Outcomes { schema: 1, runs }, complete })
+    Ok(Compared { outcomes: Outcomes { schema: 1, runs }, conventional, complete })
 }
 
 fn is_complete(outcome: &Outcome) -> bool {

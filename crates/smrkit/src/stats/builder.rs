@@ -12,6 +12,7 @@ use super::rebuild::Rebuild;
 use super::replayed::Replayed;
 use super::sums::{add_stats, write_amplification, write_overloading};
 use super::verdict::sentence;
+use super::verdict_counts::VerdictCounts;
 use crate::layer::{Capacity, Scalar};
 use crate::settings::Settings;
 
@@ -36,6 +37,8 @@ pub(crate) struct OutcomeBuilder {
     pub replayed: Replayed,
     /// Number of runs that were merged.
     pub merged_runs: Option<u64>,
+    /// Counts of their verdicts.
+    pub merged_verdicts: Option<VerdictCounts>,
     /// True if requests were left.
     pub interrupted: bool,
     /// The power cut.
@@ -118,6 +121,7 @@ impl OutcomeBuilder {
             scaled: None,
             replayed: Replayed::default(),
             merged_runs: None,
+            merged_verdicts: None,
             interrupted: false,
             power_cut: None,
             members: Vec::new(),
@@ -165,6 +169,7 @@ impl OutcomeBuilder {
             commit: asked.commit,
             replayed: self.replayed,
             merged_runs: self.merged_runs,
+            merged_verdicts: self.merged_verdicts,
             interrupted: self.interrupted,
             requests: host.totals.requests,
             host_read_sectors: host.totals.read_sectors,

@@ -13,6 +13,7 @@ use super::outcome::{Outcome, RunRecord, SourceCounts};
 use super::physical::{Commands, Surface};
 use super::replayed::Replayed;
 use super::timeline::Timeline;
+use super::verdict_counts::{RunVerdict, VerdictCounts};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::units::Nanos;
@@ -53,6 +54,7 @@ fn merge(outcomes: &[&Outcome]) -> Result<OutcomeBuilder, Error> {
         scaled: outcomes.iter().filter_map(|one| one.scaled).max_by_key(|scaled| scaled.needed_bytes),
         replayed: replayed(outcomes),
         merged_runs: Some(outcomes.iter().map(|one| runs(one)).sum()),
+        merged_verdicts: Some(outcomes.iter().fold(VerdictCounts::default(), |sum, one| sum.plus(&verdicts(one)))),
         interrupted: outcomes.iter().any(|one| one.interrupted),
         members: members(outcomes)?,
         ..OutcomeBuilder::new(names, physical(outcomes), host(outcomes)?, asked)
@@ -131,6 +133,24 @@ fn system(outcome: &Outcome) -> RunRecord {
 /// Number of runs that an outcome is of.
 fn runs(outcome: &Outcome) -> u64 {
     outcome.merged_runs.unwrap_or(1)
+}
+
+/// Counts of an outcome's verdict, or of those that it was merged from.
+fn verdicts(outcome: &Outcome) -> VerdictCounts {
+    let verdict = &outcome.verdict;
+    match &outcome.merged_verdicts {
+        Some(counts) => counts.clone(),
+        None if outcome.requests == 0 => VerdictCounts::default(),
+        None => VerdictCounts::one(&RunVerdict {
+            is_waiting: verdict.cache_full_at_s.is_some(),
+            stalls_over_7s: verdict.stalls_over_7s,
+            stalls_over_30s: verdict.stalls_over_30s,
+            commands_over_7s: verdict.commands.commands_over_7s,
+            baseline_stalls_over_7s: verdict.baseline_stalls_over_7s.unwrap_or(0),
+            longest_ns: verdict.longest_stall_ns,
+            slowdown: outcome.slowdown,
+        }),
+    }
 }
 
 /// Value that all have, if they agree.

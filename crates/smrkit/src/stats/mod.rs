@@ -8,6 +8,7 @@ mod replayed;
 pub mod timeline;
 pub mod command_times;
 pub mod rebuild;
+pub mod verdict_counts;
 pub mod outcome;
 pub(crate) mod identity;
 pub mod histogram;

@@ -13,6 +13,7 @@ pub use super::physical::{ByCause, Causes, Cleaning, Commands, Movement, Surface
 pub use super::rebuild::Rebuild;
 pub use super::replayed::{MergedSource, Replayed, TraceNotes, TraceReading};
 pub use super::timeline::Timeline;
+pub use super::verdict_counts::VerdictCounts;
 pub use crate::layer::{Capacity, Scalar};
 use crate::settings::{Prefill, Settings};
 use crate::units::SECTOR_BYTES;
@@ -64,6 +65,9 @@ pub struct Outcome {
     /// Number of runs that this is the merge of; absent for a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_runs: Option<u64>,
+    /// Counts of the merged runs' verdicts; absent for a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_verdicts: Option<VerdictCounts>,
     /// True if the run was interrupted.
     pub interrupted: bool,
     /// Requests served and counted (warm-up left out).

@@ -1,7 +1,7 @@
 //! The plain verdict: when the cache fills, what rate remains, how long the worst stall is, and whether a conventional
 //! disk would have done better.
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, VerdictCounts};
 use crate::layer::BASELINE;
 use crate::quantity::Bytes;
 use crate::settings::{Arrival, Prefill};
@@ -91,6 +91,7 @@ pub(super) fn sentence(outcome: &Outcome) -> String {
     let mut text = course(outcome) + &in_all(outcome) + &state(outcome);
     text += &format!(" The longest request takes {}", Nanos(verdict.longest_stall_ns));
     text += &stalls(outcome);
+    text += &distribution(outcome);
     text += &scaling(outcome).map_or(String::new(), |text| format!(" {text}"));
     if verdict.baseline_overloaded {
         let who = if is_array(outcome) { "An array of conventional disks" } else { "The conventional disk" };
@@ -100,6 +101,22 @@ pub(super) fn sentence(outcome: &Outcome) -> String {
         text += " The run was interrupted; this is what it had so far.";
     }
     text
+}
+
+/// How many of the runs that were merged came to what.
+fn distribution(outcome: &Outcome) -> String {
+    let Some(counts) = &outcome.merged_verdicts else { return String::new() };
+    let baseline = match outcome.verdict.baseline_mean_ns {
+        Some(_) if outcome.layer != BASELINE => {
+            format!(" ({} on a conventional disk)", counts.baseline_stalling_over_7s)
+        }
+        _ => String::new(),
+    };
+    let VerdictCounts { runs, waiting_for_cleaning, stalling_over_7s, stalling_over_30s, dropped_at_7s, .. } = counts;
+    format!(
+        " Of {runs} runs with requests, {waiting_for_cleaning} wait for cleaning, {stalling_over_7s}{baseline} have a request \
+         over 7 s, {stalling_over_30s} one over 30 s; a timeout of 7 s would drop the drive in {dropped_at_7s}."
+    )
 }
 
 /// A sentence on the drive's size, where it has more platters than its own.

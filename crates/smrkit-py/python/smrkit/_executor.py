@@ -1,0 +1,76 @@
+"""Tasks of a sweep, handed to threads, processes or a cluster in groups worth a second or two."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from importlib import import_module
+from multiprocessing import get_context
+from typing import Any
+
+from smrkit import _native
+from smrkit._errors import UsageError
+
+#: Seconds of work that are handed out at once: much against what a scheduler takes for a task, little to do again.
+_GROUP_S = 1.5
+
+
+def compute(tasks: Sequence[str], store: str) -> float:
+    """Computes tasks where it is called; the seconds they took. Results go to the store, so that none is lost with a worker."""
+    begun = time.monotonic()
+    for task in tasks:
+        _native.compute(task, store)
+    return time.monotonic() - begun
+
+
+@contextmanager
+def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
+    """What takes tasks, and how many it computes at once: ``"processes"``, the address of a Dask scheduler, a client of Dask, or
+    any executor of ``concurrent.futures``."""
+    if executor == "processes":
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            yield pool, lambda: int(getattr(pool, "_max_workers", 1))
+    elif isinstance(executor, str):
+        if "://" not in executor:
+            raise UsageError(f"executor '{executor}': expected threads, processes, or an address such as tcp://scheduler:8786")
+        try:
+            client = import_module("distributed").Client(executor)
+        except ImportError as error:
+            raise UsageError(f"{executor} is a scheduler of Dask: pip install dask[distributed]") from error
+        with client, opened(client) as both:
+            yield both
+    elif hasattr(executor, "get_executor"):
+        yield executor.get_executor(pure=False), lambda: max(1, sum(executor.nthreads().values()))
+    elif isinstance(executor, Executor):
+        yield executor, lambda: int(getattr(executor, "_max_workers", 1))
+    else:
+        raise UsageError("executor is threads, processes, a client of Dask, its address, or an executor of concurrent.futures")
+
+
+def distribute(
+    missing: Sequence[tuple[str, int]], store: str, executor: Any, said: Callable[[float, str], object] | None
+) -> None:
+    """Computes tasks elsewhere, each with a number of runs; returns when all are in the store. What a task raises ends it."""
+    with opened(executor) as (pool, slots):
+        waiting, flying = deque(missing), dict[Future[float], int]()
+        runs, done, seconds = sum(count for _, count in missing), 0, 0.0
+        try:
+            while waiting or flying:
+                # Two groups for each slot, so that none waits for us; the first are single tasks, which tell how long one takes.
+                while waiting and len(flying) < 2 * slots():
+                    wanted = max(1.0, _GROUP_S * done / seconds) if seconds else 1.0
+                    group = [waiting.popleft()]
+                    while waiting and sum(count for _, count in group) < min(wanted, math.ceil(runs / slots() / 4)):
+                        group.append(waiting.popleft())
+                    count = sum(count for _, count in group)
+                    flying[pool.submit(compute, [task for task, _ in group], store)] = count
+                for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                    seconds += future.result()
+                    done += flying.pop(future)
+                if said:
+                    said(done / runs, "sweeping")
+        finally:
+            for future in flying:
+                future.cancel()
