@@ -100,7 +100,9 @@ class Calls(unittest.TestCase):
     def test_keys_are_typed_attributes(self):
         outcome = smrkit.run(drive="tiny", layer="vguard", workload="mix:count=100")
         typed = set(smrkit.Outcome.__annotations__) - {"latencies", "accesses"}
-        self.assertEqual(typed, set(outcome))
+        of_merges = {"merged_runs", "merged_verdicts"}
+        self.assertEqual(typed - of_merges, set(outcome))
+        self.assertEqual(typed, set(smrkit.merge([outcome, outcome])))
         self.assertEqual(outcome.latency_ns["all"].count, outcome["latency_ns"]["all"]["count"])
         with self.assertRaisesRegex(AttributeError, "no key latency: there are layer"):
             outcome.latency

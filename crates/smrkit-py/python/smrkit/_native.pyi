@@ -2,6 +2,29 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, final
 
+__all__ = [
+    "Buffer",
+    "Geometry",
+    "LentDisk",
+    "Outcomes",
+    "Requests",
+    "Rows",
+    "SweepPlan",
+    "__version__",
+    "compare",
+    "compute",
+    "drives",
+    "layers",
+    "options",
+    "register",
+    "results",
+    "show_drive",
+    "show_layer",
+    "sweep",
+    "trace_info",
+    "trace_read",
+    "trace_split",
+]
 __version__: str
 
 _Pairs = Sequence[tuple[str, str]]

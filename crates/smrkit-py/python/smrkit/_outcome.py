@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
 from smrkit import _native
+from smrkit._plot import courses
 from smrkit._table import Table
 
 
@@ -73,6 +74,10 @@ class Outcome(Mapping[str, Any]):
     workload: str | None
     workload_sectors: int | None
     trace_notes: Record
+    #: Of a merge alone.
+    merged_runs: int
+    #: Of a merge alone.
+    merged_verdicts: Record
     interrupted: bool
     requests: int
     host_read_sectors: int
@@ -150,6 +155,10 @@ class Outcome(Mapping[str, Any]):
         """The result file of this run, as ``smrkit run --json`` writes it; ``detail`` is ``full`` or ``summary``."""
         return self._native.only(self._at).json(detail == "summary")
 
+    def plot(self, key: str = "longest_ns", ax: Any = None) -> Any:
+        """Draws the course of the run with matplotlib: a key of ``timeline``; the axes are returned."""
+        return courses([self], key, ax)
+
     def row(self) -> dict[str, Any]:
         """The outcome as one flat row: numbers and texts by their dotted keys; lists and distributions are left out."""
         return dict(_flat(json.loads(self._native.record(self._at)), ""))
@@ -216,6 +225,10 @@ class Outcomes(Sequence[Outcome]):
     def figures(self) -> dict[str, str]:
         """The figures as SVG, by their names."""
         return dict(self._native.figures())
+
+    def plot(self, key: str = "longest_ns", ax: Any = None) -> Any:
+        """Draws the courses of the runs with matplotlib, one line each: a key of ``timeline``; the axes are returned."""
+        return courses(self, key, ax)
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row a run (:meth:`Outcome.row`)."""
