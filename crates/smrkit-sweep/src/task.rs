@@ -99,7 +99,7 @@ impl Comparison {
             let tasks = match &asked.split {
                 None => vec![task(key.clone(), None)],
                 Some((folder, split)) => {
-                    let keyed = |group| task(group_key(&key, split, &group), Some(group));
+                    let keyed = |group: Vec<usize>| task(group_key(&key, split, &group), Some(group));
                     groups(folder, split)?.into_iter().map(keyed).collect()
                 }
             };
@@ -421,6 +421,21 @@ mod tests {
     }
 
     #[test]
+    fn the_drives_of_all_volumes_hold_the_one_that_reaches_furthest() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (path, folder) = (scratch.path().join("trace.csv"), scratch.path().join("volumes"));
+        fs::write(&path, text(&[(1, true, 0, 0), (2, true, 1_000_000, 5), (1, false, 8, 5)])).unwrap();
+        split(&path, &folder);
+        let options = format!("drive = 'tiny'\nlayer = 'vguard'\nvolumes = '{}'", folder.display());
+        let store = Store::create(&scratch.path().join("store")).unwrap();
+        execute(&Sweep::parse("test", &options).unwrap(), &store, &Unwatched).unwrap();
+        let merged = store.of_sweep("test").unwrap().remove(0);
+        assert!(merged.capacity.host_sectors >= 1_000_008, "{:?}", merged.capacity);
+        assert!(merged.scaled.is_some_and(|scaled| scaled.needed_bytes == 1_000_008 * 512), "{:?}", merged.scaled);
+        assert_eq!((merged.requests, merged.merged_runs), (3, Some(2)));
+    }
+
+    #[test]
     fn volumes_and_traces_exclude_each_other() {
         let scratch = tempfile::tempdir().unwrap();
         let (path, folder) = (scratch.path().join("trace.csv"), scratch.path().join("volumes"));
@@ -432,7 +447,7 @@ mod tests {
         };
         let volumes = format!("volumes = '{}'\n", folder.display());
         assert!(error(volumes.clone() + "workload = 'mix'").contains("leave out workload"));
-        let sweep = Sweep::parse("test", &(volumes + "drive = 'tiny'\narrival = 'closed'")).unwrap();
+        let sweep = Sweep::parse("test", &(volumes + "drive = 'tiny'\nlayer = 'vguard'\narrival = 'closed'")).unwrap();
         let store = Store::create(&scratch.path().join("store")).unwrap();
         let closed = execute(&sweep, &store, &Unwatched).unwrap_err().to_string();
         assert!(closed.contains("think times"), "{closed}");

@@ -20,11 +20,11 @@ pub struct VolumeDemand {
     volume: SplitVolume,
     /// The disk that holds every volume of the trace.
     least_sectors: u64,
-    rows: Rows,
+    place: Place,
 }
 
 /// Place of its requests.
-enum Rows {
+enum Place {
     /// In memory.
     Held(Arc<[Request]>),
     /// In files, among those of other volumes.
@@ -38,9 +38,9 @@ impl SplitTrace {
         let mut held = self.held(folder, volumes, held_max)?;
         let demand = |&at: &usize| {
             let volume = self.volumes[at].clone();
-            let rows = match held.remove(&at) {
-                Some(requests) => Rows::Held(requests.into()),
-                None => Rows::Filed(self.files(folder, volume.bucket)),
+            let place = match held.remove(&at) {
+                Some(requests) => Place::Held(requests.into()),
+                None => Place::Filed(self.files(folder, volume.bucket)),
             };
             let reading = TraceReading { volume: volume.number.to_string(), ..self.trace_reading.clone() };
             let replayed = Replayed {
@@ -50,7 +50,7 @@ impl SplitTrace {
                 trace_reading: Some(reading),
                 ..Replayed::default()
             };
-            VolumeDemand { replayed, volume, least_sectors: self.least_sectors(), rows }
+            VolumeDemand { replayed, volume, least_sectors: self.least_sectors(), place }
         };
         Ok(volumes.iter().map(demand).collect())
     }
@@ -103,9 +103,9 @@ impl Demand for VolumeDemand {
     }
 
     fn open(&self, _opening: &Opening) -> Result<Box<dyn Opened>, Error> {
-        let source: Box<dyn Source> = match &self.rows {
-            Rows::Held(requests) => Box::new(InMemory::new(Arc::clone(requests))),
-            Rows::Filed(files) => Box::new(VolumeRows {
+        let source: Box<dyn Source> = match &self.place {
+            Place::Held(requests) => Box::new(InMemory::new(Arc::clone(requests))),
+            Place::Filed(files) => Box::new(VolumeRows {
                 volume: self.volume.clone(),
                 files: files.clone().into_iter(),
                 reader: None,

@@ -34,7 +34,7 @@ proptest! {
         rows in prop::collection::vec((0u64..9, any::<bool>(), 0u64..5000, 1u64..50, 0u64..100_000), 1..600),
         repeats in 1usize..12,
         buckets in 1usize..8,
-        file_rows in 1u64..5000,
+        file_rows in 100u64..3000,
         held_max in 0u64..400,
     ) {
         let scratch = tempfile::tempdir().unwrap();

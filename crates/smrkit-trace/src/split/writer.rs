@@ -22,7 +22,7 @@ const ROWS_HELD: usize = 8 << 20;
 /// Rows of a file, after which its bucket goes on in another: the writer keeps about 0.05 bytes a row.
 const FILE_ROWS: u64 = 16 << 20;
 /// Requests gathered before they are handed to a bucket's writer.
-const GATHERED: usize = 2048;
+const GATHERED: u64 = 2048;
 
 /// Splits requests by their volume into a folder, which appears at the end.
 pub struct Splitter {
@@ -91,7 +91,7 @@ impl Splitter {
             let of = self.buckets.len();
             let gathered = &mut self.buckets[volume % of].gathered;
             gathered.push(Request { volume: (volume / of) as u16, ..*request });
-            if gathered.len() == GATHERED {
+            if gathered.len() as u64 == self.file_rows.min(GATHERED) {
                 self.hand_over(volume % of, trace)?;
             }
         }

@@ -103,7 +103,7 @@ pub(super) fn sentence(outcome: &Outcome) -> String {
     text
 }
 
-/// How many of the runs that were merged came to what.
+/// Counts of the verdicts of merged runs, as a sentence.
 fn distribution(outcome: &Outcome) -> String {
     let Some(counts) = &outcome.merged_verdicts else { return String::new() };
     let baseline = match outcome.verdict.baseline_mean_ns {
