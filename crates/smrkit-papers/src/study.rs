@@ -98,7 +98,12 @@ impl Study {
             for (heading, shown) in &part.items {
                 let reproduction = part.of.name;
                 let table = shown.table.as_ref();
-                tables.extend(table.map(|Grid { header, rows }| NamedTable { reproduction, heading, header, rows }));
+                tables.extend(table.map(|Grid { header, rows, .. }| NamedTable {
+                    reproduction,
+                    heading,
+                    header,
+                    rows,
+                }));
                 rows.extend(shown.rows.iter().map(|row| named(part.of.name, heading, row)));
             }
         }

@@ -15,12 +15,14 @@ pub struct Grid {
     pub header: Vec<String>,
     /// The rows.
     pub rows: Vec<Vec<String>>,
+    /// The row that pages mark as the best.
+    pub best: Option<usize>,
 }
 
 impl Grid {
     /// A grid with these columns and no rows.
     pub fn new<const N: usize>(header: [&str; N]) -> Grid {
-        Grid { header: header.map(str::to_string).into(), rows: Vec::new() }
+        Grid { header: header.map(str::to_string).into(), ..Grid::default() }
     }
 
     /// For a terminal: the first column to the left, numbers to the right.

@@ -1,15 +1,15 @@
 const dark = matchMedia('(prefers-color-scheme: dark)');
 // Where nothing hovers, the bar of buttons would always lie over the chart.
 const options = { responsive: true, displaylogo: false, displayModeBar: matchMedia('(hover: none)').matches ? false : 'hover' };
+const places = page.charts.map((_, i) => document.getElementById('chart' + i));
 
 function draw() {
   const [from, to] = page.swapped;
   const charts = dark.matches ? JSON.parse(JSON.stringify(page.charts).replaceAll(from, to)) : page.charts;
   const template = dark.matches ? page.themes.dark : page.themes.light;
   charts.forEach((chart, i) => {
-    const place = document.getElementById('chart' + i);
-    chart.data.forEach(trace => { trace.visible = isShown(place, trace.meta); });
-    Plotly.react(place, chart.data, { ...chart.layout, template }, options);
+    chart.data.forEach(trace => { trace.visible = isShown(places[i], trace.meta); });
+    Plotly.react(places[i], chart.data, { ...chart.layout, template }, options);
   });
 }
 
@@ -24,3 +24,93 @@ document.querySelectorAll('button.key').forEach(button => button.addEventListene
 }));
 dark.addEventListener('change', draw);
 draw();
+
+// Charts over the same quantity: zooming one zooms the others, and hovering shows the same runs at the same place in all.
+function quantity(chart) {
+  return chart.data[0]?.type === 'scatter' ? chart.layout.xaxis.title.text : null;
+}
+
+let isFollowing = false;
+
+function follow(leader, act) {
+  if (isFollowing || !quantity(page.charts[leader])) return;
+  isFollowing = true;
+  const done = places.flatMap((place, i) =>
+    i !== leader && quantity(page.charts[i]) === quantity(page.charts[leader]) ? [act(place)] : []);
+  Promise.all(done).finally(() => { isFollowing = false; });
+}
+
+function nearest(trace, x) {
+  let best = -1;
+  trace.x.forEach((value, i) => {
+    if (trace.y[i] != null && (best < 0 || Math.abs(value - x) < Math.abs(trace.x[best] - x))) best = i;
+  });
+  return best;
+}
+
+function hover(place, name, x) {
+  const curveNumber = place.data.findIndex(trace => trace.name === name && trace.visible !== false);
+  const pointNumber = curveNumber < 0 ? -1 : nearest(place.data[curveNumber], x);
+  if (pointNumber >= 0) Plotly.Fx.hover(place, [{ curveNumber, pointNumber }]);
+}
+
+places.forEach((place, i) => {
+  place.on('plotly_relayout', change => {
+    const ranges = Object.entries(change).filter(([key]) => key.startsWith('xaxis.'));
+    if (ranges.length) follow(i, other => Plotly.relayout(other, Object.fromEntries(ranges)));
+  });
+  place.on('plotly_hover', ({ points: [point] }) => follow(i, other => hover(other, point.data.name, point.x)));
+  place.on('plotly_unhover', () => follow(i, other => Plotly.Fx.unhover(other)));
+});
+
+// A cell's size: its number, times what its unit stands for.
+const UNITS = {
+  ns: 1e-9, 'µs': 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, days: 86400, years: 31557600,
+  B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4,
+};
+
+function size(text) {
+  const [, number, unit] = text.match(/^\s*([-\d.,]+(?:e[-+]?\d+)?)\s*([^\s/]*)/) ?? [];
+  return number === undefined ? null : Number(number.replaceAll(',', '')) * (UNITS[unit] ?? 1);
+}
+
+function compare(a, b) {
+  const [x, y] = [size(a), size(b)];
+  if (x !== null && y !== null) return x - y;
+  // What has no number comes last.
+  return (x === null) - (y === null) || a.localeCompare(b);
+}
+
+function sort(header) {
+  const descending = header.getAttribute('aria-sort') === 'ascending';
+  const [column, body] = [header.cellIndex, header.closest('table').tBodies[0]];
+  const text = row => row.cells[column].textContent;
+  const rows = [...body.rows].sort((a, b) => (descending ? -1 : 1) * compare(text(a), text(b)));
+  header.parentElement.querySelectorAll('th').forEach(other => other.removeAttribute('aria-sort'));
+  header.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+  body.append(...rows);
+}
+
+document.querySelectorAll('th button').forEach(button => button.addEventListener('click', () => sort(button.parentElement)));
+
+function download(name, type, text) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function csv(region) {
+  const quoted = cell => '"' + cell.textContent.replaceAll('"', '""') + '"';
+  const rows = [...region.querySelectorAll('tr')].map(row => [...row.cells].map(quoted).join(','));
+  return [region.getAttribute('aria-label'), ...rows].join('\n') + '\n';
+}
+
+document.getElementById('tables').addEventListener('click', () =>
+  download('tables.csv', 'text/csv', [...document.querySelectorAll('.wide')].map(csv).join('\n')));
+document.getElementById('figures').addEventListener('click', () => {
+  const series = ({ name, x, y, z }) => ({ name, x, y, z });
+  const figures = page.charts.map((chart, i) => ({ figure: places[i].getAttribute('aria-label'), series: chart.data.map(series) }));
+  download('figures.json', 'application/json', JSON.stringify(figures, null, 1));
+});

@@ -58,24 +58,39 @@ pub fn report(runs: &[Outcome]) -> String {
 pub fn page(title: &str, sections: &[Section]) -> String {
     let mut body = String::new();
     let mut charts = Vec::new();
-    for section in sections {
-        body += &format!("<section>\n<h2>{}</h2>\n", escape(&section.heading));
+    for (number, section) in sections.iter().enumerate() {
+        body += "<section>\n";
+        if !section.heading.is_empty() {
+            body += &format!("<h2 id=\"section{number}\">{}</h2>\n", escape(&section.heading));
+        }
         for text in section.text.iter().filter(|t| !t.is_empty()) {
             body += &format!("<p>{}</p>\n", escape(text));
         }
-        body += &section.table.as_ref().map(table).unwrap_or_default();
+        body += &section.table.as_ref().map(|grid| table(grid, &section.heading)).unwrap_or_default();
         if let Some(figure) = &section.figure {
             body += &chart_places(figure, &mut charts);
         }
         body += "</section>\n";
     }
-    let title = escape(title);
-    let script = if charts.is_empty() { String::new() } else { scripts(&charts) };
+    let (title, contents, script) = (escape(title), contents(sections), scripts(&charts));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
          content=\"{POLICY}\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}{script}</body>\n</html>\n"
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{contents}{body}{DOWNLOADS}</main>\n\
+         {script}</body>\n</html>\n"
     )
+}
+
+/// Links to the sections, where there are more than a screen shows.
+fn contents(sections: &[Section]) -> String {
+    let headed = sections.iter().enumerate().filter(|(_, section)| !section.heading.is_empty());
+    let links: Vec<String> = headed
+        .map(|(number, section)| format!("<li><a href=\"#section{number}\">{}</a></li>\n", escape(&section.heading)))
+        .collect();
+    if links.len() < CONTENTS_FROM {
+        return String::new();
+    }
+    format!("<nav aria-label=\"Contents\"><ul>\n{}</ul></nav>\n", links.concat())
 }
 
 /// The legend of a figure and a place for each panel, whose charts are added to `charts`.
@@ -89,7 +104,8 @@ fn chart_places(figure: &Figure, charts: &mut Vec<Value>) -> String {
         if let Some(title) = &panel.title {
             places += &format!("<h3>{}</h3>\n", escape(title));
         }
-        places += &format!("<div class=\"chart\" id=\"chart{}\"></div>\n", charts.len());
+        let about = [&figure.title, panel.title.as_ref().unwrap_or(&figure.note)].map(|text| escape(text)).join(": ");
+        places += &format!("<figure class=\"chart\" id=\"chart{}\" aria-label=\"{about}\"></figure>\n", charts.len());
         charts.push(interactive::panel(panel, &legend));
     }
     places
@@ -119,7 +135,7 @@ fn css(colour: Colour) -> String {
     if colour == Colour::ON_DARK.0 { format!("var(--swapped,{})", colour.hex()) } else { colour.hex() }
 }
 
-/// plotly.js, the charts, and what draws them.
+/// The charts and their script, with plotly.js where there is a chart.
 fn scripts(charts: &[Value]) -> String {
     let data = json!({
         "charts": charts,
@@ -128,30 +144,46 @@ fn scripts(charts: &[Value]) -> String {
     });
     // `<` can only stand in a JSON string; written so, no text can end the script.
     let data = data.to_string().replace('<', "\\u003c");
-    format!("<script>{PLOTLY}</script>\n<script>\nconst page = {data};\n{SCRIPT}</script>\n")
+    let plotly = if charts.is_empty() { String::new() } else { format!("<script>{PLOTLY}</script>\n") };
+    format!("{plotly}<script>\nconst page = {data};\n{SCRIPT}</script>\n")
 }
 
-/// Draws the charts, in the page's theme, again when that changes; hides and shows what a legend's key names.
+/// Draws the charts, in the page's theme, again when that changes; hides and shows what a legend's key names; joins axes and
+/// hovering of charts over the same quantity; sorts tables; hands out the data.
 const SCRIPT: &str = include_str!("page.js");
 
 /// plotly.js without the charts that no figure here has: scatter, bar, heat map and their kin.
 const PLOTLY: &str = include_str!("../vendor/plotly-cartesian.min.js");
 
-fn table(grid: &Grid) -> String {
+/// A table whose header sorts it; the best row is marked. It scrolls by itself where it is wider than the page.
+fn table(grid: &Grid, heading: &str) -> String {
     let class = |i: usize| if grid.is_numeric(i) { " class=\"number\"" } else { "" };
-    let row = |tag: &str, cells: &[String]| -> String {
-        let cells = cells.iter().enumerate().map(|(i, cell)| match cell.as_str() {
-            "agree" | "differs" | "not-comparable" => format!("<{tag} class=\"{cell}\">{cell}</{tag}>"),
-            _ => format!("<{tag}{}>{}</{tag}>", class(i), escape(cell)),
-        });
-        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    let cell = |(i, cell): (usize, &String)| match cell.as_str() {
+        "agree" | "differs" | "not-comparable" => format!("<td class=\"{cell}\">{cell}</td>"),
+        _ => format!("<td{}>{}</td>", class(i), escape(cell)),
     };
-    let rows: String = grid.rows.iter().map(|r| row("td", r)).collect();
+    let row = |(number, cells): (usize, &Vec<String>)| {
+        let best = if grid.best == Some(number) { " class=\"best\" title=\"the least time\"" } else { "" };
+        format!("<tr{best}>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
+    };
+    let name =
+        |(i, name): (usize, &String)| format!("<th scope=\"col\"{}><button>{}</button></th>", class(i), escape(name));
+    let header: String = grid.header.iter().enumerate().map(name).collect();
+    let rows: String = grid.rows.iter().enumerate().map(row).collect();
+    let heading = if heading.is_empty() { "Table" } else { heading };
     format!(
-        "<div class=\"wide\"><table>\n<thead>\n{}</thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n",
-        row("th", &grid.header)
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table>\n<thead>\n<tr>{header}</tr>\n</thead>\n\
+         <tbody>\n{rows}</tbody>\n</table></div>\n",
+        escape(heading)
     )
 }
+
+/// Sections from which on a page has links to them.
+const CONTENTS_FROM: usize = 4;
+
+/// Buttons that hand out the page's data as files.
+const DOWNLOADS: &str = "<p class=\"downloads\"><button id=\"tables\">Download the tables (CSV)</button>\n\
+                         <button id=\"figures\">Download the figures' data (JSON)</button></p>\n";
 
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 

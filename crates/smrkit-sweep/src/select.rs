@@ -136,7 +136,7 @@ pub fn table(rows: &[Row], keys: &[String]) -> Result<Grid, Error> {
         [own, keys.iter().map(value).collect()].concat()
     };
     let lines = grouped(rows, &names).into_iter().map(line).collect();
-    Ok(Grid { header: [names, keys.to_vec()].concat(), rows: lines })
+    Ok(Grid { header: [names, keys.to_vec()].concat(), rows: lines, best: None })
 }
 
 /// A table with a line for each value of `across` and a column for each of `down`; the least value of each line is marked.
@@ -158,7 +158,7 @@ pub fn pivot(rows: &[Row], across: &str, down: &str, value: &str) -> Result<Grid
         [own, spreads.iter().map(text).collect()].concat()
     };
     let lines = grouped(rows, &[across.into()]).into_iter().map(line).collect();
-    Ok(Grid { header: [vec![format!("{across} \\ {down}")], columns].concat(), rows: lines })
+    Ok(Grid { header: [vec![format!("{across} \\ {down}")], columns].concat(), rows: lines, best: None })
 }
 
 /// One value of the same runs in two sweeps, and their ratio.
@@ -176,7 +176,7 @@ pub fn against(rows: &[Row], others: &[Row], value: &str) -> Result<Grid, Error>
     };
     let lines = grouped(rows, &names).into_iter().map(line).collect();
     let values = vec![value.to_string(), "against".into(), "ratio".into()];
-    Ok(Grid { header: [names, values].concat(), rows: lines })
+    Ok(Grid { header: [names, values].concat(), rows: lines, best: None })
 }
 
 /// The table as comma-separated values.
