@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::signals;
+
 /// Time that a command may take to notice an interrupt.
 const PATIENCE: Duration = Duration::from_millis(350);
 /// Time between the handler's looks whether it has.
@@ -35,8 +37,8 @@ impl Interrupt {
             .get_or_init(|| {
                 let interrupt = Interrupt::default();
                 let own = interrupt.clone();
-                if let Err(error) = ctrlc::set_handler(move || own.signalled()) {
-                    eprintln!("smrkit: an interrupt will lose the results so far: {error}");
+                if let Err(error) = signals::handle(move || own.signalled()) {
+                    eprintln!("smrkit: an interrupt will lose the results so far: {error:#}");
                 }
                 interrupt
             })

@@ -8,7 +8,9 @@ mod progress;
 mod recorded;
 mod records;
 mod remedy;
+mod signals;
 mod style;
+mod usage;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -55,7 +57,7 @@ fn main() -> ExitCode {
     if called.next().is_some_and(|command| INTERRUPTIBLE.iter().any(|name| command == *name)) {
         interrupt::Interrupt::watch();
     }
-    let cli = Cli::parse_from(arguments());
+    let cli = Cli::try_parse_from(arguments()).unwrap_or_else(|told| usage::exit(&told));
     style::choose(cli.style);
     exit::code(cli.command.execute())
 }

@@ -1,18 +1,25 @@
 //! A progress bar with rate and time left, on a terminal only.
 
-use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use smrkit::experiment::pool::{Monitor, RunStage, Stage};
 use smrkit::request::Progress;
 use smrkit_options::COMMIT;
+use smrkit_report::format;
 
 use crate::interrupt::Interrupt;
 use crate::style;
 
-/// Steps of the bar for one run.
-const STEPS: u64 = 10_000;
+/// Time between two looks of the bar.
+const REDRAW_EVERY: Duration = Duration::from_millis(200);
+/// Columns of a terminal that does not say.
+const WIDTH: u16 = 80;
+/// Ends a line that is written over, and clears what stood there.
+const CLEAR: &str = "\r\x1b[2K";
 
 impl Monitor for Interrupt {
     fn goes_on(&self) -> bool {
@@ -30,77 +37,140 @@ impl Monitor for Interrupt {
 
 /// A bar over several runs, on standard error; it shows nothing where that is not a terminal.
 struct Bar {
-    bar: ProgressBar,
+    state: Arc<Mutex<State>>,
+    /// The thread that draws, and what ends it.
+    drawing: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+/// How far several runs are.
+struct State {
     what: String,
-    /// Progress of each run, in steps.
-    runs: Mutex<Vec<u64>>,
+    /// The share of each run that is done.
+    runs: Vec<f64>,
+    /// What the run that was heard of last does.
+    note: String,
+    begin: Instant,
 }
 
 impl Bar {
     fn new(runs: usize, what: &str) -> Bar {
-        let bar = if style::is_quiet() { ProgressBar::hidden() } else { ProgressBar::no_length() };
-        bar.set_length(runs as u64 * STEPS);
-        let style = "{msg} {wide_bar} {percent:>3} %  {elapsed} elapsed, {eta} left";
-        bar.set_style(ProgressStyle::with_template(style).expect("a template that is right"));
-        bar.set_message(message(what, 0, runs));
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Bar { bar, what: what.into(), runs: Mutex::new(vec![0; runs]) }
-    }
-
-    /// Text on what is done, and on which of several runs is under way.
-    fn message(&self) -> String {
-        let runs = self.lock();
-        message(&self.what, runs.iter().filter(|&&at| at == STEPS).count(), runs.len())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.runs.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn advance(&self, run: usize, to: u64) {
-        let mut runs = self.lock();
-        if let Some(at) = runs.get_mut(run)
-            && to > *at
-        {
-            self.bar.inc(to - *at);
-            *at = to;
-        }
+        let state = State { what: what.into(), runs: vec![0.0; runs], note: String::new(), begin: Instant::now() };
+        let state = Arc::new(Mutex::new(state));
+        let drawing = (!style::is_quiet() && std::io::stderr().is_terminal()).then(|| {
+            let (end, ended) = mpsc::channel();
+            let shown = state.clone();
+            let draw = move || {
+                while ended.recv_timeout(REDRAW_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(WIDTH, |(width, _)| width.0);
+                    draw(&lock(&shown).line(width.into()));
+                }
+                draw("");
+            };
+            (end, std::thread::spawn(draw))
+        });
+        Bar { state, drawing }
     }
 }
 
-/// `change 7 of 14`, after six.
-fn message(what: &str, ended: usize, of: usize) -> String {
-    if of > 1 { format!("{what} {} of {of}", (ended + 1).min(of)) } else { what.to_string() }
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Writes over the line that stands there. A terminal that has gone away loses nothing.
+fn draw(line: &str) {
+    let mut to = std::io::stderr().lock();
+    let _ = write!(to, "{CLEAR}{line}").and_then(|()| to.flush());
+}
+
+impl State {
+    /// `change 7 of 14`, after six.
+    fn message(&self) -> String {
+        let (ended, of) = (self.runs.iter().filter(|&&share| share == 1.0).count(), self.runs.len());
+        let which = if of > 1 { format!("{} {} of {of}", self.what, (ended + 1).min(of)) } else { self.what.clone() };
+        which + &self.note
+    }
+
+    /// All of it, in one line of a terminal so wide.
+    fn line(&self, width: usize) -> String {
+        let share = self.runs.iter().sum::<f64>() / self.runs.len().max(1) as f64;
+        let elapsed = self.begin.elapsed().as_secs_f64();
+        let left = if share > 0.0 { whole_seconds(elapsed * (1.0 - share) / share) } else { format::NONE.into() };
+        let times = format!("{:>3.0} %  {} elapsed, {left} left", (share * 100.0).floor(), whole_seconds(elapsed));
+        let message = self.message();
+        let room = width.saturating_sub(message.chars().count() + times.chars().count() + 3);
+        let full = (share * room as f64) as usize;
+        let line = format!("{message} {}{} {times}", "█".repeat(full), "░".repeat(room - full));
+        line.chars().take(width.saturating_sub(1)).collect()
+    }
+}
+
+fn whole_seconds(seconds: f64) -> String {
+    format::seconds(if seconds < 600.0 { seconds.round() } else { seconds })
 }
 
 impl Stage for Bar {
     fn show(&self, run: usize, step: RunStage) {
+        let mut state = lock(&self.state);
         match step {
             RunStage::Filling(Progress { done, total: Some(total) }) => {
-                let share = done * 100 / total.max(1);
-                self.bar.set_message(format!("{}, filling the disk, {share} %", self.message()));
+                state.note = format!(", filling the disk, {} %", done * 100 / total.max(1));
             }
-            RunStage::Filling(_) => self.bar.set_message(format!("{}, filling the disk", self.message())),
+            RunStage::Filling(_) => state.note = ", filling the disk".into(),
             RunStage::Serving { progress, rate } => {
-                if let Some(total) = progress.total.filter(|&total| total > 0) {
-                    let done = u128::from(progress.done.min(total)) * u128::from(STEPS) / u128::from(total);
-                    self.advance(run, done as u64);
+                if let Some(total) = progress.total.filter(|&total| total > 0)
+                    && let Some(share) = state.runs.get_mut(run)
+                {
+                    *share = share.max(progress.done.min(total) as f64 / total as f64);
                 }
                 if let Some(rate) = rate {
-                    self.bar.set_message(format!("{}, {:.1} M requests/s", self.message(), rate / 1e6));
+                    state.note = format!(", {:.1} M requests/s", rate / 1e6);
                 }
             }
         }
     }
 
     fn end(&self, run: usize) {
-        self.advance(run, STEPS);
-        self.bar.set_message(self.message());
+        let mut state = lock(&self.state);
+        if let Some(share) = state.runs.get_mut(run) {
+            *share = 1.0;
+        }
+        state.note.clear();
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        if let Some((end, drawn)) = self.drawing.take() {
+            drop(end);
+            // A panic there has been told.
+            let _ = drawn.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(runs: Vec<f64>, seconds: u64) -> State {
+        let begin = Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+        State { what: "run".into(), runs, note: ", 2.0 M requests/s".into(), begin }
+    }
+
+    #[test]
+    fn the_bar_tells_which_run_is_on_how_far_all_are_and_what_is_left() {
+        let line = state(vec![1.0, 0.5, 0.0, 0.0, 0.0, 0.0], 30).line(100);
+        assert!(line.starts_with("run 2 of 6, 2.0 M requests/s █"), "{line}");
+        assert!(line.ends_with("░  25 %  30 s elapsed, 90 s left"), "{line}");
+        assert_eq!(line.chars().count(), 99);
+        assert_eq!(line.matches('█').count(), line.matches(['█', '░']).count() / 4);
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_one_line_all_the_same() {
+        for width in 0..60 {
+            assert!(state(vec![0.0], 0).line(width).chars().count() <= width);
+        }
+        assert!(state(vec![0.0], 0).line(70).ends_with("  0 %  0 s elapsed, - left"));
     }
 }

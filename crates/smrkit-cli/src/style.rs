@@ -51,10 +51,14 @@ pub fn is_quiet() -> bool {
 
 /// True if standard output is coloured.
 pub fn is_coloured() -> bool {
-    let is_wanted = || std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match chosen().color {
         Colour::Always => true,
         Colour::Never => false,
-        Colour::Auto => is_wanted() && std::io::stdout().is_terminal(),
+        Colour::Auto => takes_colours(&std::io::stdout()),
     }
+}
+
+/// True if a stream is a terminal, and NO_COLOR is not set.
+pub fn takes_colours(stream: &impl IsTerminal) -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && stream.is_terminal()
 }

@@ -11,6 +11,7 @@ use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
 use crate::figure::Colour;
 use crate::format::escape;
+use crate::png;
 
 /// Fonts that an SVG asks for, from the one that was measured to any.
 const FAMILIES: &str = "Ubuntu, 'Noto Sans', 'DejaVu Sans', Arial, sans-serif";
@@ -164,9 +165,10 @@ impl Raster {
         Some(Raster { pixels, font: font() })
     }
 
-    /// The picture as PNG; `None` only if memory runs out.
-    pub fn finish(&self) -> Option<Vec<u8>> {
-        self.pixels.encode_png().ok()
+    /// The picture as PNG. White lies below all, so that every pixel is opaque.
+    pub fn finish(&self) -> Vec<u8> {
+        let pixels: Vec<u8> = self.pixels.pixels().iter().flat_map(|p| [p.red(), p.green(), p.blue()]).collect();
+        png::encode(self.pixels.width(), self.pixels.height(), &pixels)
     }
 
     fn scale() -> Transform {

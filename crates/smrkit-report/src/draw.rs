@@ -26,7 +26,7 @@ pub fn svg(figure: &Figure) -> String {
 pub fn png(figure: &Figure) -> Option<Vec<u8>> {
     let mut canvas = Raster::new(WIDTH, height(figure))?;
     draw(figure, &mut canvas);
-    canvas.finish()
+    Some(canvas.finish())
 }
 
 fn height(figure: &Figure) -> f64 {

@@ -8,6 +8,7 @@
 pub mod format;
 mod grid;
 pub mod figure;
+mod png;
 mod canvas;
 mod draw;
 mod interactive;

@@ -19,6 +19,7 @@ use smrkit_live::mount::{self, MountError, run_directory};
 use super::serve::{DriveOptions, tell_report};
 use crate::exit::{self, Done};
 use crate::output::print;
+use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -91,11 +92,10 @@ impl Attach {
         let let_go = move || held.lock().unwrap_or_else(PoisonError::into_inner).detach();
         let _control = Control::start(image, &caller, let_go.clone())?;
         let stop = caller.clone();
-        ctrlc::set_handler(move || match let_go() {
+        signals::handle(move || match let_go() {
             Ok(()) => stop.wish(Wish::Stop),
             Err(error) => eprintln!("smrkit: {error}"),
-        })
-        .context("signals")?;
+        })?;
         self.tell_ready(&attached.lock().unwrap_or_else(PoisonError::into_inner))?;
         let (report, closed) = serving.join().map_err(|_| anyhow::anyhow!("the server has failed"))?;
         tell_report(&report);

@@ -24,6 +24,7 @@ use smrkit_live::volume::{Open, Volume};
 use super::volume::VolumeOptions;
 use crate::exit::{self, Done};
 use crate::output::print;
+use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -202,7 +203,7 @@ impl Signals {
             Some(handle) => handle.signal(),
             None => std::process::exit(130),
         };
-        ctrlc::set_handler(handler).context("signals")?;
+        signals::handle(handler)?;
         Ok(signals)
     }
 

@@ -21,6 +21,7 @@ use smrkit_live::mount;
 
 use crate::exit::Done;
 use crate::output::print;
+use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,7 +118,7 @@ impl Serve {
         let uri = listener.to_string();
         let _control = Control::start(&mount::canonical(&self.image)?, &caller, || Ok(()))?;
         let stop = caller.clone();
-        ctrlc::set_handler(move || stop.wish(Wish::Stop)).context("signals")?;
+        signals::handle(move || stop.wish(Wish::Stop))?;
         let server = DriveServer::new(device, listener, options);
         if self.command.is_empty() {
             print(format!("{uri}\n"))?;
