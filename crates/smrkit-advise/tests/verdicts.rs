@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use smrkit::engine::Observer;
+use smrkit::engine::RequestRows;
 use smrkit::experiment::demand::{Demand, GeneratedDemand, Opening};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::Unwatched;
@@ -30,19 +30,6 @@ const DEMANDS: [&str; 8] = [
     "random-read:count=500 ; random-write:size=512Ki,count=400",
 ];
 
-/// Keeps every request's row.
-#[derive(Default)]
-struct Rows(Vec<RequestRow>);
-
-impl Observer for Rows {
-    fn wants_requests(&self) -> bool {
-        true
-    }
-    fn request(&mut self, row: &RequestRow) {
-        self.0.push(*row);
-    }
-}
-
 fn settings(seed: u64) -> Settings {
     let depth = [1, 4, 32][seed as usize % 3];
     match seed % 5 {
@@ -53,7 +40,7 @@ fn settings(seed: u64) -> Settings {
 }
 
 fn served(run: &PlannedRun, demand: &dyn Demand) -> (Outcome, Vec<RequestRow>) {
-    let mut rows = Rows::default();
+    let mut rows = RequestRows::default();
     let opening = Opening::new(SPAN_SECTORS, run.settings().seed);
     (run.execute(demand, &opening, &mut rows).unwrap(), rows.0)
 }

@@ -6,39 +6,12 @@ use serde_json::Value;
 
 use super::{Scratch, root, smrkit};
 
-const MODEL: &str = "
-dm_disk MADE_UP_model {
-   Number of data surfaces = 2,
-   Layout Model = dm_layout_g1 {
-      LBN-to-PBN mapping scheme = 0,
-      Sparing scheme used = 7,
-      Zones = [
-         dm_layout_g1_zone {
-            First cylinder number = 0,
-            Last cylinder number = 99,
-            Blocks per track = 40,
-            Offset of first block = 0,
-            Empty space at zone front = 0,
-            Skew for track switch = 4,
-            Skew for cylinder switch = 8,
-            Number of spares = 0,
-            slips = [ 11 ],
-            defects = []
-         }
-      ]
-   },
-   Mechanical Model = dm_mech_g1 {
-      Seek type = extracted,
-      Full seek curve = made.seek,
-      Head switch time = 0.9,
-      Rotation speed (in rpms) = 6000
-   }
-}
-";
+/// A disk of two surfaces, made up; a rotation takes 10 ms.
+const MODEL: &str = include_str!("../../../../testdata/disksim/drive.model");
 
 fn describe(folder: &Path) {
-    std::fs::write(folder.join("made.model"), MODEL).unwrap();
-    std::fs::write(folder.join("made.seek"), "Seek distances measured: 2\n1, 1.0\n50, 0.9\n").unwrap();
+    std::fs::write(folder.join("drive.model"), MODEL).unwrap();
+    std::fs::write(folder.join("drive.seek"), include_str!("../../../../testdata/disksim/drive.seek")).unwrap();
 }
 
 #[test]
@@ -46,13 +19,13 @@ fn a_description_becomes_a_drive_file_that_is_not_written_over() {
     let scratch = Scratch::new();
     describe(Path::new(&scratch.path("")));
     let import = format!("drives import disksim {0} --to {0}", scratch.path(""));
-    assert!(smrkit(&import).done().contains("made.toml: "));
-    let shown = smrkit(&format!("drives show {}", scratch.path("made.toml"))).done();
-    assert!(shown.contains("mechanical.seek_cylinders") && shown.contains("made.seek"), "{shown}");
-    smrkit(&import).says(2, &["made.toml", "--to"]);
-    std::fs::write(scratch.path("made.model"), MODEL.replace("= 6000", "= fast")).unwrap();
+    assert!(smrkit(&import).done().contains("drive.toml: "));
+    let shown = smrkit(&format!("drives show {}", scratch.path("drive.toml"))).done();
+    assert!(shown.contains("mechanical.seek_cylinders") && shown.contains("drive.seek"), "{shown}");
+    smrkit(&import).says(2, &["drive.toml", "--to"]);
+    std::fs::write(scratch.path("drive.model"), MODEL.replace("= 6000", "= fast")).unwrap();
     let import = format!("drives import disksim {}", scratch.path(""));
-    smrkit(&import).says(3, &["made.model:26", "expected a number"]);
+    smrkit(&import).says(3, &["drive.model:40", "expected a number"]);
 }
 
 #[test]
@@ -60,15 +33,15 @@ fn a_drive_replays_what_was_measured_on_it() {
     let scratch = Scratch::new();
     describe(Path::new(&scratch.path("")));
     // Two reads of one sector, the second a rotation of 10 ms after the first, less the pause.
-    std::fs::write(scratch.path("made.trace"), "R Hit 4000 1 5000.0 1000.0\nR Hit 4000 1 9000.5 0.0\n").unwrap();
+    std::fs::write(scratch.path("drive.trace"), "R Hit 381 1 6000.0 1000.0\nR Hit 381 1 9000.5 0.0\n").unwrap();
     let out = smrkit(&format!("drives validate {} --json", scratch.path(""))).done();
     let rows: Value = serde_json::from_str(&out).unwrap();
     let row = &rows[0];
-    assert_eq!((row["drive"].as_str(), row["requests"].as_u64()), (Some("made"), Some(2)));
-    assert_eq!((row["slow_reads"].as_u64(), row["mean_measured_ms"].as_f64()), (Some(2), Some(7.00025)));
-    // 50 cylinders in 0.9 ms, then on to an angle of 0.025 turns, and the sector.
+    assert_eq!((row["drive"].as_str(), row["requests"].as_u64()), (Some("drive"), Some(2)));
+    assert_eq!((row["slow_reads"].as_u64(), row["mean_measured_ms"].as_f64()), (Some(2), Some(7.50025)));
+    // 5 cylinders in 0.9 ms, then on to an angle of half a turn, and the sector.
     assert_eq!(row["slow_reads_within_half_ms"].as_u64(), Some(1), "{out}");
-    assert!((row["mean_ours_ms"].as_f64().unwrap() - (10.5 + 9.0) / 2.0).abs() < 0.01, "{out}");
+    assert!((row["mean_ours_ms"].as_f64().unwrap() - (5.25 + 9.0) / 2.0).abs() < 0.01, "{out}");
     smrkit(&format!("drives validate {}", root().join("drives").display())).says(3, &["DRIVE.trace"]);
 }
 

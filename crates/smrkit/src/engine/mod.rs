@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod intake;
+mod observer;
 mod physical;
 mod prefill;
 pub mod rebuild;
@@ -18,10 +19,9 @@ mod tests;
 mod verify;
 
 use crate::device::{Array, Command, Completion, Member, MemberDrive, SectorStamps, Served, Shadow, Stamped};
-use crate::disk::Recorder;
 use crate::error::{DiskResult, Error};
 use crate::power::Power;
-use crate::request::{Progress, Request, Source};
+use crate::request::{Request, Source};
 use crate::settings::{Settings, Warmup};
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::{PowerCut, Rebuild, Steady};
@@ -29,45 +29,12 @@ use crate::stats::rows::RequestRow;
 use crate::units::{Lba, Nanos};
 use arrivals::Arrivals;
 use intake::{Input, Intake};
+pub use observer::{NoObserver, Observer, RequestRows};
 use steady::SteadyWatch;
 use task::BackgroundTask;
 
 /// Events between two looks at the observer where no requests come.
 const LOOK_EVERY: u64 = 1 << 16;
-
-/// Watches a run.
-pub trait Observer {
-    /// Called every few thousand requests; `false` ends the run with what there is.
-    fn go_on(&mut self, _progress: Progress, _requests: u64) -> bool {
-        true
-    }
-
-    /// The run begins anew.
-    fn restart(&mut self) {}
-
-    /// The commit that the program was built from, where it is known.
-    fn commit(&self) -> Option<&str> {
-        None
-    }
-
-    /// True if [`Observer::request`] is to be called.
-    fn wants_requests(&self) -> bool {
-        false
-    }
-
-    /// One request was completed (warm-up left out).
-    fn request(&mut self, _row: &RequestRow) {}
-
-    /// Takes note of the accesses of a drive, by its number; asked again for one that takes its place.
-    fn recorder(&mut self, _drive: usize) -> Option<Box<dyn Recorder>> {
-        None
-    }
-}
-
-/// Watches nothing.
-pub struct NoObserver;
-
-impl Observer for NoObserver {}
 
 /// A request that has not been completed.
 struct Sent {

@@ -85,17 +85,6 @@ impl Layer for FakeLayer {
     }
 }
 
-struct Rows(Vec<RequestRow>);
-
-impl Observer for Rows {
-    fn wants_requests(&self) -> bool {
-        true
-    }
-    fn request(&mut self, row: &RequestRow) {
-        self.0.push(*row);
-    }
-}
-
 fn request(time: u64, lba: u64) -> Request {
     Request { time: Nanos(time), ..Request::new(Op::Read, Lba(lba), 1) }
 }
@@ -116,7 +105,7 @@ type Ran = Result<(Fake, Vec<(u64, u64, u64)>, HostCounts), Error>;
 
 /// Serves `requests` on `fake`; (arrival, start, end) of each in the order of completion, and what was counted.
 fn try_run(fake: Fake, settings: Settings, requests: &[Request]) -> Ran {
-    let (fake, mut rows, mut task) = (Arc::new(Mutex::new(fake)), Rows(Vec::new()), Idle);
+    let (fake, mut rows, mut task) = (Arc::new(Mutex::new(fake)), RequestRows(Vec::new()), Idle);
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(100)));
     let mut engine = Engine::new(member(&fake, &settings), settings, counts, &mut task, &mut rows);
     engine.run(&mut InMemory::new(requests))?;
@@ -193,7 +182,7 @@ fn on_tiny(own: Option<CommandOrder>) -> system::MemberRun {
 /// (LBA, start) of each read of a sector, in the order of service, four commands outstanding.
 fn ordered(queue: Queue, own: Option<CommandOrder>, lbas: &[u64]) -> Vec<(u64, u64)> {
     let settings = Settings { queue, depth: 4, ..Settings::default() };
-    let (mut rows, mut task) = (Rows(Vec::new()), Idle);
+    let (mut rows, mut task) = (RequestRows(Vec::new()), Idle);
     let member = on_tiny(own).build(&settings).unwrap();
     let counts = HostCounts::new(TimelineBuilder::default());
     let requests: Vec<Request> = lbas.iter().map(|&lba| request(0, lba)).collect();

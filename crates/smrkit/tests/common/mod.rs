@@ -21,23 +21,9 @@ use smrkit::request::{Op, Request, Source};
 use smrkit::schema::Domain;
 use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::rows::RequestRow;
 use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
 use smrkit_trace::{OpenOptions, Trace};
-
-/// Keeps every request's row.
-#[derive(Default)]
-pub struct Rows(pub Vec<RequestRow>);
-
-impl Observer for Rows {
-    fn wants_requests(&self) -> bool {
-        true
-    }
-    fn request(&mut self, row: &RequestRow) {
-        self.0.push(*row);
-    }
-}
 
 /// Accesses of every drive, by its number.
 #[derive(Clone, Default)]

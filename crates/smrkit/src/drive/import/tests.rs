@@ -5,75 +5,9 @@ use crate::drive::{Drive, DriveClock};
 use crate::units::{Nanos, Pba};
 
 /// A disk of two surfaces, made up.
-const MODEL: &str = "
-dm_disk MADE_UP_model { # a comment
-   Number of data surfaces = 2,
-   Number of cylinders = 20,
-   Layout Model = dm_layout_g1 {
-      LBN-to-PBN mapping scheme = 0,
-      Sparing scheme used = 8,
-      Rangesize for sparing = 2,
-      Zones = [
-         dm_layout_g1_zone {
-            First cylinder number = 0,
-            Last cylinder number = 9,
-            Blocks per track = 40,
-            Offset of first block = 0.000000,
-            Empty space at zone front = 7,
-            Skew for track switch = 4.000000,
-            Skew for cylinder switch = 8.000000,
-            Number of spares = 6,
-            slips = [ 11, 12, 300 ],
-            defects = []
-         },
-         dm_layout_g1_zone {
-            First cylinder number = 11,
-            Last cylinder number = 19,
-            Blocks per track = 30,
-            Offset of first block = 5,
-            Empty space at zone front = 0,
-            Skew for track switch = 3,
-            Skew for cylinder switch = 6,
-            Number of spares = 6,
-            slips = [],
-            defects = [ 1, 2 ]
-         }
-      ]
-   },
-   Mechanical Model = dm_mech_g1 {
-      Seek type = extracted,
-      Full seek curve = drive.seek,
-      Add. write settling delay = -0.2,
-      Head switch time = 0.9,
-      Rotation speed (in rpms) = 6000
-   }
-} # end
-";
-const SEEK: &str = "Seek distances measured: 3\n1, 1.0\n5,\t0.9\n10, 3.5\n";
-const SPECS: &str = "
-disksim_disk MADE_UP {
-   Model = source drive.model,
-   Bulk sector transfer time = 0.05,
-   Number of buffer segments = 2,
-   Maximum number of write segments = 1,
-   Segment size (in blks) = 32,
-   High (read) water mark = 0.0,
-   Enable caching in buffer = 1,
-   Buffer continuous read = 3,
-   Maximum read-ahead (blks) = 16,
-   Read-ahead over requested = 0,
-   Fast write level = 1,
-   Read hit over. after read = 0.1,
-   Read hit over. after write = 0.2,
-   Read miss over. after read = 0.5,
-   Read miss over. after write = 0.6,
-   Write hit over. after read = 0.3,
-   Write hit over. after write = 0.4,
-   Write miss over. after read = 0.7,
-   Write miss over. after write = 0.8,
-   Read completion overhead = 0.05
-}
-";
+const MODEL: &str = include_str!("../../../../../testdata/disksim/drive.model");
+const SEEK: &str = include_str!("../../../../../testdata/disksim/drive.seek");
+const SPECS: &str = include_str!("../../../../../testdata/disksim/drive.diskspecs");
 
 fn made() -> Drive {
     let imported = disksim_texts(MODEL, SPECS, SEEK).unwrap();
@@ -125,7 +59,7 @@ fn every_value_names_its_file_and_line() {
     let drive = made();
     assert!(drive.settings.iter().all(|s| s.source.contains("drive.")), "{:?}", drive.settings);
     let of = |key: &str| drive.settings.iter().find(|s| s.key == key).map(|s| (s.value.clone(), s.source.clone()));
-    assert_eq!(of("mechanical.rpm"), Some(("6000".into(), "drive.model:41, Rotation speed (in rpms)".into())));
+    assert_eq!(of("mechanical.rpm"), Some(("6000".into(), "drive.model:40, Rotation speed (in rpms)".into())));
     assert_eq!(of("mechanical.write_settle_ms"), None, "a negative settle is left out");
     assert_eq!(of("mechanical.segment_bytes").map(|s| s.0), Some("16384".into()));
 }
@@ -156,22 +90,22 @@ fn damage_is_named_with_file_line_and_remedy() {
             ),
             SPECS,
             SEEK,
-            "drive.model:11",
+            "drive.model:10",
             "expected a number",
         ),
-        (MODEL.replace("Head switch time = 0.9,", ""), SPECS, SEEK, "drive.model:36", "add Head switch time = …"),
+        (MODEL.replace("Head switch time = 0.9,", ""), SPECS, SEEK, "drive.model:35", "add Head switch time = …"),
         (
             MODEL.replace("Sparing scheme used = 8", "Sparing scheme used = 9"),
             SPECS,
             SEEK,
-            "drive.model:7",
+            "drive.model:6",
             "give 0, 1, 2, 3, 7 or 8",
         ),
         (
             MODEL.replace("Last cylinder number = 9", "Last cylinder number = 9999999999"),
             SPECS,
             SEEK,
-            "drive.model:12",
+            "drive.model:11",
             "whole number",
         ),
         (MODEL[..MODEL.len() / 2].to_string(), SPECS, SEEK, "drive.model:", "copy it again"),

@@ -1,9 +1,7 @@
 //! All layers on a disk of real bytes: what was written is read back, on disks that destroy as the law says, and
 //! after power cuts by the layers that promise it.
 
-mod common;
-
-use common::{Disks, random_requests};
+use crate::common::{Disks, random_requests};
 use rand::{Rng, RngExt};
 use smrkit::disk::Disk;
 use smrkit::drive::Drive;

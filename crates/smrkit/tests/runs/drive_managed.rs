@@ -1,8 +1,6 @@
 //! Table 2 of the Vguard paper, on a shipped drive-managed disk, and single behaviours of its layer.
 
-mod common;
-
-use common::{count, on_st5000as0011};
+use crate::common::{count, on_st5000as0011};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
@@ -16,7 +14,7 @@ use smrkit::units::Lba;
 use smrkit::workload::Workload;
 
 fn parameters(set: &[(&str, &str)]) -> Parameters {
-    common::parameters("drive-managed", set)
+    crate::common::parameters("drive-managed", set)
 }
 
 fn replay(source: &mut dyn Source, set: &[(&str, &str)]) -> Outcome {
@@ -56,7 +54,7 @@ fn what_exceeds_64_kib_adds_its_transfer() {
 
 #[test]
 fn a_real_trace_gives_its_row_of_table_2() {
-    let Some(mut trace) = common::real_trace("msr_wdev_1.csv.zst") else { return };
+    let Some(mut trace) = crate::common::real_trace("msr_wdev_1.csv.zst") else { return };
     let all = replay(&mut trace, &[]).latency_ns.all;
     let row = [all.p95, all.p99, all.p99_5, all.p99_9, all.max].map(milliseconds);
     for (ours, paper) in row.into_iter().zip([24.78, 24.78, 24.78, 324.78, 324.78]) {

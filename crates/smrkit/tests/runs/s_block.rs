@@ -1,8 +1,6 @@
 //! No write waits for the S-block buffer as a whole, whatever is written.
 
-mod common;
-
-use common::parameters;
+use crate::common::parameters;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
@@ -27,7 +25,7 @@ fn longest_ms(text: &str, set: &[(&str, &str)]) -> f64 {
     let run = run(set);
     let mut source = Workload::parse(text).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
     let outcome: Outcome = run.execute(source.as_mut(), &mut NoObserver).unwrap();
-    assert!(common::count(&outcome, "destages") > 100, "{text} {set:?}");
+    assert!(crate::common::count(&outcome, "destages") > 100, "{text} {set:?}");
     outcome.latency_ns.write.max as f64 / 1e6
 }
 
@@ -56,8 +54,8 @@ fn long_entries_with_holes_are_not_copied_round_and_round() {
     let holes = (0..3000).map(|i| Request::new(Op::Write, Lba(i * 7919 % 3900 * 8), 8));
     let mut source = InMemory::new(long.chain(holes).collect::<Vec<_>>());
     let outcome = run(&[("bypass", "off")]).execute(&mut source, &mut NoObserver).unwrap();
-    assert!(common::count(&outcome, "destages") > 3);
-    let copied = common::count(&outcome, "run_sectors");
+    assert!(crate::common::count(&outcome, "destages") > 3);
+    let copied = crate::common::count(&outcome, "run_sectors");
     assert!(copied < 2000 * 2000, "{copied} sectors: a lap has 44,000");
 }
 

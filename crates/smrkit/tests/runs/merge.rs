@@ -1,10 +1,9 @@
 //! The merge of several outcomes is what one count over the requests of all their runs would have given.
 
-mod common;
-
-use common::arrays::{array_run, level};
-use common::{Disks, Rows, TinyClock, random_requests, random_settings, with_times};
+use crate::common::arrays::{array_run, level};
+use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use smrkit::device::level::Level;
+use smrkit::engine::RequestRows;
 use smrkit::engine::run::Run;
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::experiment::record;
@@ -39,7 +38,7 @@ fn runs(
             window: Some(Nanos(windows_ns[seed])),
             ..Run::new(system.clone(), Settings { seed: seed as u64, ..settings })
         };
-        let mut rows = Rows::default();
+        let mut rows = RequestRows::default();
         let outcome = run.execute(&mut InMemory::new(requests.as_slice()), &mut rows).unwrap();
         rows.0.iter().for_each(|row| all.record(row.op, row.latency_ns));
         outcome

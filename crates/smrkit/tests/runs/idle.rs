@@ -1,8 +1,6 @@
 //! Idle time: every layer that uses it does so after its delay, a stage at a time, and leaves commands alone.
 
-mod common;
-
-use common::parameters;
+use crate::common::parameters;
 use smrkit::device::LayeredDisk;
 use smrkit::drive::Drive;
 use smrkit::engine::system::DriveRun;

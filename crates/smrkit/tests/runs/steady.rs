@@ -1,8 +1,6 @@
 //! Warm-up until cleaning has settled: that of a drive or of an array, or that it never did.
 
-mod common;
-
-use common::parameters;
+use crate::common::parameters;
 use smrkit::device::level::Level;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;

@@ -1,27 +1,13 @@
 //! A timeout runs from a command's dispatch to its drive: time in the host's queue is not held against the drive.
 
 use smrkit::engine::run::Run;
-use smrkit::engine::{NoObserver, Observer};
+use smrkit::engine::{NoObserver, Observer, RequestRows};
 use smrkit::experiment::system::{System, Systems};
 use smrkit::settings::{Arrival, Queue, Settings};
 use smrkit::stats::command_times::CommandTimes;
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::rows::RequestRow;
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
-
-/// Keeps every request's row.
-#[derive(Default)]
-struct Rows(Vec<RequestRow>);
-
-impl Observer for Rows {
-    fn wants_requests(&self) -> bool {
-        true
-    }
-    fn request(&mut self, row: &RequestRow) {
-        self.0.push(*row);
-    }
-}
 
 fn served(layer: &str, workload: &str, settings: Settings, observer: &mut dyn Observer) -> Outcome {
     let system = System { layers: vec![layer.into()], ..System::drive("tiny") };
@@ -56,9 +42,9 @@ fn of_commands_that_the_drive_queues_all_of_the_latency_counts() {
 #[test]
 fn a_command_is_dispatched_when_the_one_32_before_it_is_completed() {
     for (layer, depth) in [("in-place", 33), ("drive-managed", 50), ("vguard", 500)] {
-        let (mut rows, mut times) = (Rows::default(), CommandTimes::default());
+        let (mut rows, mut times) = (RequestRows::default(), CommandTimes::default());
         let outcome = served(layer, "mix:count=3k", Settings { depth, ..Settings::default() }, &mut rows);
-        let Rows(rows) = rows;
+        let RequestRows(rows) = rows;
         for (at, row) in rows.iter().enumerate() {
             let room_ns = at.checked_sub(32).map_or(0, |before| rows[before].end_ns);
             times.count(Nanos(row.end_ns - row.arrival_ns.max(room_ns)));

@@ -1,8 +1,6 @@
 //! The accesses that an array's drives report add up to what was counted of each, and their times are the array's.
 
-mod common;
-
-use common::Witness;
+use crate::common::Witness;
 use smrkit::device::Command;
 use smrkit::device::level::Level;
 use smrkit::drive::Drive;

@@ -1,16 +1,14 @@
 //! Costs of arrays, exactly: writes and reads for each write, times that add up, an array of one drive that is that
 //! drive to the nanosecond, and the same bytes each time.
 
-mod common;
-
-use common::arrays::{array_run, drive_run, level};
-use common::{Disks, Rows, parameters, random_requests, random_settings, with_times};
+use crate::common::arrays::{array_run, drive_run, level};
+use crate::common::{Disks, parameters, random_requests, random_settings, with_times};
 use rand::RngExt;
 use smrkit::device::level::{Level, WritePolicy};
 use smrkit::drive::Drive;
 use smrkit::engine::run::Run;
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
-use smrkit::engine::{NoObserver, Observer};
+use smrkit::engine::{NoObserver, Observer, RequestRows};
 use smrkit::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
 use smrkit::layer::{BASELINE, LAYERS, find};
 use smrkit::request::{InMemory, Op, Request};
@@ -150,7 +148,7 @@ fn times_and_sectors_add_up_by_cause_and_over_members() {
 fn an_array_waits_for_cleaning_from_when_a_member_s_command_does() {
     let mut waited = 0;
     trials(|what, run, settings, requests| {
-        let mut rows = Rows::default();
+        let mut rows = RequestRows::default();
         let outcome = execute(run, settings, requests, &mut rows);
         let verdict = outcome.verdict;
         let first = outcome.members.iter().filter_map(|member| member.verdict.cache_full_at_s).reduce(f64::min);
@@ -176,7 +174,7 @@ fn an_array_waits_for_cleaning_from_when_a_member_s_command_does() {
 #[test]
 fn every_request_completes_once_and_latency_is_wait_and_service() {
     trials(|what, run, settings, requests| {
-        let mut rows = Rows::default();
+        let mut rows = RequestRows::default();
         let outcome = execute(run, settings, requests, &mut rows);
         let rows = rows.0;
         assert_eq!((outcome.requests as usize, rows.len()), (requests.len(), requests.len()), "{what}");

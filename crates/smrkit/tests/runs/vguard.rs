@@ -1,8 +1,6 @@
 //! Tables and figure 6 of the Vguard paper on its layer, and single behaviours of it.
 
-mod common;
-
-use common::{count, on_st5000as0011};
+use crate::common::{count, on_st5000as0011};
 use smrkit::request::{InMemory, Op, Request, Source};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
@@ -24,7 +22,7 @@ fn random_writes(span: &str, set: &[(&str, &str)], warmup: u64) -> Outcome {
 }
 
 fn writes(extents: &[(u64, u32)]) -> Outcome {
-    replay(&mut InMemory::new(common::writes(extents)), &[], 0)
+    replay(&mut InMemory::new(crate::common::writes(extents)), &[], 0)
 }
 
 fn near(ns: u64, ms: f64, tolerance: f64) -> bool {
@@ -98,7 +96,7 @@ fn a_terabyte_of_random_writes_cleans_0_72_bands_a_write() {
 
 #[test]
 fn a_real_trace_has_the_latencies_of_table_2() {
-    let Some(mut trace) = common::real_trace("msr_wdev_1.csv.zst") else { return };
+    let Some(mut trace) = crate::common::real_trace("msr_wdev_1.csv.zst") else { return };
     let outcome = replay(&mut trace, &[], 0);
     let latency = outcome.latency_ns.all;
     assert_eq!((count(&outcome, "guard_copies"), count(&outcome, "bands_cleaned")), (4, 0));

@@ -1,8 +1,6 @@
 //! Causes of a rebuild's time, and of its longest command: layer, order, pieces, caches and bypasses.
 
-mod common;
-
-use common::rebuilds::{CACHED, READ_AHEAD, WRITE_CACHE, array, drive, member, mirror, rebuilt, run};
+use crate::common::rebuilds::{CACHED, READ_AHEAD, WRITE_CACHE, array, drive, member, mirror, rebuilt, run};
 use smrkit::device::level::Level;
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::Outcome;

@@ -1,12 +1,10 @@
 //! Nothing is lost or counted twice: what a run reports against what was sent, what a witness saw at the disk's door,
 //! what the medium counted, and the row of every request. Over all layers, random small drives, clocks and settings.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use common::{Disks, Rows, TinyClock, random_requests, random_settings, with_times};
+use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use rand::RngExt;
 use smrkit::device::{LayeredDisk, Member, MemberDrive, Queueing};
 use smrkit::disk::{Disk, Recorder};
@@ -14,7 +12,7 @@ use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run;
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::engine::task::Idle;
-use smrkit::engine::{Engine, NoObserver, Observer};
+use smrkit::engine::{Engine, NoObserver, Observer, RequestRows};
 use smrkit::error::DiskResult;
 use smrkit::layer::{BASELINE, Capacity, LAYERS, Layer, LayerSpec, Need, Parameters};
 use smrkit::medium::interference::{Form, Interference};
@@ -44,7 +42,7 @@ impl Recorder for Witness {
 /// Keeps every request's row, and every access.
 #[derive(Default)]
 struct Seen {
-    rows: Rows,
+    rows: RequestRows,
     witness: Witness,
 }
 

@@ -1,8 +1,6 @@
 //! Rebuilds, resilvers and scrubs alongside a workload: no byte is wrong, all time is accounted for, and they keep to what was asked.
 
-mod common;
-
-use common::rebuilds::{CACHED, LEVELS, MEMBERS, array, drive, member, mirror, rebuilt, run, small};
+use crate::common::rebuilds::{CACHED, LEVELS, MEMBERS, array, drive, member, mirror, rebuilt, run, small};
 use proptest::prelude::*;
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::RebuildSpec;

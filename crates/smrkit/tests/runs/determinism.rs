@@ -1,9 +1,7 @@
 //! A run repeated gives the same bytes of outcome: twice, on other threads at the same time, and however its requests
 //! are cut into batches.
 
-mod common;
-
-use common::{Disks, TinyClock, random_requests, random_settings, with_times};
+use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::drive::Drive;

@@ -1,12 +1,10 @@
 //! A disk that begins full: every layer's state is that of a disk which was written once, in order, and cleaned until its
 //! persistent cache was empty.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use common::{Disks, parameters, random_requests};
+use crate::common::{Disks, parameters, random_requests};
 use smrkit::device::{LayeredDisk, Shadow};
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::Drive;
@@ -220,7 +218,7 @@ fn a_write_to_a_full_region_rewrites_it_and_to_an_empty_not() {
         let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: parameters("rmw", &[]) }, settings);
         let requests: Vec<Request> = (0..50).map(|i| Request::new(Op::Write, Lba(i * 1_000_000), 8)).collect();
         let outcome = run.execute(&mut InMemory::new(requests), &mut NoObserver).unwrap();
-        common::count(&outcome, "rewrites")
+        crate::common::count(&outcome, "rewrites")
     };
     assert_eq!([Prefill::Full, Prefill::None].map(rewrites), [50, 0]);
 }

@@ -1,9 +1,7 @@
 //! An array without one of its members: nothing is asked of it, and nothing is worked out for it, until its successor comes.
 
-mod common;
-
-use common::Witness;
-use common::rebuilds::{LEVELS, MEMBERS, array, run_before, small};
+use crate::common::Witness;
+use crate::common::rebuilds::{LEVELS, MEMBERS, array, run_before, small};
 use smrkit::device::Command;
 use smrkit::device::level::Level;
 use smrkit::request::{Op, Request};

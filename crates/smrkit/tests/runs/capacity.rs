@@ -1,8 +1,6 @@
 //! Capacity of a layer, known before it is built; and what `auto` becomes can be asked for as a number.
 
-mod common;
-
-use common::Disks;
+use crate::common::Disks;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::layer::{Capacity, LAYERS, LayerSpec, Parameters};
 use smrkit::medium::interference::Form;

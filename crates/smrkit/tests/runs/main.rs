@@ -1,0 +1,26 @@
+//! Runs of drives and arrays as the library offers them: one program, since each takes its time to build.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod array_accesses;
+mod array_bars;
+mod bytes;
+mod capacity;
+mod closed_forms;
+mod closed_forms_log;
+mod conservation;
+mod degraded;
+mod determinism;
+mod drive_managed;
+mod full_disk;
+mod idle;
+mod merge;
+mod plan;
+mod rebuild;
+mod rebuild_times;
+mod s_block;
+mod steady;
+mod timeouts;
+mod track_map;
+mod vguard;
