@@ -37,24 +37,25 @@ impl Monitor for Interrupt {
 
 /// A bar over several runs, on standard error; it shows nothing where that is not a terminal.
 struct Bar {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<RunsProgress>>,
     /// The thread that draws, and what ends it.
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// How far several runs are.
-struct State {
+/// Progress of several runs.
+struct RunsProgress {
     what: String,
-    /// The share of each run that is done.
+    /// Share of each run that is done.
     runs: Vec<f64>,
-    /// What the run that was heard of last does.
+    /// Work of the run that was heard of last.
     note: String,
     begin: Instant,
 }
 
 impl Bar {
     fn new(runs: usize, what: &str) -> Bar {
-        let state = State { what: what.into(), runs: vec![0.0; runs], note: String::new(), begin: Instant::now() };
+        let state =
+            RunsProgress { what: what.into(), runs: vec![0.0; runs], note: String::new(), begin: Instant::now() };
         let state = Arc::new(Mutex::new(state));
         let drawing = (!style::is_quiet() && std::io::stderr().is_terminal()).then(|| {
             let (end, ended) = mpsc::channel();
@@ -72,7 +73,7 @@ impl Bar {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<RunsProgress>) -> MutexGuard<'_, RunsProgress> {
     state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
@@ -82,7 +83,7 @@ fn draw(line: &str) {
     let _ = write!(to, "{CLEAR}{line}").and_then(|()| to.flush());
 }
 
-impl State {
+impl RunsProgress {
     /// `change 7 of 14`, after six.
     fn message(&self) -> String {
         let (ended, of) = (self.runs.iter().filter(|&&share| share == 1.0).count(), self.runs.len());
@@ -152,14 +153,14 @@ impl Drop for Bar {
 mod tests {
     use super::*;
 
-    fn state(runs: Vec<f64>, seconds: u64) -> State {
+    fn progress(runs: Vec<f64>, seconds: u64) -> RunsProgress {
         let begin = Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
-        State { what: "run".into(), runs, note: ", 2.0 M requests/s".into(), begin }
+        RunsProgress { what: "run".into(), runs, note: ", 2.0 M requests/s".into(), begin }
     }
 
     #[test]
     fn the_bar_tells_which_run_is_on_how_far_all_are_and_what_is_left() {
-        let line = state(vec![1.0, 0.5, 0.0, 0.0, 0.0, 0.0], 30).line(100);
+        let line = progress(vec![1.0, 0.5, 0.0, 0.0, 0.0, 0.0], 30).line(100);
         assert!(line.starts_with("run 2 of 6, 2.0 M requests/s █"), "{line}");
         assert!(line.ends_with("░  25 %  30 s elapsed, 90 s left"), "{line}");
         assert_eq!(line.chars().count(), 99);
@@ -169,8 +170,8 @@ mod tests {
     #[test]
     fn a_narrow_terminal_gets_one_line_all_the_same() {
         for width in 0..60 {
-            assert!(state(vec![0.0], 0).line(width).chars().count() <= width);
+            assert!(progress(vec![0.0], 0).line(width).chars().count() <= width);
         }
-        assert!(state(vec![0.0], 0).line(70).ends_with("  0 %  0 s elapsed, - left"));
+        assert!(progress(vec![0.0], 0).line(70).ends_with("  0 %  0 s elapsed, - left"));
     }
 }

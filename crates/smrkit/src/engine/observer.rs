@@ -1,4 +1,4 @@
-//! Those who watch a run.
+//! Observers of runs.
 
 use crate::disk::Recorder;
 use crate::request::Progress;
@@ -19,7 +19,7 @@ pub trait Observer {
         None
     }
 
-    /// Whether [`Observer::request`] is to be called.
+    /// True if [`Observer::request`] is to be called.
     fn wants_requests(&self) -> bool {
         false
     }
