@@ -24,7 +24,7 @@ use crate::watch::{Watcher, watched};
 /// All layers, one's own too.
 #[pyfunction]
 pub fn layers() -> String {
-    serde_json::Value::from_iter(layer::all().into_iter().map(catalogue::layer)).to_string()
+    serde_json::Value::from_iter(layer::named().into_iter().map(catalogue::layer)).to_string()
 }
 
 /// One layer.

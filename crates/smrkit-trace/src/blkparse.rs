@@ -2,7 +2,9 @@
 //!
 //! One kind of event is taken: Q (queued, what the host sent), or D (issued) where the trace's beginning has no Q. All
 //! other events, messages and the summary at the end are well-formed, but no requests. D in RWBS is a discard, a leading
-//! F without sectors a flush. A flush in front of a write (`FW` with sectors) is taken as the write alone.
+//! F without sectors a flush. A flush in front of a write (`FW` with sectors) is taken as the write alone. Of the zone operations
+//! (a leading Z; blktrace with version 2 of its protocol) ZR, the reset of a zone, is the discard of its sectors; ZO and ZC, which
+//! open and close a zone, are passed by, since a write does that too; ZA, ZF and ZRA are errors.
 
 use crate::fiu::device;
 use crate::row::{Bad, Field, LineColumns, Problem, TraceRow, extent};
@@ -132,6 +134,9 @@ type Asked = (Op, (u64, u64));
 /// Request of RWBS and `sector + count`; none for commands that move no data.
 fn request(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<Asked>, Bad> {
     let letters = rwbs.text;
+    if letters.first() == Some(&b'Z') {
+        return zone_operation(rwbs, sector, columns);
+    }
     if !letters.iter().all(|b| b"RWDFNAESM".contains(b)) {
         return Err(rwbs.expected("letters of R, W, D, F, N, A, E, S, M"));
     }
@@ -166,5 +171,23 @@ fn request(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Res
         _ if flush && count.integer()? == 0 => Ok(nothing),
         Some(op) => Ok(Some((op, extent(sector, 512, count, 512)?))),
         None => Ok(nothing),
+    }
+}
+
+/// Request of a zone operation: `ZR sector + count` is a discard.
+fn zone_operation(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<Asked>, Bad> {
+    match &rwbs.text[1..] {
+        b"O" | b"C" | b"OS" | b"CS" => Ok(None),
+        b"R" | b"RS" => {
+            let unknown = || rwbs.expected("the zone's first sector and its length behind it: `ZR 524288 + 524288`");
+            let sector = sector.ok_or_else(unknown)?;
+            columns.next("the plus sign").ok().filter(|plus| plus.text == b"+").ok_or_else(unknown)?;
+            let count = columns.next("the count of sectors")?;
+            match count.integer()? {
+                0 => Err(unknown()),
+                _ => Ok(Some((Op::Discard, extent(sector, 512, count, 512)?))),
+            }
+        }
+        _ => Err(rwbs.expected("ZR, ZO or ZC: appends, finishing a zone, and resetting all zones can't be replayed")),
     }
 }

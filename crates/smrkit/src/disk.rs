@@ -21,6 +21,8 @@ pub trait Recorder: Send {
 pub struct Disk {
     geometry: Geometry,
     law: Interference,
+    /// Sectors before it are recorded without overlap.
+    conventional_end: Pba,
     medium: Medium,
     clock: DriveClock,
     tally: Tally,
@@ -43,6 +45,7 @@ impl Disk {
         Disk {
             geometry: drive.geometry.clone(),
             law: drive.interference,
+            conventional_end: Pba(0),
             medium,
             clock: drive.clock.clone(),
             tally: Tally::new(drive.geometry.sectors()),
@@ -54,6 +57,11 @@ impl Disk {
             free_at: Nanos::ZERO,
             background_cleaning_end: Nanos::ZERO,
         }
+    }
+
+    /// Records the sectors before `end` without overlap: the law does not hold there.
+    pub fn record_conventionally(&mut self, end: Pba) {
+        self.conventional_end = end;
     }
 
     /// Takes every LBA as written once, in order, where `placement` says: in no time, before anything else is done.
@@ -84,7 +92,8 @@ impl Disk {
             return self.write_parts(pba, cause, &[WritePart::Data { buf, at, sectors: n }]);
         }
         self.access(pba, n, cause, true, None)?;
-        self.medium.write(&self.law, &self.geometry, pba, n, buf, at)
+        let law = if pba < self.conventional_end { &Interference::None } else { &self.law };
+        self.medium.write(law, &self.geometry, pba, n, buf, at)
     }
 
     /// Writes `parts` one after another at `pba`, as one access.
@@ -108,7 +117,8 @@ impl Disk {
         };
         if done > 0 {
             self.access(pba, done, cause, true, lasting)?;
-            self.medium.write_parts(&self.law, &self.geometry, pba, parts, done)?;
+            let law = if pba < self.conventional_end { &Interference::None } else { &self.law };
+            self.medium.write_parts(law, &self.geometry, pba, parts, done)?;
         }
         match &mut self.power {
             Some(power) if !whole => Err(power.off()),

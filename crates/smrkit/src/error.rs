@@ -240,6 +240,9 @@ pub enum Fault {
     /// A layer's own books contradict each other or the disk.
     #[error("the layer's state contradicts itself: {0}")]
     Inconsistent(String),
+    /// A host-managed disk refused a request.
+    #[error("{0}: a host-managed disk refuses it; write zones in order and reset them (or set zoned.violations=count)")]
+    ZoneRule(String),
     /// An access outside the disk.
     #[error("an access of {sectors} sectors at PBA {pba} leaves the disk of {capacity} sectors")]
     OutOfRange {

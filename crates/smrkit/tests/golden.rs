@@ -6,7 +6,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
-use smrkit::layer::{LAYERS, LayerSpec};
+use smrkit::layer::{self, LayerSpec};
 use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
 use smrkit::workload::Workload;
@@ -28,6 +28,7 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
         ("cache_tracks", "16"),
         ("segment_tracks", "8"),
         ("sblock_sectors", "64"),
+        ("zone_bytes", "64Ki"),
     ];
     small.extend(sizes.into_iter().filter(|(key, _)| has(key)));
     let more: &[(&str, &[(&str, &str)])] = match spec.name {
@@ -104,7 +105,9 @@ fn snapshot(name: &str, drive: &str, spec: &'static LayerSpec, set: &[(&str, &st
 
 #[test]
 fn every_layer_on_every_small_drive() {
-    for (drive, spec) in ["tiny", "tiny-constant"].into_iter().flat_map(|d| LAYERS.iter().map(move |s| (d, s))) {
+    for (drive, spec) in
+        ["tiny", "tiny-constant"].into_iter().flat_map(|d| layer::named().into_iter().map(move |s| (d, s)))
+    {
         for (case, set) in cases(spec) {
             snapshot(
                 &format!("{drive}-{case}"),
@@ -126,7 +129,7 @@ fn every_layer_with_a_queue_and_a_filled_disk() {
         warmup: Warmup::Requests(200),
         ..Settings::default()
     };
-    for spec in LAYERS {
+    for spec in layer::named() {
         let (case, set) = cases(spec).remove(0);
         snapshot(&format!("queued-{case}"), "tiny", spec, &set, queued);
         snapshot(&format!("open-{case}"), "tiny", spec, &set, open);

@@ -1,7 +1,7 @@
 //! `smrkit layers`: the table of layers.
 
 use clap::{Args, Subcommand};
-use smrkit::layer::{self, LAYERS, LayerSpec};
+use smrkit::layer::{self, LayerSpec};
 use smrkit_report::catalogue;
 
 use crate::exit::Done;
@@ -43,7 +43,9 @@ enum LayersCommand {
 impl Layers {
     pub fn execute(self) -> anyhow::Result<Done> {
         match self.what.unwrap_or(LayersCommand::List { json: self.json }) {
-            LayersCommand::List { json: true } => print_json(&LAYERS.iter().map(catalogue::layer).collect::<Vec<_>>())?,
+            LayersCommand::List { json: true } => {
+                print_json(&layer::named().into_iter().map(catalogue::layer).collect::<Vec<_>>())?
+            }
             LayersCommand::List { json: false } => print(list())?,
             LayersCommand::Show { name, json: true } => print_json(&catalogue::layer(layer::find(&name)?))?,
             LayersCommand::Show { name, json: false } => print(show(layer::find(&name)?))?,
@@ -53,9 +55,10 @@ impl Layers {
 }
 
 fn list() -> String {
-    let width = LAYERS.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
+    let layers = layer::named();
+    let width = layers.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
     let line = |spec: &LayerSpec| format!("{:<width$}  {}\n{:width$}  {}\n", spec.name, spec.summary, "", spec.paper);
-    let lines: String = LAYERS.iter().map(line).collect();
+    let lines: String = layers.into_iter().map(line).collect();
     lines + "\nsmrkit layers show NAME gives a layer's parameters.\n"
 }
 

@@ -149,7 +149,7 @@ fn the_command_line_page_names_every_option() {
 #[test]
 fn the_readme_names_every_layer_and_drive() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    for spec in smrkit::layer::LAYERS {
+    for spec in smrkit::layer::named() {
         assert!(readme.contains(&format!("`{}`", spec.name)), "README.md lacks the layer {}", spec.name);
     }
     for (name, _) in smrkit::drive::DRIVES {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Scratch, smrkit, testdata};
+use super::{Scratch, outcomes, smrkit, testdata};
 
 fn json(arguments: &str) -> Value {
     serde_json::from_str(&smrkit(arguments).done()).expect("JSON")
@@ -100,5 +100,39 @@ fn every_command_explains_itself() {
     for command in ["run", "reproduce", "trace", "trace info", "trace convert", "trace head", "layers", "drives"] {
         let text = smrkit(&format!("{command} --help")).done();
         assert!(text.contains("Examples:\n"), "{command} --help shows no example");
+    }
+}
+
+/// Zone 1000 is reset and written again in both traces; the last write is not at its pointer.
+#[test]
+fn zone_operations_of_traces_reach_a_host_managed_disk() {
+    let scratch = Scratch::new();
+    let (sectors, bytes) = (1_u64 << 19, 1_u64 << 28);
+    let at = 1000 * sectors;
+    let queued = |rest: String| format!("8,16 1 1 0.000000000 1 Q {rest} [x]\n");
+    let blkparse = [
+        queued(format!("W {at} + 8")),
+        queued(format!("ZR {at} + {sectors}")),
+        queued(format!("W {at} + 8")),
+        queued(format!("W {} + 8", at + 64)),
+    ];
+    let row = |what: &str, at: u64, length: u64| format!("0 /dev/sdb {what} {at} {length}\n");
+    let fio = [
+        "fio version 3 iolog\n".to_string(),
+        row("write", at * 512, 4096),
+        row("trim", at * 512, bytes),
+        row("write", at * 512, 4096),
+        row("write", at * 512 + 32768, 4096),
+    ];
+    for (name, text) in [("blkparse.txt", blkparse.concat()), ("fio.log", fio.concat())] {
+        let trace = scratch.file(name, text);
+        let run = format!("--trace {trace} --drive hc620 --layer zoned --prefill none");
+        let outcome = &outcomes(&run)[0];
+        let stats = &outcome["layer_stats"];
+        assert_eq!([&stats["violations"], &stats["resets"]], [1, 1], "{name}: {outcome}");
+        let first =
+            format!("request 4, a write of 8 sectors at LBA {}: zone 1000 has its write pointer at LBA", at + 64);
+        assert!(stats["first_violations"].as_str().unwrap().starts_with(&first), "{name}: {stats}");
+        smrkit(&format!("run {run} --set zoned.violations=refuse")).says(5, &[&first]);
     }
 }

@@ -100,6 +100,23 @@ fn blkparse_says_which_events_it_takes_and_obeys() {
 }
 
 #[test]
+fn zone_operations_of_blkparse_are_discards_or_said_to_be_none() {
+    let line = |rest: &str| format!("8,16 1 1 0.000000000 1 Q {rest}\n");
+    let text = ["ZO 524288 + 524288 [x]", "ZR 524288 + 524288 [x]", "W 524288 + 8 [x]", "ZC [x]"].map(line).concat();
+    let (_, all) = read(text.as_bytes(), &OpenOptions::default()).unwrap();
+    assert_eq!(shown(&all), ["0 D 524288+524288@0", "0 W 524288+8@0"]);
+    for (row, words) in [
+        ("ZR [x]", "the zone's first sector and its length"),
+        ("ZR 524288 + 0 [x]", "the zone's first sector and its length"),
+        ("ZA 524288 + 8 [x]", "appends, finishing a zone, and resetting all zones can't be replayed"),
+        ("ZRA [x]", "appends, finishing a zone, and resetting all zones can't be replayed"),
+    ] {
+        let message = refused((text.clone() + &line(row)).as_bytes(), &OpenOptions::default());
+        assert!(message.contains(words), "{row}: {message}");
+    }
+}
+
+#[test]
 fn every_sample_of_the_table_is_a_row_of_its_format() {
     for format in FORMATS.iter().filter(|format| !format.sample.is_empty()) {
         let forced =

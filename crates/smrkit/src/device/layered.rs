@@ -33,8 +33,9 @@ pub type LayerBuilder = Box<dyn Fn() -> Result<Box<dyn Layer>, Error> + Send>;
 
 impl LayeredDisk {
     /// A drive whose layer, made by `build`, finds everything on `disk`.
-    pub fn new(disk: Disk, build: LayerBuilder) -> Result<LayeredDisk, Error> {
+    pub fn new(mut disk: Disk, build: LayerBuilder) -> Result<LayeredDisk, Error> {
         let layer = build()?;
+        disk.record_conventionally(layer.conventional_end());
         let host_sectors = layer.capacity().host_sectors;
         Ok(LayeredDisk { disk, layer, host_sectors, source: 0, idle_since: Nanos::ZERO, recorder: None, build })
     }
@@ -200,8 +201,12 @@ impl LayeredDisk {
     /// The power comes back after a cut: the layer starts anew and rebuilds its maps from the platters.
     pub fn recover(&mut self) -> DiskResult {
         self.disk.power_on();
+        let remembered = self.layer.nonvolatile();
         self.layer = (self.build)().map_err(|error| Fault::Inconsistent(format!("the layer can't start: {error}")))?;
         self.source = 0;
+        if let Some(books) = remembered {
+            self.layer.take_books(&books)?;
+        }
         self.layer.recover(&mut self.disk)?;
         self.disk.recovered();
         Ok(())

@@ -1,17 +1,19 @@
 //! From a drive file to a drive: geometry, interference and clock, checked against each other.
 
-use super::file::{ByBefore, DriveFile, DriveManagedTable, InterferenceTable, Lengths, MechanicalTable, ZoneTable};
+use super::file::{
+    ByBefore, DriveFile, DriveManagedTable, HostManagedTable, InterferenceTable, Lengths, MechanicalTable, ZoneTable,
+};
 use super::layout::{self, outer_cylinders};
 use super::mechanical::nanos;
 use super::setting::Sourced;
 use super::{
-    Buffer, Buffered, CommandOrder, Constant, DriveClock, DriveManagedCosts, Mechanical, Mechanics, Overheads,
-    SeekPoints, SoldLayer,
+    Buffer, Buffered, CommandOrder, Constant, DriveClock, DriveManagedCosts, HostManagedZones, Mechanical, Mechanics,
+    Overheads, SeekPoints, SoldLayer,
 };
 use crate::error::Error;
 use crate::geometry::{Edge, Geometry, Turn, ZoneShape, turn};
 use crate::medium::interference::{Interference, Profile};
-use crate::units::Nanos;
+use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Surfaces a drive may have at most.
 const SURFACES_MAX: u32 = 64;
@@ -246,4 +248,18 @@ pub(super) fn drive_managed(t: &DriveManagedTable) -> Result<SoldLayer, Error> {
         )));
     }
     Ok(SoldLayer { costs, cache_percent, write_cache_bytes })
+}
+
+/// The zones of a host-managed disk, as far as the file tells them. Errors: values that make no sense.
+pub(super) fn host_managed(t: &HostManagedTable) -> Result<HostManagedZones, Error> {
+    let zone_bytes = t.zone_bytes.as_ref().map(|s| s.value);
+    if let Some(bytes) = zone_bytes.filter(|bytes| *bytes == 0 || bytes % 4096 != 0) {
+        return Err(Error::Impossible(format!("host_managed.zone_bytes = {bytes}: give a multiple of 4096")));
+    }
+    let conventional_percent = t.conventional_percent.as_ref().map(|s| s.value);
+    if let Some(percent) = conventional_percent.filter(|percent| !(0.0..=90.0).contains(percent)) {
+        return Err(Error::Impossible(format!("host_managed.conventional_percent = {percent}: give 0 to 90")));
+    }
+    let zone_sectors = zone_bytes.map(|bytes| bytes / SECTOR_BYTES);
+    Ok(HostManagedZones { zone_sectors, conventional_percent, open_zones: t.open_zones.as_ref().map(|s| s.value) })
 }

@@ -21,6 +21,7 @@ pub(super) struct DriveFile {
     pub constant: Option<ConstantTable>,
     pub mechanical: Option<MechanicalTable>,
     pub drive_managed: Option<DriveManagedTable>,
+    pub host_managed: Option<HostManagedTable>,
     /// Times that the drive has each of its surfaces, where it was made larger; 0 is once.
     #[serde(skip)]
     pub copies: u32,
@@ -209,6 +210,14 @@ pub(super) struct DriveManagedTable {
     pub write_cache_bytes: Option<Sourced<u64>>,
 }
 
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HostManagedTable {
+    pub zone_bytes: Option<Sourced<u64>>,
+    pub conventional_percent: Option<Sourced<f64>>,
+    pub open_zones: Option<Sourced<u64>>,
+}
+
 impl DriveFile {
     /// Reads a drive file's text; `path` is for messages.
     pub fn parse(path: &Path, text: &str) -> Result<DriveFile, Error> {
@@ -252,6 +261,11 @@ impl DriveFile {
             optional(visit, "drive_managed.map_ms", "ms", &mut d.map_ms);
             optional(visit, "drive_managed.cache_percent", "% of its tracks", &mut d.cache_percent);
             optional(visit, "drive_managed.write_cache_bytes", "bytes", &mut d.write_cache_bytes);
+        }
+        if let Some(h) = &mut self.host_managed {
+            optional(visit, "host_managed.zone_bytes", "bytes", &mut h.zone_bytes);
+            optional(visit, "host_managed.conventional_percent", "% of its zones", &mut h.conventional_percent);
+            optional(visit, "host_managed.open_zones", "zones", &mut h.open_zones);
         }
     }
 }

@@ -83,6 +83,17 @@ impl SoldLayer {
     pub const WRITE_CACHE_MAX: u64 = 1 << 34;
 }
 
+/// The zones of a host-managed disk, as far as its drive file tells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostManagedZones {
+    /// Sectors of a zone.
+    pub zone_sectors: Option<u64>,
+    /// The share of its zones, in percent, that are conventional.
+    pub conventional_percent: Option<f64>,
+    /// Zones that it holds open at most.
+    pub open_zones: Option<u64>,
+}
+
 /// The order of the commands that a drive was sent (NCQ): the one with the shortest positioning time first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CommandOrder {
@@ -111,6 +122,8 @@ pub struct Drive {
     pub command_order: Option<CommandOrder>,
     /// Its own layer, where it has one.
     pub drive_managed: Option<SoldLayer>,
+    /// Its zones, where it is host-managed.
+    pub host_managed: Option<HostManagedZones>,
     file: DriveFile,
     path: PathBuf,
     /// Of a drive file that does not come with smrkit.
@@ -241,6 +254,7 @@ impl Drive {
         let geometry = build::geometry(&file, head)?;
         interference.check(&geometry)?;
         let drive_managed = file.drive_managed.as_ref().map(build::drive_managed).transpose()?;
+        let host_managed = file.host_managed.as_ref().map(build::host_managed).transpose()?;
         Ok(Drive {
             name: file.name.clone(),
             summary: file.summary.clone(),
@@ -250,6 +264,7 @@ impl Drive {
             geometry,
             interference,
             drive_managed,
+            host_managed,
             file,
             path: PathBuf::new(),
             text: None,

@@ -14,6 +14,8 @@ mod s_block;
 mod set_assoc;
 pub mod track_map;
 mod vguard;
+mod zoned;
+mod zones;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -85,6 +87,11 @@ pub trait Layer: Send {
     /// Says which of several merged sources the next writes come from.
     fn set_source(&mut self, _source: u8) {}
 
+    /// End of the conventional recording at the outer edge: sectors before it are written without harm to any other.
+    fn conventional_end(&self) -> Pba {
+        Pba(0)
+    }
+
     /// True if everything that was acknowledged is still there after a power cut.
     fn keeps_acknowledged(&self) -> bool {
         false
@@ -108,6 +115,11 @@ pub trait Layer: Send {
     /// Takes back the [`Layer::books`] of one like it; this one was built on an empty drive.
     fn take_books(&mut self, _books: &[u64]) -> DiskResult {
         Ok(())
+    }
+
+    /// State that the drive itself remembers through a power cut, in the form of [`Layer::books`]; `None` if there is none.
+    fn nonvolatile(&self) -> Option<Vec<u64>> {
+        None
     }
 
     /// Place of `lba` now.
@@ -326,6 +338,10 @@ pub const LAYERS: &[LayerSpec] = &[
     log::SPEC,
 ];
 
+/// Disks that check what the host sends instead of translating it: found by their names, and left out where every layer is
+/// meant, since only a host that keeps their rules can use them.
+pub const HOST_MANAGED: &[LayerSpec] = &[zoned::SPEC];
+
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";
 
@@ -336,7 +352,7 @@ static REGISTERED: RwLock<Vec<&'static LayerSpec>> = RwLock::new(Vec::new());
 /// name that is taken.
 pub fn register(spec: LayerSpec) -> Result<&'static LayerSpec, Error> {
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    if LAYERS.iter().chain(registered.iter().copied()).any(|known| known.name == spec.name) {
+    if LAYERS.iter().chain(HOST_MANAGED).chain(registered.iter().copied()).any(|known| known.name == spec.name) {
         return Err(Error::Usage(format!("a layer is called '{}' already: register it once, or rename it", spec.name)));
     }
     let spec: &'static LayerSpec = Box::leak(Box::new(spec));
@@ -344,15 +360,20 @@ pub fn register(spec: LayerSpec) -> Result<&'static LayerSpec, Error> {
     Ok(spec)
 }
 
-/// Every layer, registered ones last.
+/// Every layer that takes requests as they come, registered ones last.
 pub fn all() -> Vec<&'static LayerSpec> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     LAYERS.iter().chain(registered.iter().copied()).collect()
 }
 
+/// Every layer that [`find`] finds.
+pub fn named() -> Vec<&'static LayerSpec> {
+    all().into_iter().chain(HOST_MANAGED).collect()
+}
+
 /// The layer called `name`.
 pub fn find(name: &str) -> Result<&'static LayerSpec, Error> {
-    let all = all();
+    let all = named();
     all.iter().copied().find(|spec| spec.name == name).ok_or_else(|| {
         Error::Usage(format!("no layer is called `{name}`; {}", known(name, all.iter().map(|spec| spec.name))))
     })

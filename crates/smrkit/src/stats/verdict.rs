@@ -2,7 +2,7 @@
 //! disk would have done better.
 
 use super::outcome::{Outcome, VerdictCounts};
-use crate::layer::BASELINE;
+use crate::layer::{BASELINE, Scalar};
 use crate::quantity::Bytes;
 use crate::settings::{Arrival, Prefill};
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -82,13 +82,38 @@ fn state(outcome: &Outcome) -> String {
     }
 }
 
+/// The requests that a host-managed disk would have refused.
+fn violations(outcome: &Outcome) -> String {
+    let count = |key: &str| match outcome.layer_stats.get(key) {
+        Some(&Scalar::Int(count)) => count,
+        _ => 0,
+    };
+    let (all, full) = (count("violations"), count("writes_to_full_zones"));
+    if all == 0 {
+        return String::new();
+    }
+    let first = match outcome.layer_stats.get("first_violations") {
+        Some(Scalar::Text(text)) => format!("; the first: {}", text.split("; ").next().unwrap_or(text)),
+        _ => String::new(),
+    };
+    let of = outcome.requests.max(all);
+    let mut text = format!(
+        " {all} of {of} requests break a rule of zones: a host-managed disk refuses them, and these times are no disk's{first}."
+    );
+    if full > 0 && outcome.state.prefill == Prefill::Full {
+        text +=
+            " All zones were full at first: reset them by a discard of the whole zone, or begin with --prefill none.";
+    }
+    text
+}
+
 /// The plain verdict in words.
 pub(super) fn sentence(outcome: &Outcome) -> String {
     let verdict = &outcome.verdict;
     if outcome.requests == 0 {
         return "No request was counted.".into();
     }
-    let mut text = course(outcome) + &in_all(outcome) + &state(outcome);
+    let mut text = course(outcome) + &in_all(outcome) + &state(outcome) + &violations(outcome);
     text += &format!(" The longest request takes {}", Nanos(verdict.longest_stall_ns));
     text += &stalls(outcome);
     text += &distribution(outcome);
@@ -235,7 +260,7 @@ fn rate(bytes_per_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::{Capacity, Scalar};
+    use crate::layer::Capacity;
     use crate::stats::command_times::CommandTimes;
     use crate::stats::outcome::{Scaled, Verdict};
 

@@ -145,6 +145,7 @@ impl Disks {
         let mut settings = Vec::new();
         for parameter in (spec.keys)() {
             let value = match (parameter.name, parameter.domain()) {
+                ("violations", _) => "count".into(),
                 ("region_sectors", _) => self.random.random_range(8..300).to_string(),
                 ("cache_percent", _) if spec.name == "s-block" => self.random.random_range(10..50).to_string(),
                 ("sections", _) => self.random.random_range(1..4).to_string(),
@@ -190,6 +191,9 @@ impl Disks {
                     _ => unreachable!("words, as said above"),
                 },
                 (_, Domain::Words(words)) => words[self.random.random_range(0..words.len())].to_string(),
+                ("zone_bytes", _) => (self.random.random_range(8..40) * 4096).to_string(),
+                ("conventional_percent", _) => self.random.random_range(20..60).to_string(),
+                ("max_open" | "max_active", _) => self.random.random_range(0..5).to_string(),
                 (key, _) => panic!("say here how to choose {key} at random"),
             };
             settings.push((parameter.name.to_string(), value));

@@ -2,7 +2,7 @@
 
 use crate::common::Disks;
 use smrkit::drive::{DRIVES, Drive};
-use smrkit::layer::{Capacity, LAYERS, LayerSpec, Parameters};
+use smrkit::layer::{self, Capacity, LayerSpec, Parameters};
 use smrkit::medium::interference::Form;
 
 /// The capacity that the built layer says, or the error's text.
@@ -27,7 +27,7 @@ fn agree(spec: &LayerSpec, drive: &Drive, parameters: &Parameters, what: &str) {
 #[test]
 fn a_capacity_is_known_without_building_the_layer() {
     let mut fitting = 0;
-    for spec in LAYERS {
+    for spec in layer::named() {
         for seed in 0..150 {
             let mut disks = Disks::new(seed);
             let form = Form::ALL[seed as usize % Form::ALL.len()];
@@ -43,7 +43,7 @@ fn a_capacity_is_known_without_building_the_layer() {
 fn on_shipped_drives_it_is_known_too() {
     for (name, _) in DRIVES {
         let drive = Drive::load(name).unwrap().with_capacity(20_000_000).unwrap();
-        for spec in LAYERS {
+        for spec in layer::named() {
             agree(spec, &drive, &spec.resolve(&[]).unwrap(), name);
         }
     }
@@ -52,7 +52,7 @@ fn on_shipped_drives_it_is_known_too() {
 #[test]
 fn no_auto_is_left_where_it_is_one_number() {
     let drive = Drive::load("tiny-constant").unwrap();
-    for spec in LAYERS {
+    for spec in layer::named() {
         let asked = spec.resolve(&[]).unwrap();
         let settled = (spec.settled)(&drive, &asked).unwrap();
         let left: Vec<String> = settled

@@ -12,7 +12,7 @@ use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::error::Error;
-use smrkit::layer::{LAYERS, LayerSpec, Need, Parameters, Scalar};
+use smrkit::layer::{self, LayerSpec, Need, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::medium::{Medium, Stamp, Stamps};
 use smrkit::request::{InMemory, Op, Request};
@@ -110,7 +110,7 @@ fn comparable(spec: &LayerSpec, parameters: &Parameters, drive: &Drive) -> Compa
 
 /// Calls `each` with small random drives and parameters for every layer.
 fn trials(mut each: impl FnMut(&str, &'static LayerSpec, &Drive, &Parameters)) {
-    for spec in LAYERS {
+    for spec in layer::named() {
         let mut tried = 0;
         for seed in 0..SEEDS {
             // The conventional disk copes with no law, and needs none here.
@@ -190,7 +190,7 @@ impl Observer for Stop {
 #[test]
 fn filling_costs_no_time_and_nothing_is_counted() {
     let drive = Drive::load("st5000as0011").unwrap();
-    for spec in LAYERS {
+    for spec in layer::named() {
         let settings = Settings::default();
         assert_eq!(settings.prefill, Prefill::Full);
         let run = DriveRun { drive: drive.clone(), layer: spec, parameters: parameters(spec.name, &[]) };

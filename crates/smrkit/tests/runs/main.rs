@@ -24,3 +24,4 @@ mod steady;
 mod timeouts;
 mod track_map;
 mod vguard;
+mod zoned;

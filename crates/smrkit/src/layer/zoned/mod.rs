@@ -1,0 +1,331 @@
+//! A host-managed disk: zones that the host has to write in order. Its rules are checked, and nothing is translated.
+//!
+//! The rules are those of ZBC (INCITS 536) and, with `max_active`, of NVMe's zoned namespaces: a sequential zone is written at
+//! its write pointer, no write crosses into another zone, and a discard that covers a whole zone resets it. What breaks them is
+//! counted and carried out in place, or refused. Left out: opening, closing and finishing a zone by command, since no request
+//! carries them, and the time of a reset (none: assumption).
+
+mod rules;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::zones::{ZoneKeys, ZoneLayout};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Scalar, inconsistent};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::keys;
+use crate::medium::{Buf, Placement};
+use crate::request::Op;
+use crate::schema::{Count, Or, Word};
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+use rules::{BrokenRule, Rule, Violations};
+
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZonedKeys>(
+    "zoned",
+    "A host-managed disk: checks that the host writes each zone in order, and counts or refuses what breaks the rules.",
+    "none (ZBC, INCITS 536; zoned namespaces of NVMe)",
+    &[],
+);
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct ZonedKeys {
+        /// The zones.
+        zones: ZoneKeys;
+        /// Zones that the drive holds open; beyond them it closes the one written longest ago; 0 is no limit; auto is the
+        /// drive file's, or 128.
+        max_open: Option<u64> = Or("auto", Count(0, 1 << 20)), "auto";
+        /// Zones that may be begun and not full; one more is a violation; 0 is no limit.
+        max_active: u64 = Count(0, 1 << 20), "0";
+        /// A request that breaks a rule is counted and carried out in place, or refused: an error, which ends a run.
+        violations: OnViolation = ON_VIOLATION, "count";
+    }
+}
+
+const ON_VIOLATION: Word<OnViolation> = Word(&[("count", OnViolation::Count), ("refuse", OnViolation::Refuse)]);
+/// The limit of open zones of disks as they are sold.
+const USUAL_MAX_OPEN: u64 = 128;
+
+#[derive(Clone, Copy, PartialEq)]
+enum OnViolation {
+    Count,
+    Refuse,
+}
+
+impl ZonedKeys {
+    fn layout(&self, drive: &Drive) -> Result<ZoneLayout, Error> {
+        ZoneLayout::new(drive, &self.zones, size_of::<u64>() as u64)
+    }
+
+    fn max_open(&self, drive: &Drive) -> u64 {
+        let own = drive.host_managed.and_then(|zones| zones.open_zones);
+        self.max_open.or(own).unwrap_or(USUAL_MAX_OPEN)
+    }
+}
+
+impl LayerKeys for ZonedKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(self.layout(drive)?.capacity(drive))
+    }
+
+    fn settled(self, drive: &Drive) -> ZonedKeys {
+        let max_open = Some(self.max_open(drive));
+        ZonedKeys { zones: self.zones.settled(drive), max_open, ..self }
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        let layout = self.layout(drive)?;
+        let mut pointers = vec![0; layout.count() as usize];
+        pointers[..layout.conventional() as usize].fill(layout.size());
+        Ok(Box::new(Zoned {
+            capacity: layout.capacity(drive),
+            pointers,
+            open: Vec::new(),
+            active: 0,
+            max_open: self.max_open(drive) as usize,
+            max_active: self.max_active,
+            refuses: self.violations == OnViolation::Refuse,
+            violations: Violations::default(),
+            counts: ZonedCounts::default(),
+            layout,
+        }))
+    }
+}
+
+struct Zoned {
+    layout: ZoneLayout,
+    capacity: Capacity,
+    /// The write pointer of each zone, in sectors from its start; a conventional zone counts as full.
+    pointers: Vec<u64>,
+    /// The open zones, the one written last at the end.
+    open: Vec<u64>,
+    /// Zones begun and not full.
+    active: u64,
+    max_open: usize,
+    max_active: u64,
+    refuses: bool,
+    violations: Violations,
+    counts: ZonedCounts,
+}
+
+#[derive(Default)]
+struct ZonedCounts {
+    requests: u64,
+    resets: u64,
+    closed: u64,
+}
+
+impl Zoned {
+    #[inline]
+    fn is_sequential(&self, zone: u64) -> bool {
+        zone >= self.layout.conventional()
+    }
+
+    /// The rule that a write breaks, if it does.
+    #[inline]
+    fn broken_by_write(&self, lba: Lba, n: u64) -> Option<BrokenRule> {
+        let (zone, at) = self.layout.of(lba);
+        let is_sequential = self.is_sequential(zone);
+        if at + n > self.layout.size() {
+            let (last, _) = self.layout.of(lba + (n - 1));
+            return self.is_sequential(last).then_some(BrokenRule { rule: Rule::AcrossZones, zone, limit: last });
+        }
+        let pointer = self.pointers[zone as usize];
+        if !is_sequential {
+            None
+        } else if at != pointer {
+            let rule = if pointer == self.layout.size() { Rule::Full } else { Rule::AtPointer };
+            Some(BrokenRule { rule, zone, limit: zone * self.layout.size() + pointer })
+        } else if at == 0 && self.max_active > 0 && self.active >= self.max_active {
+            Some(BrokenRule { rule: Rule::Active, zone, limit: self.max_active })
+        } else {
+            None
+        }
+    }
+
+    /// Counts a broken rule, or refuses the request.
+    #[cold]
+    fn violated(&mut self, op: Op, lba: Lba, n: u64, broken: BrokenRule) -> DiskResult {
+        let request = self.counts.requests + 1;
+        match self.refuses {
+            true => Err(broken.fault(request, op, lba, n)),
+            false => {
+                self.violations.count(request, op, lba, n, broken);
+                Ok(())
+            }
+        }
+    }
+
+    /// The write pointer of a zone moves to `pointer`, with what that means for open and active zones.
+    #[inline]
+    fn advance(&mut self, zone: u64, pointer: u64) {
+        let before = std::mem::replace(&mut self.pointers[zone as usize], pointer);
+        self.active += u64::from(before == 0);
+        if self.open.last() != Some(&zone) {
+            self.open_again(zone);
+        }
+        if pointer == self.layout.size() {
+            self.active -= 1;
+            self.open.pop();
+        }
+    }
+
+    /// A zone becomes the one written last of those that are open.
+    fn open_again(&mut self, zone: u64) {
+        if let Some(at) = self.open.iter().position(|&open| open == zone) {
+            self.open.remove(at);
+        } else if self.max_open > 0 && self.open.len() == self.max_open {
+            self.open.remove(0);
+            self.counts.closed += 1;
+        }
+        self.open.push(zone);
+    }
+
+    fn reset(&mut self, zone: u64) {
+        let pointer = std::mem::take(&mut self.pointers[zone as usize]);
+        self.active -= u64::from(pointer > 0 && pointer < self.layout.size());
+        self.open.retain(|&open| open != zone);
+        self.counts.resets += 1;
+    }
+
+    /// Writes a piece that lies in one zone.
+    #[inline]
+    fn write_piece(&mut self, disk: &mut Disk, (zone, at, n): (u64, u64, u64), data: &Buf, from: u64) -> DiskResult {
+        disk.write(self.layout.start(zone) + at, n, Cause::Host, data, from)?;
+        if self.pointers[zone as usize] < at + n {
+            self.advance(zone, at + n);
+        }
+        Ok(())
+    }
+}
+
+impl Layer for Zoned {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn conventional_end(&self) -> Pba {
+        self.layout.conventional_end()
+    }
+
+    /// Reads; sectors past a write pointer are zeros, after the time that reading them takes (assumption).
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        let past = |&(zone, at, n): &(u64, u64, u64)| at + n > self.pointers[zone as usize];
+        if let Some((zone, ..)) = self.layout.pieces(lba, n).find(past) {
+            let limit = zone * self.layout.size() + self.pointers[zone as usize];
+            self.violated(Op::Read, lba, n, BrokenRule { rule: Rule::ReadPast, zone, limit })?;
+        }
+        self.counts.requests += 1;
+        let mut done = 0;
+        for (zone, at, n) in self.layout.pieces(lba, n) {
+            disk.read(self.layout.start(zone) + at, n, Cause::Host, out, done)?;
+            let written = self.pointers[zone as usize].saturating_sub(at).min(n);
+            if written < n {
+                out.put(done + written, &disk.buf(n - written), 0, n - written);
+            }
+            done += n;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        if let Some(broken) = self.broken_by_write(lba, n) {
+            self.violated(Op::Write, lba, n, broken)?;
+        }
+        let mut done = 0;
+        for piece in self.layout.pieces(lba, n) {
+            self.write_piece(disk, piece, data, done)?;
+            done += piece.2;
+        }
+        self.counts.requests += 1;
+        Ok(())
+    }
+
+    /// A sequential zone that it covers is reset; of any other it means nothing.
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.counts.requests += 1;
+        for (zone, _, n) in self.layout.pieces(lba, n) {
+            if n == self.layout.size() && self.is_sequential(zone) {
+                self.reset(zone);
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        self.counts.requests += 1;
+        disk.flush()
+    }
+
+    /// Every zone is full.
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        self.pointers.fill(self.layout.size());
+        Arc::new(self.layout.placement())
+    }
+
+    /// The write pointers. A zone that was open is closed.
+    fn books(&self) -> Option<Vec<u64>> {
+        Some(self.pointers.clone())
+    }
+
+    fn take_books(&mut self, books: &[u64]) -> DiskResult {
+        if books.len() != self.pointers.len() || books.iter().any(|&pointer| pointer > self.layout.size()) {
+            return inconsistent("its books are of other zones".into());
+        }
+        self.pointers.copy_from_slice(books);
+        self.active = books.iter().filter(|&&pointer| pointer > 0 && pointer < self.layout.size()).count() as u64;
+        Ok(())
+    }
+
+    /// The write pointers: a write that the power cuts does not move one (assumption).
+    fn nonvolatile(&self) -> Option<Vec<u64>> {
+        self.books()
+    }
+
+    fn locate(&self, lba: Lba) -> Pba {
+        let (zone, at) = self.layout.of(lba);
+        self.layout.start(zone) + at
+    }
+
+    fn check(&self, _disk: &Disk) -> DiskResult {
+        let size = self.layout.size();
+        let begun = self.pointers.iter().filter(|&&pointer| pointer > 0 && pointer < size).count() as u64;
+        if begun != self.active {
+            return inconsistent(format!("{} zones count as active, {begun} are begun and not full", self.active));
+        }
+        if self.max_open > 0 && self.open.len() > self.max_open {
+            return inconsistent(format!("{} zones are open, and {} may be", self.open.len(), self.max_open));
+        }
+        match self.open.iter().find(|&&zone| !(1..size).contains(&self.pointers[zone as usize])) {
+            Some(zone) => inconsistent(format!("zone {zone} is open, and empty or full")),
+            None => Ok(()),
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        size_of_val(self.pointers.as_slice()) as u64
+    }
+
+    fn gauges(&self) -> Gauges {
+        let others =
+            vec![Gauge::count("open_zones", self.open.len() as f64), Gauge::count("active_zones", self.active as f64)];
+        Gauges { cache_fill: None, others }
+    }
+
+    fn stats(&self) -> BTreeMap<String, Scalar> {
+        let mut stats = self.violations.stats();
+        stats.insert("resets".into(), Scalar::Int(self.counts.resets));
+        stats.insert("zones_closed".into(), Scalar::Int(self.counts.closed));
+        stats
+    }
+
+    fn reset_stats(&mut self) {
+        self.counts = ZonedCounts::default();
+        self.violations = Violations::default();
+    }
+}
