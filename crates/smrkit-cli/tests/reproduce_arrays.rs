@@ -8,28 +8,50 @@ use serde_json::Value;
 
 const BURSTS: [u64; 6] = [1, 10, 50, 250, 500, 1000];
 
-/// The rows of a run that finds its traces in `traces`.
-fn made(traces: &Path, more: &[&str]) -> Vec<Value> {
+/// Result of a run that finds its traces in `traces`, as JSON.
+fn made(traces: &Path, more: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
     command.args(["reproduce", "arrays", "--quick", "--json", "-", "--traces"]).arg(traces).args(more);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    serde_json::from_value(result["rows"].take()).unwrap()
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The rows of one run without traces, made once for all tests.
-fn rows() -> &'static [Value] {
-    static ROWS: OnceLock<Vec<Value>> = OnceLock::new();
-    ROWS.get_or_init(|| {
+/// Result of one run without traces, shared by all tests.
+fn result() -> &'static Value {
+    static RESULT: OnceLock<Value> = OnceLock::new();
+    RESULT.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let figures = folder.path().join("figures");
-        let rows = made(folder.path(), &["--figures", figures.to_str().unwrap()]);
+        let result = made(folder.path(), &["--figures", figures.to_str().unwrap()]);
         for name in ["runs-distance", "runs-count", "run-length", "hot-distance", "rebuild-hours", "rebuild-longest"] {
             assert!(figures.join(format!("arrays-{name}.svg")).exists(), "{name}");
         }
-        rows
+        result
     })
+}
+
+fn rows() -> &'static [Value] {
+    result()["rows"].as_array().unwrap()
+}
+
+/// A cell of the table under a heading: of the line that begins with `line`, and the column called `column`.
+fn cell<'a>(of: &'a Value, heading: &str, line: &str, column: &str) -> &'a str {
+    let tables = of["tables"].as_array().unwrap();
+    let table = tables.iter().find(|table| table["heading"] == heading).unwrap_or_else(|| panic!("{heading}"));
+    let at = table["header"].as_array().unwrap().iter().position(|name| name == column);
+    let found = table["rows"].as_array().unwrap().iter().find(|row| row[0] == line);
+    found.unwrap_or_else(|| panic!("{heading}: {line}"))[at.unwrap_or_else(|| panic!("{heading}: {column}"))]
+        .as_str()
+        .unwrap()
+}
+
+/// The number that a cell begins with.
+fn number(cell: &str) -> f64 {
+    let first = cell.split([' ', ',']).next().unwrap_or_default();
+    // A thousand has its comma between digits.
+    let whole = if cell.split(' ').next() == Some(cell) { cell.replace(',', "") } else { first.to_string() };
+    whole.parse().unwrap_or_else(|_| panic!("{cell}"))
 }
 
 fn text<'a>(row: &'a Value, key: &str) -> &'a str {
@@ -48,13 +70,44 @@ fn ours(item: &str) -> f64 {
     find(rows(), item)["ours"].as_f64().unwrap_or_else(|| panic!("{item}"))
 }
 
+const RUNS: &str = "Figure 2 on `runs`, end to end: log";
+
 /// A measure on the set `runs` under a scheme, relative to pure.
 fn on_runs(scheme: &str, measure: &str, configuration: &str) -> f64 {
-    ours(&format!("Figure 2 on `runs`, end to end: {scheme} / {measure}: {configuration}"))
+    number(cell(result(), RUNS, &format!("{scheme}, {measure}"), configuration))
 }
 
 fn bursts_of(burst: u64) -> String {
-    format!("striped, bursts of {burst}")
+    format!("bursts of {burst}")
+}
+
+#[test]
+fn at_most_sixty_rows_and_the_table_of_claims_comes_first() {
+    assert!(rows().len() <= 60, "{}", rows().len());
+    let first = &result()["tables"][0];
+    assert_eq!(first["heading"], "What holds under which scheme");
+    let holds = |claim: &str, scheme: &str| cell(result(), "What holds under which scheme", claim, scheme);
+    assert_eq!(holds("approaches pure: striped, bursts of 1000", "band's tail copied"), "distance");
+    assert_eq!(holds("25 % below pure: dedicated", "log"), "no");
+    assert!(holds("up to 40: striped, bursts of 1", "band held open").contains("bands"));
+}
+
+#[test]
+fn movement_rises_far_more_than_time() {
+    for (scheme, most) in [("log", 1.5), ("conventional", 2.0)] {
+        let at = |measure: &str| on_runs(scheme, measure, &bursts_of(1));
+        assert!(at("track distance") > 20.0 && (1.0..most).contains(&at("time")), "{scheme}: {}", at("time"));
+    }
+    assert!(on_runs("band held open", "time", &bursts_of(1)) > 5.0, "each piece relocates a band");
+}
+
+#[test]
+fn bands_of_their_own_do_not_bring_sources_together_again() {
+    let item = format!("{RUNS} / track distance, log, bands by source to one log: striped, bursts of 1");
+    let to_one_log = ours(&item);
+    assert!((0.8..1.5).contains(&to_one_log), "{to_one_log}");
+    let separated = on_runs("log, bands by source", "track distance", &bursts_of(1));
+    assert!(separated > 15.0 && separated != on_runs("log", "track distance", &bursts_of(1)));
 }
 
 #[test]
@@ -66,10 +119,10 @@ fn a_log_pays_for_lost_sequentiality_with_host_accesses() {
         assert!(by_burst.is_sorted_by(|longer, shorter| longer >= shorter), "{measure}: {by_burst:?}");
     }
     for (measure, within) in [("track distance", 0.4), ("track count", 0.15)] {
-        let ends_at = at(measure, &bursts_of(1000)) / at(measure, "striped, not interleaved");
+        let ends_at = at(measure, &bursts_of(1000)) / at(measure, "not interleaved");
         assert!((ends_at - 1.0).abs() <= within, "{measure} at 1000: {ends_at} × striped without interleaving");
     }
-    assert!(at("host's share of the distance added", &bursts_of(1)) >= 95.0);
+    assert!(ours(&format!("{RUNS} / host's share of the distance added: striped, bursts of 1")) >= 95.0);
 }
 
 #[test]
@@ -91,37 +144,40 @@ fn a_band_held_open_is_moved_far_more_often() {
 #[test]
 fn longer_runs_lose_more_and_random_accesses_hardly_anything() {
     for (measure, most_on_hot) in [("track distance", 2.0), ("track count", 1.05)] {
-        let by_length = [4, 8, 16, 32, 64, 128].map(|length| {
-            ours(&format!(
-                "What interleaving costs, by the length of runs / {measure}: runs of {length} blocks, bursts of 1"
-            ))
-        });
+        let column = if measure == "track distance" { "track distance (× pure)" } else { measure };
+        let by_length = ["4", "8", "16", "32", "64", "128"]
+            .map(|length| number(cell(result(), "What interleaving costs, by the length of runs", length, column)));
         assert!(by_length.is_sorted_by(|a, b| a < b), "{measure}: {by_length:?}");
         let hot = "Figure 2 on random accesses in hot regions: log";
-        let burst_1 = ours(&format!("{hot} / {measure}: {}", bursts_of(1)));
+        let burst_1 = number(cell(result(), hot, &format!("log, {measure}"), &bursts_of(1)));
         assert!(burst_1 <= most_on_hot, "{measure}: {burst_1}");
     }
 }
 
 #[test]
 fn sources_as_large_as_disks_make_spanning_and_dedicated_the_same() {
-    let exact: Vec<_> =
-        rows().iter().filter(|row| text(row, "item").starts_with("Sources as large as disks")).collect();
-    assert_eq!(exact.len(), 4 * 5);
-    assert!(exact.iter().all(|row| row["ours"] == "the same as pure"), "{exact:?}");
-    let random =
-        |configuration: &str| ours(&format!("Uniform random writes on a log / write amplification: {configuration}"));
+    let exact = find(rows(), "Sources as large as disks, laid end to end / every scheme: dedicated");
+    assert_eq!((text(exact, "ours"), text(exact, "verdict")), ("the same as pure", "differs"));
+    for scheme in ["log", "log, bands by source", "band's tail copied", "band held open", "conventional"] {
+        for configuration in ["spanning, bursts of 50", "dedicated", "dedicated, bursts of 1"] {
+            let heading = "Sources as large as disks, laid end to end";
+            assert_eq!(cell(result(), heading, scheme, configuration), "the same", "{scheme}, {configuration}");
+        }
+    }
+    let random = |configuration: &str| {
+        number(cell(result(), "Uniform random writes on a log", configuration, "write amplification"))
+    };
     let pure = random("pure");
     assert!(pure > 1.2, "the log has to clean: {pure}");
     for burst in [1, 10, 50, 250] {
-        let striped = random(&bursts_of(burst));
+        let striped = random(&format!("striped, bursts of {burst}"));
         assert!((striped / pure - 1.0).abs() <= 0.03, "{striped} against {pure}");
     }
 }
 
-/// A row of the rebuild study.
+/// A number of the rebuild study.
 fn of_rebuild(heading: &str, way: &str, kind: &str) -> f64 {
-    ours(&format!("Rebuilding a member{heading} / {way}: {kind}"))
+    number(cell(result(), &format!("Rebuilding a member{heading}"), way, kind))
 }
 
 fn hours(way: &str, kind: &str) -> f64 {
@@ -157,18 +213,29 @@ fn a_timeout_s_verdict_is_a_function_of_the_window() {
     let longest = ": the longest command, and timeouts";
     let at = |window: u32| of_rebuild(longest, &format!("scattered singly, 128 KiB, window {window}"), "drive-managed");
     assert!(at(1) < 7.0 && at(1) < at(10) && at(10) < at(32) && at(32) > 7.0);
-    for row in rows().iter().filter(|row| text(row, "item").contains(longest)) {
-        let seconds = row["ours"].as_f64().unwrap();
-        let [of_7s, of_30s] = [7.0, 30.0].map(|timeout| if seconds > timeout { "yes" } else { "no" });
-        assert_eq!(text(row, "reason"), format!("dropped at 7 s: {of_7s}; at 30 s: {of_30s}"));
+    for window in [1, 10, 32] {
+        for kind in ["conventional", "drive-managed", "vguard"] {
+            let way = format!("scattered singly, 128 KiB, window {window}");
+            let told = cell(result(), &format!("Rebuilding a member{longest}"), &way, kind);
+            let dropped = match number(told) {
+                seconds if seconds > 30.0 => ", dropped at 30 s",
+                seconds if seconds > 7.0 => ", dropped at 7 s",
+                _ => "",
+            };
+            assert_eq!(told.split_once(" s").unwrap().1, dropped, "{told}");
+        }
     }
 }
 
 #[test]
 fn a_light_foreground_costs_a_shingled_member_more() {
     let way = "in runs of 3 MB, 44 KiB, window 32";
-    let longer =
-        |kind: &str| of_rebuild(" beside a light foreground", way, &format!("{kind}: hours")) / hours(way, kind);
+    let longer = |kind: &str| {
+        let line = format!("{way}: {kind}");
+        let at = |column: &str| number(cell(result(), "Rebuilding a member beside a light foreground", &line, column));
+        assert_eq!(at("alone"), hours(way, kind));
+        at("hours") / at("alone")
+    };
     assert!(longer("drive-managed, write cache") > longer("conventional, write cache"));
 }
 
@@ -176,9 +243,7 @@ fn a_light_foreground_costs_a_shingled_member_more() {
 fn public_figures_are_explained_by_assumptions_and_not_compared() {
     let rebuilds: Vec<_> = rows().iter().filter(|row| text(row, "item").starts_with("Rebuilding")).collect();
     assert!(rebuilds.iter().all(|row| row["verdict"] == "not-comparable"));
-    let public = |row: &&&Value| text(row, "item").contains("public tests");
-    assert!(rebuilds.iter().filter(public).all(|row| !row["paper"].is_null()));
-    assert!(rebuilds.iter().filter(|row| !public(row)).all(|row| row["paper"].is_null()));
+    assert!(rebuilds.len() == 10 && rebuilds.iter().all(|row| !row["paper"].is_null()), "{}", rebuilds.len());
     let days = find(
         rows(),
         "Rebuilding a member: public tests of another maker's drive / a resilver on the drive-managed disk",
@@ -207,15 +272,45 @@ fn real_traces_are_compared_as_well() {
         println!("skipped: no cloudphysics_sample.csv.zst in SMRKIT_TRACES");
         return;
     }
-    let rows = made(&traces, &[]);
+    let result = made(&traces, &[]);
+    assert!(result["rows"].as_array().unwrap().len() <= 60);
     for placement in ["end to end", "all from LBA 0"] {
-        for scheme in ["log", "band's tail copied", "band held open", "conventional"] {
-            let at = |burst: u64| {
-                let item =
-                    format!("Figure 2 on real traces, {placement}: {scheme} / track distance: {}", bursts_of(burst));
-                find(&rows, &item)["ours"].as_f64().unwrap()
-            };
+        let heading = format!("Figure 2 on real traces, {placement}: log");
+        for scheme in ["log", "log, bands by source", "band's tail copied", "band held open", "conventional"] {
+            let line = format!("{scheme}, track distance");
+            let at = |burst: u64| number(cell(&result, &heading, &line, &bursts_of(burst)));
             assert!(at(1) > at(1000), "{placement}, {scheme}");
         }
     }
+}
+
+/// The movement comes first, so that an interrupt some way on finds runs of it.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_shows_what_was_made() {
+    use std::process::Stdio;
+    use std::time::{Duration, Instant};
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("arrays.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
+    command.args(["reproduce", "arrays", "--traces"]).arg(folder.path()).arg("--json").arg(&json);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // Time enough for the first two of some hundred runs, and by far not for all.
+    let begin = Instant::now();
+    let cpu = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.split(' ').nth(12)?.parse::<u64>().ok()).unwrap_or(u64::MAX)
+    };
+    while cpu() < 600 && begin.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let result: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let rows = result["rows"].as_array().unwrap();
+    let of_runs: Vec<&Value> = rows.iter().filter(|row| text(row, "item").starts_with(RUNS)).collect();
+    assert!(!of_runs.is_empty() && of_runs.iter().all(|row| row["ours"].is_number()), "{rows:?}");
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.contains("what needs the others is left out"), "{out}");
 }

@@ -10,7 +10,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use smrfs::device::Shape;
@@ -159,6 +160,11 @@ impl Target for Workplace {
 
     fn now(&self) -> Nanos {
         Nanos(self.began.elapsed().as_nanos().min(u128::from(u64::MAX)) as u64)
+    }
+
+    fn rest(&mut self, until: Nanos) -> FsResult {
+        thread::sleep(Duration::from_nanos(until.0.saturating_sub(self.now().0)));
+        Ok(())
     }
 
     fn room(&self) -> FsResult<TargetRoom> {

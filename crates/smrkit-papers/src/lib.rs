@@ -89,8 +89,8 @@ impl Scale {
     }
 }
 
-/// Turns what came of an item's runs into what is shown, each under a heading.
-pub type Show = dyn FnOnce(Vec<JobResult>) -> Vec<(&'static str, Shown)>;
+/// Turns what came of an item's runs into what is shown, each under a heading; a run that was not made is `None`.
+pub type Show = dyn FnOnce(Vec<Option<JobResult>>) -> Vec<(&'static str, Shown)>;
 
 /// A figure or table: what must be run, and what is shown of it.
 pub struct Item {
@@ -100,6 +100,8 @@ pub struct Item {
     pub jobs: Vec<Box<dyn Work>>,
     /// Presentation of their results, in the order of the runs.
     pub show: Box<Show>,
+    /// True if it has something to show where an interrupt left out some of the runs.
+    pub partial: bool,
 }
 
 impl Item {
@@ -117,6 +119,19 @@ impl Item {
         Item::from_work(heading, plans, JobResult::outcome, show)
     }
 
+    /// An item of these runs, which shows what it can of those that were made.
+    pub fn of_runs_made<P: Planned + 'static>(
+        heading: &'static str,
+        plans: Vec<P>,
+        show: impl FnOnce(&[Option<Outcome>]) -> Vec<(&'static str, Shown)> + 'static,
+    ) -> Item {
+        let show = move |made: Vec<Option<JobResult>>| {
+            let outcomes: Vec<_> = made.into_iter().map(|made| made.and_then(JobResult::outcome)).collect();
+            show(&outcomes)
+        };
+        Item { partial: true, ..Item::of_jobs(heading, plans.into_iter().map(boxed).collect(), show) }
+    }
+
     /// An item of these runs on file systems, shown under several headings.
     pub fn of_courses(
         heading: &'static str,
@@ -132,10 +147,24 @@ impl Item {
         result: impl Fn(JobResult) -> Option<T> + 'static,
         show: impl FnOnce(&[T]) -> Vec<(&'static str, Shown)> + 'static,
     ) -> Item {
-        let jobs = work.into_iter().map(|work| Box::new(work) as Box<dyn Work>).collect();
-        let show = move |made: Vec<JobResult>| show(&made.into_iter().filter_map(result).collect::<Vec<T>>());
-        Item { heading, jobs, show: Box::new(show) }
+        let show = move |made: Vec<Option<JobResult>>| {
+            show(&made.into_iter().flatten().filter_map(result).collect::<Vec<T>>())
+        };
+        Item::of_jobs(heading, work.into_iter().map(boxed).collect(), show)
     }
+
+    /// An item of these jobs, which shows nothing unless all of them were done.
+    pub fn of_jobs(
+        heading: &'static str,
+        jobs: Vec<Box<dyn Work>>,
+        show: impl FnOnce(Vec<Option<JobResult>>) -> Vec<(&'static str, Shown)> + 'static,
+    ) -> Item {
+        Item { heading, jobs, show: Box::new(show), partial: false }
+    }
+}
+
+fn boxed<W: Work + 'static>(work: W) -> Box<dyn Work> {
+    Box::new(work)
 }
 
 /// Presentation of an item.

@@ -161,6 +161,11 @@ impl Row {
         Row { reason: format!("{}; derived here, not in the paper", self.reason), basis: Basis::Derived, ..self }
     }
 
+    /// True unless ours is a number that there is none of: of runs that were not made, or nothing by nothing.
+    pub fn has_number(&self) -> bool {
+        !matches!(self.ours, Value::Number(ours) if ours.is_nan())
+    }
+
     /// Agrees if both are the same number.
     pub fn exact(item: &str, paper: u64, ours: u64, unit: &'static str, reason: &str) -> Row {
         Row::holds(item, paper, ours, unit, paper == ours, reason)
@@ -199,7 +204,7 @@ fn join(measure: &str, reason: &str) -> String {
 
 /// The mean of some numbers, and their range in words.
 pub struct Spread {
-    /// The mean.
+    /// The mean; not a number where there is none.
     pub mean: f64,
     /// Number of values, with the first and the last.
     pub range: String,
@@ -209,12 +214,13 @@ impl Spread {
     /// Of one number a seed.
     pub fn from_values(values: impl Iterator<Item = f64>) -> Spread {
         let values: Vec<f64> = values.collect();
-        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let [from, to] = [low, high].map(format::short);
         let range = match values.len() {
-            0 | 1 => "one seed".into(),
+            0 => "no run".into(),
+            1 => "one seed".into(),
             n if from == to => format!("{n} seeds alike"),
             n => format!("{n} seeds: {from} to {to}"),
         };

@@ -75,13 +75,21 @@ impl Study {
         let mut interrupted = !monitor.goes_on();
         let mut show = |item: Item| {
             let runs = item.jobs.len();
-            let done: Vec<_> = made.by_ref().take(runs).flatten().collect();
-            if done.len() == runs {
-                return (item.show)(done);
+            let results: Vec<_> = made.by_ref().take(runs).collect();
+            let done = results.iter().flatten().count();
+            if done == runs {
+                return (item.show)(results);
             }
             interrupted = true;
-            let text =
-                vec![format!("Interrupted: {} of {runs} runs were made, so nothing is compared here.", done.len())];
+            let text = format!("Interrupted: {done} of {runs} runs were made");
+            if item.partial && done > 0 {
+                let mut shown = (item.show)(results);
+                if let Some((_, first)) = shown.first_mut() {
+                    first.text.insert(0, format!("{text}; what needs the others is left out."));
+                }
+                return shown;
+            }
+            let text = vec![format!("{text}, so nothing is compared here.")];
             vec![(item.heading, Shown { text, ..Shown::default() })]
         };
         let mut parts = Vec::new();

@@ -8,7 +8,7 @@ use super::ager::{Aged, Ager, AgerOptions};
 use crate::bench::fileserver::{Fileserver, FileserverOptions};
 use crate::bench::postmark::{Postmark, PostmarkOptions};
 use crate::error::FsResult;
-use crate::workload::driver::{Driver, End, Interleave, Record, Watch};
+use crate::workload::driver::{Driver, End, Interleave, Record, Rests, Watch};
 use crate::workload::{Cleaned, Events, Script, Target, TargetRoom};
 
 /// The paper's partition (section 5).
@@ -25,6 +25,10 @@ pub struct CourseOptions {
     pub ager: AgerOptions,
     /// Bytes written by the ager before the benchmarks.
     pub before_bytes: u64,
+    /// When the ager rests.
+    pub duty: Duty,
+    /// The ager's events are recorded from so many bytes written on.
+    pub record_from_bytes: u64,
     /// The benchmarks, one after another.
     pub benchmarks: Vec<Benchmark>,
     /// Grain at which ager and benchmark interleave.
@@ -37,6 +41,28 @@ pub struct CourseOptions {
     pub stop_at_b: bool,
     /// A sample is taken each time this many bytes have been written.
     pub sample_bytes: u64,
+}
+
+/// The share of the time in which the ager rests while it is alone, by the rate of its demand and not of the target.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Duty {
+    /// Idle time in percent of all time, below 100.
+    pub idle_percent: f64,
+    /// Time that it writes from one rest to the next.
+    pub spell: Nanos,
+}
+
+impl Duty {
+    /// No rest: the paper's ager runs constantly.
+    pub const NONE: Duty = Duty { idle_percent: 0.0, spell: Nanos(10_000_000_000) };
+
+    /// The rests of a demand of so many bytes a second, if there are any.
+    fn rests(&self, bytes_per_s: f64) -> Option<Rests> {
+        let share = self.idle_percent / 100.0;
+        let pause = Nanos((self.spell.0 as f64 * share / (1.0 - share)) as u64);
+        let every_bytes = ((self.spell.as_secs() * bytes_per_s) as u64).max(1);
+        (pause > Nanos::ZERO).then_some(Rests { every_bytes, pause })
+    }
 }
 
 /// A benchmark.
@@ -76,6 +102,8 @@ impl CourseOptions {
         CourseOptions {
             ager: AgerOptions::new(disk_bytes / 10 * 7, seed),
             before_bytes: disk_bytes * 8,
+            duty: Duty::NONE,
+            record_from_bytes: 0,
             benchmarks: paper_benchmarks(disk_bytes, seed),
             interleave: Interleave::Blocks(8),
             until_bytes: disk_bytes * 14,
@@ -167,6 +195,8 @@ pub struct AgeingResult {
     pub b: Option<Sample>,
     /// When the cleaner first moved data or reset a band.
     pub first_cleaning: Option<Sample>,
+    /// The ager's events while it was alone.
+    pub alone: Record,
     /// The benchmarks that were run.
     pub benchmarks: Vec<Measured>,
     /// The course's end: full is C.
@@ -194,32 +224,40 @@ impl AgeingResult {
             go_on,
         };
         let mut ager = Script::new(Ager::new(options.ager.clone(), AGER_FOLDER));
-        let mut stages = Stages { a: None, b: None, benchmarks: Vec::new() };
-        let mut driver = Driver::new(target, &mut sampler, options.interleave);
+        let mut stages = Stages { a: None, b: None, alone: Record::default(), benchmarks: Vec::new() };
+        let rests = options.duty.rests(options.ager.bytes_per_s);
+        let mut driver = Driver::new(target, &mut sampler, options.interleave).rest(rests);
         let end = stages.run(options, &mut driver, &mut ager)?;
         let written_bytes = driver.written_bytes();
         let end = if sampler.timed_out { End::Done } else { end };
         let last = Sample::take(target, written_bytes)?;
-        let Stages { a, b, benchmarks } = stages;
+        let Stages { a, b, alone, benchmarks } = stages;
         let Sampler { samples, first_cleaning, .. } = sampler;
-        Ok(AgeingResult { samples, a, b, first_cleaning, benchmarks, end, last, aged: ager.events().done() })
+        Ok(AgeingResult { samples, a, b, first_cleaning, alone, benchmarks, end, last, aged: ager.events().done() })
     }
 }
 
 struct Stages {
     a: Option<Sample>,
     b: Option<Sample>,
+    alone: Record,
     benchmarks: Vec<Measured>,
 }
 
 impl Stages {
     fn run(&mut self, options: &CourseOptions, driver: &mut Driver, ager: &mut Script<Ager>) -> FsResult<End> {
-        let end = driver.alone(ager, options.before_bytes.min(options.until_bytes))?;
+        let before_bytes = options.before_bytes.min(options.until_bytes);
+        let mut unrecorded = Record::default();
+        let end = driver.alone(ager, options.record_from_bytes.min(before_bytes), &mut unrecorded)?;
+        if end != End::Done {
+            return Ok(end);
+        }
+        let end = driver.alone(ager, before_bytes, &mut self.alone)?;
         if end != End::Done {
             return Ok(end);
         }
         if options.benchmarks.is_empty() {
-            return driver.alone(ager, options.until_bytes);
+            return driver.alone(ager, options.until_bytes, &mut self.alone);
         }
         self.a = Some(Sample::take(driver.target(), driver.written_bytes())?);
         for (benchmark, folder) in options.benchmarks.iter().zip(AGER_FOLDER + 1..) {
@@ -232,7 +270,7 @@ impl Stages {
             }
         }
         self.b = Some(Sample::take(driver.target(), driver.written_bytes())?);
-        if options.stop_at_b { Ok(End::Done) } else { driver.alone(ager, options.until_bytes) }
+        if options.stop_at_b { Ok(End::Done) } else { driver.alone(ager, options.until_bytes, &mut self.alone) }
     }
 
     fn measure<E: Events>(

@@ -22,13 +22,23 @@ pub struct Simulated {
     files: HashMap<FileKey, (NodeId, u64)>,
     commit_every: Nanos,
     committed: Nanos,
+    /// Time by which cleaning between two acts has delayed what came next.
+    delayed: Nanos,
 }
 
 impl Simulated {
     /// `fs`, just mounted on `device`; everything is made durable every `commit_every`.
     pub fn new(fs: FileSystem, device: Arc<dyn HostManaged>, commit_every: Nanos) -> Simulated {
         let committed = device.now();
-        Simulated { fs, device, folders: HashMap::new(), files: HashMap::new(), commit_every, committed }
+        Simulated {
+            fs,
+            device,
+            folders: HashMap::new(),
+            files: HashMap::new(),
+            commit_every,
+            committed,
+            delayed: Nanos::ZERO,
+        }
     }
 
     /// The file system.
@@ -113,8 +123,20 @@ impl Target for Simulated {
             self.fs.sync_all()?;
             self.committed = self.device.now();
         }
+        let begin = self.device.now();
         while self.fs.background(false)? {}
+        self.delayed += self.device.now().since(begin);
         Ok(())
+    }
+
+    fn rest(&mut self, until: Nanos) -> FsResult {
+        while self.device.now() < until && self.fs.background(true)? {}
+        self.device.wait_until(until);
+        Ok(())
+    }
+
+    fn waited(&self) -> Nanos {
+        self.delayed + Nanos(self.fs.statistics().waited_ns)
     }
 
     fn room(&self) -> FsResult<TargetRoom> {

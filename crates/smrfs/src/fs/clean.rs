@@ -196,6 +196,7 @@ impl FileSystem {
     pub(super) fn count(&self, work: &Work) {
         self.counters.stalls.add(u64::from(work.stalled));
         self.counters.longest_stall_ns.at_least(work.waited_ns);
+        self.counters.waited_ns.add(work.waited_ns);
         self.counters.most_moved.at_least(work.moved_bytes);
     }
 }

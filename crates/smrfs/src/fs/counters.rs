@@ -41,6 +41,7 @@ pub(super) struct Counters {
     pub commits: Counter,
     pub stalls: Counter,
     pub longest_stall_ns: Counter,
+    pub waited_ns: Counter,
     pub most_moved: Counter,
 }
 
@@ -58,6 +59,7 @@ impl Counters {
             commits: self.commits.get(),
             stalls: self.stalls.get(),
             longest_stall_ns: self.longest_stall_ns.get(),
+            waited_ns: self.waited_ns.get(),
             most_moved_for_one_write_bytes: self.most_moved.get(),
             ..Statistics::default()
         }

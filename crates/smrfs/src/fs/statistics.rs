@@ -68,6 +68,8 @@ pub struct Statistics {
     pub stalls: u64,
     /// The longest such wait, by the disk's clock.
     pub longest_stall_ns: u64,
+    /// Time that host writes waited for cleaning in all, forced or in the background, by the disk's clock.
+    pub waited_ns: u64,
     /// The most bytes that cleaning moved while one write waited.
     pub most_moved_for_one_write_bytes: u64,
     /// Unwritten bytes in memory.

@@ -13,12 +13,26 @@ pub struct Books {
     open: Vec<FileKey>,
     room_bytes: u64,
     now: u64,
+    /// Time that cleaning takes after each act.
+    pub cleaning_ns: u64,
+    /// Time of a step of cleaning in a rest.
+    pub idle_step_ns: u64,
+    waited: u64,
     pub acts: Vec<Act>,
 }
 
 impl Books {
     pub fn new(room_bytes: u64) -> Books {
-        Books { files: BTreeMap::new(), open: Vec::new(), room_bytes, now: 0, acts: Vec::new() }
+        Books {
+            files: BTreeMap::new(),
+            open: Vec::new(),
+            room_bytes,
+            now: 0,
+            cleaning_ns: 0,
+            idle_step_ns: 1,
+            waited: 0,
+            acts: Vec::new(),
+        }
     }
 
     fn is_open(&self, file: FileKey) -> FsResult {
@@ -65,6 +79,22 @@ impl Target for Books {
 
     fn now(&self) -> Nanos {
         Nanos(self.now)
+    }
+
+    fn rest(&mut self, until: Nanos) -> FsResult {
+        let steps = until.0.saturating_sub(self.now).div_ceil(self.idle_step_ns);
+        self.now += steps * self.idle_step_ns;
+        Ok(())
+    }
+
+    fn background(&mut self) -> FsResult {
+        self.now += self.cleaning_ns;
+        self.waited += self.cleaning_ns;
+        Ok(())
+    }
+
+    fn waited(&self) -> Nanos {
+        Nanos(self.waited)
     }
 
     fn room(&self) -> FsResult<TargetRoom> {

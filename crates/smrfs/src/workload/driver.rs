@@ -11,6 +11,8 @@ use crate::error::{Errno, FsResult};
 
 /// Bytes of a block, by which turns are counted (Kadekodi et al. 2015, section 4: at most 1 MB).
 pub const BLOCK_BYTES: u64 = 1 << 20;
+/// The longest part of a rest between two looks of the watcher.
+const REST_NS: u64 = 250_000_000;
 /// Bytes of an act where turns don't bound it.
 const ACT_BYTES: u64 = 64 << 20;
 
@@ -60,12 +62,28 @@ pub trait Watch {
     fn stepped(&mut self, target: &mut dyn Target, written_bytes: u64) -> FsResult<bool>;
 }
 
+/// When a script that runs alone rests: the pause is that of the demand, so that a slow target has no more of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rests {
+    /// Bytes written from one rest to the next, which comes when an event has ended.
+    pub every_bytes: u64,
+    /// Length of each rest.
+    pub pause: Nanos,
+}
+
 /// Runs scripts on one target and counts.
 pub struct Driver<'a> {
     target: &'a mut dyn Target,
     watch: &'a mut dyn Watch,
     interleave: Interleave,
     written_bytes: u64,
+    rests: Option<Rests>,
+    /// Bytes written at the last rest.
+    rested_at: u64,
+    /// Time by which cleaning has made rests longer.
+    overrun: Nanos,
+    /// For how long cleaning had delayed acts when the last act ended: what has come since delays the next one.
+    waited: Nanos,
 }
 
 /// Account of a stream while it ran.
@@ -83,13 +101,28 @@ pub struct Record {
     pub reading: Nanos,
     /// When it began and ended, by the target's clock.
     pub span: (Nanos, Nanos),
+    /// Time spent in events of any kind.
+    pub busy: Nanos,
+    /// The part of it that cleaning took.
+    pub delay: Nanos,
+    /// Events that cleaning delayed.
+    pub delayed: u64,
+    /// The most that it delayed one.
+    pub longest_delay: Nanos,
     began: Nanos,
+    /// For how long cleaning had delayed acts before the event.
+    waited: Nanos,
 }
 
 impl Record {
-    /// An event came to its end at `now`.
-    fn ended(&mut self, event: &WorkloadEvent, now: Nanos) {
+    /// An event came to its end at `now`, when cleaning had delayed acts for `waited`.
+    fn ended(&mut self, event: &WorkloadEvent, now: Nanos, waited: Nanos) {
         let took = now.since(self.began);
+        let delay = waited.since(self.waited);
+        self.busy += took;
+        self.delay += delay;
+        self.delayed += u64::from(delay > Nanos::ZERO);
+        self.longest_delay = self.longest_delay.max(delay);
         match event.kind {
             EventKind::Create | EventKind::Append => self.writing += took,
             EventKind::Read => self.reading += took,
@@ -104,7 +137,13 @@ impl Record {
 impl<'a> Driver<'a> {
     /// A driver on `target`.
     pub fn new(target: &'a mut dyn Target, watch: &'a mut dyn Watch, interleave: Interleave) -> Driver<'a> {
-        Driver { target, watch, interleave, written_bytes: 0 }
+        let waited = target.waited();
+        Driver { target, watch, interleave, written_bytes: 0, rests: None, rested_at: 0, overrun: Nanos::ZERO, waited }
+    }
+
+    /// Lets scripts that run alone rest.
+    pub fn rest(self, rests: Option<Rests>) -> Driver<'a> {
+        Driver { rests, ..self }
     }
 
     /// Bytes written by all streams so far.
@@ -118,16 +157,41 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs one script alone until it ends, or until this many bytes have been written by this driver in all.
-    pub fn alone<E: Events>(&mut self, script: &mut Script<E>, until_bytes: u64) -> FsResult<End> {
-        let mut record = Record::default();
+    pub fn alone<E: Events>(&mut self, script: &mut Script<E>, until_bytes: u64, record: &mut Record) -> FsResult<End> {
         while self.written_bytes < until_bytes {
             let most = self.interleave.turn_bytes().min(until_bytes - self.written_bytes);
             let Some(step) = script.next(most) else { break };
-            if let Some(end) = self.step(&step, &mut record)? {
+            if let Some(end) = self.step(&step, record)? {
                 return Ok(end);
+            }
+            let due = |rests: &Rests| step.ends && self.written_bytes - self.rested_at >= rests.every_bytes;
+            if let Some(Rests { pause, .. }) = self.rests.filter(due) {
+                self.rested_at = self.written_bytes;
+                if !self.pass(pause)? {
+                    return Ok(End::Stopped);
+                }
             }
         }
         Ok(End::Done)
+    }
+
+    /// Lets so much time pass; tells whether to go on.
+    fn pass(&mut self, pause: Nanos) -> FsResult<bool> {
+        let end = self.target.now() + pause;
+        while self.target.now() < end {
+            let part = self.target.now() + Nanos(REST_NS);
+            self.target.rest(part.min(end))?;
+            if !self.watch.stepped(self.target, self.written_bytes)? {
+                return Ok(false);
+            }
+        }
+        self.overrun += self.target.now().since(end);
+        Ok(true)
+    }
+
+    /// Time by which cleaning has delayed acts so far.
+    fn waited(&self) -> Nanos {
+        self.target.waited() + self.overrun
     }
 
     /// Runs `main` to its end, and alongside it `other`, which moves `share` bytes for each byte that `main` moves.
@@ -178,7 +242,9 @@ impl<'a> Driver<'a> {
 
     fn step(&mut self, step: &WorkloadStep, record: &mut Record) -> FsResult<Option<End>> {
         if step.begins {
-            record.began = self.target.now();
+            // What was cleaned since the last act ended delays this one, which its program has asked for already.
+            record.began = Nanos(self.target.now().0 - self.waited().since(self.waited).0);
+            record.waited = self.waited;
         }
         match self.target.perform(step.act) {
             Err(error) if error.errno() == Errno::ENOSPC => return Ok(Some(End::Full)),
@@ -187,8 +253,9 @@ impl<'a> Driver<'a> {
         record.written_bytes += step.act.written_bytes();
         record.read_bytes += step.act.read_bytes();
         self.written_bytes += step.act.written_bytes();
+        self.waited = self.waited();
         if step.ends {
-            record.ended(&step.event, self.target.now());
+            record.ended(&step.event, self.target.now(), self.waited);
         }
         self.target.background()?;
         let go_on = self.watch.stepped(self.target, self.written_bytes)?;

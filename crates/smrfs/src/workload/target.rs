@@ -97,6 +97,15 @@ pub trait Target {
         Ok(())
     }
 
+    /// Lets the time pass in which nobody asks for anything, up to `until`: the target may clean meanwhile, and a step that
+    /// it has begun may end later.
+    fn rest(&mut self, until: Nanos) -> FsResult;
+
+    /// For how long its cleaner has delayed acts so far, where the target knows.
+    fn waited(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// Room of the target.
     fn room(&self) -> FsResult<TargetRoom>;
 

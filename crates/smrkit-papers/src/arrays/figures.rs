@@ -19,7 +19,8 @@ pub fn bursts(name: &str, title: &str, measured: &MeasuredSet, measure: Measure)
 
 fn panel(measured: &MeasuredSet, scheme: UpdateScheme, measure: Measure) -> Panel {
     let times = |configuration| measured.times_pure(scheme, measure, configuration).mean;
-    let points = BURSTS.map(|burst| (burst as f64, times(Configuration::Striped(burst)))).to_vec();
+    let points = BURSTS.map(|burst| (burst as f64, times(Configuration::Striped(burst))));
+    let points = points.into_iter().filter(|(_, times)| times.is_finite()).collect();
     let flat = |nth, name: &str, configuration| {
         let value = times(configuration);
         let points = [1.0, 1000.0].map(|burst| (burst, value)).to_vec();

@@ -2,12 +2,13 @@
 
 use smrkit::interleave::SourcePlacement;
 
-use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::figures;
 use super::measured::{Key, Measure, MeasuredSet, keys};
 use super::sets::Set;
 use super::setup::{ArrayPlan, Configuration, UpdateScheme};
+use smrkit_report::Grid;
+use smrkit_report::format::short;
 
 /// Mean lengths of runs, in blocks; each is uniform between a quarter and seven quarters of it.
 const LENGTHS: [u64; 6] = [4, 8, 16, 32, 64, 128];
@@ -26,7 +27,7 @@ pub fn item(scale: &Scale) -> Item {
         }
     }
     let keys = keys(&plans);
-    Item::of_runs(HEADING, plans, move |outcomes| {
+    Item::of_runs_made(HEADING, plans, move |outcomes| {
         let pairs: Vec<MeasuredSet> =
             keys.chunks(2).zip(outcomes.chunks(2)).map(|(k, o): (&[Key], _)| MeasuredSet::new(k, o)).collect();
         vec![(HEADING, shown(&pairs))]
@@ -38,17 +39,16 @@ fn shown(pairs: &[MeasuredSet]) -> Shown {
         let of = |pair: &MeasuredSet| pair.times_pure(UpdateScheme::Log, measure, Configuration::Striped(1)).mean;
         LENGTHS.iter().map(|&length| length as f64).zip(pairs.iter().map(of)).collect::<Vec<_>>()
     };
-    let (distance, count) = (times(Measure::Distance), times(Measure::Count));
-    let row = |measure: Measure, &(length, ours): &(f64, f64)| {
-        let item = format!("{}: runs of {length} blocks, bursts of 1", measure.name());
-        Row::not_comparable(&item, ours, "× pure", "the lengths of runs in the paper's traces are not known")
-    };
-    let rows = distance.iter().map(|point| row(Measure::Distance, point));
-    let rows = rows.chain(count.iter().map(|point| row(Measure::Count, point))).collect();
+    let [distance, count, time] = [Measure::Distance, Measure::Count, Measure::Time].map(times);
+    let mut table = Grid::new(["mean length of runs (blocks)", "track distance (× pure)", "track count", "time"]);
+    for (i, length) in LENGTHS.iter().enumerate() {
+        let cells = [distance[i].1, count[i].1, time[i].1].map(short);
+        table.rows.push([length.to_string()].into_iter().chain(cells).collect());
+    }
     let text = vec![
-        "The set `runs` on a log, with runs of other lengths. What is lost when operations are finely merged is sequentiality, so \
-         that the paper's \"up to forty times\" is as much a number of its traces as of shingling."
+        "The set `runs` on a log at bursts of 1, with runs of other lengths. What is lost when operations are finely merged is \
+         sequentiality, so that the paper's \"up to forty times\" is as much a number of its traces as of shingling."
             .into(),
     ];
-    Shown { text, rows, figure: Some(figures::lengths(distance, count)), ..Shown::default() }
+    Shown { text, table: Some(table), rows: Vec::new(), figure: Some(figures::lengths(distance, count)) }
 }

@@ -1,4 +1,4 @@
-//! Counts of each configuration, also as multiples of *pure*.
+//! Counts and times of each configuration, also as multiples of *pure*.
 
 use smrkit::stats::outcome::{Movement, Outcome};
 
@@ -16,6 +16,8 @@ pub enum Measure {
     Bands,
     /// Tracks crossed, as a share of each disk's tracks.
     Stroke,
+    /// From the first request to the last answer, one request at a time.
+    Time,
 }
 
 impl Measure {
@@ -26,12 +28,25 @@ impl Measure {
             Measure::Count => "track count",
             Measure::Bands => "bands moved",
             Measure::Stroke => "strokes",
+            Measure::Time => "time",
         }
     }
 
-    /// Its value, by all causes, summed over the disks.
-    pub fn value_in(self, movement: &Movement) -> f64 {
+    /// Its name in a cell of a table.
+    pub fn short_name(self) -> &'static str {
         match self {
+            Measure::Distance => "distance",
+            Measure::Count => "count",
+            Measure::Bands => "bands",
+            Measure::Stroke | Measure::Time => self.name(),
+        }
+    }
+
+    /// Its value in a run: movement by all causes, summed over the disks; time in nanoseconds.
+    fn value_in(self, run: &Run) -> f64 {
+        let movement = &run.movement;
+        match self {
+            Measure::Time => run.elapsed_ns as f64,
             Measure::Distance => movement.track_distance.total as f64,
             Measure::Count => movement.track_count.total as f64,
             Measure::Bands => movement.bands_moved.total as f64,
@@ -46,6 +61,7 @@ struct Run {
     configuration: Configuration,
     seed: u64,
     movement: Movement,
+    elapsed_ns: u64,
 }
 
 /// All runs of a set.
@@ -62,34 +78,30 @@ pub fn keys(plans: &[ArrayPlan]) -> Vec<Key> {
 }
 
 impl MeasuredSet {
-    /// Of runs in the order of their keys.
-    pub fn new(keys: &[Key], outcomes: &[Outcome]) -> MeasuredSet {
-        let run = |(&(scheme, configuration, seed), outcome): (&Key, &Outcome)| {
+    /// Of runs in the order of their keys; those that were not made are left out.
+    pub fn new(keys: &[Key], outcomes: &[Option<Outcome>]) -> MeasuredSet {
+        let run = |(&(scheme, configuration, seed), outcome): (&Key, &Option<Outcome>)| {
+            let outcome = outcome.as_ref()?;
             let movement = outcome.movement.unwrap_or_default();
-            Run { scheme, configuration, seed, movement }
+            Some(Run { scheme, configuration, seed, movement, elapsed_ns: outcome.elapsed_ns })
         };
-        MeasuredSet { runs: keys.iter().zip(outcomes).map(run).collect() }
+        MeasuredSet { runs: keys.iter().zip(outcomes).filter_map(run).collect() }
     }
 
     fn all(&self, scheme: UpdateScheme, configuration: Configuration) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.scheme == scheme && run.configuration == configuration)
     }
 
-    /// Movement as a multiple of that of `to`, for each seed.
-    fn ratios(
-        &self,
-        scheme: UpdateScheme,
-        configuration: Configuration,
-        to: Configuration,
-        of: impl Fn(&Movement) -> f64,
-    ) -> impl Iterator<Item = f64> {
-        self.all(scheme, configuration).filter_map(move |run| {
-            let base = self.all(scheme, to).find(|base| base.seed == run.seed)?;
-            Some(of(&run.movement) / of(&base.movement))
-        })
+    /// Ratio of two measured values over the seeds that both have: a mean and its spread.
+    fn ratio(&self, measure: Measure, of: (UpdateScheme, Configuration), to: (UpdateScheme, Configuration)) -> Spread {
+        let ratios = self.all(of.0, of.1).filter_map(|run| {
+            let base = self.all(to.0, to.1).find(|base| base.seed == run.seed)?;
+            Some(measure.value_in(run) / measure.value_in(base))
+        });
+        Spread::from_values(ratios)
     }
 
-    /// The ratio as a mean and its spread over seeds. Nothing against nothing is not a number.
+    /// Multiple of that of another configuration. Nothing against nothing is not a number.
     pub fn against(
         &self,
         scheme: UpdateScheme,
@@ -97,7 +109,18 @@ impl MeasuredSet {
         configuration: Configuration,
         to: Configuration,
     ) -> Spread {
-        Spread::from_values(self.ratios(scheme, configuration, to, |movement| measure.value_in(movement)))
+        self.ratio(measure, (scheme, configuration), (scheme, to))
+    }
+
+    /// Multiple of that of another scheme in the same configuration.
+    pub fn against_scheme(
+        &self,
+        scheme: UpdateScheme,
+        measure: Measure,
+        configuration: Configuration,
+        to: UpdateScheme,
+    ) -> Spread {
+        self.ratio(measure, (scheme, configuration), (to, configuration))
     }
 
     /// Multiple of *pure*.
@@ -117,6 +140,6 @@ impl MeasuredSet {
 
     /// True if anything of the kind was counted at all.
     pub fn counts(&self, scheme: UpdateScheme, measure: Measure) -> bool {
-        self.all(scheme, Configuration::Pure).any(|run| measure.value_in(&run.movement) > 0.0)
+        self.all(scheme, Configuration::Pure).any(|run| measure.value_in(run) > 0.0)
     }
 }

@@ -18,7 +18,7 @@ use super::{Item, Reproduction, Scale};
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "arrays",
     paper: "Le, Holliday & Amer: The Peril and Promise of Shingled Disk Arrays",
-    summary: "Figure 2's eight configurations under four schemes, on three sets of sources; and how long a member takes to rebuild.",
+    summary: "Figure 2's eight configurations under five schemes, on three sets of sources, in movement and in time; and how long a member takes to rebuild.",
     before: "Disks are filled in order before movement is counted; a rebuild begins on an empty array.",
     items,
     open,
@@ -37,7 +37,7 @@ fn open() -> Result<Vec<String>, Error> {
         "\"Number of track-to-track movements\" is not defined further: tracks crossed, accesses on another track, or bands \
          relocated, for the text speaks of \"relocating disk bands\". All three are counted, and none is compared with another.",
         "\"A log-structured write scheme\" moves bands only when it cleans, yet the text explains the rise by bands relocated when \
-         data of another source is updated, as a scheme in place would. Hence four schemes.",
+         data of another source is updated, as a scheme in place would. Hence several schemes.",
         "That long bursts end at pure is said to be expected. Striping alone already moves all four disks for a run that one disk \
          serves in pure: bursts tend to striped without interleaving.",
         "That dedicated disks do better than pure is explained by unrelated data on one disk. Where sources are as large as disks, \

@@ -1,4 +1,4 @@
-//! The arrays of the study: four disks under one of four schemes, in one of the paper's configurations.
+//! The arrays of the study: four disks under one of five schemes, in one of the paper's configurations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ const SPARE_PERCENT: &str = "0.1";
 pub enum UpdateScheme {
     /// A log with greedy cleaning: what the paper names.
     Log,
+    /// A log that gives each source bands of its own: the paper's remedy.
+    Separated,
     /// In place; the rest of the band is copied.
     Tail,
     /// In place; one band is held open until another is written.
@@ -47,13 +49,19 @@ pub enum UpdateScheme {
 
 impl UpdateScheme {
     /// All of them.
-    pub const ALL: [UpdateScheme; 4] =
-        [UpdateScheme::Log, UpdateScheme::Tail, UpdateScheme::Held, UpdateScheme::Conventional];
+    pub const ALL: [UpdateScheme; 5] = [
+        UpdateScheme::Log,
+        UpdateScheme::Separated,
+        UpdateScheme::Tail,
+        UpdateScheme::Held,
+        UpdateScheme::Conventional,
+    ];
 
     /// As results call it.
     pub fn name(self) -> &'static str {
         match self {
             UpdateScheme::Log => "log",
+            UpdateScheme::Separated => "log, bands by source",
             UpdateScheme::Tail => "band's tail copied",
             UpdateScheme::Held => "band held open",
             UpdateScheme::Conventional => "conventional",
@@ -63,10 +71,10 @@ impl UpdateScheme {
     /// The layer and its parameters.
     pub fn layer(self) -> (&'static str, Vec<(String, String)>) {
         let region = (BAND_TRACKS * TRACK_SECTORS).to_string();
+        let log = || vec![("segment_tracks", BAND_TRACKS.to_string()), ("spare_percent", SPARE_PERCENT.into())];
         let (layer, set) = match self {
-            UpdateScheme::Log => {
-                ("log", vec![("segment_tracks", BAND_TRACKS.to_string()), ("spare_percent", SPARE_PERCENT.into())])
-            }
+            UpdateScheme::Log => ("log", log()),
+            UpdateScheme::Separated => ("log", [log(), vec![("separate", "source".into())]].concat()),
             UpdateScheme::Tail => ("rmw", vec![("region_sectors", region), ("portion", "tail".into())]),
             UpdateScheme::Held => {
                 ("rmw", vec![("region_sectors", region), ("portion", "tail".into()), ("hold", "1".into())])
@@ -106,6 +114,15 @@ impl Configuration {
             .chain(striped)
             .chain([Configuration::Uninterleaved, Configuration::Dedicated])
             .collect()
+    }
+
+    /// Its name at the head of a column.
+    pub fn short_name(self) -> String {
+        match self {
+            Configuration::Striped(burst) => format!("bursts of {burst}"),
+            Configuration::Uninterleaved => "not interleaved".into(),
+            _ => self.to_string(),
+        }
     }
 
     fn level(self) -> Level {

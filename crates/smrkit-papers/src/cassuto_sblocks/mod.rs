@@ -8,6 +8,8 @@ mod figure9;
 mod literal;
 mod policies;
 mod sections;
+mod sizes;
+mod skewed;
 
 use smrkit::drive::{Constant, Drive, DriveClock};
 use smrkit::error::Error;
@@ -18,7 +20,7 @@ use super::{Item, Reproduction, Scale};
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "cassuto-sblocks",
     paper: "Cassuto et al. 2010, section V: S-blocks",
-    summary: "Figures 12 to 14, rules and policies of destaging, figure 9's test, and sections.",
+    summary: "Figures 12 to 14, rules and policies of destaging, figure 9's test, sections, sizes of S-blocks, and skewed writes.",
     before: "Disks are empty before.",
     items,
     open,
@@ -61,6 +63,8 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
         ahead::item(scale, &random),
         figure9::item(scale, &random),
         sections::item(scale, &random),
+        sizes::item(scale, &random),
+        skewed::item(scale, &random),
     ])
 }
 

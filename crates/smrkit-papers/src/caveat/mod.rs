@@ -4,6 +4,7 @@
 mod distributions;
 mod figure4;
 mod figure5;
+mod idle;
 mod mounted;
 pub mod plan;
 mod replay;
@@ -21,7 +22,7 @@ use plan::CoursePlan;
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "caveat",
     paper: "Kadekodi, Pimpale & Gibson 2015: Caveat-Scriptor",
-    summary: "Figures 2 to 5, and when Caveat-Scriptor runs out of space.",
+    summary: "Figures 2 to 5, when Caveat-Scriptor runs out of space, and how much of the cleaning idle time hides.",
     before: "File systems are aged from new.",
     items,
     open,
@@ -43,6 +44,7 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
         courses(scale, &drive),
         mounted::item(scale, &drive)?,
         table::item(scale, &drive),
+        idle::item(scale, &drive),
     ])
 }
 

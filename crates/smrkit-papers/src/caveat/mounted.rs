@@ -37,16 +37,16 @@ pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {
             jobs.push(Box::new(simulated));
         }
     }
-    let show = |made: Vec<JobResult>| {
+    let show = |made: Vec<Option<JobResult>>| {
         let mut pairs = Vec::new();
-        let mut made = made.into_iter();
+        let mut made = made.into_iter().flatten();
         while let (Some(JobResult::Mount(mounted)), Some(JobResult::FileSystem(simulated))) = (made.next(), made.next())
         {
             pairs.push((*mounted, *simulated));
         }
         vec![(HEADING, shown(&pairs))]
     };
-    Ok(Item { heading: HEADING, jobs, show: Box::new(show) })
+    Ok(Item::of_jobs(HEADING, jobs, show))
 }
 
 /// One course on a mount and in simulation.

@@ -61,19 +61,20 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
 fn described() -> Result<Vec<Item>, Error> {
     let Some(folder) = folder() else {
         let text = "Descriptions and traces are missed: give the folder that holds disksim/ in SMRKIT_MEASURED.";
-        let show =
-            move |_: Vec<JobResult>| vec![("Response times", Shown { text: vec![text.into()], ..Shown::default() })];
-        return Ok(vec![Item { heading: "Response times", jobs: Vec::new(), show: Box::new(show) }]);
+        let show = move |_: Vec<Option<JobResult>>| {
+            vec![("Response times", Shown { text: vec![text.into()], ..Shown::default() })]
+        };
+        return Ok(vec![Item::of_jobs("Response times", Vec::new(), show)]);
     };
     let of_drive = |subject: Subject| {
         let heading =
             PUBLISHED.iter().map(|(name, _)| *name).find(|name| *name == subject.name).unwrap_or("another drive");
         let jobs: Vec<Box<dyn Work>> = vec![Box::new(subject)];
-        let show = move |made: Vec<JobResult>| {
-            let validations = made.into_iter().filter_map(JobResult::validation);
+        let show = move |made: Vec<Option<JobResult>>| {
+            let validations = made.into_iter().flatten().filter_map(JobResult::validation);
             validations.map(|validation| (heading, shown(&validation))).collect()
         };
-        Item { heading, jobs, show: Box::new(show) }
+        Item::of_jobs(heading, jobs, show)
     };
     Ok(subjects(&folder)?.0.into_iter().map(of_drive).collect())
 }

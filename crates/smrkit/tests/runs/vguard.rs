@@ -95,6 +95,17 @@ fn a_terabyte_of_random_writes_cleans_0_72_bands_a_write() {
 }
 
 #[test]
+fn whole_bands_cut_the_tail_and_whole_episodes_the_median() {
+    let runs = ["phase", "band", "episode"].map(|spread| random_writes("1T", &[("spread", spread)], 0));
+    let of = |value: fn(&Outcome) -> u64| [&runs[0], &runs[1], &runs[2]].map(value);
+    let (medians, tails) = (of(|run| run.latency_ns.write.p50), of(|run| run.latency_ns.write.p99));
+    assert!(medians[2] * 2 < medians[0].min(medians[1]), "{medians:?}");
+    assert!(tails[1] < tails[0] && tails[0] < tails[2], "{tails:?}");
+    let cleaned = of(|run| count(run, "bands_cleaned"));
+    assert!(cleaned.iter().all(|bands| bands.abs_diff(cleaned[0]) < cleaned[0] / 50), "{cleaned:?}");
+}
+
+#[test]
 fn a_real_trace_has_the_latencies_of_table_2() {
     let Some(mut trace) = crate::common::real_trace("msr_wdev_1.csv.zst") else { return };
     let outcome = replay(&mut trace, &[], 0);

@@ -63,7 +63,9 @@ fn a_full_target_and_a_watcher_end_a_run_and_say_so() {
     let run = |room, until| {
         let (mut books, mut until) = (Books::new(room), Until(until));
         let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(8));
-        let end = driver.alone(&mut Script::new(Files(1, 3 * BLOCK_BYTES, 10)), 20 * BLOCK_BYTES).unwrap();
+        let end = driver
+            .alone(&mut Script::new(Files(1, 3 * BLOCK_BYTES, 10)), 20 * BLOCK_BYTES, &mut Record::default())
+            .unwrap();
         (end, driver.written_bytes() / BLOCK_BYTES)
     };
     assert_eq!(run(u64::MAX, u64::MAX), (End::Done, 20));
@@ -79,7 +81,7 @@ fn the_ager_and_the_benchmarks_do_only_what_makes_sense() {
     let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
     let mut ager = Script::new(Ager::new(AgerOptions::new(7_000_000_000, 1), 0));
     let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(8));
-    driver.alone(&mut ager, 20_000_000_000).unwrap();
+    driver.alone(&mut ager, 20_000_000_000, &mut Record::default()).unwrap();
     let mut postmark = Script::new(Postmark::new(PostmarkOptions::new(1), 1));
     let (record, _) = driver.beside(&mut postmark, &mut ager, 1.0).unwrap();
     assert_eq!(record.latencies.all().count, 10_000);
@@ -101,4 +103,40 @@ fn reads_and_writes_take_the_time_spent_in_each() {
     // Books take a nanosecond for each byte.
     assert_eq!([record.writing.0, record.reading.0], [record.written_bytes, record.read_bytes]);
     assert!(record.read_bytes > 0 && record.read_bytes != record.written_bytes);
+}
+
+#[test]
+fn cleaning_delays_the_act_that_comes_next() {
+    let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
+    books.cleaning_ns = 7;
+    let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(1));
+    let mut record = Record::default();
+    driver.alone(&mut Script::new(Files(1, BLOCK_BYTES, 3)), u64::MAX, &mut record).unwrap();
+    // Three acts a file: what follows the first two delays the same file, what follows the last the next one.
+    assert_eq!((record.delay, record.delayed, record.longest_delay), (Nanos(14 + 21 + 21), 3, Nanos(21)));
+    assert_eq!(record.busy, Nanos(3 * BLOCK_BYTES) + record.delay);
+    assert_eq!(record.latencies.all().max_ns, BLOCK_BYTES + 21);
+}
+
+#[test]
+fn rests_follow_the_bytes_written_and_belong_to_no_event() {
+    let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
+    let rests = Rests { every_bytes: 2 * BLOCK_BYTES, pause: Nanos(3_000_000_000) };
+    let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(1)).rest(Some(rests));
+    let mut record = Record::default();
+    driver.alone(&mut Script::new(Files(1, BLOCK_BYTES, 9)), u64::MAX, &mut record).unwrap();
+    assert_eq!(record.busy, Nanos(9 * BLOCK_BYTES));
+    assert_eq!(books.now(), record.busy + Nanos(4 * 3_000_000_000));
+}
+
+#[test]
+fn a_step_past_the_end_of_a_rest_delays_the_next_event_once() {
+    let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
+    // Two steps take a rest of a second to 1.2 s; the watcher looks every quarter of a second.
+    books.idle_step_ns = 600_000_000;
+    let rests = Rests { every_bytes: BLOCK_BYTES, pause: Nanos(1_000_000_000) };
+    let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(1)).rest(Some(rests));
+    let mut record = Record::default();
+    driver.alone(&mut Script::new(Files(1, BLOCK_BYTES, 3)), u64::MAX, &mut record).unwrap();
+    assert_eq!((record.delay, record.delayed), (Nanos(400_000_000), 2));
 }

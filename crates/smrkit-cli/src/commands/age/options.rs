@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use smrfs::age::ager::AgerOptions;
-use smrfs::age::course::{CourseOptions, paper_benchmarks};
+use smrfs::age::course::{CourseOptions, Duty, paper_benchmarks};
 use smrfs::age::distribution::Distribution;
 use smrfs::age::world::World;
 use smrfs::space::caveat::{CaveatOptions, Placement};
@@ -54,6 +54,12 @@ pub struct Ageing {
     /// Swing of the fill, in percent of it.
     #[arg(long, value_parser = parse_percent, default_value = "2", value_name = "PERCENT")]
     swing: f64,
+    /// Share of the time in which nothing is asked for, in percent: so long the ager rests, by the rate of its demand.
+    #[arg(long, value_parser = parse_percent, default_value = "0", value_name = "PERCENT")]
+    idle: f64,
+    /// Time that the ager writes from one rest to the next.
+    #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
+    spell: Nanos,
     /// Run Postmark twice and the Filebench file server twice, alongside the ager, when all has been written.
     #[arg(long)]
     benchmarks: bool,
@@ -81,6 +87,11 @@ impl Ageing {
         if self.rate == 0 || self.acceleration <= 0.0 {
             return Err(Error::Usage("--rate and --acceleration must be above 0: files would never age".into()));
         }
+        if self.idle >= 100.0 || self.spell == Nanos::ZERO {
+            return Err(Error::Usage(
+                "--idle of 100 or --spell of 0 leave no time to write: lower --idle, raise --spell".into(),
+            ));
+        }
         let paper = AgerOptions::new(target_bytes, self.seed);
         let ager = AgerOptions {
             swing_percent: self.swing,
@@ -96,6 +107,8 @@ impl Ageing {
         Ok(CourseOptions {
             ager,
             before_bytes: bytes,
+            duty: Duty { idle_percent: self.idle, spell: self.spell },
+            record_from_bytes: 0,
             benchmarks: if self.benchmarks { paper_benchmarks(disk_bytes, self.seed) } else { Vec::new() },
             interleave: self.interleave,
             until_bytes: if self.benchmarks { u64::MAX } else { bytes },

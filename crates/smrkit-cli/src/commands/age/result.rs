@@ -6,7 +6,7 @@ use smrfs::age::course::{AgeingResult, CourseOptions, Measured, Sample};
 use smrfs::age::world::World;
 use smrfs::device::{Model, Shape};
 use smrfs::workload::EventKind;
-use smrfs::workload::driver::{End, Interleave};
+use smrfs::workload::driver::{End, Interleave, Record as DriverRecord};
 use smrfs::workload::latency::LatencySummary;
 use smrkit::VERSION;
 
@@ -39,6 +39,8 @@ struct Setting {
     hours_per_s: f64,
     bytes_per_s: f64,
     swing_percent: f64,
+    idle_percent: f64,
+    spell_ns: u64,
     sizes: String,
     size_factor: f64,
     size_max_bytes: u64,
@@ -61,6 +63,7 @@ pub struct Record<'a> {
     benchmarks_end: Option<Sample>,
     last: Sample,
     ager: Totals,
+    alone: AloneRecord,
     benchmarks: Vec<BenchmarkRecord>,
     samples: &'a [Sample],
 }
@@ -73,6 +76,28 @@ struct BenchmarkRecord {
     written_bytes: u64,
     moved_bytes: u64,
     latency_ns: Latency,
+}
+
+/// The ager's events while it was alone; what cleaning took is in the time of those that it delayed.
+#[derive(Serialize)]
+struct AloneRecord {
+    busy_ns: u64,
+    cleaning_delay_ns: u64,
+    cleaning_delay_ns_max: u64,
+    events_delayed: u64,
+    latency_ns: LatencySummary,
+}
+
+impl From<&DriverRecord> for AloneRecord {
+    fn from(record: &DriverRecord) -> AloneRecord {
+        AloneRecord {
+            busy_ns: record.busy.0,
+            cleaning_delay_ns: record.delay.0,
+            cleaning_delay_ns_max: record.longest_delay.0,
+            events_delayed: record.delayed,
+            latency_ns: record.latencies.all(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -133,6 +158,8 @@ impl Aged {
             hours_per_s: ager.hours_per_s,
             bytes_per_s: ager.bytes_per_s,
             swing_percent: ager.swing_percent,
+            idle_percent: options.duty.idle_percent,
+            spell_ns: options.duty.spell.0,
             sizes: ager.sizes_mb.source().into(),
             size_factor: ager.size_factor,
             size_max_bytes: ager.size_max_bytes,
@@ -158,6 +185,7 @@ impl Aged {
             benchmarks_end: course.b,
             last: course.last,
             ager: course.aged,
+            alone: AloneRecord::from(&course.alone),
             benchmarks: course.benchmarks.iter().map(BenchmarkRecord::from_measured).collect(),
             samples: &course.samples,
         }
@@ -226,6 +254,16 @@ impl Aged {
             None if setting.model.is_some() => "Nothing was cleaned.".into(),
             None => "No SMRfs of this user: what it cleans is not known.".into(),
         });
+        let alone = &course.alone;
+        if alone.delayed > 0 {
+            lines.push(format!(
+                "Cleaning delayed {} of {} events while the ager was alone: {:.1} % of the time that they took, one by {}.",
+                format::count(alone.delayed),
+                format::count(alone.latencies.all().count),
+                100.0 * alone.delay.as_secs() / alone.busy.as_secs(),
+                seconds(alone.longest_delay.0)
+            ));
+        }
         match course.end {
             End::Full => lines.push("It ended with no room for a block.".into()),
             End::Stopped => lines.push("Interrupted: this is what there was.".into()),

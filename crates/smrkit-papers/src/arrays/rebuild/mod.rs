@@ -45,7 +45,7 @@ const PUBLIC: &str = "Rebuilding a member: public tests of another maker's drive
 
 pub fn item(scale: &Scale) -> Item {
     let plans = plans(scale);
-    Item::of_runs(HEADING, plans.clone(), move |outcomes| shown(&Rebuilds::new(&plans, outcomes)))
+    Item::of_runs_made(HEADING, plans.clone(), move |outcomes| shown(&Rebuilds::new(&plans, outcomes)))
 }
 
 fn plans(scale: &Scale) -> Vec<RebuildPlan> {
@@ -66,18 +66,19 @@ fn plans(scale: &Scale) -> Vec<RebuildPlan> {
 }
 
 fn shown(all: &Rebuilds) -> Vec<(&'static str, Shown)> {
-    let of = |heading, text: Vec<String>, rows| (heading, Shown { text, rows, ..Shown::default() });
+    let of = |heading, text: Vec<String>, table| (heading, Shown { text, table: Some(table), ..Shown::default() });
     let mut hours = of(HEADING, about(all), all.hours());
     hours.1.figure = Some(figures::hours(all));
     let mut longest = of(LONGEST, vec![LONGEST_TEXT.into()], all.longest());
     longest.1.figure = Some(figures::longest(all));
+    let public = Shown { text: vec![PUBLIC_TEXT.into()], rows: all.public(), ..Shown::default() };
     vec![
         hours,
         longest,
         of(CLEANINGS, vec![CLEANINGS_TEXT.into()], all.cleanings()),
         of(BESIDE, vec![BESIDE_TEXT.into()], all.beside()),
         of(CLEAN, vec![CLEAN_TEXT.into()], all.until_clean()),
-        of(PUBLIC, vec![PUBLIC_TEXT.into()], all.public()),
+        (PUBLIC, public),
     ]
 }
 

@@ -1,17 +1,17 @@
-//! Results of the rebuilds, as rows.
+//! Tables of the rebuilds' results, and rows beside public figures.
 
 use smrkit::layer::Scalar;
-use smrkit::stats::outcome::{Latency, Outcome, Rebuild};
+use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::BusyTimes;
 
 use super::super::super::row::{Row, Value};
-use super::MANY;
 use super::setup::{
     BY_COMMAND, BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED, MANAGED_CACHED, NewMember, Order, RebuildPlan, Way,
     hours,
 };
-use smrkit_report::format;
-use smrkit_report::{WORK, Work};
+use super::{MANY, ways};
+use smrkit_report::Grid;
+use smrkit_report::format::{self, NONE, short};
 
 /// A rebuild, and what came of it.
 struct Done {
@@ -26,8 +26,9 @@ pub struct Rebuilds(Vec<Done>);
 
 impl Rebuilds {
     /// Of runs in the order of their plans. One that did not come to its end is left out.
-    pub fn new(plans: &[RebuildPlan], outcomes: &[Outcome]) -> Rebuilds {
-        let done = |(plan, outcome): (&RebuildPlan, &Outcome)| {
+    pub fn new(plans: &[RebuildPlan], outcomes: &[Option<Outcome>]) -> Rebuilds {
+        let done = |(plan, outcome): (&RebuildPlan, &Option<Outcome>)| {
+            let outcome = outcome.as_ref()?;
             let bands = outcome.members.last().and_then(|new| new.layer_stats.get("bands_cleaned"));
             let bands_cleaned = if let Some(Scalar::Int(bands)) = bands { *bands } else { 0 };
             Some(Done { plan: *plan, rebuild: outcome.rebuild.clone()?, bands_cleaned })
@@ -62,99 +63,85 @@ impl Rebuilds {
         self.find(kind, way).map(Done::longest_s)
     }
 
-    /// Rows on the time that each takes, and for what.
-    pub fn hours(&self) -> Vec<Row> {
-        let row = |done: &Done| Row::not_comparable(&done.item(), rounded(done.hours()), "h", &done.busy());
-        self.alone().map(row).collect()
+    /// Table of a line a way and a column a kind of member.
+    fn by_way(&self, ways: &[Way], kinds: &[NewMember], cell: impl Fn(&Done) -> String) -> Grid {
+        let mut grid = Grid::new(["way"]);
+        grid.header.extend(kinds.iter().map(|kind| kind.name.to_string()));
+        for way in ways {
+            let of = |kind: &NewMember| self.find(*kind, *way).map_or_else(|| NONE.into(), &cell);
+            grid.rows.push([way.to_string()].into_iter().chain(kinds.iter().map(of)).collect());
+        }
+        grid
     }
 
-    /// The longest command by window.
-    pub fn longest(&self) -> Vec<Row> {
-        let by_window = |done: &&Done| done.plan.way.piece_kib == done.plan.way.order.main_kib();
-        let row = |done: &Done| {
-            let (of_7s, of_30s) = (yes(done.rebuild.dropped_7s), yes(done.rebuild.dropped_30s));
-            let why = format!("dropped at 7 s: {of_7s}; at 30 s: {of_30s}");
-            Row::not_comparable(&done.item(), rounded(done.longest_s()), "s", &why)
-        };
-        self.alone().filter(by_window).map(row).collect()
+    /// Time that each takes, in hours for 5 TB.
+    pub fn hours(&self) -> Grid {
+        self.by_way(&ways(), &NewMember::ALL, |done| short(rounded(done.hours())))
     }
 
-    /// Bands cleaned for each piece that was written.
-    pub fn cleanings(&self) -> Vec<Row> {
-        let row = |done: &Done| {
+    /// The longest command by window, and the timeouts that would have dropped the drive.
+    pub fn longest(&self) -> Grid {
+        let mut by_window = ways();
+        by_window.retain(|way| way.piece_kib == way.order.main_kib());
+        self.by_way(&by_window, &NewMember::ALL, |done| {
+            let seconds = format!("{} s", short(rounded(done.longest_s())));
+            match (done.rebuild.dropped_7s, done.rebuild.dropped_30s) {
+                (_, true) => format!("{seconds}, dropped at 30 s"),
+                (true, false) => format!("{seconds}, dropped at 7 s"),
+                (false, false) => seconds,
+            }
+        })
+    }
+
+    /// Bands cleaned for each piece that was written, and the seconds that each takes, reading the log included.
+    pub fn cleanings(&self) -> Grid {
+        let mut many = ways();
+        many.retain(|way| way.window == MANY);
+        let kinds: Vec<NewMember> = NewMember::ALL.into_iter().filter(|kind| kind.cleans()).collect();
+        self.by_way(&many, &kinds, |done| {
             let cleaned = done.bands_cleaned as f64 / done.rebuild.pieces.max(1) as f64;
             let busy = done.new_busy();
             let cleaning = busy.clean_read + busy.clean_write + busy.destage_read;
-            let why = match done.bands_cleaned {
+            match done.bands_cleaned {
                 0 => "none".to_string(),
-                bands => format!(
-                    "{} s a band, reading the log included",
-                    format::short(cleaning as f64 / 1e9 / bands as f64)
-                ),
-            };
-            Row::not_comparable(&done.item(), rounded(cleaned), "bands / write", &why)
-        };
-        self.alone().filter(|done| done.plan.way.window == MANY && done.plan.kind.cleans()).map(row).collect()
+                bands => format!("{}, {} s each", short(rounded(cleaned)), short(cleaning as f64 / 1e9 / bands as f64)),
+            }
+        })
     }
 
-    /// Rows on what a light foreground adds, and what it gets.
-    pub fn beside(&self) -> Vec<Row> {
-        let rows = |done: &Done| {
-            let alone = self.hours_of(done.plan.kind, done.plan.way).unwrap_or(f64::NAN);
+    /// Costs of a light foreground, and the service that it gets.
+    pub fn beside(&self) -> Grid {
+        let header = ["rebuild", "hours", "alone", "reads, 99 %", "writes, 99 %", "longest command", "dropped at 7 s"];
+        let mut grid = Grid::new(header);
+        for done in self.0.iter().filter(|done| done.plan.beside) {
+            let alone = self.hours_of(done.plan.kind, done.plan.way).map_or(NONE.into(), |hours| short(rounded(hours)));
             let host = done.rebuild.foreground_ns;
-            let latency = |of: &Latency| {
-                format!(
-                    "mean {}, 99 % {}, longest {}",
-                    format::nanos(of.mean),
-                    format::nanos(of.p99),
-                    format::nanos(of.max)
-                )
-            };
-            let why = format!(
-                "{} h alone; {}; longest command of the new member {}, dropped at 7 s: {}",
-                format::short(alone),
-                done.busy(),
+            grid.rows.push(vec![
+                done.item(),
+                short(rounded(done.hours())),
+                alone,
+                format::nanos(host.read.p99),
+                format::nanos(host.write.p99),
                 format::seconds(done.longest_s()),
-                yes(done.rebuild.dropped_7s)
-            );
-            let item = done.item();
-            [
-                Row::not_comparable(&format!("{item}: hours"), rounded(done.hours()), "h", &why),
-                Row::not_comparable(
-                    &format!("{item}: reads, 99 %"),
-                    rounded(host.read.p99 as f64 / 1e9),
-                    "s",
-                    &latency(&host.read),
-                ),
-                Row::not_comparable(
-                    &format!("{item}: writes, 99 %"),
-                    rounded(host.write.p99 as f64 / 1e9),
-                    "s",
-                    &latency(&host.write),
-                ),
-            ]
-        };
-        self.0.iter().filter(|done| done.plan.beside).flat_map(rows).collect()
+                yes(done.rebuild.dropped_7s).into(),
+            ]);
+        }
+        grid
     }
 
-    /// When the caches are clean.
-    pub fn until_clean(&self) -> Vec<Row> {
+    /// Time until the caches are clean, in hours for 5 TB.
+    pub fn until_clean(&self) -> Grid {
         let chosen = [CONVENTIONAL_CACHED, MANAGED_CACHED, IDLE_CLEAN];
         let shown = |done: &&Done| {
             let Way { order, piece_kib, window } = done.plan.way;
             !done.plan.beside && chosen.contains(&done.plan.kind) && (piece_kib, window) == (order.main_kib(), MANY)
         };
-        let row = |done: &Done| {
-            let redundant = format!("redundant after {} h", format::short(done.hours()));
-            match done.rebuild.clean_ns {
-                Some(ns) => Row::not_comparable(&done.item(), rounded(hours(ns, &done.rebuild)), "h", &redundant),
-                None => {
-                    let why = format!("{redundant}; what the cache still holds stays there");
-                    Row::not_comparable(&done.item(), "never", "", &why)
-                }
-            }
-        };
-        self.0.iter().filter(shown).map(row).collect()
+        let mut grid = Grid::new(["rebuild", "redundant after (h)", "clean after (h)"]);
+        for done in self.0.iter().filter(shown) {
+            let clean = done.rebuild.clean_ns.map_or("never".into(), |ns| short(rounded(hours(ns, &done.rebuild))));
+            grid.rows.push(vec![done.item(), short(rounded(done.hours())), clean]);
+        }
+        grid
     }
 
     /// Beside public figures.
@@ -179,7 +166,7 @@ impl Rebuilds {
         }));
         let times = |kind: NewMember| {
             let [small, large] = [32, 512].map(|kib| of(kind, Way::new(Order::Ascending, kib, MANY)));
-            let why = format!("{} h against {} h", format::short(small), format::short(large));
+            let why = format!("{} h against {} h", short(small), short(large));
             let why = match kind == BY_COMMAND {
                 true => format!("{why}; assumed: commands of 512 KiB bypass the persistent cache, shorter ones don't"),
                 false => why,
@@ -193,6 +180,7 @@ impl Rebuilds {
             )
         };
         rows.extend([BY_COMMAND, BY_RUN, MANAGED_CACHED, MANAGED].map(times));
+        rows.retain(Row::has_number);
         rows
     }
 }
@@ -213,16 +201,6 @@ impl Done {
     /// Busy times of the new member.
     fn new_busy(&self) -> BusyTimes {
         self.rebuild.members.last().map(|new| new.busy_ns).unwrap_or_default()
-    }
-
-    /// The new member's busy time in words, in hours for 5 TB.
-    fn busy(&self) -> String {
-        let busy = self.new_busy();
-        let part = |(name, _, of): &Work| {
-            let hours = hours(of(&busy), &self.rebuild);
-            (hours >= 0.05).then(|| format!("{name} {} h", format::short(hours)))
-        };
-        WORK.iter().filter_map(part).collect::<Vec<_>>().join(", ")
     }
 }
 

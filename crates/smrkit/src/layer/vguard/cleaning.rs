@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Vguard;
+use super::{CommandShare, Vguard};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::bands::{Episode, PhaseResult};
@@ -49,10 +49,20 @@ impl Vguard {
     fn clean_phases(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         self.begin_episode_if_none(disk);
         self.clean_a_phase(disk)?;
-        while self.episode.falls_short_of(self.overdue()) {
+        while self.must_go_on() {
             self.clean_a_phase(disk)?;
         }
         Ok(true)
+    }
+
+    /// True if the command has to wait for another phase.
+    fn must_go_on(&self) -> bool {
+        let by_spread = match self.settings.spread {
+            CommandShare::Phase => false,
+            CommandShare::Band => self.cleaner.is_working(),
+            CommandShare::Episode => self.is_cleaning(),
+        };
+        by_spread || self.episode.falls_short_of(self.overdue())
     }
 
     /// The cache has no room: what was freed is made free on the platters too, or cleaning goes on while the host waits.

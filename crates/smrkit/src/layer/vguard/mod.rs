@@ -50,6 +50,8 @@ keys! {
         buffer: BufferKeys;
         /// Cleaning a band stops before the next cached track; off: it goes on to the band's end.
         partial: bool = Switch, "on";
+        /// Part of an episode that a command does before it is served: a phase of a band's cleaning, a band, or all of it.
+        spread: CommandShare = SPREAD, "phase";
         /// Tracks that move when a write to a cached track would damage another: the written track (figure 1d), or the
         /// others (section 2.1).
         relocate: Relocate = RELOCATE, "written";
@@ -62,6 +64,17 @@ keys! {
 
 const THRESHOLD: Or<Count> = Or("auto", Count(1, 1 << 30));
 const RELOCATE: Word<Relocate> = Word(&[("written", Relocate::Written), ("following", Relocate::Following)]);
+
+const SPREAD: Word<CommandShare> =
+    Word(&[("phase", CommandShare::Phase), ("band", CommandShare::Band), ("episode", CommandShare::Episode)]);
+
+/// Part of an episode that a command does before it is served. The paper leaves it open.
+#[derive(Clone, Copy, PartialEq)]
+enum CommandShare {
+    Phase,
+    Band,
+    Episode,
+}
 
 /// Tracks that move when a write to a cached track would damage another.
 #[derive(Clone, Copy, PartialEq)]
@@ -93,6 +106,7 @@ struct VguardSettings {
     alpha: u64,
     beta: u64,
     partial: bool,
+    spread: CommandShare,
     moves_following: bool,
     overwrite_limit: u64,
     idle_delay: Option<Nanos>,
@@ -198,6 +212,7 @@ impl Vguard {
             alpha,
             beta,
             partial: keys.partial,
+            spread: keys.spread,
             moves_following: keys.relocate == Relocate::Following,
             overwrite_limit: keys.overwrite_limit.unwrap_or(u64::MAX),
             idle_delay: keys.idle.delay(),
