@@ -26,7 +26,7 @@ fn every_scheme_is_compared_under_every_demand_at_the_same_loss() {
     assert!(result["rows"].as_array().unwrap().is_empty(), "no paper compares them");
     let schemes = table(&result, "All schemes under all demands");
     let names: Vec<&str> = schemes.iter().map(|line| line[0].as_str()).collect();
-    let shingled = ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log"];
+    let shingled = ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned"];
     assert_eq!(names, [&["in-place"], &shingled[..]].concat());
     let cell = |scheme: &str, column: usize| {
         schemes.iter().find(|line| line[0] == scheme).map(|line| line[column].clone()).unwrap()

@@ -22,7 +22,7 @@ use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::counts::HostCounts;
 use smrkit::stats::outcome::{InFlight, PowerCut};
 use smrkit::stats::timeline::TimelineBuilder;
-use smrkit::units::Nanos;
+use smrkit::units::{Lba, Nanos};
 
 const REQUESTS_PER_RUN: u64 = 150;
 
@@ -70,11 +70,21 @@ fn scene(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<(Drive, laye
 
 /// Cuts the power at each physical write of runs until there were enough, every other time again soon after.
 fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
+    cut_with(name, |requests| requests, |cut, run, what, _| see(cut, run, what));
+}
+
+/// Cuts as [`cut_everywhere`] does, with requests as `prepare` makes them.
+fn cut_with(
+    name: &str,
+    prepare: impl Fn(Vec<Request>) -> Vec<Request>,
+    mut see: impl FnMut(&PowerCut, &Run, &str, &[Request]),
+) {
     let spec = layer::find(name).unwrap();
     let mut done = 0;
     for seed in 0.. {
         for &form in spec.copes_with {
             let Some((drive, parameters, requests)) = scene(spec, form, seed) else { continue };
+            let requests = prepare(requests);
             let arrival = if is_open(seed) { Arrival::Trace } else { Arrival::FlatOut };
             let prefill = [Prefill::None, Prefill::Full][(seed / 2 % 2) as usize];
             // Writes that wait together may be one write to the platters.
@@ -92,7 +102,7 @@ fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
                     the_run.system.drives()[0].parameters
                 );
                 let found = run(&the_run, &requests, cuts).unwrap_or_else(|error| panic!("{what}: {error}"));
-                found.iter().for_each(|cut| see(cut, &the_run, &what));
+                found.iter().for_each(|cut| see(cut, &the_run, &what, &requests));
                 done += found.len() as u64;
                 if found.is_empty() {
                     break;
@@ -140,6 +150,27 @@ fn drive_managed_loses_only_what_a_write_cache_held() {
         let logs = !caches && parameters["bypass"] == Scalar::Text("off".into());
         let logs = logs && run.settings.depth == 1;
         assert!(!logs || cut.in_flight != InFlight::Part, "{what}: {cut:?}");
+    });
+    assert!(lost > 0);
+}
+
+/// A flush follows every other request: what was acknowledged before the last one is there.
+#[test]
+fn dm_zoned_loses_only_what_was_not_flushed() {
+    let flushed = |requests: Vec<Request>| {
+        let flush = |time| Request { time, ..Request::new(Op::Flush, Lba(0), 0) };
+        requests.chunks(2).flat_map(|pair| pair.iter().copied().chain([flush(pair[pair.len() - 1].time)])).collect()
+    };
+    let mut lost = 0;
+    cut_with("dm-zoned", flushed, |cut, _, what, requests| {
+        let answered = &requests[..(cut.answered as usize).min(requests.len())];
+        let since = answered.iter().rev().take_while(|request| request.op != Op::Flush);
+        let since: Vec<&Request> = since.filter(|request| request.op == Op::Write).collect();
+        for &(lba, sectors) in &cut.lost {
+            let is_unflushed = |lba| since.iter().any(|write| (write.lba.0..write.end().0).contains(&lba));
+            assert!((lba..lba + sectors).all(is_unflushed), "{what}: {cut:?} of {since:?}");
+        }
+        lost += cut.lost_sectors;
     });
     assert!(lost > 0);
 }

@@ -20,7 +20,8 @@ use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{Caller, DriveServer, Listener, ServeOptions, ServeReport, Wish, wishes};
 use tempfile::TempDir;
 
-const LAYERS: [&str; 8] = ["in-place", "rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log"];
+const LAYERS: [&str; 9] =
+    ["in-place", "rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned"];
 
 /// An image of a drive of 1 GB under `layer`, whose regions are small.
 fn image(folder: &Path, layer: &str) -> PathBuf {

@@ -32,7 +32,7 @@ const fn with_cache_tracks(layer: &'static str) -> ComparedScheme {
     ComparedScheme { layer, set: &[], decides: "cache_tracks", range: (16.0, 1000.0), loses: true, step: 1.0 }
 }
 
-const SCHEMES: [ComparedScheme; 7] = [
+const SCHEMES: [ComparedScheme; 8] = [
     ComparedScheme {
         layer: "rmw",
         set: &[],
@@ -69,6 +69,15 @@ const SCHEMES: [ComparedScheme; 7] = [
         step: 0.05,
     },
     ComparedScheme { layer: "log", set: &[], decides: "spare_percent", range: (0.1, 20.0), loses: true, step: 0.05 },
+    // Zones as long as the bands of the others.
+    ComparedScheme {
+        layer: "dm-zoned",
+        set: &[("zone_bytes", "20Mi")],
+        decides: "reserved_zones",
+        range: (1.0, 60.0),
+        loses: true,
+        step: 1.0,
+    },
 ];
 
 /// A scheme that is ready to run.

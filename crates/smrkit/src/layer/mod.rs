@@ -5,6 +5,7 @@
 //! [`LAYERS`], from which commands, tests and benchmark take it.
 
 mod bands;
+mod dm_zoned;
 mod drive_managed;
 mod idle;
 mod in_place;
@@ -336,6 +337,7 @@ pub const LAYERS: &[LayerSpec] = &[
     vguard::SPEC,
     track_map::SPEC,
     log::SPEC,
+    dm_zoned::SPEC,
 ];
 
 /// Disks that check what the host sends instead of translating it: found by their names, and left out where every layer is

@@ -41,9 +41,22 @@ impl ZoneKeys {
         }
     }
 
+    /// True if neither the keys nor the drive file say how many zones are conventional.
+    pub fn leaves_conventional_open(&self, drive: &Drive) -> bool {
+        self.conventional_percent.or(drive.host_managed.and_then(|zones| zones.conventional_percent)).is_none()
+    }
+
+    /// The keys with the share of `zones` that is conventional.
+    pub fn with_conventional(self, zones: &ZoneLayout) -> ZoneKeys {
+        let percent = 100.0 * zones.conventional as f64 / zones.count() as f64;
+        ZoneKeys { conventional_percent: Some(percent), ..self }
+    }
+
     fn zone_sectors(&self, drive: &Drive) -> u64 {
         let own = drive.host_managed.and_then(|zones: HostManagedZones| zones.zone_sectors);
-        let fits = |sectors: u64| drive.geometry.sectors() / ZONES_AT_LEAST >= sectors || sectors == 8;
+        let guard = drive.interference.guard(&drive.geometry);
+        let zones = |sectors| Regions::new(&drive.geometry, guard, sectors).map_or(0, |regions| regions.count());
+        let fits = |sectors: u64| zones(sectors) >= ZONES_AT_LEAST || sectors == 8;
         let auto = || own.or_else(|| std::iter::successors(Some(USUAL_SECTORS), |s| Some(s / 2)).find(|&s| fits(s)));
         self.zone_bytes.or_else(auto).unwrap_or(8)
     }
@@ -81,6 +94,11 @@ impl ZoneLayout {
         let share = keys.conventional_percent(drive) / 100.0;
         let conventional = (regions.count() as f64 * share).round() as u64;
         Ok(ZoneLayout { size: Divisor::new(sectors), conventional, regions })
+    }
+
+    /// The zones with the first `conventional` of them conventional.
+    pub fn with_conventional(self, conventional: u64) -> ZoneLayout {
+        ZoneLayout { conventional, ..self }
     }
 
     /// Number of zones.

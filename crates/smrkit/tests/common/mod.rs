@@ -193,6 +193,11 @@ impl Disks {
                 (_, Domain::Words(words)) => words[self.random.random_range(0..words.len())].to_string(),
                 ("zone_bytes", _) => (self.random.random_range(8..40) * 4096).to_string(),
                 ("conventional_percent", _) => self.random.random_range(20..60).to_string(),
+                ("reserved_zones", _) => self.random.random_range(1..5).to_string(),
+                ("reclaim_low_percent", _) => self.random.random_range(0..60).to_string(),
+                ("reclaim_high_percent", _) => self.random.random_range(30..100).to_string(),
+                ("commit_period", _) => ["0ns", "50ms", "10s"][self.random.random_range(0..3)].into(),
+                ("copy_bytes", _) => (self.random.random_range(1..12) * 4096).to_string(),
                 ("max_open" | "max_active", _) => self.random.random_range(0..5).to_string(),
                 (key, _) => panic!("say here how to choose {key} at random"),
             };

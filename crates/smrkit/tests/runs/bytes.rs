@@ -95,7 +95,8 @@ fn trial(spec: &'static LayerSpec, form: Form, seed: u64, cuts: bool) {
     };
     let host_sectors = layer.capacity().host_sectors;
     let cuts = cuts && layer.keeps_acknowledged();
-    let disk = Disk::new(&drive, Medium::Bytes(Box::new(MemoryBacking::default())));
+    let mut disk = Disk::new(&drive, Medium::Bytes(Box::new(MemoryBacking::default())));
+    disk.record_conventionally(layer.conventional_end());
     let expected = vec![None; host_sectors as usize];
     let mut scene = Scene { spec, drive: &drive, parameters, disk, layer, expected };
     let random = &mut disks.random;

@@ -89,6 +89,7 @@ impl Checked {
 /// State by which layers can be compared. What is not seen from outside makes the rest impossible:
 ///
 /// - The S-blocks of `s-block` have moved round their circle.
+/// - The chunks of `dm-zoned` lie in the zones that reclaim found free.
 /// - The logs of `vguard` and `drive-managed` go on where they stopped.
 /// - `track-map` with a limit of overwriting remembers how often filling rewrote a track, which no one sees.
 struct Comparable {
@@ -101,7 +102,7 @@ fn comparable(spec: &LayerSpec, parameters: &Parameters, drive: &Drive) -> Compa
         drive.interference.upstream() > 0 || parameters.scalars()["overwrite_limit"] != Scalar::Text("unlimited".into())
     };
     match spec.name {
-        "s-block" => Comparable { places: false, accesses: false },
+        "s-block" | "dm-zoned" => Comparable { places: false, accesses: false },
         "vguard" | "drive-managed" => Comparable { places: true, accesses: false },
         "track-map" => Comparable { places: true, accesses: !limited() },
         _ => Comparable { places: true, accesses: true },

@@ -12,6 +12,7 @@ mod closed_forms_log;
 mod conservation;
 mod degraded;
 mod determinism;
+mod dm_zoned;
 mod drive_managed;
 mod full_disk;
 mod idle;

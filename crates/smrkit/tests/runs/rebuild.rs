@@ -9,7 +9,7 @@ use smrkit::error::Error;
 use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::stats::rebuild::BusyTimes;
 
-const LAYERS: [&str; 6] = ["in-place", "set-assoc", "s-block", "drive-managed", "vguard", "log"];
+const LAYERS: [&str; 7] = ["in-place", "set-assoc", "s-block", "drive-managed", "vguard", "log", "dm-zoned"];
 
 fn texts() -> impl Strategy<Value = String> {
     let order = prop_oneof![

@@ -1,0 +1,99 @@
+//! The parameters, and what they make of a drive.
+
+use super::BLOCK;
+use super::metadata::MetadataShape;
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::keys;
+use crate::layer::Capacity;
+use crate::layer::zones::{ZoneKeys, ZoneLayout};
+use crate::schema::{Count, Or, Sectors, Switch, Time};
+use crate::units::Nanos;
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    pub(super) struct DmZonedKeys {
+        /// The zones.
+        pub zones: ZoneKeys;
+        /// Zones that stay free for reclaim; auto is 16 (dmzadm's), or a 64th of the zones if that is less.
+        pub reserved_zones: Option<u64> = Or("auto", Count(1, 1 << 20)), "auto";
+        /// Share of free conventional zones at which reclaim begins.
+        pub reclaim_low_percent: u64 = Count(0, 99), "30";
+        /// Share of free conventional zones at which it ends.
+        pub reclaim_high_percent: u64 = Count(1, 100), "50";
+        /// Reclaims while nothing waits, until all conventional zones are free.
+        pub idle_clean: bool = Switch, "on";
+        /// Time without a command before idle_clean begins.
+        pub idle_delay: Nanos = Time(0), "10s";
+        /// Time after which changed metadata is committed without a flush; 0 is never.
+        pub commit_period: Nanos = Time(0), "10s";
+        /// Length of a copy of reclaim.
+        pub copy_bytes: u64 = Sectors(8, 1 << 20), "512Ki";
+    }
+}
+
+/// Zones that stay free, as dmzadm formats (recalled).
+const USUAL_RESERVED: u64 = 16;
+/// Reserved zones are at most this part of all where their number is left open (assumption).
+const RESERVED_PART: u64 = 64;
+/// Conventional zones for data, for each reserved zone, where their share is left open and the usual one is less (assumption).
+const CONVENTIONAL_A_RESERVED: u64 = 2;
+
+/// The zones by their use.
+pub(super) struct DmLayout {
+    pub zones: ZoneLayout,
+    pub metadata: MetadataShape,
+    pub reserved: u64,
+    /// Chunks offered to the host.
+    pub chunks: u64,
+}
+
+impl DmZonedKeys {
+    /// Use of the zones. Errors: too few zones.
+    pub fn layout(&self, drive: &Drive) -> Result<DmLayout, Error> {
+        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_ZONE)?;
+        if !zones.size().is_multiple_of(BLOCK) || !self.copy_bytes.is_multiple_of(BLOCK) {
+            return Err(Error::Usage(
+                "dm-zoned takes blocks of 4 KiB: give zone_bytes and copy_bytes as multiples of them".into(),
+            ));
+        }
+        let metadata = MetadataShape::new(zones.count(), zones.size() / BLOCK);
+        let reserved = self.reserved_zones.unwrap_or(USUAL_RESERVED.min(zones.count() / RESERVED_PART).max(1));
+        let zones = match self.zones.leaves_conventional_open(drive) {
+            true => {
+                let least = metadata.all_zones() + CONVENTIONAL_A_RESERVED * reserved;
+                let conventional = zones.conventional().max(least);
+                zones.with_conventional(conventional)
+            }
+            false => zones,
+        };
+        let (conventional, all) = (zones.conventional(), zones.count());
+        if conventional <= metadata.all_zones() || all.saturating_sub(conventional) <= reserved {
+            return Err(Error::Impossible(format!(
+                "of {all} zones {conventional} are conventional: dm-zoned needs more than {} of these for its metadata, and more \
+                 than {reserved} others; change conventional_percent, lower zone_bytes or reserved_zones, or take a larger drive",
+                metadata.all_zones(),
+            )));
+        }
+        Ok(DmLayout { chunks: all - metadata.all_zones() - reserved, zones, metadata, reserved })
+    }
+
+    /// The keys with a value for each `auto`.
+    pub fn settled_on(self, drive: &Drive) -> Option<DmZonedKeys> {
+        let layout = self.layout(drive).ok()?;
+        let zones = self.zones.clone().settled(drive).with_conventional(&layout.zones);
+        Some(DmZonedKeys { zones, reserved_zones: Some(layout.reserved), ..self })
+    }
+}
+
+/// Memory of a zone's state.
+const BYTES_A_ZONE: u64 = 64;
+
+impl DmLayout {
+    /// Use of the drive's sectors.
+    pub fn capacity(&self, drive: &Drive) -> Capacity {
+        let (all, host) = (self.zones.capacity(drive), self.chunks * self.zones.size());
+        Capacity { host_sectors: host, spare_sectors: all.host_sectors - host, ..all }
+    }
+}

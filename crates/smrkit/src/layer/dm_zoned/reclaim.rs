@@ -1,0 +1,145 @@
+//! Reclaim: the data of a conventional zone moves to a sequential one, and the conventional zone is free again.
+//!
+//! The conventional zone used longest ago is taken. If it holds a chunk, its valid blocks go to an empty sequential zone. If it
+//! buffers one, they are appended to the sequential zone where all of them lie behind its write pointer; else what is valid
+//! there moves into the buffer, which then holds the chunk. Copying changes no map: a write to the chunk drops the job, and at
+//! its end a commit makes the change durable.
+
+use super::{BLOCK, DmZoned, NONE};
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::tally::Cause;
+
+/// A chunk whose zones become one.
+pub(super) struct ReclaimJob {
+    chunk: u32,
+    from: u32,
+    to: u32,
+    /// True if `to` was free, and is mapped at the end only.
+    to_is_new: bool,
+    /// The next block to look at.
+    next: u32,
+}
+
+impl ReclaimJob {
+    /// The job as words.
+    pub fn words(&self) -> [u64; 5] {
+        [self.chunk.into(), self.from.into(), self.to.into(), self.to_is_new.into(), self.next.into()]
+    }
+
+    /// The job that words tell of.
+    pub fn parse(words: &[u64]) -> Option<ReclaimJob> {
+        let &[chunk, from, to, to_is_new, next] = words else { return None };
+        let [chunk, from, to, next] = [chunk, from, to, next].map(|word| word as u32);
+        Some(ReclaimJob { chunk, from, to, to_is_new: to_is_new == 1, next })
+    }
+}
+
+impl DmZoned {
+    /// True if reclaim is due: it begins at the lower share of free conventional zones, and goes on up to the higher one.
+    pub(super) fn reclaim_is_due(&mut self) -> bool {
+        let free = 100 * self.free_random.len() as u64;
+        if free <= self.keys.reclaim_low_percent * self.randoms {
+            self.reclaiming = true;
+        }
+        if free >= self.keys.reclaim_high_percent.max(self.keys.reclaim_low_percent + 1) * self.randoms {
+            self.reclaiming = false;
+        }
+        self.reclaiming
+    }
+
+    /// One stage: a copy, or the end of a job. Returns false where nothing can be reclaimed.
+    pub(super) fn reclaim_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        let Some(job) = self.job.take().or_else(|| self.next_job()) else {
+            self.nothing_to_reclaim = true;
+            let commits = !self.freed.is_empty();
+            self.commit(disk)?;
+            return Ok(commits);
+        };
+        let Some((first, n)) = self.valid[job.from as usize].next_valid(job.next) else {
+            self.finish(disk, &job)?;
+            return Ok(true);
+        };
+        let n = n.min((self.keys.copy_bytes / BLOCK) as u32);
+        let pointer = self.pointers[job.to as usize];
+        if !self.is_random(job.to) && pointer < first {
+            // Nothing is skipped in a sequential zone: the gap is written with zeros.
+            let gap = (first - pointer).min((self.keys.copy_bytes / BLOCK) as u32);
+            let buf = disk.buf(u64::from(gap) * BLOCK);
+            self.pointers[job.to as usize] += gap;
+            disk.write(self.place(job.to, pointer), u64::from(gap) * BLOCK, Cause::Clean, &buf, 0)?;
+            self.job = Some(job);
+            return Ok(true);
+        }
+        let mut buf = disk.buf(u64::from(n) * BLOCK);
+        disk.read(self.place(job.from, first), u64::from(n) * BLOCK, Cause::Clean, &mut buf, 0)?;
+        if !self.is_random(job.to) {
+            self.pointers[job.to as usize] = first + n;
+        }
+        disk.write(self.place(job.to, first), u64::from(n) * BLOCK, Cause::Clean, &buf, 0)?;
+        self.job = Some(ReclaimJob { next: first + n, ..job });
+        Ok(true)
+    }
+
+    /// The job for the conventional zone used longest ago that can be reclaimed.
+    fn next_job(&mut self) -> Option<ReclaimJob> {
+        if self.nothing_to_reclaim {
+            return None;
+        }
+        let has_room = !self.free_sequential.is_empty();
+        let reclaimable = |&zone: &u32| {
+            let chunk = self.owners[zone as usize];
+            chunk != NONE && (has_room || self.chunks[chunk as usize].data != zone)
+        };
+        let zones = self.first_data..self.first_sequential;
+        let zone = zones.filter(reclaimable).min_by_key(|&zone| self.used[(zone - self.first_data) as usize])?;
+        let chunk = self.owners[zone as usize];
+        let data = self.chunks[chunk as usize].data;
+        let job = |from, to, to_is_new| ReclaimJob { chunk, from, to, to_is_new, next: 0 };
+        if data == zone {
+            return self.free_sequential.pop_front().map(|to| job(zone, to, true));
+        }
+        let first = self.valid[zone as usize].next_valid(0).map_or(u32::MAX, |(first, _)| first);
+        Some(if first >= self.pointers[data as usize] { job(zone, data, false) } else { job(data, zone, false) })
+    }
+
+    /// Ends a job: the copy is valid, the old zone free, and both are durable.
+    fn finish(&mut self, disk: &mut Disk, job: &ReclaimJob) -> DiskResult {
+        let blocks = self.blocks;
+        self.metadata.need(disk, job.from, 0, blocks)?;
+        self.metadata.need(disk, job.to, 0, blocks)?;
+        let mut at = 0;
+        while let Some((first, n)) = self.valid[job.from as usize].next_valid(at) {
+            self.set_valid(job.to, first, n, true);
+            at = first + n;
+        }
+        self.release(job.from);
+        self.map(job.chunk, super::ChunkZones { data: job.to, buffer: NONE });
+        self.touch(job.to);
+        self.counts.zones_reclaimed += 1;
+        self.commit(disk)
+    }
+
+    /// The host changes a chunk: a job that copies it is dropped.
+    #[inline]
+    pub(super) fn drop_job_of(&mut self, chunk: u32) {
+        if self.job.as_ref().is_some_and(|job| job.chunk == chunk) {
+            self.drop_job();
+        }
+    }
+
+    #[cold]
+    fn drop_job(&mut self) {
+        let Some(job) = self.job.take() else { return };
+        if job.to_is_new {
+            self.pointers[job.to as usize] = 0;
+            self.free_sequential.push_front(job.to);
+        }
+        self.counts.jobs_dropped += 1;
+    }
+
+    /// The zone that a job copies to and no chunk is mapped to yet.
+    pub(super) fn zone_in_the_making(&self) -> Option<u32> {
+        self.job.as_ref().filter(|job| job.to_is_new).map(|job| job.to)
+    }
+}
