@@ -115,7 +115,7 @@ impl ExtentMap {
 
     /// A map of runs of this many sectors at these places, LBAs counted through from 0.
     pub fn of_runs(runs: impl Iterator<Item = (Pba, u64)>) -> ExtentMap {
-        let mut base = Base::default();
+        let mut base = Base { runs: Vec::with_capacity(runs.size_hint().0), end: 0 };
         for (pba, sectors) in runs {
             base.runs.push((base.end, pba.0));
             base.end += sectors;

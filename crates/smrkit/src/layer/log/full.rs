@@ -14,7 +14,7 @@ impl Log {
     pub(super) fn fill_in_order(&mut self) -> Arc<dyn Placement> {
         let host = self.capacity.host_sectors;
         // The first LBA and the first PBA of each segment in use.
-        let mut runs: Vec<(Lba, Pba)> = Vec::new();
+        let mut runs: Vec<(Lba, Pba)> = Vec::with_capacity(self.free.len());
         let mut done = 0;
         while done < host
             && let Some(at) = self.free.pop_front()

@@ -68,6 +68,9 @@ impl Victims {
         let bucket = usize::from(segment.bucket);
         self.counts[bucket] += 1;
         self.lowest = self.lowest.min(bucket);
+        if bucket == BUCKETS {
+            return;
+        }
         let heap = &mut self.buckets[bucket];
         if heap.len() > 2 * self.counts[bucket] as usize + 64 {
             heap.retain(|candidate| is_valid(segments, bucket, candidate));
