@@ -16,7 +16,7 @@ pub struct Outcomes(pub Arc<outcome::Outcomes>);
 impl Outcomes {
     /// Outcomes in a file of their own.
     fn from_runs(runs: Vec<Outcome>) -> Outcomes {
-        Outcomes(Arc::new(outcome::Outcomes { schema: 1, runs }))
+        Outcomes(Arc::new(outcome::Outcomes::new(runs)))
     }
 
     fn run(&self, at: usize) -> PyResult<&Outcome> {

@@ -105,5 +105,5 @@ pub fn results(py: Python, store: PathBuf, sweep: Option<String>) -> PyResult<Ou
         let names = sweep.map_or_else(|| store.sweeps(), |name| Ok(vec![name]))?;
         Ok(names.iter().map(|name| store.of_sweep(name)).collect::<Result<Vec<_>, Error>>()?.concat())
     };
-    Ok(Outcomes(Arc::new(outcome::Outcomes { schema: 1, runs: read().raised(py)? })))
+    Ok(Outcomes(Arc::new(outcome::Outcomes::new(read().raised(py)?))))
 }

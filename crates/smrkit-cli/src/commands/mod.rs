@@ -18,6 +18,7 @@ mod man;
 mod mount;
 mod mounts;
 mod replay;
+mod report;
 mod reproduce;
 mod resize;
 mod results;
@@ -46,6 +47,8 @@ pub enum Command {
     Sweep(sweep::Sweep),
     /// Tables of what sweeps computed: select, pivot, compare.
     Results(results::Results),
+    /// A page, figures and tables of runs that were recorded.
+    Report(report::Report),
     /// Say when the cache fills, what remains, how long the worst wait is, and what would fix it.
     Advise(advise::Advise),
     /// Reproduce a paper's figures and tables, its numbers next to ours.
@@ -108,6 +111,7 @@ impl Command {
             Command::Run(command) => command.execute(),
             Command::Sweep(command) => command.execute(),
             Command::Results(command) => command.execute(),
+            Command::Report(command) => command.execute(),
             Command::Advise(command) => command.execute(),
             Command::Reproduce(command) => command.execute(),
             Command::Trace(command) => command.execute(),

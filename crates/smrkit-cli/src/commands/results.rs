@@ -68,7 +68,7 @@ impl Results {
         let store = Store::open(&self.store)?;
         let outcomes = self.outcomes(&store, self.sweep.as_deref())?;
         if let Some(path) = &self.json {
-            JsonTarget::open(path)?.write(&Outcomes { schema: 1, runs: outcomes })?;
+            JsonTarget::open(path)?.write(&Outcomes::new(outcomes))?;
             return Ok(Done::All);
         }
         let grid = self.grid(&store, &outcomes)?;

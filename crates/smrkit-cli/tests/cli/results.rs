@@ -86,6 +86,31 @@ fn a_result_file_alone_repeats_its_runs() {
 }
 
 #[test]
+fn a_report_of_a_result_file_is_that_of_the_run() {
+    let scratch = Scratch::new();
+    let [json, page, again] = ["out.json", "run.html", "report.html"].map(|name| scratch.path(name));
+    let ran = smrkit(&format!("run {TINY} {COMPARISON} --json {json} --report {page}")).done();
+    let told = smrkit(&format!("report {json} --report {again} --figures {}", scratch.path("figures"))).done();
+    assert_eq!(ran, told);
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), std::fs::read_to_string(&again).unwrap());
+    assert!(std::fs::read_dir(scratch.path("figures")).unwrap().count() > 3);
+    // One of several files has the runs of each.
+    let of = |layer: &str| {
+        let path = scratch.path(&format!("{layer}.json"));
+        smrkit(&format!("run --drive tiny --span 2MB --workload mix:count=90 --layer {layer} --json {path}")).done();
+        path
+    };
+    let [plain, guarded] = ["in-place", "vguard"].map(of);
+    let both = smrkit(&format!("report {plain} {guarded} --json -")).done();
+    let both: Value = serde_json::from_str(&both).unwrap();
+    assert_eq!([&both["runs"][0]["layer"], &both["runs"][1]["layer"]], ["in-place", "vguard"]);
+    smrkit(&format!("report {plain} {json}")).says(3, &["has run mix", "--span"]);
+    smrkit(&format!("report {plain} --json {plain}")).says(2, &["is read by this command"]);
+    smrkit(&format!("report {page}")).says(3, &["no result file"]);
+    smrkit("report").says(2, &["OUT.json"]);
+}
+
+#[test]
 fn what_can_not_be_repeated_is_refused() {
     let scratch = Scratch::new();
     let trace = scratch.msr("t.csv", &[(0, 0, 4096)]);

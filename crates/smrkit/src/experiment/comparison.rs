@@ -114,7 +114,7 @@ pub fn compare(
     let conventional = baseline_of.iter().filter_map(|&at| outcomes[at].clone().filter(is_complete)).collect();
     outcomes.truncate(runs.len());
     let runs = outcomes.into_iter().flatten().collect();
-    Ok(Compared { outcomes: Outcomes { schema: 1, runs }, conventional, complete })
+    Ok(Compared { outcomes: Outcomes::new(runs), conventional, complete })
 }
 
 fn is_complete(outcome: &Outcome) -> bool {

@@ -5,6 +5,11 @@ use super::outcome::{Histograms, Outcome, Outcomes, SourceCounts, Surface, Timel
 use super::rebuild::{Rebuild, Series};
 
 impl Outcomes {
+    /// A result file of these runs.
+    pub fn new(runs: Vec<Outcome>) -> Outcomes {
+        Outcomes { schema: 1, runs }
+    }
+
     /// Each run's [`Outcome::summary`].
     pub fn summary(&self) -> Outcomes {
         Outcomes { schema: self.schema, runs: self.runs.iter().map(Outcome::summary).collect() }
