@@ -61,24 +61,46 @@ fn line(panel: &Panel, series: &Series, key: Option<usize>) -> Value {
         dots.resize(points.len() + stretch.len(), if series.has_dots(&stretch) { 7 } else { 0 });
         points.extend(stretch);
     }
-    let text = |&(x, y): &(f64, f64)| format!("{}, {}", panel.x.numbers.text(x), panel.y.numbers.text(y));
-    let text: Vec<String> = points.iter().map(text).collect();
-    let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
+    let (template, text) = hover(panel, &points);
+    let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(x, y)| (rounded(x), rounded(y))).unzip();
+    let has_dots = dots.iter().any(|&size| size > 0);
     let mode = match series.style {
         Style::Points => "markers",
-        _ if dots.iter().any(|&size| size > 0) => "lines+markers",
+        _ if has_dots => "lines+markers",
         _ => "lines",
     };
     json!({
         "type": "scatter", "mode": mode, "name": escape(&series.name), "meta": key, "x": x, "y": y,
-        "text": text, "hovertemplate": "%{text}", "cliponaxis": false,
+        "text": text, "hovertemplate": template, "cliponaxis": false,
         "line": {
             "color": series.colour.hex(), "width": 1.8,
             "shape": if series.style.steps() { "hv" } else { "linear" },
             "dash": if series.style.dashed() { "dash" } else { "solid" },
         },
-        "marker": {"color": series.colour.hex(), "size": dots, "line": {"width": 0}},
+        "marker": {"color": series.colour.hex(), "size": has_dots.then_some(dots), "line": {"width": 0}},
     })
+}
+
+/// Template of what stands under the pointer, and the points' texts where plotly.js can't write their numbers.
+fn hover(panel: &Panel, points: &[(f64, f64)]) -> (String, Option<Vec<String>>) {
+    let place = |axis: &Axis, name: &str, greatest: f64| match axis.numbers {
+        Numbers::Plain => Some(format!("%{{{name}:,.4~r}}")),
+        Numbers::Bytes => Some(format!("%{{{name}:.4~s}}B")),
+        Numbers::Percent => Some(format!("%{{{name}:.4~%}}")),
+        Numbers::Time if greatest < 1000.0 => Some(format!("%{{{name}:.3~s}}s")),
+        Numbers::Time => None,
+    };
+    let (x, y) = points.iter().fold((0.0_f64, 0.0_f64), |(x, y), point| (x.max(point.0), y.max(point.1)));
+    if let (Some(x), Some(y)) = (place(&panel.x, "x", x), place(&panel.y, "y", y)) {
+        return (format!("{x}, {y}"), None);
+    }
+    let text = |&(x, y): &(f64, f64)| format!("{}, {}", panel.x.numbers.text(x), panel.y.numbers.text(y));
+    ("%{text}".into(), Some(points.iter().map(text).collect()))
+}
+
+/// A number with five digits that count: more can't be seen, and would take most of the page's room.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
 }
 
 fn guide_name(y: &Axis, at: f64, name: &str) -> Value {
@@ -113,29 +135,38 @@ fn bars(
     json!({"data": data, "layout": layout})
 }
 
+/// A row of coloured cells a run: bars side by side, each as long as its part of the disk, without those that hold nothing.
 fn strips(panel: &Panel, rows: &[(String, Vec<f64>)], end: f64, (low, high): (f64, f64)) -> Value {
-    let columns = panel.columns();
-    let edges: Vec<f64> = (0..=columns).map(|i| end * i as f64 / columns.max(1) as f64).collect();
-    let cells = |row: &(String, Vec<f64>)| -> Vec<Option<f64>> {
-        row.1.iter().map(|&v| (v > 0.0).then(|| v.log10())).collect()
-    };
-    let text = |row: &(String, Vec<f64>)| -> Vec<String> { row.1.iter().map(|&v| panel.y.numbers.text(v)).collect() };
+    let width = end / panel.columns().max(1) as f64;
     let scale: Vec<Value> = (0..=12).map(|i| i as f64 / 12.0).map(|s| json!([s, Colour::strip(s).hex()])).collect();
     let ticks = strip_ticks((low, high));
-    let data = json!([{
-        "type": "heatmap", "x": edges, "y": rows.iter().rev().map(|r| escape(&r.0)).collect::<Vec<_>>(),
-        "z": rows.iter().rev().map(cells).collect::<Vec<_>>(),
-        "text": rows.iter().rev().map(text).collect::<Vec<_>>(),
-        "hovertemplate": format!("%{{y}}: %{{text}}<br>at %{{x:.4g}}<extra></extra>"),
-        "hoverongaps": false, "ygap": 4, "zmin": low.log10(), "zmax": high.log10().max(low.log10() + 1e-6),
-        "colorscale": scale,
-        "colorbar": {
-            "thickness": 12, "tickvals": ticks.iter().map(|t| t.log10()).collect::<Vec<_>>(),
-            "ticktext": ticks.iter().map(|&t| panel.y.numbers.text(t)).collect::<Vec<_>>(),
-        },
-    }]);
-    let x = axis(&panel.x, panel.ranges().0, 10);
-    let mut layout = layout(panel, 104 + 34 * rows.len(), x, json!({"type": "category", "showgrid": false}));
+    let colours = json!({
+        "thickness": 12, "tickvals": ticks.iter().map(|t| t.log10()).collect::<Vec<_>>(),
+        "ticktext": ticks.iter().map(|&t| panel.y.numbers.text(t)).collect::<Vec<_>>(),
+    });
+    let strip = |(number, (name, values)): (usize, &(String, Vec<f64>))| {
+        let cells: Vec<(usize, f64)> = values.iter().copied().enumerate().filter(|&(_, value)| value > 0.0).collect();
+        let each = |of: &dyn Fn(&(usize, f64)) -> Value| cells.iter().map(of).collect::<Vec<_>>();
+        json!({
+            "type": "bar", "orientation": "h", "name": escape(name), "width": 0.8,
+            "base": each(&|&(column, _)| json!(rounded(width * column as f64))),
+            "x": vec![rounded(width); cells.len()], "y": vec![number; cells.len()],
+            "text": each(&|&(_, value)| json!(panel.y.numbers.text(value))), "textposition": "none",
+            "hovertemplate": format!("{}: %{{text}}<br>from %{{base:.4~r}} on<extra></extra>", escape(name)),
+            "marker": {
+                "color": each(&|&(_, value)| json!(rounded(value.log10()))), "colorscale": scale, "line": {"width": 0},
+                "cmin": low.log10(), "cmax": high.log10().max(low.log10() + 1e-6), "showscale": number == 0, "colorbar": colours,
+            },
+        })
+    };
+    let data: Vec<Value> = rows.iter().rev().enumerate().map(strip).collect();
+    let names: Vec<String> = rows.iter().rev().map(|row| escape(&row.0)).collect();
+    let y = json!({
+        "tickvals": (0..rows.len()).collect::<Vec<_>>(), "ticktext": names, "range": [-0.5, rows.len() as f64 - 0.5],
+        "showgrid": false, "fixedrange": true,
+    });
+    let mut layout = layout(panel, 104 + 34 * rows.len(), axis(&panel.x, panel.ranges().0, 10), y);
+    layout["barmode"] = json!("overlay");
     // The colours are made for white, on dark pages too: darker is more.
     layout["plot_bgcolor"] = json!("#ffffff");
     layout["xaxis"]["gridcolor"] = json!(Theme::LIGHT.grid.hex());

@@ -3,6 +3,8 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 const options = { responsive: true, displaylogo: false, displayModeBar: matchMedia('(hover: none)').matches ? false : 'hover' };
 const places = page.charts.map((_, i) => document.getElementById('chart' + i));
 
+page.charts.forEach(chart => chart.data.filter(trace => trace.type === 'scatter').forEach(trace => { trace.x = page.times[trace.x]; }));
+
 function draw() {
   const [from, to] = page.swapped;
   const charts = dark.matches ? JSON.parse(JSON.stringify(page.charts).replaceAll(from, to)) : page.charts;
@@ -110,7 +112,7 @@ function csv(region) {
 document.getElementById('tables').addEventListener('click', () =>
   download('tables.csv', 'text/csv', [...document.querySelectorAll('.wide')].map(csv).join('\n')));
 document.getElementById('figures').addEventListener('click', () => {
-  const series = ({ name, x, y, z }) => ({ name, x, y, z });
+  const series = ({ name, base, x, y, text }) => ({ name, base, x, y, text });
   const figures = page.charts.map((chart, i) => ({ figure: places[i].getAttribute('aria-label'), series: chart.data.map(series) }));
   download('figures.json', 'application/json', JSON.stringify(figures, null, 1));
 });

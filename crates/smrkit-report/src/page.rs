@@ -72,7 +72,7 @@ pub fn page(title: &str, sections: &[Section]) -> String {
         }
         body += "</section>\n";
     }
-    let (title, contents, script) = (escape(title), contents(sections), scripts(&charts));
+    let (title, contents, script) = (escape(title), contents(sections), scripts(charts));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
          content=\"{POLICY}\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
@@ -136,9 +136,11 @@ fn css(colour: Colour) -> String {
 }
 
 /// The charts and their script, with plotly.js where there is a chart.
-fn scripts(charts: &[Value]) -> String {
+fn scripts(mut charts: Vec<Value>) -> String {
+    let times = share_times(&mut charts);
     let data = json!({
         "charts": charts,
+        "times": times,
         "themes": {"light": interactive::template(Theme::LIGHT), "dark": interactive::template(Theme::DARK)},
         "swapped": [Colour::ON_DARK.0.hex(), Colour::ON_DARK.1.hex()],
     });
@@ -148,12 +150,27 @@ fn scripts(charts: &[Value]) -> String {
     format!("{plotly}<script>\nconst page = {data};\n{SCRIPT}</script>\n")
 }
 
+/// Takes the values of x out of the lines, which have their place among the returned ones in its stead: a run's windows of time
+/// are the same in most of its charts.
+fn share_times(charts: &mut [Value]) -> Vec<Value> {
+    let mut times: Vec<Value> = Vec::new();
+    let lines = charts.iter_mut().filter_map(|chart| chart["data"].as_array_mut()).flatten();
+    for line in lines.filter(|line| line["type"] == "scatter") {
+        let place = times.iter().position(|known| *known == line["x"]).unwrap_or(times.len());
+        let x = std::mem::replace(&mut line["x"], json!(place));
+        if place == times.len() {
+            times.push(x);
+        }
+    }
+    times
+}
+
 /// Draws the charts, in the page's theme, again when that changes; hides and shows what a legend's key names; joins axes and
 /// hovering of charts over the same quantity; sorts tables; hands out the data.
 const SCRIPT: &str = include_str!("page.js");
 
-/// plotly.js without the charts that no figure here has: scatter, bar, heat map and their kin.
-const PLOTLY: &str = include_str!("../vendor/plotly-cartesian.min.js");
+/// plotly.js with the charts that figures here have, lines and bars.
+const PLOTLY: &str = include_str!("../vendor/plotly-basic.min.js");
 
 /// A table whose header sorts it; the best row is marked. It scrolls by itself where it is wider than the page.
 fn table(grid: &Grid, heading: &str) -> String {

@@ -118,9 +118,9 @@ impl All<'_> {
                 None => Vec::new(),
             };
             let body = self.lines(|run, style| (style.line(), values(run)));
-            let numbers = if key.ends_with("_bytes") { Numbers::Bytes } else { Numbers::Plain };
-            let y = Axis { numbers, ..Axis::linear(key.replace('_', " ")) };
-            Panel::new(Some(key), self.time_axis(), y, body)
+            let (words, numbers) = gauge_words(key);
+            let y = Axis { numbers, ..Axis::linear(words.as_str()) };
+            Panel::new(Some(&words), self.time_axis(), y, body)
         };
         let note = "Values that the layers report at the end of each window.";
         let panels = keys.iter().map(panel);
@@ -395,4 +395,30 @@ fn figure(name: &str, title: &str, note: &str, panels: impl IntoIterator<Item = 
     let panels: Vec<Panel> = panels.into_iter().filter(|p| !p.is_empty()).collect();
     let note = if panels.is_empty() { nothing } else { note };
     Figure { name: name.into(), title: title.into(), note: note.into(), panels }
+}
+
+/// A gauge's name in words, and the form of its numbers. One of a layer from outside has its key.
+fn gauge_words(key: &str) -> (String, Numbers) {
+    let words = match key {
+        "active_zones" => "Active zones",
+        "cache_tracks_active" => "Tracks of the cache that are in use",
+        "cached_tracks" => "Tracks with a copy in the cache",
+        "free_segments" => "Free segments",
+        "invalid_share" => "Share of the log that is not valid",
+        "log_length" => "Entries of the log",
+        "log_sectors" => "Sectors of the log",
+        "map_bytes" => "Memory of the maps",
+        "map_entries" => "Entries of the map",
+        "open_zones" => "Open zones",
+        "share_in_use" => "Share of the tracks in use",
+        "spare_sblocks" => "Spare S-blocks",
+        "write_cache_sectors" => "Sectors in the write cache",
+        _ => "",
+    };
+    let numbers = match key {
+        _ if key.ends_with("_bytes") => Numbers::Bytes,
+        _ if key.contains("share") => Numbers::Percent,
+        _ => Numbers::Plain,
+    };
+    (if words.is_empty() { key.replace('_', " ") } else { words.into() }, numbers)
 }

@@ -259,7 +259,7 @@ fn the_page_has_every_section_one_plotly_and_no_address_to_load() {
     for verdict in table::verdicts(&runs) {
         assert!(page.contains(&format::escape(&verdict)));
     }
-    assert_eq!(page.matches("plotly.js (cartesian").count(), 1, "the script is embedded once");
+    assert_eq!(page.matches("plotly.js (basic").count(), 1, "the script is embedded once");
     assert!(page.contains(runs[0].replayed.trace_sha256.as_deref().unwrap()) && page.contains("31c86d2"));
     let own = without_plotly(&page);
     assert!(!own.contains("http:") && !own.contains("https:") && !own.contains(" src="));
@@ -405,7 +405,7 @@ fn other_commands_draw_lines_and_points_and_pages_of_tables() {
     items.rows.push(["reads", "10", "12", "s", "differs", "the trace is not public"].map(str::to_string).into());
     let page = page::page("cassuto-cache", &[Section::of_table("Items", items), Section::of_figure(figure)]);
     assert!(page.contains("<td class=\"agree\">agree</td>") && page.contains("<td class=\"differs\">differs</td>"));
-    assert_eq!(page.matches("plotly.js (cartesian").count(), 1);
+    assert_eq!(page.matches("plotly.js (basic").count(), 1);
     let plain = page::page("no figure", &[Section { heading: "A".into(), ..Section::default() }]);
     assert!(!plain.contains("plotly.js"), "a page without figures does not carry what draws them");
 }
