@@ -32,14 +32,9 @@ function quantity(chart) {
   return chart.data[0]?.type === 'scatter' ? chart.layout.xaxis.title.text : null;
 }
 
-let isFollowing = false;
-
-function follow(leader, act) {
-  if (isFollowing || !quantity(page.charts[leader])) return;
-  isFollowing = true;
-  const done = places.flatMap((place, i) =>
-    i !== leader && quantity(page.charts[i]) === quantity(page.charts[leader]) ? [act(place)] : []);
-  Promise.all(done).finally(() => { isFollowing = false; });
+function alike(leader) {
+  const over = quantity(page.charts[leader]);
+  return over ? places.filter((_, i) => i !== leader && quantity(page.charts[i]) === over) : [];
 }
 
 function nearest(trace, x) {
@@ -56,13 +51,19 @@ function hover(place, name, x) {
   if (pointNumber >= 0) Plotly.Fx.hover(place, [{ curveNumber, pointNumber }]);
 }
 
+// True while charts are zoomed as another was, which is no reason to zoom that.
+let isFollowing = false;
+
 places.forEach((place, i) => {
   place.on('plotly_relayout', change => {
     const ranges = Object.entries(change).filter(([key]) => key.startsWith('xaxis.'));
-    if (ranges.length) follow(i, other => Plotly.relayout(other, Object.fromEntries(ranges)));
+    if (isFollowing || !ranges.length) return;
+    isFollowing = true;
+    const zoomed = alike(i).map(other => Plotly.relayout(other, Object.fromEntries(ranges)));
+    Promise.all(zoomed).finally(() => { isFollowing = false; });
   });
-  place.on('plotly_hover', ({ points: [point] }) => follow(i, other => hover(other, point.data.name, point.x)));
-  place.on('plotly_unhover', () => follow(i, other => Plotly.Fx.unhover(other)));
+  place.on('plotly_hover', ({ points: [point] }) => alike(i).forEach(other => hover(other, point.data.name, point.x)));
+  place.on('plotly_unhover', () => alike(i).forEach(other => Plotly.Fx.unhover(other)));
 });
 
 // A cell's size: its number, times what its unit stands for.

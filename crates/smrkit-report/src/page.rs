@@ -183,8 +183,10 @@ fn table(grid: &Grid, heading: &str) -> String {
         let best = if grid.best == Some(number) { " class=\"best\" title=\"the least time\"" } else { "" };
         format!("<tr{best}>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
     };
-    let name =
-        |(i, name): (usize, &String)| format!("<th scope=\"col\"{}><button>{}</button></th>", class(i), escape(name));
+    let name = |(i, name): (usize, &String)| match name.is_empty() {
+        true => "<td></td>".to_string(),
+        false => format!("<th scope=\"col\"{}><button>{}</button></th>", class(i), escape(name)),
+    };
     let header: String = grid.header.iter().enumerate().map(name).collect();
     let rows: String = grid.rows.iter().enumerate().map(row).collect();
     let heading = if heading.is_empty() { "Table" } else { heading };

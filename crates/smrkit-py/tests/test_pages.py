@@ -1,0 +1,108 @@
+"""Pages in headless Chromium: what --report of the commands writes is drawn, quiet, linked, and fits a phone."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+try:
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+except ImportError:
+    sync_playwright = None
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PAGES = {
+    "run": "run --layer in-place,drive-managed,vguard --workload desktop:count=6000",
+    "array": "run --drive tiny --array raid5:disks=3,chunk=64KiB --layer in-place,vguard --workload mix:count=300",
+    "advise": "advise --drive tiny --workload random-write:count=2000",
+}
+SCREENS = ((390, "dark"), (1440, "light"))
+
+
+@unittest.skipUnless(sync_playwright, "playwright and axe-playwright-python are not installed: scripts/need pages")
+@unittest.skipUnless(CHROMIUM, "there is no Chromium: scripts/need pages")
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        for name, command in PAGES.items():
+            report = ["--report", str(cls.folder / f"{name}.html")]
+            subprocess.run([os.environ["SMRKIT"], *command.split(), *report], check=True, capture_output=True)
+        playwright = cls.enterClassContext(sync_playwright())
+        cls.browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        cls.addClassCleanup(cls.browser.close)
+
+    def open(self, name, width=1440, scheme="light"):
+        """A page, and all that it says on the console or asks of a network."""
+        context = self.browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.addCleanup(context.close)
+        page, noise = context.new_page(), []
+        page.on("console", lambda message: noise.append(message.text))
+        page.on("pageerror", lambda error: noise.append(str(error)))
+        page.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or noise.append(request.url))
+        page.goto((self.folder / f"{name}.html").as_uri())
+        page.wait_for_load_state("load")
+        return page, noise
+
+    def test_pages_are_drawn_quiet_and_accessible_and_fit_the_screen(self):
+        for name in PAGES:
+            for width, scheme in SCREENS:
+                with self.subTest(name=name, width=width, scheme=scheme):
+                    page, noise = self.open(name, width, scheme)
+                    marks = "charts => charts.map(c => c.querySelectorAll('svg .trace, svg .bars .point').length)"
+                    drawn = page.locator(".chart").evaluate_all(marks)
+                    self.assertTrue(all(drawn), drawn)
+                    self.assertEqual(name != "advise", bool(drawn))
+                    self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0)
+                    found = Axe().run(page).response["violations"]
+                    self.assertEqual([], [v["id"] for v in found if v["impact"] in ("serious", "critical")])
+                    self.assertEqual([], noise)
+
+    def test_zooming_and_hovering_one_chart_moves_those_over_the_same_time(self):
+        page, noise = self.open("run")
+        linked = page.evaluate("page.charts.map((c, i) => [quantity(c), i]).filter(([q]) => q && q.startsWith('Time')).map(([, i]) => i)")
+        self.assertGreater(len(linked), 3)
+        page.evaluate("i => Plotly.relayout(places[i], { 'xaxis.range[0]': 0.001, 'xaxis.range[1]': 0.002 })", linked[0])
+        page.wait_for_timeout(300)
+        ranges = page.evaluate("all => all.map(i => places[i].layout.xaxis.range)", linked)
+        self.assertEqual([[0.001, 0.002]] * len(linked), ranges)
+        page, _ = self.open("run")
+        line = page.locator(f"#chart{linked[0]} .scatterlayer .trace").nth(1)
+        line.scroll_into_view_if_needed()
+        at = page.evaluate("""i => {
+            const { x, y } = places[i].data[1], { xaxis, yaxis } = places[i]._fullLayout, box = places[i].getBoundingClientRect();
+            return [box.x + xaxis._offset + xaxis.l2p(x[200]), box.y + yaxis._offset + yaxis.l2p(y[200])];
+        }""", linked[0])
+        page.mouse.move(at[0] - 9, at[1])
+        page.mouse.move(*at, steps=4)
+        page.wait_for_timeout(300)
+        shown = page.evaluate("all => all.map(i => places[i].querySelectorAll('.hoverlayer .hovertext').length)", linked)
+        self.assertGreaterEqual(sum(map(bool, shown)), 4, shown)
+        self.assertEqual([], noise)
+
+    def test_headers_sort_keys_hide_and_buttons_hand_out_the_data(self):
+        page, noise = self.open("run")
+        layers = lambda: page.locator("table").first.locator("tbody tr td:first-child").all_inner_texts()
+        before = layers()
+        header = page.locator("table").first.locator("th button").nth(0)
+        header.click()
+        ascending = layers()
+        header.click()
+        self.assertEqual((sorted(before), ascending), (sorted(ascending), layers()[::-1]))
+        key = page.locator("button.key").first
+        key.click()
+        self.assertEqual("false", key.get_attribute("aria-pressed"))
+        self.assertFalse(page.evaluate("places[0].data[0].visible"))
+        for button, ending in (("#tables", ".csv"), ("#figures", ".json")):
+            with page.expect_download() as download:
+                page.click(button)
+            self.assertTrue(download.value.suggested_filename.endswith(ending))
+            self.assertGreater(pathlib.Path(download.value.path()).stat().st_size, 100)
+        self.assertEqual([], noise)
+
+
+if __name__ == "__main__":
+    unittest.main()
