@@ -295,6 +295,12 @@ fn the_charts_are_json_without_holes() {
         let data = script_data(&page);
         let charts = data["charts"].as_array().unwrap();
         assert_eq!(charts.len(), page.matches("class=\"chart\"").count());
+        let lines =
+            charts.iter().flat_map(|chart| chart["data"].as_array().unwrap()).filter(|t| t["type"] == "scatter");
+        for line in lines {
+            let times = data["times"][line["x"].as_u64().unwrap() as usize].as_array().unwrap();
+            assert_eq!(times.len(), line["y"].as_array().unwrap().len(), "{}", line["name"]);
+        }
         for range in charts.iter().flat_map(|c| [&c["layout"]["xaxis"], &c["layout"]["yaxis"]]).map(|a| &a["range"]) {
             assert!(range.is_null() || range.as_array().unwrap().iter().all(|v| v.is_number()), "{range}");
         }
@@ -356,6 +362,12 @@ fn strips_have_columns_that_a_phone_can_show_and_keep_every_byte() {
     let Body::Strips { rows, .. } = &surface.panels[0].body else { panic!("strips") };
     assert!(rows.iter().all(|(_, cells)| cells.len() <= 256));
     let drawn: f64 = rows.iter().flat_map(|(_, cells)| cells).sum();
+    let chart = interactive::panel(&surface.panels[0], &surface.legend());
+    for (bars, (name, values)) in chart["data"].as_array().unwrap().iter().zip(rows.iter().rev()) {
+        let filled: Vec<usize> = (0..values.len()).filter(|&column| values[column] > 0.0).collect();
+        let place = |k: usize| (bars["base"][k].as_f64().unwrap() / bars["x"][k].as_f64().unwrap()).round() as usize;
+        assert_eq!((0..filled.len()).map(place).collect::<Vec<_>>(), filled, "{name}");
+    }
     let written: u64 = run.surface.host.iter().chain(&run.surface.clean).sum();
     assert_eq!(drawn, written as f64 * 512.0);
 }
