@@ -403,6 +403,7 @@ fn gauge_words(key: &str) -> (String, Numbers) {
         "active_zones" => "Active zones",
         "cache_tracks_active" => "Tracks of the cache that are in use",
         "cached_tracks" => "Tracks with a copy in the cache",
+        "free_conventional_share" => "Share of the conventional zones that are free",
         "free_segments" => "Free segments",
         "invalid_share" => "Share of the log that is not valid",
         "log_length" => "Entries of the log",

@@ -66,9 +66,12 @@ fn is_array(outcome: &Outcome) -> bool {
     !outcome.members.is_empty()
 }
 
-/// True if a layer puts its rewriting off: it has a cache or a log.
+/// Counts by which a layer without a cache shows that it cleans: those of a log, and of zones that buffer writes.
+const CLEANING_COUNTS: [&str; 2] = ["collections", "zones_reclaimed"];
+
+/// True if a layer puts its rewriting off: it has a cache, a log, or zones that buffer writes.
 fn cleans(outcome: &Outcome) -> bool {
-    outcome.capacity.cache_sectors > 0 || outcome.layer_stats.contains_key("collections")
+    outcome.capacity.cache_sectors > 0 || CLEANING_COUNTS.iter().any(|key| outcome.layer_stats.contains_key(*key))
 }
 
 /// Sentence on the disk's state.
@@ -297,10 +300,12 @@ mod tests {
         let mut never = outcome(0.0);
         (never.verdict.cache_full_at_s, never.verdict.rate_after_bytes_per_s) = (None, None);
         assert!(sentence(&never).starts_with("No request waits for cleaning: 1.0 MB/s throughout."));
-        for mut one in [outcome(0.5e6), never] {
+        let each =
+            [outcome(0.5e6), never].into_iter().flat_map(|one| CLEANING_COUNTS.map(|count| (one.clone(), count)));
+        for (mut one, count) in each {
             one.capacity.cache_sectors = 0;
             assert!(sentence(&one).contains("rewrit"), "{}", sentence(&one));
-            one.layer_stats.insert("collections".into(), Scalar::Int(0));
+            one.layer_stats.insert(count.into(), Scalar::Int(0));
             assert!(sentence(&one).contains("wait"), "{}", sentence(&one));
             assert!(!sentence(&one).contains("rewrit"), "{}", sentence(&one));
         }
