@@ -381,6 +381,12 @@ pub fn find(name: &str) -> Result<&'static LayerSpec, Error> {
     })
 }
 
+/// A layer's own results: counts by name, and the first request that waited for cleaning, where one did.
+fn stats_of<const N: usize>(counts: [(&str, u64); N], first_cleaning: Option<u64>) -> BTreeMap<String, Scalar> {
+    let first = first_cleaning.map(|request| ("first_cleaning_request", request));
+    counts.into_iter().chain(first).map(|(name, count)| (name.into(), Scalar::Int(count))).collect()
+}
+
 /// A check found the layer's books wrong.
 fn inconsistent(message: String) -> DiskResult {
     Err(Box::new(Fault::Inconsistent(message)))

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, inconsistent};
+use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, inconsistent, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -403,14 +403,8 @@ impl Layer for Rmw {
     }
 
     fn stats(&self) -> BTreeMap<String, Scalar> {
-        let mut stats = BTreeMap::from([
-            ("rewrites".to_string(), Scalar::Int(self.rewrites)),
-            ("rewritten_sectors".to_string(), Scalar::Int(self.rewritten_sectors)),
-        ]);
-        if let Some(request) = self.first_rewrite {
-            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
-        }
-        stats
+        let counts = [("rewrites", self.rewrites), ("rewritten_sectors", self.rewritten_sectors)];
+        stats_of(counts, self.first_rewrite)
     }
 
     fn bands_moved(&self) -> u64 {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::idle::IdleKeys;
-use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent};
+use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -324,14 +324,8 @@ impl Layer for SetAssoc {
     }
 
     fn stats(&self) -> BTreeMap<String, Scalar> {
-        let mut stats = BTreeMap::from([
-            ("collections".to_string(), Scalar::Int(self.counts.collections)),
-            ("bands_cleaned".to_string(), Scalar::Int(self.counts.bands_cleaned)),
-        ]);
-        if let Some(request) = self.counts.first_cleaning_request {
-            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
-        }
-        stats
+        let counts = [("collections", self.counts.collections), ("bands_cleaned", self.counts.bands_cleaned)];
+        stats_of(counts, self.counts.first_cleaning_request)
     }
 
     fn bands_moved(&self) -> u64 {

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::zones::ZoneLayout;
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -382,12 +382,7 @@ impl Layer for DmZoned {
             ("commits", self.metadata.commits),
             ("metadata_reads", self.metadata.reads),
         ];
-        let mut stats: BTreeMap<String, Scalar> =
-            all.into_iter().map(|(name, count)| (name.into(), Scalar::Int(count))).collect();
-        if let Some(request) = counts.first_cleaning_request {
-            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
-        }
-        stats
+        stats_of(all, counts.first_cleaning_request)
     }
 
     fn bands_moved(&self) -> u64 {

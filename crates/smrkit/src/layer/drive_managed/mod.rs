@@ -26,7 +26,7 @@ use self::cleaning::{BandCleaning, HomeBands};
 use self::persistent::PersistentCache;
 use self::write_back::charge_overhead;
 use self::write_cache::WriteCache;
-use super::{Capacity, Gauge, Gauges, Layer, Need, QueuedWrite, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, Need, QueuedWrite, Scalar, inconsistent, stats_of};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::{Buf, Placement};
@@ -247,21 +247,16 @@ impl Layer for DriveManaged {
 
     fn stats(&self) -> BTreeMap<String, Scalar> {
         let cleaned = self.cleaning.counts();
-        let mut stats = BTreeMap::from(
-            [
-                ("bands_cleaned", cleaned.bands_cleaned),
-                ("episodes", cleaned.episodes),
-                ("map_writes", self.cache.map_writes()),
-                ("map_entries", self.cache.map_entries()),
-                ("log_length", self.cache.log_length()),
-            ]
-            .map(|(key, value)| (key.to_string(), Scalar::Int(value))),
-        );
+        let counts = [
+            ("bands_cleaned", cleaned.bands_cleaned),
+            ("episodes", cleaned.episodes),
+            ("map_writes", self.cache.map_writes()),
+            ("map_entries", self.cache.map_entries()),
+            ("log_length", self.cache.log_length()),
+        ];
+        let mut stats = stats_of(counts, self.counts.first_cleaning_request);
         if self.bypass.is_on() {
             stats.insert("bypassed_sectors".into(), Scalar::Int(self.counts.bypassed_sectors));
-        }
-        if let Some(request) = self.counts.first_cleaning_request {
-            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
         }
         stats
     }

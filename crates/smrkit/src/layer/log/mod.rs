@@ -20,7 +20,9 @@ mod victims;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, TABLES_BYTES_MAX, inconsistent};
+use super::{
+    Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, TABLES_BYTES_MAX, inconsistent, stats_of,
+};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -357,15 +359,12 @@ impl Layer for Log {
 
     fn stats(&self) -> BTreeMap<String, Scalar> {
         let counts = &self.counts;
-        let mut stats = BTreeMap::from([
-            ("collections".to_string(), Scalar::Int(counts.collections)),
-            ("bands_cleaned".to_string(), Scalar::Int(counts.bands_cleaned)),
-            ("moved_sectors".to_string(), Scalar::Int(counts.moved_sectors)),
-        ]);
-        if let Some(request) = counts.first_cleaning_request {
-            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
-        }
-        stats
+        let named = [
+            ("collections", counts.collections),
+            ("bands_cleaned", counts.bands_cleaned),
+            ("moved_sectors", counts.moved_sectors),
+        ];
+        stats_of(named, counts.first_cleaning_request)
     }
 
     fn bands_moved(&self) -> u64 {

@@ -23,7 +23,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -288,11 +288,7 @@ impl Layer for SBlock {
             ("run_sectors", counts.run_sectors),
             ("bypassed", counts.bypassed),
         ];
-        let mut stats = BTreeMap::from(named.map(|(key, count)| (key.to_string(), Scalar::Int(count))));
-        if let Some(request) = counts.first_cleaning_request {
-            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
-        }
-        stats
+        stats_of(named, counts.first_cleaning_request)
     }
 
     fn bands_moved(&self) -> u64 {

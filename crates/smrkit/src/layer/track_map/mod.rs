@@ -15,7 +15,7 @@ pub mod scheme;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Scalar, inconsistent, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -383,18 +383,14 @@ impl Layer for TrackMap {
 
     fn stats(&self) -> BTreeMap<String, Scalar> {
         let counts = &self.counts;
-        let mut stats = BTreeMap::from([
-            ("track_updates".to_string(), Scalar::List(counts.updates.clone())),
-            ("track_cold_writes".to_string(), Scalar::List(counts.cold_writes.clone())),
-            ("tracks_rewritten".to_string(), Scalar::Int(counts.taken[0] + counts.taken[1] + counts.refreshed)),
-            ("tracks_refreshed".to_string(), Scalar::Int(counts.refreshed)),
-            ("space_gain".to_string(), Scalar::Float(self.space_gain)),
-        ]);
+        let rewritten = counts.taken[0] + counts.taken[1] + counts.refreshed;
+        let named = [("tracks_rewritten", rewritten), ("tracks_refreshed", counts.refreshed)];
+        let mut stats = stats_of(named, self.first_rewrite);
+        stats.insert("track_updates".into(), Scalar::List(counts.updates.clone()));
+        stats.insert("track_cold_writes".into(), Scalar::List(counts.cold_writes.clone()));
+        stats.insert("space_gain".into(), Scalar::Float(self.space_gain));
         for (key, war) in ["update_war_mean", "cold_war_mean", "war_mean"].into_iter().zip(counts.wars()) {
             stats.extend(war.map(|war| (key.to_string(), Scalar::Float(war))));
-        }
-        if let Some(request) = self.first_rewrite {
-            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
         }
         stats
     }

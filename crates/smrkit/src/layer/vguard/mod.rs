@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
 use super::idle::IdleKeys;
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -401,12 +401,7 @@ impl Layer for Vguard {
             ("cache_tracks_active_max", c.slots_max),
             ("log_length_max", c.length_max),
         ];
-        let mut stats: BTreeMap<String, Scalar> =
-            counts.into_iter().map(|(key, count)| (key.to_string(), Scalar::Int(count))).collect();
-        if let Some(request) = c.first_cleaning_request {
-            stats.insert("first_cleaning_request".into(), Scalar::Int(request));
-        }
-        stats
+        stats_of(counts, c.first_cleaning_request)
     }
 
     fn bands_moved(&self) -> u64 {
