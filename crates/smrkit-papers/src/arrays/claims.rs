@@ -219,6 +219,11 @@ pub fn more_rows(measured: &MeasuredSet) -> Vec<Row> {
     rows.into_iter().filter(Row::has_number).collect()
 }
 
+/// Row on dedicated disks by tracks crossed.
+pub fn dedicated(measured: &MeasuredSet, scheme: UpdateScheme) -> Row {
+    Claim::DedicatedBelow.row(measured, scheme, Measure::Distance)
+}
+
 /// Disks that are as large as their own sources can't be compared by tracks crossed: the claim goes by strokes.
 pub fn in_strokes(measured: &MeasuredSet, rows: &mut Vec<Row>) {
     let crossed = format!("{}: {}", Measure::Distance.name(), Configuration::Dedicated);
