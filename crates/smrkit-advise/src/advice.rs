@@ -7,6 +7,7 @@ use smrkit::VERSION;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
 use smrkit::stats::remedy::{Comparison, Effect, Problems, Trajectory};
+use smrkit::stats::verdict;
 use smrkit::units::SECTOR_BYTES;
 
 use super::remedies::{Change, Kind};
@@ -116,6 +117,9 @@ pub struct System {
     pub host_sectors: u64,
     /// Of them in the persistent cache.
     pub cache_sectors: u64,
+    /// True if its layer puts its rewriting off.
+    #[serde(skip)]
+    pub cleans: bool,
 }
 
 /// Demand on them.
@@ -169,6 +173,7 @@ impl Advice {
                 parameters: outcome.parameters.clone(),
                 host_sectors: outcome.capacity.host_sectors,
                 cache_sectors: outcome.capacity.cache_sectors,
+                cleans: verdict::cleans(outcome),
             },
             rebuild: outcome.run.rebuild.clone(),
             whole_disk_bytes: question.whole_disk_bytes,

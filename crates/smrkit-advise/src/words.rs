@@ -80,7 +80,11 @@ fn course(advice: &Advice, present: &Present, fill: Option<f64>, is_conventional
         _ if is_conventional => format!("A conventional disk needs no cleaning: {rates}."),
         Some(0.0) => format!("Requests wait for cleaning from the first on: {rates}."),
         Some(at_s) => {
-            let what = if has_cache { "The cache is full" } else { "Writes wait for rewriting" };
+            let what = match advice.system.cleans {
+                _ if has_cache => "The cache is full",
+                true => "Requests wait for cleaning",
+                false => "Writes wait for rewriting",
+            };
             let when = format::seconds(at_s);
             format!("{what} after {when} ({}); {rates}.", bytes(own.cache_full_after_bytes.unwrap_or(0)))
         }
@@ -90,7 +94,11 @@ fn course(advice: &Advice, present: &Present, fill: Option<f64>, is_conventional
             let longer = if advice.demand.written_bytes > 0 { "; a longer one may fill it" } else { "" };
             format!("No request waits for cleaning: {rates}. The demand ends after {elapsed} ({demand}){used}{longer}.")
         }
-        None => format!("Nothing has to be rewritten while the demand lasts ({elapsed}, {demand}): {rates}."),
+        None => {
+            let nothing =
+                if advice.system.cleans { "No request waits for cleaning" } else { "Nothing has to be rewritten" };
+            format!("{nothing} while the demand lasts ({elapsed}, {demand}): {rates}.")
+        }
     }
 }
 

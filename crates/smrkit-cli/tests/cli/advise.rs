@@ -352,3 +352,14 @@ fn the_page_names_every_key_and_no_other() {
     let extra: Vec<&String> = named.difference(&found).collect();
     assert!(extra.is_empty(), "docs/reference/advise.md names keys that no answer has: {extra:?}");
 }
+
+#[test]
+fn a_layer_that_cleans_is_not_said_to_rewrite() {
+    let advised = |layer: &str| {
+        smrkit(&format!("advise --drive tiny --workload random-write:count=3000 --depth 1 {layer}")).done()
+    };
+    let log = advised("--layer log --set log.segment_tracks=4");
+    assert!(log.contains("Requests wait for cleaning") && !log.contains("wait for rewriting"), "{log}");
+    let reserved = advised("--layer dm-zoned");
+    assert!(reserved.contains("Requests wait for cleaning") && !reserved.contains("wait for rewriting"), "{reserved}");
+}

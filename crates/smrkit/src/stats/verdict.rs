@@ -70,7 +70,7 @@ fn is_array(outcome: &Outcome) -> bool {
 const CLEANING_COUNTS: [&str; 2] = ["collections", "zones_reclaimed"];
 
 /// True if a layer puts its rewriting off: it has a cache, a log, or zones that buffer writes.
-fn cleans(outcome: &Outcome) -> bool {
+pub fn cleans(outcome: &Outcome) -> bool {
     outcome.capacity.cache_sectors > 0 || CLEANING_COUNTS.iter().any(|key| outcome.layer_stats.contains_key(*key))
 }
 
