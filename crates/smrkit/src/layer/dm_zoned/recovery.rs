@@ -1,6 +1,6 @@
 //! The state that outlives the power: the metadata blocks on the platters, and the write pointers in the drive.
 //!
-//! What was not committed is lost with the maps. A disk that began full has the mapping of its first blocks by definition.
+//! Changes since the last commit are lost with the maps. Blocks of the maps that a disk began full with need not be on the platters.
 
 use std::collections::VecDeque;
 
