@@ -2,7 +2,6 @@
 
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
-use smrkit::message::Field;
 use smrkit::settings::Warmup;
 use smrkit::stats::remedy::{Effect, Judged, Multiples, Problems, effect, mean_request_bytes};
 
@@ -121,10 +120,10 @@ fn made(question: &Question, change: &Change, first: Option<u64>, sectors: u64, 
         match trial.serve(question.demand, sectors, false, watch) {
             Ok(measured) if measured.outcome.interrupted => Err(INTERRUPTED.into()),
             Ok(measured) => Ok(measured),
-            Err(error) => Err(why_not(&error, question.names)),
+            Err(error) => Err(why_not(&error)),
         }
     };
-    let own = serve(change.trial.as_ref().map_err(|error| one_line(error, question.names))?)?;
+    let own = serve(change.trial.as_ref().map_err(one_line)?)?;
     Ok((own, change.baseline.as_ref().map(serve).transpose()?))
 }
 
@@ -163,10 +162,10 @@ fn judged(part: &Part, change: &Change, made: Attempted) -> Remedy {
 }
 
 /// Why a change could not be run, in one line.
-fn why_not(error: &Error, names: fn(Field) -> &'static str) -> String {
+fn why_not(error: &Error) -> String {
     match error {
         // What helps there is no remedy here: the demand fits the system as it is.
         Error::NoRoom(_) => "offers less room than the demand needs".into(),
-        other => one_line(other, names),
+        other => one_line(other),
     }
 }

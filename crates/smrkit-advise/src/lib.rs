@@ -1,10 +1,11 @@
 //! Advice on a drive or an array: how it serves a demand at several depths, and which changes would help, each shown by a run.
 //!
-//! `remedies.rs` says what is tried, `attempts.rs` runs it, `advice.rs` what comes out, `words.rs` and
-//! `rebuild.rs` put it into sentences, `owner.rs` into what an owner can do, `screen.rs` into tables and a page.
+//! `options.rs` reads the question, `remedies.rs` says what is tried, `attempts.rs` runs it, `advice.rs` what comes out, `words.rs`
+//! and `rebuild.rs` put it into sentences, `owner.rs` into what an owner can do, `screen.rs` into tables and a page.
 
 pub mod advice;
 mod attempts;
+pub mod options;
 mod owner;
 mod rebuild;
 mod remedies;
@@ -42,8 +43,6 @@ pub struct Question<'a> {
     pub all: bool,
     /// Bytes of a whole disk, where a rebuild is run on a part of one.
     pub whole_disk_bytes: Option<u64>,
-    /// Names by which the front calls the fields that errors name.
-    pub names: fn(Field) -> &'static str,
 }
 
 /// The system as it is at the deepest depth, and conventional disks.

@@ -14,7 +14,6 @@ use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::interleave::SourcePlacement;
 use smrkit::layer::{self, BASELINE, LayerSpec, Parameters};
-use smrkit::message::Field;
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::remedy::Trajectory;
@@ -88,9 +87,9 @@ impl Change {
     }
 }
 
-/// An error's text in one line, with `names` in place of fields.
-pub fn one_line(error: &Error, names: fn(Field) -> &'static str) -> String {
-    error.worded(&names).lines().collect::<Vec<_>>().join(" ")
+/// An error's text in one line; fields have the names of the record, whatever a front calls them.
+pub fn one_line(error: &Error) -> String {
+    error.to_string().lines().collect::<Vec<_>>().join(" ")
 }
 
 /// All that is tried.

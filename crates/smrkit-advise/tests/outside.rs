@@ -42,15 +42,8 @@ fn a_layer_of_another_crate_works_wherever_a_layer_is_named() {
     let settings = [Settings::default()];
     let run = one.runs(&settings, None).unwrap().pop().unwrap();
     let demand = Arc::new(workload());
-    let question = Question {
-        run,
-        demand: demand.as_ref(),
-        depths: &settings,
-        sources: 1,
-        all: true,
-        whole_disk_bytes: None,
-        names: |field| field.name(),
-    };
+    let question =
+        Question { run, demand: demand.as_ref(), depths: &settings, sources: 1, all: true, whole_disk_bytes: None };
     let advice = advise(&question, &Unwatched).unwrap().unwrap();
     assert!(advice.remedies.iter().any(|remedy| remedy.change == "layer outside"), "advise tries it too");
     assert!(screen::text(&advice, false).contains("outside"));

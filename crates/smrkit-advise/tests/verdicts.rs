@@ -81,7 +81,6 @@ fn slow_and_no_problem_are_said_only_where_the_rows_show_it() {
             let first = waits.and_then(|at_ns| own.iter().position(|row| row.end_ns > at_ns));
             let is_timed = settings[0].arrival == Arrival::FlatOut && settings[0].think == Nanos::ZERO;
             let (worst, whole) = multiples(&own, &usual, first, is_timed);
-            let names = |field: smrkit::message::Field| field.name();
             let question = Question {
                 run,
                 demand: demand.as_ref(),
@@ -89,7 +88,6 @@ fn slow_and_no_problem_are_said_only_where_the_rows_show_it() {
                 sources: 1,
                 all: false,
                 whole_disk_bytes: None,
-                names,
             };
             let advice = advise(&question, &Unwatched).unwrap().unwrap();
             let what =

@@ -11,11 +11,14 @@ mod rows;
 mod outcomes;
 mod layer;
 mod run;
+mod advice;
 mod sweep;
 mod catalogue;
 
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::advice::{Advice, advise, advise_options};
     #[pymodule_export]
     use crate::catalogue::{drives, layers, options, show_drive, show_layer, trace_info, trace_read, trace_split};
     #[pymodule_export]

@@ -31,7 +31,8 @@ pub fn compare(
     accesses: bool,
     progress: Option<Bound<PyAny>>,
 ) -> PyResult<RunResult> {
-    let in_python = is_in_python(&options);
+    let names_none = options.iter().all(|(name, _)| name != "layer");
+    let in_python = is_in_python(&options, names_none);
     let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
     let demand = requests.map(|requests| requests.get().demand());
     let latencies = latencies.then(Shared::<Latencies>::default);
@@ -71,23 +72,24 @@ fn check_count(runs: usize, single: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// True if a layer written in Python may take part: it has to stay on the thread that called.
-fn is_in_python(options: &[pairs::Pair]) -> bool {
-    let of = |wanted: &'static str| options.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value);
+/// True if a layer written in Python may take part, as one that is named or where all are tried: it has to stay on the thread
+/// that called.
+pub fn is_in_python(options: &[pairs::Pair], tries_all: bool) -> bool {
     let own = layer::names();
-    let is_named = |text: &String| own.iter().any(|name| text.contains(name.as_str()));
-    let all = of("layer").next().is_none() && !own.is_empty();
-    all || of("layer").chain(of("array")).any(is_named)
+    let is_named = |(name, value): &pairs::Pair| {
+        ["layer", "array"].contains(&name.as_str()) && own.iter().any(|layer| value.contains(layer.as_str()))
+    };
+    tries_all && !own.is_empty() || options.iter().any(is_named)
 }
 
 /// Does `work` on the calling thread, which keeps the interpreter's lock: what a layer raises, and Ctrl-C, ends it.
-fn on_this_thread<T>(work: impl FnOnce(&Here) -> Result<T, Error>) -> PyResult<Result<T, Error>> {
+pub fn on_this_thread<T>(work: impl FnOnce(&Here) -> Result<T, Error>) -> PyResult<Result<T, Error>> {
     let made = work(&Here);
     layer::take_aside().map_or(Ok(made), Err)
 }
 
 /// Watches runs on the calling thread.
-struct Here;
+pub struct Here;
 
 impl Monitor for Here {
     fn goes_on(&self) -> bool {

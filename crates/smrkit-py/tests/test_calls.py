@@ -1,9 +1,11 @@
 """How a call behaves: errors, interrupts, progress, other threads, cost."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -34,7 +36,35 @@ class Calls(unittest.TestCase):
             self.assertNotIn("--", str(raised.exception).replace("`smrkit trace convert --sort`", ""))
             self.assertIsInstance(raised.exception, smrkit.Error)
 
-    def interrupted(self, **options):
+    def test_advice_is_refused_in_words_of_arguments(self):
+        wrong = [
+            ({"layer": ["rmw", "vguard"]}, smrkit.UsageError, "name one"),
+            ({"set": {"drive-managed.partial": ["on", "off"]}}, smrkit.UsageError, "^the values of set make 2 systems"),
+            ({"queue": "sptf", "depth": 1}, smrkit.UsageError, "add depth 32"),
+            ({"all": "yes"}, smrkit.UsageError, "all is on or off, not yes"),
+            ({"check": True}, smrkit.UsageError, "there is no option check"),
+            ({"warmup": 200}, smrkit.UsageError, "lower warmup"),
+            ({"capacity": "100kB"}, smrkit.ImpossibleError, "larger drive"),
+        ]
+        for change, kind, message in wrong:
+            with self.subTest(change), self.assertRaisesRegex(kind, message) as raised:
+                smrkit.advise(**{"drive": "tiny", "workload": "random-write:count=200", **change})
+            self.assertNotIn("--", str(raised.exception))
+
+    def test_advice_takes_tables_tells_its_progress_and_is_shown(self):
+        said, writes = [], [at * 37 % 8000 * 8 for at in range(2000)]
+        table = {"op": ["write"] * 2000, "lba": writes, "sectors": [8] * 2000, "time_us": list(range(2000))}
+        advice = smrkit.advise(requests=table, drive="tiny", depth=4, progress=lambda *at: said.append(at))
+        self.assertEqual((advice.demand.requests, advice.present[0].depth), (2000, 4))
+        self.assertEqual(said[-1], (1.0, "change"))
+        self.assertEqual(advice._repr_mimebundle_()["text/plain"], str(advice))
+        self.assertEqual(set(smrkit.Advice.__annotations__), set(advice))
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "advice.html")
+            advice.report(page)
+            self.assertIn("What was tried", page.read_text(encoding="utf-8"))
+
+    def interrupted(self, asked=smrkit.compare, **options):
         """Seconds from a Ctrl-C to its exception."""
         sent = []
 
@@ -46,7 +76,7 @@ class Calls(unittest.TestCase):
         timer.start()
         try:
             with self.assertRaises(KeyboardInterrupt):
-                smrkit.compare(**{**LONG, **options})
+                asked(**{**LONG, **options})
             return time.monotonic() - sent[0]
         finally:
             timer.cancel()
@@ -56,6 +86,7 @@ class Calls(unittest.TestCase):
         self.assertLess(self.interrupted(), 1.0)
         self.assertLess(self.interrupted(layer=["drive-managed", "vguard"]), 1.0)
         self.assertLess(self.interrupted(drive="st5000as0011", prefill="sequential"), 1.0)
+        self.assertLess(self.interrupted(smrkit.advise), 1.0)
 
     def test_progress_is_told_and_can_end_a_run(self):
         said = []

@@ -118,3 +118,24 @@ class SameBytes(unittest.TestCase):
 
     def test_every_option_of_the_command_is_an_argument(self):
         self.assertEqual(set(_native.options()), set(smrkit.Options.__annotations__))
+        self.assertEqual(set(_native.advise_options()), set(smrkit.AdviseOptions.__annotations__))
+
+    def test_advice_equals_that_of_the_command(self):
+        asked = [
+            {"drive": "tiny", "workload": "random-write:count=2k", "depth": [1, 8], "all": True},
+            {"drive": "tiny", "array": "raid5:disks=3,chunk=64KiB", "workload": "mix:count=300", "depth": 4},
+            {"array": "raidz1:disks=3", "capacity": "1GB", "rebuild": "resilver"},
+            {"drive": "tiny", "trace": os.path.join(TRACES, "msr.csv"), "arrival": "trace", "time_scale": 1e8},
+            {"drive": "tiny", "workload": ["mix:count=200", "zipf:count=200"], "interleave": "burst:10", "layer": ["vguard"]},
+        ]
+        reasons = []
+        for options in asked:
+            with self.subTest(options=options):
+                words = [SMRKIT, "advise", *command(options), "--json", "-"]
+                told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+                advice = smrkit.advise(**options)
+                self.assertEqual(advice.json(), told)
+                self.assertEqual(dict(advice), json.loads(told))
+                self.assertTrue(" ".join(str(advice).split()).startswith(" ".join(advice.text.split())))
+                reasons += [remedy.not_run for remedy in advice.remedies if remedy.not_run]
+        self.assertTrue(reasons, "one of them has a change that can't be run")

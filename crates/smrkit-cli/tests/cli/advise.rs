@@ -208,11 +208,11 @@ fn why_a_change_is_not_run_is_told_as_it_is() {
     let long = scratch.msr("long.csv", &[(0, 0, 4096), (3_600_000, 0, 4096)]);
     let trace = format!("--drive tiny --trace {long} --arrival trace");
     let stretched = reasons(&format!("{trace} --time-scale 1e6"), "idle");
-    let late = "would arrive after more than 292 years: give a smaller --time-scale";
+    let late = "would arrive after more than 292 years: give a smaller time_scale";
     assert!(stretched[0] == "it was" && stretched[1..].iter().all(|why| why.contains(late)), "{stretched:?}");
     let short = scratch.msr("short.csv", &[(0, 0, 4096), (10, 0, 4096)]);
     let stretched = reasons(&format!("--drive tiny --trace {short} --arrival trace --time-scale 2e8"), "idle");
-    let limit = "--time-scale takes a factor above 0 and at most 1e9";
+    let limit = "time_scale takes a factor above 0 and at most 1e9";
     assert_eq!(stretched, ["it was", limit, limit]);
     // The disks just hold the trace, and with redundancy they do not.
     let wide = scratch.msr("wide.csv", &[(0, 0, 4096), (1, 30 << 20, 4096)]);
@@ -305,8 +305,8 @@ fn the_same_command_gives_the_same_answer() {
 
 #[test]
 fn nonsense_is_refused_with_the_remedy() {
-    smrkit("advise --layer rmw,log").says(2, &["name one", "smrkit run"]);
-    smrkit("advise --set drive-managed.partial=on,off").says(2, &["one value each"]);
+    smrkit("advise --layer rmw,log").says(2, &["name one", "in a run"]);
+    smrkit("advise --set drive-managed.partial=on,off").says(2, &["--set", "one value each"]);
     smrkit("advise --depth 0").says(2, &["from 1 to 65536"]);
     smrkit("advise --depth 1 --queue sptf").says(2, &["--depth 32"]);
     smrkit("advise --check").says(2, &["--check"]);

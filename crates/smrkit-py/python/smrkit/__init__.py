@@ -1,21 +1,26 @@
 """Simulate and check shingled (SMR) disks.
 
-:func:`run` replays a trace, a workload or a table of requests on one translation layer, :func:`compare` on several; options have
-the names of the command ``smrkit run``, and outcomes are mappings with the keys of its ``outcome.json``.
+:func:`run` replays a trace, a workload or a table of requests on one translation layer, :func:`compare` on several;
+:func:`advise` says what would help. Options have the names of the command's, and outcomes are mappings with the keys of its
+``outcome.json``.
 """
 
 from smrkit import trace
+from smrkit._advice import Advice, advise
 from smrkit._catalogue import drives, layers
 from smrkit._errors import Error, FaultError, ImpossibleError, InputError, UsageError
 from smrkit._layer import Disk, Layer, register
 from smrkit._native import __version__
-from smrkit._options import Options
-from smrkit._outcome import Outcome, Outcomes, Record, merge, read
+from smrkit._options import AdviseOptions, Options
+from smrkit._outcome import Outcome, Outcomes, merge, read
+from smrkit._record import Record
 from smrkit._run import Progress, compare, run
 from smrkit._sweep import Swept, results, sweep
 from smrkit._table import Table
 
 __all__ = [
+    "Advice",
+    "AdviseOptions",
     "Disk",
     "Error",
     "FaultError",
@@ -31,6 +36,7 @@ __all__ = [
     "Table",
     "UsageError",
     "__version__",
+    "advise",
     "compare",
     "drives",
     "layers",

@@ -3,6 +3,7 @@ from os import PathLike
 from typing import Any, final
 
 __all__ = [
+    "Advice",
     "Buffer",
     "Geometry",
     "LentDisk",
@@ -11,6 +12,8 @@ __all__ = [
     "Rows",
     "SweepPlan",
     "__version__",
+    "advise",
+    "advise_options",
     "compare",
     "compute",
     "drives",
@@ -78,6 +81,14 @@ class Outcomes:
     def page(self) -> str: ...
     def figures(self) -> list[tuple[str, str]]: ...
 
+@final
+class Advice:
+    def json(self) -> str: ...
+    def text(self) -> str: ...
+    def page(self) -> str: ...
+
+def advise(options: _Pairs, requests: Requests | None, progress: _Said) -> Advice: ...
+def advise_options() -> list[str]: ...
 def register(name: str, summary: str, class_: type) -> None: ...
 def compare(
     options: _Pairs, requests: Requests | None, single: bool, latencies: bool, accesses: bool, progress: _Said

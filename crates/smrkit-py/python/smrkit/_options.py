@@ -10,11 +10,7 @@ Amount: TypeAlias = str | int
 Time: TypeAlias = str | timedelta
 
 
-class Options(TypedDict, total=False):
-    """Arguments of :func:`smrkit.run`, :func:`smrkit.compare` and sweeps; ``docs/reference/command-line.md`` explains each.
-
-    Sizes and counts are numbers or texts such as ``"64KiB"`` and ``"10k"``, times ``timedelta`` or texts such as ``"5ms"``.
-    """
+class _Common(TypedDict, total=False):
 
     drive: Path
     layer: str | Sequence[str]
@@ -26,7 +22,6 @@ class Options(TypedDict, total=False):
     interleave: str
     sources: str
     set: Mapping[str, Any]
-    depth: Amount
     think: Time
     arrival: str
     time_scale: float | str
@@ -39,9 +34,25 @@ class Options(TypedDict, total=False):
     format: str
     skip_bad_rows: bool
     seed: Amount
+
+
+class Options(_Common, total=False):
+    """Arguments of :func:`smrkit.run`, :func:`smrkit.compare` and sweeps; ``docs/reference/command-line.md`` explains each.
+
+    Sizes and counts are numbers or texts such as ``"64KiB"`` and ``"10k"``, times ``timedelta`` or texts such as ``"5ms"``.
+    """
+
+    depth: Amount
     check: bool
     power_cut: Amount
     movement: bool
+
+
+class AdviseOptions(_Common, total=False):
+    """Arguments of :func:`smrkit.advise`, as those of :class:`Options`; ``docs/reference/advise.md`` explains the answer."""
+
+    depth: Amount | Sequence[Amount]
+    all: bool
 
 
 def text(value: Any) -> str:

@@ -4,30 +4,13 @@ import html
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from smrkit import _native
 from smrkit._plot import courses
+from smrkit._record import Record, Recorded
 from smrkit._table import Table
-
-
-class Record(dict[str, Any]):
-    """A part of an outcome: a dict whose keys are attributes too."""
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """The value of a key."""
-            try:
-                return self[name]
-            except KeyError:
-                raise AttributeError(f"no key {name}: there are {', '.join(self)}") from None
-
-    else:
-
-        def __getattr__(self, name: str) -> Any: ...
 
 
 def _drawn(native: _native.Outcomes) -> dict[str, str]:
@@ -37,7 +20,7 @@ def _drawn(native: _native.Outcomes) -> dict[str, str]:
     return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>{figures}"}
 
 
-class Outcome(Mapping[str, Any]):
+class Outcome(Recorded):
     """What a run gave: a mapping with the keys of ``outcome.json``, which are attributes too.
 
     ``docs/reference/outcome.md`` explains every key.
@@ -120,27 +103,8 @@ class Outcome(Mapping[str, Any]):
         self.latencies = latencies
         self.accesses = accesses
 
-    @cached_property
-    def _record(self) -> Record:
-        record: Record = json.loads(self._native.record(self._at), object_hook=Record)
-        return record
-
-    def __getitem__(self, key: str) -> Any:
-        return self._record[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._record)
-
-    def __len__(self) -> int:
-        return len(self._record)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """The value of a key."""
-            if name.startswith("_"):
-                raise AttributeError(name)
-            return getattr(self._record, name)
+    def _written(self) -> str:
+        return self._native.record(self._at)
 
     def __repr__(self) -> str:
         return f"<Outcome of {self.layer} on {self.array or self.drive}: {self.requests} requests>"
@@ -161,7 +125,7 @@ class Outcome(Mapping[str, Any]):
 
     def row(self) -> dict[str, Any]:
         """The outcome as one flat row: numbers and texts by their dotted keys; lists and distributions are left out."""
-        return dict(_flat(json.loads(self._native.record(self._at)), ""))
+        return dict(_flat(json.loads(self._written()), ""))
 
 
 def _flat(record: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,96 @@
+"""Advice: how a drive or an array serves a demand, and which changes would help."""
+
+import os
+from typing import Any, Unpack
+
+from smrkit import _native
+from smrkit._options import AdviseOptions, pairs
+from smrkit._record import Record, Recorded
+from smrkit._run import Progress, bar
+
+
+class Advice(Recorded):
+    """The answer of :func:`advise`: a mapping with the keys of the command's ``--json``, which are attributes too.
+
+    ``print`` shows its sentences and tables; ``docs/reference/advise.md`` explains every key.
+    """
+
+    schema: int
+    text: str
+    actions: list[Record]
+    problems: Record
+    present: list[Record]
+    remedies: list[Record]
+    complete: bool
+    system: Record
+    demand: Record
+    rebuild: str | None
+    whole_disk_bytes: int | None
+    engine: Record
+    state: Record
+    scaled: Record | None
+    seed: int
+    version: str
+    commit: str | None
+
+    def __init__(self, native: _native.Advice) -> None:
+        self._native = native
+
+    def _written(self) -> str:
+        return self._native.json()
+
+    def __repr__(self) -> str:
+        system = self.system
+        return f"<Advice on {system.layer} on {system.array or system.drive}: {len(self.remedies)} changes tried>"
+
+    def __str__(self) -> str:
+        return self._native.text()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": str(self)}
+
+    def json(self) -> str:
+        """The answer, as ``smrkit advise --json`` writes it."""
+        return self._native.json()
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page that ``smrkit advise --report`` writes."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self._native.page())
+
+
+def advise(*, requests: Any = None, progress: Progress = False, **options: Unpack[AdviseOptions]) -> Advice:
+    """Says how a drive or an array serves a demand, and which changes would help, each shown by a run.
+
+    Parameters
+    ----------
+    requests, progress
+        As for :func:`smrkit.run`.
+    **options
+        The options of ``smrkit advise``, by their names (:class:`smrkit.AdviseOptions`): one layer (``drive-managed``, unless
+        given); ``depth`` may be a list, and changes are tried at the deepest; ``all`` tries every layer too.
+
+    Returns
+    -------
+    Advice
+        A mapping with the keys of the command's ``--json``.
+
+    Raises
+    ------
+    UsageError, InputError, ImpossibleError, FaultError
+        Each message states the remedy. Ctrl-C ends it.
+
+    Examples
+    --------
+    >>> import smrkit
+    >>> advice = smrkit.advise(drive="tiny", workload="random-write:count=2k", depth=[1, 4])
+    >>> advice.problems.slow
+    True
+    >>> [remedy.change for remedy in advice.remedies if remedy.effect == "fixes"][0]
+    'conventional disks'
+    >>> print(advice)  # doctest: +ELLIPSIS
+    It is slow at depth 1: ...
+    """
+    table = None if requests is None else _native.Requests(requests)
+    with bar(progress) as said:
+        return Advice(_native.advise(pairs(options), table, said))

@@ -1,0 +1,53 @@
+"""Records of JSON as mappings whose keys are attributes too."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+
+class Record(dict[str, Any]):
+    """A part of an outcome or of advice: a dict whose keys are attributes too."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The value of a key."""
+            try:
+                return self[name]
+            except KeyError:
+                raise AttributeError(f"no key {name}: there are {', '.join(self)}") from None
+
+    else:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class Recorded(Mapping[str, Any]):
+    """A mapping of the record that a native object writes, which is read when it is first asked for."""
+
+    def _written(self) -> str:
+        """The record as JSON."""
+        raise NotImplementedError
+
+    @cached_property
+    def _record(self) -> Record:
+        record: Record = json.loads(self._written(), object_hook=Record)
+        return record
+
+    def __getitem__(self, key: str) -> Any:
+        return self._record[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._record)
+
+    def __len__(self) -> int:
+        return len(self._record)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The value of a key."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return getattr(self._record, name)

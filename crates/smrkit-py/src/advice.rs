@@ -1,0 +1,70 @@
+//! Advice that Python asks for: the question of the command, and its answer.
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use smrkit::error::Error;
+use smrkit::experiment::pool::Monitor;
+use smrkit_advise::options::AdviseOptions;
+use smrkit_advise::{advice, screen};
+use smrkit_options::pairs;
+
+use crate::error::{Raised, exception};
+use crate::requests::Requests;
+use crate::run::{is_in_python, on_this_thread, python_name};
+use crate::watch::watched;
+
+/// An answer.
+#[pyclass(frozen)]
+pub struct Advice(advice::Advice);
+
+#[pymethods]
+impl Advice {
+    /// The answer as the command writes it.
+    fn json(&self, py: Python) -> PyResult<String> {
+        match serde_json::to_string_pretty(&self.0) {
+            Ok(text) => Ok(text + "\n"),
+            Err(error) => Err(exception(py, &Error::Usage(error.to_string()))),
+        }
+    }
+
+    /// The sentences and tables that the command prints.
+    fn text(&self) -> String {
+        screen::text(&self.0, false)
+    }
+
+    /// The page that the command writes.
+    fn page(&self) -> String {
+        screen::page(&self.0)
+    }
+}
+
+/// Runs a drive or an array as it is, and the changes that could help.
+#[pyfunction]
+#[pyo3(signature = (options, requests, progress))]
+pub fn advise(
+    py: Python,
+    options: Vec<pairs::Pair>,
+    requests: Option<Py<Requests>>,
+    progress: Option<Bound<PyAny>>,
+) -> PyResult<Advice> {
+    let tries_all = options.iter().any(|(name, value)| name == "all" && value == "on");
+    let in_python = is_in_python(&options, tries_all);
+    let options: AdviseOptions = pairs::read(&options, &python_name).raised(py)?;
+    let table = requests.map(|requests| requests.get().demand());
+    let answer = move |monitor: &dyn Monitor| -> Result<Option<advice::Advice>, Error> {
+        let asked = options.ask()?;
+        let demand = table.map_or_else(|| asked.demand(), Ok)?;
+        asked.answer(demand, monitor)
+    };
+    let advice = match in_python {
+        true => on_this_thread(|watcher| answer(watcher))?.raised(py)?,
+        false => watched(py, progress.as_ref(), move |watcher| answer(watcher))?.raised(py)?,
+    };
+    advice.map(Advice).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+}
+
+/// Names of the options of advice.
+#[pyfunction]
+pub fn advise_options() -> Vec<String> {
+    pairs::names::<AdviseOptions>()
+}
