@@ -35,5 +35,5 @@ mod _native {
     #[pymodule_export]
     use crate::run::compare;
     #[pymodule_export]
-    use crate::sweep::{SweepPlan, compute, results, sweep};
+    use crate::sweep::{SweepPlan, compute, results, sweep, sweep_page};
 }

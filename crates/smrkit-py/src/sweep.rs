@@ -100,10 +100,12 @@ pub fn compute(py: Python, task: String, store: PathBuf) -> PyResult<()> {
 /// The outcomes of one sweep of a store, or of all.
 #[pyfunction]
 pub fn results(py: Python, store: PathBuf, sweep: Option<String>) -> PyResult<Outcomes> {
-    let read = || -> Result<Vec<outcome::Outcome>, Error> {
-        let store = Store::open(&store)?;
-        let names = sweep.map_or_else(|| store.sweeps(), |name| Ok(vec![name]))?;
-        Ok(names.iter().map(|name| store.of_sweep(name)).collect::<Result<Vec<_>, Error>>()?.concat())
-    };
-    Ok(Outcomes(Arc::new(outcome::Outcomes::new(read().raised(py)?))))
+    let outcomes = Store::open(&store).and_then(|store| store.chosen(sweep.as_deref()));
+    Ok(Outcomes(Arc::new(outcome::Outcomes::new(outcomes.raised(py)?))))
+}
+
+/// The page of a sweep's outcomes.
+#[pyfunction]
+pub fn sweep_page(py: Python, name: &str, outcomes: &Bound<Outcomes>) -> PyResult<String> {
+    smrkit_sweep::page::page(name, &outcomes.get().0.runs).raised(py)
 }

@@ -18,7 +18,16 @@ PAGES = {
     "run": "run --layer in-place,drive-managed,vguard --workload desktop:count=6000",
     "array": "run --drive tiny --array raid5:disks=3,chunk=64KiB --layer in-place,vguard --workload mix:count=300",
     "advise": "advise --drive tiny --workload random-write:count=2000",
+    "sweep": "sweep caches.toml",
 }
+SWEEP = """
+drive = "tiny"
+layer = ["in-place", "drive-managed", "set-assoc"]
+workload = ["mix:count=300", "zipf:count=300", "random-write:count=300"]
+depth = [1, 8]
+repeat = 2
+set = { "set-assoc.region_sectors" = 256, "set-assoc.cache_percent" = [5, 10] }
+"""
 SCREENS = ((390, "dark"), (1440, "light"))
 
 
@@ -28,9 +37,10 @@ class Pages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        (cls.folder / "caches.toml").write_text(SWEEP, encoding="utf-8")
         for name, command in PAGES.items():
-            report = ["--report", str(cls.folder / f"{name}.html")]
-            subprocess.run([os.environ["SMRKIT"], *command.split(), *report], check=True, capture_output=True)
+            words = [os.environ["SMRKIT"], *command.split(), "--report", f"{name}.html"]
+            subprocess.run(words, check=True, capture_output=True, cwd=cls.folder)
         playwright = cls.enterClassContext(sync_playwright())
         cls.browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         cls.addClassCleanup(cls.browser.close)
@@ -81,6 +91,18 @@ class Pages(unittest.TestCase):
         page.wait_for_timeout(300)
         shown = page.evaluate("all => all.map(i => places[i].querySelectorAll('.hoverlayer .hovertext').length)", linked)
         self.assertGreaterEqual(sum(map(bool, shown)), 4, shown)
+        self.assertEqual([], noise)
+
+    def test_a_sweep_shows_its_cases_side_by_side_and_a_key_hides_a_system_in_all(self):
+        for width, columns in ((390, 1), (1440, 3)):
+            page, noise = self.open("sweep", width)
+            panels = page.locator("section", has_text="Slowdown by depth").locator(".multiples > div").first.locator("..")
+            lefts = panels.evaluate("all => [...all.children].map(panel => Math.round(panel.getBoundingClientRect().left))")
+            self.assertEqual((len(lefts), len(set(lefts))), (3, columns))
+            self.assertEqual(9 * 2 // 3, page.locator("table").first.locator("tr.best").count())
+        page.locator("section", has_text="Slowdown by depth").last.locator("button.key", has_text="drive-managed").click()
+        hidden = "places.slice(0, 3).map(p => p.data.filter(t => t.name === 'drive-managed').every(t => t.visible === false))"
+        self.assertEqual([True] * 3, page.evaluate(hidden))
         self.assertEqual([], noise)
 
     def test_headers_sort_keys_hide_and_buttons_hand_out_the_data(self):

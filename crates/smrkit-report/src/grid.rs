@@ -15,8 +15,8 @@ pub struct Grid {
     pub header: Vec<String>,
     /// The rows.
     pub rows: Vec<Vec<String>>,
-    /// The row that pages mark as the best.
-    pub best: Option<usize>,
+    /// The rows that pages mark as the best.
+    pub best: Vec<usize>,
 }
 
 impl Grid {

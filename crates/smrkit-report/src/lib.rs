@@ -29,7 +29,7 @@ mod tests;
 
 pub use draw::{png, svg};
 pub use grid::Grid;
-pub use page::{Section, page, report};
+pub use page::{Section, facts, page, report};
 pub use rebuild::{WORK, Work};
 pub use series::{figures, slower_than};
 pub use table::text;

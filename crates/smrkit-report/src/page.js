@@ -16,7 +16,7 @@ function draw() {
 }
 
 function isShown(place, key) {
-  const button = place.parentElement.querySelector(`[data-key="${key}"]`);
+  const button = place.closest('section').querySelector(`[data-key="${key}"]`);
   return !button || button.getAttribute('aria-pressed') === 'true';
 }
 

@@ -39,8 +39,6 @@ impl Section {
 
 /// The page of `smrkit run --report`.
 pub fn report(runs: &[Outcome]) -> String {
-    let mut facts = Grid::new(["what", "value"]);
-    facts.rows = about(runs).into_iter().map(|(name, value)| vec![name, value]).collect();
     let verdicts = verdicts(runs).into_iter().chain(power_cuts(runs)).collect();
     let mut sections = vec![
         Section { heading: "Verdict".into(), text: verdicts, ..Section::default() },
@@ -49,9 +47,16 @@ pub fn report(runs: &[Outcome]) -> String {
     ];
     sections.extend(optional::grids(runs).into_iter().map(|(heading, grid)| Section::of_table(heading, grid)));
     sections.extend(series::figures(runs).into_iter().map(Section::of_figure));
-    sections.push(Section::of_table("What was run", facts));
+    sections.push(Section::of_table("What was run", facts(runs)));
     let what = runs.first().and_then(|r| r.replayed.trace.as_deref().or(r.replayed.workload.as_deref()));
     page(&what.map_or("smrkit".into(), |what| format!("smrkit: {what}")), &sections)
+}
+
+/// The table of what was run.
+pub fn facts(runs: &[Outcome]) -> Grid {
+    let mut facts = Grid::new(["what", "value"]);
+    facts.rows = about(runs).into_iter().map(|(name, value)| vec![name, value]).collect();
+    facts
 }
 
 /// A page of sections.
@@ -100,15 +105,19 @@ fn chart_places(figure: &Figure, charts: &mut Vec<Value>) -> String {
     if !legend.is_empty() {
         places += &format!("<div class=\"legend\">{}</div>\n", legend.iter().enumerate().map(key).collect::<String>());
     }
+    let class = if figure.is_multiple() { "panels multiples" } else { "panels" };
+    places += &format!("<div class=\"{class}\">\n");
     for panel in &figure.panels {
+        places += "<div>\n";
         if let Some(title) = &panel.title {
             places += &format!("<h3>{}</h3>\n", escape(title));
         }
         let about = [&figure.title, panel.title.as_ref().unwrap_or(&figure.note)].map(|text| escape(text)).join(": ");
-        places += &format!("<figure class=\"chart\" id=\"chart{}\" aria-label=\"{about}\"></figure>\n", charts.len());
+        places +=
+            &format!("<figure class=\"chart\" id=\"chart{}\" aria-label=\"{about}\"></figure>\n</div>\n", charts.len());
         charts.push(interactive::panel(panel, &legend));
     }
-    places
+    places + "</div>\n"
 }
 
 /// A series of a legend can be hidden and shown again; a part of bars, on which others stand, can't.
@@ -180,7 +189,7 @@ fn table(grid: &Grid, heading: &str) -> String {
         _ => format!("<td{}>{}</td>", class(i), escape(cell)),
     };
     let row = |(number, cells): (usize, &Vec<String>)| {
-        let best = if grid.best == Some(number) { " class=\"best\" title=\"the least time\"" } else { "" };
+        let best = if grid.best.contains(&number) { " class=\"best\" title=\"the least time\"" } else { "" };
         format!("<tr{best}>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
     };
     let name = |(i, name): (usize, &String)| match name.is_empty() {

@@ -118,7 +118,7 @@ pub fn speed(runs: &[Outcome]) -> Grid {
             format::count(run.verdict.stalls_over_30s),
         ]);
     }
-    grid.best = best(runs);
+    grid.best = best(runs).into_iter().collect();
     grid
 }
 

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use smrkit::error::Error;
+use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::Outcome;
-use smrkit_report::Grid;
+
+use crate::sheet::{Column, Sheet, Spread};
+use crate::words::{self, with_unit};
 
 /// Keys that tell runs apart, besides parameters and settings.
 const IDENTITY: [&str; 7] = ["layer", "drive", "array", "trace", "trace_reading.volume", "workload", "run.rebuild"];
@@ -14,7 +17,6 @@ const SETTINGS: [&str; 2] = ["parameters.", "engine."];
 /// Values shown where none are asked for.
 pub const VALUES: [&str; 5] =
     ["slowdown", "write_amplification", "latency_ns.all.mean", "latency_ns.all.p99", "latency_ns.all.max"];
-const BEST: &str = " *";
 
 /// A run as flat keys, dotted, and their values.
 pub type Row = BTreeMap<String, Value>;
@@ -60,59 +62,50 @@ fn known(rows: &[Row], key: &str) -> Result<(), Error> {
     }
 }
 
-fn cell(row: &Row, key: &str) -> String {
+/// A value as text; one that does not exist is a dash.
+pub fn cell(row: &Row, key: &str) -> String {
     match row.get(key) {
         None | Some(Value::Null) => "-".into(),
         Some(Value::String(text)) => text.clone(),
+        // A whole number has no point, whatever holds it.
+        Some(Value::Number(number)) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
         Some(value) => value.to_string(),
     }
 }
 
+/// True for a key of the disks, not of what is asked of them.
+pub fn is_system(key: &str) -> bool {
+    ["layer", "drive", "array"].contains(&key) || key.starts_with("parameters.")
+}
+
 /// Keys that tell these rows apart, seeds left out.
-fn varying(rows: &[Row]) -> Vec<String> {
+pub fn varying(rows: &[Row]) -> Vec<String> {
     let tells = |key: &&String| IDENTITY.contains(&key.as_str()) || SETTINGS.iter().any(|start| key.starts_with(start));
     let mut keys: Vec<String> = rows.iter().flat_map(|row| row.keys().filter(tells).cloned()).collect();
     keys.sort_by_key(|key| (IDENTITY.iter().position(|known| known == key).unwrap_or(IDENTITY.len()), key.clone()));
     keys.dedup();
-    keys.retain(|key| key == "layer" || rows.iter().any(|row| cell(row, key) != cell(&rows[0], key)));
+    keys.retain(|key| key == "layer" || varies(rows, key));
     keys
 }
 
-/// Several runs of one kind: the mean of a value, and half of what lies between the least and the most.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Spread {
-    mean: f64,
-    half: f64,
-    runs: usize,
+/// True if runs differ in a key; in a parameter those of one layer, by what was asked for in place of what `auto` became.
+fn varies(rows: &[Row], key: &str) -> bool {
+    let Some(parameter) = key.strip_prefix("parameters.") else {
+        return rows.iter().any(|row| cell(row, key) != cell(&rows[0], key));
+    };
+    let asked = format!("asked.{parameter}");
+    let chosen = |row: &Row| cell(row, if row.contains_key(&asked) { &asked } else { key });
+    let mut by_layer: BTreeMap<String, String> = BTreeMap::new();
+    rows.iter().any(|row| *by_layer.entry(cell(row, "layer")).or_insert_with(|| chosen(row)) != chosen(row))
 }
 
-impl Spread {
-    fn from_rows(rows: &[&Row], key: &str) -> Option<Spread> {
-        let values: Vec<f64> = rows.iter().filter_map(|row| row.get(key)?.as_f64()).collect();
-        let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        (!values.is_empty()).then_some(Spread { mean, half: (most - least) / 2.0, runs: values.len() })
-    }
-
-    fn text(&self) -> String {
-        match self.runs {
-            1 => short(self.mean),
-            _ => format!("{} ± {}", short(self.mean), short(self.half)),
-        }
-    }
-}
-
-/// A number in four digits, or whole.
-fn short(value: f64) -> String {
-    if value.abs() >= 1000.0 || value == value.round() {
-        return format!("{value:.0}");
-    }
-    let digits = 3 - value.abs().max(1e-6).log10().floor() as i32;
-    format!("{value:.*}", digits.clamp(0, 9) as usize)
+/// The spread of a value over rows.
+pub fn spread(rows: &[&Row], key: &str) -> Option<Spread> {
+    Spread::new(rows.iter().filter_map(|row| row.get(key)?.as_f64()))
 }
 
 /// Rows by their values of `keys`, in order of first sight.
-fn grouped<'a>(rows: &'a [Row], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a Row>)> {
+pub fn grouped<'a>(rows: &'a [Row], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a Row>)> {
     let mut groups: Vec<(Vec<String>, Vec<&Row>)> = Vec::new();
     for row in rows {
         let own: Vec<String> = keys.iter().map(|key| cell(row, key)).collect();
@@ -124,76 +117,109 @@ fn grouped<'a>(rows: &'a [Row], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a Ro
     groups
 }
 
-/// The choices that varied, besides the values of `keys`; runs that differ in their seed alone share a line.
-pub fn table(rows: &[Row], keys: &[String]) -> Result<Grid, Error> {
+/// Names of choices as the heads of columns.
+fn choices(names: &[String], lines: &[Vec<String>]) -> Vec<Column> {
+    let head = |name: &String| with_unit(&words::name(name), raw_unit(name));
+    let texts = |at: usize| lines.iter().map(|own| own[at].clone()).collect();
+    names.iter().enumerate().map(|(at, name)| Column::Texts(head(name), texts(at))).collect()
+}
+
+/// The unit of a choice, which is shown as it was made.
+fn raw_unit(key: &str) -> &'static str {
+    match key {
+        _ if key.ends_with("_percent") => "%",
+        _ if key.ends_with("_ns") => "ns",
+        _ if key.ends_with("_bytes") => "B",
+        _ => "",
+    }
+}
+
+fn numbers(name: String, key: &str, values: Vec<Option<Spread>>) -> Column {
+    Column::Numbers { name, key: key.into(), values, best: Vec::new() }
+}
+
+/// The choices that varied, besides the values of `keys`; runs that differ in their seed alone share a line. The least of the
+/// first value is marked among the lines of each demand.
+pub fn table(rows: &[Row], keys: &[String]) -> Result<Sheet, Error> {
     keys.iter().try_for_each(|key| known(rows, key))?;
     let names = varying(rows);
-    let line = |(own, rows): (Vec<String>, Vec<&Row>)| {
-        let value = |key: &String| match Spread::from_rows(&rows, key) {
-            Some(spread) => spread.text(),
-            None => cell(rows[0], key),
-        };
-        [own, keys.iter().map(value).collect()].concat()
+    let (own, groups): (Vec<Vec<String>>, Vec<Vec<&Row>>) = grouped(rows, &names).into_iter().unzip();
+    let column = |(nth, key): (usize, &String)| {
+        let head = words::name(key);
+        let values: Vec<Option<Spread>> = groups.iter().map(|rows| spread(rows, key)).collect();
+        if values.iter().all(Option::is_none) {
+            return Column::Texts(head, groups.iter().map(|rows| cell(rows[0], key)).collect());
+        }
+        let best = if nth == 0 { least(&groups, &names, &values) } else { Vec::new() };
+        Column::Numbers { name: head, key: key.clone(), values, best }
     };
-    let lines = grouped(rows, &names).into_iter().map(line).collect();
-    Ok(Grid { header: [names, keys.to_vec()].concat(), rows: lines, best: None })
+    let values = keys.iter().enumerate().map(column).collect();
+    Ok(Sheet([choices(&names, &own), values].concat()))
+}
+
+/// Lines with the least value among those of shingled disks under the same demand, where there are several.
+fn least(groups: &[Vec<&Row>], names: &[String], values: &[Option<Spread>]) -> Vec<usize> {
+    let demand: Vec<&String> = names.iter().filter(|name| !is_system(name)).collect();
+    let mut cases: BTreeMap<Vec<String>, Vec<(f64, usize)>> = BTreeMap::new();
+    for (at, rows) in groups.iter().enumerate().filter(|(_, rows)| cell(rows[0], "layer") != BASELINE) {
+        let case = demand.iter().map(|name| cell(rows[0], name)).collect();
+        cases.entry(case).or_default().extend(values[at].map(|value| (value.mean, at)));
+    }
+    let several = cases.into_values().filter(|case| case.len() > 1);
+    several.filter_map(|case| Some(case.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?.1)).collect()
 }
 
 /// A table with a line for each value of `across` and a column for each of `down`; the least value of each line is marked.
-pub fn pivot(rows: &[Row], across: &str, down: &str, value: &str) -> Result<Grid, Error> {
+pub fn pivot(rows: &[Row], across: &str, down: &str, value: &str) -> Result<Sheet, Error> {
     [across, down, value].iter().try_for_each(|key| known(rows, key))?;
-    let columns: Vec<String> = grouped(rows, &[down.into()]).into_iter().map(|(own, _)| own.concat()).collect();
-    let line = |(own, rows): (Vec<String>, Vec<&Row>)| {
-        let of = |column: &String| {
-            let there: Vec<&Row> = rows.iter().copied().filter(|row| cell(row, down) == *column).collect();
-            Spread::from_rows(&there, value)
+    let (lines, groups): (Vec<Vec<String>>, Vec<Vec<&Row>>) = grouped(rows, &[across.into()]).into_iter().unzip();
+    let column = |(own, _): (Vec<String>, Vec<&Row>)| {
+        let own = own.concat();
+        let of = |rows: &Vec<&Row>| {
+            let there: Vec<&Row> = rows.iter().copied().filter(|row| cell(row, down) == own).collect();
+            spread(&there, value)
         };
-        let spreads: Vec<Option<Spread>> = columns.iter().map(of).collect();
-        let best = spreads.iter().flatten().map(|spread| spread.mean).fold(f64::MAX, f64::min);
-        let text = |spread: &Option<Spread>| match spread {
-            Some(spread) if spread.mean == best => spread.text() + BEST,
-            Some(spread) => spread.text(),
-            None => "-".into(),
-        };
-        [own, spreads.iter().map(text).collect()].concat()
+        (own.clone(), groups.iter().map(of).collect::<Vec<Option<Spread>>>())
     };
-    let lines = grouped(rows, &[across.into()]).into_iter().map(line).collect();
-    Ok(Grid { header: [vec![format!("{across} \\ {down}")], columns].concat(), rows: lines, best: None })
+    let columns: Vec<(String, Vec<Option<Spread>>)> = grouped(rows, &[down.into()]).into_iter().map(column).collect();
+    // Conventional disks are what others are compared with.
+    let shingled = || columns.iter().filter(|(name, _)| name != BASELINE);
+    let best = |at: usize| shingled().filter_map(|(_, values)| Some(values[at]?.mean)).fold(f64::MAX, f64::min);
+    let marked = |name: &str, values: &[Option<Spread>]| {
+        let is_best = |&at: &usize| values[at].is_some_and(|value| value.mean == best(at));
+        (0..values.len()).filter(|_| name != BASELINE).filter(is_best).collect()
+    };
+    let numbers = columns.iter().map(|(name, values)| Column::Numbers {
+        name: name.clone(),
+        key: value.into(),
+        values: values.clone(),
+        best: marked(name, values),
+    });
+    let head = format!("{} of {} by {}", words::name(value), words::name(across), words::name(down));
+    let lines = lines.into_iter().map(|own| own.concat()).collect();
+    Ok(Sheet(std::iter::once(Column::Texts(head, lines)).chain(numbers).collect()))
 }
 
-/// One value of the same runs in two sweeps, and their ratio.
-pub fn against(rows: &[Row], others: &[Row], value: &str) -> Result<Grid, Error> {
+/// One value of the runs of two sweeps, and their ratio; what one of them lacks is a dash.
+pub fn against(rows: &[Row], others: &[Row], value: &str, sweeps: [&str; 2]) -> Result<Sheet, Error> {
     known(rows, value)?;
     let all: Vec<Row> = rows.iter().chain(others).cloned().collect();
     let names = varying(&all);
-    let theirs = grouped(others, &names);
-    let line = |(own, rows): (Vec<String>, Vec<&Row>)| {
-        let before = Spread::from_rows(&rows, value);
-        let after = theirs.iter().find(|(known, _)| *known == own).and_then(|(_, rows)| Spread::from_rows(rows, value));
-        let text = |spread: Option<Spread>| spread.map_or("-".into(), |spread| spread.text());
-        let ratio = before.zip(after).map_or("-".into(), |(before, after)| short(after.mean / before.mean));
-        [own, vec![text(before), text(after), ratio]].concat()
+    let of = |rows: &[Row], own: &Vec<String>| {
+        let own: Vec<&Row> =
+            rows.iter().filter(|row| names.iter().zip(own).all(|(key, one)| cell(row, key) == *one)).collect();
+        spread(&own, value)
     };
-    let lines = grouped(rows, &names).into_iter().map(line).collect();
-    let values = vec![value.to_string(), "against".into(), "ratio".into()];
-    Ok(Grid { header: [names, values].concat(), rows: lines, best: None })
-}
-
-/// The table as comma-separated values.
-pub fn csv(grid: &Grid) -> String {
-    let quoted = |cell: &String| match cell.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.clone(),
-    };
-    let line = |cells: &Vec<String>| cells.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
-    std::iter::once(&grid.header).chain(&grid.rows).map(line).collect()
-}
-
-/// The table in Markdown.
-pub fn markdown(grid: &Grid) -> String {
-    let line = |cells: &Vec<String>| format!("| {} |\n", cells.join(" | ").replace('\\', "\\\\"));
-    let rule = format!("|{}\n", "---|".repeat(grid.header.len()));
-    line(&grid.header) + &rule + &grid.rows.iter().map(line).collect::<String>()
+    let lines: Vec<Vec<String>> = grouped(&all, &names).into_iter().map(|(own, _)| own).collect();
+    let [ours, theirs] = [rows, others].map(|rows| lines.iter().map(|own| of(rows, own)).collect::<Vec<_>>());
+    let ratios = ours.iter().zip(&theirs).map(|(own, other)| Some(own.as_ref()?.over(other.as_ref()?))).collect();
+    let name = |sweep| format!("{} of {sweep}", words::name(value));
+    let values = vec![
+        numbers(name(sweeps[0]), value, ours),
+        numbers(name(sweeps[1]), value, theirs),
+        numbers("ratio".into(), "ratio", ratios),
+    ];
+    Ok(Sheet([choices(&names, &lines), values].concat()))
 }
 
 #[cfg(test)]
@@ -215,25 +241,66 @@ mod tests {
 
     #[test]
     fn seeds_share_a_line_that_shows_their_spread() {
-        let grid = table(&example(), &["slowdown".into()]).unwrap();
-        assert_eq!(grid.header, ["layer", "parameters.cache_percent", "slowdown"]);
-        assert_eq!(grid.rows, [["rmw", "1", "5 ± 1"], ["log", "1", "2.500"], ["log", "2", "2"]]);
-        assert_eq!(csv(&grid).lines().nth(1), Some("rmw,1,5 ± 1"));
-        assert_eq!(markdown(&grid).lines().nth(1), Some("|---|---|---|"));
+        let sheet = table(&example(), &["slowdown".into()]).unwrap();
+        let grid = sheet.grid();
+        assert_eq!(grid.header, ["layer", "cache (%)", "slowdown (×)"]);
+        assert_eq!(grid.rows, [["rmw", "1", "5 ± 1"], ["log", "1", "2.5"], ["log", "2", "2 *"]]);
+        assert_eq!(sheet.csv(), "layer,cache (%),slowdown (×),± slowdown (×)\nrmw,1,5,1\nlog,1,2.5,0\nlog,2,2,0\n");
+        assert_eq!(sheet.markdown().lines().nth(1), Some("|---|---|---|"));
+    }
+
+    #[test]
+    fn parquet_has_the_columns_and_texts_of_the_csv() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.parquet");
+        let sheet = table(&example(), &["slowdown".into()]).unwrap();
+        sheet.write_parquet(&path).unwrap();
+        let layers = smrkit_trace::parquet::table::read_words(&path, "layer").unwrap();
+        assert_eq!(layers, ["rmw", "log", "log"]);
+        let (bytes, csv) = (std::fs::read(&path).unwrap(), sheet.csv());
+        let bytes = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(csv.lines().next().unwrap().split(',').all(|head| bytes.contains(head)));
+    }
+
+    #[test]
+    fn the_best_is_that_of_its_demand_and_never_the_baseline() {
+        let mut rows = example();
+        for (nth, row) in rows.iter_mut().enumerate() {
+            row.insert("workload".into(), json!(["mix", "mix", "mix", "zipf"][nth]));
+        }
+        rows.push(Row::from([
+            ("layer".into(), json!(BASELINE)),
+            ("workload".into(), json!("mix")),
+            ("slowdown".into(), json!(1)),
+        ]));
+        let cells: Vec<String> = table(&rows, &["slowdown".into()])
+            .unwrap()
+            .grid()
+            .rows
+            .into_iter()
+            .map(|mut row| row.pop().unwrap())
+            .collect();
+        assert_eq!(cells, ["5 ± 1", "2.5 *", "2", "1"], "alone under zipf, nothing is better than it");
     }
 
     #[test]
     fn the_best_of_a_line_is_marked_and_what_is_missing_is_a_dash() {
-        let grid = pivot(&example(), "layer", "parameters.cache_percent", "slowdown").unwrap();
-        assert_eq!(grid.rows, [["rmw", "5 ± 1 *", "-"], ["log", "2.500", "2 *"]]);
+        let grid = pivot(&example(), "layer", "parameters.cache_percent", "slowdown").unwrap().grid();
+        assert_eq!(grid.header, ["slowdown of layer by cache", "1 (×)", "2 (×)"]);
+        assert_eq!(grid.rows, [["rmw", "5 ± 1 *", "-"], ["log", "2.5", "2 *"]]);
     }
 
     #[test]
-    fn two_sweeps_are_compared_run_by_run() {
-        let others = vec![row("log", 1, 1, 5.0)];
-        let grid = against(&example(), &others, "slowdown").unwrap();
-        assert_eq!(grid.rows[0][2..], ["5 ± 1", "-", "-"]);
-        assert_eq!(grid.rows[1][2..], ["2.500", "5", "2"]);
+    fn two_sweeps_are_compared_run_by_run_with_their_spread() {
+        let others = vec![row("log", 1, 1, 5.0), row("rmw", 1, 1, 2.0), row("rmw", 1, 2, 3.0), row("rmw", 9, 1, 3.0)];
+        let grid = against(&example(), &others, "slowdown", ["old", "new"]).unwrap().grid();
+        assert_eq!(grid.header[2..], ["slowdown of old (×)", "slowdown of new (×)", "ratio"]);
+        assert_eq!(grid.rows[0][2..], ["5 ± 1", "2.5 ± 0.5", "2 ± 0.83"], "between 4/3 and 6/2");
+        assert_eq!(grid.rows[1][2..], ["2.5", "5", "0.5"]);
+        assert_eq!(
+            (&grid.rows[2][2..], &grid.rows[3][1..]),
+            (&["2".into(), "-".into(), "-".into()][..], &["9".into(), "-".into(), "3".into(), "-".into()][..])
+        );
     }
 
     #[test]

@@ -213,6 +213,24 @@ impl Store {
         Ok(names)
     }
 
+    /// The outcomes of one sweep, or of all. Errors: a sweep that is not there, and no outcome at all.
+    pub fn chosen(&self, sweep: Option<&str>) -> Result<Vec<Outcome>, Error> {
+        let known = self.sweeps()?;
+        let names = match sweep {
+            None => known,
+            Some(name) if known.iter().any(|known| known == name) => vec![name.to_string()],
+            Some(name) => {
+                let (there, store) = (known.join(", "), self.0.display());
+                return Err(Error::Usage(format!("no sweep is called {name} in {store}: there are {there}")));
+            }
+        };
+        let outcomes = names.iter().map(|name| self.of_sweep(name)).collect::<Result<Vec<_>, Error>>()?.concat();
+        match outcomes.is_empty() {
+            true => Err(Error::input(&self.0, "no outcomes yet: start smrkit sweep")),
+            false => Ok(outcomes),
+        }
+    }
+
     /// The outcomes of a sweep, as far as they are there.
     pub fn of_sweep(&self, name: &str) -> Result<Vec<Outcome>, Error> {
         let path = self.sweep(name);

@@ -84,7 +84,7 @@ mod sealed {
     /// The columns of a table and how they are taken from its rows.
     pub trait TableRow: Copy {
         #[allow(private_interfaces)]
-        const COLUMNS: &'static [Column];
+        const COLUMNS: &'static [Column<'static>];
         const KIND: &'static str;
         #[allow(private_interfaces)]
         fn write(rows: &[Self], table: &mut TableWriter) -> Result<(), Error>;
@@ -93,7 +93,7 @@ mod sealed {
 
 impl sealed::TableRow for RequestRow {
     #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column] = &[
+    const COLUMNS: &'static [Column<'static>] = &[
         column("index", 64),
         column("source", 8),
         column("row", 64),
@@ -128,7 +128,7 @@ impl sealed::TableRow for RequestRow {
 
 impl sealed::TableRow for Access {
     #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column] = &ACCESS_COLUMNS;
+    const COLUMNS: &'static [Column<'static>] = &ACCESS_COLUMNS;
     const KIND: &'static str = "accesses";
 
     #[allow(private_interfaces)]
@@ -139,7 +139,7 @@ impl sealed::TableRow for Access {
 
 impl sealed::TableRow for MemberAccess {
     #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column] = &{
+    const COLUMNS: &'static [Column<'static>] = &{
         let [time, cause, op, pba, sectors, duration] = ACCESS_COLUMNS;
         [column("member", 32), time, cause, op, pba, sectors, duration]
     };
@@ -182,7 +182,7 @@ fn write_accesses<R>(
     table.write_group(&[before, &own].concat())
 }
 
-const fn word(name: &'static str) -> Column {
+const fn word(name: &'static str) -> Column<'static> {
     Column { name, bits: 0, packing: Packing::Words }
 }
 
@@ -190,7 +190,7 @@ fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> Vec<ByteArray> {
     rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect()
 }
 
-const fn column(name: &'static str, bits: i8) -> Column {
+const fn column(name: &'static str, bits: i8) -> Column<'static> {
     Column { name, bits, packing: Packing::Delta }
 }
 

@@ -1,30 +1,37 @@
-//! `smrkit report`: tables, a page and figures of runs that were recorded.
+//! `smrkit report`: tables, a page and figures of runs that were recorded, or of a sweep.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
 use smrkit_report::{figures, report, text};
+use smrkit_sweep::store::Store;
+use smrkit_sweep::{page, select};
 
 use crate::exit::Done;
 use crate::output::{OutputOptions, Paths};
 use crate::recorded::Recorded;
 
 const EXAMPLES: &str = "\
-The runs of all files stand next to one another, so each must be of the same trace or workload.
+The runs of all files stand next to one another, so each must be of the same trace or workload. A store of sweeps has a page of
+its own: which system is the best in each case, and how it goes with what was swept.
 
 Examples:
   smrkit report outcome.json --report report.html
   smrkit report rmw.json vguard.json --report both.html --figures figures
+  smrkit report caches.results --sweep caches --report caches.html
   smrkit results caches.results --where trace=day.csv --json day.json; smrkit report day.json --report day.html";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Report {
-    /// Result files, as `run --json` and `results --json` write them.
-    #[arg(required = true, value_name = "OUT.json")]
+    /// Result files, as `run --json` and `results --json` write them, or the folder that sweeps wrote into.
+    #[arg(required = true, value_name = "OUT.json|STORE")]
     results: Vec<PathBuf>,
+    /// One sweep of the store, by the name of its file [default: all].
+    #[arg(long, value_name = "NAME")]
+    sweep: Option<String>,
     #[command(flatten)]
     outputs: OutputOptions,
 }
@@ -34,11 +41,30 @@ impl Report {
         let mut paths = Paths { inputs: self.results.clone(), ..Paths::default() };
         self.outputs.name(&mut paths);
         paths.check()?;
+        if let [store] = self.results.as_slice()
+            && store.is_dir()
+        {
+            return self.of_store(store);
+        }
+        if self.sweep.is_some() {
+            return Err(Error::Usage("--sweep names a sweep of a store: give the store's folder".into()).into());
+        }
         let runs = self.outcomes()?;
         let outputs = self.outputs.open()?;
         let outcomes = Outcomes::new(runs);
         let runs = &outcomes.runs;
         outputs.write(|| text(runs), &outcomes, || report(runs), || figures(runs))?;
+        Ok(Done::All)
+    }
+
+    fn of_store(&self, path: &Path) -> anyhow::Result<Done> {
+        let outcomes = Outcomes::new(Store::open(path)?.chosen(self.sweep.as_deref())?);
+        let outputs = self.outputs.open()?;
+        let runs = &outcomes.runs;
+        let name = self.sweep.clone().unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into());
+        let (page, figures) = (page::page(&name, runs)?, page::figures(runs)?);
+        let table = select::table(&select::rows(runs)?, &select::VALUES.map(str::to_string))?;
+        outputs.write(|| table.grid().text() + "\n", &outcomes, || page, || figures)?;
         Ok(Done::All)
     }
 

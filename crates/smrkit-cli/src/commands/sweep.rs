@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use smrkit_sweep::execute::execute;
+use smrkit_sweep::page::page;
 use smrkit_sweep::plan::Sweep as Plan;
 use smrkit_sweep::store::Store;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::print;
+use crate::output::target::Target;
+use crate::output::{Paths, print};
 
 const EXAMPLES: &str = "\
 A sweep's file has the options of smrkit run, and lists in place of values:
@@ -41,14 +43,24 @@ pub struct Sweep {
     /// The folder that keeps the results; several sweeps may share one [default: the file's name with .results].
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// Write the page of its results, as smrkit report does.
+    #[arg(long, value_name = "OUT.html")]
+    report: Option<PathBuf>,
 }
 
 impl Sweep {
     pub fn execute(self) -> anyhow::Result<Done> {
+        let mut paths = Paths { inputs: vec![self.file.clone()], ..Paths::default() };
+        paths.outputs.extend(self.report.clone());
+        paths.check()?;
         let plan = Plan::read(&self.file)?;
         let folder = self.store.unwrap_or_else(|| beside(&self.file));
         let store = Store::create(&folder)?;
         let interrupt = Interrupt::watch();
+        let report = {
+            let _opening = paths.opening(&interrupt);
+            self.report.as_ref().map(Target::open).transpose()?
+        };
         let done = execute(&plan, &store, &interrupt)?;
         interrupt.writing();
         print(format!(
@@ -59,7 +71,9 @@ impl Sweep {
             done.found,
             folder.display()
         ))?;
-        for merged in store.of_sweep(&plan.name)?.iter().filter(|outcome| outcome.merged_verdicts.is_some()) {
+        let outcomes = store.of_sweep(&plan.name)?;
+        report.map_or(Ok(()), |report| report.write(page(&plan.name, &outcomes)?.as_bytes()))?;
+        for merged in outcomes.iter().filter(|outcome| outcome.merged_verdicts.is_some()) {
             print(format!("{}: {}\n", merged.layer, merged.verdict.text))?;
         }
         if !done.complete {

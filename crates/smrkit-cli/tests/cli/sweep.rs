@@ -51,17 +51,51 @@ fn results_are_selected_and_pivoted() {
     let scratch = swept();
     let pivot = at(&scratch, "results regions.results --pivot layer,workload,slowdown --format markdown").done();
     let lines: Vec<&str> = pivot.lines().collect();
-    assert!(lines[0].starts_with("| layer \\\\ workload | random-write") && lines[2].contains(" ± "), "{pivot}");
+    assert!(
+        lines[0].starts_with("| slowdown of layer by workload | random-write") && lines[2].contains(" ± "),
+        "{pivot}"
+    );
     assert!(lines.len() == 4 && lines[2..].iter().all(|line| line.contains(" * |")), "{pivot}");
     let csv = at(&scratch, "results regions.results --where layer=rmw --show slowdown --format csv").done();
     assert_eq!(csv.lines().count(), 5, "two workloads and two regions: {csv}");
-    assert!(at(&scratch, "results regions.results --format csv").done().contains(",slowdown,"));
+    assert!(at(&scratch, "results regions.results --format csv").done().contains(",slowdown (×),"));
     let against =
         at(&scratch, "results regions.results --sweep regions --against regions --show slowdown --format csv");
-    assert!(against.done().lines().skip(1).all(|line| line.ends_with(",1")), "a sweep equals itself");
+    let against = against.done();
+    assert!(against.lines().next().unwrap().ends_with(",ratio,± ratio"), "{against}");
+    let is_equal = |line: &str| line.rsplit(',').nth(1) == Some("1");
+    assert!(against.lines().skip(1).all(is_equal), "a sweep equals itself: {against}");
     at(&scratch, "results regions.results --show colour").says(2, &["no outcome has the key colour"]);
     at(&scratch, "results regions.results --sweep other").says(2, &["no sweep is called other", "regions"]);
     at(&scratch, "results regions.toml").says(3, &["no store of results"]);
+}
+
+#[test]
+fn a_sweep_has_a_page_that_its_store_gives_again() {
+    let scratch = swept();
+    let read = |name: &str| fs::read_to_string(scratch.0.path().join(name)).unwrap();
+    at(&scratch, "sweep regions.toml --report swept.html").done();
+    let shown = at(&scratch, "report regions.results --sweep regions --report told.html --figures drawn").done();
+    assert_eq!(read("swept.html"), read("told.html"));
+    assert_eq!(shown, at(&scratch, "results regions.results").done(), "with the table of results");
+    assert!(fs::read_dir(scratch.0.path().join("drawn")).unwrap().count() > 2);
+    let page = read("told.html");
+    for part in ["takes the least time", "12 runs in 2 cases", "slowdown (×)", "class=\"best\""] {
+        assert!(page.contains(part), "{part}");
+    }
+    at(&scratch, "sweep regions.toml --report regions.toml").says(2, &["is read by this command"]);
+    at(&scratch, "report regions.results --sweep other").says(2, &["no sweep is called other"]);
+    fs::create_dir(scratch.0.path().join("empty")).unwrap();
+    at(&scratch, "report empty").says(3, &["start smrkit sweep"]);
+}
+
+#[test]
+fn a_table_of_results_is_parquet_too() {
+    let scratch = swept();
+    at(&scratch, "results regions.results --show slowdown --parquet table.parquet").done();
+    let bytes = fs::read(scratch.0.path().join("table.parquet")).unwrap();
+    assert_eq!((&bytes[..4], &bytes[bytes.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
+    at(&scratch, "results regions.results --parquet table.parquet --format csv").says(2, &["--format"]);
 }
 
 /// Requests of 40 volumes, as Alibaba's traces have them.

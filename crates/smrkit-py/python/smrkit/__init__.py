@@ -15,7 +15,7 @@ from smrkit._options import AdviseOptions, Options
 from smrkit._outcome import Outcome, Outcomes, merge, read
 from smrkit._record import Record
 from smrkit._run import Progress, compare, run
-from smrkit._sweep import Swept, results, sweep
+from smrkit._sweep import Results, Swept, results, sweep
 from smrkit._table import Table
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Outcomes",
     "Progress",
     "Record",
+    "Results",
     "Swept",
     "Table",
     "UsageError",

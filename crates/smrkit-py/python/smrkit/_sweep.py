@@ -93,6 +93,19 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else text(value)
 
 
-def results(store: Path, sweep: str | None = None) -> Outcomes:
+class Results(Outcomes):
+    """Outcomes of sweeps, whose page shows which system is the best in each case."""
+
+    def __init__(self, native: _native.Outcomes, name: str) -> None:
+        super().__init__(native)
+        self._name = name
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page that ``smrkit report STORE --report`` writes."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(_native.sweep_page(self._name, self._native))
+
+
+def results(store: Path, sweep: str | None = None) -> Results:
     """The outcomes in a store, of all its sweeps or of one."""
-    return Outcomes(_native.results(os.fspath(store), sweep))
+    return Results(_native.results(os.fspath(store), sweep), sweep or PurePath(store).stem)

@@ -9,6 +9,9 @@ mod colour;
 pub use axis::{Axis, Numbers};
 pub use colour::{Colour, Theme};
 
+/// Panels up to which a page shows them below each other.
+const MULTIPLE_FROM: usize = 2;
+
 /// A figure: one panel, or several below each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
@@ -129,6 +132,20 @@ impl Figure {
         let Some(first) = self.panels.first() else { return };
         let range = first.x.range(self.panels.iter().flat_map(|p| p.points().map(|(x, _)| x)));
         self.panels.iter_mut().for_each(|p| p.x.fixed = Some(range));
+    }
+
+    /// Gives the panels of lines one vertical range, so that they can be compared side by side.
+    pub fn share_y(&mut self) {
+        let Some(first) = self.panels.first() else { return };
+        let guides = self.panels.iter().flat_map(|p| p.guides.iter().map(|guide| guide.0));
+        let range = first.y.range(self.panels.iter().flat_map(|p| p.points().map(|(_, y)| y)).chain(guides));
+        self.panels.iter_mut().for_each(|p| p.y.fixed = Some(range));
+    }
+
+    /// True for many panels of lines, which a page shows side by side.
+    pub(crate) fn is_multiple(&self) -> bool {
+        let lines = self.panels.iter().filter(|panel| matches!(panel.body, Body::Lines(_)));
+        lines.count() > MULTIPLE_FROM
     }
 }
 

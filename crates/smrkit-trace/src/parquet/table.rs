@@ -1,4 +1,4 @@
-//! Tables of unsigned integers and words as Parquet: schema, encodings, row groups, metadata.
+//! Tables of unsigned integers, words and real numbers as Parquet: schema, encodings, row groups, metadata.
 //!
 //! The trace format, the tables of requests and accesses, and results share it. Nulls are left out.
 
@@ -40,13 +40,15 @@ pub enum Packing {
     Delta,
     /// Words of a few kinds, as text.
     Words,
+    /// Real numbers, as they are.
+    Real,
 }
 
-/// A column: its name, the width of its unsigned values (of no meaning for words), and its layout.
+/// A column: its name, the width of its unsigned values (of no meaning for others), and its layout.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub struct Column<'a> {
     /// Its name.
-    pub name: &'static str,
+    pub name: &'a str,
     /// The width of its values.
     pub bits: i8,
     /// Its layout.
@@ -62,6 +64,8 @@ pub enum Values<'a> {
     Int(&'a [i32]),
     /// A column of words.
     Words(&'a [ByteArray]),
+    /// A column of real numbers.
+    Real(&'a [f64]),
 }
 
 /// A table being written.
@@ -126,6 +130,9 @@ fn write_group(file: &mut SerializedFileWriter<File>, columns: &[Values]) -> Res
             (Values::Words(values), ColumnWriter::ByteArrayColumnWriter(writer)) => {
                 writer.write_batch(values, None, None)?;
             }
+            (Values::Real(values), ColumnWriter::DoubleColumnWriter(writer)) => {
+                writer.write_batch(values, None, None)?;
+            }
             _ => return Err(ParquetError::General("a column was given values of another kind".into())),
         }
         column.close()?;
@@ -137,13 +144,14 @@ fn write_group(file: &mut SerializedFileWriter<File>, columns: &[Values]) -> Res
 pub(super) fn schema(columns: &[Column]) -> Result<Arc<Type>, ParquetError> {
     let field = |column: &Column| {
         let (physical, logical) = match column.packing {
-            Packing::Words => (Physical::BYTE_ARRAY, LogicalType::String),
-            _ if column.bits == 64 => (Physical::INT64, LogicalType::integer(64, false)),
-            _ => (Physical::INT32, LogicalType::integer(column.bits, false)),
+            Packing::Words => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Packing::Real => (Physical::DOUBLE, None),
+            _ if column.bits == 64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            _ => (Physical::INT32, Some(LogicalType::integer(column.bits, false))),
         };
         Type::primitive_type_builder(column.name, physical)
             .with_repetition(Repetition::REQUIRED)
-            .with_logical_type(Some(logical))
+            .with_logical_type(logical)
             .build()
             .map(Arc::new)
     };
@@ -164,7 +172,9 @@ fn properties(columns: &[Column]) -> Result<WriterProperties, ParquetError> {
     for column in columns {
         let path = ColumnPath::from(column.name);
         properties = match column.packing {
-            Packing::Dictionary | Packing::Words => properties.set_column_dictionary_enabled(path, true),
+            Packing::Dictionary | Packing::Words | Packing::Real => {
+                properties.set_column_dictionary_enabled(path, true)
+            }
             Packing::Delta => properties
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),

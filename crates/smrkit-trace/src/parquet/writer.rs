@@ -189,7 +189,7 @@ impl GroupColumns {
     }
 }
 
-fn columns(tick: Tick) -> [Column; 5] {
+fn columns(tick: Tick) -> [Column<'static>; 5] {
     let time = Column { name: tick.column, bits: 64, packing: Packing::Delta };
     let [op, lba, sectors, volume] = COLUMNS;
     [time, op, lba, sectors, volume]

@@ -1,0 +1,225 @@
+//! A table of numbers with their spread, and its forms: text, Markdown, CSV and Parquet, which have the same columns.
+
+use std::path::Path;
+
+use smrkit::error::Error;
+use smrkit_report::Grid;
+use smrkit_report::format::{NONE, short};
+use smrkit_trace::parquet::table::{self, Packing, TableWriter, Values, words};
+
+use crate::words::{unit, with_unit};
+
+/// Stands after the least number of its kind.
+const BEST: &str = " *";
+
+/// Several runs of one kind: the mean of a number, its least and its most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+    /// Number of runs.
+    pub runs: usize,
+}
+
+impl Spread {
+    /// The spread of numbers; none without any.
+    pub fn new(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
+        let all: Vec<f64> = numbers.collect();
+        let (least, most) = all.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
+        (!all.is_empty()).then(|| Spread {
+            mean: all.iter().sum::<f64>() / all.len() as f64,
+            least,
+            most,
+            runs: all.len(),
+        })
+    }
+
+    /// This divided by another: the quotient of the means, between those of the ends.
+    pub fn over(&self, other: &Spread) -> Spread {
+        let (least, most) = (self.least / other.most, self.most / other.least);
+        Spread { mean: self.mean / other.mean, least, most, runs: self.runs.max(other.runs) }
+    }
+
+    /// Half of what lies between the least and the most.
+    pub fn half(&self) -> f64 {
+        (self.most - self.least) / 2.0
+    }
+
+    /// In numbers of which `factor` makes a unit: `5 ± 1`.
+    pub fn text(&self, factor: f64) -> String {
+        let (mean, half) = (self.mean * factor, self.half() * factor);
+        // The spread has no more digits than the mean.
+        let digits = (2 - mean.abs().max(1e-6).log10().floor() as i32).clamp(0, 8);
+        let round = 10_f64.powi(digits);
+        match self.runs {
+            1 => short(mean),
+            _ => format!("{} ± {}", short(mean), short((half * round).round() / round)),
+        }
+    }
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Texts under a name.
+    Texts(String, Vec<String>),
+    /// Numbers under a name, in the unit of a key.
+    Numbers {
+        /// The name, without the unit.
+        name: String,
+        /// The key that they are of.
+        key: String,
+        /// The numbers, in the unit of the key.
+        values: Vec<Option<Spread>>,
+        /// Rows whose number is the least of its kind.
+        best: Vec<usize>,
+    },
+}
+
+impl Column {
+    fn rows(&self) -> usize {
+        match self {
+            Column::Texts(_, texts) => texts.len(),
+            Column::Numbers { values, .. } => values.len(),
+        }
+    }
+
+    fn has_spread(&self) -> bool {
+        matches!(self, Column::Numbers { values, .. } if values.iter().flatten().any(|value| value.runs > 1))
+    }
+}
+
+/// Columns side by side, of as many rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sheet(pub Vec<Column>);
+
+impl Sheet {
+    fn rows(&self) -> usize {
+        self.0.first().map_or(0, Column::rows)
+    }
+
+    /// The table as text, with the spread in the cells and the best marked.
+    pub fn grid(&self) -> Grid {
+        let heads: Vec<(String, f64)> = self.0.iter().map(|column| self.head(column)).collect();
+        let cell = |at: usize, (column, (_, factor)): (&Column, &(String, f64))| match column {
+            Column::Texts(_, texts) => texts[at].clone(),
+            Column::Numbers { values, best, .. } => match &values[at] {
+                Some(value) => value.text(*factor) + if best.contains(&at) { BEST } else { "" },
+                None => NONE.into(),
+            },
+        };
+        let row = |at| self.0.iter().zip(&heads).map(|both| cell(at, both)).collect();
+        let rows = (0..self.rows()).map(row).collect();
+        Grid { header: heads.into_iter().map(|(name, _)| name).collect(), rows, best: Vec::new() }
+    }
+
+    /// The name of a column with its unit, and what makes that unit of a number; columns of one key have one unit, which fits
+    /// the middle of their numbers.
+    fn head(&self, column: &Column) -> (String, f64) {
+        let Column::Numbers { name, key, .. } = column else {
+            return (if let Column::Texts(name, _) = column { name.clone() } else { String::new() }, 1.0);
+        };
+        let of_key = |other: &Column| match other {
+            Column::Numbers { key: own, values, .. } if own == key => {
+                values.iter().flatten().map(|value| value.mean).collect()
+            }
+            _ => Vec::new(),
+        };
+        let all = self.0.iter().flat_map(of_key).filter(|&mean| mean > 0.0);
+        let (least, most) = all.fold((f64::MAX, 0.0_f64), |(a, b), v| (a.min(v), b.max(v)));
+        let (unit, factor) = unit(key, if most > 0.0 { (least * most).sqrt() } else { 0.0 });
+        (with_unit(name, &unit), factor)
+    }
+
+    /// Rows that are the best of their kind in some column.
+    pub fn best(&self) -> Vec<usize> {
+        let best = |column: &Column| if let Column::Numbers { best, .. } = column { best.clone() } else { Vec::new() };
+        self.0.iter().flat_map(best).collect()
+    }
+
+    /// The table in Markdown.
+    pub fn markdown(&self) -> String {
+        let grid = self.grid();
+        let line = |cells: &Vec<String>| format!("| {} |\n", cells.join(" | ").replace('\\', "\\\\"));
+        let rule = format!("|{}\n", "---|".repeat(grid.header.len()));
+        line(&grid.header) + &rule + &grid.rows.iter().map(line).collect::<String>()
+    }
+
+    /// Columns for programs: texts, or numbers in full, a spread beside its mean.
+    fn plain(&self) -> Vec<(String, Plain)> {
+        let mut all = Vec::new();
+        for column in &self.0 {
+            let (head, factor) = self.head(column);
+            let Column::Numbers { values, .. } = column else {
+                if let Column::Texts(_, texts) = column {
+                    all.push((head, Plain::Texts(texts.clone())));
+                }
+                continue;
+            };
+            let numbers = |of: fn(&Spread) -> f64| {
+                Plain::Numbers(values.iter().map(|value| value.map_or(f64::NAN, |value| of(&value) * factor)).collect())
+            };
+            all.push((head.clone(), numbers(|value| value.mean)));
+            if column.has_spread() {
+                all.push((format!("± {head}"), numbers(Spread::half)));
+            }
+        }
+        all
+    }
+
+    /// The table as comma-separated values.
+    pub fn csv(&self) -> String {
+        let quoted = |cell: String| match cell.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell,
+        };
+        let columns = self.plain();
+        let line = |cells: Vec<String>| cells.into_iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+        let head = line(columns.iter().map(|(name, _)| name.clone()).collect());
+        let row = |at| line(columns.iter().map(|(_, cells)| cells.text(at)).collect());
+        head + &(0..self.rows()).map(row).collect::<String>()
+    }
+
+    /// Writes the table as Parquet; a number that is missing is NaN.
+    pub fn write_parquet(&self, path: &Path) -> Result<(), Error> {
+        let plain = self.plain();
+        let texts = |(_, cells): &(String, Plain)| match cells {
+            Plain::Texts(texts) => words(texts.iter().cloned()),
+            Plain::Numbers(_) => Vec::new(),
+        };
+        let texts: Vec<Vec<_>> = plain.iter().map(texts).collect();
+        let columns = plain.iter().map(|(name, cells)| {
+            let packing = if let Plain::Texts(_) = cells { Packing::Words } else { Packing::Real };
+            table::Column { name, bits: 64, packing }
+        });
+        let columns: Vec<table::Column> = columns.collect();
+        let values = plain.iter().zip(&texts).map(|((_, cells), texts)| match cells {
+            Plain::Texts(_) => Values::Words(texts),
+            Plain::Numbers(numbers) => Values::Real(numbers),
+        });
+        let mut table = TableWriter::create(path, &columns)?;
+        table.write_group(&values.collect::<Vec<_>>())?;
+        table.finish(vec![("smrkit.format".into(), "table".into()), ("smrkit.version".into(), "1".into())])
+    }
+}
+
+/// Cells for programs.
+enum Plain {
+    Texts(Vec<String>),
+    Numbers(Vec<f64>),
+}
+
+impl Plain {
+    /// A cell as text; a number that is missing is empty.
+    fn text(&self, at: usize) -> String {
+        match self {
+            Plain::Texts(texts) => texts[at].clone(),
+            Plain::Numbers(numbers) if numbers[at].is_nan() => String::new(),
+            Plain::Numbers(numbers) => numbers[at].to_string(),
+        }
+    }
+}

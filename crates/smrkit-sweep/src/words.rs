@@ -1,0 +1,78 @@
+//! Keys of outcomes in words, and the units that their numbers are shown in.
+
+use smrkit_report::figure::Numbers;
+use smrkit_report::format;
+
+/// A key in words: `latency_ns.all.p99` is `p99 latency`, `parameters.cache_percent` is `cache`.
+pub fn name(key: &str) -> String {
+    let key = key.trim_start_matches("parameters.").trim_start_matches("engine.").trim_start_matches("verdict.");
+    let words = match key.strip_prefix("latency_ns.").and_then(|latency| latency.split_once('.')) {
+        Some(("all", which)) => format!("{which} latency"),
+        Some((of, which)) => format!("{which} latency of {of}s"),
+        None => key.trim_start_matches("trace_reading.").trim_start_matches("run.").replace('.', " "),
+    };
+    let end = |words: &str, end| words.strip_suffix(end).unwrap_or(words).to_string();
+    let words =
+        ["_bytes_per_s", "_percent", "_bytes", "_ns", "_s"].into_iter().fold(words, |words, unit| end(&words, unit));
+    words.replace("p99_9", "p99.9").replace("p99_5", "p99.5").replace('_', " ")
+}
+
+/// The form of a key's numbers in figures, and what makes base units of them: seconds, bytes, shares, or the number itself.
+pub fn numbers(key: &str) -> (Numbers, f64) {
+    let last = key.rsplit('.').next().unwrap_or(key);
+    match key {
+        _ if key.starts_with("latency_ns.") && last != "count" => (Numbers::Time, 1e-9),
+        _ if last.ends_with("_ns") => (Numbers::Time, 1e-9),
+        _ if last.ends_with("_at_s") => (Numbers::Time, 1.0),
+        _ if last.ends_with("_bytes") || last.ends_with("_bytes_per_s") => (Numbers::Bytes, 1.0),
+        _ if last.ends_with("_percent") => (Numbers::Percent, 0.01),
+        _ => (Numbers::Plain, 1.0),
+    }
+}
+
+/// The unit of a column of a key's numbers up to `largest`: its name, and what a number is multiplied by.
+pub fn unit(key: &str, largest: f64) -> (String, f64) {
+    let (numbers, factor) = numbers(key);
+    match numbers {
+        Numbers::Time => {
+            let (unit_s, name) = format::time_unit(largest * factor);
+            (name.into(), factor / unit_s)
+        }
+        Numbers::Bytes => {
+            let (unit_bytes, name) = format::byte_unit(largest);
+            (if key.ends_with("_per_s") { format!("{name}/s") } else { name.into() }, 1.0 / unit_bytes)
+        }
+        Numbers::Percent => ("%".into(), 1.0),
+        Numbers::Plain if is_multiple(key) => ("×".into(), 1.0),
+        Numbers::Plain => (String::new(), 1.0),
+    }
+}
+
+/// True for the multiple of another number.
+fn is_multiple(key: &str) -> bool {
+    matches!(key, "slowdown" | "write_amplification" | "write_overloading")
+}
+
+/// A name with its unit.
+pub fn with_unit(name: &str, unit: &str) -> String {
+    if unit.is_empty() { name.into() } else { format!("{name} ({unit})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_words_and_units() {
+        let head = |key: &str, largest| with_unit(&name(key), &unit(key, largest).0);
+        assert_eq!(head("latency_ns.all.p99", 24.8e6), "p99 latency (ms)");
+        assert_eq!(head("latency_ns.read.p99_9", 3e9), "p99.9 latency of reads (s)");
+        assert_eq!(head("parameters.cache_percent", 2.0), "cache (%)");
+        assert_eq!(head("engine.depth", 32.0), "depth");
+        assert_eq!(head("slowdown", 3.0), "slowdown (×)");
+        assert_eq!(head("verdict.rate_before_bytes_per_s", 3e6), "rate before (MB/s)");
+        assert_eq!(head("verdict.cache_full_at_s", 30.0), "cache full at (s)");
+        assert_eq!(head("capacity.raw_sectors", 30.0), "capacity raw sectors");
+        assert_eq!(unit("elapsed_ns", 2e9), ("s".into(), 1e-9));
+    }
+}
