@@ -19,6 +19,7 @@ PAGES = {
     "array": "run --drive tiny --array raid5:disks=3,chunk=64KiB --layer in-place,vguard --workload mix:count=300",
     "advise": "advise --drive tiny --workload random-write:count=2000",
     "sweep": "sweep caches.toml",
+    "layers": "run",
 }
 SWEEP = """
 drive = "tiny"
@@ -70,6 +71,9 @@ class Pages(unittest.TestCase):
                     found = Axe().run(page).response["violations"]
                     self.assertEqual([], [v["id"] for v in found if v["impact"] in ("serious", "critical")])
                     self.assertEqual([], noise)
+
+    def test_the_page_of_all_layers_stays_small(self):
+        self.assertLessEqual((self.folder / "layers.html").stat().st_size, 1_500_000)
 
     def test_zooming_and_hovering_one_chart_moves_those_over_the_same_time(self):
         page, noise = self.open("run")

@@ -1,6 +1,7 @@
 """Sweeps on threads, processes and Dask: the same results whatever computes them, and nothing lost with a worker."""
 
 import os
+import random
 import signal
 import tempfile
 import threading
@@ -105,19 +106,28 @@ class Dask(Executors):
         options = {**OPTIONS, "workload": "random-write:count=30k", "repeat": 12}
         runs = 2 * 2 * 12
         smrkit.sweep(store=self.store("whole"), **options)
-        store = self.store("killed")
+        for seed in range(3):
+            with self.subTest(seed=seed):
+                self.sweep_while_a_worker_dies(seed, options, runs)
+
+    def sweep_while_a_worker_dies(self, seed, options, runs):
+        """Kills a worker of the seed's choice once the store has so many results as the seed says."""
+        draw = random.Random(seed)
+        store, results = self.store(f"killed-{seed}"), draw.randint(1, runs // 3)
         pids = list(self.client.run(os.getpid).values())
+        victim = draw.choice(pids)
 
         def kill():
-            while not os.path.isdir(store) or len(names(store)) < 6:
+            while not os.path.isdir(store) or len(names(store)) < results:
                 time.sleep(0.01)
-            os.kill(pids[0], signal.SIGKILL)
+            os.kill(victim, signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
         killer.start()
         swept = smrkit.sweep(store=store, executor=self.client, **options)
         killer.join()
-        self.assertNotEqual(sorted(pids), sorted(self.client.run(os.getpid).values()), "a worker was replaced")
+        self.client.wait_for_workers(2)
+        self.assertNotIn(victim, self.client.run(os.getpid).values(), "a worker was replaced")
         self.assertEqual(swept, (runs, 0))
         self.assertEqual(smrkit.results(store).json(), smrkit.results(self.store("whole")).json())
         self.assertEqual([name for name in os.listdir(store) if "partial" in name or ".of-" in name], [])

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::draw::margins;
 use crate::figure::{Axis, Body, Colour, Key, Numbers, Panel, Part, Series, Style, Theme, strip_ticks};
 use crate::format::escape;
+use crate::packed::{packed, rounded};
 
 /// Height of a panel of lines, in CSS pixels.
 const LINES_HEIGHT: usize = 310;
@@ -62,7 +63,7 @@ fn line(panel: &Panel, series: &Series, key: Option<usize>) -> Value {
         points.extend(stretch);
     }
     let (template, text) = hover(panel, &points);
-    let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(x, y)| (rounded(x), rounded(y))).unzip();
+    let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
     let has_dots = dots.iter().any(|&size| size > 0);
     let mode = match series.style {
         Style::Points => "markers",
@@ -70,7 +71,7 @@ fn line(panel: &Panel, series: &Series, key: Option<usize>) -> Value {
         _ => "lines",
     };
     json!({
-        "type": "scatter", "mode": mode, "name": escape(&series.name), "meta": key, "x": x, "y": y,
+        "type": "scatter", "mode": mode, "name": escape(&series.name), "meta": key, "x": packed(&x), "y": packed(&y),
         "text": text, "hovertemplate": template, "cliponaxis": false,
         "line": {
             "color": series.colour.hex(), "width": 1.8,
@@ -96,11 +97,6 @@ fn hover(panel: &Panel, points: &[(f64, f64)]) -> (String, Option<Vec<String>>) 
     }
     let text = |&(x, y): &(f64, f64)| format!("{}, {}", panel.x.numbers.text(x), panel.y.numbers.text(y));
     ("%{text}".into(), Some(points.iter().map(text).collect()))
-}
-
-/// A number with five digits that count: more can't be seen, and would take most of the page's room.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.4e}").parse().unwrap_or(value)
 }
 
 fn guide_name(y: &Axis, at: f64, name: &str) -> Value {

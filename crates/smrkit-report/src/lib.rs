@@ -11,6 +11,7 @@ pub mod figure;
 mod png;
 mod canvas;
 mod draw;
+mod packed;
 mod interactive;
 mod label;
 mod members;

@@ -3,7 +3,17 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 const options = { responsive: true, displaylogo: false, displayModeBar: matchMedia('(hover: none)').matches ? false : 'hover' };
 const places = page.charts.map((_, i) => document.getElementById('chart' + i));
 
-page.charts.forEach(chart => chart.data.filter(trace => trace.type === 'scatter').forEach(trace => { trace.x = page.times[trace.x]; }));
+// The numbers of a line: in units of a power of ten, where [n] repeats the one before, or at even steps up to the end.
+function unpacked({ unit, values, from, step, count, end }) {
+  if (!values) return Array.from({ length: count }, (_, i) => (i === count - 1 ? end : Number((from + step * i).toPrecision(9))));
+  const all = values.flatMap((value, i) => (Array.isArray(value) ? Array(value[0]).fill(values[i - 1]) : [value]));
+  return all.map(value => value && (unit < 0 ? value / 10 ** -unit : value * 10 ** unit));
+}
+
+const times = page.times.map(unpacked);
+page.charts.forEach(chart => chart.data.filter(trace => trace.type === 'scatter').forEach(trace => {
+  [trace.x, trace.y] = [times[trace.x], unpacked(trace.y)];
+}));
 
 function draw() {
   const [from, to] = page.swapped;
