@@ -52,6 +52,14 @@ class Executors(unittest.TestCase):
             self.assertEqual(smrkit.sweep(store=self.store("pool"), executor=pool, **OPTIONS), (RUNS, 0))
         self.equals_threads(self.store("pool"))
 
+    def test_a_sweep_is_a_page_of_its_own(self):
+        page = self.store("sweep.html")
+        smrkit.results(self.threads).report(page)
+        with open(page, encoding="utf-8") as file:
+            self.assertIn("takes the least time", file.read())
+        with self.assertRaisesRegex(smrkit.UsageError, "no sweep is called other"):
+            smrkit.results(self.threads, "other")
+
     def test_errors_come_through_and_executors_are_checked(self):
         with self.assertRaisesRegex(smrkit.UsageError, "threads, processes, a client of Dask"):
             smrkit.sweep(store=self.store("x"), executor=5, **OPTIONS)
@@ -93,6 +101,7 @@ class Dask(Executors):
     # Those of the other executors need not run twice.
     test_processes_and_other_executors_give_the_same_results = None
     test_errors_come_through_and_executors_are_checked = None
+    test_a_sweep_is_a_page_of_its_own = None
     test_volumes_are_swept_anywhere_and_merged = None
 
     def test_a_client_and_an_address_give_the_same_results(self):

@@ -6,7 +6,7 @@ from typing import Any
 
 from smrkit import _native
 from smrkit._options import pairs
-from smrkit._outcome import Record
+from smrkit._record import Record
 from smrkit._run import Progress, bar
 from smrkit._table import Table
 
