@@ -2,7 +2,7 @@
 //!
 //! Strict-append has bands with a write cursor and refuses everything but appends and resets. Caveat-Scriptor takes writes
 //! anywhere, and destroys what shingling destroys. (Kadekodi et al. 2015, section 3.) Beneath a model lies what holds the
-//! data: the simulator's drive, memory, an image file or a block device.
+//! data: the simulator's drive, memory, an image file, a block device, or the zones of one.
 
 pub mod caveat;
 mod history;
@@ -13,6 +13,7 @@ pub mod part;
 pub mod platters;
 pub mod stacked;
 pub mod strict;
+pub mod zoned;
 
 use std::io;
 

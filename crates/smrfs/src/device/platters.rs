@@ -7,6 +7,7 @@ use std::sync::Arc;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
+use super::BandReport;
 use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
 use crate::units::{Granule, Span};
@@ -33,6 +34,11 @@ pub trait Platters: Send + Sync {
     /// A band's cursor is at `cursor` now (strict-append): after the write that moved it, or by a reset. Platters that
     /// outlive the process keep the cursors along with the data, durable with the next flush.
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult;
+
+    /// Report on a band whose write or reset has failed, by platters that keep a cursor of their own: that one counts.
+    fn band(&self, _band: u64) -> DeviceResult<Option<BandReport>> {
+        Ok(None)
+    }
 
     /// The host will not read this again before it has been written again: the room may go back to where it came from.
     fn discard(&self, _span: Span) {}
@@ -76,6 +82,10 @@ impl<P: Platters + ?Sized> Platters for Arc<P> {
 
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
         (**self).keep_cursor(band, cursor)
+    }
+
+    fn band(&self, band: u64) -> DeviceResult<Option<BandReport>> {
+        (**self).band(band)
     }
 
     fn discard(&self, span: Span) {

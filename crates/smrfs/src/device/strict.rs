@@ -1,7 +1,9 @@
 //! Strict-append: bands with a write cursor. Anything but an append, a reset or a read of what is there is refused.
 //!
 //! Kadekodi et al. 2015, section 3.1; cursors, states and the limit of open bands are those of zoned block devices, so that
-//! one fits behind the same trait. Bands that the disk itself takes out of service are not modelled.
+//! one fits beneath ([`zoned`](super::zoned)): it tells where a failed write has left the cursor, and which bands are lost.
+
+use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use smrkit::error::Error;
@@ -29,6 +31,8 @@ struct Cursors {
     filled: Vec<u64>,
     /// Bands begun and not full.
     open: u64,
+    /// Bands that the disk can't write any more, or not even read.
+    lost: BTreeMap<u64, BandState>,
 }
 
 impl<P: Platters> StrictAppend<P> {
@@ -41,7 +45,16 @@ impl<P: Platters> StrictAppend<P> {
         }
         let filled = filled(&shape, cursors)?;
         let open = filled.iter().filter(|&&filled| (1..shape.bands.granules).contains(&filled)).count() as u64;
-        Ok(StrictAppend { platters, shape, cursors: Mutex::new(Cursors { filled, open }), writing: Mutex::new(()) })
+        let cursors = Mutex::new(Cursors { filled, open, lost: BTreeMap::new() });
+        Ok(StrictAppend { platters, shape, cursors, writing: Mutex::new(()) })
+    }
+
+    /// A disk whose platters have reported all of their bands, in order. Errors: as for [`StrictAppend::new`].
+    pub fn reported(platters: P, shape: Shape, reports: &[BandReport]) -> Result<StrictAppend<P>, Error> {
+        let cursors: Vec<Granule> = reports.iter().map(|report| report.cursor).collect();
+        let disk = StrictAppend::new(platters, shape, &cursors)?;
+        (0..).zip(reports).for_each(|(band, report)| disk.believe(band, report));
+        Ok(disk)
     }
 
     /// The cursors of all bands, as [`StrictAppend::new`] takes them.
@@ -74,15 +87,26 @@ impl<P: Platters> StrictAppend<P> {
         if opens && cursors.open >= limit { Err(Violation::TooManyOpen { limit }) } else { Ok(()) }
     }
 
-    /// Puts a band's cursor behind its first `filled` granules.
-    fn put_cursor(&self, band: u64, filled: u64) -> DeviceResult {
-        {
-            let mut cursors = self.cursors.lock();
-            let is_open = |filled: u64| u64::from((1..self.shape.bands.granules).contains(&filled));
-            let before = std::mem::replace(&mut cursors.filled[band as usize], filled);
-            cursors.open = cursors.open + is_open(filled) - is_open(before);
+    /// Notes that a band's cursor is behind its first `filled` granules.
+    fn put_cursor(&self, band: u64, filled: u64) {
+        let mut cursors = self.cursors.lock();
+        let is_open = |filled: u64| u64::from((1..self.shape.bands.granules).contains(&filled));
+        let before = std::mem::replace(&mut cursors.filled[band as usize], filled);
+        cursors.open = cursors.open + is_open(filled) - is_open(before);
+    }
+
+    /// Takes over what the platters say of a band.
+    fn believe(&self, band: u64, report: &BandReport) {
+        self.put_cursor(band, (report.cursor - report.start).min(self.shape.bands.granules));
+        if matches!(report.state, BandState::ReadOnly | BandState::Offline) {
+            self.cursors.lock().lost.insert(band, report.state);
         }
-        self.platters.keep_cursor(band, self.shape.bands.span(band).at + filled)
+    }
+
+    /// Looks where a failed write or reset has left a band; `false` if the platters do not know.
+    fn look(&self, band: u64) -> bool {
+        let report = self.platters.band(band).ok().flatten();
+        report.inspect(|report| self.believe(band, report)).is_some()
     }
 }
 
@@ -126,14 +150,18 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         self.platters.expect(span);
     }
 
-    /// As the trait says. A write that fails takes up its room all the same: the cursor is behind it.
+    /// As the trait says. A write that fails takes up its room all the same, unless the platters know better.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
         let band = self.band_of(span)?;
         let _writing = self.writing.lock();
         self.may_append(band, span)?;
         let written = self.platters.write(at, data, cause);
-        written.and(self.put_cursor(band, span.end() - self.shape.bands.span(band).at))
+        if written.is_err() && self.look(band) {
+            return written;
+        }
+        self.put_cursor(band, span.end() - self.shape.bands.span(band).at);
+        written.and(self.platters.keep_cursor(band, span.end()))
     }
 
     fn reset(&self, band: u64) -> DeviceResult {
@@ -142,8 +170,13 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
             return Err(Violation::NoSuchBand { band, bands }.into());
         }
         let _writing = self.writing.lock();
-        self.put_cursor(band, 0)?;
-        self.platters.discard(self.shape.bands.span(band));
+        let span = self.shape.bands.span(band);
+        if let Err(error) = self.platters.keep_cursor(band, span.at) {
+            self.look(band);
+            return Err(error);
+        }
+        self.put_cursor(band, 0);
+        self.platters.discard(span);
         Ok(())
     }
 
@@ -151,8 +184,9 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         let cursors = self.cursors.lock();
         let report = |band: u64| {
             let (span, filled) = (self.shape.bands.span(band), cursors.filled[band as usize]);
-            let state = match filled {
-                0 => BandState::Empty,
+            let state = match (cursors.lost.get(&band), filled) {
+                (Some(&lost), _) => lost,
+                (None, 0) => BandState::Empty,
                 _ if filled == span.count => BandState::Full,
                 _ => BandState::Open,
             };

@@ -10,11 +10,11 @@ mod stories;
 #[path = "../common/watch.rs"]
 mod watch;
 
-use smrfs::device::Model;
 use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::meta::MetadataStore;
 use smrfs::meta::memory::StoreLoss;
 
+use rig::Disk;
 use run::Run;
 
 /// Operations of a run; each makes several writes of disk and store.
@@ -25,25 +25,25 @@ fn cuts() -> u64 {
     told.map_or(4000, |cuts| cuts.parse().expect("SMRFS_CUTS is a number"))
 }
 
-fn every_cut_of_runs(model: Model) {
+fn every_cut_of_runs(disk: Disk) {
     let (mut done, mut seed, mut out_of_order) = (0, 0, 0);
     let (mut moves, mut resets, mut spills) = (0, 0, 0);
     while done < cuts() / 2 {
         seed += 1;
-        let run = Run::new(model, seed, OPERATIONS);
+        let run = Run::new(disk, seed, OPERATIONS);
         let cleaned = run.cleaned();
         (moves, resets) = (moves + cleaned.0, resets + cleaned.1);
         spills += run.rig.store.spills().expect("the parts").len();
         for cut in run.first..=run.rig.power.operations() + 1 {
-            let disk = DiskLoss::ALL[(cut + seed) as usize % 4];
+            let loss = DiskLoss::ALL[(cut + seed) as usize % 4];
             for store in [StoreLoss::Latest, StoreLoss::Any] {
-                out_of_order += check::cut(&run, seed, cut, (disk, store));
+                out_of_order += check::cut(&run, seed, cut, (loss, store));
             }
             done += 1;
         }
     }
     println!(
-        "{model:?}: {done} cuts of {seed} runs, each with two kinds of loss; {moves} moves, {resets} resets, {spills} parts"
+        "{disk:?}: {done} cuts of {seed} runs, each with two kinds of loss; {moves} moves, {resets} resets, {spills} parts"
     );
     println!("{out_of_order} files with some of what was not synced, and not the first of it");
     // Full disks are rare in these runs. (Without writing buffers out first it is one file in four cuts.)
@@ -53,10 +53,15 @@ fn every_cut_of_runs(model: Model) {
 
 #[test]
 fn power_cuts_on_strict_append_take_nothing_that_was_promised() {
-    every_cut_of_runs(Model::StrictAppend);
+    every_cut_of_runs(Disk::StrictAppend);
 }
 
 #[test]
 fn power_cuts_on_caveat_scriptor_take_nothing_that_was_promised() {
-    every_cut_of_runs(Model::Caveat);
+    every_cut_of_runs(Disk::Caveat);
+}
+
+#[test]
+fn power_cuts_on_zones_take_nothing_that_was_promised() {
+    every_cut_of_runs(Disk::Zoned);
 }

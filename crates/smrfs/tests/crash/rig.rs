@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::device::strict::StrictAppend;
-use smrfs::device::{Bands, Model, Shape};
-use smrfs::error::FsResult;
+use smrfs::device::zoned::emulated::{Emulated, EmulatedZones};
+use smrfs::device::zoned::{ZonedError, ZonedGeometry, Zones};
+use smrfs::device::{Bands, HostManaged, Model, Shape};
+use smrfs::error::{DeviceError, FsError, FsResult};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::map;
 use smrfs::meta::memory::{Limits, MemoryStore, StoreLoss};
@@ -29,10 +31,29 @@ pub const GRANULE: u64 = 512;
 /// Granules of a block.
 const BLOCK: u64 = 4;
 
+/// Kind of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disk {
+    StrictAppend,
+    /// Strict-append on a zoned block device, whose blocks are a quarter of a granule.
+    Zoned,
+    Caveat,
+}
+
+impl Disk {
+    pub const ALL: [Disk; 3] = [Disk::StrictAppend, Disk::Zoned, Disk::Caveat];
+}
+
+/// Holder of the data.
+enum Beneath {
+    Memory(Arc<Memory>),
+    Zones(Arc<Emulated>),
+}
+
 /// Disk and store, and how to mount them.
 pub struct Rig {
     pub power: Arc<Power>,
-    pub memory: Arc<Memory>,
+    beneath: Beneath,
     pub store: Arc<MemoryStore>,
     shape: Shape,
     /// True if nothing was ever written.
@@ -47,48 +68,76 @@ pub struct Mounted {
     /// Granules that records promised before the mount.
     pub promised: u64,
     watch: Arc<dyn Watch>,
+    zones: Option<Arc<Emulated>>,
 }
 
 impl Mounted {
     /// The law has been kept.
     pub fn check(&self) {
         assert_eq!(self.watch.first_violation(), None);
+        assert_eq!(self.zones.as_ref().map_or(Vec::new(), |zones| zones.refused()), [""; 0]);
     }
 }
 
 impl Rig {
-    /// A new disk of that model, of some hundred granules.
-    pub fn new(model: Model) -> Rig {
-        let (power, shape) = (Arc::new(Power::new()), shape(model));
+    /// A new disk of that kind, of some hundred granules.
+    pub fn new(disk: Disk) -> Rig {
+        let power = Arc::new(Power::new());
+        let (shape, beneath) = match disk {
+            Disk::Zoned => {
+                let device = Arc::new(Emulated::new(ZONES, power.clone()));
+                let disk = Zones::format(device.clone(), GRANULE).expect("zones that fit");
+                disk.flush().expect("a flush");
+                (*disk.shape(), Beneath::Zones(device))
+            }
+            Disk::StrictAppend | Disk::Caveat => {
+                let model = if disk == Disk::Caveat { Model::Caveat } else { Model::StrictAppend };
+                let shape = shape(model);
+                (shape, Beneath::Memory(Arc::new(Memory::recording(&shape, power.clone()))))
+            }
+        };
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
         // Short records: maps of some five extents spill.
         let limits = Limits { map_bytes: 40, ..Limits::EXT4 };
         let store = Arc::new(MemoryStore::on_power(limits, clock, power.clone()));
-        Rig { memory: Arc::new(Memory::recording(&shape, power.clone())), store, power, shape, new: true }
+        Rig { beneath, store, power, shape, new: true }
     }
 
     /// The remains if the power failed at operation `cut`; the run goes on with `power`.
     pub fn survivor(&self, cut: u64, losses: (DiskLoss, StoreLoss), seed: u64, power: Power) -> Rig {
         let power = Arc::new(power);
-        let memory = self.memory.survivor(cut, losses.0, seed, power.clone(), true);
+        let beneath = match &self.beneath {
+            Beneath::Memory(memory) => {
+                Beneath::Memory(Arc::new(memory.survivor(cut, losses.0, seed, power.clone(), true)))
+            }
+            Beneath::Zones(zones) => Beneath::Zones(Arc::new(zones.survivor(cut, losses.0, seed, power.clone()))),
+        };
         let store = self.store.survivor(cut, losses.1, seed, power.clone());
-        Rig { memory: Arc::new(memory), store: Arc::new(store), power, shape: self.shape, new: false }
+        Rig { beneath, store: Arc::new(store), power, shape: self.shape, new: false }
     }
 
     /// Mounts. What the maps name may be read, and nothing else; of past writes nothing is known.
     pub fn mount(&self) -> FsResult<Mounted> {
         let (live, promised) = self.live()?;
         let mapped = live.iter().map(|span| span.count).sum();
-        let (memory, shape) = (self.memory.clone(), self.shape);
-        let (device, watch) = match shape.model {
-            Model::StrictAppend => {
-                let cursors = memory.cursors();
-                watched(StrictAppend::new(memory, shape, &cursors).expect("a sound shape"))
+        let shape = self.shape;
+        let mut zones = None;
+        let (device, watch) = match (&self.beneath, shape.model) {
+            (Beneath::Zones(device), _) => {
+                zones = Some(device.clone());
+                watched(Zones::open(device.clone(), GRANULE, true).map_err(|error| match error {
+                    ZonedError::Device(DeviceError::PowerCut) => FsError::PowerCut,
+                    error => panic!("{error}"),
+                })?)
             }
-            Model::Caveat => {
+            (Beneath::Memory(memory), Model::StrictAppend) => {
+                let cursors = memory.cursors();
+                watched(StrictAppend::new(memory.clone(), shape, &cursors).expect("a sound shape"))
+            }
+            (Beneath::Memory(memory), Model::Caveat) => {
                 let past = if self.new { WriteHistory::Blank } else { WriteHistory::Unknown };
-                watched(CaveatScriptor::new(memory, shape, past).expect("a sound shape"))
+                watched(CaveatScriptor::new(memory.clone(), shape, past).expect("a sound shape"))
             }
         };
         watch.mounted(&live, Order::Forgotten)?;
@@ -100,7 +149,7 @@ impl Rig {
             read_only: false,
         };
         let fs = FileSystem::mount(device, self.store.clone(), space(&self.shape), options)?;
-        Ok(Mounted { fs, mapped, promised, watch })
+        Ok(Mounted { fs, mapped, promised, watch, zones })
     }
 
     /// Live spans by the durable maps, and their promises, by a scan of our own.
@@ -118,6 +167,19 @@ impl Rig {
         Ok((live, promised))
     }
 }
+
+/// A table of cursors, two conventional bands and twelve sequential ones.
+const ZONES: EmulatedZones = EmulatedZones {
+    geometry: ZonedGeometry {
+        zones: 15,
+        zone_bytes: 19 * GRANULE,
+        block_bytes: GRANULE / 4,
+        max_open: 0,
+        max_active: 5,
+    },
+    conventional: 3,
+    capacity_blocks: 4 * 16,
+};
 
 fn shape(model: Model) -> Shape {
     let shape = |granules, bands| Shape { model, granule_bytes: GRANULE, granules, did: 3, dpid: 2, bands };

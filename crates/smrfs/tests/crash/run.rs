@@ -6,14 +6,13 @@ use std::rc::Rc;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
-use smrfs::device::Model;
 use smrfs::error::{FsError, FsResult};
 use smrfs::fs::statistics::Statistics;
 use smrfs::fs::{Allocate, FileSystem};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
 use smrfs::units::NodeId;
 
-use crate::rig::{GRANULE, Mounted, Rig};
+use crate::rig::{Disk, GRANULE, Mounted, Rig};
 
 /// A directory and a name in it.
 pub type Place = (usize, u8);
@@ -54,8 +53,8 @@ pub struct Run {
 
 impl Run {
     /// Makes a file system and does `count` random operations on it.
-    pub fn new(model: Model, seed: u64, count: usize) -> Run {
-        let rig = Rig::new(model);
+    pub fn new(disk: Disk, seed: u64, count: usize) -> Run {
+        let rig = Rig::new(disk);
         let mounted = rig.mount().expect("an empty file system");
         let fs = &mounted.fs;
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };

@@ -1,7 +1,6 @@
 //! Single promises, each at every cut behind it and under every loss.
 
 use smrfs::data::Data;
-use smrfs::device::Model;
 use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::fs::FileSystem;
 use smrfs::meta::memory::StoreLoss;
@@ -9,7 +8,7 @@ use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
 use smrfs::power::Power;
 use smrfs::units::NodeId;
 
-use crate::rig::{Mounted, Rig};
+use crate::rig::{Disk, Mounted, Rig};
 use crate::run::read;
 
 const FILE: NewNode = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
@@ -17,8 +16,8 @@ const DIRECTORY: NewNode = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0,
 
 /// Does `before` on a new file system, then `after`; whatever is cut from the end of `before` on, `holds` holds.
 fn always<T>(before: impl Fn(&FileSystem) -> T, after: impl Fn(&FileSystem, &T), holds: impl Fn(&Mounted, &T)) {
-    for model in [Model::StrictAppend, Model::Caveat] {
-        let rig = Rig::new(model);
+    for disk in Disk::ALL {
+        let rig = Rig::new(disk);
         let mounted = rig.mount().expect("an empty file system");
         let made = before(&mounted.fs);
         let first = rig.power.operations() + 1;
