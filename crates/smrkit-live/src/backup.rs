@@ -17,6 +17,7 @@ use crate::error::LiveError;
 use crate::mount::control::{ControlClient, ControlCommand};
 use crate::mount::{self, MountError};
 use crate::volume::{Open, Volume};
+use crate::zoned;
 
 /// Paths of a volume that is there or is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +132,7 @@ fn copy(from: &Paths, to: &Paths) -> Result<(), LiveError> {
         return Err(taken(&to.meta, std::io::ErrorKind::AlreadyExists.into()));
     }
     let failed = |error| LiveError::io(&to.image, error);
+    zoned::refuse(&from.image, "is no image that could be copied", "copy the files (rsync -aAX)")?;
     let image = File::open(&from.image).map_err(|error| LiveError::io(&from.image, error));
     let copied = image.and_then(|image| contents::copy(&image, &made).map_err(failed));
     copied.and_then(|()| directory::copy(&from.meta, &to.meta)).inspect_err(|_| remove(to))

@@ -16,3 +16,4 @@ mod reserve;
 pub mod survey;
 pub mod volume;
 pub mod workplace;
+pub mod zoned;

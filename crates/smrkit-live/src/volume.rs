@@ -21,7 +21,7 @@ use std::sync::Arc;
 use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::bands::options::{BandsError, BandsOptions};
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::superblock::Superblock;
 use smrfs::superblock::area::{Area, AreaError, data_part};
@@ -34,6 +34,7 @@ use crate::directory::{DirectoryStore, Home};
 use crate::error::LiveError;
 use crate::image;
 use crate::privacy::exposure;
+use crate::zoned;
 
 /// Options of opening a volume.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +77,10 @@ fn of_area(path: &Path, error: AreaError) -> LiveError {
 impl Volume {
     /// Opens the volume in `image`. Unless it is opened to be looked at only, it counts as in use from now on.
     pub fn open(image: &Path, how: &Open) -> Result<Volume, LiveError> {
-        let whole = image::open(image, !how.read_only, how.destroys)?;
+        let whole = match zoned::is_zoned(image)? {
+            true => zoned::open(image, !how.read_only)?,
+            false => image::open(image, !how.read_only, how.destroys)?,
+        };
         let area = if how.any_size { Area::load_resized(whole) } else { Area::load(whole) };
         let area = area.map_err(|error| of_area(image, error))?;
         let superblock = area.newest();
@@ -183,13 +187,16 @@ fn exposed(image: &Path, home: &Home) -> Result<Vec<LiveError>, LiveError> {
     Ok(exposure(image, &stat).into_iter().chain(home.exposure()?).collect())
 }
 
+/// A fresh allocator for a strict-append disk.
+fn bands_of(shape: &Shape) -> Result<BandSpace, BandsError> {
+    BandSpace::new(shape, BandsOptions::default())
+}
+
 /// A fresh allocator for a disk, of its model and with the default settings.
 pub fn space(shape: &Shape) -> Result<Box<dyn Space>, LiveError> {
     let impossible = |error: String| LiveError::Impossible(format!("the disk is too small: {error}; raise --size"));
     Ok(match shape.model {
-        Model::StrictAppend => {
-            Box::new(BandSpace::new(shape, BandsOptions::default()).map_err(|error| impossible(error.to_string()))?)
-        }
+        Model::StrictAppend => Box::new(bands_of(shape).map_err(|error| impossible(error.to_string()))?),
         Model::Caveat => {
             Box::new(Caveat::new(shape, CaveatOptions::default()).map_err(|error| impossible(error.to_string()))?)
         }

@@ -96,10 +96,14 @@ pub enum Problem {
         /// The place in the file.
         place: FilePlace,
     },
-    /// Not written since its band was reset; becomes a hole.
+    /// Behind the cursor of its band, where the disk says that nothing was written: the disk counts. Becomes a hole.
     BehindCursor {
         /// The place in the file.
         place: FilePlace,
+        /// The band.
+        band: u64,
+        /// Granule at which the disk would write next.
+        cursor: u64,
     },
     /// In a band that the disk can't read any more; becomes a hole.
     Offline {
@@ -148,7 +152,12 @@ impl fmt::Display for Problem {
             }
             Problem::OutOfRange { place } => write!(f, "{place}: behind the end of the disk"),
             Problem::InGap { place } => write!(f, "{place}: in a gap between bands"),
-            Problem::BehindCursor { place } => write!(f, "{place}: not written since its band was reset"),
+            Problem::BehindCursor { place, band, cursor } => {
+                write!(
+                    f,
+                    "{place}: not written since its band was reset: the disk has the cursor of band {band} at {cursor}"
+                )
+            }
             Problem::Offline { place } => write!(f, "{place}: in a band that the disk can't read any more"),
             Problem::Overlap { place, kept_by } if *kept_by == place.file => {
                 write!(f, "{place}: also elsewhere in the same file")

@@ -232,7 +232,7 @@ impl Scan {
             findings.add(match wrong {
                 Wrong::OutOfRange => Problem::OutOfRange { place },
                 Wrong::InGap => Problem::InGap { place },
-                Wrong::BehindCursor => Problem::BehindCursor { place },
+                Wrong::BehindCursor { band, cursor } => Problem::BehindCursor { place, band, cursor: cursor.0 },
                 Wrong::Offline => Problem::Offline { place },
             });
         }

@@ -15,7 +15,7 @@ use crate::units::{Granule, Span};
 pub(super) enum Wrong {
     OutOfRange,
     InGap,
-    BehindCursor,
+    BehindCursor { band: u64, cursor: Granule },
     Offline,
 }
 
@@ -74,7 +74,7 @@ impl Surface {
             None => (band_end, Some(Wrong::Offline)),
             Some(band) if band.state == BandState::Offline => (band_end, Some(Wrong::Offline)),
             Some(band) if at < band.cursor => (band.cursor.min(band_end), None),
-            Some(_) => (band_end, Some(Wrong::BehindCursor)),
+            Some(band) => (band_end, Some(Wrong::BehindCursor { band: number, cursor: band.cursor })),
         }
     }
 

@@ -10,12 +10,16 @@ use smrkit::tally::Cause;
 use super::{Superblock, SuperblockError};
 use crate::data::{Data, ReadBuffer};
 use crate::device::part::Part;
-use crate::device::{BandReport, Bands, HostManaged, Model, Shape};
+use crate::device::{BandReport, BandState, Bands, HostManaged, Model, Shape};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::Granule;
 
 /// The bands that superblocks take on a strict-append disk.
 const BANDS: u64 = 2;
+
+/// Granules before a band's cursor in which its last superblock is looked for: each cut leaves a torn one at most, and what
+/// was never a superblock's band is not read to its beginning (assumption).
+const SEARCHED: usize = 256;
 
 /// Why a superblock could not be found or written.
 #[derive(Debug, thiserror::Error)]
@@ -93,8 +97,10 @@ impl Area {
                 (Err(error), Err(_)) => Err(error),
             };
         }
-        let (newest, place) = best?;
+        let (mut newest, place) = best?;
         let Shape { granules, bands, .. } = *device.shape();
+        // How many bands may be open is for the disk to say, today.
+        newest.shape.bands.max_open = bands.max_open;
         let bands = Bands { count: bands.count, ..newest.shape.bands };
         if (Shape { granules, bands, ..newest.shape }) != *device.shape() {
             return Err(SuperblockError::Malformed("it is that of another disk").into());
@@ -112,7 +118,8 @@ impl Area {
             }
             Model::StrictAppend => {
                 for (band, report) in (0..).zip(device.report(0, shape.bands.count)?) {
-                    if report.cursor > report.start {
+                    let is_lost = matches!(report.state, BandState::ReadOnly | BandState::Offline);
+                    if report.cursor > report.start && !is_lost {
                         device.reset(band)?;
                     }
                 }
@@ -193,7 +200,7 @@ fn last_in_band(device: &Arc<dyn HostManaged>, band: u64) -> Result<Superblock, 
     let reports = device.report(band, 1)?;
     let Some(&BandReport { start, cursor, .. }) = reports.first() else { return Err(SuperblockError::Foreign.into()) };
     let mut worst = AreaError::Superblock(SuperblockError::Foreign);
-    for at in (start.0..cursor.0).rev() {
+    for at in (start.0..cursor.0).rev().take(SEARCHED) {
         match read(device, Granule(at)) {
             Ok(found) => return Ok(found),
             Err(error @ AreaError::Device(DeviceError::PowerCut)) => return Err(error),

@@ -18,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   smrkit mkfs --size 2GiB disk.img
   smrkit mkfs --model caveat --size 2GiB --did 3MiB --dpid 1MiB disk.img --meta disk.meta --force
+  smrkit mkfs /dev/nvme0n1 --meta disk.meta
 
 The metadata directory must be on a file system with extended attributes of users, such as ext4, xfs or btrfs. It is made
 if it does not exist. What exists is left alone without --force.";
@@ -25,7 +26,7 @@ if it does not exist. What exists is left alone without --force.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Mkfs {
-    /// The image file to make, or a block device.
+    /// The image file to make, or a block device; on a zoned one, the zones are the bands.
     #[arg(value_name = "IMAGE|DEVICE")]
     image: PathBuf,
     /// The metadata directory: a new or an empty one, on a conventional file system [default: next to the image, .meta].
@@ -125,6 +126,7 @@ impl Mkfs {
             "usable_bytes": made.usable * granule,
             "did_bytes": shape.did * granule,
             "dpid_bytes": shape.dpid * granule,
+            "zoned": made.zones.is_some(),
             "bands": shape.bands.count,
             "band_bytes": shape.bands.granules * granule,
             "attribute_bytes": probe.attribute_bytes,
@@ -138,13 +140,24 @@ impl Mkfs {
         let size = |granules: u64| Bytes(granules * shape.granule_bytes);
         let mut text = format!("{}: {} for files of {}", self.image.display(), size(made.usable), size(shape.granules));
         text += &match shape.model {
+            Model::StrictAppend if made.zones.is_some() => {
+                let (bands, conventional) = (shape.bands, made.zones.map_or(0, |zones| zones.conventional));
+                format!(
+                    ", strict-append, {} zones of {}, {conventional} of them conventional\n",
+                    bands.count,
+                    size(bands.granules)
+                )
+            }
             Model::StrictAppend => {
                 format!(", strict-append, {} bands of {}", shape.bands.count, size(shape.bands.granules))
             }
             Model::Caveat => ", caveat".to_string(),
         };
         let (did, dpid) = (size(shape.did), size(shape.dpid));
-        text += &format!(", DID {did}, DPID {dpid}\nUUID {}\n", made.superblock.uuid);
+        if made.zones.is_none() {
+            text += &format!(", DID {did}, DPID {dpid}\n");
+        }
+        text += &format!("UUID {}\n", made.superblock.uuid);
         let (nodes, attributes) = (made.probe.free_nodes, made.probe.attribute_bytes);
         text + &format!(
             "{}: room for {nodes} files; {attributes} bytes for the attributes of each\n",

@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::strict::StrictAppend;
+use smrfs::device::zoned::is_table;
 use smrfs::device::{HostManaged, Model, Shape};
+use smrfs::superblock::{Superblock, SuperblockError};
+use smrfs::units::GRANULE_BYTES;
 
 use super::head::{self, DiskHead, NoHead};
 use super::{Image, Target, bytes_for, head_bytes, open_alone, parent};
@@ -16,6 +19,10 @@ use crate::error::LiveError;
 
 /// The permissions of an image file: all files' data is in it, and the key of their maps.
 const PRIVATE: u32 = 0o600;
+
+/// Remedy where the bytes of a zoned device are found elsewhere.
+const COPY: &str =
+    "a copy of a zoned device, which has no zones itself: use that device, or copy its files to a new volume";
 
 /// An image about to be made: its file is locked, and nothing in it has been changed yet.
 pub struct Blank {
@@ -105,6 +112,13 @@ fn is_blank(file: &File) -> io::Result<bool> {
     }
 }
 
+/// True if it begins as the first zone of a volume on a zoned device does.
+fn is_of_zones(file: &File) -> bool {
+    let mut bytes = vec![0; GRANULE_BYTES as usize];
+    let is_read = file.read_exact_at(&mut bytes, 0).is_ok();
+    is_read && (is_table(&bytes) || !matches!(Superblock::decode(&bytes), Err(SuperblockError::Foreign)))
+}
+
 /// Makes the name of a new file durable.
 fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(parent(path))?.sync_all()
@@ -119,6 +133,7 @@ pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostM
         LiveError::image(
             path,
             match no {
+                NoHead::Foreign if is_of_zones(&file) => COPY.into(),
                 NoHead::Foreign => "this is no SMRfs image: check the path, or make one with smrkit mkfs".into(),
                 NoHead::Version(version) => format!("an image of format {version}: use a newer smrkit"),
                 NoHead::Damaged => "the image's head is damaged: restore the image from a copy".to_string(),

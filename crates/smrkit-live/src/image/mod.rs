@@ -98,7 +98,7 @@ impl Target {
 }
 
 /// Opens a file or a device for itself alone.
-fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
+pub(crate) fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
     let is_device = matches!(Target::for_path(path)?, Target::Device(_));
     let mut options = File::options();
     options.read(true).write(writable);

@@ -4,15 +4,19 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use smrfs::device::Shape;
+use std::sync::Arc;
+
+use smrfs::device::zoned::ZonedLayout;
+use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::superblock::area::{Area, AreaError, data_shape};
 use smrfs::superblock::{Superblock, Uuid, VolumeKey};
 
-use super::{Layout, of_area, space};
+use super::{Layout, bands_of, of_area, space};
 use crate::directory::Site;
 use crate::directory::probe::Probe;
 use crate::error::LiveError;
 use crate::image::{Blank, Target};
+use crate::zoned::{self, BlankZones};
 
 /// Options of making a volume.
 #[derive(Clone, Debug)]
@@ -40,12 +44,17 @@ pub struct CreatedVolume {
     pub data: Shape,
     /// Granules of it that files can fill.
     pub usable: u64,
+    /// Assignment of the zones, on a zoned device.
+    pub zones: Option<ZonedLayout>,
     /// Bytes free on the image's file system, where these are too few for all of the image.
     pub host_free_bytes: Option<u64>,
 }
 
 /// Makes a file system.
 pub fn mkfs(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
+    if zoned::is_zoned(&wanted.image)? {
+        return on_zones(wanted);
+    }
     let mut layout = wanted.layout;
     if layout.size_bytes == 0 {
         layout.size_bytes = match Target::for_path(&wanted.image)? {
@@ -57,10 +66,41 @@ pub fn mkfs(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
     space(&data_shape(&shape))?;
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = Blank::choose(&wanted.image, &shape, layout.size_bytes, wanted.force)?;
-    let mut new = New { image: blank.made(), meta: None };
+    let new = New { image: blank.made(), meta: None };
+    furnish(wanted, shape, new, || blank.fill())
+}
+
+/// Makes a file system on a zoned device, whose zones are the bands.
+fn on_zones(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
+    let (path, layout) = (wanted.image.display(), &wanted.layout);
+    if layout.model == Model::Caveat {
+        let remedy = "leave --model away, or put an image on a conventional disk";
+        return Err(LiveError::Impossible(format!("{path} takes no writes just anywhere, as caveat does: {remedy}")));
+    }
+    let size = Some(layout.size_bytes).filter(|&bytes| bytes > 0);
+    let told =
+        [("--size", size), ("--band", layout.band_bytes), ("--did", layout.did_bytes), ("--dpid", layout.dpid_bytes)];
+    if let Some((option, _)) = told.iter().find(|(_, bytes)| bytes.is_some()) {
+        return Err(LiveError::Impossible(format!("the bands of {path} are its zones: leave {option} away")));
+    }
+    refuse_nesting(&wanted.image, &wanted.meta)?;
+    let blank = BlankZones::choose(&wanted.image, wanted.force)?;
+    let zones = *blank.layout();
+    bands_of(&data_shape(&zones.shape)).map_err(|error| LiveError::image(&wanted.image, error.to_string()))?;
+    let made = furnish(wanted, zones.shape, New { image: None, meta: None }, || blank.fill())?;
+    Ok(CreatedVolume { zones: Some(zones), ..made })
+}
+
+/// Makes the disk by `fill`, and the metadata directory.
+fn furnish(
+    wanted: &Mkfs,
+    shape: Shape,
+    mut new: New,
+    fill: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
+) -> Result<CreatedVolume, LiveError> {
     let made = Site::choose(&wanted.meta, wanted.force).map_err(Failed::from).and_then(|site| {
         new.meta = site.made();
-        assemble(shape, blank, site)
+        assemble(shape, fill, site)
     });
     made.map_err(|error| {
         new.remove();
@@ -103,7 +143,11 @@ impl From<AreaError> for Failed {
 }
 
 /// Makes both, the image first: it is what fails where the host's disk is full.
-fn assemble(shape: Shape, blank: Blank, site: Site) -> Result<CreatedVolume, Failed> {
+fn assemble(
+    shape: Shape,
+    fill: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
+    site: Site,
+) -> Result<CreatedVolume, Failed> {
     let data = data_shape(&shape);
     let usable = space(&data)?.usable();
     let (uuid, own) = (Uuid::random(random_bytes()?), Uuid::random(random_bytes()?));
@@ -111,7 +155,7 @@ fn assemble(shape: Shape, blank: Blank, site: Site) -> Result<CreatedVolume, Fai
     let path = site.path().as_os_str().as_bytes().to_vec();
     let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, key, path };
     first.encode().map_err(AreaError::Superblock)?;
-    let whole = blank.fill()?;
+    let whole = fill()?;
     let probe = site.probe;
     let home = site.furnish(own, uuid, key)?;
     let area = Area::format(whole, first)?;
@@ -122,6 +166,7 @@ fn assemble(shape: Shape, blank: Blank, site: Site) -> Result<CreatedVolume, Fai
         probe,
         data,
         usable,
+        zones: None,
         host_free_bytes,
     })
 }

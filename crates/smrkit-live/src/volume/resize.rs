@@ -16,6 +16,7 @@ use smrkit::quantity::Bytes;
 use super::{Open, Volume, of_area, space};
 use crate::error::LiveError;
 use crate::image::{self, bytes_for, head_bytes};
+use crate::zoned;
 
 /// Size of a volume before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,7 @@ pub struct Resized {
 
 /// Gives the image `size_bytes`. What is refused is left as it was.
 pub fn resize(path: &Path, how: &Open, size_bytes: u64) -> Result<Resized, LiveError> {
+    zoned::refuse(path, "has the size of its zones", "make a new volume on a larger one, and copy the files")?;
     let mut volume = Volume::open(path, &Open { any_size: true, ..how.clone() })?;
     let before = volume.superblock().shape;
     let resized = check(&volume, size_bytes).and_then(|(after, usable)| {

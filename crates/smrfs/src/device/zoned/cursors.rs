@@ -16,6 +16,11 @@ const VERSION: u32 = 1;
 /// Bytes that are read and written at once.
 const BLOCK_BYTES: usize = 4096;
 
+/// True if these bytes begin as the zone of a table does.
+pub fn is_table(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
 /// Bytes of a table for so many bands.
 pub(super) fn bytes(bands: u64) -> u64 {
     (BLOCK_BYTES as u64).saturating_add(bands.saturating_mul(8)).next_multiple_of(BLOCK_BYTES as u64)
@@ -47,7 +52,7 @@ impl CursorTable {
     pub(super) fn load(device: &impl ZonedDevice, layout: &ZonedLayout) -> Result<CursorTable, ZonedError> {
         let mut bytes = vec![0; BLOCK_BYTES];
         device.read(0, &mut bytes)?;
-        if !bytes.starts_with(MAGIC) {
+        if !is_table(&bytes) {
             return Err(ZonedError::Foreign);
         }
         let version = bytes.get(8..12).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes);

@@ -11,6 +11,7 @@ mod platters;
 
 use smrkit::units::Nanos;
 
+pub use cursors::is_table;
 pub use layout::ZonedLayout;
 pub use platters::{ZonedError, Zones};
 

@@ -1,0 +1,95 @@
+//! Zoned block devices as strict-append disks: finding out that a path is one, making a volume on it, opening it.
+
+mod device;
+mod ioctl;
+mod queue;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use smrfs::device::zoned::{ZoneKind, ZonedDevice, ZonedError, ZonedLayout, Zones};
+use smrfs::device::{BandState, HostManaged};
+use smrfs::units::GRANULE_BYTES;
+
+use crate::error::LiveError;
+use crate::image::{Target, open_alone};
+use device::KernelZones;
+
+/// Bytes at the beginning of the first conventional zone where other file systems have something.
+const LOOK_BYTES: usize = 1 << 20;
+
+/// True if `path` is a zoned block device, host-managed or host-aware.
+pub fn is_zoned(path: &Path) -> Result<bool, LiveError> {
+    if !matches!(Target::for_path(path)?, Target::Device(_)) {
+        return Ok(false);
+    }
+    let device = File::open(path).map_err(|error| LiveError::io(path, error))?;
+    Ok(match queue::zoned(&device) {
+        Some(model) => model != "none",
+        None => ioctl::zone_sectors(&device).is_ok_and(|sectors| sectors > 0),
+    })
+}
+
+/// Refuses `what`, a deed that only images know; `remedy` instead.
+pub fn refuse(path: &Path, what: &str, remedy: &str) -> Result<(), LiveError> {
+    match is_zoned(path)? {
+        true => Err(LiveError::image(path, format!("a zoned device {what}: {remedy}"))),
+        false => Ok(()),
+    }
+}
+
+/// An error of a zoned device at `path`.
+fn failed(path: &Path, error: ZonedError) -> LiveError {
+    match error {
+        ZonedError::Device(smrfs::error::DeviceError::Io(error)) => LiveError::io(path, error),
+        error => LiveError::image(path, error.to_string()),
+    }
+}
+
+fn device(path: &Path, writable: bool) -> Result<KernelZones, LiveError> {
+    KernelZones::open(path, open_alone(path, writable)?, writable)
+}
+
+/// Opens the disk on a zoned device; `writable` or only to be looked at.
+pub fn open(path: &Path, writable: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
+    let disk = Zones::open(device(path, writable)?, GRANULE_BYTES, writable).map_err(|error| failed(path, error))?;
+    Ok(Arc::new(disk))
+}
+
+/// A zoned device on which a volume is about to be made: it is locked, and nothing on it has been changed yet.
+pub struct BlankZones {
+    path: PathBuf,
+    device: KernelZones,
+    layout: ZonedLayout,
+}
+
+impl BlankZones {
+    /// Tries whether the device at `path` can be taken: its zones fit, and are empty without `force`.
+    pub fn choose(path: &Path, force: bool) -> Result<BlankZones, LiveError> {
+        let device = device(path, true)?;
+        let report = |error| failed(path, ZonedError::Device(error));
+        let zones = device.report(0, device.geometry().zones).map_err(report)?;
+        let layout = ZonedLayout::new(&device.geometry(), &zones, GRANULE_BYTES)
+            .map_err(|error| LiveError::image(path, error.to_string()))?;
+        let mut first = vec![0; if layout.first_zone > 0 { LOOK_BYTES.min(layout.zone_bytes as usize) } else { 0 }];
+        device.read(0, &mut first).map_err(report)?;
+        let is_begun = |state| matches!(state, BandState::Open | BandState::Full);
+        let mut sequential = zones.iter().filter(|zone| zone.kind != ZoneKind::Conventional);
+        if !force && (sequential.any(|zone| is_begun(zone.state)) || first.iter().any(|&byte| byte != 0)) {
+            return Err(LiveError::Exists(path.into()));
+        }
+        Ok(BlankZones { path: path.into(), device, layout })
+    }
+
+    /// Assignment of its zones.
+    pub fn layout(&self) -> &ZonedLayout {
+        &self.layout
+    }
+
+    /// Makes it the blank disk. The zones are reset as the superblock is written.
+    pub fn fill(self) -> Result<Arc<dyn HostManaged>, LiveError> {
+        let disk = Zones::format(self.device, GRANULE_BYTES).map_err(|error| failed(&self.path, error))?;
+        Ok(Arc::new(disk))
+    }
+}
