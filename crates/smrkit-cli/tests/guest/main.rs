@@ -29,7 +29,7 @@ impl Guest {
     /// Boots a guest with disks in `folder`.
     fn boot(folder: &Path, kernel: &str, resets: usize) -> Guest {
         let at = |name: &str| folder.join(name).display().to_string();
-        for (disk, bytes) in [("meta", 256 * MIB), ("notes", MIB), ("zns", 40 * MIB)] {
+        for (disk, bytes) in [("meta", 256 * MIB), ("notes", MIB), ("zns", 28 * MIB)] {
             File::create(at(disk)).and_then(|file| file.set_len(bytes)).unwrap();
         }
         let made = Command::new("mkfs.ext4").args(["-q", "-b", "4096", &at("meta")]).env("PATH", path()).status();
