@@ -193,7 +193,7 @@ fn what_was_flushed_is_before_the_cursor_after_a_cut() {
     assert!(torn > cuts / 20, "{torn} torn granules in {cuts} cuts");
 }
 
-/// What was durable and has not been reset since is there, and the disk can be written at every cursor.
+/// Durable data that was not reset since is there, and the disk can be written at every cursor.
 fn check(disk: &Disk, before: &[Band], after: &[Band]) {
     for (number, (before, after)) in before.iter().zip(after).enumerate() {
         let start = disk.shape().bands.span(number as u64).at;

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 
 use super::{ZonedDevice, ZonedError, ZonedLayout};
 use crate::error::DeviceResult;
-use crate::map::checksum;
 
 const MAGIC: &[u8; 8] = b"SMRzones";
 const VERSION: u32 = 1;
@@ -107,7 +106,7 @@ fn head(layout: &ZonedLayout) -> Vec<u8> {
     let counts = [shape.granule_bytes, layout.zone_bytes, shape.bands.granules, shape.bands.count, layout.conventional];
     counts.iter().for_each(|count| out.extend_from_slice(&count.to_le_bytes()));
     out.resize(BLOCK_BYTES - 4, 0);
-    let sum = checksum(&out);
+    let sum = crc32c::crc32c(&out);
     out.extend_from_slice(&sum.to_le_bytes());
     out
 }
