@@ -92,12 +92,17 @@ fn a_map_that_leaves_what_was_written_is_cut_granule_by_granule() {
     let (file, map) = (fixture.file(1), fixture.stored(fixture.file(1)));
     let first = map.end() - 14;
     let expected = [
-        format!("file {file}: granules {first}..{} at 92..94: not written since its band was reset", first + 2),
+        format!(
+            "file {file}: granules {first}..{} at 92..94: not written since its band was reset: the disk has the cursor of band \
+             2 at 90",
+            first + 2
+        ),
         format!("file {file}: granules {}..{} at 94..96: in a gap between bands", first + 2, first + 4),
         format!("file {file}: granules {}..{} at 258..260: in a gap between bands", first + 6, first + 8),
         format!("file {file}: granules {}..{} at 260..262: behind the end of the disk", first + 8, first + 10),
         format!(
-            "file {file}: granules {}..{} at 154..156: not written since its band was reset",
+            "file {file}: granules {}..{} at 154..156: not written since its band was reset: the disk has the cursor of band \
+             4 at 154",
             first + 12,
             first + 14
         ),
