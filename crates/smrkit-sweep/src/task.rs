@@ -367,7 +367,7 @@ mod tests {
                 let within = Within { monitor: &Unwatched, threads: 0 };
                 alone.extend(experiment.compare_watched(&systems, &within, records).unwrap().outcomes.runs);
             }
-            let counts = counts.lock().unwrap();
+            let counts = counts.lock().unwrap().list();
             prop_assert_eq!(done.computed, trace.volumes.len());
             prop_assert_eq!(merged.latency_ns, counts.summary());
             prop_assert_eq!(&merged.latency_buckets, &counts.buckets());

@@ -197,7 +197,7 @@ pub fn tell_report(report: &ServeReport) {
     if report.has_failed {
         eprintln!("smrkit: the drive failed; see above");
     }
-    let lateness = report.lateness.summary().all;
+    let lateness = report.lateness.list().summary().all;
     if lateness.count == 0 {
         return;
     }

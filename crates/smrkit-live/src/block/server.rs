@@ -278,7 +278,7 @@ impl DriveServer {
             "map_bytes": layered.layer.map_bytes(),
             "physical_read_bytes": read * SECTOR_BYTES,
             "physical_written_bytes": written * SECTOR_BYTES,
-            "lateness_ns": self.report.lateness.summary().all,
+            "lateness_ns": self.report.lateness.list().summary().all,
             "has_failed": self.device.has_failed(),
         })
     }

@@ -100,6 +100,14 @@ impl LayeredDisk {
         Ok(())
     }
 
+    /// Does what is due before a command that was sent at `moment`; when its own service begins.
+    #[inline]
+    pub fn begin_service(&mut self, moment: Nanos) -> DiskResult<Nanos> {
+        self.step(Need::Must)?;
+        self.disk.sent_at(moment);
+        Ok(self.now())
+    }
+
     /// Serves a request: reads into `buf`, or writes from it. Time goes on to its completion.
     #[inline]
     pub fn serve(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
@@ -121,8 +129,7 @@ impl LayeredDisk {
     /// Serves a request that arrives at `arrival`: the gap before it is idle time, and what is due comes first.
     pub fn serve_at(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> DiskResult<Served> {
         self.idle_until(arrival)?;
-        self.step(Need::Must)?;
-        let start = self.now();
+        let start = self.begin_service(arrival)?;
         self.serve(request, buf)?;
         Ok(Served { start, end: self.now() })
     }

@@ -182,13 +182,12 @@ impl MemberDrive {
         stamps: &mut Stamped,
     ) -> DiskResult<Served> {
         let turn = self.turn(arrival)?;
-        let start = self.through_outages(|drive| {
-            drive.device.step(Need::Must)?;
-            let start = drive.device.now();
-            drive.device.disk.sent_at(arrival);
-            drive.serve_checked(request, stamps)?;
-            Ok(start)
-        })?;
+        let start = loop {
+            match self.serve_now(request, arrival, stamps) {
+                Ok(start) => break start,
+                Err(fault) => self.outage(fault)?,
+            }
+        };
         let served = Served { start, end: self.device.now() };
         self.note_served(request, Moments { arrival, sent, turn }, host, &served);
         Ok(served)
@@ -199,7 +198,9 @@ impl MemberDrive {
     fn turn(&mut self, arrival: Nanos) -> DiskResult<Nanos> {
         let turn = self.device.now().max(arrival);
         if arrival > self.device.now() {
-            self.through_outages(|drive| drive.device.idle_until(arrival))?;
+            while let Err(fault) = self.device.idle_until(arrival) {
+                self.outage(fault)?;
+            }
         }
         Ok(turn)
     }
@@ -228,12 +229,15 @@ impl MemberDrive {
         self.first_wait = self.first_wait.min(if host { turn } else { Nanos::MAX });
     }
 
-    #[inline]
-    fn serve_checked(&mut self, request: &Request, stamps: &mut Stamped) -> DiskResult {
+    /// Does what is due, then serves a request that was sent at `arrival`; when its service began.
+    #[inline(always)]
+    fn serve_now(&mut self, request: &Request, arrival: Nanos, stamps: &mut Stamped) -> DiskResult<Nanos> {
+        let start = self.device.begin_service(arrival)?;
         match &mut self.check {
-            None => self.device.serve(request, &mut self.buf),
-            Some(check) => check.serve(&mut self.device, request, stamps),
+            None => self.device.serve(request, &mut self.buf)?,
+            Some(check) => check.serve(&mut self.device, request, stamps)?,
         }
+        Ok(start)
     }
 
     #[inline]
@@ -287,13 +291,12 @@ impl MemberDrive {
         more.insert(0, first);
         let (first, last) = (more[0].0.arrival, more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default());
         self.turn(first)?;
-        let start = self.through_outages(|drive| {
-            drive.device.step(Need::Must)?;
-            let start = drive.device.now();
-            drive.device.disk.sent_at(last);
-            drive.serve_together(&more)?;
-            Ok(start)
-        })?;
+        let start = loop {
+            match self.serve_together_now(&more, last) {
+                Ok(start) => break start,
+                Err(fault) => self.outage(fault)?,
+            }
+        };
         let served = Served { start, end: self.device.now() };
         for (Command { tag, request, arrival, host, .. }, sent) in more.into_iter().rev() {
             let turn = arrival.max(first);
@@ -304,14 +307,17 @@ impl MemberDrive {
         Ok(())
     }
 
-    fn serve_together(&mut self, commands: &[(Command, Nanos)]) -> DiskResult {
+    /// Does what is due, then serves writes the last of which was sent at `last`; when their service began.
+    fn serve_together_now(&mut self, commands: &[(Command, Nanos)], last: Nanos) -> DiskResult<Nanos> {
+        let start = self.device.begin_service(last)?;
         match &mut self.check {
             None => {
                 let requests = commands.iter().map(|(command, _)| (&command.request, &self.buf)).collect::<Vec<_>>();
-                self.device.serve_together(&requests)
+                self.device.serve_together(&requests)?;
             }
-            Some(check) => check.serve_together(&mut self.device, commands),
+            Some(check) => check.serve_together(&mut self.device, commands)?,
         }
+        Ok(start)
     }
 
     /// Dispatches a command to a drive that serves it at once.

@@ -11,20 +11,10 @@ use crate::units::Lba;
 const LOST_SHOWN: usize = 100;
 
 impl MemberDrive {
-    /// Does `work`, again after each power cut in it.
-    #[inline]
-    pub(super) fn through_outages<T>(&mut self, mut work: impl FnMut(&mut Self) -> DiskResult<T>) -> DiskResult<T> {
-        loop {
-            match work(self) {
-                Ok(done) => return Ok(done),
-                Err(fault) => self.outage(fault)?,
-            }
-        }
-    }
-
-    /// After a fault: if it is a power cut, the layer recovers, however often the power is cut meanwhile.
+    /// After a fault: if it is a power cut, the layer recovers, however often the power is cut meanwhile; what was under way may
+    /// be tried again.
     #[cold]
-    fn outage(&mut self, fault: Box<Fault>) -> DiskResult {
+    pub(super) fn outage(&mut self, fault: Box<Fault>) -> DiskResult {
         let device = &mut self.device;
         let (mut cuts, before, since) = (vec![write_cut(fault)?], device.physical_sectors(), device.now());
         let keeps = device.layer.keeps_acknowledged();

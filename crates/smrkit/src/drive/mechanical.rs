@@ -92,13 +92,13 @@ impl Mechanical {
     }
 
     /// Serves an access issued at `now`, moves the head, and returns when it ends.
-    #[inline]
+    #[inline(always)]
     pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
         self.access_without_overhead(g, now + Nanos(self.overhead), write, pba, sectors)
     }
 
     /// Accesses without command overhead, as when the media goes on by itself.
-    #[inline]
+    #[inline(always)]
     pub fn access_without_overhead(
         &mut self,
         g: &Geometry,
@@ -190,7 +190,7 @@ impl Mechanical {
     }
 
     /// Seeks to a track and waits for a sector; returns when the sector begins.
-    #[inline]
+    #[inline(always)]
     fn move_to(&mut self, ready: u64, write: bool, zone: &Zone, k: u64, sector: u64) -> u64 {
         let (cylinder, surface) = zone.spot(k);
         let seek = self.seek_ns(cylinder as u32, surface);
@@ -201,6 +201,7 @@ impl Mechanical {
     }
 
     /// A transfer over several tracks, zone by zone.
+    #[inline(never)]
     fn transfer_long(&mut self, g: &Geometry, ready: u64, write: bool, raw: u64, count: u64) -> u64 {
         let (mut at, mut time, end) = (raw, ready, raw.saturating_add(count));
         for zone in &g.zones()[g.zone_index(raw)..] {

@@ -95,7 +95,7 @@ impl Zone {
     }
 
     /// The cylinder and the surface (head) of the zone's track `k`.
-    #[inline]
+    #[inline(always)]
     pub fn spot(&self, k: u64) -> (u64, u32) {
         match (&self.order, self.toward) {
             (TrackOrder::Surface(surface), Edge::Inner) => (self.first_cylinder + k, *surface),

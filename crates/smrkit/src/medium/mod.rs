@@ -60,10 +60,13 @@ pub const DESTROYED_BYTE: u8 = 0xDB;
 
 impl Medium {
     /// Reads `n` sectors from `pba` into `buf` from sector `at` on.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> DiskResult {
+        if matches!(self, Medium::NoData) { Ok(()) } else { self.read_data(pba, n, buf, at) }
+    }
+
+    fn read_data(&self, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> DiskResult {
         match (self, buf) {
-            (Medium::NoData, _) => Ok(()),
             (Medium::Stamps(stamps), Buf::Stamps(out)) => {
                 stamps.read(pba, &mut out[range(at, n)]);
                 Ok(())
@@ -76,25 +79,20 @@ impl Medium {
     }
 
     /// Writes `n` sectors at `pba` from `buf`, sector `at` on, and destroys what the law says.
-    #[inline]
-    pub fn write(
-        &mut self,
-        law: &Interference,
-        geometry: &Geometry,
-        pba: Pba,
-        n: u64,
-        buf: &Buf,
-        at: u64,
-    ) -> DiskResult {
+    #[inline(always)]
+    pub fn write(&mut self, law: &Interference, g: &Geometry, pba: Pba, n: u64, buf: &Buf, at: u64) -> DiskResult {
+        if matches!(self, Medium::NoData) { Ok(()) } else { self.write_data(law, g, pba, n, buf, at) }
+    }
+
+    fn write_data(&mut self, law: &Interference, g: &Geometry, pba: Pba, n: u64, buf: &Buf, at: u64) -> DiskResult {
         match (self, buf) {
-            (Medium::NoData, _) => Ok(()),
             (Medium::Stamps(stamps), Buf::Stamps(data)) => {
-                stamps.write(law, geometry, pba, &data[range(at, n)]);
+                stamps.write(law, g, pba, &data[range(at, n)]);
                 Ok(())
             }
             (Medium::Bytes(backing), Buf::Bytes(data)) => {
                 let data = &data[range(at * SECTOR_BYTES, n * SECTOR_BYTES)];
-                write_bytes(backing.as_mut(), law, geometry, pba, data).map_err(io_fault)
+                write_bytes(backing.as_mut(), law, g, pba, data).map_err(io_fault)
             }
             _ => unreachable!("a buffer of another medium"),
         }

@@ -1,7 +1,7 @@
 //! Counts of the host's requests while a run goes on.
 
 use super::command_times::{STALL_7S, STALL_30S};
-use super::histogram::LatencyCounts;
+use super::histogram::{LatencyCounts, LatencyLists};
 use super::latency::Latencies;
 use super::outcome::{SourceCounts, Verdict};
 use super::physical::Commands;
@@ -116,7 +116,7 @@ impl HostCounts {
     }
 
     /// Counts a request; `gauges` is asked at the end of a window.
-    #[inline]
+    #[inline(always)]
     pub fn count(&mut self, request: &Request, times: &Times, gauges: impl FnOnce() -> Gauges) {
         let latency_ns = (times.end - times.arrival).0;
         let totals = &mut self.totals;
@@ -175,17 +175,20 @@ impl HostCounts {
 
     /// Summaries of the latencies.
     pub fn latencies(&self) -> Latencies {
-        self.latency.summary()
+        self.latency.list().summary()
     }
 
     /// Counts of each source; `None` where all requests are of one.
     fn by_source(&self) -> Option<Vec<SourceCounts>> {
-        let summary = |of: &OfSource| SourceCounts {
-            requests: of.requests,
-            host_read_sectors: of.read_sectors,
-            host_written_sectors: of.written_sectors,
-            latency_ns: of.latency.summary(),
-            latency_buckets: of.latency.buckets(),
+        let summary = |of: &OfSource| {
+            let latency = of.latency.list();
+            SourceCounts {
+                requests: of.requests,
+                host_read_sectors: of.read_sectors,
+                host_written_sectors: of.written_sectors,
+                latency_ns: latency.summary(),
+                latency_buckets: latency.buckets(),
+            }
         };
         (!self.by_source.is_empty()).then(|| self.by_source.iter().map(summary).collect())
     }
@@ -202,7 +205,7 @@ impl HostCounts {
             before_bytes,
             before,
             by_source: self.by_source(),
-            latency: self.latency,
+            latency: self.latency.list(),
             timeline: self.timeline.finish(gauges),
         }
     }
@@ -226,7 +229,7 @@ pub(crate) struct HostSide {
     /// Counts of each source; `None` where all requests are of one.
     pub by_source: Option<Vec<SourceCounts>>,
     /// Latencies.
-    pub latency: LatencyCounts,
+    pub latency: LatencyLists,
     /// The course of time.
     pub timeline: Timeline,
 }

@@ -1,10 +1,7 @@
-//! Distribution of latencies, on the crate `hdrhistogram`: percentiles by nearest rank, at most 0.01 %
-//! off; count, mean and maximum exact. The first latencies are kept as they are: a histogram takes megabytes, and an array has
-//! two for each drive.
+//! Distribution of latencies: percentiles by nearest rank, at most 0.01 % off; count, mean and maximum exact. The first latencies
+//! are kept as they are: counters take hundreds of kilobytes, and an array has two sets for each drive.
 
-use std::borrow::Cow;
-
-use super::buckets::Buckets;
+use super::buckets::{Buckets, values_of};
 use super::latency::{Histograms, Latencies, Latency};
 use super::latency_buckets::{self, LatencyBuckets, OpLatencies, Writer};
 use crate::error::Error;
@@ -19,40 +16,48 @@ pub struct LatencyCounts {
     discard: BucketCounts,
 }
 
+/// Latencies of each operation, listed for a result.
+#[derive(Default)]
+pub struct LatencyLists {
+    read: OpList,
+    write: OpList,
+    flush: OpList,
+    discard: OpList,
+}
+
+/// Latencies of one operation, listed.
+#[derive(Default)]
+struct OpList {
+    /// The largest latency of each bucket that holds any, ascending, and the number in it.
+    values: Vec<(u64, u64)>,
+    sum_ns: u128,
+    max_ns: u64,
+}
+
 #[derive(Default)]
 struct BucketCounts {
-    /// All, as long as there is no histogram.
+    /// All, as long as there are no counters.
     few: Vec<u64>,
     many: Option<Box<Buckets>>,
     sum_ns: u128,
     max_ns: u64,
 }
 
-/// Four significant digits: values that differ by more than 0.01 % are told apart.
-const DIGITS: u8 = 4;
-
-/// More latencies than this are counted in a histogram: 64 KiB of them, against its 1.4 MB and more.
+/// More latencies than this are counted in buckets.
 const FEW: usize = 8192;
 
-/// Room at the start, at most, for latencies up to 17 s; longer ones make the histogram grow. Zeroing room for all of them
-/// would take most of the time of a short run.
-const NS_EXPECTED: u64 = 1 << 34;
-
-fn room(longest_ns: u64) -> Buckets {
-    Buckets::new(longest_ns.clamp(2, NS_EXPECTED), DIGITS)
-}
-
 impl BucketCounts {
-    #[inline]
+    #[inline(always)]
     fn record(&mut self, latency_ns: u64) {
         self.sum_ns += u128::from(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
         match &mut self.many {
-            Some(histogram) => histogram.record(latency_ns),
+            Some(buckets) => buckets.record(latency_ns),
             None => self.keep(latency_ns),
         }
     }
 
+    #[inline(never)]
     fn keep(&mut self, latency_ns: u64) {
         self.few.push(latency_ns);
         if self.few.len() > FEW {
@@ -60,96 +65,83 @@ impl BucketCounts {
         }
     }
 
-    /// A histogram of all so far.
-    fn histogram(&self) -> Cow<'_, Buckets> {
-        match &self.many {
-            Some(histogram) => Cow::Borrowed(histogram),
-            None => {
-                let mut histogram = room(self.max_ns);
-                self.few.iter().for_each(|&ns| histogram.record(ns));
-                Cow::Owned(histogram)
-            }
-        }
-    }
-
-    /// Counts in a histogram from now on.
+    /// Counts in buckets from now on.
     fn fill(&mut self) -> &mut Buckets {
-        let mut histogram = self.many.take().unwrap_or_else(|| Box::new(room(self.max_ns)));
-        self.few.iter().for_each(|&ns| histogram.record(ns));
-        self.few = Vec::new();
-        self.many.insert(histogram)
+        let mut buckets = self.many.take().unwrap_or_default();
+        std::mem::take(&mut self.few).into_iter().for_each(|ns| buckets.record(ns));
+        self.many.insert(buckets)
     }
 
-    fn is_empty(&self) -> bool {
-        self.few.is_empty() && self.many.is_none()
+    fn list(&self) -> OpList {
+        let values = self.many.as_ref().map_or_else(|| values_of(&self.few), |buckets| buckets.values());
+        OpList { values, sum_ns: self.sum_ns, max_ns: self.max_ns }
     }
 
-    /// Adds what another one has counted.
-    fn add(&mut self, other: &BucketCounts) {
-        match &other.many {
-            None => other.few.iter().for_each(|&ns| self.record(ns)),
-            Some(histogram) => {
-                self.fill().add(histogram);
-                self.sum_ns += other.sum_ns;
-                self.max_ns = self.max_ns.max(other.max_ns);
-            }
+    /// Adds what another one has counted, in its text.
+    fn add(&mut self, text: &OpLatencies) -> Result<(), Error> {
+        if text.buckets.is_empty() {
+            return Ok(());
         }
+        let buckets = self.fill();
+        latency_buckets::read(&text.buckets, |ns, count| buckets.record_n(ns, count))?;
+        self.sum_ns += text.sum_ns;
+        self.max_ns = self.max_ns.max(text.max_ns);
+        Ok(())
     }
+}
 
-    /// From their text.
-    fn from_latencies(text: &OpLatencies) -> Result<BucketCounts, Error> {
-        let mut histogram = room(text.max_ns);
-        latency_buckets::read(&text.buckets, |ns, count| histogram.record_n(ns, count))?;
-        let many = (histogram.len() > 0).then(|| Box::new(histogram));
-        Ok(BucketCounts { few: Vec::new(), many, sum_ns: text.sum_ns, max_ns: text.max_ns })
-    }
-
+impl OpList {
     fn text(&self) -> OpLatencies {
         let mut buckets = Writer::default();
-        if !self.is_empty() {
-            self.histogram().for_each(|ns, count| buckets.push(ns, count));
-        }
+        self.values.iter().for_each(|&(ns, count)| buckets.push(ns, count));
         OpLatencies { sum_ns: self.sum_ns, max_ns: self.max_ns, buckets: buckets.finish() }
-    }
-
-    fn summary(&self) -> Latency {
-        if self.is_empty() {
-            return Latency::default();
-        }
-        let histogram = self.histogram();
-        let count = histogram.len();
-        // The nearest rank is an integer; half a rank less keeps the crate's own rounding away from the next one.
-        let at = |per_mille: u64| {
-            let rank = nearest_rank(count, per_mille);
-            histogram.value_at_quantile((rank as f64 - 0.5) / count as f64).min(self.max_ns)
-        };
-        Latency {
-            count,
-            mean: ((self.sum_ns + u128::from(count) / 2) / u128::from(count)) as u64,
-            p50: at(500),
-            p90: at(900),
-            p95: at(950),
-            p99: at(990),
-            p99_5: at(995),
-            p99_9: at(999),
-            max: self.max_ns,
-        }
     }
 
     /// Coarse steps of a thirty-second of a power of two, for drawing.
     fn steps(&self) -> Vec<(u64, u64)> {
         let mut steps: Vec<(u64, u64)> = Vec::new();
-        if self.is_empty() {
-            return steps;
-        }
-        self.histogram().for_each(|value, count| {
+        for &(value, count) in &self.values {
             let upper = coarse(value).min(self.max_ns.max(1));
             match steps.last_mut() {
-                Some(last) if last.0 == upper => last.1 += count,
+                Some(last) if last.0 == upper => last.1 = last.1.saturating_add(count),
                 _ => steps.push((upper, count)),
             }
-        });
+        }
         steps
+    }
+}
+
+/// The summary of what several have counted together.
+fn summary(of: &[&OpList]) -> Latency {
+    let mut values: Vec<(u64, u64)> = of.iter().flat_map(|list| &list.values).copied().collect();
+    // It consists of ascending runs, which are merged.
+    values.sort();
+    let count: u64 = values.iter().fold(0u64, |sum, value| sum.saturating_add(value.1));
+    if count == 0 {
+        return Latency::default();
+    }
+    let max = of.iter().map(|list| list.max_ns).max().unwrap_or(0);
+    let sum_ns: u128 = of.iter().map(|list| list.sum_ns).sum();
+    let (mut at, mut below) = (0, 0u64);
+    // To be asked with rising shares.
+    let mut percentile = |per_mille: u64| {
+        let rank = nearest_rank(count, per_mille);
+        while below.saturating_add(values[at].1) < rank {
+            below += values[at].1;
+            at += 1;
+        }
+        values[at].0.min(max)
+    };
+    Latency {
+        count,
+        mean: ((sum_ns + u128::from(count) / 2) / u128::from(count)) as u64,
+        p50: percentile(500),
+        p90: percentile(900),
+        p95: percentile(950),
+        p99: percentile(990),
+        p99_5: percentile(995),
+        p99_9: percentile(999),
+        max,
     }
 }
 
@@ -168,31 +160,43 @@ impl LatencyCounts {
     /// Counts one request.
     #[inline]
     pub fn record(&mut self, op: Op, latency_ns: u64) {
-        match op {
-            Op::Read => self.read.record(latency_ns),
-            Op::Write => self.write.record(latency_ns),
-            Op::Flush => self.flush.record(latency_ns),
-            Op::Discard => self.discard.record(latency_ns),
-        }
+        let counts = match op {
+            Op::Read => &mut self.read,
+            Op::Write => &mut self.write,
+            Op::Flush => &mut self.flush,
+            Op::Discard => &mut self.discard,
+        };
+        counts.record(latency_ns);
     }
 
     /// Adds what was counted elsewhere, from its fine buckets.
     pub fn add(&mut self, buckets: &LatencyBuckets) -> Result<(), Error> {
         let LatencyBuckets { read, write, flush, discard } = buckets;
-        self.read.add(&BucketCounts::from_latencies(read)?);
-        self.write.add(&BucketCounts::from_latencies(write)?);
-        self.flush.add(&BucketCounts::from_latencies(flush)?);
-        self.discard.add(&BucketCounts::from_latencies(discard)?);
-        Ok(())
+        self.read.add(read)?;
+        self.write.add(write)?;
+        self.flush.add(flush)?;
+        self.discard.add(discard)
     }
 
+    /// All so far, listed.
+    pub fn list(&self) -> LatencyLists {
+        LatencyLists {
+            read: self.read.list(),
+            write: self.write.list(),
+            flush: self.flush.list(),
+            discard: self.discard.list(),
+        }
+    }
+}
+
+impl LatencyLists {
     /// The summaries of all, reads and writes.
     pub fn summary(&self) -> Latencies {
-        let mut all = BucketCounts::default();
-        for counts in [&self.read, &self.write, &self.flush, &self.discard] {
-            all.add(counts);
+        Latencies {
+            all: summary(&[&self.read, &self.write, &self.flush, &self.discard]),
+            read: summary(&[&self.read]),
+            write: summary(&[&self.write]),
         }
-        Latencies { all: all.summary(), read: self.read.summary(), write: self.write.summary() }
     }
 
     /// The fine buckets, as text.
@@ -222,7 +226,7 @@ mod tests {
             let mut counts = LatencyCounts::default();
             ns.iter().for_each(|&n| counts.record(Op::Read, n));
             ns.sort_unstable();
-            let ours = counts.summary().all;
+            let ours = counts.list().summary().all;
             for (per_mille, ours) in [(500, ours.p50), (900, ours.p90), (995, ours.p99_5), (999, ours.p99_9)] {
                 let not_above = |value: &&u64| ns.iter().filter(|other| other <= value).count() * 1000 >= ns.len() * per_mille;
                 let exact = *ns.iter().find(not_above).unwrap();
@@ -230,7 +234,7 @@ mod tests {
                 prop_assert!(near, "{per_mille} per mille: {ours} is not {exact}");
             }
             prop_assert_eq!((ours.max, ours.count), (ns[ns.len() - 1], ns.len() as u64));
-            prop_assert_eq!(counts.histograms().read.iter().map(|s| s.1).sum::<u64>(), ns.len() as u64);
+            prop_assert_eq!(counts.list().histograms().read.iter().map(|s| s.1).sum::<u64>(), ns.len() as u64);
         }
     }
 
@@ -240,20 +244,23 @@ mod tests {
             let mut pairs = [BucketCounts::default(), BucketCounts::default()];
             pairs[1].fill();
             ns.iter().for_each(|&n| pairs.iter_mut().for_each(|counts| counts.record(n)));
-            let mut both = BucketCounts::default();
-            pairs.iter().for_each(|counts| both.add(counts));
+            let [few, many] = [pairs[0].list(), pairs[1].list()];
+            let both = summary(&[&few, &many]);
             prop_assert!(pairs[0].many.is_none());
-            prop_assert_eq!(pairs[0].summary(), pairs[1].summary());
-            prop_assert_eq!(pairs[0].steps(), pairs[1].steps());
-            prop_assert_eq!((both.summary().count, both.summary().p50), (2 * ns.len() as u64, pairs[0].summary().p50));
+            prop_assert_eq!(summary(&[&few]), summary(&[&many]));
+            prop_assert_eq!(few.steps(), many.steps());
+            prop_assert_eq!((both.count, both.p50), (2 * ns.len() as u64, summary(&[&few]).p50));
+            let mut again = BucketCounts::default();
+            [few, many].iter().for_each(|list| again.add(&list.text()).unwrap());
+            prop_assert_eq!(summary(&[&again.list()]), both);
         }
     }
 
     #[test]
-    fn a_histogram_takes_over_from_many_latencies() {
+    fn buckets_take_over_from_many_latencies() {
         let mut counts = BucketCounts::default();
         (0..=FEW as u64).for_each(|n| counts.record(n));
-        assert_eq!((counts.few.len(), counts.summary().count), (0, FEW as u64 + 1));
+        assert_eq!((counts.few.len(), summary(&[&counts.list()]).count), (0, FEW as u64 + 1));
     }
 
     #[test]
@@ -262,7 +269,7 @@ mod tests {
         assert!(
             [counts.read, counts.write, counts.flush, counts.discard]
                 .iter()
-                .all(|c| c.is_empty() && c.few.capacity() == 0)
+                .all(|c| c.many.is_none() && c.few.capacity() == 0)
         );
     }
 
@@ -270,6 +277,6 @@ mod tests {
     fn the_99_9th_percentile_of_a_thousand_is_the_second_largest() {
         let mut counts = LatencyCounts::default();
         (1..=1000).for_each(|n| counts.record(Op::Write, n));
-        assert_eq!(counts.summary().write.p99_9, 999);
+        assert_eq!(counts.list().summary().write.p99_9, 999);
     }
 }

@@ -1,10 +1,8 @@
 //! Latencies in fine buckets, as text: what it takes to merge outcomes exactly.
-//!
-//! The buckets are those of the histogram behind the percentiles: up to 2^15 ns each value has its own, above that each
-//! power of two has 2^14.
 
 use serde::{Deserialize, Serialize};
 
+use super::buckets::{LAST, index, largest};
 use crate::error::Error;
 
 /// Latencies of each operation. `docs/reference/outcome.md` explains every key.
@@ -36,21 +34,6 @@ const DIGITS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 /// A field of 3 bits that says: the rest follows.
 const LONG: u64 = 7;
-
-/// The last bucket, with latencies up to `u64::MAX`.
-const LAST: u64 = index(u64::MAX);
-
-/// The number of a latency's bucket.
-const fn index(ns: u64) -> u64 {
-    let shift = (64 - ns.leading_zeros()).saturating_sub(15);
-    ((shift as u64) << 14) + (ns >> shift)
-}
-
-/// The largest latency of a bucket.
-fn largest(index: u64) -> u64 {
-    let shift = (index >> 14).saturating_sub(1);
-    (index - (shift << 14)) << shift | ((1 << shift) - 1)
-}
 
 /// Writes occupied buckets, ascending.
 #[derive(Default)]
@@ -123,17 +106,6 @@ fn field(short: u64, digits: &mut impl Iterator<Item = Option<u64>>) -> Option<u
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn buckets_follow_each_other_without_gap() {
-        for index in (0..100_000).chain(LAST - 100..=LAST) {
-            assert_eq!(super::index(largest(index)), index);
-            if index < LAST {
-                assert_eq!(super::index(largest(index) + 1), index + 1);
-            }
-        }
-        assert_eq!(largest(LAST), u64::MAX);
-    }
 
     #[test]
     fn neighbouring_buckets_of_few_requests_take_a_character_each() {

@@ -7,7 +7,7 @@ use std::ops::Add;
 
 use super::builder::{OutcomeBuilder, Physical, RunNames, RunRequest};
 use super::counts::{HostSide, HostTotals};
-use super::histogram::LatencyCounts;
+use super::histogram::{LatencyCounts, LatencyLists};
 use super::latency_buckets::LatencyBuckets;
 use super::outcome::{Outcome, RunRecord, SourceCounts};
 use super::physical::{Commands, Surface};
@@ -160,12 +160,13 @@ fn common<'a, T: PartialEq>(outcomes: &[&'a Outcome], of: impl Fn(&'a Outcome) -
 }
 
 /// The latencies of all, each with the count that it must have.
-fn latencies<'a>(all: impl Iterator<Item = (&'a LatencyBuckets, u64)>) -> Result<LatencyCounts, Error> {
+fn latencies<'a>(all: impl Iterator<Item = (&'a LatencyBuckets, u64)>) -> Result<LatencyLists, Error> {
     let (mut merged, mut count) = (LatencyCounts::default(), 0);
     for (buckets, own) in all {
         merged.add(buckets)?;
         count += own;
     }
+    let merged = merged.list();
     match merged.summary().all.count == count {
         true => Ok(merged),
         false => Err(Error::Usage(

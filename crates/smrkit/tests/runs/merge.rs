@@ -60,6 +60,7 @@ fn drives(seed: u64, windows_ns: [u64; 3]) -> impl Iterator<Item = (Vec<Outcome>
 
 /// Holds a merge against its runs, and against the latencies of all requests in one count.
 fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
+    let all = all.list();
     let merged = Outcome::merge(runs).unwrap();
     assert_eq!((merged.latency_ns, &merged.latency_histogram), (all.summary(), &all.histograms()), "{}", merged.layer);
     let read: Outcome = serde_json::from_str(&serde_json::to_string(&merged).unwrap()).unwrap();

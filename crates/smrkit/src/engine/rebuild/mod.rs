@@ -321,7 +321,7 @@ impl BackgroundTask for Rebuilding {
             dropped_30s: timed.iter().any(|member| member.commands_over_30s > 0),
             longest_command_ns: longest(&self.members).unwrap_or(0),
             longest_new_ns: longest(new),
-            foreground_ns: self.foreground.summary(),
+            foreground_ns: self.foreground.list().summary(),
             members: std::mem::take(&mut self.members),
         }))
     }
