@@ -233,6 +233,21 @@ fn a_disk_to_be_looked_at_is_not_written() {
 }
 
 #[test]
+fn what_lies_in_zones_without_gaps_is_read_across_them() {
+    let zones = EmulatedZones { capacity_blocks: PITCH * GRANULE / BLOCK, ..ZONES };
+    let disk = Zones::format(Arc::new(Emulated::new(zones, Arc::new(Power::new()))), GRANULE).unwrap();
+    let band = disk.shape().bands.span(CONVENTIONAL);
+    write(&disk, band.at, band.count, 1).unwrap();
+    write(&disk, band.end(), 2, 2).unwrap();
+    let mut room = vec![0; 5 * GRANULE as usize];
+    disk.read(band.at + (band.count - 3), ReadBuffer::Bytes(&mut room), Cause::Host).unwrap();
+    let values: Vec<u8> = room.chunks(GRANULE as usize).map(|granule| granule[0]).collect();
+    assert_eq!(values, [1, 1, 1, 2, 2]);
+    let beyond = disk.read(band.at + (band.count - 2), ReadBuffer::Bytes(&mut room), Cause::Host);
+    assert!(matches!(beyond, Err(DeviceError::Violation(Violation::BeyondCursor { .. }))), "{beyond:?}");
+}
+
+#[test]
 fn zones_out_of_service_are_told_and_left() {
     let (device, _) = new();
     device.lose(5, BandState::Offline);
@@ -249,7 +264,7 @@ fn zones_out_of_service_are_told_and_left() {
 
 #[test]
 fn a_superblock_is_written_after_a_write_that_failed() {
-    for conventional in [0, CONVENTIONAL] {
+    for conventional in [0, 1, CONVENTIONAL] {
         let zones = EmulatedZones { conventional, ..ZONES };
         let device = Arc::new(Emulated::new(zones, Arc::new(Power::new())));
         let disk = Zones::format(Arc::clone(&device), GRANULE).unwrap();

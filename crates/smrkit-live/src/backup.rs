@@ -124,6 +124,7 @@ fn remove(paths: &Paths) {
 
 /// Copies image and directory, neither of which anybody changes meanwhile. Nothing is left of a copy that fails.
 fn copy(from: &Paths, to: &Paths) -> Result<(), LiveError> {
+    zoned::refuse(&from.image, "is no image that could be copied", "copy the files (rsync -aAX)")?;
     let mut options = File::options();
     let made = options.read(true).write(true).create_new(true).mode(0o600).open(&to.image);
     let made = made.map_err(|error| taken(&to.image, error))?;
@@ -132,7 +133,6 @@ fn copy(from: &Paths, to: &Paths) -> Result<(), LiveError> {
         return Err(taken(&to.meta, std::io::ErrorKind::AlreadyExists.into()));
     }
     let failed = |error| LiveError::io(&to.image, error);
-    zoned::refuse(&from.image, "is no image that could be copied", "copy the files (rsync -aAX)")?;
     let image = File::open(&from.image).map_err(|error| LiveError::io(&from.image, error));
     let copied = image.and_then(|image| contents::copy(&image, &made).map_err(failed));
     copied.and_then(|()| directory::copy(&from.meta, &to.meta)).inspect_err(|_| remove(to))

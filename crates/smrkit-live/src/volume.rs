@@ -77,12 +77,20 @@ fn of_area(path: &Path, error: AreaError) -> LiveError {
 impl Volume {
     /// Opens the volume in `image`. Unless it is opened to be looked at only, it counts as in use from now on.
     pub fn open(image: &Path, how: &Open) -> Result<Volume, LiveError> {
-        let whole = match zoned::is_zoned(image)? {
-            true => zoned::open(image, !how.read_only)?,
-            false => image::open(image, !how.read_only, how.destroys)?,
+        let is_zoned = zoned::is_zoned(image)?;
+        let load = |writable| {
+            let whole = match is_zoned {
+                true => zoned::open(image, writable)?,
+                false => image::open(image, writable, how.destroys)?,
+            };
+            let area = if how.any_size { Area::load_resized(whole) } else { Area::load(whole) };
+            area.map_err(|error| of_area(image, error))
         };
-        let area = if how.any_size { Area::load_resized(whole) } else { Area::load(whole) };
-        let area = area.map_err(|error| of_area(image, error))?;
+        // Zones that are opened to be written have their torn granules filled up: not those of something else.
+        if is_zoned && !how.read_only {
+            load(false)?;
+        }
+        let area = load(!how.read_only)?;
         let superblock = area.newest();
         let meta = match &how.meta {
             Some(meta) => meta.clone(),

@@ -136,14 +136,22 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         &self.shape
     }
 
-    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
+    /// As the trait says. Of bands without gaps several are read one after another.
+    fn read(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, room.bytes())?;
-        let band = self.band_of(span)?;
-        let cursor = self.shape.bands.span(band).at + self.cursors.lock().filled[band as usize];
-        if span.end() > cursor {
-            return Err(Violation::BeyondCursor { span, cursor }.into());
+        let mut part = Span { at, count: 0 };
+        while part.end() < span.end() {
+            part.at = part.end();
+            let band = self.shape.bands.band_at(part.at).ok_or(Violation::NotInOneBand { span })?;
+            part.count = self.shape.bands.span(band).end().min(span.end()) - part.at;
+            let cursor = self.shape.bands.span(band).at + self.cursors.lock().filled[band as usize];
+            if part.end() > cursor {
+                return Err(Violation::BeyondCursor { span: part, cursor }.into());
+            }
+            let granule = self.shape.granule_bytes;
+            self.platters.read(part.at, room.part((part.at - at) * granule, part.count * granule), cause)?;
         }
-        self.platters.read(at, room, cause)
+        Ok(())
     }
 
     fn expect(&self, span: Span) {

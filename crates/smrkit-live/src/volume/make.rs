@@ -86,7 +86,10 @@ fn on_zones(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = BlankZones::choose(&wanted.image, wanted.force)?;
     let zones = *blank.layout();
-    bands_of(&data_shape(&zones.shape)).map_err(|error| LiveError::image(&wanted.image, error.to_string()))?;
+    bands_of(&data_shape(&zones.shape)).map_err(|error| {
+        let remedy = "take a device with more zones, or format it with smaller ones";
+        LiveError::image(&wanted.image, format!("its zones are too few for a file system ({error}): {remedy}"))
+    })?;
     let made = furnish(wanted, zones.shape, New { image: None, meta: None }, || blank.fill())?;
     Ok(CreatedVolume { zones: Some(zones), ..made })
 }

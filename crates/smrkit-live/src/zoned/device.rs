@@ -77,10 +77,11 @@ impl KernelZones {
             max_active: number("max_active_zones"),
         };
         let direct = direct(path, &file, writable).map_err(failed)?;
-        let most = match number("max_sectors_kb") * 1024 {
-            0 => WRITE_BYTES / 8,
-            most => most.min(WRITE_BYTES) / block_bytes.max(4096) * block_bytes.max(4096),
-        };
+        // At worst each page of the memory is a segment of its own.
+        let limits = [number("max_sectors_kb") * 1024, number("max_segments") * ALIGN_BYTES as u64];
+        let least = limits.into_iter().filter(|&most| most > 0).fold(WRITE_BYTES, u64::min);
+        let unit = block_bytes.max(ALIGN_BYTES as u64);
+        let most = least / unit * unit;
         // Reads ahead would reach behind the write pointer, which some devices take for an error.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
         let room = Mutex::new(Room::new(most.max(block_bytes) as usize));
@@ -114,7 +115,9 @@ impl ZonedDevice for KernelZones {
             let (tells_capacity, words) = report.zones();
             zones.extend(words.filter_map(|words| zone(words, tells_capacity)));
             if zones.len() == before {
-                return Err(DeviceError::Io(io::Error::other("the device does not report all of its zones")));
+                return Err(DeviceError::Io(io::Error::other(
+                    "the device does not report all of its zones: look into the kernel's log",
+                )));
             }
         }
         Ok(zones)

@@ -1,6 +1,6 @@
 //! The kernel's calls for zoned block devices (linux/blkzoned.h), which no crate that we keep wraps.
 //!
-//! What they exchange are words of 64 bits, so no bytes are taken for anything that they are not.
+//! They exchange words of 64 bits, so no bytes are taken for anything that they are not.
 
 use std::fs::File;
 

@@ -62,7 +62,9 @@ impl CursorTable {
             return Err(ZonedError::OtherZones);
         }
         let mut bytes = vec![0; (8 * layout.conventional as usize).next_multiple_of(BLOCK_BYTES)];
-        device.read(BLOCK_BYTES as u64, &mut bytes)?;
+        if !bytes.is_empty() {
+            device.read(BLOCK_BYTES as u64, &mut bytes)?;
+        }
         let words = bytes.chunks_exact(8).take(layout.conventional as usize);
         let filled = words.map(|word| word.try_into().map_or(u64::MAX, u64::from_le_bytes));
         // One that makes no sense is taken for the band's end: nothing is written there then.

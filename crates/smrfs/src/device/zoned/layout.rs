@@ -61,7 +61,10 @@ impl ZonedLayout {
         let leading = zones.iter().take_while(|zone| zone.kind == ZoneKind::Conventional).count() as u64;
         let first_zone = leading.min(1);
         if first_zone > 0 && cursors::bytes(leading - first_zone) > zone_bytes {
-            return impossible(format!("its first zone is too small for the cursors of {leading} conventional ones"));
+            return impossible(format!(
+                "its first zone is too small for the cursors of {leading} conventional ones: format it with fewer of them, or \
+                 with larger zones"
+            ));
         }
         let count = (zones.len() as u64).min(geometry.zones).saturating_sub(first_zone);
         let (granules, pitch) = (capacity / granule_bytes, zone_bytes / granule_bytes);

@@ -16,7 +16,7 @@ use crate::units::{Granule, Span};
 /// Bytes of zeros that are written at a time where only their number is known.
 const ZEROS: u64 = 1 << 20;
 
-/// Why a zoned device can't be used.
+/// An error of formatting or opening a zoned device.
 #[derive(Debug, thiserror::Error)]
 pub enum ZonedError {
     /// It has zones that do not fit.
