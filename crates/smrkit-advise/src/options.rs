@@ -68,8 +68,9 @@ pub struct Asked<'a> {
 }
 
 impl AdviseOptions {
-    /// Looks up what was asked for. Errors: options that make no sense, alone or together.
-    pub fn ask(&self) -> Result<Asked<'_>, Error> {
+    /// Looks up what was asked for; `has_table` if the demand is a table in memory. Errors: options that make no sense, alone or
+    /// together.
+    pub fn ask(&self, has_table: bool) -> Result<Asked<'_>, Error> {
         self.check()?;
         let depths = self.depths()?;
         let settings = depths.last().copied().unwrap_or_default();
@@ -82,7 +83,7 @@ impl AdviseOptions {
         let placement = self.demand.check_array(system.array.as_ref())?;
         let mut systems = Systems::new(&system)?;
         check_one(systems.count())?;
-        let whole_disk_bytes = self.whole_disk_bytes(&systems, settings)?;
+        let whole_disk_bytes = if has_table { None } else { self.whole_disk_bytes(&systems, settings)? };
         if whole_disk_bytes.is_some() {
             system.capacity = Some(AskedCapacity::Sectors(PART_SECTORS));
             systems = Systems::new(&system)?;
@@ -194,4 +195,19 @@ fn sized(experiment: &Experiment, systems: &Systems, monitor: &dyn Monitor) -> R
 /// An eighth more than a trace needs: other layers, which are tried on a drive made larger for it, may offer less.
 fn with_margin(sectors: u64) -> u64 {
     sectors + sectors / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrkit_options::pairs;
+
+    #[test]
+    fn a_rebuild_beside_a_table_is_one_of_whole_disks() {
+        let words =
+            [("array", "raid1:disks=2"), ("rebuild", "resilver")].map(|(name, value)| (name.into(), value.into()));
+        let options: AdviseOptions = pairs::read(&words, &|name| name.to_string()).unwrap();
+        let part = |has_table| options.ask(has_table).unwrap().whole_disk_bytes.is_some();
+        assert_eq!((part(false), part(true)), (true, false));
+    }
 }

@@ -52,7 +52,7 @@ pub fn advise(
     let options: AdviseOptions = pairs::read(&options, &python_name).raised(py)?;
     let table = requests.map(|requests| requests.get().demand());
     let answer = move |monitor: &dyn Monitor| -> Result<Option<advice::Advice>, Error> {
-        let asked = options.ask()?;
+        let asked = options.ask(table.is_some())?;
         let demand = table.map_or_else(|| asked.demand(), Ok)?;
         asked.answer(demand, monitor)
     };

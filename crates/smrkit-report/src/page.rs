@@ -189,7 +189,7 @@ fn table(grid: &Grid, heading: &str) -> String {
         _ => format!("<td{}>{}</td>", class(i), escape(cell)),
     };
     let row = |(number, cells): (usize, &Vec<String>)| {
-        let best = if grid.best.contains(&number) { " class=\"best\" title=\"the least time\"" } else { "" };
+        let best = if grid.best.contains(&number) { " class=\"best\" title=\"the best\"" } else { "" };
         format!("<tr{best}>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
     };
     let name = |(i, name): (usize, &String)| match name.is_empty() {

@@ -90,6 +90,8 @@ mod tests {
         let seeds: Vec<_> = outcomes.iter().map(|one| (one.layer.as_str(), one.seed)).collect();
         assert_eq!(seeds[..3], [("drive-managed", 1), ("vguard", 1), ("drive-managed", 2)]);
         assert_eq!(seeds.len(), 8);
+        execute(&Sweep::parse("again", TEXT).unwrap(), &store, &Unwatched).unwrap();
+        assert_eq!(store.chosen(None).unwrap().len(), 8, "what two sweeps share counts once");
     }
 
     #[test]

@@ -12,12 +12,10 @@ use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Se
 use smrkit_report::format::count;
 use smrkit_report::{Section, facts, page as of_sections};
 
-use crate::select::{Row, VALUES, cell, grouped, is_system, rows, spread, table, varying};
+use crate::select::{Row, VALUES, cell, grouped, is_system, raw_unit, rows, spread, table, varying};
 use crate::sheet::{Sheet, Spread};
 use crate::words::{self, with_unit};
 
-/// Values that have figures.
-const DRAWN: [&str; 3] = ["slowdown", "latency_ns.all.p99", "write_amplification"];
 /// Panels of a figure at most.
 const PANELS_MAX: usize = 12;
 /// Ends of an axis that are as far apart as this are drawn on a logarithmic one.
@@ -55,7 +53,8 @@ impl Runs {
     }
 
     fn table(&self) -> Result<Sheet, Error> {
-        table(&self.rows, &VALUES.map(str::to_string))
+        let others = VALUES.into_iter().filter(|value| *value != self.measure());
+        table(&self.rows, &[self.measure()].into_iter().chain(others).map(str::to_string).collect::<Vec<_>>())
     }
 
     fn keys(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
@@ -66,6 +65,11 @@ impl Runs {
     fn measure(&self) -> &'static str {
         let at_own_times = |row: &Row| cell(row, "engine.arrival") == "trace";
         if self.rows.iter().any(at_own_times) { "latency_ns.all.mean" } else { "slowdown" }
+    }
+
+    /// Values that have figures.
+    fn drawn(&self) -> [&'static str; 3] {
+        [self.measure(), "latency_ns.all.p99", "write_amplification"]
     }
 
     /// The systems of shingled disks in each case, from the best on.
@@ -88,7 +92,8 @@ impl Runs {
         let ranked = self.ranked();
         let merged = outcomes.iter().filter(|outcome| outcome.merged_verdicts.is_some());
         let merged: Vec<String> = merged.map(|one| format!("{}: {}", one.layer, one.verdict.text)).collect();
-        let runs = format!("{} runs in {}.", count(outcomes.len() as u64), several(ranked.len(), "case"));
+        let cases = if ranked.is_empty() { String::new() } else { format!(" in {}", several(ranked.len(), "case")) };
+        let runs = format!("{} runs{cases}.", count(outcomes.len() as u64));
         [vec![[vec![runs], self.best(&ranked), self.ends(&ranked)].concat().join(" ")], merged].concat()
     }
 
@@ -147,8 +152,8 @@ impl Runs {
             values.len() > 1
         };
         let axes = self.keys(is_axis);
-        let over = axes.iter().flat_map(|axis| DRAWN.map(|value| self.over(axis, value)));
-        let bars = DRAWN.iter().filter(|_| axes.is_empty()).map(|value| self.bars(value));
+        let over = axes.iter().flat_map(|axis| self.drawn().map(|value| self.over(axis, value)));
+        let bars = self.drawn().into_iter().filter(|_| axes.is_empty()).map(|value| self.bars(value));
         over.chain(bars).filter(|figure| !figure.panels.is_empty()).collect()
     }
 
@@ -175,7 +180,7 @@ impl Runs {
                     points,
                 }));
             }
-            let x = scale(with_unit(&words::name(axis), &words::unit(axis, 0.0).0), &spans, Numbers::Plain);
+            let x = scale(with_unit(&words::name(axis), raw_unit(axis)), &spans, Numbers::Plain);
             let label = if y_numbers == Numbers::Plain {
                 with_unit(&words::name(value), &words::unit(value, 0.0).0)
             } else {
@@ -188,7 +193,7 @@ impl Runs {
                 y,
                 Body::Lines(series),
             );
-            panel.guides = self.guides(axis, value, &case, &own, factor);
+            panel.guides = self.guides(axis, value, &system, (&case, &own), factor);
             panel
         };
         let cases = grouped(&there, &case);
@@ -202,13 +207,20 @@ impl Runs {
     }
 
     /// Systems that lack the axis stand as marks beside those that have it.
-    fn guides(&self, axis: &str, value: &str, case: &[String], own: &[String], factor: f64) -> Vec<(f64, String)> {
+    fn guides(
+        &self,
+        axis: &str,
+        value: &str,
+        system: &[String],
+        (case, own): (&[String], &[String]),
+        factor: f64,
+    ) -> Vec<(f64, String)> {
         let is_there =
             |row: &&Row| number(row, axis).is_none() && case.iter().zip(own).all(|(key, one)| cell(row, key) == *one);
         let others: Vec<Row> = self.rows.iter().filter(is_there).cloned().collect();
         let mut guides = Vec::new();
-        for (layer, rows) in grouped(&others, &["layer".into()]) {
-            guides.extend(spread(&rows, value).map(|spread| (spread.mean * factor, layer.concat())));
+        for (own, rows) in grouped(&others, system) {
+            guides.extend(spread(&rows, value).map(|spread| (spread.mean * factor, named(system, &own))));
         }
         guides
     }
@@ -357,6 +369,36 @@ mod tests {
         let rmw: Vec<_> =
             series.iter().filter(|series| series.name == "rmw").map(|series| series.points.clone()).collect();
         assert_eq!(rmw, [vec![(1.0, 5.0), (8.0, 3.0)], vec![(1.0, 4.0), (1.0, 6.0), (8.0, 3.0)]]);
+    }
+
+    #[test]
+    fn an_axis_has_the_unit_of_what_was_asked_for() {
+        let rows = [(1000, 2.0), (5000, 3.0)].map(|(think_ns, slowdown)| {
+            Row::from([
+                ("layer".into(), json!("rmw")),
+                ("engine.think_ns".into(), json!(think_ns)),
+                ("slowdown".into(), json!(slowdown)),
+            ])
+        });
+        let figures = Runs::new(rows.into()).figures();
+        let axis = &figures[0].panels[0].x;
+        assert!(axis.label.ends_with("(ns)"), "{}", axis.label);
+    }
+
+    #[test]
+    fn runs_at_their_own_times_are_marked_by_what_the_answer_goes_by() {
+        let rows = [("rmw", 1.0, 9), ("log", 1.1, 5)].map(|(layer, slowdown, mean)| {
+            let mut row = Row::from(VALUES.map(|value| (value.to_string(), json!(slowdown))));
+            row.extend([
+                ("layer".into(), json!(layer)),
+                ("engine.arrival".into(), json!("trace")),
+                ("latency_ns.all.mean".into(), json!(mean)),
+            ]);
+            row
+        });
+        let runs = Runs::new(rows.into());
+        assert!(runs.answer(&[]).join(" ").contains("log has the least mean latency."), "{:?}", runs.answer(&[]));
+        assert_eq!(runs.table().unwrap().best(), [1]);
     }
 
     #[test]

@@ -11,7 +11,20 @@ use crate::sheet::{Column, Sheet, Spread};
 use crate::words::{self, with_unit};
 
 /// Keys that tell runs apart, besides parameters and settings.
-const IDENTITY: [&str; 7] = ["layer", "drive", "array", "trace", "trace_reading.volume", "workload", "run.rebuild"];
+const IDENTITY: [&str; 10] = [
+    "layer",
+    "drive",
+    "drive_file",
+    RAW_SECTORS,
+    "array",
+    "trace",
+    "trace_reading.volume",
+    "workload",
+    "interleave",
+    "run.rebuild",
+];
+/// The size that a disk was given.
+const RAW_SECTORS: &str = "capacity.raw_sectors";
 /// Prefixes of keys that tell runs apart.
 const SETTINGS: [&str; 2] = ["parameters.", "engine."];
 /// Values shown where none are asked for.
@@ -75,7 +88,7 @@ pub fn cell(row: &Row, key: &str) -> String {
 
 /// True for a key of the disks, not of what is asked of them.
 pub fn is_system(key: &str) -> bool {
-    ["layer", "drive", "array"].contains(&key) || key.starts_with("parameters.")
+    ["layer", "drive", "drive_file", RAW_SECTORS, "array"].contains(&key) || key.starts_with("parameters.")
 }
 
 /// Keys that tell these rows apart, seeds left out.
@@ -88,15 +101,21 @@ pub fn varying(rows: &[Row]) -> Vec<String> {
     keys
 }
 
-/// True if runs differ in a key; in a parameter those of one layer, by what was asked for in place of what `auto` became.
+/// True if runs differ in a key: in a parameter those of one layer, by what was asked for in place of what `auto` became; in files
+/// and sizes those of one drive.
 fn varies(rows: &[Row], key: &str) -> bool {
-    let Some(parameter) = key.strip_prefix("parameters.") else {
-        return rows.iter().any(|row| cell(row, key) != cell(&rows[0], key));
+    let asked = key.strip_prefix("parameters.").map(|parameter| format!("asked.{parameter}"));
+    let within: &[&str] = match key {
+        "drive_file" | RAW_SECTORS => &["drive", "array"],
+        _ if asked.is_some() => &["layer"],
+        _ => &[],
     };
-    let asked = format!("asked.{parameter}");
-    let chosen = |row: &Row| cell(row, if row.contains_key(&asked) { &asked } else { key });
-    let mut by_layer: BTreeMap<String, String> = BTreeMap::new();
-    rows.iter().any(|row| *by_layer.entry(cell(row, "layer")).or_insert_with(|| chosen(row)) != chosen(row))
+    let chosen = |row: &Row| cell(row, asked.as_deref().filter(|asked| row.contains_key(*asked)).unwrap_or(key));
+    let mut first: BTreeMap<Vec<String>, String> = BTreeMap::new();
+    rows.iter().any(|row| {
+        let group = within.iter().map(|key| cell(row, key)).collect();
+        *first.entry(group).or_insert_with(|| chosen(row)) != chosen(row)
+    })
 }
 
 /// The spread of a value over rows.
@@ -125,11 +144,12 @@ fn choices(names: &[String], lines: &[Vec<String>]) -> Vec<Column> {
 }
 
 /// The unit of a choice, which is shown as it was made.
-fn raw_unit(key: &str) -> &'static str {
+pub(crate) fn raw_unit(key: &str) -> &'static str {
     match key {
         _ if key.ends_with("_percent") => "%",
         _ if key.ends_with("_ns") => "ns",
         _ if key.ends_with("_bytes") => "B",
+        _ if key.ends_with("_sectors") => "sectors",
         _ => "",
     }
 }
@@ -247,6 +267,23 @@ mod tests {
         assert_eq!(grid.rows, [["rmw", "1", "5 ± 1"], ["log", "1", "2.5"], ["log", "2", "2 *"]]);
         assert_eq!(sheet.csv(), "layer,cache (%),slowdown (×),± slowdown (×)\nrmw,1,5,1\nlog,1,2.5,0\nlog,2,2,0\n");
         assert_eq!(sheet.markdown().lines().nth(1), Some("|---|---|---|"));
+    }
+
+    #[test]
+    fn sizes_and_files_tell_the_runs_of_a_drive_apart() {
+        let of = |drive: &str, file: &str, sectors: u64, seed: u64| {
+            Row::from([
+                ("layer".into(), json!("rmw")),
+                ("drive".into(), json!(drive)),
+                ("drive_file".into(), json!(file)),
+                (RAW_SECTORS.into(), json!(sectors)),
+                ("seed".into(), json!(seed)),
+            ])
+        };
+        let keys = |rows: &[Row]| varying(rows).join(" ");
+        assert_eq!(keys(&[of("a", "1", 10, 1), of("b", "2", 20, 1)]), "layer drive", "two drives have two sizes");
+        assert_eq!(keys(&[of("a", "1", 10, 1), of("a", "1", 20, 2)]), "layer capacity.raw_sectors");
+        assert_eq!(keys(&[of("a", "1", 10, 1), of("a", "2", 10, 2)]), "layer drive_file");
     }
 
     #[test]

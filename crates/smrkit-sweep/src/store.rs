@@ -224,7 +224,14 @@ impl Store {
                 return Err(Error::Usage(format!("no sweep is called {name} in {store}: there are {there}")));
             }
         };
-        let outcomes = names.iter().map(|name| self.of_sweep(name)).collect::<Result<Vec<_>, Error>>()?.concat();
+        // Sweeps share what they have in common.
+        let mut keys: Vec<String> = Vec::new();
+        for key in names.iter().map(|name| self.keys_of(name)).collect::<Result<Vec<_>, Error>>()?.concat() {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let outcomes = self.of_keys(&keys)?;
         match outcomes.is_empty() {
             true => Err(Error::input(&self.0, "no outcomes yet: start smrkit sweep")),
             false => Ok(outcomes),
@@ -233,14 +240,23 @@ impl Store {
 
     /// The outcomes of a sweep, as far as they are there.
     pub fn of_sweep(&self, name: &str) -> Result<Vec<Outcome>, Error> {
+        self.of_keys(&self.keys_of(name)?)
+    }
+
+    fn of_keys(&self, keys: &[String]) -> Result<Vec<Outcome>, Error> {
+        let there = keys.iter().filter(|key| self.has(key)).map(|key| self.outcomes(key));
+        Ok(there.collect::<Result<Vec<_>, Error>>()?.concat())
+    }
+
+    /// Keys of a sweep's comparisons.
+    fn keys_of(&self, name: &str) -> Result<Vec<String>, Error> {
         let path = self.sweep(name);
         let text = fs::read_to_string(&path).map_err(|error| Error::reading(&path, error))?;
         let noted: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
             Error::input(&path, format!("damaged ({error}): start the sweep again, which computes nothing twice"))
         })?;
-        let keys = noted["comparisons"].as_array().into_iter().flatten().filter_map(|key| key.as_str());
-        let there = keys.filter(|key| self.has(key)).map(|key| self.outcomes(key));
-        Ok(there.collect::<Result<Vec<_>, Error>>()?.concat())
+        let keys = noted["comparisons"].as_array().into_iter().flatten();
+        Ok(keys.filter_map(|key| key.as_str().map(str::to_string)).collect())
     }
 }
 

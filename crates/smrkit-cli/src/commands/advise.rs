@@ -39,7 +39,7 @@ pub struct Advise {
 
 impl Advise {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let asked = self.asked.ask()?;
+        let asked = self.asked.ask(false)?;
         let (json, report) = self.open(&asked)?;
         let interrupt = Interrupt::watch();
         let demand = asked.demand()?;
