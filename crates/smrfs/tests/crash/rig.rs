@@ -168,11 +168,11 @@ impl Rig {
     }
 }
 
-/// A table of cursors, two conventional bands and twelve sequential ones.
+/// A table of cursors, two conventional bands and twelve sequential ones, without gaps.
 const ZONES: EmulatedZones = EmulatedZones {
     geometry: ZonedGeometry {
         zones: 15,
-        zone_bytes: 19 * GRANULE,
+        zone_bytes: 16 * GRANULE,
         block_bytes: GRANULE / 4,
         max_open: 0,
         max_active: 5,
