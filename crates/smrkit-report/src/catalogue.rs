@@ -7,6 +7,8 @@ use smrkit::layer::LayerSpec;
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::schema::Key;
 
+use crate::format::counted;
+
 /// A layer: its parameters, defaults, ranges and paper.
 pub fn layer(spec: &LayerSpec) -> Value {
     let parameter =
@@ -71,14 +73,6 @@ pub fn law_in_words(law: &Interference) -> String {
             degrees(profile.ccw),
             degrees(profile.cw)
         ),
-    }
-}
-
-/// Number and noun: `1 track`, `127 sectors`.
-fn counted(count: impl Into<u64>, what: &str) -> String {
-    match count.into() {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
     }
 }
 

@@ -9,7 +9,7 @@ use smrkit::error::Error;
 use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::Outcome;
 use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style};
-use smrkit_report::format::count;
+use smrkit_report::format::{NONE, capital, count, counted, short};
 use smrkit_report::{Section, facts, page as of_sections};
 
 use crate::select::{Row, VALUES, cell, grouped, is_system, raw_unit, rows, spread, table, varying};
@@ -92,7 +92,8 @@ impl Runs {
         let ranked = self.ranked();
         let merged = outcomes.iter().filter(|outcome| outcome.merged_verdicts.is_some());
         let merged: Vec<String> = merged.map(|one| format!("{}: {}", one.layer, one.verdict.text)).collect();
-        let cases = if ranked.is_empty() { String::new() } else { format!(" in {}", several(ranked.len(), "case")) };
+        let cases =
+            if ranked.is_empty() { String::new() } else { format!(" in {}", counted(ranked.len() as u64, "case")) };
         let runs = format!("{} runs{cases}.", count(outcomes.len() as u64));
         [vec![[vec![runs], self.best(&ranked), self.ends(&ranked)].concat().join(" ")], merged].concat()
     }
@@ -132,7 +133,7 @@ impl Runs {
         let text = |(value, case, system): (f64, &String, &String)| {
             let whose: Vec<&str> =
                 [system, case].into_iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-            format!("{}{unit} ({})", smrkit_report::format::short(value * factor), whose.join(", "))
+            format!("{}{unit} ({})", short(value * factor), whose.join(", "))
         };
         let what =
             if self.measure() == "slowdown" { "Multiples of a conventional disk's time" } else { "Mean latencies" };
@@ -299,12 +300,8 @@ fn named(keys: &[String], own: &[String]) -> String {
         true => value.clone(),
         false => format!("{} {value}{}", words::name(key), if key.ends_with("_percent") { " %" } else { "" }),
     };
-    let there = keys.iter().zip(own).filter(|(_, value)| *value != smrkit_report::format::NONE);
+    let there = keys.iter().zip(own).filter(|(_, value)| *value != NONE);
     there.map(word).collect::<Vec<_>>().join(", ")
-}
-
-fn several(count: usize, what: &str) -> String {
-    if count == 1 { format!("one {what}") } else { format!("{count} {what}s") }
 }
 
 /// Text on the cases that have no panel.
@@ -314,11 +311,6 @@ fn rest(cases: usize) -> String {
     } else {
         String::new()
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]

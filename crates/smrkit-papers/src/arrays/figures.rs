@@ -3,6 +3,7 @@
 use super::measured::{Measure, MeasuredSet};
 use super::setup::{BURSTS, Configuration, UpdateScheme};
 use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::format::capital;
 
 /// One measure against burst size, a panel a scheme.
 pub fn bursts(name: &str, title: &str, measured: &MeasuredSet, measure: Measure) -> Figure {
@@ -61,9 +62,4 @@ pub fn lengths(distance: Vec<(f64, f64)>, count: Vec<(f64, f64)>) -> Figure {
         note: "A log; bursts of one operation against pure. Distance and count are two measures.".into(),
         panels: vec![panel("Track distance", distance), panel("Track count", count)],
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
