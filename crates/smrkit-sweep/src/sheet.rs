@@ -120,8 +120,9 @@ impl Sheet {
     /// The name of a column with its unit, and what makes that unit of a number; columns of one key have one unit, which fits
     /// the middle of their numbers.
     fn head(&self, column: &Column) -> (String, f64) {
-        let Column::Numbers { name, key, .. } = column else {
-            return (if let Column::Texts(name, _) = column { name.clone() } else { String::new() }, 1.0);
+        let (name, key) = match column {
+            Column::Texts(name, _) => return (name.clone(), 1.0),
+            Column::Numbers { name, key, .. } => (name, key),
         };
         let of_key = |other: &Column| match other {
             Column::Numbers { key: own, values, .. } if own == key => {

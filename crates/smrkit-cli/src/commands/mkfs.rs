@@ -139,24 +139,17 @@ impl Mkfs {
         let shape = &made.superblock.shape;
         let size = |granules: u64| Bytes(granules * shape.granule_bytes);
         let mut text = format!("{}: {} for files of {}", self.image.display(), size(made.usable), size(shape.granules));
-        text += &match shape.model {
-            Model::StrictAppend if made.zones.is_some() => {
-                let (bands, conventional) = (shape.bands, made.zones.map_or(0, |zones| zones.conventional));
-                format!(
-                    ", strict-append, {} zones of {}, {conventional} of them conventional\n",
-                    bands.count,
-                    size(bands.granules)
-                )
-            }
-            Model::StrictAppend => {
-                format!(", strict-append, {} bands of {}", shape.bands.count, size(shape.bands.granules))
-            }
-            Model::Caveat => ", caveat".to_string(),
-        };
         let (did, dpid) = (size(shape.did), size(shape.dpid));
-        if made.zones.is_none() {
-            text += &format!(", DID {did}, DPID {dpid}\n");
-        }
+        let (count, band) = (shape.bands.count, size(shape.bands.granules));
+        text += &match (shape.model, made.zones) {
+            (_, Some(zones)) => {
+                format!(", strict-append, {count} zones of {band}, {} of them conventional\n", zones.conventional)
+            }
+            (Model::StrictAppend, None) => {
+                format!(", strict-append, {count} bands of {band}, DID {did}, DPID {dpid}\n")
+            }
+            (Model::Caveat, None) => format!(", caveat, DID {did}, DPID {dpid}\n"),
+        };
         text += &format!("UUID {}\n", made.superblock.uuid);
         let (nodes, attributes) = (made.probe.free_nodes, made.probe.attribute_bytes);
         text + &format!(

@@ -11,6 +11,7 @@ Time: TypeAlias = str | timedelta
 
 
 class _Common(TypedDict, total=False):
+    """Arguments that runs and advice share."""
 
     drive: Path
     layer: str | Sequence[str]
