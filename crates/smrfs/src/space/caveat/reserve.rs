@@ -7,6 +7,7 @@
 //! smallest such room is the reserve. Right at that bound the defragmenter would level the disk until no window gains. So a
 //! twentieth more is reckoned as lost; and files may fill only so much that there would still be a reserve if a quarter more
 //! were lost (both are assumptions, tried in tests). Data that moves fills the room to the last granule: pieces are cut.
+//! Hosts may not take runs shorter than a unit either: else windows on a small disk would lose more than they win.
 
 /// The numbers that the reserve follows from.
 #[derive(Clone, Copy, Debug)]
