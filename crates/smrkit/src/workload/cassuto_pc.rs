@@ -1,7 +1,9 @@
 //! A stand-in for the PC trace of Cassuto et al. 2010, Table I, which is not public.
 //!
 //! Counts and sectors are the table's, exactly. The rest is assumed and chosen so that a set-associative cache of 1 %
-//! does what the table says: about 21 collections of about 98 native regions each. `docs/reference/workloads.md` tells how.
+//! does what the table says: its 2,058 rewritten regions are 21 collections of 98 of a cache's 99 native regions, though
+//! all writes fill the cache only half. So writes spread over the whole disk and still prefer some caches: a run begins in
+//! one of `spots` places, chosen by Zipf's law, in any of 99 periods. No PC does this; the table implies it.
 
 use super::dice::{Dice, Shuffle};
 use super::stream::Pattern;
