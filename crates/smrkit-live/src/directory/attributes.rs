@@ -5,9 +5,10 @@ use std::os::fd::OwnedFd;
 use rustix::buffer::spare_capacity;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno as Os;
-use smrfs::error::{Errno, FsResult};
+use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::meta::{ACCESS_LIST, DEFAULT_ACCESS_LIST};
 
+use super::values::{LIST, ValueList};
 use super::{DirectoryStore, failed, way};
 
 /// Prefix of our own attributes; users neither see nor set them.
@@ -62,9 +63,12 @@ pub fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
     Ok(names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
+fn is_access_list(name: &[u8]) -> bool {
+    name == ACCESS_LIST || name == DEFAULT_ACCESS_LIST
+}
+
 fn is_hidden(name: &[u8]) -> bool {
-    let is_list = name == ACCESS_LIST || name == DEFAULT_ACCESS_LIST;
-    name.starts_with(OWN) || !(is_list || SPACES.iter().any(|space| name.starts_with(space)))
+    name.starts_with(OWN) || !(is_access_list(name) || SPACES.iter().any(|space| name.starts_with(space)))
 }
 
 /// Refuses names that users have no attributes under; `of_ours` is the answer for our own.
@@ -80,13 +84,27 @@ impl DirectoryStore {
     pub(super) fn user_attribute(&self, id: u64, name: &[u8]) -> FsResult<Vec<u8>> {
         checked(name, Errno::ENODATA)?;
         let _names = self.names_stay();
-        get(&*self.fd(id)?, name).map_err(failed)
+        let fd = self.fd(id)?;
+        let _values = self.values_moved.read();
+        match get(&fd, name) {
+            Err(Os::NODATA) => self.long_attribute(&fd, name),
+            got => got.map_err(failed),
+        }
     }
 
     pub(super) fn user_attributes(&self, id: u64) -> FsResult<Vec<Vec<u8>>> {
         let _names = self.names_stay();
-        let mut names = list(&*self.fd(id)?).map_err(failed)?;
+        let fd = self.fd(id)?;
+        let _values = self.values_moved.read();
+        let mut names = list(&fd).map_err(failed)?;
+        let has_long = names.iter().any(|name| name == LIST);
         names.retain(|name| !is_hidden(name));
+        if has_long {
+            let long = ValueList::of(&fd)?;
+            names.extend(long.names().filter(|name| !is_hidden(name)).map(<[u8]>::to_vec));
+            names.sort_unstable();
+            names.dedup();
+        }
         Ok(names)
     }
 
@@ -100,20 +118,38 @@ impl DirectoryStore {
         checked(name, Errno::EPERM)?;
         let _names = self.names_stay();
         let fd = self.fd(id)?;
-        self.leave_room(&fd, name, value)?;
-        let mut flags = XattrFlags::empty();
-        flags.set(XattrFlags::CREATE, create);
-        flags.set(XattrFlags::REPLACE, replace);
-        set(&fd, name, value, flags).map_err(failed)?;
+        let _alone = self.values_change.lock();
+        let long = ValueList::of(&fd)?;
+        let exists = || long.has(name) || get(&fd, name).is_ok();
+        if create && exists() {
+            return Err(Errno::EEXIST.into());
+        }
+        if replace && !exists() {
+            return Err(Errno::ENODATA.into());
+        }
+        let short = self.leave_room(&fd, name, value).and_then(|()| {
+            set(&fd, name, value, XattrFlags::empty()).map_err(|error| match error {
+                // Too long for its place: a matter of room, whatever the file system calls it.
+                Os::TOOBIG | Os::RANGE => Errno::ENOSPC.into(),
+                error => failed(error),
+            })
+        });
+        match short {
+            Ok(()) if long.has(name) => self.drop_long(&fd, &long, name)?,
+            // The kernel itself looks at access lists.
+            Err(FsError::Errno(Errno::ENOSPC)) if !is_access_list(name) => self.set_long(&fd, &long, name, value)?,
+            done => done?,
+        }
         self.has_changed(id);
         Ok(())
     }
 
     /// Refuses an attribute that would take the room that is kept for the map.
-    fn leave_room(&self, fd: &OwnedFd, name: &[u8], value: &[u8]) -> FsResult {
+    pub(super) fn leave_room(&self, fd: &OwnedFd, name: &[u8], value: &[u8]) -> FsResult {
         let Some(most) = self.home.users_bytes() else { return Ok(()) };
         let mut taken = name.len() + value.len() + HEAD_BYTES;
-        for other in list(fd).map_err(failed)?.iter().filter(|other| !is_hidden(other) && **other != name) {
+        let counts = |other: &&Vec<u8>| **other != name && (!is_hidden(other) || *other == LIST);
+        for other in list(fd).map_err(failed)?.iter().filter(counts) {
             taken += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
         }
         if taken > most { Err(Errno::ENOSPC.into()) } else { Ok(()) }
@@ -123,7 +159,17 @@ impl DirectoryStore {
         checked(name, Errno::ENODATA)?;
         let _names = self.names_stay();
         let fd = self.fd(id)?;
-        remove(&fd, name).map_err(failed)?;
+        let _alone = self.values_change.lock();
+        let long = ValueList::of(&fd)?;
+        let is_long = long.has(name);
+        if is_long {
+            // What lies next to the file counts: it goes last.
+            self.drop_long(&fd, &long, name)?;
+        }
+        match remove(&fd, name) {
+            Err(Os::NODATA) if is_long => {}
+            done => done.map_err(failed)?,
+        }
         self.has_changed(id);
         Ok(())
     }

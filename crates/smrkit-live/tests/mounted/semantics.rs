@@ -100,6 +100,34 @@ fn attributes_are_kept_and_access_lists_refused() {
     });
 }
 
+#[test]
+fn attributes_of_64_kib_are_kept_copied_and_removed() {
+    on_each_model(|root| {
+        let (path, copy) = (root.join("f"), root.join("copy"));
+        fs::write(&path, "data").unwrap();
+        let value: Vec<u8> = (0..65536u32).map(|at| (at * 7 + at / 256) as u8).collect();
+        let get = |path: &std::path::Path, name: &str| {
+            let mut room = vec![0u8; 65536];
+            rustix::fs::getxattr(path, name, &mut room[..]).map(|bytes| room[..bytes].to_vec())
+        };
+        for name in ["user.a", "user.b"] {
+            rustix::fs::setxattr(&path, name, &value, XattrFlags::CREATE).unwrap();
+        }
+        File::open(&path).unwrap().sync_all().unwrap();
+        let status = std::process::Command::new("cp").arg("-a").args([&path, &copy]).status().unwrap();
+        assert!(status.success());
+        for (path, name) in [(&path, "user.a"), (&path, "user.b"), (&copy, "user.a"), (&copy, "user.b")] {
+            assert!(get(path, name).unwrap() == value, "{name} of {}", path.display());
+        }
+        let mut small = [0u8; 100];
+        assert_eq!(rustix::fs::getxattr(&path, "user.a", &mut small[..]), Err(Errno::RANGE));
+        rustix::fs::removexattr(&path, "user.a").unwrap();
+        assert_eq!(get(&path, "user.a"), Err(Errno::NODATA));
+        assert!(get(&path, "user.b").unwrap() == value);
+        assert_eq!((fs::read(&copy).unwrap(), fs::metadata(&path).unwrap().len()), (b"data".to_vec(), 4));
+    });
+}
+
 /// Those of docs/design/semantics.md that need neither a full nor a failing disk.
 #[test]
 fn what_is_not_supported_has_the_errno_of_the_table() {
