@@ -139,6 +139,24 @@ fn idle_time_cleans_zones_less_than_half_live_after_the_delay() {
     assert_eq!(count(&unused, "moved_sectors"), 0);
 }
 
+/// Two live stretches too far apart for one stage: the second waits for more idle time, whatever requests come.
+#[test]
+fn a_request_does_not_go_on_with_what_idle_time_began() {
+    let zones = [("zone_bytes", "256Ki"), ("conventional_percent", "0"), ("open_zones", "1"), ("spare_percent", "20")];
+    let mut device = device(&[&zones[..], &[("idle_clean", "on"), ("idle_delay", "1s")]].concat());
+    device.fill();
+    serve(&mut device, Op::Write, 8, 488);
+    let moved = |device: &LayeredDisk| count(device, "moved_sectors");
+    device.idle_until(device.now() + Nanos(1_000_000_001)).unwrap();
+    assert_eq!(moved(&device), 8);
+    assert!(!device.step(Need::Must).unwrap());
+    serve(&mut device, Op::Read, 0, 8);
+    assert_eq!((moved(&device), count(&device, "bands_cleaned")), (8, 0));
+    device.idle_until(device.now() + Nanos(10_000_000_000)).unwrap();
+    assert_eq!((moved(&device), count(&device, "bands_cleaned")), (24, 1));
+    device.check().unwrap();
+}
+
 #[test]
 fn files_written_in_turns_have_zones_of_their_own() {
     for (open_zones, apart) in [("1", false), ("2", true)] {
