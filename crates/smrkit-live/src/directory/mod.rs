@@ -16,6 +16,7 @@ mod place;
 pub mod probe;
 pub(crate) mod seal;
 mod stat;
+mod users;
 mod values;
 #[cfg(test)]
 mod comparison_tests;

@@ -235,7 +235,7 @@ fn attributes_have_up_to_64_kib_whatever_the_host_gives() {
     assert_eq!(store.load_map(id).unwrap().unwrap(), vec![7; most]);
 }
 
-/// What the file had on the disk at the last sync is whole, wherever a crash comes: a new value is written beside it.
+/// The value that the disk still names is whole wherever a crash comes: a new one is written beside it.
 #[test]
 fn a_crash_leaves_the_old_long_value_or_the_new_one() {
     let folder = TempDir::new().unwrap();

@@ -50,7 +50,7 @@ fn every_zone_is_written_at_its_pointer_or_from_its_start() {
         device.serve(&request, &mut Buf::NoData).unwrap();
     }
     device.check().unwrap();
-    let mut pointers = vec![0; 1000];
+    let (mut pointers, mut causes) = (vec![0; 1000], vec![None; 1000]);
     for (_, access) in witness.0.lock().unwrap().iter().filter(|(_, access)| access.write) {
         let (mut at, end) = (access.pba.0, access.pba.0 + access.sectors);
         while at < end {
@@ -59,7 +59,10 @@ fn every_zone_is_written_at_its_pointer_or_from_its_start() {
             // A zone that is written from its start again was full.
             let fits = offset == pointers[zone] || offset == 0 && pointers[zone] == ZONE;
             assert!(fits, "PBA {at} is written, and zone {zone} up to its sector {}", pointers[zone]);
-            pointers[zone] = offset + n;
+            // What cleaning moves has zones of its own.
+            let cause = if offset == 0 { None } else { causes[zone] };
+            assert!(cause.is_none_or(|cause| cause == access.cause), "zone {zone} holds data of both causes");
+            (pointers[zone], causes[zone]) = (offset + n, Some(access.cause));
             at += n;
         }
     }
