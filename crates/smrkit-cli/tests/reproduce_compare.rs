@@ -26,7 +26,8 @@ fn every_scheme_is_compared_under_every_demand_at_the_same_loss() {
     assert!(result["rows"].as_array().unwrap().is_empty(), "no paper compares them");
     let schemes = table(&result, "All schemes under all demands");
     let names: Vec<&str> = schemes.iter().map(|line| line[0].as_str()).collect();
-    let shingled = ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned"];
+    let shingled =
+        ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned", "zone-log"];
     assert_eq!(names, [&["in-place"], &shingled[..]].concat());
     let cell = |scheme: &str, column: usize| {
         schemes.iter().find(|line| line[0] == scheme).map(|line| line[column].clone()).unwrap()
@@ -34,7 +35,7 @@ fn every_scheme_is_compared_under_every_demand_at_the_same_loss() {
     assert_eq!([1, 2, 3, 4].map(|column| cell("in-place", column)), ["1 ×"; 4]);
     let lost = |scheme: &str| cell(scheme, 9).trim_end_matches(" %").parse::<f64>().unwrap();
     assert!(shingled.iter().all(|scheme| (lost(scheme) - 10.0).abs() <= 0.3), "{schemes:?}");
-    for keeps in ["in-place", "s-block", "drive-managed", "vguard", "log"] {
+    for keeps in ["in-place", "s-block", "drive-managed", "vguard", "log", "zone-log"] {
         assert_eq!(cell(keeps, 11), "nothing", "{keeps}");
     }
     assert_ne!(cell("set-assoc", 11), "nothing");

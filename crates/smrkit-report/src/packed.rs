@@ -9,9 +9,34 @@ const FEW: usize = 3;
 /// The share by which values may miss even steps: more than floating point loses, less than a figure shows.
 const MISS: f64 = 1e-9;
 
-/// The numbers packed: at even steps up to the end, or in units of a power of ten. One that is not finite is null.
+/// The digits of numbers as text, each worth its place here: no others but these take one character in a page.
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+/// Digits of a number as text at most: eight are 48 bits, which a page counts exactly.
+const DIGITS_MAX: usize = 8;
+
+/// The numbers packed: at even steps up to the end, or in units of a power of ten, as text or as a list, whichever is shorter. One
+/// that is not finite is null.
 pub fn packed(values: &[f64]) -> Value {
-    even(values).unwrap_or_else(|| in_units(values))
+    even(values).unwrap_or_else(|| {
+        let list = in_units(values);
+        as_text(values).filter(|text| text.to_string().len() < list.to_string().len()).unwrap_or(list)
+    })
+}
+
+/// Numbers in units of a power of ten that makes all of them whole, as text with so many digits for each; none where one is
+/// negative or not finite, or takes too many digits.
+fn as_text(values: &[f64]) -> Option<Value> {
+    let unit = values.iter().filter_map(|&value| digits(value)).map(|(_, power)| power).min()?;
+    let whole: Vec<u64> = values
+        .iter()
+        .map(|value| value * 10_f64.powi(-unit))
+        .map(|scaled| (0.0..1e14).contains(&scaled).then(|| rounded(scaled).round() as u64))
+        .collect::<Option<_>>()?;
+    let most = whole.iter().copied().max()?;
+    let count = (1..=DIGITS_MAX).find(|&count| most >> (6 * count) == 0)?;
+    let digit = |number: u64, place: usize| char::from(DIGITS[(number >> (6 * place) & 63) as usize]);
+    let text: String = whole.iter().flat_map(|&number| (0..count).rev().map(move |at| digit(number, at))).collect();
+    Some(json!({"unit": unit, "digits": count, "text": text}))
 }
 
 /// Numbers at even steps from the first on; the last may come sooner.
@@ -78,6 +103,12 @@ mod tests {
     /// The numbers, as `page.js` unpacks them.
     fn unpacked(packed: &Value) -> Vec<f64> {
         let number = |key: &str| packed[key].as_f64().unwrap();
+        if let Some(text) = packed["text"].as_str() {
+            let place = |digit: &u8| DIGITS.iter().position(|other| other == digit).unwrap() as f64;
+            let whole = |digits: &[u8]| digits.iter().fold(0.0, |sum, digit| sum * 64.0 + place(digit));
+            let numbers = text.as_bytes().chunks(number("digits") as usize).map(whole);
+            return numbers.map(|whole| whole * 10_f64.powf(number("unit"))).collect();
+        }
         match packed["values"].as_array() {
             Some(values) => values.iter().fold(Vec::new(), |mut all, value| {
                 match (value[0].as_u64(), all.last().copied()) {
@@ -116,6 +147,22 @@ mod tests {
     }
 
     #[test]
+    fn many_numbers_are_told_as_text() {
+        let values: Vec<f64> = (0..300).map(|at| (at * at % 997) as f64 * 0.0137).collect();
+        is_alike(&values);
+        assert_eq!(packed(&values)["digits"], 3);
+        assert!(packed(&values).to_string().len() < 970);
+        let text = packed(&[1.0, 64.0, 4095.0, 0.0, 7.0, 77.0, 777.0, 11.0, 3.0, 33.0, 333.0, 5.0, 2.0, 999.0, 1111.0]);
+        assert_eq!(text["text"], "ABBA__AAAHBNMJALADAhFNAFACPnRX");
+        // Not with a number that is negative or not finite.
+        for odd in [-1.0, f64::NAN] {
+            let values: Vec<f64> = values.iter().copied().chain([odd]).collect();
+            is_alike(&values);
+            assert!(packed(&values)["values"].is_array());
+        }
+    }
+
+    #[test]
     fn even_steps_are_told_by_their_first_and_their_number() {
         let mut windows: Vec<f64> = (0..500).map(|at| at as f64 * 0.0017777).collect();
         windows.push(499.3 * 0.0017777);
@@ -124,6 +171,6 @@ mod tests {
         // A gap has its place twice.
         windows.insert(200, windows[200]);
         is_alike(&windows);
-        assert!(packed(&windows)["values"].is_array());
+        assert!(packed(&windows)["step"].is_null());
     }
 }

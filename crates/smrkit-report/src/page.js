@@ -3,8 +3,17 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 const options = { responsive: true, displaylogo: false, displayModeBar: matchMedia('(hover: none)').matches ? false : 'hover' };
 const places = page.charts.map((_, i) => document.getElementById('chart' + i));
 
-// The numbers of a line: in units of a power of ten, where [n] repeats the one before, or at even steps up to the end.
-function unpacked({ unit, values, from, step, count, end }) {
+// The digits of numbers as text, as packed.rs has them.
+const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+function whole(text, digits) {
+  const number = i => [...text.slice(i * digits, (i + 1) * digits)].reduce((sum, digit) => sum * 64 + DIGITS.indexOf(digit), 0);
+  return Array.from({ length: text.length / digits }, (_, i) => number(i));
+}
+
+// The numbers of a line: in units of a power of ten, as text or where [n] repeats the one before, or at even steps up to the end.
+function unpacked({ unit, values, text, digits, from, step, count, end }) {
+  if (text) values = whole(text, digits);
   if (!values) return Array.from({ length: count }, (_, i) => (i === count - 1 ? end : Number((from + step * i).toPrecision(9))));
   const all = values.flatMap((value, i) => (Array.isArray(value) ? Array(value[0]).fill(values[i - 1]) : [value]));
   return all.map(value => value && (unit < 0 ? value / 10 ** -unit : value * 10 ** unit));

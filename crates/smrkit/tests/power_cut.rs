@@ -138,6 +138,11 @@ fn log_keeps_what_it_acknowledged_and_requests_whole() {
 }
 
 #[test]
+fn zone_log_keeps_what_it_acknowledged_and_requests_whole() {
+    loses_nothing("zone-log", true);
+}
+
+#[test]
 fn drive_managed_loses_only_what_a_write_cache_held() {
     let mut lost = 0;
     cut_everywhere("drive-managed", |cut, run, what| {

@@ -116,8 +116,13 @@ fn dm_zoned_never_loses_a_write() {
 }
 
 #[test]
+fn zone_log_never_loses_a_write() {
+    survives("zone-log");
+}
+
+#[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned"];
+    let tested = ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned", "zone-log"];
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
     assert_eq!(missing, tested, "add a test for each layer above");
 }

@@ -89,6 +89,9 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Fsck
     overlap::resolve(&mut scan, store, &mut findings)?;
     surface.fill(&scan.extents);
     check_saved(device, store, &scan, &mut findings)?;
+    store.check_attributes(options.repair, &mut |file, reason| {
+        findings.add(Problem::BadAttribute { file: file.0, reason });
+    })?;
     let leaked = scan.leaked(store)?;
     if options.repair && (findings.found > 0 || !leaked.is_empty()) {
         repair::run(store, device.shape().granule_bytes, &scan, &leaked)?;

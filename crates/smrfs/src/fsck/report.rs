@@ -124,6 +124,13 @@ pub enum Problem {
         /// The disk's message.
         reason: String,
     },
+    /// An attribute that can't be read; it is removed.
+    BadAttribute {
+        /// The file.
+        file: u64,
+        /// The store's message.
+        reason: String,
+    },
     /// A saved free map that is not what the maps say; it is removed.
     StaleState {
         /// Its name.
@@ -164,6 +171,7 @@ impl fmt::Display for Problem {
             }
             Problem::Overlap { place, kept_by } => write!(f, "{place}: also in the map of file {kept_by}"),
             Problem::Unreadable { place, reason } => write!(f, "{place}: can't be read: {reason}"),
+            Problem::BadAttribute { file, reason } => write!(f, "file {file}: attributes: {reason}"),
             Problem::StaleState { name, reason } => write!(f, "the saved state {name} is out of date: {reason}"),
         }
     }

@@ -194,6 +194,11 @@ pub trait MetadataStore: Send + Sync {
     /// Removes a user's attribute.
     fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
 
+    /// Tells the files with attributes that can't be read, and how; takes these away if `repair`. Stores that can't have any tell none.
+    fn check_attributes(&self, _repair: bool, _tell: &mut dyn FnMut(NodeId, String)) -> FsResult {
+        Ok(())
+    }
+
     /// The map of a file, as `store_map` left it; none for a file that never had one.
     fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
     /// Stores a file's map, atomically. ENOSPC if it is longer than fits next to the user's attributes.

@@ -1,23 +1,17 @@
-//! Extended attributes: the users' own, and the one that holds a map.
+//! Extended attributes of an open node, as the host's file system has them.
 
 use std::os::fd::OwnedFd;
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno as Os;
-use smrfs::error::{Errno, FsResult};
-use smrfs::meta::{ACCESS_LIST, DEFAULT_ACCESS_LIST};
 
-use super::{DirectoryStore, failed, way};
+use super::way;
 
 /// Prefix of our own attributes; users neither see nor set them.
 pub const OWN: &[u8] = b"user.smrfs.";
-/// The namespaces whose attributes are kept for users, besides access lists.
-const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 /// The longest value, and the longest list of names, that Linux passes on (XATTR_SIZE_MAX, XATTR_LIST_MAX).
 const MOST_BYTES: usize = 65536;
-/// Room of an attribute besides its name and its value: the head of an entry and padding on ext4, which is the tightest.
-const HEAD_BYTES: usize = 24;
 
 /// The value of an attribute.
 pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {
@@ -60,71 +54,4 @@ pub fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
         got => got?,
     };
     Ok(names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
-}
-
-fn is_hidden(name: &[u8]) -> bool {
-    let is_list = name == ACCESS_LIST || name == DEFAULT_ACCESS_LIST;
-    name.starts_with(OWN) || !(is_list || SPACES.iter().any(|space| name.starts_with(space)))
-}
-
-/// Refuses names that users have no attributes under; `of_ours` is the answer for our own.
-fn checked(name: &[u8], of_ours: Errno) -> FsResult {
-    match name {
-        _ if name.starts_with(OWN) => Err(of_ours.into()),
-        _ if is_hidden(name) => Err(Errno::EOPNOTSUPP.into()),
-        _ => Ok(()),
-    }
-}
-
-impl DirectoryStore {
-    pub(super) fn user_attribute(&self, id: u64, name: &[u8]) -> FsResult<Vec<u8>> {
-        checked(name, Errno::ENODATA)?;
-        let _names = self.names_stay();
-        get(&*self.fd(id)?, name).map_err(failed)
-    }
-
-    pub(super) fn user_attributes(&self, id: u64) -> FsResult<Vec<Vec<u8>>> {
-        let _names = self.names_stay();
-        let mut names = list(&*self.fd(id)?).map_err(failed)?;
-        names.retain(|name| !is_hidden(name));
-        Ok(names)
-    }
-
-    pub(super) fn set_user_attribute(
-        &self,
-        id: u64,
-        name: &[u8],
-        value: &[u8],
-        (create, replace): (bool, bool),
-    ) -> FsResult {
-        checked(name, Errno::EPERM)?;
-        let _names = self.names_stay();
-        let fd = self.fd(id)?;
-        self.leave_room(&fd, name, value)?;
-        let mut flags = XattrFlags::empty();
-        flags.set(XattrFlags::CREATE, create);
-        flags.set(XattrFlags::REPLACE, replace);
-        set(&fd, name, value, flags).map_err(failed)?;
-        self.has_changed(id);
-        Ok(())
-    }
-
-    /// Refuses an attribute that would take the room that is kept for the map.
-    fn leave_room(&self, fd: &OwnedFd, name: &[u8], value: &[u8]) -> FsResult {
-        let Some(most) = self.home.users_bytes() else { return Ok(()) };
-        let mut taken = name.len() + value.len() + HEAD_BYTES;
-        for other in list(fd).map_err(failed)?.iter().filter(|other| !is_hidden(other) && **other != name) {
-            taken += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
-        }
-        if taken > most { Err(Errno::ENOSPC.into()) } else { Ok(()) }
-    }
-
-    pub(super) fn remove_user_attribute(&self, id: u64, name: &[u8]) -> FsResult {
-        checked(name, Errno::ENODATA)?;
-        let _names = self.names_stay();
-        let fd = self.fd(id)?;
-        remove(&fd, name).map_err(failed)?;
-        self.has_changed(id);
-        Ok(())
-    }
 }

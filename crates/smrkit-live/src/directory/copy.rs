@@ -15,7 +15,7 @@ use smrfs::meta::{Kind, SetAttr, SetTime};
 use super::home::{FOLDERS, open_directory};
 use super::maps::failed_io;
 use super::walk::{self, WalkEntry, WalkPlace};
-use super::{DirectoryStore, attributes, entries, failed, open_at, stat, way};
+use super::{DirectoryStore, attributes, entries, failed, open_at, stat, values, way};
 use crate::contents;
 use crate::error::LiveError;
 
@@ -113,7 +113,7 @@ fn make(pair: &CopyPair, name: &[u8], original: &Stat) -> FsResult {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
             let to = File::from(rustix::fs::openat(&pair.to, name, flags, private).map_err(failed)?);
             if original.st_size > 0 {
-                let from = File::from(open_at(&pair.from, name, Kind::File)?);
+                let from = values::stub(&open_at(&pair.from, name, Kind::File)?, OFlags::RDONLY)?;
                 contents::copy(&from, &to).map_err(failed_io)?;
             }
             Ok(())

@@ -133,7 +133,12 @@ impl DirectoryStore {
             let _names = self.names_stay();
             self.fd(id)?
         };
-        match rustix::fs::fsync(&*fd) {
+        self.sync_open(&fd)
+    }
+
+    /// Makes what is open durable, with its attributes.
+    pub(super) fn sync_open(&self, fd: &OwnedFd) -> FsResult {
+        match rustix::fs::fsync(fd) {
             // A mere place can't be synced: everything is.
             Err(Os::BADF) => self.home.sync_all(),
             done => done.map_err(failed),

@@ -16,6 +16,8 @@ mod place;
 pub mod probe;
 pub(crate) mod seal;
 mod stat;
+mod users;
+mod values;
 #[cfg(test)]
 mod comparison_tests;
 #[cfg(test)]
@@ -51,6 +53,10 @@ pub struct DirectoryStore {
     names: RwLock<()>,
     /// Held shared while a map is sealed or opened for the owner that its file has, alone while a file changes hands.
     owners: RwLock<()>,
+    /// Held by whoever changes users' attributes.
+    values_change: Mutex<()>,
+    /// Held shared while an attribute is read, alone while it goes from next to its file to the stub or back.
+    values_moved: RwLock<()>,
 }
 
 /// Error of the operating system, as the core says it.
@@ -113,6 +119,8 @@ impl DirectoryStore {
             nodes: Mutex::new(nodes),
             names: RwLock::new(()),
             owners: RwLock::new(()),
+            values_change: Mutex::new(()),
+            values_moved: RwLock::new(()),
         })
     }
 
@@ -291,6 +299,10 @@ impl MetadataStore for DirectoryStore {
 
     fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult {
         self.remove_user_attribute(id.0, name)
+    }
+
+    fn check_attributes(&self, repair: bool, tell: &mut dyn FnMut(NodeId, String)) -> FsResult {
+        self.check_values(repair, tell)
     }
 
     fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>> {

@@ -178,6 +178,171 @@ fn users_attributes_leave_room_for_the_map_and_do_not_show_it() {
     assert_eq!(refused.errno(), Errno::EPERM);
 }
 
+/// A value of so many bytes that no other has.
+fn long(bytes: usize, seed: u8) -> Vec<u8> {
+    (0..bytes).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
+}
+
+fn set(store: &DirectoryStore, id: NodeId, name: &str, value: &[u8]) -> FsResult {
+    store.set_attribute(id, name.as_bytes(), value, false, false)
+}
+
+/// The stub of the file `file`.
+fn stub(folder: &TempDir) -> std::path::PathBuf {
+    folder.path().join("meta/tree/file")
+}
+
+#[test]
+fn attributes_have_up_to_64_kib_whatever_the_host_gives() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    let id = file(&store, store.root(), "file");
+    let modified = store.attributes(id).unwrap().mtime;
+    let lengths = [65536, 3000, 60000, 10, 65535, 5000];
+    for (seed, bytes) in lengths.into_iter().enumerate() {
+        set(&store, id, &format!("user.{seed}"), &long(bytes, seed as u8)).unwrap();
+    }
+    assert_eq!(store.attributes(id).unwrap().mtime, modified);
+    let most = store.map_bytes_max();
+    store.store_map(id, &vec![7; most]).unwrap();
+    drop(store);
+    let store = DirectoryStore::open(Home::open(&folder.path().join("meta"), OWN, IMAGE, KEY).unwrap(), true).unwrap();
+    for (seed, bytes) in lengths.into_iter().enumerate() {
+        let name = format!("user.{seed}");
+        assert!(store.attribute(id, name.as_bytes()).unwrap() == long(bytes, seed as u8), "{name}");
+    }
+    let mut names = store.attribute_names(id).unwrap();
+    names.sort();
+    assert_eq!(names, (0..6).map(|at| format!("user.{at}").into_bytes()).collect::<Vec<_>>());
+    assert_eq!(store.load_map(id).unwrap().unwrap(), vec![7; most]);
+    // Long to short, short to long, gone.
+    set(&store, id, "user.0", b"short").unwrap();
+    set(&store, id, "user.3", &long(40000, 9)).unwrap();
+    assert_eq!(store.attribute(id, b"user.0").unwrap(), b"short");
+    assert!(store.attribute(id, b"user.3").unwrap() == long(40000, 9));
+    let flags = |name: &str, create, replace| {
+        store.set_attribute(id, name.as_bytes(), &long(50000, 1), create, replace).map_err(|error| error.errno())
+    };
+    assert_eq!((flags("user.3", true, false), flags("user.8", false, true)), (Err(Errno::EEXIST), Err(Errno::ENODATA)));
+    assert_eq!((flags("user.3", false, true), flags("user.8", true, false)), (Ok(()), Ok(())));
+    for name in store.attribute_names(id).unwrap() {
+        store.remove_attribute(id, &name).unwrap();
+        assert_eq!(store.remove_attribute(id, &name).unwrap_err().errno(), Errno::ENODATA);
+        assert_eq!(store.attribute(id, &name).unwrap_err().errno(), Errno::ENODATA);
+    }
+    assert!(store.attribute_names(id).unwrap().is_empty());
+    assert_eq!(std::fs::metadata(stub(&folder)).unwrap().len(), 0, "the stub is empty again");
+    assert_eq!(store.load_map(id).unwrap().unwrap(), vec![7; most]);
+}
+
+/// The value that the disk still names is whole wherever a crash comes: a new one is written beside it.
+#[test]
+fn a_crash_leaves_the_old_long_value_or_the_new_one() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    let id = file(&store, store.root(), "file");
+    let list = || {
+        let mut value = vec![0; 65536];
+        let bytes = rustix::fs::getxattr(stub(&folder), "user.smrfs.values", &mut value[..]).ok()?;
+        Some(value[..bytes].to_vec())
+    };
+    let put_back = |list: &[u8]| {
+        rustix::fs::setxattr(stub(&folder), "user.smrfs.values", list, rustix::fs::XattrFlags::empty()).unwrap();
+    };
+    for (one, other) in [(60000, 60000), (60000, 20000), (20000, 60000)] {
+        for (round, bytes) in [one, other, one, other].into_iter().enumerate() {
+            let before = list().map(|list| (list, store.attribute(id, b"user.a").unwrap()));
+            set(&store, id, "user.a", &long(bytes, round as u8)).unwrap();
+            let (Some(new), Some((old, value))) = (list(), before) else { continue };
+            put_back(&old);
+            assert!(store.attribute(id, b"user.a").unwrap() == value, "round {round} of {one} and {other}");
+            put_back(&new);
+            assert!(store.attribute(id, b"user.a").unwrap() == long(bytes, round as u8));
+        }
+        // Both lie there after a crash between the two steps: the one next to the file counts, and goes with the other.
+        let old = list().unwrap();
+        set(&store, id, "user.a", b"short").unwrap();
+        put_back(&old);
+        assert_eq!(store.attribute(id, b"user.a").unwrap(), b"short");
+        assert_eq!(store.attribute_names(id).unwrap(), [b"user.a"]);
+        store.remove_attribute(id, b"user.a").unwrap();
+        assert_eq!(store.attribute(id, b"user.a").unwrap_err().errno(), Errno::ENODATA);
+    }
+    assert!(std::fs::metadata(stub(&folder)).unwrap().len() <= 120_000, "room is used again");
+}
+
+#[test]
+fn damaged_long_values_are_refused_found_and_taken_away() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    let id = file(&store, store.root(), "file");
+    set(&store, id, "user.a", &long(60000, 1)).unwrap();
+    set(&store, id, "user.b", &long(50000, 2)).unwrap();
+    let check = |repair| {
+        let mut told = Vec::new();
+        store.check_attributes(repair, &mut |id, reason| told.push((id, reason))).unwrap();
+        told
+    };
+    assert_eq!(check(false), []);
+    let mut stored = std::fs::read(stub(&folder)).unwrap();
+    stored[123] ^= 1;
+    std::fs::write(stub(&folder), &stored).unwrap();
+    assert_eq!(store.attribute(id, b"user.a").unwrap_err().errno(), Errno::EIO);
+    let found = vec![(id, "not what was written: user.a".to_string())];
+    assert_eq!((check(false), check(true), check(false)), (found.clone(), found, vec![]));
+    assert_eq!(store.attribute(id, b"user.a").unwrap_err().errno(), Errno::ENODATA);
+    assert!(store.attribute(id, b"user.b").unwrap() == long(50000, 2));
+    std::fs::write(stub(&folder), b"").unwrap();
+    assert_eq!(check(true).len(), 1);
+    assert!(store.attribute_names(id).unwrap().is_empty());
+}
+
+#[test]
+fn a_copy_of_the_directory_has_the_long_values() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    let id = file(&store, store.root(), "file");
+    set(&store, id, "user.a", &long(65536, 1)).unwrap();
+    let copy = folder.path().join("copy");
+    super::copy(&folder.path().join("meta"), &copy).unwrap();
+    drop(store);
+    let store = DirectoryStore::open(Home::open(&copy, OWN, IMAGE, KEY).unwrap(), true).unwrap();
+    let id = store.lookup(store.root(), b"file").unwrap().id;
+    assert!(store.attribute(id, b"user.a").unwrap() == long(65536, 1));
+}
+
+#[test]
+fn long_values_leave_room_for_the_map() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    let id = file(&store, store.root(), "file");
+    let name = |number: usize| format!("user.{number}.{}", "n".repeat(200));
+    let refused = (0..30).find(|&number| set(&store, id, &name(number), &long(65536, number as u8)).is_err());
+    assert!(store.home().users_bytes().is_none() || refused.is_some_and(|number| number > 3), "{refused:?}");
+    let most = store.map_bytes_max();
+    store.store_map(id, &vec![7; most]).unwrap();
+    assert!(store.attribute(id, name(2).as_bytes()).unwrap() == long(65536, 2));
+}
+
+/// A write takes capabilities away, and a crash would not give them back.
+#[test]
+fn a_program_with_capabilities_takes_no_long_value() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    let id = file(&store, store.root(), "file");
+    let capability = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    if store.home().users_bytes().is_none() || set(&store, id, "security.capability", &capability).is_err() {
+        return;
+    }
+    assert_eq!(set(&store, id, "user.a", &long(60000, 1)).unwrap_err().errno(), Errno::ENOSPC);
+    assert_eq!(store.attribute(id, b"security.capability").unwrap(), capability);
+    store.remove_attribute(id, b"security.capability").unwrap();
+    set(&store, id, "user.a", &long(60000, 1)).unwrap();
+    set(&store, id, "security.capability", &capability).unwrap();
+    assert!(store.attribute(id, b"user.a").unwrap() == long(60000, 1));
+    assert_eq!(store.attribute(id, b"security.capability").unwrap(), capability);
+}
+
 #[test]
 fn parts_and_states_are_kept_under_their_names() {
     let folder = TempDir::new().unwrap();

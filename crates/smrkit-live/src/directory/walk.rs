@@ -10,7 +10,7 @@ use smrfs::units::NodeId;
 
 use super::entries::{LIST_BYTES, each_entry, is_dots, reopened};
 use super::index::Index;
-use super::{DirectoryStore, failed, maps, stat, way};
+use super::{DirectoryStore, failed, maps, stat, values, way};
 
 /// An entry found on a walk.
 pub(super) struct WalkEntry {
@@ -152,6 +152,18 @@ impl DirectoryStore {
         })?;
         self.nodes().index = Some(index);
         Ok(())
+    }
+
+    /// Looks at the long attributes of every file; see [`super::values`].
+    pub(super) fn check_values(&self, repair: bool, tell: &mut dyn FnMut(NodeId, String)) -> FsResult {
+        self.walk(&mut |directory, found| {
+            let file = super::open_at(directory, &found.name, Kind::File)?;
+            if let Some(reason) = values::check(&file, repair)? {
+                tell(NodeId(found.id), reason);
+            }
+            Ok(())
+        })
+        .map(drop)
     }
 
     /// Walks over the tree; shows each regular file once.

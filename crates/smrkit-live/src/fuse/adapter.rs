@@ -9,12 +9,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
-    Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use rustix::fs::{OFlags, XattrFlags};
+use rustix::fs::XattrFlags;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::error::{FsError, FsResult};
 use smrfs::fs::{FileSystem, Seek};
@@ -22,6 +22,7 @@ use smrfs::meta::{ACCESS_LIST, Attr, Kind, NewNode, SetAttr};
 use smrfs::units::NodeId;
 
 use super::convert::{self, KEPT, Numbers};
+use super::copy;
 use super::gate::Gate;
 use super::listing;
 use super::modes::{clear_set_group, clear_set_id, make, with_set_id_cleared};
@@ -107,11 +108,6 @@ fn new_node(req: &Request, kind: Kind, mode: u32, rdev: u32) -> NewNode {
 
 fn writing(flags: OpenFlags) -> bool {
     flags.acc_mode() != OpenAccMode::O_RDONLY
-}
-
-/// True if each write is to be durable before it is answered.
-fn synchronous(flags: OpenFlags) -> bool {
-    OFlags::from_bits_retain(flags.0 as u32).intersects(OFlags::SYNC | OFlags::DSYNC)
 }
 
 /// Asks the kernel for its features when a session begins.
@@ -250,7 +246,7 @@ impl fuser::Filesystem for Adapter {
     /// Always cached, never past the kernel's cache: the two kinds of open don't see each other's writes.
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.ask("open", |core| core.open(self.numbers.node(ino), writing(flags), false)) {
-            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            Ok(()) => reply.opened(convert::handle(flags), FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(error),
         }
     }
@@ -272,7 +268,7 @@ impl fuser::Filesystem for Adapter {
             Ok(attr)
         });
         let created = |attr: &FileAttr, reply: ReplyCreate| {
-            reply.created(&KEPT, attr, Generation(0), FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+            reply.created(&KEPT, attr, Generation(0), convert::handle(OpenFlags(flags)), FopenFlags::FOPEN_KEEP_CACHE);
         };
         match made {
             Ok(attr) => created(&self.numbers.attributes(&attr), reply),
@@ -325,7 +321,7 @@ impl fuser::Filesystem for Adapter {
                 self.forget_attributes(ino);
             }
             done?;
-            if synchronous(flags) { core.sync(id) } else { Ok(()) }
+            if convert::synchronous(flags) { core.sync(id) } else { Ok(()) }
         });
         match written {
             Ok(()) => reply.written(data.len() as u32),
@@ -453,6 +449,34 @@ impl fuser::Filesystem for Adapter {
             }
             Ok(())
         });
+    }
+
+    fn copy_file_range(
+        &self,
+        req: &Request,
+        ino_in: INodeNo,
+        _fh_in: FileHandle,
+        offset_in: u64,
+        ino_out: INodeNo,
+        fh_out: FileHandle,
+        offset_out: u64,
+        len: u64,
+        _flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let (from, to) = (self.numbers.node(ino_in), self.numbers.node(ino_out));
+        let clear = req.uid() != 0;
+        let copied = self.ask("copy_file_range", |core| {
+            let done = copy::copy(core, (from, offset_in), (to, offset_out), len, clear)?;
+            if clear {
+                self.forget_attributes(ino_out);
+            }
+            if fh_out.0 == 1 { core.sync(to).map(|()| done) } else { Ok(done) }
+        });
+        match copied {
+            Ok(bytes) => reply.written(bytes as u32),
+            Err(error) => reply.error(error),
+        }
     }
 
     fn lseek(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {

@@ -4,8 +4,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use fuser::{Errno, FileAttr, FileType, INodeNo, RenameFlags, TimeOrNow};
-use rustix::fs::FallocateFlags;
+use fuser::{Errno, FileAttr, FileHandle, FileType, INodeNo, OpenFlags, RenameFlags, TimeOrNow};
+use rustix::fs::{FallocateFlags, OFlags};
 use smrfs::error::FsError;
 use smrfs::fs::Allocate;
 use smrfs::meta::{Attr, Kind, RenameMode, SetTime, Time};
@@ -177,6 +177,16 @@ pub(super) fn without_set_id(attr: &Attr) -> Option<u32> {
     let group = if attr.mode & 0o010 != 0 { 0o2000 } else { 0 };
     let cleared = attr.mode & !(0o4000 | group);
     (cleared != attr.mode).then_some(cleared)
+}
+
+/// True if each write is to be durable before it is answered.
+pub fn synchronous(flags: OpenFlags) -> bool {
+    OFlags::from_bits_retain(flags.0 as u32).intersects(OFlags::SYNC | OFlags::DSYNC)
+}
+
+/// Handle of an open file: 1 where each write is to be durable, for requests that don't tell the flags.
+pub fn handle(flags: OpenFlags) -> FileHandle {
+    FileHandle(synchronous(flags).into())
 }
 
 #[cfg(test)]

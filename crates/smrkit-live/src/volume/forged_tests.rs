@@ -116,6 +116,43 @@ fn is_refused(folder: &Path, victim: &str, names_it: fn(&Problem) -> bool) {
     end(mounted);
 }
 
+#[test]
+fn a_damaged_long_attribute_is_named_and_removed_by_the_check() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let Some(folder) = made(model) else { return };
+        let mounted = open(folder.path());
+        let id = mounted.1.lookup(mounted.1.root(), b"twin").unwrap().id;
+        for name in [b"user.a", b"user.b"] {
+            mounted.1.set_attribute(id, name, &vec![name[5]; 60_000], false, false).unwrap();
+        }
+        mounted.1.sync(id).unwrap();
+        end(mounted);
+        let path = folder.path().join("meta/tree/twin");
+        let mut held = std::fs::read(&path).unwrap();
+        // A host whose attributes are long enough keeps them there.
+        let Some(byte) = held.get_mut(70_000) else { return };
+        *byte ^= 1;
+        std::fs::write(&path, &held).unwrap();
+        let check_it = |repair| {
+            let volume = Volume::open(&folder.path().join("image"), &Open::default()).unwrap();
+            let options = fsck::FsckOptions { repair, ..fsck::FsckOptions::default() };
+            let report = check(&*volume.device(), &*volume.store(), &options).unwrap();
+            let problems: Vec<String> = report.findings.iter().map(|found| found.problem.to_string()).collect();
+            (report.verdict, problems.concat())
+        };
+        let (found, problems) = check_it(false);
+        assert_eq!(found, Verdict::ErrorsLeft);
+        assert!(problems.ends_with("attributes: not what was written: user.b"), "{problems}");
+        assert_eq!((check_it(true).0, check_it(false)), (Verdict::Repaired, (Verdict::Clean, String::new())));
+        let mounted = open(folder.path());
+        let id = mounted.1.lookup(mounted.1.root(), b"twin").unwrap().id;
+        assert!(mounted.1.attribute(id, b"user.a").unwrap() == vec![b'a'; 60_000]);
+        assert_eq!(mounted.1.attribute_names(id).unwrap(), [b"user.a"]);
+        assert_eq!(read(&mounted.1, "twin").unwrap(), "twin".repeat(5000).into_bytes());
+        end(mounted);
+    }
+}
+
 fn is_forged(problem: &Problem) -> bool {
     matches!(problem, Problem::ForgedMap { .. })
 }

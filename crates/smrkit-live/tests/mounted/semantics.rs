@@ -100,6 +100,77 @@ fn attributes_are_kept_and_access_lists_refused() {
     });
 }
 
+/// Beyond what one request takes, from the middle, within a file, past its end, and with the room running out.
+#[test]
+fn ranges_are_copied_between_files_and_within_one() {
+    on_each_model(|root| {
+        let whole: Vec<u8> = (0..20_000_001u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        fs::write(root.join("from"), &whole).unwrap();
+        let open = |name: &str| {
+            File::options().read(true).write(true).create(true).truncate(false).open(root.join(name)).unwrap()
+        };
+        let copy = |from: (&File, u64), to: (&File, u64), bytes: usize| {
+            let (mut from_at, mut to_at, mut done) = (from.1, to.1, 0);
+            while done < bytes {
+                let copied =
+                    rustix::fs::copy_file_range(from.0, Some(&mut from_at), to.0, Some(&mut to_at), bytes - done);
+                match copied {
+                    Ok(0) => break,
+                    Ok(copied) => done += copied,
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(done)
+        };
+        let (from, to) = (open("from"), open("to"));
+        assert_eq!(copy((&from, 0), (&to, 0), 30_000_000), Ok(whole.len()));
+        assert!(fs::read(root.join("to")).unwrap() == whole);
+        // What the kernel has cached of the target is not shown any more.
+        let mut expected = whole.clone();
+        assert_eq!(copy((&from, 5_000_003), (&to, 77), 3_000_000), Ok(3_000_000));
+        expected[77..3_000_077].copy_from_slice(&whole[5_000_003..8_000_003]);
+        assert_eq!(copy((&to, 100), (&to, 15_000_001), 9_000), Ok(9_000));
+        expected.copy_within(100..9_100, 15_000_001);
+        assert!(fs::read(root.join("to")).unwrap() == expected);
+        assert_eq!(copy((&to, 100), (&to, 200), 9_000), Err(Errno::INVAL));
+        assert_eq!(copy((&from, 20_000_000), (&to, 20_000_001), 500), Ok(1));
+        assert_eq!(to.metadata().unwrap().len(), 20_000_002);
+        drop(from);
+        drop(to);
+        let durable =
+            File::options().write(true).custom_flags(OFlags::SYNC.bits() as i32).open(root.join("to")).unwrap();
+        assert_eq!(copy((&open("from"), 0), (&durable, 0), 4096), Ok(4096));
+    });
+}
+
+#[test]
+fn attributes_of_64_kib_are_kept_copied_and_removed() {
+    on_each_model(|root| {
+        let (path, copy) = (root.join("f"), root.join("copy"));
+        fs::write(&path, "data").unwrap();
+        let value: Vec<u8> = (0..65536u32).map(|at| (at * 7 + at / 256) as u8).collect();
+        let get = |path: &std::path::Path, name: &str| {
+            let mut room = vec![0u8; 65536];
+            rustix::fs::getxattr(path, name, &mut room[..]).map(|bytes| room[..bytes].to_vec())
+        };
+        for name in ["user.a", "user.b"] {
+            rustix::fs::setxattr(&path, name, &value, XattrFlags::CREATE).unwrap();
+        }
+        File::open(&path).unwrap().sync_all().unwrap();
+        let status = std::process::Command::new("cp").arg("-a").args([&path, &copy]).status().unwrap();
+        assert!(status.success());
+        for (path, name) in [(&path, "user.a"), (&path, "user.b"), (&copy, "user.a"), (&copy, "user.b")] {
+            assert!(get(path, name).unwrap() == value, "{name} of {}", path.display());
+        }
+        let mut small = [0u8; 100];
+        assert_eq!(rustix::fs::getxattr(&path, "user.a", &mut small[..]), Err(Errno::RANGE));
+        rustix::fs::removexattr(&path, "user.a").unwrap();
+        assert_eq!(get(&path, "user.a"), Err(Errno::NODATA));
+        assert!(get(&path, "user.b").unwrap() == value);
+        assert_eq!((fs::read(&copy).unwrap(), fs::metadata(&path).unwrap().len()), (b"data".to_vec(), 4));
+    });
+}
+
 /// Those of docs/design/semantics.md that need neither a full nor a failing disk.
 #[test]
 fn what_is_not_supported_has_the_errno_of_the_table() {

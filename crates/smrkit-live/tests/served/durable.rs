@@ -13,7 +13,7 @@ use super::client::{Client, WRITE};
 use super::{Served, image};
 
 /// Layers that promise it.
-const SAFE: [&str; 6] = ["in-place", "s-block", "drive-managed", "vguard", "log", "dm-zoned"];
+const SAFE: [&str; 7] = ["in-place", "s-block", "drive-managed", "vguard", "log", "dm-zoned", "zone-log"];
 const PIECE: usize = 4096;
 const PIECES: u64 = 256;
 

@@ -74,7 +74,7 @@ fn idle_work_between_requests_is_replayed() {
 
 #[test]
 fn faults_and_recoveries_are_replayed_too() {
-    for layer in ["drive-managed", "log", "s-block", "vguard", "dm-zoned"] {
+    for layer in ["drive-managed", "log", "s-block", "vguard", "dm-zoned", "zone-log"] {
         let folder = TempDir::new().unwrap();
         let (path, log) = (image(folder.path(), layer), folder.path().join("log"));
         for session in 0..2 {

@@ -127,6 +127,14 @@ impl Regions {
         (pba >= start && pba - start < self.region.value()).then_some(i)
     }
 
+    /// The region that holds a sector, or after which it lies.
+    #[inline]
+    pub fn with_guard_at(&self, pba: Pba) -> u64 {
+        let at = if self.by_track { self.geometry.raw(pba) } else { pba.0 };
+        let strip = &self.strips[self.strips.partition_point(|s| s.origin <= at).saturating_sub(1)];
+        strip.first_region + strip.stride.quotient(at.saturating_sub(strip.origin)).min(strip.regions - 1)
+    }
+
     /// The pieces of a physical extent by region, ascending; guards come as `None`.
     pub fn pieces_by_region(&self, pba: Pba, sectors: u64) -> impl Iterator<Item = (Option<u64>, Pba, u64)> + '_ {
         self.geometry.pieces(pba, sectors, |at| match self.region_at(at) {

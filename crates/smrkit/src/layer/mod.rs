@@ -15,6 +15,7 @@ mod s_block;
 mod set_assoc;
 pub mod track_map;
 mod vguard;
+mod zone_log;
 mod zoned;
 mod zones;
 
@@ -338,6 +339,7 @@ pub const LAYERS: &[LayerSpec] = &[
     track_map::SPEC,
     log::SPEC,
     dm_zoned::SPEC,
+    zone_log::SPEC,
 ];
 
 /// Disks that check what the host sends instead of translating it: found by their names, and left out where every layer is

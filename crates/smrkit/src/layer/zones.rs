@@ -135,6 +135,12 @@ impl ZoneLayout {
         self.regions.start(zone)
     }
 
+    /// The zone of a sector; the sectors of guards count as part of the zone before them.
+    #[inline]
+    pub fn at(&self, pba: Pba) -> u64 {
+        self.regions.with_guard_at(pba)
+    }
+
     /// The end of the conventional recording.
     pub fn conventional_end(&self) -> Pba {
         self.conventional.checked_sub(1).map_or(Pba(0), |last| self.start(last) + self.size())

@@ -91,6 +91,7 @@ impl Checked {
 /// - The S-blocks of `s-block` have moved round their circle.
 /// - The chunks of `dm-zoned` lie in the zones that reclaim found free.
 /// - The logs of `vguard` and `drive-managed` go on where they stopped.
+/// - The files of `zone-log` have their open zones.
 /// - `track-map` with a limit of overwriting remembers how often filling rewrote a track, which no one sees.
 struct Comparable {
     places: bool,
@@ -103,7 +104,7 @@ fn comparable(spec: &LayerSpec, parameters: &Parameters, drive: &Drive) -> Compa
     };
     match spec.name {
         "s-block" | "dm-zoned" => Comparable { places: false, accesses: false },
-        "vguard" | "drive-managed" => Comparable { places: true, accesses: false },
+        "vguard" | "drive-managed" | "zone-log" => Comparable { places: true, accesses: false },
         "track-map" => Comparable { places: true, accesses: !limited() },
         _ => Comparable { places: true, accesses: true },
     }

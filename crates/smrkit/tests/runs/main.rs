@@ -25,4 +25,5 @@ mod steady;
 mod timeouts;
 mod track_map;
 mod vguard;
+mod zone_log;
 mod zoned;

@@ -9,7 +9,8 @@ use smrkit::error::Error;
 use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::stats::rebuild::BusyTimes;
 
-const LAYERS: [&str; 7] = ["in-place", "set-assoc", "s-block", "drive-managed", "vguard", "log", "dm-zoned"];
+const LAYERS: [&str; 8] =
+    ["in-place", "set-assoc", "s-block", "drive-managed", "vguard", "log", "dm-zoned", "zone-log"];
 
 fn texts() -> impl Strategy<Value = String> {
     let order = prop_oneof![

@@ -2,7 +2,7 @@
 
 use super::label::{LabelKind, LogLabel};
 use super::segment::{SegmentEntry, SegmentState};
-use super::{Log, inconsistent};
+use super::{Log, Need, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::{Buf, WritePart};
@@ -24,7 +24,7 @@ impl Log {
     /// The map follows when all of it is written: what it replaces stays live until then, and is not cleaned away.
     #[inline]
     pub(super) fn write_whole(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
-        let stream = self.stream();
+        let stream = self.stream(lba);
         if n > self.room(stream) {
             self.make_room(disk, stream, n)?;
         }
@@ -112,9 +112,15 @@ impl Log {
                 if segment.state == SegmentState::Closed {
                     self.closed_dead += count;
                     self.victims.shrunk(&mut self.segments, at as u32);
+                    if self.rules.resets && self.segments[at].live == 0 {
+                        self.emptied.push(at as u32);
+                    }
                 }
                 (sectors, pba) = (sectors - count, pba + count);
             }
+        }
+        if !self.emptied.is_empty() {
+            self.reset_emptied();
         }
     }
 
@@ -162,17 +168,21 @@ impl Log {
             *open = None;
         }
         self.victims.add(&mut self.segments, index);
+        if self.rules.resets && self.segments[index as usize].live == 0 {
+            self.emptied.push(index);
+            self.reset_emptied();
+        }
     }
 
-    /// Cleans until `n` sectors can be written to a stream with two segments left, which cleaning needs to go on.
+    /// Cleans until `n` sectors can be written to a stream with the reserve left, which cleaning needs to go on.
     #[cold]
     fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
         loop {
             let missing = n.saturating_sub(self.room(stream));
-            if missing == 0 || self.free_sectors >= missing + 2 * self.longest {
+            if missing == 0 || self.free_sectors >= missing + self.rules.reserve * self.longest {
                 return Ok(());
             }
-            if !self.clean_stage(disk)? {
+            if !self.clean_stage(disk, Need::Must)? {
                 return inconsistent(format!("no segment can be cleaned, and {} sectors are free", self.free_sectors));
             }
         }

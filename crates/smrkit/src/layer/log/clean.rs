@@ -4,7 +4,7 @@
 
 use super::label::{LabelKind, LogLabel};
 use super::segment::{Entries, SegmentState};
-use super::{Log, Separate, inconsistent};
+use super::{Log, Need, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::Buf;
@@ -27,6 +27,8 @@ pub(super) struct Job {
     at: u64,
     /// True if anything of it was live.
     moved: bool,
+    /// True if it was begun in idle time, and waits for more of that unless cleaning is due.
+    pub(super) idle: bool,
 }
 
 /// Live sectors of a victim: whose, how many, and where in it.
@@ -38,15 +40,16 @@ pub(super) struct LiveRun {
 }
 
 impl Log {
-    /// True if a segment has to be cleaned before the next request: fewer than three are free, and one can be gained.
+    /// True if a segment has to be cleaned before the next request: few are free, and one can be gained.
     #[inline]
     pub(super) fn cleaning_is_due(&self) -> bool {
-        self.free_sectors < 3 * self.longest && self.closed_dead >= self.longest
+        let wanted = (self.rules.reserve + self.rules.clean_below) * self.longest;
+        self.free_sectors < wanted && self.closed_dead >= self.longest
     }
 
     /// Does a stage of cleaning, of a new victim if none is under way; returns whether there was one.
-    pub(super) fn clean_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        let Some(mut job) = self.job.take().or_else(|| self.choose()) else { return Ok(false) };
+    pub(super) fn clean_stage(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        let Some(mut job) = self.job.take().or_else(|| self.choose(need)) else { return Ok(false) };
         let done = self.find_runs(&mut job);
         if !self.runs.is_empty() {
             self.counts.segments_moved += u64::from(!job.moved);
@@ -64,7 +67,7 @@ impl Log {
         Ok(true)
     }
 
-    pub(super) fn choose(&mut self) -> Option<Job> {
+    pub(super) fn choose(&mut self, need: Need) -> Option<Job> {
         if self.closed_dead == 0 {
             return None;
         }
@@ -79,15 +82,17 @@ impl Log {
         segment.state = SegmentState::Cleaned;
         self.closed_dead -= segment.dead();
         self.counts.collections += 1;
-        self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
-        Some(Job { victim, entry: 0, entry_at: 0, at: 0, moved: false })
+        let idle = need == Need::Spare;
+        if !idle {
+            self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+        }
+        Some(Job { victim, entry: 0, entry_at: 0, at: 0, moved: false, idle })
     }
 
     fn stream_of_survivors(&self, victim: u32) -> u8 {
-        match self.separate {
-            Separate::None => 0,
-            Separate::Hot => 1,
-            Separate::Source => self.segments[victim as usize].stream,
+        match self.rules.survivors_apart {
+            true => self.open.len() as u8 - 1,
+            false => self.segments[victim as usize].stream,
         }
     }
 
@@ -165,14 +170,30 @@ impl Log {
         if segment.live > 0 {
             return inconsistent(format!("segment {victim} was cleaned, but {} sectors of it are live", segment.live));
         }
+        self.free_segment(victim);
+        self.counts.bands_cleaned += 1;
+        Ok(())
+    }
+
+    fn free_segment(&mut self, index: u32) {
+        let segment = &mut self.segments[index as usize];
         self.log_sectors -= u64::from(segment.filled);
         self.entries -= segment.entries.len() as u64;
         segment.entries = Entries::new();
         (segment.state, segment.filled) = (SegmentState::Free, 0);
         self.free_sectors += u64::from(segment.place.sectors);
-        self.free.push_back(victim);
-        self.counts.bands_cleaned += 1;
-        Ok(())
+        self.free.push_back(index);
+    }
+
+    /// Frees the closed segments of which nothing is live any more.
+    #[cold]
+    pub(super) fn reset_emptied(&mut self) {
+        while let Some(index) = self.emptied.pop() {
+            self.closed_dead -= self.segments[index as usize].dead();
+            self.victims.remove(&self.segments, index);
+            self.free_segment(index);
+            self.counts.resets += 1;
+        }
     }
 }
 

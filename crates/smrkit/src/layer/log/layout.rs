@@ -5,32 +5,33 @@
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, Guard, Zone};
+use crate::layer::zones::ZoneLayout;
 use crate::units::Pba;
 
 /// Bands of one recording zone.
 #[derive(Clone, Debug)]
-struct ZoneSegments {
+pub(in crate::layer) struct ZoneSegments {
     first_segment: u32,
     /// The zone's first raw sector, and raw sectors from one band to the next.
     origin: u64,
     stride: Divisor,
 }
 
-/// The bands of a drive.
-pub(super) struct SegmentLayout {
-    geometry: Geometry,
-    strips: Vec<ZoneSegments>,
+/// Segments of a drive: bands, or the zones of a host-managed disk from the number `first` on.
+pub(in crate::layer) enum SegmentLayout {
+    Bands { geometry: Geometry, strips: Vec<ZoneSegments> },
+    Zones { zones: ZoneLayout, first: u64 },
 }
 
 /// A segment's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SegmentPlace {
+pub(in crate::layer) struct SegmentPlace {
     pub(super) start: Pba,
     pub(super) sectors: u32,
 }
 
 /// Sectors of a segment at most: what an entry of its list can count.
-pub(super) const SEGMENT_SECTORS_MAX: u64 = (1 << 24) - 1;
+pub(in crate::layer) const SEGMENT_SECTORS_MAX: u64 = (1 << 24) - 1;
 
 impl SegmentLayout {
     /// Lays bands over the whole drive.
@@ -46,15 +47,27 @@ impl SegmentLayout {
             });
             places.extend((0..bands.count(zone)).map(|band| bands.place(zone, band)));
         }
-        (SegmentLayout { geometry, strips }, places)
+        (SegmentLayout::Bands { geometry, strips }, places)
+    }
+
+    /// The zones of a host-managed disk that are written in order.
+    pub(in crate::layer) fn of_zones(zones: ZoneLayout) -> (SegmentLayout, Vec<SegmentPlace>) {
+        let (first, sectors) = (zones.conventional(), zones.size() as u32);
+        let places = (first..zones.count()).map(|zone| SegmentPlace { start: zones.start(zone), sectors }).collect();
+        (SegmentLayout::Zones { zones, first }, places)
     }
 
     /// The segment of a sector; guards count as part of the one before them.
     #[inline]
     pub(super) fn segment_at(&self, pba: Pba) -> usize {
-        let raw = self.geometry.raw(pba);
-        let strip = &self.strips[self.geometry.zone_index(raw)];
-        strip.first_segment as usize + strip.stride.quotient(raw - strip.origin) as usize
+        match self {
+            SegmentLayout::Bands { geometry, strips } => {
+                let raw = geometry.raw(pba);
+                let strip = &strips[geometry.zone_index(raw)];
+                strip.first_segment as usize + strip.stride.quotient(raw - strip.origin) as usize
+            }
+            SegmentLayout::Zones { zones, first } => (zones.at(pba) - first) as usize,
+        }
     }
 }
 

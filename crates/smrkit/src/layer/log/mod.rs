@@ -4,18 +4,21 @@
 //! The drive is cut into segments (bands with guards). Every write is appended to an open segment; a map by extents says
 //! where each LBA lies. When few segments are free, one is cleaned: its live sectors are read in runs and appended to the
 //! log. Left out: checkpoints of the map, which would shorten the recovery that reads the whole log.
+//!
+//! [`Log`] is this log by its [`LogRules`]; `zone_log` gives it zones as segments, and rules of its own.
 
 mod append;
 mod check;
 mod clean;
 mod full;
 mod label;
-mod layout;
+pub(super) mod layout;
 mod recovery;
 mod segment;
+pub(super) mod streams;
 #[cfg(test)]
 mod tests;
-mod victims;
+pub(super) mod victims;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -33,11 +36,12 @@ use crate::medium::{Buf, Placement};
 use crate::quantity::Bytes;
 use crate::schema::{Count, Word, percent};
 use crate::tally::Cause;
-use crate::units::{Lba, Pba};
+use crate::units::{Lba, Nanos, Pba};
 use append::WrittenStretch;
 use clean::{Job, LiveRun};
-use layout::{SegmentLayout, Totals};
+use layout::{SegmentLayout, SegmentPlace, Totals};
 use segment::Segment;
+use streams::OpenFiles;
 use victims::{VictimPolicy, Victims};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
@@ -82,7 +86,11 @@ impl LayerKeys for LogKeys {
 }
 
 /// A request of up to this many sectors is whole or absent after a power cut; a longer one is by parts. 512 KiB: assumption.
-const WHOLE_SECTORS: u64 = 1024;
+pub(super) const WHOLE_SECTORS: u64 = 1024;
+
+/// Segments that cleaning may need, and those that it gains at least in a round.
+const RESERVE: u64 = 2;
+const CLEAN_BELOW: u64 = 1;
 
 /// Sources that have an open segment of their own at most; source i has number i modulo this. Assumption.
 const STREAMS_MAX: usize = 16;
@@ -97,15 +105,44 @@ enum Separate {
     Source,
 }
 
-struct Log {
+/// Open segment that a write of the host goes to.
+pub(super) enum HostStream {
+    /// The first.
+    First,
+    /// One for each source.
+    Source,
+    /// One for each of the files written last.
+    Files(OpenFiles),
+}
+
+/// Rules by which a log is written and cleaned.
+pub(super) struct LogRules {
+    /// Open segments, and those of them for the host.
+    pub streams: usize,
+    pub host: HostStream,
+    /// True if what survives cleaning goes to the last open segment, and not to that of its stream.
+    pub survivors_apart: bool,
+    pub policy: VictimPolicy,
+    /// Segments that the host leaves free, and those beyond them below which cleaning is due.
+    pub reserve: u64,
+    pub clean_below: u64,
+    /// True if a segment is free as soon as nothing in it is live.
+    pub resets: bool,
+    /// Delay of cleaning in idle time.
+    pub idle: Option<Nanos>,
+    /// Requests up to this length are whole or absent.
+    pub whole_sectors: u64,
+}
+
+pub(super) struct Log {
     layout: SegmentLayout,
+    rules: LogRules,
     segments: Vec<Segment>,
     /// Free segments, the one that is used next first.
     free: VecDeque<u32>,
     free_sectors: u64,
     /// The open segment of each stream.
     open: Vec<Option<u32>>,
-    separate: Separate,
     /// The source that the next writes come from.
     source: u8,
     victims: Victims,
@@ -116,8 +153,6 @@ struct Log {
     capacity: Capacity,
     /// Sectors of the longest segment.
     longest: u64,
-    /// Requests up to this length are whole or absent.
-    whole_sectors: u64,
     /// Sectors that the host has written: the time by which data ages.
     age: u64,
     /// Writes of the log so far.
@@ -130,6 +165,8 @@ struct Log {
     parts: Vec<WrittenStretch>,
     /// The runs that a stage of cleaning moves.
     runs: Vec<LiveRun>,
+    /// Closed segments of which nothing is live any more, and which are about to be reset.
+    emptied: Vec<u32>,
     counts: LogCounts,
 }
 
@@ -138,6 +175,8 @@ struct LogCounts {
     requests: u64,
     collections: u64,
     bands_cleaned: u64,
+    /// Segments free again without anything moved.
+    resets: u64,
     /// Segments cleaned that had something left to move.
     segments_moved: u64,
     moved_sectors: u64,
@@ -146,10 +185,28 @@ struct LogCounts {
 
 /// Shares of the segments.
 struct LogPlan {
-    separate: Separate,
     streams: usize,
-    whole_sectors: u64,
+    shares: HostShare,
     capacity: Capacity,
+}
+
+/// The host's share of a log.
+#[derive(Clone, Copy)]
+pub(super) struct HostShare {
+    pub host_sectors: u64,
+    /// Requests up to this length are whole or absent.
+    pub whole_sectors: u64,
+}
+
+impl HostShare {
+    /// The share of a log of `log` sectors beyond `kept` (open segments, the reserve, the gain of cleaning), a long request, and
+    /// `spare_percent` of the rest; `None` if nothing is left.
+    pub fn of(log: u64, kept: u64, spare_percent: f64) -> Option<HostShare> {
+        let rest = log.saturating_sub(kept);
+        let whole_sectors = WHOLE_SECTORS.min(rest / 2);
+        let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare_percent / 100.0)) as u64;
+        (host_sectors > 0).then_some(HostShare { host_sectors, whole_sectors })
+    }
 }
 
 impl LogPlan {
@@ -169,28 +226,22 @@ impl LogPlan {
     /// The plan, or the number of streams that there is no room for.
     fn for_drive(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<LogPlan, usize> {
         let Totals { usable, sectors: log, longest, .. } = *segments;
-        let separate = keys.separate;
-        let streams = match separate {
+        let streams = match keys.separate {
             Separate::None => 1,
             Separate::Hot => 2,
             Separate::Source => (usable as usize / SEGMENTS_A_STREAM).clamp(1, STREAMS_MAX),
         };
         // An open segment a stream, and three: two that cleaning may need, one that it gains at least in a round.
-        let rest = log.saturating_sub((streams as u64 + 3) * longest);
-        let whole_sectors = WHOLE_SECTORS.min(rest / 2);
-        let spare = keys.spare_percent / 100.0;
-        let host_sectors = ((rest - whole_sectors) as f64 * (1.0 - spare)) as u64;
-        if host_sectors == 0 {
-            return Err(streams);
-        }
+        let kept = (streams as u64 + RESERVE + CLEAN_BELOW) * longest;
+        let shares = HostShare::of(log, kept, keys.spare_percent).ok_or(streams)?;
         let capacity = Capacity {
             raw_sectors: drive.geometry.sectors(),
-            host_sectors,
+            host_sectors: shares.host_sectors,
             cache_sectors: 0,
             guard_sectors: drive.geometry.sectors() - log,
-            spare_sectors: log - host_sectors,
+            spare_sectors: log - shares.host_sectors,
         };
-        Ok(LogPlan { separate, streams, whole_sectors, capacity })
+        Ok(LogPlan { streams, shares, capacity })
     }
 }
 
@@ -221,26 +272,46 @@ fn too_few(drive: &Drive, segments: &Totals, streams: usize, keys: &LogKeys) -> 
 
 impl Log {
     fn new(drive: &Drive, keys: &LogKeys) -> Result<Log, Error> {
-        let segment_tracks = keys.segment_tracks;
-        let totals = layout::totals(drive, segment_tracks)?;
-        let LogPlan { separate, streams, whole_sectors, capacity } = LogPlan::new(drive, &totals, keys)?;
-        let (layout, places) = SegmentLayout::new(drive, segment_tracks);
+        let totals = layout::totals(drive, keys.segment_tracks)?;
+        let LogPlan { streams, shares, capacity } = LogPlan::new(drive, &totals, keys)?;
+        let rules = LogRules {
+            streams,
+            host: if keys.separate == Separate::Source { HostStream::Source } else { HostStream::First },
+            survivors_apart: keys.separate == Separate::Hot,
+            policy: keys.policy,
+            reserve: RESERVE,
+            clean_below: CLEAN_BELOW,
+            resets: false,
+            idle: None,
+            whole_sectors: shares.whole_sectors,
+        };
+        let (layout, places) = SegmentLayout::new(drive, keys.segment_tracks);
+        Ok(Log::by_rules(layout, places, capacity, rules))
+    }
+
+    /// An empty log of the segments at `places`, by these rules.
+    pub(super) fn by_rules(
+        layout: SegmentLayout,
+        places: Vec<SegmentPlace>,
+        capacity: Capacity,
+        rules: LogRules,
+    ) -> Log {
         let free = (0..places.len() as u32).filter(|&at| places[at as usize].sectors > 0).collect();
-        Ok(Log {
+        let sectors = || places.iter().map(|place| u64::from(place.sectors));
+        Log {
             layout,
-            segments: places.into_iter().map(Segment::new).collect(),
             free,
-            free_sectors: totals.sectors,
-            open: vec![None; streams],
-            separate,
+            free_sectors: sectors().sum(),
+            longest: sectors().max().unwrap_or(0),
+            segments: places.into_iter().map(Segment::new).collect(),
+            open: vec![None; rules.streams],
             source: 0,
-            victims: Victims::new(keys.policy),
+            victims: Victims::new(rules.policy),
+            rules,
             closed_dead: 0,
             map: ExtentMap::new(),
             job: None,
             capacity,
-            longest: totals.longest,
-            whole_sectors,
             age: 0,
             serial: 0,
             log_sectors: 0,
@@ -248,16 +319,18 @@ impl Log {
             entries: 0,
             parts: Vec::new(),
             runs: Vec::new(),
+            emptied: Vec::new(),
             counts: LogCounts::default(),
-        })
+        }
     }
 
     /// The stream of the host's next write.
     #[inline]
-    fn stream(&self) -> u8 {
-        match self.separate {
-            Separate::Source => (usize::from(self.source) % self.open.len()) as u8,
-            _ => 0,
+    fn stream(&mut self, lba: Lba) -> u8 {
+        match &mut self.rules.host {
+            HostStream::First => 0,
+            HostStream::Source => (usize::from(self.source) % self.open.len()) as u8,
+            HostStream::Files(files) => files.stream(self.source, lba),
         }
     }
 }
@@ -288,7 +361,7 @@ impl Layer for Log {
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let count = (n - done).min(self.whole_sectors);
+            let count = (n - done).min(self.rules.whole_sectors);
             self.write_whole(disk, lba + done, count, data, done)?;
             done += count;
         }
@@ -308,13 +381,19 @@ impl Layer for Log {
         disk.flush()
     }
 
-    /// Cleaning ahead of need only finds more live data to move, so that nothing is done in idle time but what is due.
+    /// Cleaning ahead of need finds more live data to move: where idle time is used at all, only segments less than half live
+    /// are cleaned in it.
     #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
-        if need == Need::Spare || self.job.is_none() && !self.cleaning_is_due() {
-            return Ok(false);
-        }
-        self.clean_stage(disk)
+        let wanted = match need {
+            Need::Must => self.job.as_ref().is_some_and(|job| !job.idle) || self.cleaning_is_due(),
+            Need::Spare => self.rules.idle.is_some() && (self.job.is_some() || self.victims.any_below_half()),
+        };
+        Ok(wanted && self.clean_stage(disk, need)?)
+    }
+
+    fn idle_delay(&self) -> Option<Nanos> {
+        self.rules.idle
     }
 
     fn set_source(&mut self, source: u8) {
@@ -349,7 +428,7 @@ impl Layer for Log {
     fn gauges(&self) -> Gauges {
         let invalid = self.log_sectors - self.live_sectors;
         let others = vec![
-            Gauge::count("free_segments", self.free.len() as f64),
+            Gauge::count(if self.rules.resets { "free_zones" } else { "free_segments" }, self.free.len() as f64),
             Gauge::share("invalid_share", invalid as f64 / self.log_sectors.max(1) as f64),
             Gauge::count("log_sectors", self.log_sectors as f64),
             Gauge::count("map_bytes", self.map_bytes() as f64),
@@ -364,7 +443,9 @@ impl Layer for Log {
             ("bands_cleaned", counts.bands_cleaned),
             ("moved_sectors", counts.moved_sectors),
         ];
-        stats_of(named, counts.first_cleaning_request)
+        let mut all = stats_of(named, counts.first_cleaning_request);
+        all.extend(self.rules.resets.then(|| ("zones_reset".into(), Scalar::Int(counts.resets))));
+        all
     }
 
     fn bands_moved(&self) -> u64 {

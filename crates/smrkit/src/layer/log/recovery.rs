@@ -154,12 +154,14 @@ impl Log {
         self.entries += segment.entries.len() as u64;
     }
 
-    /// Opens the segments with the most room, and closes the others in the order in which they were written.
+    /// Opens the segments with the most room, the one with the most for what cleaning moves if that has its own, and closes the others in the order in which they were written.
     fn open_again(&mut self, mut used: Vec<u32>, last_write: &[u64]) {
         used.sort_by_key(|&at| (std::cmp::Reverse(self.segments[at as usize].room()), at));
         let roomy = used.iter().take_while(|&&at| self.segments[at as usize].room() > 0).count();
         let mut closed = used.split_off(roomy.min(self.open.len()));
-        for (stream, at) in used.into_iter().enumerate() {
+        let streams = self.open.len();
+        for (number, at) in used.into_iter().enumerate() {
+            let stream = if self.rules.resets { (streams - 1 + number) % streams } else { number };
             let segment = &mut self.segments[at as usize];
             (segment.state, segment.stream) = (SegmentState::Open, stream as u8);
             self.open[stream] = Some(at);

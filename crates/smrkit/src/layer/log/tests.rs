@@ -108,7 +108,7 @@ fn a_request_between_two_stages_keeps_replaced_data_from_moving() {
         let lba = again.next().unwrap();
         write(&mut log, &mut disk, lba, 4, 2);
     }
-    let job = log.choose().unwrap();
+    let job = log.choose(Need::Must).unwrap();
     let victim = job.victim as usize;
     log.job = Some(job);
     let survivor = (0..host).map(Lba).find(|&lba| segment_of(&log, lba.0) == victim).unwrap();

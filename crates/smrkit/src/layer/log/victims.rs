@@ -3,6 +3,7 @@
 //!
 //! Closed segments stand in buckets by live share, in each the one with the oldest data first. Greedy takes the first
 //! of the lowest bucket, cost-benefit compares the first ones of all: exact to one part in [`BUCKETS`] of u.
+//! Emptiest-first has ten buckets, as XFS on zones has, and walks through all of the lowest in the order of their numbers.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,14 +12,18 @@ use super::segment::{Segment, SegmentState};
 
 /// Policy by which victims are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VictimPolicy {
+pub(in crate::layer) enum VictimPolicy {
     Fifo,
     Greedy,
     CostBenefit,
+    Emptiest,
 }
 
-/// Steps of the live share. Wholly live segments have a bucket of their own, which is never chosen from.
+/// Steps of the live share, and those of emptiest-first. Wholly live segments have a bucket of their own, which is never chosen from.
 const BUCKETS: usize = 256;
+const EMPTIEST_BUCKETS: usize = 10;
+/// Emptiest-first takes a segment with less than this part of it live at once, without looking for a better one.
+const AT_ONCE: u32 = 100;
 
 /// A segment by the age of its data; only valid while the segment is in that bucket.
 type Candidate = Reverse<(u64, u32)>;
@@ -32,10 +37,6 @@ pub(super) struct Victims {
     counts: Vec<u32>,
     /// No bucket below has a segment.
     lowest: usize,
-}
-
-fn bucket_of(segment: &Segment) -> u16 {
-    (u64::from(segment.live) * BUCKETS as u64 / u64::from(segment.place.sectors)) as u16
 }
 
 fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, at)): &Candidate) -> bool {
@@ -54,12 +55,23 @@ impl Victims {
         }
     }
 
+    /// Number of buckets below that of wholly live segments.
+    #[inline]
+    fn steps(&self) -> usize {
+        if self.policy == VictimPolicy::Emptiest { EMPTIEST_BUCKETS } else { BUCKETS }
+    }
+
+    #[inline]
+    fn bucket_of(&self, segment: &Segment) -> u16 {
+        (u64::from(segment.live) * self.steps() as u64 / u64::from(segment.place.sectors)) as u16
+    }
+
     /// The segment `at` has been closed.
     pub(super) fn add(&mut self, segments: &mut [Segment], at: u32) {
         if self.policy == VictimPolicy::Fifo {
             return self.in_order.push_back(at);
         }
-        segments[at as usize].bucket = bucket_of(&segments[at as usize]);
+        segments[at as usize].bucket = self.bucket_of(&segments[at as usize]);
         self.enter(segments, at);
     }
 
@@ -68,7 +80,7 @@ impl Victims {
         let bucket = usize::from(segment.bucket);
         self.counts[bucket] += 1;
         self.lowest = self.lowest.min(bucket);
-        if bucket == BUCKETS {
+        if bucket == self.steps() || self.policy == VictimPolicy::Emptiest {
             return;
         }
         let heap = &mut self.buckets[bucket];
@@ -85,8 +97,8 @@ impl Victims {
         if self.policy == VictimPolicy::Fifo {
             return;
         }
+        let bucket = self.bucket_of(&segments[at as usize]);
         let segment = &mut segments[at as usize];
-        let bucket = bucket_of(segment);
         if bucket != segment.bucket {
             self.counts[usize::from(segment.bucket)] -= 1;
             segment.bucket = bucket;
@@ -99,11 +111,10 @@ impl Victims {
         match self.policy {
             VictimPolicy::Fifo => self.in_order.pop_front(),
             VictimPolicy::Greedy => {
-                while self.lowest < BUCKETS && self.counts[self.lowest] == 0 {
-                    self.lowest += 1;
-                }
-                self.first(segments, self.lowest)
+                let lowest = self.lowest();
+                self.first(segments, lowest)
             }
+            VictimPolicy::Emptiest => self.emptiest(segments),
             VictimPolicy::CostBenefit => {
                 let benefit = |at: u32| {
                     let segment = &segments[at as usize];
@@ -122,12 +133,48 @@ impl Victims {
         .inspect(|&at| self.leave(segments, at))
     }
 
+    /// The lowest bucket with a segment.
+    fn lowest(&mut self) -> usize {
+        while self.lowest < self.steps() && self.counts[self.lowest] == 0 {
+            self.lowest += 1;
+        }
+        self.lowest
+    }
+
+    /// The segment of the lowest bucket with the least live data, of equal ones the first.
+    fn emptiest(&mut self, segments: &[Segment]) -> Option<u32> {
+        let lowest = self.lowest();
+        let in_bucket =
+            |at: &usize| segments[*at].state == SegmentState::Closed && usize::from(segments[*at].bucket) == lowest;
+        let mut least: Option<usize> = None;
+        for at in (0..segments.len()).filter(in_bucket).take(self.counts[lowest] as usize) {
+            let live = segments[at].live;
+            if lowest < self.steps() && least.is_none_or(|least| live < segments[least].live) {
+                least = Some(at);
+                if live < segments[at].place.sectors / AT_ONCE {
+                    break;
+                }
+            }
+        }
+        least.map(|at| at as u32)
+    }
+
+    /// True if a closed segment is less than half live.
+    pub(super) fn any_below_half(&mut self) -> bool {
+        self.lowest() < self.steps() / 2
+    }
+
+    /// Takes out a segment that is empty.
+    pub(super) fn remove(&mut self, segments: &[Segment], at: u32) {
+        self.in_order.retain(|&other| other != at);
+        self.leave(segments, at);
+    }
+
     /// Takes out the segment with the least live data, whatever the policy: where the chosen one finds no room.
     pub(super) fn take_least_live(&mut self, segments: &[Segment]) -> Option<u32> {
         let closed = (0..segments.len()).filter(|&at| segments[at].state == SegmentState::Closed);
         let least = closed.min_by_key(|&at| segments[at].live)? as u32;
-        self.in_order.retain(|&at| at != least);
-        self.leave(segments, least);
+        self.remove(segments, least);
         Some(least)
     }
 
@@ -181,6 +228,39 @@ mod tests {
             victims.add(&mut segments, at);
         }
         (victims, segments)
+    }
+
+    /// Ten buckets of the used share, the emptiest of the lowest, of equals the one with the lowest number; a zone with less than a
+    /// hundredth live is taken before better ones behind it.
+    #[test]
+    fn emptiest_first_takes_the_least_live_of_the_lowest_bucket() {
+        for (live, expected) in [
+            (&[39, 31, 35, 31][..], &[1, 3, 2, 0][..]),
+            (&[30, 29, 20], &[2, 1, 0]),
+            (&[9, 3, 5], &[1, 2, 0]),
+            (&[100, 99, 99], &[1, 2]),
+            (&[95, 10, 50], &[1, 2, 0]),
+        ] {
+            let books: Vec<(u32, u64)> = live.iter().map(|&live| (live, 7)).collect();
+            assert_eq!(order(VictimPolicy::Emptiest, &books), expected, "{live:?}");
+        }
+        let (mut victims, mut segments) = (Victims::new(VictimPolicy::Emptiest), Vec::new());
+        for live in [999, 9, 0] {
+            let mut segment = Segment::new(SegmentPlace { start: Pba(0), sectors: 1000 });
+            (segment.state, segment.live) = (SegmentState::Closed, live);
+            segments.push(segment);
+            let at = segments.len() as u32 - 1;
+            victims.add(&mut segments, at);
+        }
+        assert_eq!(victims.take(&segments, 0), Some(1));
+    }
+
+    #[test]
+    fn ten_buckets_tell_whether_any_segment_is_below_half() {
+        for (live, below) in [(50, false), (49, true)] {
+            let (mut victims, _) = closed(VictimPolicy::Emptiest, &[(100, 1), (live, 2), (80, 3)]);
+            assert_eq!(victims.any_below_half(), below, "{live} of 100");
+        }
     }
 
     fn order(policy: VictimPolicy, books: &[(u32, u64)]) -> Vec<u32> {

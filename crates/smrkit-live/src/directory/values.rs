@@ -1,0 +1,286 @@
+//! Long attributes: those that find no room next to a file's map lie in the file's stub, which holds nothing else.
+//!
+//! An attribute of ours, the list, says of each where in the stub it lies. A value is written where nothing lies, and is durable
+//! before the list names it; the list is replaced as a whole by one setxattr. What the old list named is free to be written over
+//! once the new one is durable. Of an attribute that is found next to the file and in the list the one next to the file counts.
+//! Only regular files have a stub. A file with capabilities, or whose set-id bits a write would clear, takes none: that is not
+//! put back by a crash.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat, XattrFlags};
+use rustix::io::Errno as Os;
+use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::map::checksum;
+use smrfs::meta::{SetAttr, SetTime};
+
+use super::attributes::{get, remove, set};
+use super::maps::failed_io;
+use super::way::with_permissions;
+use super::{DirectoryStore, failed, stat, way};
+
+/// The attribute that holds the list.
+pub(super) const LIST: &[u8] = b"user.smrfs.values";
+/// The version of the list.
+const VERSION: u8 = 1;
+const SUM_BYTES: usize = 4;
+/// Capabilities of a program, which a write to its file takes away.
+const CAPABILITY: &[u8] = b"security.capability";
+
+/// A value in the stub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LongValue {
+    name: Vec<u8>,
+    /// Place in the stub, and length, in bytes.
+    at: u64,
+    bytes: u32,
+    /// CRC-32C of the value.
+    sum: u32,
+}
+
+impl LongValue {
+    fn end(&self) -> u64 {
+        self.at + u64::from(self.bytes)
+    }
+
+    /// The value, if it is what was written.
+    fn read(&self, stub: &File) -> FsResult<Option<Vec<u8>>> {
+        let mut value = vec![0; self.bytes as usize];
+        match stub.read_exact_at(&mut value, self.at) {
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+            read => read.map(|()| (checksum(&value) == self.sum).then_some(value)).map_err(failed_io),
+        }
+    }
+}
+
+/// The long attributes of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ValueList(Vec<LongValue>);
+
+impl ValueList {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        for LongValue { name, at, bytes, sum } in &self.0 {
+            out.push(name.len() as u8);
+            out.extend_from_slice(name);
+            out.extend(at.to_le_bytes());
+            out.extend(bytes.to_le_bytes());
+            out.extend(sum.to_le_bytes());
+        }
+        out.extend(checksum(&out).to_le_bytes());
+        out
+    }
+
+    fn parse(stored: &[u8]) -> Option<ValueList> {
+        let (body, sum) = stored.split_last_chunk::<SUM_BYTES>()?;
+        if checksum(body) != u32::from_le_bytes(*sum) {
+            return None;
+        }
+        let mut rest = body.strip_prefix(&[VERSION])?;
+        let mut values = Vec::new();
+        while let Some((&length, after)) = rest.split_first() {
+            let (name, after) = after.split_at_checked(length.into())?;
+            let (at, after) = after.split_first_chunk()?;
+            let (bytes, after) = after.split_first_chunk()?;
+            let (sum, after) = after.split_first_chunk()?;
+            let (at, bytes, sum) = (u64::from_le_bytes(*at), u32::from_le_bytes(*bytes), u32::from_le_bytes(*sum));
+            values.push(LongValue { name: name.into(), at, bytes, sum });
+            rest = after;
+        }
+        Some(ValueList(values))
+    }
+
+    /// The list of an open file; empty where there is none.
+    pub fn of(fd: &OwnedFd) -> FsResult<ValueList> {
+        match with_permissions(fd, || get(fd, LIST)) {
+            Ok(stored) => ValueList::parse(&stored).ok_or_else(|| damaged("the list of its long attributes")),
+            Err(Os::NODATA | Os::OPNOTSUPP) => Ok(ValueList::default()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Replaces the list of an open file.
+    fn store(&self, fd: &OwnedFd) -> FsResult {
+        let done = match self.0.is_empty() {
+            true => with_permissions(fd, || remove(fd, LIST)),
+            false => with_permissions(fd, || set(fd, LIST, &self.encode(), XattrFlags::empty())),
+        };
+        match done {
+            Err(Os::TOOBIG | Os::RANGE) => Err(Errno::ENOSPC.into()),
+            Err(Os::NODATA) => Ok(()),
+            done => done.map_err(failed),
+        }
+    }
+
+    /// True if that attribute is in it.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// The names in it.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|value| &*value.name)
+    }
+
+    fn find(&self, name: &[u8]) -> Option<&LongValue> {
+        self.0.iter().find(|value| value.name == name)
+    }
+
+    fn without(&self, name: &[u8]) -> ValueList {
+        ValueList(self.0.iter().filter(|value| value.name != name).cloned().collect())
+    }
+
+    /// The first place in the stub where `bytes` bytes lie in nobody's value.
+    fn free_place(&self, bytes: u64) -> u64 {
+        let mut taken: Vec<&LongValue> = self.0.iter().collect();
+        taken.sort_unstable_by_key(|value| value.at);
+        let mut at = 0;
+        for value in taken {
+            if value.at >= at + bytes {
+                break;
+            }
+            at = at.max(value.end());
+        }
+        at
+    }
+}
+
+fn damaged(what: &str) -> FsError {
+    FsError::Corrupt(format!("{what} is damaged; run smrkit fsck"))
+}
+
+/// Opens a file's stub.
+pub(super) fn stub(fd: &OwnedFd, flags: OFlags) -> FsResult<File> {
+    let open = || rustix::fs::open(way::path_of(fd), flags | OFlags::CLOEXEC, Mode::empty());
+    with_permissions(fd, open).map(File::from).map_err(failed)
+}
+
+/// True if values may be written to the stub: it is a regular file's, and loses nothing by a write.
+fn takes_values(fd: &OwnedFd, found: &Stat) -> bool {
+    let sets_id = found.st_mode & 0o6000 != 0 && !rustix::process::geteuid().is_root();
+    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && !sets_id && get(fd, CAPABILITY).is_err()
+}
+
+impl DirectoryStore {
+    /// A long attribute.
+    pub(super) fn long_attribute(&self, fd: &OwnedFd, name: &[u8]) -> FsResult<Vec<u8>> {
+        let list = ValueList::of(fd)?;
+        let value = list.find(name).ok_or(Errno::ENODATA)?;
+        let read = value.read(&stub(fd, OFlags::RDONLY)?)?;
+        read.ok_or_else(|| damaged(&format!("attribute {}", String::from_utf8_lossy(name))))
+    }
+
+    /// Sets an attribute in the stub, durably as far as the list is; `list` is the one there is. The caller alone changes
+    /// attributes.
+    pub(super) fn set_long(&self, fd: &OwnedFd, list: &ValueList, name: &[u8], value: &[u8]) -> FsResult {
+        let found = stat::for_fd(fd)?;
+        if !takes_values(fd, &found) {
+            return Err(Errno::ENOSPC.into());
+        }
+        let place = LongValue {
+            name: name.into(),
+            at: list.free_place(value.len() as u64),
+            bytes: value.len() as u32,
+            sum: checksum(value),
+        };
+        let mut new = list.without(name);
+        new.0.push(place.clone());
+        self.leave_room(fd, LIST, &new.encode())?;
+        // What lies there may still be named by the list on the disk, if that is not this one.
+        self.sync_open(fd)?;
+        let file = stub(fd, OFlags::WRONLY)?;
+        let written = file.write_all_at(value, place.at).and_then(|()| file.sync_data());
+        let before = stat::attr(&found).mtime;
+        stat::change_times(
+            fd,
+            &SetAttr { mtime: Some(SetTime::To(before)), ..SetAttr::default() },
+            DirectoryStore::clock(),
+        )?;
+        written.map_err(failed_io)?;
+        let _alone = self.values_moved.write();
+        new.store(fd)?;
+        match remove(fd, name) {
+            Err(Os::NODATA) => Ok(()),
+            done => done.map_err(failed),
+        }
+    }
+
+    /// Takes an attribute out of the list. The caller alone changes attributes.
+    pub(super) fn drop_long(&self, fd: &OwnedFd, list: &ValueList, name: &[u8]) -> FsResult {
+        let new = list.without(name);
+        {
+            let _alone = self.values_moved.write();
+            new.store(fd)?;
+        }
+        if new.0.is_empty() && takes_values(fd, &stat::for_fd(fd)?) {
+            self.empty_stub(fd)?;
+        }
+        Ok(())
+    }
+
+    /// Gives back the room of a stub that holds nothing.
+    fn empty_stub(&self, fd: &OwnedFd) -> FsResult {
+        self.sync_open(fd)?;
+        let before = stat::attr(&stat::for_fd(fd)?).mtime;
+        stub(fd, OFlags::WRONLY)?.set_len(0).map_err(failed_io)?;
+        let times = SetAttr { mtime: Some(SetTime::To(before)), ..SetAttr::default() };
+        stat::change_times(fd, &times, DirectoryStore::clock())
+    }
+}
+
+/// Finds damaged long attributes of an open file; takes them away if asked to.
+pub(super) fn check(fd: &OwnedFd, repair: bool) -> FsResult<Option<String>> {
+    let list = match ValueList::of(fd) {
+        Err(FsError::Corrupt(reason)) => {
+            if repair {
+                ValueList::default().store(fd)?;
+            }
+            return Ok(Some(reason));
+        }
+        list => list?,
+    };
+    if list.0.is_empty() {
+        return Ok(None);
+    }
+    let file = stub(fd, OFlags::RDONLY)?;
+    let mut wrong = Vec::new();
+    for value in &list.0 {
+        if value.read(&file)?.is_none() {
+            wrong.push(value.name.clone());
+        }
+    }
+    if repair && !wrong.is_empty() {
+        let kept = list.0.iter().filter(|value| !wrong.contains(&value.name)).cloned().collect();
+        ValueList(kept).store(fd)?;
+    }
+    let names: Vec<_> = wrong.iter().map(|name| String::from_utf8_lossy(name)).collect();
+    Ok((!wrong.is_empty()).then(|| format!("not what was written: {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(name: &str, at: u64, bytes: u32) -> LongValue {
+        LongValue { name: name.into(), at, bytes, sum: 7 }
+    }
+
+    #[test]
+    fn a_list_survives_its_packing_and_damage_is_seen() {
+        let list = ValueList(vec![value("user.a", 0, 65536), value("trusted.b", 1 << 40, 5)]);
+        let mut stored = list.encode();
+        assert_eq!(ValueList::parse(&stored), Some(list));
+        stored[9] ^= 1;
+        assert_eq!(ValueList::parse(&stored), None);
+        assert_eq!(ValueList::parse(b""), None);
+    }
+
+    #[test]
+    fn a_value_is_written_where_no_other_lies() {
+        let list = ValueList(vec![value("c", 300, 100), value("a", 0, 100), value("b", 150, 50)]);
+        assert_eq!([50, 51, 100, 101].map(|bytes| list.free_place(bytes)), [100, 200, 200, 400]);
+        assert_eq!(ValueList::default().free_place(9), 0);
+    }
+}
