@@ -360,6 +360,8 @@ fn a_layer_that_cleans_is_not_said_to_rewrite() {
     };
     let log = advised("--layer log --set log.segment_tracks=4");
     assert!(log.contains("Requests wait for cleaning") && !log.contains("wait for rewriting"), "{log}");
-    let reserved = advised("--layer dm-zoned");
-    assert!(reserved.contains("Requests wait for cleaning") && !reserved.contains("wait for rewriting"), "{reserved}");
+    for layer in ["dm-zoned", "zone-log"] {
+        let advice = advised(&format!("--layer {layer}"));
+        assert!(advice.contains("Requests wait for cleaning") && !advice.contains("wait for rewriting"), "{advice}");
+    }
 }

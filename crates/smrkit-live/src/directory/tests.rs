@@ -319,6 +319,8 @@ fn long_values_leave_room_for_the_map() {
     let name = |number: usize| format!("user.{number}.{}", "n".repeat(200));
     let refused = (0..30).find(|&number| set(&store, id, &name(number), &long(65536, number as u8)).is_err());
     assert!(store.home().users_bytes().is_none() || refused.is_some_and(|number| number > 3), "{refused:?}");
+    let is_full = |number: &i32| set(&store, id, &format!("user.short.{number}"), &[1; 100]).is_err();
+    assert_eq!((0..100).find(is_full).is_some(), store.home().users_bytes().is_some());
     let most = store.map_bytes_max();
     store.store_map(id, &vec![7; most]).unwrap();
     assert!(store.attribute(id, name(2).as_bytes()).unwrap() == long(65536, 2));

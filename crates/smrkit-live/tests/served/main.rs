@@ -20,8 +20,8 @@ use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{Caller, DriveServer, Listener, ServeOptions, ServeReport, Wish, wishes};
 use tempfile::TempDir;
 
-const LAYERS: [&str; 9] =
-    ["in-place", "rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned"];
+const LAYERS: [&str; 10] =
+    ["in-place", "rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned", "zone-log"];
 
 /// An image of a drive of 1 GB under `layer`, whose regions are small.
 fn image(folder: &Path, layer: &str) -> PathBuf {
