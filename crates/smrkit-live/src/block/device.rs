@@ -158,7 +158,7 @@ impl BlockDevice {
         self.after_service(request.op, range, served)
     }
 
-    /// What injected faults make of a request that was served.
+    /// Effects of injected faults on a request that was served.
     fn after_service(&mut self, op: Op, range: Range<u64>, served: Served) -> Result<Served, Unserved> {
         if std::mem::take(&mut self.is_silent) {
             return Err(Unserved::Silence);

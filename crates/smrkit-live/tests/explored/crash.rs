@@ -232,7 +232,7 @@ impl<'a> Crashes<'a> {
     }
 }
 
-/// What a crash of the host leaves of what was not synced.
+/// Part that a crash of the host leaves of what was not synced.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
     /// All of it: it was a kill.
@@ -271,7 +271,7 @@ impl Host {
         }
     }
 
-    /// What may be left of the files now.
+    /// The files as they may be left now.
     fn left(&self, loss: Loss, random: &mut Pcg64Mcg) -> Files {
         let mut left = self.durable.clone();
         for (file, pending) in self.pending.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Crashes of a served drive at every write that it makes: power cuts, kills and crashes of the host, in memory.
 //!
-//! What is served is all there: image, journal, map of written sectors, layer and, in some runs, the volatile write cache. A model
+//! All that is served is there: image, journal, map of written sectors, layer and, in some runs, the volatile write cache. A model
 //! of what was acknowledged and flushed judges what is found. `SMRKIT_LIVE_CUTS` sets the crashes for each layer and test.
 
 mod crash;

@@ -13,7 +13,7 @@ pub const SECTOR: u64 = 512;
 /// Ops of a run: some thousands.
 const OPS_MAX: usize = 100_000;
 
-/// What a file holds. Copies share their pages.
+/// Contents of a file. Copies share their pages.
 #[derive(Clone, Default)]
 pub struct Contents {
     length: u64,

@@ -1,4 +1,4 @@
-//! What a host may rely on: each sector's contents in the order in which they were asked for, and the flushes.
+//! Promises to a host: the contents of each sector in the order in which they were asked for, and the flushes.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ fn write_of(lba: u64, sector: &[u8]) -> Option<u64> {
     (expected[..] == *sector).then_some(write)
 }
 
-/// What survives a crash.
+/// Writes that survive a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// What was acknowledged.
+    /// Those that were acknowledged.
     Acknowledged,
-    /// What was flushed.
+    /// Those that were flushed.
     Flushed,
 }
 

@@ -125,7 +125,7 @@ impl Opened {
     }
 }
 
-/// How a drive is served.
+/// Options of a served drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub journal_bytes: Option<u64>,
@@ -133,7 +133,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// What it promises when its process is killed.
+    /// Its promise when its process is killed.
     pub fn promise(&self) -> Promise {
         match (self.journal_bytes, self.cache_sectors) {
             (None, 0) => Promise::Acknowledged,
@@ -148,7 +148,7 @@ pub struct Run {
     pub setup: Setup,
     pub seed: u64,
     pub model: Model,
-    /// What was done to the files, and how much of that before each request and after the last.
+    /// Changes of the files, and how much of that before each request and after the last.
     pub ops: Vec<(usize, FileOp)>,
     pub begins: Vec<usize>,
     /// The part of the drive that is written, and some more.
