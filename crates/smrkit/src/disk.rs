@@ -126,6 +126,14 @@ impl Disk {
         }
     }
 
+    /// Nobody needs what `n` sectors from `pba` on hold: their room may be freed. Their labels stay, and it takes no time.
+    pub fn discard(&mut self, pba: Pba, n: u64) -> DiskResult {
+        match &mut self.medium {
+            Medium::Bytes(backing) => Ok(backing.discard(pba, n).map_err(Fault::Io)?),
+            Medium::NoData | Medium::Stamps(_) => Ok(()),
+        }
+    }
+
     /// Reads the record in `sectors` sectors from `pba` on; `None` if no whole one is there.
     pub fn read_record(&mut self, pba: Pba, sectors: u64, cause: Cause) -> DiskResult<Option<Vec<u64>>> {
         self.read_for_records(pba, sectors, cause)?;

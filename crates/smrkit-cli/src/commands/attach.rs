@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
-use smrkit_live::block::attached::Attached;
+use smrkit_live::block::attached::{self, Attached};
 use smrkit_live::block::control::Control;
 use smrkit_live::block::server::{DriveServer, Listener, Wish, wishes};
 use smrkit_live::daemon::{self, Started};
@@ -137,10 +137,15 @@ fn shown(file: &Path) -> PathBuf {
 
 impl Detach {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let mut client = ControlClient::connect(&mount::canonical(&self.image)?).map_err(|error| match error {
-            MountError::NotMounted(path) => Error::input(path, "not attached: nothing is to be done").into(),
-            error => anyhow::Error::from(error),
-        })?;
+        let image = mount::canonical(&self.image)?;
+        let mut client = match ControlClient::connect(&image) {
+            // What a killed process has left is taken away.
+            Err(MountError::NotMounted(_)) if attached::clear(&place(&image, "mnt")?)? => return Ok(Done::All),
+            Err(MountError::NotMounted(path)) => {
+                return Err(Error::input(path, "not attached: nothing is to be done").into());
+            }
+            client => client?,
+        };
         client.ask(ControlCommand::Unmount)?;
         client.wait_for_end();
         Ok(Done::All)

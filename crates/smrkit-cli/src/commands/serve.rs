@@ -10,7 +10,9 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use smrkit::error::Error;
+use smrkit::quantity::Bytes;
 use smrkit::settings::Queue;
+use smrkit::units::SECTOR_BYTES;
 use smrkit_live::block::control::Control;
 use smrkit_live::block::device::{BlockDevice, Opened};
 use smrkit_live::block::image::DriveImage;
@@ -69,6 +71,9 @@ pub struct DriveOptions {
     /// Write every request with its times to this file, for smrkit replay.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Give the drive a volatile write cache: what is not flushed is lost with the server, or by a power cut [default: none].
+    #[arg(long, value_name = "SIZE")]
+    write_cache: Option<Bytes>,
     /// Write straight to the image: faster, but a crash of the host may lose what was flushed.
     #[arg(long)]
     no_journal: bool,
@@ -89,6 +94,8 @@ impl DriveOptions {
         let log = self.log.as_deref().map(|path| LogWriter::open(path, &image.head().run)).transpose()?;
         let (device, opened) = BlockDevice::open(image, log)?;
         tell_opened(&device, &opened, layer);
+        let cache_sectors = self.write_cache.map_or(0, |size| size.0 / SECTOR_BYTES);
+        let device = device.with_write_cache(cache_sectors as usize);
         Ok((device, ServeOptions { pace: self.pace, queue }))
     }
 }

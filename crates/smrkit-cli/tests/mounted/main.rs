@@ -2,6 +2,7 @@
 //!
 //! What programs see inside is tested in `crates/smrkit-live/tests/mounted`.
 
+mod attached;
 mod backup;
 mod copies;
 mod durable;

@@ -49,6 +49,10 @@ impl Backing for ImageBacking {
         self.store.sync()
     }
 
+    fn discard(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
+        self.store.punch(self.bytes(pba, sectors))
+    }
+
     fn is_hole(&self, pba: Pba, sectors: u64) -> bool {
         self.store.is_hole(self.bytes(pba, sectors))
     }

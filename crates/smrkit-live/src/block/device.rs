@@ -4,17 +4,19 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use smrfs::map::checksum;
 use smrkit::device::{LayeredDisk, Served};
 use smrkit::error::{DiskResult, Fault as DiskFault};
 use smrkit::medium::{Buf, Medium};
 use smrkit::power::Power;
 use smrkit::request::{Op, Request};
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::backing::ImageBacking;
 use super::fault::Fault;
 use super::image::DriveImage;
 use super::log::{FoundState, LogEvent, LogWriter};
+use super::write_cache::WriteCache;
 use super::written::Written;
 use crate::error::LiveError;
 use crate::log::log;
@@ -42,6 +44,7 @@ pub struct BlockDevice {
     image: DriveImage,
     device: LayeredDisk,
     written: Written,
+    cache: WriteCache,
     log: Option<LogWriter>,
     bad: BTreeSet<u64>,
     is_slow: Nanos,
@@ -53,7 +56,7 @@ impl BlockDevice {
     /// The drive of `image`, after its recovery if it was used before.
     pub fn open(image: DriveImage, log: Option<LogWriter>) -> Result<(BlockDevice, Opened), LiveError> {
         let wrong = |error: String| LiveError::image(image.path(), error);
-        let places = image.places().map_err(|error| wrong(error.to_string()))?;
+        let places = image.places();
         let backing = ImageBacking::new(image.store().clone(), places.platters);
         let begun = Instant::now();
         let medium = Medium::Bytes(Box::new(backing));
@@ -63,10 +66,17 @@ impl BlockDevice {
             find(&image, &mut device, is_new).map_err(|fault| wrong(format!("the layer cannot start: {fault}")))?;
         let written = Written::new(image.store().clone(), places.written);
         let (bad, is_slow, is_silent, has_failed) = (BTreeSet::new(), Nanos::ZERO, false, false);
-        let mut device = BlockDevice { image, device, written, log, bad, is_slow, is_silent, has_failed };
+        let cache = WriteCache::default();
+        let mut device = BlockDevice { image, device, written, cache, log, bad, is_slow, is_silent, has_failed };
         device.note(&LogEvent::Open(found, device.now()));
         device.image.begin()?;
         Ok((device, Opened { found, lasted: begun.elapsed() }))
+    }
+
+    /// The drive with a volatile write cache of so many sectors, in the place of any that it had.
+    pub fn with_write_cache(mut self, sectors: usize) -> BlockDevice {
+        self.cache = WriteCache::new(sectors);
+        self
     }
 
     /// The image.
@@ -92,6 +102,40 @@ impl BlockDevice {
 
     /// Serves a request that came at `arrival`: reads into the bytes of `buf`, or writes from them.
     pub fn serve(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> Result<Served, Unserved> {
+        if self.cache.room == 0 {
+            return self.serve_below(request, arrival, buf);
+        }
+        let range = request.lba.0..request.end().0;
+        match (request.op, &*buf) {
+            (Op::Write, Buf::Bytes(bytes)) if !self.has_failed => {
+                self.cache.insert(range.start, &bytes[..request.sectors as usize * SECTOR_BYTES as usize]);
+                if self.cache.is_full() {
+                    self.write_back(arrival, |_| true)?;
+                }
+                return self.after_service(Op::Write, range, Served { start: self.now(), end: self.now() });
+            }
+            (Op::Flush, _) => self.write_back(arrival, |_| true)?,
+            (Op::Discard, _) => self.cache.remove(range.clone()),
+            _ => {}
+        }
+        let served = self.serve_below(request, arrival, buf)?;
+        if let (Op::Read, Buf::Bytes(bytes)) = (request.op, buf) {
+            self.cache.overlay(range, bytes);
+        }
+        Ok(served)
+    }
+
+    /// Writes those sectors of the write cache to the layer that `pick` names, as a drive may at any time.
+    pub fn write_back(&mut self, arrival: Nanos, pick: impl FnMut(u64) -> bool) -> Result<(), Unserved> {
+        for (lba, bytes) in self.cache.take(pick) {
+            let request = Request::new(Op::Write, Lba(lba), (bytes.len() as u64 / SECTOR_BYTES) as u32);
+            self.serve_below(&request, arrival, &mut Buf::Bytes(bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Serves a request by the layer, past the write cache.
+    fn serve_below(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> Result<Served, Unserved> {
         if self.has_failed {
             return Err(Unserved::Failed);
         }
@@ -111,10 +155,15 @@ impl BlockDevice {
             _ => Ok(()),
         };
         self.checked(kept.map_err(|error| Box::new(DiskFault::Io(error)))).ok_or(Unserved::Failed)?;
+        self.after_service(request.op, range, served)
+    }
+
+    /// Effects of injected faults on a request that was served.
+    fn after_service(&mut self, op: Op, range: Range<u64>, served: Served) -> Result<Served, Unserved> {
         if std::mem::take(&mut self.is_silent) {
             return Err(Unserved::Silence);
         }
-        self.check_sectors(request.op, range).map(|()| served)
+        self.check_sectors(op, range).map(|()| served)
     }
 
     /// Refuses a read of bad sectors; a write mends them.
@@ -132,6 +181,7 @@ impl BlockDevice {
     /// The power was cut and comes back: the layer rebuilds its maps.
     fn lose_power(&mut self, request: &Request, arrival: Nanos) -> Result<Served, Unserved> {
         self.note(&LogEvent::Failed { request: *request, arrival });
+        self.cache.clear();
         let recovered = self.device.recover();
         self.checked(recovered);
         self.note(&LogEvent::Recovered(self.now()));
@@ -158,7 +208,8 @@ impl BlockDevice {
     pub fn extents(&mut self, range: Range<u64>) -> Result<Vec<(u64, bool)>, Unserved> {
         let holes = self.written.holes(range.clone()).map_err(|error| Box::new(DiskFault::Io(error)));
         let (mut extents, mut at) = (Vec::new(), range.start);
-        for hole in self.checked(holes).ok_or(Unserved::Failed)? {
+        let holes = self.checked(holes).ok_or(Unserved::Failed)?;
+        for hole in holes.into_iter().flat_map(|hole| self.without_cached(hole)) {
             if at < hole.start {
                 extents.push((hole.start - at, false));
             }
@@ -171,10 +222,27 @@ impl BlockDevice {
         Ok(extents)
     }
 
+    /// The parts of a hole that the write cache does not hold.
+    fn without_cached(&self, hole: Range<u64>) -> Vec<Range<u64>> {
+        let (mut parts, mut at) = (Vec::new(), hole.start);
+        for lba in self.cache.held(hole.clone()).chain([hole.end]) {
+            if at < lba {
+                parts.push(at..lba);
+            }
+            at = lba + 1;
+        }
+        parts
+    }
+
     /// Injects a fault.
     pub fn inject(&mut self, fault: Fault) -> Result<(), String> {
         match fault {
-            Fault::PowerCut(seed) => self.device.disk.cut_power(Power::new(vec![1], seed)),
+            Fault::PowerCut(seed) => {
+                // Of the write cache anything may have been written back by then.
+                let _ = self
+                    .write_back(self.now(), |lba| checksum(&(seed ^ lba.rotate_left(32)).to_le_bytes()) >> 7 & 1 == 1);
+                self.device.disk.cut_power(Power::new(vec![1], seed));
+            }
             Fault::BadSector(lba) if lba >= self.image.export_sectors() => {
                 let sectors = self.image.export_sectors();
                 return Err(format!("sector {lba} is past the drive's end: it has {sectors}"));

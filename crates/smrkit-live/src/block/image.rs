@@ -22,6 +22,8 @@ use smrkit::settings::Settings;
 use smrkit::stats::outcome::RunRecord;
 use smrkit::units::SECTOR_BYTES;
 
+use super::journal;
+use super::storage::Storage;
 use super::store::Store;
 use super::written;
 use crate::error::LiveError;
@@ -52,13 +54,19 @@ pub struct ImageHead {
 
 /// A served drive's image, locked against a second user.
 pub struct DriveImage {
+    drive: Arc<ImagedDrive>,
+    file: Arc<dyn Storage>,
+    store: Arc<Store>,
+    was_clean: bool,
+}
+
+/// The drive that an image is of.
+struct ImagedDrive {
     path: PathBuf,
     run: DriveRun,
     head: ImageHead,
-    file: File,
-    store: Arc<Store>,
     host_sectors: u64,
-    was_clean: bool,
+    places: Places,
 }
 
 /// The drive of `record`. Errors: an array, or a layer that breaks the drive's law of shingling.
@@ -163,31 +171,55 @@ impl DriveImage {
         let journal = journal_path(path);
         let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
         let journal = options.open(&journal).map_err(|error| LiveError::io(&journal, error))?;
-        let store = Store::open(file.try_clone().map_err(failed)?, journal, keeps_journal).map_err(failed)?;
-        let mut state = [0];
-        file.read_exact_at(&mut state, STATE_BYTE).map_err(failed)?;
-        let (store, was_clean, path) = (Arc::new(store), state[0] == 1, path.to_path_buf());
-        Ok(DriveImage { path, run, head, file, store, host_sectors, was_clean })
+        let journal_bytes = keeps_journal.then_some(journal::FULL_BYTES);
+        let drive = Arc::new(ImagedDrive { path: path.into(), run, head, host_sectors, places });
+        DriveImage::in_files(drive, Arc::new(file), Arc::new(journal), journal_bytes)
+    }
+
+    /// This drive in other storage, with a journal that moves to the image at so many bytes, or none: for tests that cut the power.
+    pub fn in_storage(
+        &self,
+        file: Arc<dyn Storage>,
+        journal: Arc<dyn Storage>,
+        journal_bytes: Option<u64>,
+    ) -> Result<DriveImage, LiveError> {
+        DriveImage::in_files(self.drive.clone(), file, journal, journal_bytes)
+    }
+
+    fn in_files(
+        drive: Arc<ImagedDrive>,
+        file: Arc<dyn Storage>,
+        journal: Arc<dyn Storage>,
+        journal_bytes: Option<u64>,
+    ) -> Result<DriveImage, LiveError> {
+        let open = || {
+            let store = Arc::new(Store::open(file.clone(), journal, journal_bytes)?);
+            let mut state = [0];
+            file.read(STATE_BYTE, &mut state)?;
+            Ok((store, state[0] == 1))
+        };
+        let (store, was_clean) = open().map_err(|error| LiveError::io(&drive.path, error))?;
+        Ok(DriveImage { drive, file, store, was_clean })
     }
 
     /// The path that it was opened by.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.drive.path
     }
 
     /// The drive under its layer.
     pub fn run(&self) -> &DriveRun {
-        &self.run
+        &self.drive.run
     }
 
     /// The image's head.
     pub fn head(&self) -> &ImageHead {
-        &self.head
+        &self.drive.head
     }
 
     /// Sectors that a host is offered.
     pub fn export_sectors(&self) -> u64 {
-        self.host_sectors - self.host_sectors % EXPORT_SECTORS
+        self.drive.host_sectors - self.drive.host_sectors % EXPORT_SECTORS
     }
 
     /// True if it was closed in good order.
@@ -200,15 +232,14 @@ impl DriveImage {
     }
 
     /// Places of its parts.
-    pub(super) fn places(&self) -> io::Result<Places> {
-        Places::for_run(&self.run)
+    pub(super) fn places(&self) -> &Places {
+        &self.drive.places
     }
 
     /// From now on the image is in use: whoever opens it next finds that out, unless it is closed first.
     pub(super) fn begin(&self) -> Result<(), LiveError> {
         self.mark(0)?;
-        let shorten = || self.file.set_len(self.places()?.end);
-        shorten().map_err(|error| LiveError::io(&self.path, error))
+        self.file.set_length(self.places().end).map_err(|error| LiveError::io(&self.drive.path, error))
     }
 
     /// All of it is in the image, durably, and behind the platters the layer's books, if it has any; the journal is gone.
@@ -217,23 +248,25 @@ impl DriveImage {
             if let Some(books) = books {
                 let words: Vec<u8> = books.iter().flat_map(|word| word.to_le_bytes()).collect();
                 let whole = [&u64::from(checksum(&words)).to_le_bytes()[..], &words].concat();
-                self.file.write_all_at(&whole, self.places()?.end)?;
+                self.file.write(self.places().end, &whole)?;
             }
             self.store.close()
         };
-        write().map_err(|error| LiveError::io(&self.path, error))?;
+        write().map_err(|error| LiveError::io(&self.drive.path, error))?;
         self.mark(1)?;
-        fs::remove_file(journal_path(&self.path)).or_else(missing_is_fine).map_err(|e| LiveError::io(&self.path, e))
+        fs::remove_file(journal_path(&self.drive.path))
+            .or_else(missing_is_fine)
+            .map_err(|e| LiveError::io(&self.drive.path, e))
     }
 
     /// The layer's books, as they were when the image was closed in good order.
     pub(super) fn books(&self) -> io::Result<Option<Vec<u64>>> {
-        let (end, length) = (self.places()?.end, self.file.metadata()?.len());
+        let (end, length) = (self.places().end, self.file.length()?);
         if !self.was_clean || length < end + 8 {
             return Ok(None);
         }
         let mut bytes = vec![0; (length - end) as usize];
-        self.file.read_exact_at(&mut bytes, end)?;
+        self.file.read(end, &mut bytes)?;
         let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
         let mut words: Vec<u64> = words.collect();
         let sum = words.remove(0);
@@ -241,8 +274,8 @@ impl DriveImage {
     }
 
     fn mark(&self, state: u8) -> Result<(), LiveError> {
-        let write = self.file.write_all_at(&[state], STATE_BYTE).and_then(|()| self.file.sync_data());
-        write.map_err(|error| LiveError::io(&self.path, error))
+        let write = self.file.write(STATE_BYTE, &[state]).and_then(|()| self.file.sync());
+        write.map_err(|error| LiveError::io(&self.drive.path, error))
     }
 }
 

@@ -16,5 +16,7 @@ pub mod pace;
 mod queue;
 pub mod replay;
 pub mod server;
+pub mod storage;
 mod store;
+mod write_cache;
 mod written;

@@ -1,22 +1,23 @@
 //! The bytes of an image file: sparse, with the journal before it, and a map of what may hold anything.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::fs::SeekFrom;
-use rustix::io::Errno;
 
-use super::journal::Journal;
+use super::journal::{Change, Journal};
+use super::storage::Storage;
 
 /// Bytes of a part whose allocation is known as a whole: a bit for each is 0.7 MB of a 5 TB drive (assumption).
 const PART_BYTES: u64 = 1 << 20;
 
+/// Files free whole blocks of this many bytes (assumption: those of ext4, xfs and btrfs).
+const BLOCK_BYTES: u64 = 4096;
+
 /// An image's bytes.
 pub(super) struct Store {
-    file: File,
+    file: Arc<dyn Storage>,
     state: Mutex<StoreState>,
 }
 
@@ -29,19 +30,24 @@ struct StoreState {
 }
 
 impl Store {
-    /// The image in `file`, after the writes that an earlier journal holds. With `keeps_journal` writes go there first.
-    pub(super) fn open(file: File, journal: File, keeps_journal: bool) -> io::Result<Store> {
+    /// The image in `file`, after the writes that an earlier journal holds. With `journal_bytes` writes go there first, and move on
+    /// to the image when so many have gathered.
+    pub(super) fn open(
+        file: Arc<dyn Storage>,
+        journal: Arc<dyn Storage>,
+        journal_bytes: Option<u64>,
+    ) -> io::Result<Store> {
         let mut is_dirty = false;
-        let mut journal = Journal::open(journal, |at, bytes| {
+        let mut journal = Journal::open(journal, journal_bytes.unwrap_or(0), |change| {
             is_dirty = true;
-            file.write_all_at(bytes, at)
+            carry_out(file.as_ref(), change)
         })?;
         if is_dirty {
-            file.sync_data()?;
+            file.sync()?;
         }
         journal.restart()?;
-        let allocated = allocated(&file)?;
-        let journal = keeps_journal.then_some(journal);
+        let allocated = allocated(file.as_ref())?;
+        let journal = journal_bytes.is_some().then_some(journal);
         Ok(Store { file, state: Mutex::new(StoreState { journal, allocated, is_dirty: false }) })
     }
 
@@ -52,7 +58,7 @@ impl Store {
             bytes.fill(0);
             return Ok(());
         }
-        self.file.read_exact_at(bytes, offset)?;
+        self.file.read(offset, bytes)?;
         state.journal.as_ref().map_or(Ok(()), |journal| journal.overlay(offset, bytes))
     }
 
@@ -62,9 +68,25 @@ impl Store {
         state.allocate(offset..offset + bytes.len() as u64);
         let Some(journal) = &mut state.journal else {
             state.is_dirty = true;
-            return self.file.write_all_at(bytes, offset);
+            return self.file.write(offset, bytes);
         };
         journal.add(offset, bytes)?;
+        if journal.is_full() { self.empty(&mut state) } else { Ok(()) }
+    }
+
+    /// Frees the whole blocks in `range`: they read as zeros.
+    pub(super) fn punch(&self, range: Range<u64>) -> io::Result<()> {
+        let range = range.start.next_multiple_of(BLOCK_BYTES)..range.end / BLOCK_BYTES * BLOCK_BYTES;
+        let mut state = self.state.lock();
+        if range.is_empty() || state.is_hole(range.clone()) {
+            return Ok(());
+        }
+        state.free(range.clone());
+        let Some(journal) = &mut state.journal else {
+            state.is_dirty = true;
+            return self.file.punch(range);
+        };
+        journal.punch(range)?;
         if journal.is_full() { self.empty(&mut state) } else { Ok(()) }
     }
 
@@ -74,7 +96,7 @@ impl Store {
         let is_dirty = std::mem::take(&mut state.is_dirty);
         match &mut state.journal {
             Some(journal) => journal.sync(),
-            None if is_dirty => self.file.sync_data(),
+            None if is_dirty => self.file.sync(),
             None => Ok(()),
         }
     }
@@ -82,15 +104,15 @@ impl Store {
     /// Moves what the journal holds to the image.
     fn empty(&self, state: &mut StoreState) -> io::Result<()> {
         let Some(journal) = &mut state.journal else { return Ok(()) };
-        journal.move_out(|at, bytes| self.file.write_all_at(bytes, at))?;
-        self.file.sync_data()?;
+        journal.move_out(|change| carry_out(self.file.as_ref(), change))?;
+        self.file.sync()?;
         journal.restart()
     }
 
     /// Ends in good order: the image alone holds everything, durably.
     pub(super) fn close(&self) -> io::Result<()> {
         self.empty(&mut self.state.lock())?;
-        self.file.sync_data()
+        self.file.sync()
     }
 
     /// True if it is known that nothing was ever written to these bytes.
@@ -109,6 +131,15 @@ impl StoreState {
             .all(|part| self.allocated.get((part / 64) as usize).is_none_or(|word| word >> (part % 64) & 1 == 0))
     }
 
+    /// The parts that lie in `range` as a whole are holes.
+    fn free(&mut self, range: Range<u64>) {
+        for part in range.start.div_ceil(PART_BYTES)..range.end / PART_BYTES {
+            if let Some(word) = self.allocated.get_mut((part / 64) as usize) {
+                *word &= !(1 << (part % 64));
+            }
+        }
+    }
+
     fn allocate(&mut self, range: Range<u64>) {
         for part in StoreState::parts(range) {
             let word = (part / 64) as usize;
@@ -120,16 +151,21 @@ impl StoreState {
     }
 }
 
+/// Makes a change that a journal held in the image.
+fn carry_out(file: &dyn Storage, change: Change) -> io::Result<()> {
+    match change {
+        Change::Write(at, bytes) => file.write(at, bytes),
+        Change::Punch(range) => file.punch(range),
+    }
+}
+
 /// A bit for each part of the file that is no hole.
-fn allocated(file: &File) -> io::Result<Vec<u64>> {
+fn allocated(file: &dyn Storage) -> io::Result<Vec<u64>> {
     let mut state = StoreState { journal: None, allocated: Vec::new(), is_dirty: false };
     let mut at = 0;
-    loop {
-        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
-            Err(Errno::NXIO) => return Ok(state.allocated),
-            start => start?,
-        };
-        at = rustix::fs::seek(file, SeekFrom::Hole(start))?;
-        state.allocate(start..at);
+    while let Some(range) = file.allocated_from(at)? {
+        at = range.end;
+        state.allocate(range);
     }
+    Ok(state.allocated)
 }

@@ -6,7 +6,7 @@ mod background;
 pub mod control;
 mod hosted;
 mod kernel;
-mod point;
+pub(crate) mod point;
 pub mod run_directory;
 mod scrub;
 mod session;

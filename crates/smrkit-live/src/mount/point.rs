@@ -161,7 +161,7 @@ pub fn sync(path: &Path) -> Result<(), MountError> {
 }
 
 /// True if the mount at `path` has lost its process. Attributes would come from the kernel's cache; the room is always asked for.
-fn is_dead(path: &Path) -> bool {
+pub(crate) fn is_dead(path: &Path) -> bool {
     // Who asks while the process ends is told that the connection was aborted.
     rustix::fs::statvfs(path).is_err_and(|error| matches!(error, Errno::NOTCONN | Errno::CONNABORTED))
 }

@@ -77,3 +77,31 @@ fn no_command_overtakes_one_on_the_same_sectors() {
         }
     }
 }
+
+#[test]
+fn an_image_shrinks_when_its_sectors_are_trimmed() {
+    for layer in ["in-place", "rmw", "track-map", "drive-managed", "log"] {
+        let folder = TempDir::new().unwrap();
+        let path = image(folder.path(), layer);
+        let room = || std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap()) * 512;
+        let data = vec![7; 1 << 20];
+        let served = Served::open(&path, ServeOptions::default(), None);
+        let mut client = Client::new(&served.socket);
+        // Some layers keep much for themselves.
+        let filled = (client.bytes as usize / data.len() * data.len()).min(160 << 20);
+        (0..filled).step_by(data.len()).for_each(|at| client.write(at as u64, &data));
+        served.stop();
+        let full = room();
+        let served = Served::open(&path, ServeOptions::default(), None);
+        let mut client = Client::new(&served.socket);
+        let trimmed = filled - data.len();
+        assert_eq!(client.ask(0, TRIM, 0, trimmed as u32, &[]), 0);
+        served.stop();
+        let left = room();
+        assert!(left < full / 2, "{layer}: {full} bytes, and {left} after the trim");
+        let served = Served::open(&path, ServeOptions::default(), None);
+        let mut client = Client::new(&served.socket);
+        assert!(client.read(trimmed as u64, data.len()) == data, "{layer}");
+        assert!(client.read(trimmed as u64 - 4096, 4096) == [0; 4096], "{layer}");
+    }
+}

@@ -9,7 +9,7 @@ use smrkit_live::block::image::journal_path;
 use smrkit_live::block::server::{ServeOptions, Wish};
 use tempfile::TempDir;
 
-use super::client::{Client, WRITE};
+use super::client::{Client, FLUSH, WRITE};
 use super::{Served, image};
 
 /// Layers that promise it.
@@ -101,8 +101,10 @@ fn flushed_data_survive_a_crash_of_the_host() {
 
 #[test]
 fn flushed_data_survive_power_cuts_of_the_drive() {
-    for layer in SAFE {
-        let served = Served::new(layer);
+    for (layer, cache_sectors) in SAFE.into_iter().zip([0, 100].into_iter().cycle()).chain([("log", 100)]) {
+        let folder = TempDir::new().unwrap();
+        let path = image(folder.path(), layer);
+        let served = Served::cached(&path, ServeOptions::default(), None, cache_sectors);
         let mut client = Client::new(&served.socket);
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(5);
         let mut known = vec![Known::default(); PIECES as usize];
@@ -122,4 +124,25 @@ fn flushed_data_survive_power_cuts_of_the_drive() {
             check(&mut client, &mut known, &format!("{layer}, cut {round}"));
         }
     }
+}
+
+/// The server's process is killed, as it were: what the cache held is nowhere.
+#[test]
+fn a_volatile_write_cache_loses_what_was_not_flushed() {
+    let folder = TempDir::new().unwrap();
+    let path = image(folder.path(), "log");
+    let served = Served::cached(&path, ServeOptions::default(), None, 1000);
+    let mut client = Client::new(&served.socket);
+    client.write(place(0), &[1; PIECE]);
+    client.flush();
+    (0..PIECES / 4).for_each(|at| client.write(place(at), &[2; PIECE]));
+    assert_eq!(client.read(place(0), PIECE), [2; PIECE]);
+    let (sender, answer) = std::sync::mpsc::channel();
+    served.caller.wish(Wish::Inject(Fault::PowerCut(1), sender));
+    answer.recv().unwrap().unwrap();
+    client.ask(0, FLUSH, 0, 0, &[]);
+    let found: Vec<Vec<u8>> = (0..PIECES / 4).map(|at| client.read(place(at), PIECE)).collect();
+    assert!(found[0].iter().all(|byte| [1, 2].contains(byte)));
+    let new = found.iter().flatten().filter(|&&byte| byte == 2).count();
+    assert!((1..found.len() * PIECE).contains(&new), "{new} bytes of what was not flushed are there");
 }

@@ -61,11 +61,17 @@ impl Served {
 
     /// Serves the image at `path`.
     fn open(path: &Path, options: ServeOptions, log: Option<&Path>) -> Served {
+        Served::cached(path, options, log, 0)
+    }
+
+    /// Serves the image at `path` with a volatile write cache of so many sectors.
+    fn cached(path: &Path, options: ServeOptions, log: Option<&Path>, cache_sectors: usize) -> Served {
         let image = DriveImage::open(path, true).unwrap();
         let log = log.map(|log| LogWriter::open(log, &image.head().run).unwrap());
         let socket = path.with_extension("sock");
         let listener = Listener::unix(&socket).unwrap();
         let (device, _) = BlockDevice::open(image, log).unwrap();
+        let device = device.with_write_cache(cache_sectors);
         let (caller, wishes) = wishes().unwrap();
         let serving = std::thread::spawn(move || {
             let (report, closed) = DriveServer::new(device, listener, options).run(&wishes);

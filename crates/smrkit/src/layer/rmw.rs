@@ -333,10 +333,11 @@ impl Layer for Rmw {
         Ok(())
     }
 
-    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.requests += 1;
         self.valid.remove(lba, n);
-        for (region, first, count, _) in self.by_region(lba, n) {
+        for (region, first, count, at) in self.by_region(lba, n) {
+            disk.discard(self.place(lba + at), count)?;
             if let Some(held) = self.held.iter_mut().find(|held| held.region == region) {
                 held.drop_sectors(first, first + count);
             }

@@ -243,9 +243,15 @@ impl Layer for SetAssoc {
     }
 
     /// The cached copy is dropped; its room comes back with the next collection.
-    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.counts.requests += 1;
         self.map.remove(lba, n);
+        let mut done = 0;
+        while done < n {
+            let count = self.within_region(lba + done, n - done);
+            disk.discard(self.native(lba + done), count)?;
+            done += count;
+        }
         Ok(())
     }
 

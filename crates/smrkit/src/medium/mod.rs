@@ -53,6 +53,10 @@ pub trait Backing: Send {
     fn destroy(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
         self.write(pba, &vec![DESTROYED_BYTE; (sectors * SECTOR_BYTES) as usize])
     }
+    /// Takes note that nobody needs what these sectors hold: until they are written again, they may read as they are or as zeros.
+    fn discard(&mut self, _pba: Pba, _sectors: u64) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Byte that a destroyed sector reads as on a disk of bytes.

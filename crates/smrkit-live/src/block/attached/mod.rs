@@ -16,6 +16,8 @@ use rustix::process::geteuid;
 use client::DriveClient;
 use file::{DriveFile, NAME};
 
+use crate::mount::point::{self, Unmount};
+
 /// Threads that take the kernel's requests.
 const THREADS: usize = 2;
 
@@ -29,6 +31,7 @@ pub struct Attached {
 impl Attached {
     /// Shows the drive that is served at `socket` as a file in `directory`, which is made, and to root as a loop device too.
     pub fn new(socket: &Path, directory: &Path) -> io::Result<Attached> {
+        clear(directory)?;
         fs::create_dir_all(directory)?;
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("smrkit".into()), MountOption::Subtype("smrkit".into())];
@@ -77,6 +80,33 @@ impl Attached {
         let _ = fs::remove_dir(&self.directory);
         Ok(())
     }
+}
+
+/// Takes away what a killed process has left of the file in `directory` and of a loop device on it; tells whether there was anything.
+/// A loop device that is still mounted goes when that ends.
+pub fn clear(directory: &Path) -> io::Result<bool> {
+    if !point::is_dead(directory) {
+        return Ok(false);
+    }
+    for device in loop_devices(&directory.join(NAME))? {
+        told(Command::new("losetup").arg("-d").arg(device))?;
+    }
+    point::unmount(directory, Unmount::Detach).map_err(io::Error::other)?;
+    fs::remove_dir(directory)?;
+    Ok(true)
+}
+
+/// The loop devices on `file`, by its name: it may be dead.
+fn loop_devices(file: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut devices = Vec::new();
+    for block in fs::read_dir("/sys/block")? {
+        let block = block?;
+        let backing = fs::read_to_string(block.path().join("loop/backing_file")).unwrap_or_default();
+        if Path::new(backing.trim_end()) == file {
+            devices.push(Path::new("/dev").join(block.file_name()));
+        }
+    }
+    Ok(devices)
 }
 
 /// A loop device on `file`, past the page cache of the file.

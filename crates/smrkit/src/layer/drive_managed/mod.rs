@@ -174,7 +174,7 @@ impl Layer for DriveManaged {
         self.make_room(disk, 0)?;
         self.cache.forget(lba, n);
         self.counts.requests += 1;
-        Ok(())
+        self.discard_home(disk, lba, n)
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {

@@ -115,6 +115,17 @@ impl DriveManaged {
         (spot.pba, n.min(self.bands.home.sectors_of(spot.track..end) - spot.offset))
     }
 
+    /// Nobody needs what lies at home of these sectors. Nothing is done while bands are rewritten.
+    pub(super) fn discard_home(&self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        let mut done = 0;
+        while done < n && !self.cleaning.cleaner().is_working() {
+            let (pba, count) = self.home_run(lba + done, n - done);
+            disk.discard(pba, count)?;
+            done += count;
+        }
+        Ok(())
+    }
+
     /// Place of an LBA.
     pub(super) fn place(&self, lba: Lba) -> Pba {
         self.cache.map().get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)

@@ -61,6 +61,8 @@ impl Log {
         }
         if done {
             self.free_victim(job.victim)?;
+            let place = self.segments[job.victim as usize].place;
+            disk.discard(place.start, u64::from(place.sectors))?;
         } else {
             self.job = Some(job);
         }

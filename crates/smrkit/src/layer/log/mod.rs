@@ -369,8 +369,11 @@ impl Layer for Log {
         Ok(())
     }
 
-    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.counts.requests += 1;
+        for (_, sectors, pba) in self.map.mapped(lba, n) {
+            disk.discard(pba, sectors)?;
+        }
         self.forget(lba, n);
         self.map.remove(lba, n);
         Ok(())

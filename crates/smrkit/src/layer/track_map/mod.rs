@@ -319,9 +319,10 @@ impl Layer for TrackMap {
     }
 
     /// A track is in use up to its highest sector in use: what is dropped below that counts as in use.
-    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.requests += 1;
         for piece in self.layout.pieces(lba, n) {
+            disk.discard(self.layout.pba(&piece), piece.sectors)?;
             let track = self.layout.band(&piece).base + piece.track;
             self.books.discard(track, piece.first, piece.first + piece.sectors);
         }

@@ -323,9 +323,18 @@ impl Layer for Vguard {
         Ok(())
     }
 
-    /// Tracks are copied whole: nothing is gained by what the host no longer needs.
-    fn discard(&mut self, _disk: &mut Disk, _lba: Lba, _n: u64) -> DiskResult {
+    /// Tracks are copied whole: what the host no longer needs saves no work, and room only where it lies at home.
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.requests += 1;
+        let mut done = 0;
+        while done < n && !self.cleaner.is_working() {
+            let spot = self.home.spot(lba + done);
+            let sectors = spot.left.min(n - done);
+            if self.log.find(spot.track).is_none() {
+                disk.discard(spot.pba, sectors)?;
+            }
+            done += sectors;
+        }
         Ok(())
     }
 

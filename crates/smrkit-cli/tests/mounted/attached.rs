@@ -1,0 +1,227 @@
+//! `smrkit attach`: a served drive as a loop device, and file systems on it through kills of the server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread::sleep;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::{Bench, Ran, is_mounted, is_root, signal};
+
+/// A file system: how it is made, and the commands that check it after a crash.
+struct Kind {
+    name: &'static str,
+    make: &'static [&'static str],
+    checks: &'static [&'static [&'static str]],
+}
+
+/// Its first check replays the journal and mends the counts; the second finds nothing.
+const EXT4: Kind = Kind { name: "ext4", make: &["mkfs.ext4", "-q"], checks: &[&["e2fsck", "-fy"], &["e2fsck", "-fn"]] };
+const XFS: Kind = Kind { name: "xfs", make: &["mkfs.xfs", "-q", "-f"], checks: &[&["xfs_repair", "-n"]] };
+const BTRFS: Kind =
+    Kind { name: "btrfs", make: &["mkfs.btrfs", "-q", "-f"], checks: &[&["btrfs", "check", "--readonly"]] };
+
+/// A drive that is attached as a loop device.
+struct Attached {
+    bench: Bench,
+    device: PathBuf,
+}
+
+/// Finds a program, also where only root looks for it.
+fn has(program: &str) -> bool {
+    ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists())
+}
+
+impl Attached {
+    /// A new drive under `layer`; none, with a word for the skip list, where there are no loop devices.
+    fn new(layer: &str) -> Option<Attached> {
+        let error = smrkit_live::mount::check_system().err().map(|error| error.to_string());
+        let error = error.or_else(|| (!is_root()).then(|| "a loop device takes root".to_string()));
+        let error = error.or_else(|| (!Path::new("/dev/loop-control").exists()).then(|| "no loop devices".to_string()));
+        if let Some(error) = error {
+            println!("skipped: can't mount a loop device here: {error}");
+            return None;
+        }
+        let bench = Bench { folder: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder") };
+        fs::create_dir(bench.point()).expect("a mount point");
+        bench.smrkit(&["create", &bench.path("drive.img"), "--layer", layer, "--capacity", "1500MB"]).done();
+        let mut attached = Attached { bench, device: PathBuf::new() };
+        attached.attach();
+        Some(attached)
+    }
+
+    fn attach(&mut self) {
+        let said = self.bench.smrkit(&["attach", &self.bench.path("drive.img"), "--pace", "none"]).done();
+        self.device = PathBuf::from(said.trim());
+        assert!(self.device.starts_with("/dev"), "{said}");
+    }
+
+    fn detach(&self) -> Ran {
+        self.bench.smrkit(&["detach", &self.bench.path("drive.img")])
+    }
+
+    fn kill_server(&self) {
+        let report = self.bench.smrkit(&["top", "--json", &self.bench.path("drive.img")]).done();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        signal(report["process"].as_u64().unwrap() as u32, "KILL");
+        sleep(Duration::from_millis(300));
+    }
+
+    /// Loop devices on this drive.
+    fn loops(&self) -> usize {
+        let run = self.bench.path("run");
+        let blocks = fs::read_dir("/sys/block").unwrap().map(|block| block.unwrap().path().join("loop/backing_file"));
+        blocks.filter(|file| fs::read_to_string(file).is_ok_and(|text| text.starts_with(&run))).count()
+    }
+
+    fn run(&self, words: &[&str], target: &Path) -> Ran {
+        Ran(Command::new(words[0]).args(&words[1..]).arg(target).output().expect(words[0]))
+    }
+
+    fn mount(&self, kind: &str) {
+        let point = self.bench.point();
+        let mounted = Command::new("mount").args(["-t", kind]).arg(&self.device).arg(&point).output().unwrap();
+        Ran(mounted).done();
+    }
+
+    /// Unmounts; what is dead too.
+    fn umount(&self) {
+        for _ in 0..20 {
+            let done = Command::new("umount").arg(self.bench.point()).output().unwrap();
+            if done.status.success() {
+                return;
+            }
+            sleep(Duration::from_millis(200));
+        }
+        panic!("{} stays mounted", self.bench.point().display());
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if is_mounted(&self.bench.point()) {
+            let _ = Command::new("umount").arg("--lazy").arg(self.bench.point()).status();
+        }
+        let _ = self.detach();
+        let _ = self.detach();
+    }
+}
+
+#[test]
+fn a_loop_device_comes_with_attach_and_goes_with_detach() {
+    let Some(attached) = Attached::new("in-place") else { return };
+    let sectors = fs::read_to_string(Path::new("/sys/block").join(attached.device.file_name().unwrap()).join("size"));
+    assert!(sectors.unwrap().trim().parse::<u64>().unwrap() > 2_500_000);
+    assert_eq!(attached.loops(), 1);
+    attached.detach().done();
+    assert_eq!(attached.loops(), 0);
+    attached.detach().says(3, &["not attached"]);
+}
+
+#[test]
+fn what_a_killed_attach_has_left_is_taken_away() {
+    let Some(mut attached) = Attached::new("log") else { return };
+    attached.kill_server();
+    assert_eq!(attached.loops(), 1, "the kernel keeps it");
+    attached.detach().done();
+    assert_eq!(attached.loops(), 0);
+    attached.attach();
+    attached.kill_server();
+    attached.attach();
+    assert_eq!(attached.loops(), 1);
+    attached.detach().done();
+    assert_eq!(attached.loops(), 0);
+}
+
+/// Content of a file by its number.
+fn content(number: u32) -> Vec<u8> {
+    (0..50_000u32).flat_map(|i| (i ^ number.wrapping_mul(2_654_435_761)).to_le_bytes()).collect()
+}
+
+/// Something that writes until it fails.
+fn load(point: &Path) -> Child {
+    let line = format!(
+        "i=0; while dd if=/dev/urandom of={}/busy$((i % 40)) bs=64k count=10 2>/dev/null; do i=$((i+1)); done",
+        point.display()
+    );
+    Command::new("sh").args(["-c", &line]).spawn().unwrap()
+}
+
+/// Files are made and synced; the server is killed under load; the file system is in order again, and those files are whole.
+fn survives_kills(kind: &Kind, layer: &str) {
+    let Kind { name: kind, make, checks } = kind;
+    if !has(make[0]) || !checks.iter().all(|check| has(check[0])) {
+        return println!("skipped: no {} or {} here", make[0], checks[0][0]);
+    }
+    let Some(mut attached) = Attached::new(layer) else { return };
+    attached.run(make, &attached.device).done();
+    let mut synced = Vec::new();
+    for round in 0..2 {
+        attached.mount(kind);
+        for number in round * 10..round * 10 + 10 {
+            let path = attached.bench.file(&format!("kept{number}"));
+            fs::write(&path, content(number)).unwrap();
+            fs::File::open(&path).unwrap().sync_all().unwrap();
+            synced.push(number);
+        }
+        fs::File::open(attached.bench.point()).unwrap().sync_all().unwrap();
+        let mut load = load(&attached.bench.point());
+        sleep(Duration::from_millis(800));
+        attached.kill_server();
+        load.kill().unwrap();
+        load.wait().unwrap();
+        attached.umount();
+        attached.attach();
+        if *kind != "ext4" {
+            // Mounting replays the journal; the check does not.
+            attached.mount(kind);
+            attached.umount();
+        }
+        let (last, first) = checks.split_last().unwrap();
+        // It mends what a journal leaves to it; after that nothing is left to mend.
+        first.iter().for_each(|check| drop(attached.run(check, &attached.device)));
+        attached.run(last, &attached.device).done();
+        attached.mount(kind);
+        for &number in &synced {
+            let found = fs::read(attached.bench.file(&format!("kept{number}"))).unwrap();
+            assert!(found == content(number), "{kind}, round {round}: file {number}");
+        }
+        attached.umount();
+    }
+    verified(&attached, kind);
+    attached.detach().done();
+    assert_eq!(attached.loops(), 0);
+}
+
+/// fio finds its checksums, and a trim takes what is free.
+fn verified(attached: &Attached, kind: &str) {
+    attached.mount(kind);
+    if has("fio") {
+        let words = "fio --name=v --rw=randwrite --bs=4k --size=8m --verify=crc32c --verify_state_save=0 --fsync=256";
+        let mut words: Vec<&str> = words.split(' ').collect();
+        let folder = format!("--directory={}", attached.bench.path("mnt"));
+        words.push(&folder);
+        Ran(Command::new(words[0]).args(&words[1..]).output().unwrap()).done();
+    } else {
+        println!("skipped: no fio here");
+    }
+    attached.run(&["fstrim"], &attached.bench.point()).done();
+    attached.umount();
+}
+
+#[test]
+fn ext4_survives_kills_of_the_server() {
+    survives_kills(&EXT4, "s-block");
+}
+
+#[test]
+fn xfs_survives_kills_of_the_server() {
+    survives_kills(&XFS, "log");
+}
+
+#[test]
+fn btrfs_survives_kills_of_the_server() {
+    survives_kills(&BTRFS, "drive-managed");
+}

@@ -1,0 +1,75 @@
+//! A file as the image of a drive, or its journal, is kept in: one of the system's, or in tests one that remembers its writes.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::io::Errno;
+
+/// A sparse file. Offsets and lengths are in bytes.
+pub trait Storage: Send + Sync {
+    /// Its length.
+    fn length(&self) -> io::Result<u64>;
+    /// Fills `bytes` from `offset` on. Errors: they are not all before its end.
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
+    /// Writes `bytes` at `offset`.
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Makes it so long: what is beyond goes, and what is added are zeros.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+    /// Makes zeros of a range and frees the room that it took.
+    fn punch(&self, range: Range<u64>) -> io::Result<()>;
+    /// Makes all of it durable.
+    fn sync(&self) -> io::Result<()>;
+    /// The first range from `offset` on that takes up room; none to the end.
+    fn allocated_from(&self, offset: u64) -> io::Result<Option<Range<u64>>>;
+}
+
+impl Storage for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(bytes, offset)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn punch(&self, range: Range<u64>) -> io::Result<()> {
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(self, how, range.start, range.end - range.start) {
+            // The file system has no holes: the bytes are zeros all the same.
+            Err(Errno::OPNOTSUPP) => zero(self, range),
+            result => Ok(result?),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn allocated_from(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let start = match rustix::fs::seek(self, SeekFrom::Data(offset)) {
+            Err(Errno::NXIO) => return Ok(None),
+            start => start?,
+        };
+        Ok(Some(start..rustix::fs::seek(self, SeekFrom::Hole(start))?))
+    }
+}
+
+/// Writes zeros.
+fn zero(file: &File, range: Range<u64>) -> io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    for at in range.clone().step_by(ZEROS.len()) {
+        file.write_all_at(&ZEROS[..(range.end - at).min(ZEROS.len() as u64) as usize], at)?;
+    }
+    Ok(())
+}

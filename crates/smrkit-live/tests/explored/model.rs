@@ -1,0 +1,94 @@
+//! Promises to a host: the contents of each sector in the order in which they were asked for, and the flushes.
+
+use std::collections::BTreeMap;
+
+/// Words that a sector of the host's is filled with: by its LBA and the number of its write. 0 is none: zeros.
+pub fn fill(lba: u64, write: u64, sector: &mut [u8]) {
+    if write == 0 {
+        return sector.fill(0);
+    }
+    let seed = (lba << 40 ^ write).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for (i, word) in sector.chunks_exact_mut(8).enumerate() {
+        let value = match i {
+            0 => write,
+            i => seed.wrapping_add(i as u64),
+        };
+        word.copy_from_slice(&value.to_le_bytes());
+    }
+}
+
+/// The write that a sector's contents are of; none if they are no write's, or another LBA's.
+fn write_of(lba: u64, sector: &[u8]) -> Option<u64> {
+    let write = u64::from_le_bytes(sector[..8].try_into().unwrap());
+    let mut expected = [0; 512];
+    fill(lba, write, &mut expected);
+    (expected[..] == *sector).then_some(write)
+}
+
+/// Writes that survive a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Those that were acknowledged.
+    Acknowledged,
+    /// Those that were flushed.
+    Flushed,
+}
+
+/// Every request's effect.
+#[derive(Clone, Default)]
+pub struct Model {
+    /// Contents of each LBA: the request and the number of the write, 0 for a trim.
+    sectors: BTreeMap<u64, Vec<(usize, u64)>>,
+    /// Requests that were flushes.
+    flushes: Vec<usize>,
+}
+
+impl Model {
+    pub fn write(&mut self, request: usize, lba: u64, sectors: u64, number: u64) {
+        for lba in lba..lba + sectors {
+            self.sectors.entry(lba).or_default().push((request, number));
+        }
+    }
+
+    pub fn flush(&mut self, request: usize) {
+        self.flushes.push(request);
+    }
+
+    /// The contents that an LBA may have, the first of them what was promised, if a crash interrupts `request`.
+    fn allowed(&self, lba: u64, request: usize, promise: Promise) -> impl Iterator<Item = u64> + '_ {
+        let kept_before = match promise {
+            Promise::Acknowledged => request,
+            Promise::Flushed => {
+                self.flushes[..self.flushes.partition_point(|&at| at < request)].last().map_or(0, |&at| at)
+            }
+        };
+        let all = self.sectors.get(&lba).map_or(&[][..], |all| &all[..]);
+        let first = all.partition_point(|&(at, _)| at < kept_before);
+        let kept = first.checked_sub(1).map_or(0, |at| all[at].1);
+        let later = all[first..].iter().take_while(move |&&(at, _)| at <= request);
+        std::iter::once(kept).chain(later.map(|&(_, number)| number))
+    }
+
+    /// Checks what was read from `lba` on after a crash that interrupted `request`.
+    pub fn judge(&self, lba: u64, bytes: &[u8], request: usize, promise: Promise) -> Result<(), String> {
+        for (lba, sector) in (lba..).zip(bytes.chunks_exact(512)) {
+            let found = write_of(lba, sector);
+            if !found.is_some_and(|found| self.allowed(lba, request, promise).any(|allowed| allowed == found)) {
+                let allowed: Vec<u64> = self.allowed(lba, request, promise).collect();
+                let head = &sector[..16];
+                return Err(format!(
+                    "LBA {lba} reads as {found:?} ({head:?}), not as one of {allowed:?}, in request {request}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The model without `request` and those after it.
+    pub fn before(&self, request: usize) -> Model {
+        let mut model = self.clone();
+        model.sectors.values_mut().for_each(|all| all.retain(|&(at, _)| at < request));
+        model.flushes.retain(|&at| at < request);
+        model
+    }
+}
