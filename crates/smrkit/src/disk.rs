@@ -128,10 +128,14 @@ impl Disk {
 
     /// Nobody needs what `n` sectors from `pba` on hold: their room may be freed. Their labels stay, and it takes no time.
     pub fn discard(&mut self, pba: Pba, n: u64) -> DiskResult {
-        match &mut self.medium {
-            Medium::Bytes(backing) => Ok(backing.discard(pba, n).map_err(Fault::Io)?),
-            Medium::NoData | Medium::Stamps(_) => Ok(()),
-        }
+        self.medium.discard(pba, n)
+    }
+
+    /// Discards `n` sectors from `pba` on, and takes their labels off them. It takes no time.
+    pub fn erase(&mut self, pba: Pba, n: u64) -> DiskResult {
+        // The labels go first: one that is there is its sector's.
+        self.medium.clear_labels(&self.geometry, pba, n)?;
+        self.medium.discard(pba, n)
     }
 
     /// Reads the record in `sectors` sectors from `pba` on; `None` if no whole one is there.

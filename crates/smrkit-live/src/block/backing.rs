@@ -53,6 +53,10 @@ impl Backing for ImageBacking {
         self.store.punch(self.bytes(pba, sectors))
     }
 
+    fn zero(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
+        self.store.zero(self.bytes(pba, sectors))
+    }
+
     fn is_hole(&self, pba: Pba, sectors: u64) -> bool {
         self.store.is_hole(self.bytes(pba, sectors))
     }

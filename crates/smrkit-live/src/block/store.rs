@@ -14,6 +14,8 @@ const PART_BYTES: u64 = 1 << 20;
 
 /// Files free whole blocks of this many bytes (assumption: those of ext4, xfs and btrfs).
 const BLOCK_BYTES: u64 = 4096;
+/// More than a range can hold without a whole block.
+static ZEROS: [u8; 2 * BLOCK_BYTES as usize] = [0; 2 * BLOCK_BYTES as usize];
 
 /// An image's bytes.
 pub(super) struct Store {
@@ -74,9 +76,20 @@ impl Store {
         if journal.is_full() { self.empty(&mut state) } else { Ok(()) }
     }
 
+    /// Makes zeros of `range`, and frees the whole blocks in it.
+    pub(super) fn zero(&self, range: Range<u64>) -> io::Result<()> {
+        let blocks = whole_blocks(&range);
+        if blocks.is_empty() {
+            return self.write(range.start, &ZEROS[..(range.end - range.start) as usize]);
+        }
+        self.write(range.start, &ZEROS[..(blocks.start - range.start) as usize])?;
+        self.punch(blocks.clone())?;
+        self.write(blocks.end, &ZEROS[..(range.end - blocks.end) as usize])
+    }
+
     /// Frees the whole blocks in `range`: they read as zeros.
     pub(super) fn punch(&self, range: Range<u64>) -> io::Result<()> {
-        let range = range.start.next_multiple_of(BLOCK_BYTES)..range.end / BLOCK_BYTES * BLOCK_BYTES;
+        let range = whole_blocks(&range);
         let mut state = self.state.lock();
         if range.is_empty() || state.is_hole(range.clone()) {
             return Ok(());
@@ -149,6 +162,10 @@ impl StoreState {
             self.allocated[word] |= 1 << (part % 64);
         }
     }
+}
+
+fn whole_blocks(range: &Range<u64>) -> Range<u64> {
+    range.start.next_multiple_of(BLOCK_BYTES)..range.end / BLOCK_BYTES * BLOCK_BYTES
 }
 
 /// Makes a change that a journal held in the image.

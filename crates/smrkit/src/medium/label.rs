@@ -19,7 +19,7 @@ pub const LABEL_WORDS: usize = 3;
 pub type Label = [u64; LABEL_WORDS];
 
 /// No label.
-const NONE: Label = [0; LABEL_WORDS];
+pub(super) const NONE: Label = [0; LABEL_WORDS];
 
 const PAGE: u64 = 256;
 
@@ -34,7 +34,8 @@ impl Labels {
         page[(pba.0 % PAGE) as usize] = (stamp, label);
     }
 
-    /// The labels of `n` sectors from `pba` on, with the stamps written with them: (sector from `pba`, stamp, label).
+    /// The labels of `n` sectors from `pba` on, with the stamps written with them: (sector from `pba`, stamp, label); those that
+    /// were taken off are there as [`NONE`].
     pub(super) fn within(&self, pba: Pba, n: u64) -> impl Iterator<Item = (u64, u64, Label)> + '_ {
         let end = pba.0 + n;
         let slots = self.0.range(pba.0 / PAGE..end.div_ceil(PAGE)).flat_map(|(page, slots)| {
@@ -42,7 +43,7 @@ impl Labels {
             slots.iter().enumerate().map(move |(i, slot)| (first + i as u64, slot))
         });
         slots
-            .filter(move |&(at, slot)| pba.0 <= at && at < end && slot.1 != NONE)
+            .filter(move |&(at, slot)| pba.0 <= at && at < end && *slot != (0, NONE))
             .map(move |(at, &(stamp, label))| (at - pba.0, stamp, label))
     }
 }
@@ -82,6 +83,19 @@ pub(super) fn write_bytes(backing: &mut dyn Backing, capacity: u64, pba: Pba, la
         }
     }
     backing.write(first, &bytes)
+}
+
+/// Takes the labels off `n` sectors from `pba` on, which may be many.
+pub(super) fn clear_range(backing: &mut dyn Backing, capacity: u64, pba: Pba, n: u64) -> io::Result<()> {
+    let end = pba + n;
+    let (whole, whole_end) = (pba.0.div_ceil(SLOTS), end.0 / SLOTS);
+    if whole >= whole_end {
+        return clear_bytes(backing, capacity, pba, n);
+    }
+    let (first, last) = (Pba(whole * SLOTS), Pba(whole_end * SLOTS));
+    clear_bytes(backing, capacity, pba, first - pba)?;
+    backing.zero(Pba(capacity + whole), whole_end - whole)?;
+    clear_bytes(backing, capacity, last, end - last)
 }
 
 /// Takes the labels off `n` sectors from `pba` on, before they are overwritten or destroyed: a label that is there is its
@@ -172,6 +186,18 @@ mod tests {
             assert_eq!(labelled(&medium, 0, 1000), (103..140).collect::<Vec<_>>());
             write(&mut medium, 100, 3, 5, None);
             assert_eq!(labelled(&medium, 0, 1000), (108..140).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn labels_are_taken_off_a_range_and_no_others() {
+        for (from, n) in [(109, 3), (110, 60), (112, 48), (0, 1000)] {
+            for mut medium in media() {
+                [100, 140].iter().for_each(|&pba| write(&mut medium, pba, 1, 40, Some(&LABELS)));
+                medium.clear_labels(&geometry(), Pba(from), n).unwrap();
+                let left: Vec<u64> = (100..180).filter(|pba| !(from..from + n).contains(pba)).collect();
+                assert_eq!(labelled(&medium, 0, 1000), left, "{n} from {from} on");
+            }
         }
     }
 }

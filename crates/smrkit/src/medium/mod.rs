@@ -57,6 +57,10 @@ pub trait Backing: Send {
     fn discard(&mut self, _pba: Pba, _sectors: u64) -> io::Result<()> {
         Ok(())
     }
+    /// Makes these sectors read as zeros.
+    fn zero(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
+        self.write(pba, &vec![0; (sectors * SECTOR_BYTES) as usize])
+    }
 }
 
 /// Byte that a destroyed sector reads as on a disk of bytes.
@@ -157,6 +161,26 @@ impl Medium {
             Medium::Stamps(stamps) => Ok(stamps.labels(pba, n)),
             Medium::Bytes(backing) => label::read_bytes(backing.as_ref(), geometry.sectors(), pba, n).map_err(io_fault),
         }
+    }
+
+    /// Takes note that nobody needs what `n` sectors from `pba` on hold.
+    pub fn discard(&mut self, pba: Pba, n: u64) -> DiskResult {
+        match self {
+            Medium::Bytes(backing) => backing.discard(pba, n).map_err(io_fault),
+            Medium::NoData | Medium::Stamps(_) => Ok(()),
+        }
+    }
+
+    /// Takes the labels off `n` sectors from `pba` on.
+    pub fn clear_labels(&mut self, geometry: &Geometry, pba: Pba, n: u64) -> DiskResult {
+        match self {
+            Medium::NoData => {}
+            Medium::Stamps(stamps) => stamps.clear_labels(pba, n),
+            Medium::Bytes(backing) => {
+                label::clear_range(backing.as_mut(), geometry.sectors(), pba, n).map_err(io_fault)?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts a record into `sectors` sectors of `buf` from `at` on.

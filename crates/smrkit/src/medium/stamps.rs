@@ -12,7 +12,7 @@ use crate::pages::Pages;
 use crate::units::{Lba, Pba};
 
 use super::interference::Interference;
-use super::label::{Label, Labels};
+use super::label::{Label, Labels, NONE};
 use super::placement::Placement;
 use super::record::record_sectors;
 
@@ -167,6 +167,14 @@ impl Stamps {
         }
     }
 
+    /// Takes the labels off `n` sectors from `pba` on.
+    pub(super) fn clear_labels(&mut self, pba: Pba, n: u64) {
+        for (at, _) in self.labels(pba, n) {
+            let stamp = self.get(pba + at).0;
+            self.labels.set(pba + at, stamp, NONE);
+        }
+    }
+
     /// The labels of those of `n` sectors from `pba` on that still hold what was written with them.
     pub(super) fn labels(&self, pba: Pba, n: u64) -> Vec<(u64, Label)> {
         let labels = self.labels.within(pba, n);
@@ -183,6 +191,7 @@ impl Stamps {
             });
             all.sort_unstable_by_key(|label| label.0);
         }
+        all.retain(|label| label.1 != NONE);
         all
     }
 

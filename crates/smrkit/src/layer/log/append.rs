@@ -50,7 +50,7 @@ impl Log {
             self.segments[part.segment as usize].youngest = self.age;
             self.close_if_full(part.segment);
         }
-        Ok(())
+        if self.emptied.is_empty() { Ok(()) } else { self.reset_emptied(disk) }
     }
 
     /// Writes the first of `n` sectors of `data`, from its sector `at` on, as far as the open segment has room:
@@ -80,6 +80,7 @@ impl Log {
         }
         segment.filled += sectors as u32;
         self.log_sectors += sectors;
+        self.last_written = Some(index);
         Ok((index, pba, sectors))
     }
 
@@ -119,9 +120,6 @@ impl Log {
                 (sectors, pba) = (sectors - count, pba + count);
             }
         }
-        if !self.emptied.is_empty() {
-            self.reset_emptied();
-        }
     }
 
     /// Sectors that a stream can write before it needs another segment.
@@ -145,6 +143,7 @@ impl Log {
         };
         let segment = &mut self.segments[at as usize];
         self.free_sectors -= u64::from(segment.place.sectors);
+        self.labelled.retain(|&labelled| labelled != at);
         (segment.state, segment.stream, segment.youngest) = (SegmentState::Open, stream, 0);
         self.open[usize::from(stream)] = Some(at);
         Ok(at)
@@ -170,7 +169,6 @@ impl Log {
         self.victims.add(&mut self.segments, index);
         if self.rules.resets && self.segments[index as usize].live == 0 {
             self.emptied.push(index);
-            self.reset_emptied();
         }
     }
 

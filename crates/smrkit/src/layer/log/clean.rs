@@ -61,11 +61,10 @@ impl Log {
         }
         if done {
             self.free_victim(job.victim)?;
-            let place = self.segments[job.victim as usize].place;
-            disk.discard(place.start, u64::from(place.sectors))?;
         } else {
             self.job = Some(job);
         }
+        self.reset_emptied(disk)?;
         Ok(true)
     }
 
@@ -185,17 +184,34 @@ impl Log {
         (segment.state, segment.filled) = (SegmentState::Free, 0);
         self.free_sectors += u64::from(segment.place.sectors);
         self.free.push_back(index);
+        self.labelled.push(index);
     }
 
-    /// Frees the closed segments of which nothing is live any more.
+    /// Frees the closed segments of which nothing is live any more, and takes the labels off free segments.
     #[cold]
-    pub(super) fn reset_emptied(&mut self) {
+    pub(super) fn reset_emptied(&mut self, disk: &mut Disk) -> DiskResult {
         while let Some(index) = self.emptied.pop() {
             self.closed_dead -= self.segments[index as usize].dead();
             self.victims.remove(&self.segments, index);
             self.free_segment(index);
             self.counts.resets += 1;
         }
+        self.erase_free(disk)
+    }
+
+    /// Takes the labels off free segments: those of sectors that were trimmed since would come back as live after a power cut,
+    /// and segments that were free would be no more. The last write's stay until there is another: without them the request
+    /// before it might pass for torn.
+    fn erase_free(&mut self, disk: &mut Disk) -> DiskResult {
+        for index in std::mem::take(&mut self.labelled) {
+            if self.last_written == Some(index) {
+                self.labelled.push(index);
+                continue;
+            }
+            let place = self.segments[index as usize].place;
+            disk.erase(place.start, u64::from(place.sectors))?;
+        }
+        Ok(())
     }
 }
 

@@ -167,6 +167,10 @@ pub(super) struct Log {
     runs: Vec<LiveRun>,
     /// Closed segments of which nothing is live any more, and which are about to be reset.
     emptied: Vec<u32>,
+    /// Free segments that still carry labels.
+    labelled: Vec<u32>,
+    /// Segment of the log's last write.
+    last_written: Option<u32>,
     counts: LogCounts,
 }
 
@@ -320,6 +324,8 @@ impl Log {
             parts: Vec::new(),
             runs: Vec::new(),
             emptied: Vec::new(),
+            labelled: Vec::new(),
+            last_written: None,
             counts: LogCounts::default(),
         }
     }
@@ -376,7 +382,7 @@ impl Layer for Log {
         }
         self.forget(lba, n);
         self.map.remove(lba, n);
-        Ok(())
+        self.reset_emptied(disk)
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {

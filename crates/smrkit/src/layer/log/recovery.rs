@@ -7,6 +7,7 @@
 //!    wear): the segments with the most of it are the open ones.
 //! 4. The torn request's sectors get what they held before once more, as newer than it, before anything else is
 //!    written. A cut in the middle of this finds the same request torn, and goes on.
+//! 5. Free segments lose their labels.
 
 use super::label::{LabelKind, LogLabel};
 use super::segment::{SegmentEntry, SegmentState};
@@ -54,8 +55,12 @@ impl Log {
             self.scan(disk, index, &mut found)?;
         }
         let torn = torn_order(&found);
-        self.serial = found.iter().map(|found| found.label.serial).max().unwrap_or(0);
+        let last = found.iter().max_by_key(|found| found.label.serial);
+        self.serial = last.map_or(0, |last| last.label.serial);
+        self.last_written = last.map(|last| self.layout.segment_at(last.pba) as u32);
         self.age = self.serial;
+        let mut labelled: Vec<u32> = found.iter().map(|found| self.layout.segment_at(found.pba) as u32).collect();
+        labelled.dedup();
         let (lost, mut kept): (Vec<LabelledRun>, Vec<LabelledRun>) =
             found.into_iter().partition(|found| Some(found.label.order) == torn);
         kept.sort_by_key(|found| (found.label.order, found.label.serial));
@@ -63,7 +68,10 @@ impl Log {
             self.map.insert(found.label.lba, found.sectors, found.pba);
         }
         self.count_live(disk.interference().upstream(), &kept);
-        self.put_back(disk, &lost, &kept)
+        labelled.retain(|&at| self.segments[at as usize].state == SegmentState::Free);
+        self.labelled = labelled;
+        self.put_back(disk, &lost, &kept)?;
+        self.reset_emptied(disk)
     }
 
     /// Reads the labels of a segment.
@@ -119,6 +127,11 @@ impl Log {
                     used.push(index as u32);
                 }
             }
+        }
+        // The last write is overwritten last.
+        if let Some(place) = self.free.iter().position(|&at| self.last_written == Some(at)) {
+            let last = self.free.remove(place);
+            self.free.extend(last);
         }
         self.open_again(used, &last_write);
     }
@@ -218,11 +231,13 @@ impl Log {
     }
 }
 
-/// The order of the request that the cut left torn, if there is one.
+/// The order of the request that a cut left torn, this one or, where that was being repaired, one before it.
 fn torn_order(found: &[LabelledRun]) -> Option<u64> {
-    let writes = found.iter().filter(|found| found.label.kind != LabelKind::Repair);
-    let last = writes.max_by_key(|found| found.label.serial)?;
-    let order = last.label.order;
-    let whole = || found.iter().any(|found| found.label.order == order && found.ends_request());
-    (last.label.kind == LabelKind::Host && !whole()).then_some(order)
+    let last = found.iter().max_by_key(|found| found.label.serial)?.label;
+    let whole = || found.iter().any(|found| found.label.order == last.order && found.ends_request());
+    match last.kind {
+        LabelKind::Host => (!whole()).then_some(last.order),
+        LabelKind::Copy => None,
+        LabelKind::Repair => Some(last.order - 1),
+    }
 }

@@ -158,3 +158,53 @@ fn recovery_finds_what_was_written_in_the_log_alone() {
     assert_eq!(after.serial, before.serial);
     assert!(after.free_sectors + after.longest >= before.free_sectors);
 }
+
+#[test]
+fn segments_that_were_free_are_free_after_a_recovery() {
+    for policy in ["fifo", "greedy"] {
+        let (mut before, mut disk) = log(&[("policy", policy)]);
+        let host = before.capacity().host_sectors;
+        // All is written twice, so that there are old versions, and trimmed then but for a stretch that goes on being written.
+        for version in 1..3 {
+            (0..host - 4).step_by(4).for_each(|lba| write(&mut before, &mut disk, lba, 4, version));
+        }
+        before.discard(&mut disk, Lba(40), host - 40).unwrap();
+        (3..4000).for_each(|version| write(&mut before, &mut disk, version * 4 % 40, 4, version));
+        // Until nothing can be gained any more: what is trimmed is dead.
+        while before.clean_stage(&mut disk, Need::Must).unwrap() && before.closed_dead > 0 {}
+        for _ in 0..2 {
+            let (mut after, _) = log(&[("policy", policy)]);
+            after.recover(&mut disk).unwrap();
+            after.check(&disk).unwrap();
+            let missing = before.free.iter().filter(|at| !after.free.contains(at)).count();
+            assert!(missing <= 1, "{policy}: {missing} of {} free segments are not free", before.free.len());
+            let data = |lba| (before.locate(Lba(lba)), after.locate(Lba(lba)));
+            assert!((0..40).map(data).all(|(before, after)| before == after));
+        }
+    }
+}
+
+#[test]
+fn labels_of_the_last_write_outlive_its_segment() {
+    let (mut before, mut disk) = log(&[]);
+    let host = before.capacity().host_sectors;
+    (0..host - 4).step_by(4).for_each(|lba| write(&mut before, &mut disk, lba, 4, 1));
+    // The last request lies in two segments; nothing of the second is live when that is freed.
+    let long = before.room(0) + before.longest;
+    write(&mut before, &mut disk, 0, long, 2);
+    let last = segment_of(&before, long - 1) as u32;
+    before.discard(&mut disk, Lba(0), host).unwrap();
+    while before.segments[last as usize].state != SegmentState::Free {
+        assert!(before.clean_stage(&mut disk, Need::Must).unwrap());
+    }
+    let (mut after, _) = log(&[]);
+    after.recover(&mut disk).unwrap();
+    assert_eq!((after.serial, after.last_written), (before.serial, Some(last)));
+    // What another write replaces has no labels any more once the log has recovered.
+    let place = before.segments[last as usize].place;
+    let mut labels = |disk: &mut Disk| disk.read_labels(place.start, place.sectors.into(), Cause::Map).unwrap().len();
+    write(&mut before, &mut disk, 0, long, 3);
+    assert!(labels(&mut disk) > 0);
+    log(&[]).0.recover(&mut disk).unwrap();
+    assert_eq!(labels(&mut disk), 0);
+}
