@@ -37,8 +37,8 @@ keys! {
         open_zones: u64 = Count(1, 127), "4";
         /// Free zones that only cleaning may take, besides its open one.
         reserve_zones: u64 = Count(2, 1 << 20), "2";
-        /// Free zones beyond the reserve below which cleaning is due.
-        clean_below_zones: u64 = Count(1, 1 << 20), "2";
+        /// Free zones beyond the reserve below which cleaning is due; with as many as open_zones no write waits for a zone.
+        clean_below_zones: u64 = Count(1, 1 << 20), "4";
         /// Share of the zones not offered to the host, beyond those that are open, reserved, or wanted free.
         spare_percent: f64 = percent(0.1, 90.0), "7";
         /// Use of idle time, for zones less than half live.
