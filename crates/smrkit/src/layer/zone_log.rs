@@ -70,7 +70,8 @@ impl ZoneLogKeys {
         let share = share.ok_or_else(|| {
             Error::Impossible(format!(
                 "the drive holds {sequential} zones that are written in order, and {kept} are open, reserved or wanted free: \
-                 lower zone_bytes, conventional_percent, open_zones or reserve_zones of zone-log, or take a larger drive"
+                 lower zone_bytes, conventional_percent, open_zones, clean_below_zones or reserve_zones of zone-log, or take a \
+                 larger drive"
             ))
         })?;
         let all = zones.capacity(drive);
