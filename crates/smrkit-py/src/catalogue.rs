@@ -17,7 +17,7 @@ use smrkit_trace::split::Splitter;
 use smrkit_trace::{OpenOptions, Trace};
 
 use crate::error::Raised;
-use crate::rows::{Filled, Rows, Traced};
+use crate::rows::{Parts, Rows, Traced};
 use crate::run::python_name;
 use crate::watch::{Watcher, watched};
 
@@ -80,13 +80,13 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
         let trace = demand::trace(&path, &options.conditions)?;
         trace.look_for_volumes()?;
         let mut source = Watched { source: trace.open(&Opening::new(0, 1))?, watcher };
-        let (mut rows, mut batch) = (Traced::default(), Vec::new());
+        let (mut rows, mut batch) = (Parts::<Traced>::default(), Vec::new());
         loop {
             source.fill(&mut batch)?;
             if batch.is_empty() {
                 return Ok(rows.table());
             }
-            batch.iter().for_each(|request| rows.push(&Request { volume: 0, ..*request }));
+            batch.iter().for_each(|request| rows.open().push(&Request { volume: 0, ..*request }));
         }
     };
     watched(py, progress.as_ref(), read)?.raised(py)

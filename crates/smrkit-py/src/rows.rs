@@ -16,9 +16,9 @@ use smrkit::tally::{Access, Cause};
 
 use crate::column::OPS;
 
-/// A table in columns.
+/// A table in columns, in parts.
 #[pyclass(frozen)]
-pub struct Rows(RecordBatch);
+pub struct Rows(Vec<RecordBatch>);
 
 #[pymethods]
 impl Rows {
@@ -31,34 +31,67 @@ impl Rows {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // Whoever asks for other types casts: the interface allows it.
         let _ = requested_schema;
-        let batches = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
+        let batches = RecordBatchIterator::new(self.0.clone().into_iter().map(Ok), self.0[0].schema());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
     }
 
     fn __len__(&self) -> usize {
-        self.0.num_rows()
+        self.0.iter().map(RecordBatch::num_rows).sum()
     }
 
     /// Names of the columns.
     fn names(&self) -> Vec<String> {
-        self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
+        self.0[0].schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 }
 
 /// Columns that are being filled.
 pub trait Filled: Default + Send + 'static {
+    /// Columns with room for so many rows.
+    fn with_capacity(rows: usize) -> Self;
+
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
     /// The columns by their names.
     fn columns(self) -> Vec<(&'static str, ArrayRef)>;
+}
+
+/// Rows of a part of a table: a column that grew further would be copied again and again.
+const PART_ROWS: usize = 1 << 17;
+
+/// A table that is being filled, part by part.
+#[derive(Default)]
+pub struct Parts<T> {
+    full: Vec<RecordBatch>,
+    last: T,
+}
+
+impl<T: Filled> Parts<T> {
+    /// The part that has room for more rows.
+    pub fn open(&mut self) -> &mut T {
+        if self.last.rows() >= PART_ROWS {
+            self.close(T::with_capacity(PART_ROWS));
+        }
+        &mut self.last
+    }
+
+    fn close(&mut self, next: T) {
+        let part = RecordBatch::try_from_iter(std::mem::replace(&mut self.last, next).columns());
+        self.full.push(part.expect("columns of one length"));
+    }
 
     /// The table.
-    fn table(self) -> Rows {
-        let batch = RecordBatch::try_from_iter(self.columns());
-        Rows(batch.expect("columns of one length"))
+    pub fn table(mut self) -> Rows {
+        if self.last.rows() > 0 || self.full.is_empty() {
+            self.close(T::default());
+        }
+        Rows(self.full)
     }
 }
 
 /// A table that a run fills.
-pub struct Shared<T>(Arc<Mutex<T>>);
+pub struct Shared<T>(Arc<Mutex<Parts<T>>>);
 
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Shared<T> {
@@ -73,7 +106,7 @@ impl<T: Filled> Default for Shared<T> {
 }
 
 impl<T: Filled> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, T> {
+    fn lock(&self) -> MutexGuard<'_, Parts<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,10 +117,39 @@ impl<T: Filled> Shared<T> {
 }
 
 impl Shared<Latencies> {
-    /// Fills it with the requests of a run.
+    /// Fills it with the requests of a run, the last of them when the sink is dropped.
     pub fn sink(&self) -> RequestSink {
-        let own = self.clone();
-        Box::new(move |row: &RequestRow| own.lock().push(row))
+        let mut batch = Batch { rows: Vec::with_capacity(BATCH_ROWS), table: self.clone() };
+        Box::new(move |row: &RequestRow| batch.push(row))
+    }
+}
+
+/// Rows that go into columns together: eleven columns take longer one by one.
+const BATCH_ROWS: usize = 256;
+
+/// Rows on their way into their table.
+struct Batch {
+    rows: Vec<RequestRow>,
+    table: Shared<Latencies>,
+}
+
+impl Batch {
+    fn push(&mut self, row: &RequestRow) {
+        self.rows.push(*row);
+        if self.rows.len() == BATCH_ROWS {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        self.table.lock().open().append(&self.rows);
+        self.rows.clear();
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.hand_over();
     }
 }
 
@@ -106,7 +168,7 @@ struct OfMember {
 
 impl Recorder for OfMember {
     fn access(&mut self, access: &Access) {
-        self.accesses.lock().push(self.member, access);
+        self.accesses.lock().open().push(self.member, access);
     }
 }
 
@@ -145,22 +207,42 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    fn push(&mut self, row: &RequestRow) {
-        self.index.push(row.index);
-        self.source.push(row.source);
-        self.row.push(row.row);
-        self.op.push(row.op as i8);
-        self.lba.push(row.lba);
-        self.sectors.push(row.sectors);
-        self.arrival_ns.push(row.arrival_ns);
-        self.start_ns.push(row.start_ns);
-        self.end_ns.push(row.end_ns);
-        self.wait_ns.push(row.wait_ns);
-        self.latency_ns.push(row.latency_ns);
+    fn append(&mut self, rows: &[RequestRow]) {
+        self.index.extend(rows.iter().map(|row| row.index));
+        self.source.extend(rows.iter().map(|row| row.source));
+        self.row.extend(rows.iter().map(|row| row.row));
+        self.op.extend(rows.iter().map(|row| row.op as i8));
+        self.lba.extend(rows.iter().map(|row| row.lba));
+        self.sectors.extend(rows.iter().map(|row| row.sectors));
+        self.arrival_ns.extend(rows.iter().map(|row| row.arrival_ns));
+        self.start_ns.extend(rows.iter().map(|row| row.start_ns));
+        self.end_ns.extend(rows.iter().map(|row| row.end_ns));
+        self.wait_ns.extend(rows.iter().map(|row| row.wait_ns));
+        self.latency_ns.extend(rows.iter().map(|row| row.latency_ns));
     }
 }
 
 impl Filled for Latencies {
+    fn with_capacity(rows: usize) -> Latencies {
+        Latencies {
+            index: Vec::with_capacity(rows),
+            source: Vec::with_capacity(rows),
+            row: Vec::with_capacity(rows),
+            op: Vec::with_capacity(rows),
+            lba: Vec::with_capacity(rows),
+            sectors: Vec::with_capacity(rows),
+            arrival_ns: Vec::with_capacity(rows),
+            start_ns: Vec::with_capacity(rows),
+            end_ns: Vec::with_capacity(rows),
+            wait_ns: Vec::with_capacity(rows),
+            latency_ns: Vec::with_capacity(rows),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.latency_ns.len()
+    }
+
     fn columns(self) -> Vec<(&'static str, ArrayRef)> {
         vec![
             ("index", long(self.index)),
@@ -203,6 +285,22 @@ impl Accesses {
 }
 
 impl Filled for Accesses {
+    fn with_capacity(rows: usize) -> Accesses {
+        Accesses {
+            member: Vec::with_capacity(rows),
+            time_ns: Vec::with_capacity(rows),
+            cause: Vec::with_capacity(rows),
+            op: Vec::with_capacity(rows),
+            pba: Vec::with_capacity(rows),
+            sectors: Vec::with_capacity(rows),
+            duration_ns: Vec::with_capacity(rows),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.duration_ns.len()
+    }
+
     fn columns(self) -> Vec<(&'static str, ArrayRef)> {
         vec![
             ("member", int(self.member)),
@@ -238,6 +336,20 @@ impl Traced {
 }
 
 impl Filled for Traced {
+    fn with_capacity(rows: usize) -> Traced {
+        Traced {
+            time_ns: Vec::with_capacity(rows),
+            op: Vec::with_capacity(rows),
+            lba: Vec::with_capacity(rows),
+            sectors: Vec::with_capacity(rows),
+            volume: Vec::with_capacity(rows),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.volume.len()
+    }
+
     fn columns(self) -> Vec<(&'static str, ArrayRef)> {
         vec![
             ("time_ns", long(self.time_ns)),

@@ -110,6 +110,15 @@ class Tables(unittest.TestCase):
         by_cause = written.groupby("cause", observed=True).sectors.sum()
         self.assertEqual(by_cause["clean"], ours.physical_written_sectors.clean)
 
+    @needs("polars")
+    def test_a_table_of_several_parts_is_whole_and_in_order(self):
+        count = 300_001
+        ours = smrkit.run(drive="tiny", layer="in-place", workload=f"mix:count={count}", latencies=True)
+        frame = ours.latencies.to_polars()
+        self.assertEqual((frame.height, len(ours.latencies), frame.n_chunks()), (count, count, 3))
+        self.assertTrue(frame["index"].to_list() == list(range(count)))
+        self.assertEqual(frame["latency_ns"].sum(), ours.wait_ns + ours.service_ns)
+
     @needs("polars", "pandas", "pyarrow")
     def test_outcomes_are_frames(self):
         both = smrkit.compare(drive="tiny", layer=["drive-managed", "vguard"], workload="mix:count=300")

@@ -1,5 +1,6 @@
 """Sweeps on threads, processes and Dask: the same results whatever computes them, and nothing lost with a worker."""
 
+import json
 import os
 import random
 import signal
@@ -8,6 +9,7 @@ import threading
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 import smrkit
@@ -70,6 +72,17 @@ class Executors(unittest.TestCase):
         with ThreadPoolExecutor(2) as pool, self.assertRaisesRegex(smrkit.InputError, "nowhere.csv"):
             smrkit.sweep(store=self.store("x"), executor=pool, drive="tiny", layer="vguard", trace="nowhere.csv")
 
+    def test_a_task_that_the_store_has_is_not_computed_again(self):
+        store = self.store("twice")
+        plan = smrkit._native.SweepPlan("sweep", json.dumps({**OPTIONS, "depth": 1, "repeat": 1}), None, store)
+        (task, _), *_ = plan.missing()
+        inodes = []
+        for _ in range(2):
+            smrkit._native.compute(task, store)
+            (name,) = names(store)
+            inodes.append(os.stat(os.path.join(store, name)).st_ino)
+        self.assertEqual(inodes[0], inodes[1])
+
     def test_volumes_are_swept_anywhere_and_merged(self):
         rows = [f"{volume},W,{at * 37 % 8000 * 512},4096,{at}" for at in range(20) for volume in range(600)]
         trace, volumes = self.store("cloud.csv"), self.store("cloud.volumes")
@@ -88,56 +101,81 @@ class Executors(unittest.TestCase):
 
 @unittest.skipUnless(find_spec("distributed"), "there is no dask.distributed: pip install dask[distributed]")
 class Dask(Executors):
-    def setUp(self):
-        super().setUp()
+    @contextmanager
+    def two_workers(self):
+        """A client of a scheduler with two workers of one thread."""
         from distributed import LocalCluster
 
-        folder = os.path.join(self.folder, "dask")
-        self.cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=folder)
-        self.addCleanup(self.cluster.close)
-        self.client = self.cluster.get_client()
-        self.addCleanup(self.client.close)
+        asked = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+        with LocalCluster(**asked, local_directory=self.store("dask")) as cluster, cluster.get_client() as client:
+            yield client
 
     # Those of the other executors need not run twice.
     test_processes_and_other_executors_give_the_same_results = None
     test_errors_come_through_and_executors_are_checked = None
     test_a_sweep_is_a_page_of_its_own = None
+    test_a_task_that_the_store_has_is_not_computed_again = None
     test_volumes_are_swept_anywhere_and_merged = None
 
     def test_a_client_and_an_address_give_the_same_results(self):
-        self.assertEqual(smrkit.sweep(store=self.store("client"), executor=self.client, **OPTIONS), (RUNS, 0))
+        with self.two_workers() as client:
+            self.assertEqual(smrkit.sweep(store=self.store("client"), executor=client, **OPTIONS), (RUNS, 0))
+            address = client.scheduler.address
+            self.assertEqual(smrkit.sweep(store=self.store("address"), executor=address, **OPTIONS), (RUNS, 0))
         self.equals_threads(self.store("client"))
-        address = self.cluster.scheduler_address
-        self.assertEqual(smrkit.sweep(store=self.store("address"), executor=address, **OPTIONS), (RUNS, 0))
         self.equals_threads(self.store("address"))
+
+    def note_begun(self, client, path):
+        """Lets workers, also those to come, write the key of each task that they begin to compute into a file, a line each."""
+        from distributed import WorkerPlugin
+
+        class Noting(WorkerPlugin):
+            def setup(self, worker):
+                compute = smrkit._native.compute
+
+                def noted(task, store):
+                    key = json.loads(task)["key"]
+                    if not os.path.exists(os.path.join(store, f"{key}.parquet")):
+                        with open(path, "a") as file:
+                            file.write(f"{key}\n")
+                    compute(task, store)
+
+                smrkit._native.compute = noted
+
+        client.register_plugin(Noting())
 
     def test_nothing_is_lost_with_a_killed_worker(self):
         options = {**OPTIONS, "workload": "random-write:count=30k", "repeat": 12}
-        runs = 2 * 2 * 12
         smrkit.sweep(store=self.store("whole"), **options)
         for seed in range(3):
-            with self.subTest(seed=seed):
-                self.sweep_while_a_worker_dies(seed, options, runs)
+            with self.subTest(seed=seed), self.two_workers() as client:
+                self.sweep_while_a_worker_dies(seed, client, options)
 
-    def sweep_while_a_worker_dies(self, seed, options, runs):
+    def sweep_while_a_worker_dies(self, seed, client, options):
         """Kills a worker of the seed's choice once the store has so many results as the seed says."""
-        draw = random.Random(seed)
+        draw, runs = random.Random(seed), 2 * 2 * 12
         store, results = self.store(f"killed-{seed}"), draw.randint(1, runs // 3)
-        pids = list(self.client.run(os.getpid).values())
-        victim = draw.choice(pids)
+        begun, killed = self.store(f"begun-{seed}"), []
+        self.note_begun(client, begun)
+        victim = draw.choice(sorted(client.run(os.getpid).values()))
 
         def kill():
             while not os.path.isdir(store) or len(names(store)) < results:
                 time.sleep(0.01)
             os.kill(victim, signal.SIGKILL)
+            killed.append(len(names(store)))
 
         killer = threading.Thread(target=kill)
         killer.start()
-        swept = smrkit.sweep(store=store, executor=self.client, **options)
+        swept = smrkit.sweep(store=store, executor=client, **options)
         killer.join()
-        self.client.wait_for_workers(2)
-        self.assertNotIn(victim, self.client.run(os.getpid).values(), "a worker was replaced")
+        self.assertLess(killed[0], runs // 2, "comparisons were left when it died")
+        with open(begun) as file:
+            keys = file.read().split()
+        self.assertEqual(len(set(keys)), runs // 2)
+        # What it had completed of its group is in the store.
+        self.assertLessEqual(len(keys), len(set(keys)) + 1)
         self.assertEqual(swept, (runs, 0))
         self.assertEqual(smrkit.results(store).json(), smrkit.results(self.store("whole")).json())
         self.assertEqual([name for name in os.listdir(store) if "partial" in name or ".of-" in name], [])
-        self.assertEqual(smrkit.sweep(store=store, executor=self.client, **options), (0, runs))
+        self.assertEqual(smrkit.sweep(store=store, executor=client, **options), (0, runs))

@@ -25,6 +25,18 @@ def compute(tasks: Sequence[str], store: str) -> float:
     return time.monotonic() - begun
 
 
+class _Threads:
+    """The number of a cluster's threads. Its scheduler is asked once a second, for workers come and go, and answers take time."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._known, self._until = client, 1, 0.0
+
+    def __call__(self) -> int:
+        if time.monotonic() >= self._until:
+            self._known, self._until = max(1, sum(self._client.nthreads().values())), time.monotonic() + 1
+        return self._known
+
+
 @contextmanager
 def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
     """What takes tasks, and how many it computes at once: ``"processes"``, the address of a Dask scheduler, a client of Dask, or
@@ -42,7 +54,7 @@ def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
         with client, opened(client) as both:
             yield both
     elif hasattr(executor, "get_executor"):
-        yield executor.get_executor(pure=False), lambda: max(1, sum(executor.nthreads().values()))
+        yield executor.get_executor(pure=False), _Threads(executor)
     elif isinstance(executor, Executor):
         yield executor, lambda: int(getattr(executor, "_max_workers", 1))
     else:

@@ -35,8 +35,8 @@ pub struct HostTotals {
     pub read_sectors: u64,
     /// Sectors written.
     pub written_sectors: u64,
-    /// Time spent waiting.
-    pub wait_ns: u64,
+    /// Time spent waiting: of many requests in a long queue more than 64 bits hold.
+    pub wait_ns: u128,
     /// Time spent being served.
     pub service_ns: u64,
     /// Requests that took longer than 7 s.
@@ -135,7 +135,7 @@ impl HostCounts {
             }
             Op::Flush | Op::Discard => {}
         }
-        totals.wait_ns += (times.start - times.arrival).0;
+        totals.wait_ns += u128::from((times.start - times.arrival).0);
         totals.service_ns += (times.end - times.start).0;
         if latency_ns > STALL_7S.0 {
             totals.stalls_over_7s += 1;

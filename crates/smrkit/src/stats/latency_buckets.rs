@@ -22,6 +22,7 @@ pub struct LatencyBuckets {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpLatencies {
     /// The sum of all.
+    #[serde(with = "super::wide")]
     pub sum_ns: u128,
     /// The longest.
     pub max_ns: u64,

@@ -85,7 +85,7 @@ fn host(outcomes: &[&Outcome]) -> Result<HostSide, Error> {
             adjusted: commands(|one| one.adjusted),
             read_sectors: sum(|one| one.host_read_sectors),
             written_sectors: sum(|one| one.host_written_sectors),
-            wait_ns: sum(|one| one.wait_ns),
+            wait_ns: outcomes.iter().map(|one| one.wait_ns).sum(),
             service_ns: sum(|one| one.service_ns),
             stalls_over_7s: sum(|one| one.verdict.stalls_over_7s),
             stalls_over_30s: sum(|one| one.verdict.stalls_over_30s),

@@ -2,6 +2,7 @@
 
 mod buckets;
 mod latency;
+mod wide;
 mod latency_buckets;
 mod physical;
 mod replayed;

@@ -95,7 +95,8 @@ pub struct Outcome {
     /// Latency from arrival to completion.
     pub latency_ns: Latencies,
     /// Time that requests spent waiting, and being served; they sum to the sum of latencies.
-    pub wait_ns: u64,
+    #[serde(with = "super::wide")]
+    pub wait_ns: u128,
     /// See `wait_ns`.
     pub service_ns: u64,
     /// The time the drive was busy.

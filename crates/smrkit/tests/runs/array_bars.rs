@@ -180,7 +180,7 @@ fn every_request_completes_once_and_latency_is_wait_and_service() {
         assert_eq!((outcome.requests as usize, rows.len()), (requests.len(), requests.len()), "{what}");
         let waits: u64 = rows.iter().map(|row| row.start_ns - row.arrival_ns).sum();
         let services: u64 = rows.iter().map(|row| row.end_ns - row.start_ns).sum();
-        assert_eq!((waits, services), (outcome.wait_ns, outcome.service_ns), "{what}");
+        assert_eq!((waits.into(), services), (outcome.wait_ns, outcome.service_ns), "{what}");
         let key = |op: Op, lba: u64, sectors: u32| (lba, sectors, op as u8);
         let mut answered: Vec<_> = rows.iter().map(|row| key(row.op, row.lba, row.sectors)).collect();
         let mut sent: Vec<_> = requests.iter().map(|request| key(request.op, request.lba.0, request.sectors)).collect();

@@ -247,9 +247,10 @@ fn time_is_spent_once() {
         let alone = rows.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns || together(pair));
         assert!(alone, "{what}: two requests served at once");
         let sum = |of: fn(&RequestRow) -> u64| rows.iter().map(of).sum::<u64>();
-        assert_eq!(outcome.wait_ns, sum(|r| r.start_ns - r.arrival_ns), "{what}");
+        assert_eq!(outcome.wait_ns, sum(|r| r.start_ns - r.arrival_ns).into(), "{what}");
         assert_eq!(outcome.service_ns, sum(|r| r.end_ns - r.start_ns), "{what}");
-        assert_eq!(outcome.wait_ns + outcome.service_ns, sum(|r| r.end_ns - r.arrival_ns), "{what}");
+        let latencies = outcome.wait_ns + u128::from(outcome.service_ns);
+        assert_eq!(latencies, sum(|r| r.end_ns - r.arrival_ns).into(), "{what}");
         assert_eq!(outcome.elapsed_ns, rows.iter().map(|r| r.end_ns).max().unwrap_or(0), "{what}");
     });
 }
@@ -423,7 +424,7 @@ fn the_next_request_waits_for_what_the_drive_owes() {
     let (drives, counts) = (engine.member.drives(), &engine.counts);
     let busy = by_cause(&accesses.lock().unwrap(), None, |access| access.duration.0);
     assert!(busy.clean > 0);
-    assert_eq!((counts.totals.wait_ns, counts.totals.service_ns), (busy.clean, busy.host));
+    assert_eq!((counts.totals.wait_ns, counts.totals.service_ns), (busy.clean.into(), busy.host));
     assert_eq!(counts.elapsed().0, busy.total);
     assert_eq!(drives[0].device().disk.tally().busy().0, busy.total);
 }

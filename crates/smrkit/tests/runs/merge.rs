@@ -69,7 +69,7 @@ fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
     let sum = |of: fn(&Outcome) -> u64| runs.iter().map(of).sum::<u64>();
     let buckets = &merged.latency_buckets;
     let sums = [&buckets.read, &buckets.write, &buckets.flush, &buckets.discard].map(|op| op.sum_ns);
-    assert_eq!(sums.iter().sum::<u128>(), u128::from(merged.wait_ns + merged.service_ns));
+    assert_eq!(sums.iter().sum::<u128>(), merged.wait_ns + u128::from(merged.service_ns));
     assert_eq!((merged.requests, merged.merged_runs), (sum(|run| run.requests), Some(runs.len() as u64)));
     let timeline = &merged.timeline;
     assert_eq!(timeline.window_ns, 12_000_000);
