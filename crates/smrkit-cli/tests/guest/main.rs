@@ -1,8 +1,11 @@
-//! SMRfs on zoned block devices of a Linux kernel, in a QEMU guest: null_blk, scsi_debug and ZNS, killed and reset.
+//! A Linux kernel in a QEMU guest: SMRfs on zoned block devices (null_blk, scsi_debug and ZNS), killed and reset; arrays
+//! (md) of served drives.
 //!
 //! `init` holds what the guest does. Emulated instruction by instruction, it needs no rights and no help of the host. Its
 //! power is cut by a reset, which QEMU's ZNS survives; a new process of QEMU would find all of its zones empty.
 //! `SMRKIT_GUEST_RESETS` sets how many.
+
+mod arrays;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -28,8 +31,9 @@ struct Guest {
 }
 
 impl Guest {
-    /// Boots a guest with disks in `folder`, to be reset so many times; none, with a word, where that is not possible.
-    fn boot(folder: &Path, resets: Option<usize>) -> Option<Guest> {
+    /// Boots a guest with disks in `folder` and further ones, told by `words` what to do; none, with a word, where that is
+    /// not possible.
+    fn boot(folder: &Path, words: &str, drives: &[String]) -> Option<Guest> {
         let kernel = kernel()?;
         let at = |name: &str| folder.join(name).display().to_string();
         for (disk, bytes) in [("meta", 256 * MIB), ("notes", MIB), ("zns", 28 * MIB)] {
@@ -40,11 +44,10 @@ impl Guest {
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "640", "-nodefaults", "-display", "none"]);
         qemu.args(["-kernel", kernel, "-initrd", INITRAMFS, "-serial", "stdio"]);
-        let resets = resets.map_or(String::new(), |resets| format!("resets={resets}"));
-        qemu.args(["-append", &format!("console=ttyS0 quiet panic=0 {resets}")]);
+        qemu.args(["-append", &format!("console=ttyS0 quiet panic=0 {words}")]);
         qemu.args(["-monitor", &format!("unix:{},server,nowait", at("monitor"))]);
-        for disk in ["meta", "notes"] {
-            qemu.args(["-drive", &format!("file={},if=virtio,format=raw", at(disk))]);
+        for disk in ["meta", "notes"].map(at).iter().chain(drives) {
+            qemu.args(["-drive", &format!("file={disk},if=virtio,format=raw")]);
         }
         qemu.args(["-drive", &format!("file={},if=none,id=zns,format=raw", at("zns"))]);
         qemu.args(["-device", "nvme,id=nvme,serial=zns", "-device", ZNS]);
@@ -143,7 +146,7 @@ fn kernel() -> Option<&'static str> {
 #[test]
 fn volumes_live_on_null_blk_and_scsi_debug() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(guest) = Guest::boot(folder.path(), None) else { return };
+    let Some(guest) = Guest::boot(folder.path(), "", &[]) else { return };
     let (_, passed) = guest.live();
     assert_eq!(passed.len(), 3, "{passed:?}");
 }
@@ -152,7 +155,7 @@ fn volumes_live_on_null_blk_and_scsi_debug() {
 fn volumes_on_zns_keep_over_resets_what_they_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let resets = std::env::var("SMRKIT_GUEST_RESETS").map_or(2, |count| count.parse().expect("a number"));
-    let Some(guest) = Guest::boot(folder.path(), Some(resets)) else { return };
+    let Some(guest) = Guest::boot(folder.path(), &format!("resets={resets}"), &[]) else { return };
     let (boots, passed) = guest.live();
     assert_eq!(boots, resets + 1);
     assert_eq!(passed.len(), 2 + resets, "{passed:?}");

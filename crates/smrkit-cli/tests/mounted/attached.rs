@@ -11,32 +11,52 @@ use tempfile::TempDir;
 use super::{Bench, Ran, is_mounted, is_root, signal};
 
 /// A file system: how it is made, and the commands that check it after a crash.
-struct Kind {
-    name: &'static str,
+pub(super) struct Kind {
+    pub(super) name: &'static str,
     make: &'static [&'static str],
     checks: &'static [&'static [&'static str]],
 }
 
 /// Its first check replays the journal and mends the counts; the second finds nothing.
-const EXT4: Kind = Kind { name: "ext4", make: &["mkfs.ext4", "-q"], checks: &[&["e2fsck", "-fy"], &["e2fsck", "-fn"]] };
+pub(super) const EXT4: Kind =
+    Kind { name: "ext4", make: &["mkfs.ext4", "-q"], checks: &[&["e2fsck", "-fy"], &["e2fsck", "-fn"]] };
 const XFS: Kind = Kind { name: "xfs", make: &["mkfs.xfs", "-q", "-f"], checks: &[&["xfs_repair", "-n"]] };
 const BTRFS: Kind =
     Kind { name: "btrfs", make: &["mkfs.btrfs", "-q", "-f"], checks: &[&["btrfs", "check", "--readonly"]] };
 
+impl Kind {
+    /// False, with a word for the skip list, where its programs are not.
+    pub(super) fn is_here(&self) -> bool {
+        let missing = self.checks.iter().chain([&self.make]).map(|words| words[0]).find(|program| !has(program));
+        if let Some(program) = missing {
+            println!("skipped: no {program} here");
+        }
+        missing.is_none()
+    }
+}
+
 /// A drive that is attached as a loop device.
-struct Attached {
-    bench: Bench,
+pub(super) struct Attached {
+    pub(super) bench: Bench,
     device: PathBuf,
+    /// Options of `attach`.
+    options: &'static [&'static str],
 }
 
 /// Finds a program, also where only root looks for it.
-fn has(program: &str) -> bool {
+pub(super) fn has(program: &str) -> bool {
     ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists())
 }
 
 impl Attached {
-    /// A new drive under `layer`; none, with a word for the skip list, where there are no loop devices.
+    /// A new drive under `layer` without a pace; none, with a word for the skip list, where there are no loop devices.
     fn new(layer: &str) -> Option<Attached> {
+        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        Attached::made_in(folder, &["--layer", layer], &["--pace", "none"])
+    }
+
+    /// A new drive of 1500 MB in `folder`, with options of `create` and `attach`.
+    pub(super) fn made_in(folder: TempDir, made: &[&str], options: &'static [&'static str]) -> Option<Attached> {
         let error = smrkit_live::mount::check_system().err().map(|error| error.to_string());
         let error = error.or_else(|| (!is_root()).then(|| "a loop device takes root".to_string()));
         let error = error.or_else(|| (!Path::new("/dev/loop-control").exists()).then(|| "no loop devices".to_string()));
@@ -44,25 +64,25 @@ impl Attached {
             println!("skipped: can't mount a loop device here: {error}");
             return None;
         }
-        let bench = Bench { folder: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder") };
+        let bench = Bench { folder };
         fs::create_dir(bench.point()).expect("a mount point");
-        bench.smrkit(&["create", &bench.path("drive.img"), "--layer", layer, "--capacity", "1500MB"]).done();
-        let mut attached = Attached { bench, device: PathBuf::new() };
+        bench.smrkit(&[&["create", &bench.path("drive.img"), "--capacity", "1500MB"], made].concat()).done();
+        let mut attached = Attached { bench, device: PathBuf::new(), options };
         attached.attach();
         Some(attached)
     }
 
-    fn attach(&mut self) {
-        let said = self.bench.smrkit(&["attach", &self.bench.path("drive.img"), "--pace", "none"]).done();
+    pub(super) fn attach(&mut self) {
+        let said = self.bench.smrkit(&[&["attach", &self.bench.path("drive.img")], self.options].concat()).done();
         self.device = PathBuf::from(said.trim());
         assert!(self.device.starts_with("/dev"), "{said}");
     }
 
-    fn detach(&self) -> Ran {
+    pub(super) fn detach(&self) -> Ran {
         self.bench.smrkit(&["detach", &self.bench.path("drive.img")])
     }
 
-    fn kill_server(&self) {
+    pub(super) fn kill_server(&self) {
         let report = self.bench.smrkit(&["top", "--json", &self.bench.path("drive.img")]).done();
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
         signal(report["process"].as_u64().unwrap() as u32, "KILL");
@@ -76,18 +96,35 @@ impl Attached {
         blocks.filter(|file| fs::read_to_string(file).is_ok_and(|text| text.starts_with(&run))).count()
     }
 
+    /// Makes a file system on the device.
+    pub(super) fn make(&self, kind: &Kind) {
+        self.run(kind.make, &self.device).done();
+    }
+
+    /// Checks the file system: nothing is left to mend after what a journal leaves to the check.
+    pub(super) fn check(&self, kind: &Kind) {
+        if kind.name != "ext4" {
+            // Mounting replays the journal; the check does not.
+            self.mount(kind.name);
+            self.umount();
+        }
+        let (last, first) = kind.checks.split_last().unwrap();
+        first.iter().for_each(|check| drop(self.run(check, &self.device)));
+        self.run(last, &self.device).done();
+    }
+
     fn run(&self, words: &[&str], target: &Path) -> Ran {
         Ran(Command::new(words[0]).args(&words[1..]).arg(target).output().expect(words[0]))
     }
 
-    fn mount(&self, kind: &str) {
+    pub(super) fn mount(&self, kind: &str) {
         let point = self.bench.point();
         let mounted = Command::new("mount").args(["-t", kind]).arg(&self.device).arg(&point).output().unwrap();
         Ran(mounted).done();
     }
 
     /// Unmounts; what is dead too.
-    fn umount(&self) {
+    pub(super) fn umount(&self) {
         for _ in 0..20 {
             let done = Command::new("umount").arg(self.bench.point()).output().unwrap();
             if done.status.success() {
@@ -151,15 +188,15 @@ fn load(point: &Path) -> Child {
 
 /// Files are made and synced; the server is killed under load; the file system is in order again, and those files are whole.
 fn survives_kills(kind: &Kind, layer: &str) {
-    let Kind { name: kind, make, checks } = kind;
-    if !has(make[0]) || !checks.iter().all(|check| has(check[0])) {
-        return println!("skipped: no {} or {} here", make[0], checks[0][0]);
+    if !kind.is_here() {
+        return;
     }
     let Some(mut attached) = Attached::new(layer) else { return };
-    attached.run(make, &attached.device).done();
+    attached.make(kind);
+    let name = kind.name;
     let mut synced = Vec::new();
     for round in 0..2 {
-        attached.mount(kind);
+        attached.mount(name);
         for number in round * 10..round * 10 + 10 {
             let path = attached.bench.file(&format!("kept{number}"));
             fs::write(&path, content(number)).unwrap();
@@ -174,23 +211,15 @@ fn survives_kills(kind: &Kind, layer: &str) {
         load.wait().unwrap();
         attached.umount();
         attached.attach();
-        if *kind != "ext4" {
-            // Mounting replays the journal; the check does not.
-            attached.mount(kind);
-            attached.umount();
-        }
-        let (last, first) = checks.split_last().unwrap();
-        // It mends what a journal leaves to it; after that nothing is left to mend.
-        first.iter().for_each(|check| drop(attached.run(check, &attached.device)));
-        attached.run(last, &attached.device).done();
-        attached.mount(kind);
+        attached.check(kind);
+        attached.mount(name);
         for &number in &synced {
             let found = fs::read(attached.bench.file(&format!("kept{number}"))).unwrap();
-            assert!(found == content(number), "{kind}, round {round}: file {number}");
+            assert!(found == content(number), "{name}, round {round}: file {number}");
         }
         attached.umount();
     }
-    verified(&attached, kind);
+    verified(&attached, name);
     attached.detach().done();
     assert_eq!(attached.loops(), 0);
 }

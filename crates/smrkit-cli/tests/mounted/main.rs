@@ -5,6 +5,7 @@
 mod attached;
 mod backup;
 mod copies;
+mod databases;
 mod durable;
 mod full;
 mod helper;

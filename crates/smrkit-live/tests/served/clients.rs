@@ -1,9 +1,12 @@
-//! Programs that others wrote: nbdinfo, nbdcopy, qemu-img, fio.
+//! Programs that others wrote: nbdinfo, nbdcopy, nbdfuse, qemu-img, fio.
 
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use super::Served;
+use super::client::Client;
 
 /// Runs a program; none, with a word for the skip list, where there is none.
 fn run(program: &str, arguments: &[&str]) -> Option<Output> {
@@ -81,4 +84,37 @@ fn fio_finds_its_checksums() {
     if run("fio", &["--version"]).is_some() {
         said("fio", &[&job[..], &checks].concat());
     }
+}
+
+#[test]
+fn nbdfuse_shows_the_drive_as_a_file() {
+    if run("nbdfuse", &["--version"]).is_none() {
+        return;
+    }
+    if let Err(error) = smrkit_live::mount::check_system() {
+        return println!("skipped: can't mount here: {error}");
+    }
+    let served = Served::new("log");
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("disk");
+    let mut fuse = Command::new("nbdfuse").arg(&file).arg(served.uri()).spawn().unwrap();
+    for _ in 0..200 {
+        if file.exists() || fuse.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let bytes: Vec<u8> = (0..1u32 << 20).flat_map(u32::to_le_bytes).collect();
+    let written = std::fs::File::options().read(true).write(true).open(&file).and_then(|disk| {
+        disk.write_all_at(&bytes, 4096)?;
+        disk.sync_all()?;
+        let mut found = vec![0; bytes.len() + 4096];
+        disk.read_exact_at(&mut found, 0).map(|()| found)
+    });
+    said("fusermount3", &["-u", &folder.path().display().to_string()]).unwrap();
+    assert!(fuse.wait().unwrap().success());
+    let found = written.unwrap();
+    assert!(found[..4096] == [0; 4096] && found[4096..] == bytes[..]);
+    let copy = Client::new(&served.socket).read(4096, bytes.len());
+    assert!(copy == bytes);
 }
