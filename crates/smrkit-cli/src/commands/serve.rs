@@ -82,6 +82,10 @@ pub struct DriveOptions {
 impl DriveOptions {
     /// Opens the drive in `image`.
     pub fn open(&self, image: &Path) -> anyhow::Result<(BlockDevice, ServeOptions)> {
+        let cache_sectors = self.write_cache.map_or(0, |size| size.0 / SECTOR_BYTES);
+        if self.write_cache.is_some() && cache_sectors == 0 {
+            return Err(Error::Usage("--write-cache has room for a sector at least: 512 bytes".into()).into());
+        }
         let image = DriveImage::open(image, !self.no_journal)?;
         let run = image.run();
         let (layer, is_mechanical) = (run.layer.name, run.drive.clock.mechanical().is_some());
@@ -94,7 +98,6 @@ impl DriveOptions {
         let log = self.log.as_deref().map(|path| LogWriter::open(path, &image.head().run)).transpose()?;
         let (device, opened) = BlockDevice::open(image, log)?;
         tell_opened(&device, &opened, layer);
-        let cache_sectors = self.write_cache.map_or(0, |size| size.0 / SECTOR_BYTES);
         let device = device.with_write_cache(cache_sectors as usize);
         Ok((device, ServeOptions { pace: self.pace, queue }))
     }

@@ -61,9 +61,9 @@ impl BlockDevice {
         let begun = Instant::now();
         let medium = Medium::Bytes(Box::new(backing));
         let mut device = image.run().device(medium).map_err(|error| wrong(error.to_string()))?;
-        let is_new = image.store().is_hole(places.platters..places.end);
+        let is_empty = image.store().is_hole(places.platters..places.end);
         let found =
-            find(&image, &mut device, is_new).map_err(|fault| wrong(format!("the layer cannot start: {fault}")))?;
+            find(&image, &mut device, is_empty).map_err(|fault| wrong(format!("the layer cannot start: {fault}")))?;
         let written = Written::new(image.store().clone(), places.written);
         let (bad, is_slow, is_silent, has_failed) = (BTreeSet::new(), Nanos::ZERO, false, false);
         let cache = WriteCache::default();
@@ -112,7 +112,8 @@ impl BlockDevice {
                 if self.cache.is_full() {
                     self.write_back(arrival, |_| true)?;
                 }
-                return self.after_service(Op::Write, range, Served { start: self.now(), end: self.now() });
+                let at = self.now().max(arrival);
+                return self.after_service(Op::Write, range, Served { start: at, end: at });
             }
             (Op::Flush, _) => self.write_back(arrival, |_| true)?,
             (Op::Discard, _) => self.cache.remove(range.clone()),
@@ -125,17 +126,23 @@ impl BlockDevice {
         Ok(served)
     }
 
-    /// Writes those sectors of the write cache to the layer that `pick` names, as a drive may at any time.
+    /// Writes those sectors of the write cache to the layer that `pick` names, as a drive may at any time. Injected faults are for
+    /// the host's requests, not for these.
     pub fn write_back(&mut self, arrival: Nanos, pick: impl FnMut(u64) -> bool) -> Result<(), Unserved> {
         for (lba, bytes) in self.cache.take(pick) {
             let request = Request::new(Op::Write, Lba(lba), (bytes.len() as u64 / SECTOR_BYTES) as u32);
-            self.serve_below(&request, arrival, &mut Buf::Bytes(bytes))?;
+            self.serve_by_layer(&request, arrival, &mut Buf::Bytes(bytes))?;
         }
         Ok(())
     }
 
-    /// Serves a request by the layer, past the write cache.
+    /// Serves a request of the host past the write cache.
     fn serve_below(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> Result<Served, Unserved> {
+        let served = self.serve_by_layer(request, arrival, buf)?;
+        self.after_service(request.op, request.lba.0..request.end().0, served)
+    }
+
+    fn serve_by_layer(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> Result<Served, Unserved> {
         if self.has_failed {
             return Err(Unserved::Failed);
         }
@@ -149,13 +156,13 @@ impl BlockDevice {
         self.note(&LogEvent::Served { request: *request, arrival, served });
         let range = request.lba.0..request.end().0;
         let kept = match (request.op, buf) {
-            (Op::Read, Buf::Bytes(bytes)) => self.written.blank(range.clone(), bytes),
-            (Op::Write, _) => self.written.insert(range.clone()),
-            (Op::Discard, _) => self.written.remove(range.clone()),
+            (Op::Read, Buf::Bytes(bytes)) => self.written.blank(range, bytes),
+            (Op::Write, _) => self.written.insert(range),
+            (Op::Discard, _) => self.written.remove(range),
             _ => Ok(()),
         };
         self.checked(kept.map_err(|error| Box::new(DiskFault::Io(error)))).ok_or(Unserved::Failed)?;
-        self.after_service(request.op, range, served)
+        Ok(served)
     }
 
     /// Effects of injected faults on a request that was served.
@@ -287,12 +294,9 @@ impl BlockDevice {
 }
 
 /// Gives a layer its maps: they are in its books, or on the platters.
-fn find(image: &DriveImage, device: &mut LayeredDisk, is_new: bool) -> DiskResult<FoundState> {
-    if is_new {
-        return Ok(FoundState::New);
-    }
+fn find(image: &DriveImage, device: &mut LayeredDisk, is_empty: bool) -> DiskResult<FoundState> {
     let Some(books) = image.books().map_err(DiskFault::Io)? else {
-        return device.recover().map(|()| FoundState::Recovered);
+        return if is_empty { Ok(FoundState::New) } else { device.recover().map(|()| FoundState::Recovered) };
     };
     device.layer.take_books(&books)?;
     Ok(FoundState::Clean)

@@ -90,6 +90,8 @@ impl Journal {
 
     /// Adds a write of `bytes` at `offset` of the image.
     pub(super) fn add(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        // A piece without bytes would take the place of the one that begins there.
+        assert!(!bytes.is_empty(), "a write of nothing");
         let at = self.end() + HEAD_BYTES as u64;
         self.add_record(offset, 0, bytes)?;
         self.cover(offset, JournalPiece { end: offset + bytes.len() as u64, at });

@@ -352,7 +352,8 @@ impl DriveServer {
             && let Some(command) = self.queue.next(self.device.layered())
         {
             if let Some(reply) = self.serve(&command) {
-                self.due.push(Reverse((self.device.now(), command.tag)));
+                // What the write cache takes in completes as it comes.
+                self.due.push(Reverse((self.device.now().max(command.arrival), command.tag)));
                 self.replies.insert(command.tag, reply);
             }
             self.has_idle_work = true;

@@ -66,6 +66,9 @@ impl Store {
 
     /// Writes `bytes` at `offset`.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let mut state = self.state.lock();
         state.allocate(offset..offset + bytes.len() as u64);
         let Some(journal) = &mut state.journal else {
@@ -128,7 +131,7 @@ impl Store {
         self.file.sync()
     }
 
-    /// True if it is known that nothing was ever written to these bytes.
+    /// True if it is known that these bytes take up no room: nothing was written there, or it was freed.
     pub(super) fn is_hole(&self, range: Range<u64>) -> bool {
         self.state.lock().is_hole(range)
     }

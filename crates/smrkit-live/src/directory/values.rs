@@ -26,6 +26,9 @@ pub(super) const LIST: &[u8] = b"user.smrfs.values";
 /// The version of the list.
 const VERSION: u8 = 1;
 const SUM_BYTES: usize = 4;
+/// The longest value that Linux knows, and the highest place that is believed.
+const BYTES_MAX: u32 = 64 << 10;
+const AT_MAX: u64 = 1 << 40;
 /// Capabilities of a program, which a write to its file takes away.
 const CAPABILITY: &[u8] = b"security.capability";
 
@@ -86,6 +89,9 @@ impl ValueList {
             let (bytes, after) = after.split_first_chunk()?;
             let (sum, after) = after.split_first_chunk()?;
             let (at, bytes, sum) = (u64::from_le_bytes(*at), u32::from_le_bytes(*bytes), u32::from_le_bytes(*sum));
+            if bytes > BYTES_MAX || at > AT_MAX {
+                return None;
+            }
             values.push(LongValue { name: name.into(), at, bytes, sum });
             rest = after;
         }

@@ -55,7 +55,7 @@ impl<'a> Crashes<'a> {
         Crashes { run, random: Pcg64Mcg::seed_from_u64(!run.seed), tried }
     }
 
-    /// Kills the process at each of its writes, which is cut after 0, 1, n/2, n - 1 and two random numbers of its sectors.
+    /// Kills the process at its writes, each of which is cut after 0, 1, n/2, n - 1 and two random numbers of its sectors.
     pub fn kill_everywhere(&mut self) {
         let mut files = self.run.drive.new_files();
         for (at, (file, op)) in self.run.ops.iter().enumerate() {
@@ -205,6 +205,7 @@ impl<'a> Crashes<'a> {
 
     /// Loses all of the cache but what `is_kept` names; half the times in the middle of writing that back.
     fn lose_cache(&mut self, files: &Files, (lbas, request): (&[u64], usize), is_kept: impl Fn(u64) -> bool) {
+        let (is_cut, place) = (self.random.random(), self.random.random::<u32>());
         let what = format!("cache lost before request {request}");
         let setup = Setup { cache_sectors: 64, ..self.run.setup };
         let open = |files: &Files, log| {
@@ -218,7 +219,7 @@ impl<'a> Crashes<'a> {
         opened.device.write_back(now, &is_kept).unwrap();
         let ops = std::mem::take(&mut *log.lock().unwrap());
         // Its last op is done only where nothing was cut.
-        let cut = [ops.len(), self.random.clone().random_range(begun..=ops.len())][lbas[0] as usize % 2];
+        let cut = if is_cut { begun + place as usize % (ops.len() + 1 - begun) } else { ops.len() };
         ops[begun..cut].iter().for_each(|(file, op)| left[*file].apply(op));
         let written = if cut == ops.len() { request - 1 } else { request };
         let mut model = self.run.model.before(request);

@@ -1,4 +1,5 @@
-//! Crashes of a served drive at every write that it makes: power cuts, kills and crashes of the host, in memory.
+//! Crashes of a served drive at its writes: power cuts, kills and crashes of the host, in memory; at some drawn at random, or with
+//! enough of them at all.
 //!
 //! All that is served is there: image, journal, map of written sectors, layer and, in some runs, the volatile write cache. A model
 //! of what was acknowledged and flushed judges what is found. `SMRKIT_LIVE_CUTS` sets the crashes for each layer and test.

@@ -17,16 +17,25 @@ use crate::memory::{Contents, FileOp, MemoryFile, OpLog};
 use crate::model::{Model, Promise, fill};
 
 /// Layers that promise to keep what was acknowledged, with parameters that make them clean soon.
-pub const LAYERS: [(&str, &[&str]); 5] = [
+pub const LAYERS: [(&str, &[&str]); 6] = [
     ("in-place", &[]),
     ("drive-managed", &["cache_tracks=24", "band_tracks=4", "alpha=6"]),
     ("vguard", &["cache_tracks=12", "band_tracks=4", "alpha=6"]),
     ("log", &["segment_tracks=3", "policy=fifo", "spare_percent=10"]),
+    // Labels of a zone take up whole blocks of the image.
+    (
+        "zone-log",
+        &["zone_bytes=160Ki", "conventional_percent=0", "open_zones=2", "clean_below_zones=1", "spare_percent=5"],
+    ),
     ("s-block", &["sblock_sectors=40", "cache_percent=20", "spare_percent=8"]),
 ];
 
-/// Drives of 2 MB: neighbours that are destroyed by sectors, and by tracks.
-const LAWS: [&str; 2] = ["blocks = { value = 6, source = \"test\" }", "tracks = { value = 2, source = \"test\" }"];
+/// Drives of 2 MB: neighbours that are destroyed by sectors, by tracks, and none.
+const LAWS: [&str; 3] = [
+    "blocks = { value = 6, source = \"test\" }",
+    "tracks = { value = 2, source = \"test\" }",
+    "blocks = { value = 1, source = \"test\" }",
+];
 
 const REQUESTS: usize = 240;
 
@@ -167,7 +176,7 @@ impl Run {
         let span = [drive.sectors, 500, 120][random.random_range(0..3)];
         let (mut model, mut begins) = (Model::default(), Vec::new());
         // A log begins to clean when the whole disk has been written.
-        let requests = if layer.0 == "log" { 3 * REQUESTS } else { REQUESTS };
+        let requests = if layer.0.ends_with("log") { 3 * REQUESTS } else { REQUESTS };
         for request in 1..=requests {
             begins.push(log.lock().unwrap().len());
             let moved = opened.moved();

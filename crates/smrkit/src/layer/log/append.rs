@@ -50,7 +50,10 @@ impl Log {
             self.segments[part.segment as usize].youngest = self.age;
             self.close_if_full(part.segment);
         }
-        if self.emptied.is_empty() { Ok(()) } else { self.reset_emptied(disk) }
+        if !self.emptied.is_empty() {
+            self.reset_emptied();
+        }
+        if self.labelled.is_empty() { Ok(()) } else { self.erase_free(disk) }
     }
 
     /// Writes the first of `n` sectors of `data`, from its sector `at` on, as far as the open segment has room:
@@ -67,7 +70,7 @@ impl Log {
         at: u64,
         label: impl Fn(u64) -> LogLabel,
     ) -> DiskResult<(u32, Pba, u64)> {
-        let index = self.open_segment(stream)?;
+        let index = self.open_segment(disk, stream)?;
         let segment = &mut self.segments[index as usize];
         let (pba, sectors) = (segment.head(), n.min(segment.room()));
         self.serial += 1;
@@ -130,14 +133,15 @@ impl Log {
 
     /// The segment that a stream writes to, with room.
     #[inline]
-    fn open_segment(&mut self, stream: u8) -> DiskResult<u32> {
+    fn open_segment(&mut self, disk: &mut Disk, stream: u8) -> DiskResult<u32> {
         match self.open[usize::from(stream)] {
             Some(at) if self.segments[at as usize].room() > 0 => Ok(at),
-            _ => self.open_another(stream),
+            _ => self.open_another(disk, stream),
         }
     }
 
-    fn open_another(&mut self, stream: u8) -> DiskResult<u32> {
+    fn open_another(&mut self, disk: &mut Disk, stream: u8) -> DiskResult<u32> {
+        self.erase_free(disk)?;
         let Some(at) = self.free.pop_front() else {
             return Err(inconsistent("no segment is free".into()).unwrap_err());
         };

@@ -64,7 +64,8 @@ impl Log {
         } else {
             self.job = Some(job);
         }
-        self.reset_emptied(disk)?;
+        self.reset_emptied();
+        self.erase_free(disk)?;
         Ok(true)
     }
 
@@ -187,22 +188,22 @@ impl Log {
         self.labelled.push(index);
     }
 
-    /// Frees the closed segments of which nothing is live any more, and takes the labels off free segments.
+    /// Frees the closed segments of which nothing is live any more.
     #[cold]
-    pub(super) fn reset_emptied(&mut self, disk: &mut Disk) -> DiskResult {
+    pub(super) fn reset_emptied(&mut self) {
         while let Some(index) = self.emptied.pop() {
             self.closed_dead -= self.segments[index as usize].dead();
             self.victims.remove(&self.segments, index);
             self.free_segment(index);
             self.counts.resets += 1;
         }
-        self.erase_free(disk)
     }
 
     /// Takes the labels off free segments: those of sectors that were trimmed since would come back as live after a power cut,
-    /// and segments that were free would be no more. The last write's stay until there is another: without them the request
-    /// before it might pass for torn.
-    fn erase_free(&mut self, disk: &mut Disk) -> DiskResult {
+    /// and segments that were free would be no more. The last write's stay until there is another, or until its segment is the next
+    /// one to be written: without them the request before it might pass for torn.
+    #[cold]
+    pub(super) fn erase_free(&mut self, disk: &mut Disk) -> DiskResult {
         for index in std::mem::take(&mut self.labelled) {
             if self.last_written == Some(index) {
                 self.labelled.push(index);

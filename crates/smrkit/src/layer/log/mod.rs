@@ -88,8 +88,9 @@ impl LayerKeys for LogKeys {
 /// A request of up to this many sectors is whole or absent after a power cut; a longer one is by parts. 512 KiB: assumption.
 pub(super) const WHOLE_SECTORS: u64 = 1024;
 
-/// Segments that cleaning may need, and those that it gains at least in a round.
+/// Segments that cleaning may need.
 const RESERVE: u64 = 2;
+/// Segments that it gains at least in a round.
 const CLEAN_BELOW: u64 = 1;
 
 /// Sources that have an open segment of their own at most; source i has number i modulo this. Assumption.
@@ -117,14 +118,16 @@ pub(super) enum HostStream {
 
 /// Rules by which a log is written and cleaned.
 pub(super) struct LogRules {
-    /// Open segments, and those of them for the host.
+    /// Open segments.
     pub streams: usize,
+    /// Those of them that the host writes to.
     pub host: HostStream,
     /// True if what survives cleaning goes to the last open segment, and not to that of its stream.
     pub survivors_apart: bool,
     pub policy: VictimPolicy,
-    /// Segments that the host leaves free, and those beyond them below which cleaning is due.
+    /// Segments that the host leaves free.
     pub reserve: u64,
+    /// Free segments beyond the reserve below which cleaning is due.
     pub clean_below: u64,
     /// True if a segment is free as soon as nothing in it is live.
     pub resets: bool,
@@ -382,7 +385,9 @@ impl Layer for Log {
         }
         self.forget(lba, n);
         self.map.remove(lba, n);
-        self.reset_emptied(disk)
+        // Labels go with the next write: until the host is told, older versions must not be the newest that are left.
+        self.reset_emptied();
+        Ok(())
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {

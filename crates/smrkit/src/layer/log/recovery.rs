@@ -4,7 +4,7 @@
 //! 2. Requests are written one after another, so that only the last write of the log can belong to a torn one: one whose
 //!    last sector is nowhere. What it had written is left out.
 //! 3. What lies behind a segment's last live sector can be written again (after the DPID, which a second write would
-//!    wear): the segments with the most of it are the open ones.
+//!    wear), in a zone behind the last one with a label: the segments with the most of it are the open ones.
 //! 4. The torn request's sectors get what they held before once more, as newer than it, before anything else is
 //!    written. A cut in the middle of this finds the same request torn, and goes on.
 //! 5. Free segments lose their labels.
@@ -67,11 +67,12 @@ impl Log {
         for found in &kept {
             self.map.insert(found.label.lba, found.sectors, found.pba);
         }
-        self.count_live(disk.interference().upstream(), &kept);
+        self.count_live(disk.interference().upstream(), &lost, &kept);
         labelled.retain(|&at| self.segments[at as usize].state == SegmentState::Free);
         self.labelled = labelled;
         self.put_back(disk, &lost, &kept)?;
-        self.reset_emptied(disk)
+        self.reset_emptied();
+        self.erase_free(disk)
     }
 
     /// Reads the labels of a segment.
@@ -98,7 +99,7 @@ impl Log {
     }
 
     /// Gives each segment its live sectors and its use, as the map has it.
-    fn count_live(&mut self, upstream: u64, kept: &[LabelledRun]) {
+    fn count_live(&mut self, upstream: u64, lost: &[LabelledRun], kept: &[LabelledRun]) {
         let mut lists: Vec<Vec<(Pba, Lba, u64)>> = vec![Vec::new(); self.segments.len()];
         for (mut lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
             while n > 0 {
@@ -110,6 +111,12 @@ impl Log {
             }
         }
         let mut last_write = vec![0; self.segments.len()];
+        // Ends of what can't be written again.
+        let mut ends = vec![Pba(0); self.segments.len()];
+        for found in lost.iter().chain(kept).filter(|_| self.rules.resets) {
+            let end = &mut ends[self.layout.segment_at(found.pba)];
+            *end = (found.pba + found.sectors).max(*end);
+        }
         for found in kept {
             let at = self.layout.segment_at(found.pba);
             last_write[at] = found.label.serial.max(last_write[at]);
@@ -123,7 +130,7 @@ impl Log {
             match list.is_empty() {
                 true => self.is_free(index),
                 false => {
-                    self.is_used(index, &list, upstream);
+                    self.is_used(index, &list, (upstream, ends[index]));
                     used.push(index as u32);
                 }
             }
@@ -144,8 +151,9 @@ impl Log {
         }
     }
 
-    /// Fills in a segment's list; what it passes over is dead.
-    fn is_used(&mut self, index: usize, list: &[(Pba, Lba, u64)], upstream: u64) {
+    /// Fills in a segment's list; what it passes over is dead. It can be written again `upstream` sectors behind what is live,
+    /// and from `least` on.
+    fn is_used(&mut self, index: usize, list: &[(Pba, Lba, u64)], (upstream, least): (u64, Pba)) {
         let segment = &mut self.segments[index];
         let mut at = segment.place.start;
         for &(pba, lba, n) in list {
@@ -157,7 +165,7 @@ impl Log {
             at = pba + n;
         }
         let end = segment.place.start + u64::from(segment.place.sectors);
-        let head = end.min(at + upstream);
+        let head = end.min(at + upstream).max(least);
         if head > at {
             segment.entries.push(SegmentEntry::gap(head - at));
         }
@@ -167,14 +175,15 @@ impl Log {
         self.entries += segment.entries.len() as u64;
     }
 
-    /// Opens the segments with the most room, the one with the most for what cleaning moves if that has its own, and closes the others in the order in which they were written.
+    /// Opens the segments with the most room, and closes the others in the order in which they were written. What cleaning moves
+    /// gets the one with the most, where it has a segment of its own.
     fn open_again(&mut self, mut used: Vec<u32>, last_write: &[u64]) {
         used.sort_by_key(|&at| (std::cmp::Reverse(self.segments[at as usize].room()), at));
         let roomy = used.iter().take_while(|&&at| self.segments[at as usize].room() > 0).count();
         let mut closed = used.split_off(roomy.min(self.open.len()));
         let streams = self.open.len();
         for (number, at) in used.into_iter().enumerate() {
-            let stream = if self.rules.resets { (streams - 1 + number) % streams } else { number };
+            let stream = if self.rules.survivors_apart { (streams - 1 + number) % streams } else { number };
             let segment = &mut self.segments[at as usize];
             (segment.state, segment.stream) = (SegmentState::Open, stream as u8);
             self.open[stream] = Some(at);
