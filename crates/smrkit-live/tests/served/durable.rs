@@ -4,8 +4,12 @@ use std::path::Path;
 use std::process::Command;
 
 use rand::{RngExt, SeedableRng};
+use smrkit::medium::Buf;
+use smrkit::request::{Op, Request};
+use smrkit::units::{Lba, Nanos};
+use smrkit_live::block::device::{BlockDevice, Unserved};
 use smrkit_live::block::fault::Fault;
-use smrkit_live::block::image::journal_path;
+use smrkit_live::block::image::{DriveImage, journal_path};
 use smrkit_live::block::server::{ServeOptions, Wish};
 use tempfile::TempDir;
 
@@ -145,4 +149,29 @@ fn a_volatile_write_cache_loses_what_was_not_flushed() {
     assert!(found[0].iter().all(|byte| [1, 2].contains(byte)));
     let new = found.iter().flatten().filter(|&&byte| byte == 2).count();
     assert!((1..found.len() * PIECE).contains(&new), "{new} bytes of what was not flushed are there");
+}
+
+/// A timeout is for a request of the host: what the cache writes back is no such request.
+#[test]
+fn an_injected_timeout_takes_nothing_out_of_the_write_cache() {
+    let folder = TempDir::new().unwrap();
+    let path = image(folder.path(), "in-place");
+    let open = || BlockDevice::open(DriveImage::open(&path, true).unwrap(), None).unwrap().0;
+    let mut device = open().with_write_cache(1000);
+    let mut ask = |device: &mut BlockDevice, op, lba, fill: u8| {
+        let mut buf = Buf::Bytes(vec![fill; 512]);
+        let sectors = u32::from(op != Op::Flush);
+        device.serve(&Request::new(op, Lba(lba), sectors), Nanos::ZERO, &mut buf).map(|_| buf)
+    };
+    for lba in [0, 100, 200] {
+        ask(&mut device, Op::Write, lba, 7).unwrap();
+    }
+    device.inject(Fault::Timeout).unwrap();
+    assert_eq!(ask(&mut device, Op::Flush, 0, 0), Err(Unserved::Silence));
+    ask(&mut device, Op::Flush, 0, 0).unwrap();
+    drop(device);
+    let mut device = open();
+    for lba in [0, 100, 200] {
+        assert_eq!(ask(&mut device, Op::Read, lba, 0), Ok(Buf::Bytes(vec![7; 512])), "LBA {lba}");
+    }
 }

@@ -200,11 +200,32 @@ fn labels_of_the_last_write_outlive_its_segment() {
     let (mut after, _) = log(&[]);
     after.recover(&mut disk).unwrap();
     assert_eq!((after.serial, after.last_written), (before.serial, Some(last)));
-    // What another write replaces has no labels any more once the log has recovered.
+    // What another write replaces has no labels any more once the log has recovered, even if it was killed before they went.
+    before.labelled.clear();
     let place = before.segments[last as usize].place;
     let labels = |disk: &mut Disk| disk.read_labels(place.start, place.sectors.into(), Cause::Map).unwrap().len();
     write(&mut before, &mut disk, 0, long, 3);
     assert!(labels(&mut disk) > 0);
     log(&[]).0.recover(&mut disk).unwrap();
     assert_eq!(labels(&mut disk), 0);
+}
+
+#[test]
+fn a_zone_is_written_on_behind_all_that_was_written_to_it() {
+    for resets in [false, true] {
+        let (mut before, mut disk) = log(&[]);
+        // The end of what the open segment holds is dead, and lies elsewhere.
+        let n = before.longest - 10;
+        write(&mut before, &mut disk, 0, n, 1);
+        let pointer = before.segments[segment_of(&before, 0)].head();
+        before.open[0] = None;
+        write(&mut before, &mut disk, n - 10, 10, 2);
+        write(&mut before, &mut disk, 200, n - 5, 2);
+        let (mut after, _) = log(&[]);
+        after.rules.resets = resets;
+        after.recover(&mut disk).unwrap();
+        let head = after.segments[segment_of(&after, 0)].head();
+        assert_eq!(head >= pointer, resets, "{head} of a segment written to {pointer}");
+        after.check(&disk).unwrap();
+    }
 }
