@@ -158,7 +158,7 @@ fn an_injected_timeout_takes_nothing_out_of_the_write_cache() {
     let path = image(folder.path(), "in-place");
     let open = || BlockDevice::open(DriveImage::open(&path, true).unwrap(), None).unwrap().0;
     let mut device = open().with_write_cache(1000);
-    let mut ask = |device: &mut BlockDevice, op, lba, fill: u8| {
+    let ask = |device: &mut BlockDevice, op, lba, fill: u8| {
         let mut buf = Buf::Bytes(vec![fill; 512]);
         let sectors = u32::from(op != Op::Flush);
         device.serve(&Request::new(op, Lba(lba), sectors), Nanos::ZERO, &mut buf).map(|_| buf)
