@@ -111,7 +111,7 @@ fn writes_that_waited(set: &[(&str, &str)]) -> u64 {
 }
 
 #[test]
-fn no_write_waits_for_a_zone_where_as_many_are_kept_free_as_are_open() {
+fn no_write_waits_for_a_zone_where_as_many_are_free_as_are_open() {
     assert_eq!(writes_that_waited(&[]), 0);
     assert!(writes_that_waited(&[("clean_below_zones", "1")]) > 0);
 }
