@@ -139,7 +139,7 @@ fn keeps_its_commits(mut drive: Attached, mut database: impl Database + Sync, cl
     database.stop(true);
     database.check();
     println!("{} commits were acknowledged over {kills} kills, and none lost", ledger.acknowledged.len());
-    assert!(ledger.acknowledged.len() as u64 > 10 * kills);
+    assert!(ledger.acknowledged.len() as u64 > kills, "too few to lose any");
     drive.umount();
     drive.detach().done();
 }
