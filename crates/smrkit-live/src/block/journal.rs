@@ -294,16 +294,18 @@ mod tests {
 
     const IMAGE: usize = 4096;
 
+    fn carry_out(image: &mut [u8], change: Change) -> io::Result<()> {
+        match change {
+            Change::Write(at, bytes) => image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes),
+            Change::Punch(range) => image[range.start as usize..range.end as usize].fill(0),
+        }
+        Ok(())
+    }
+
     fn opened(file: &File) -> (Journal, Vec<u8>) {
         let mut image = vec![0; IMAGE];
-        let apply = |change: Change| {
-            match change {
-                Change::Write(at, bytes) => image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes),
-                Change::Punch(range) => image[range.start as usize..range.end as usize].fill(0),
-            }
-            Ok(())
-        };
-        let journal = Journal::open(Arc::new(file.try_clone().unwrap()), FULL_BYTES, apply).unwrap();
+        let file = Arc::new(file.try_clone().unwrap());
+        let journal = Journal::open(file, FULL_BYTES, |change| carry_out(&mut image, change)).unwrap();
         (journal, image)
     }
 
@@ -330,15 +332,7 @@ mod tests {
         }
         journal.sync().unwrap();
         let mut moved = vec![0; IMAGE];
-        journal
-            .move_out(|change| {
-                match change {
-                    Change::Write(at, bytes) => moved[at as usize..at as usize + bytes.len()].copy_from_slice(bytes),
-                    Change::Punch(range) => moved[range.start as usize..range.end as usize].fill(0),
-                }
-                Ok(())
-            })
-            .unwrap();
+        journal.move_out(|change| carry_out(&mut moved, change)).unwrap();
         assert!(moved == expected && opened(&file).1 == expected);
     }
 

@@ -81,6 +81,9 @@ impl Store {
 
     /// Makes zeros of `range`, and frees the whole blocks in it.
     pub(super) fn zero(&self, range: Range<u64>) -> io::Result<()> {
+        if self.is_hole(range.clone()) {
+            return Ok(());
+        }
         let blocks = whole_blocks(&range);
         if blocks.is_empty() {
             return self.write(range.start, &ZEROS[..(range.end - range.start) as usize]);

@@ -18,9 +18,6 @@ const PAGE_SECTORS: u64 = 8 * PAGE_BYTES as u64;
 /// Pages in memory, each in the place that its number says: 4 MiB (assumption).
 const PLACES: u64 = 8192;
 
-/// Bits that are cleared at a time.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-
 type Page = [u8; PAGE_BYTES];
 
 /// The bits of a drive's sectors.
@@ -68,19 +65,8 @@ impl Written {
         for (_, page) in self.pages.iter_mut().flatten().filter(|(number, _)| whole.contains(number)) {
             page.fill(0);
         }
-        self.zero(whole.start * PAGE_BYTES as u64..whole.end * PAGE_BYTES as u64)
-    }
-
-    /// Makes zeros of these bytes of the bits, where there may be others.
-    fn zero(&self, bytes: Range<u64>) -> io::Result<()> {
-        for from in bytes.clone().step_by(ZEROS.len()) {
-            let count = (bytes.end - from).min(ZEROS.len() as u64);
-            let at = self.first_byte + from;
-            if !self.store.is_hole(at..at + count) {
-                self.store.write(at, &ZEROS[..count as usize])?;
-            }
-        }
-        Ok(())
+        let place = |page: u64| self.first_byte + page * PAGE_BYTES as u64;
+        self.store.zero(place(whole.start)..place(whole.end))
     }
 
     fn set(&mut self, range: Range<u64>, value: bool) -> io::Result<()> {

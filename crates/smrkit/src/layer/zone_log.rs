@@ -11,7 +11,7 @@ use super::idle::IdleKeys;
 use super::log::layout::{SEGMENT_SECTORS_MAX, SegmentLayout};
 use super::log::streams::OpenFiles;
 use super::log::victims::VictimPolicy;
-use super::log::{HostShare, HostStream, Log, LogRules};
+use super::log::{BYTES_A_SEGMENT, HostShare, HostStream, Log, LogRules};
 use super::zones::{ZoneKeys, ZoneLayout};
 use super::{Capacity, Layer, LayerKeys, LayerSpec};
 use crate::drive::Drive;
@@ -46,9 +46,6 @@ keys! {
     }
 }
 
-/// Memory of a zone's state, its place, and its first entries.
-const BYTES_A_ZONE: u64 = 96;
-
 struct ZoneLogPlan {
     zones: ZoneLayout,
     share: HostShare,
@@ -57,7 +54,7 @@ struct ZoneLogPlan {
 
 impl ZoneLogKeys {
     fn plan(&self, drive: &Drive) -> Result<ZoneLogPlan, Error> {
-        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_ZONE)?;
+        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_SEGMENT)?;
         if zones.size() > SEGMENT_SECTORS_MAX {
             return Err(Error::Impossible(format!(
                 "a zone of {} sectors is longer than {SEGMENT_SECTORS_MAX}: lower zone-log.zone_bytes",

@@ -88,6 +88,9 @@ impl LayerKeys for LogKeys {
 /// A request of up to this many sectors is whole or absent after a power cut; a longer one is by parts. 512 KiB: assumption.
 pub(super) const WHOLE_SECTORS: u64 = 1024;
 
+/// Memory of a segment and its place.
+pub(super) const BYTES_A_SEGMENT: u64 = (size_of::<Segment>() + size_of::<layout::SegmentPlace>()) as u64;
+
 /// Segments that cleaning may need.
 const RESERVE: u64 = 2;
 /// Segments that it gains at least in a round.
@@ -218,7 +221,7 @@ impl HostShare {
 
 impl LogPlan {
     fn new(drive: &Drive, segments: &Totals, keys: &LogKeys) -> Result<LogPlan, Error> {
-        let tables = segments.usable * (size_of::<Segment>() + size_of::<layout::SegmentPlace>()) as u64;
+        let tables = segments.usable * BYTES_A_SEGMENT;
         if tables > TABLES_BYTES_MAX {
             return Err(Error::Impossible(format!(
                 "{} segments take {} of memory, and tables may take {}: raise log.segment_tracks, or take a smaller drive",
