@@ -3,17 +3,27 @@
 //! A command that has not come to writing its results shortly after the first is ended too: planning, or a long step of a
 //! run, must not keep the user waiting. What it had begun to write is removed.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use smrkit::experiment::pool::{Monitor, Stage};
+use smrkit_options::COMMIT;
+use smrkit_options::paths::Paths;
+use smrkit_report::progress::Bar;
+
 use crate::signals;
+use crate::style;
 
 /// Time that a command may take to notice an interrupt.
 const PATIENCE: Duration = Duration::from_millis(350);
 /// Time between the handler's looks whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Columns of a terminal that does not say.
+const WIDTH: u16 = 80;
 
 /// A flag that a signal sets.
 #[derive(Clone, Default)]
@@ -60,6 +70,13 @@ impl Interrupt {
         self.0.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Names the outputs that are about to be opened; nothing ends the process while the guard is held.
+    pub fn opening_outputs(&self, paths: &Paths) -> MutexGuard<'_, Vec<PathBuf>> {
+        let mut partial = self.opening();
+        partial.extend(paths.temporaries());
+        partial
+    }
+
     fn signalled(&self) {
         if !self.0.is_set.swap(true, Ordering::Relaxed) {
             let begin = Instant::now();
@@ -78,4 +95,24 @@ impl Interrupt {
         }
         std::process::exit(130);
     }
+}
+
+impl Monitor for Interrupt {
+    fn goes_on(&self) -> bool {
+        !self.is_set()
+    }
+
+    fn commit(&self) -> Option<&str> {
+        COMMIT
+    }
+
+    fn begin(&self, runs: usize, what: &str) -> Box<dyn Stage> {
+        let is_seen = !style::is_quiet() && std::io::stderr().is_terminal();
+        Box::new(Bar::new(runs, what, is_seen.then_some(columns)))
+    }
+}
+
+/// The width of the terminal.
+fn columns() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr()).map_or(WIDTH, |(width, _)| width.0).into()
 }

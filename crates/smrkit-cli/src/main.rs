@@ -1,22 +1,19 @@
 //! The command `smrkit`: one short file a subcommand, results to standard output, the rest to standard error.
 
-mod commands;
-mod exit;
-mod interrupt;
 mod output;
-mod progress;
-mod recorded;
-mod records;
 mod remedy;
+mod exit;
 mod signals;
 mod style;
+mod interrupt;
+mod commands;
 mod usage;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use commands::helper;
+use smrkit_live::mount::helper;
 
 /// Simulates and checks shingled disks: what would it be like to live with one?
 #[derive(Parser)]
@@ -51,7 +48,7 @@ fn arguments() -> Vec<OsString> {
 fn main() -> ExitCode {
     let mut called = std::env::args_os();
     if helper::is_called(called.next().as_deref()) {
-        return helper::execute(called);
+        return commands::help(called);
     }
     // Before anything else, so that an interrupt finds a handler from the beginning.
     if called.next().is_some_and(|command| INTERRUPTIBLE.iter().any(|name| command == *name)) {

@@ -2,6 +2,7 @@
 //!
 //! To add a paper, write its items in a folder of its own and add a line to [`REPRODUCTIONS`].
 
+pub mod ageing;
 mod arrays;
 mod cassuto_cache;
 mod cassuto_sblocks;

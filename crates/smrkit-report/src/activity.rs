@@ -1,8 +1,9 @@
-//! A mount's activity as text: what `smrkit top` shows.
+//! A mount's or a served drive's activity as text: what `smrkit top` shows.
 //!
 //! Rates are those between two reports; without a first one, since the mount.
 
 use serde_json::Value;
+use smrkit::quantity::Bytes;
 
 use crate::format::{bytes, count, nanos, seconds as duration};
 
@@ -11,6 +12,34 @@ const BAR: usize = 60;
 
 /// The page of `report`, with rates since `last`.
 pub fn page(report: &Value, last: Option<&Value>) -> String {
+    if report["kind"] == "drive" { drive(report, last) } else { mount(report, last) }
+}
+
+/// Page on the work of a served drive.
+fn drive(report: &Value, last: Option<&Value>) -> String {
+    let number = |key: &str| number(report, key);
+    let since = |key: &str| number(key) - last.map_or(0, |last| last[key].as_u64().unwrap_or_default());
+    let word = |key: &str| report[key].as_str().unwrap_or_default();
+    let fill =
+        report["cache_fill"].as_f64().map_or(String::new(), |fill| format!(", cache {:.1} % full", 100.0 * fill));
+    let answered = match last {
+        Some(_) => format!("{} requests since", since("answered")),
+        None => format!("{} requests answered", number("answered")),
+    };
+    format!(
+        "{} of {} under {}{fill}\n{} clients, {} requests waiting, {answered}\nread {}, written {} on the platters\n",
+        Bytes(number("export_bytes")),
+        word("drive"),
+        word("layer"),
+        number("clients"),
+        number("waiting"),
+        Bytes(since("physical_read_bytes")),
+        Bytes(since("physical_written_bytes")),
+    )
+}
+
+/// The page of a mount.
+fn mount(report: &Value, last: Option<&Value>) -> String {
     let now = Reading::from_report(report);
     let before = last.map(Reading::from_report).unwrap_or_default();
     let seconds = (now.seconds - before.seconds).max(1e-3);

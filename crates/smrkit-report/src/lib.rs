@@ -2,7 +2,8 @@
 //!
 //! Everything is a pure function of outcomes (or of a trace's statistics, or of a mount's report) and returns text or
 //! bytes; files are their caller's. [`text`], [`figures`] and [`report`] show runs next to each other; what else wants a
-//! table, a figure or a page makes it of [`Grid`], [`figure`] and [`Section`]. The modules stand in the order of their
+//! table, a figure or a page makes it of [`Grid`], [`figure`] and [`Section`]. Only [`progress`] writes, to standard error.
+//! The modules stand in the order of their
 //! dependencies.
 
 pub mod format;
@@ -23,6 +24,7 @@ mod page;
 pub mod catalogue;
 pub mod trace_info;
 pub mod activity;
+pub mod progress;
 #[cfg(test)]
 mod example;
 #[cfg(test)]
@@ -31,6 +33,6 @@ mod tests;
 pub use draw::{png, svg};
 pub use grid::Grid;
 pub use page::{Section, facts, page, report};
-pub use rebuild::{WORK, Work};
+pub use rebuild::{Work, WORK};
 pub use series::{figures, slower_than};
 pub use table::text;

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use smrkit::error::Error;
+use smrkit::request::Request;
 use smrkit::units::SECTOR_BYTES;
-use smrkit_trace::Trace;
 use smrkit_trace::info::TraceInfo;
+use smrkit_trace::{Trace, TraceNotes};
 
 use crate::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
 use crate::format::{bytes, count, nanos, percent, short};
@@ -37,6 +38,48 @@ pub fn json(path: &Path, trace: &Trace, info: &TraceInfo) -> Result<Value, Error
     value["sha256"] = json!(trace.sha256());
     value["notes"] = json!(trace.notes());
     Ok(value)
+}
+
+/// The first requests of a trace as text; `volume` gives a request's volume its number.
+pub fn head(format: &str, rows: &[Request], volume: impl Fn(&Request) -> u64) -> String {
+    let mut text =
+        format!("format {format}\n{:>16}  {:>6}  {:<8}  {:>14}  {:>9}\n", "time s", "volume", "op", "LBA", "sectors");
+    for request in rows {
+        let (time, op) = (format!("{:.6}", request.time.as_secs()), request.op.name());
+        let (volume, lba, sectors) = (volume(request), request.lba, request.sectors);
+        text += &format!("{time:>16}  {volume:>6}  {op:<8}  {lba:>14}  {sectors:>9}\n");
+    }
+    text
+}
+
+/// The first requests of a trace for scripts.
+pub fn head_json(rows: &[Request], volume: impl Fn(&Request) -> u64) -> Value {
+    let row = |request: &Request| {
+        json!({
+            "time_ns": request.time, "volume": volume(request), "op": request.op, "lba": request.lba,
+            "sectors": request.sectors
+        })
+    };
+    rows.iter().map(row).collect()
+}
+
+/// Sentences on what a trace made necessary.
+pub fn warnings(notes: TraceNotes) -> Vec<String> {
+    let said = [
+        (notes.skipped_rows, "malformed row was left out", "malformed rows were left out"),
+        (
+            notes.unaligned_rows,
+            "row was not aligned to 512 bytes; its offset was rounded down, its end up",
+            "rows were not aligned to 512 bytes; their offsets were rounded down, their ends up",
+        ),
+        (
+            notes.out_of_order_rows,
+            "row has a time before the row above it",
+            "rows have a time before the row above them",
+        ),
+    ];
+    let said = said.into_iter().filter(|(count, ..)| *count > 0);
+    said.map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several })).collect()
 }
 
 /// Counts and sizes of reads and writes.

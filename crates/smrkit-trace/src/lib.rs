@@ -5,6 +5,7 @@
 //! disk (`layout`). The modules stand in the order of their dependencies.
 
 pub mod partial;
+pub mod target;
 mod number;
 mod iso;
 mod foreign;
@@ -38,10 +39,13 @@ pub mod parquet;
 mod columns;
 pub mod format;
 mod open;
+pub mod convert;
 pub mod layout;
 mod demand;
+pub mod recorded;
 pub mod info;
 pub mod rows;
+pub mod records;
 pub mod split;
 #[cfg(test)]
 mod tests;

@@ -9,9 +9,10 @@ use smrkit_advise::screen;
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::target::Target;
-use crate::output::{JsonTarget, Paths, print};
+use crate::output::{JsonTarget, print};
 use crate::style;
+use smrkit_options::paths::Paths;
+use smrkit_trace::target::TargetFile;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,15 +59,15 @@ impl Advise {
     }
 
     /// Opens the outputs besides the terminal, once it is known that none is an input.
-    fn open(&self, asked: &Asked) -> anyhow::Result<(Option<JsonTarget>, Option<Target>)> {
+    fn open(&self, asked: &Asked) -> anyhow::Result<(Option<JsonTarget>, Option<TargetFile>)> {
         let mut paths = Paths { outputs: self.json.iter().chain(&self.report).cloned().collect(), ..Paths::default() };
         paths.inputs.extend(asked.files());
         paths.check()?;
         let interrupt = Interrupt::watch();
-        let _opening = paths.opening(&interrupt);
+        let _opening = interrupt.opening_outputs(&paths);
         Ok((
             self.json.as_deref().map(JsonTarget::open).transpose()?,
-            self.report.as_ref().map(Target::open).transpose()?,
+            self.report.as_ref().map(TargetFile::open).transpose()?,
         ))
     }
 }

@@ -7,7 +7,7 @@ use clap_mangen::Man as Page;
 
 use crate::exit::Done;
 use crate::output::print;
-use crate::output::target::Folder;
+use smrkit_trace::target::TargetFolder;
 
 #[derive(Args)]
 #[command(
@@ -27,7 +27,7 @@ impl Man {
             print(String::from_utf8_lossy(&page))?;
             return Ok(Done::All);
         };
-        clap_mangen::generate_to(whole, Folder::open(folder)?.path())?;
+        clap_mangen::generate_to(whole, TargetFolder::open(folder)?.path())?;
         Ok(Done::All)
     }
 }

@@ -34,7 +34,7 @@ mod volume;
 
 use clap::Subcommand;
 
-pub use mount::helper;
+pub use mount::help;
 
 use crate::exit::Done;
 

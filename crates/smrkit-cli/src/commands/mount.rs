@@ -1,9 +1,9 @@
 //! `smrkit mount`: an image becomes a file system, served in the background until it is unmounted.
 
-pub mod helper;
-
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,9 +15,9 @@ use smrfs::fs::{self, FileSystem};
 use smrfs::space::Space;
 use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrkit::error::Error;
-use smrkit::quantity;
 use smrkit_live::daemon::{self, Started};
 use smrkit_live::log::log;
+use smrkit_live::mount::helper::{HELPER, HelperMount, HelperRequest};
 use smrkit_live::mount::{self, Handle, MountError, MountOptions, Session, run_directory};
 use smrkit_live::volume::{Open, Volume};
 
@@ -30,6 +30,10 @@ const EXAMPLES: &str = "\
 Examples:
   smrkit mount disk.img /mnt/smr
   smrkit mount --foreground --commit-interval 1s disk.img /mnt/smr";
+
+/// Exit codes of mount(8): a wrong call, and a mount that failed.
+const HELPER_USAGE: u8 = 1;
+const HELPER_FAILED: u8 = 32;
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -65,9 +69,43 @@ pub struct Mount {
     daemon: bool,
 }
 
+/// Does what mount(8) asks for of its helper, with the exit codes that it has.
+pub fn help(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let failed = |code, error: &dyn Display| {
+        eprintln!("{HELPER}: {error}");
+        ExitCode::from(code)
+    };
+    let done = match HelperRequest::parse(arguments) {
+        Err(error) => return failed(HELPER_USAGE, &error),
+        Ok(HelperRequest::Nothing) => Ok(()),
+        Ok(HelperRequest::Remount { point, read_only }) => {
+            mount::canonical(&point).and_then(|point| mount::remount(&point, read_only)).map_err(anyhow::Error::from)
+        }
+        Ok(HelperRequest::Mount(asked)) => Mount::from(*asked).start_daemon().map(drop),
+    };
+    done.map_or_else(|error| failed(HELPER_FAILED, &format!("{error:#}")), |()| ExitCode::SUCCESS)
+}
+
+impl From<HelperMount> for Mount {
+    fn from(asked: HelperMount) -> Mount {
+        Mount {
+            image: asked.image,
+            mount_point: asked.mount_point,
+            foreground: false,
+            volume: VolumeOptions { meta: asked.meta, trust_open_metadata: asked.trust_open_metadata },
+            read_only: asked.read_only,
+            allow_other: asked.allow_other,
+            log: asked.log,
+            placement: asked.placement,
+            commit_interval: asked.commit_interval,
+            daemon: false,
+        }
+    }
+}
+
 impl Mount {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let interval = self.commit_interval()?;
+        let interval = mount::commit_interval(self.commit_interval.as_deref())?;
         if self.foreground {
             let (mounted, said) = self.start(interval)?;
             print(said)?;
@@ -86,15 +124,6 @@ impl Mount {
                 daemon::tell(&Started::Failed { error: format!("{error:#}"), code: exit::number(&error) })?;
                 Err(error)
             }
-        }
-    }
-
-    fn commit_interval(&self) -> Result<Duration, Error> {
-        let Some(interval) = &self.commit_interval else { return Ok(mount::COMMIT_INTERVAL) };
-        let interval = Duration::from_nanos(quantity::parse_duration(interval)?.0);
-        match interval.is_zero() {
-            true => Err(Error::Usage("--commit-interval 0 would never rest: 10ms is short enough".to_string())),
-            false => Ok(interval),
         }
     }
 

@@ -10,8 +10,9 @@ use smrkit_sweep::store::Store;
 use smrkit_sweep::{page, select};
 
 use crate::exit::Done;
-use crate::output::{OutputOptions, Paths};
-use crate::recorded::Recorded;
+use crate::output::OutputOptions;
+use smrkit_options::paths::Paths;
+use smrkit_trace::recorded::Recorded;
 
 const EXAMPLES: &str = "\
 The runs of all files stand next to one another, so each must be of the same trace or workload. A store of sweeps has a page of

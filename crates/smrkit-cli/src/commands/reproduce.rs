@@ -9,7 +9,8 @@ use smrkit_papers::{REPRODUCTIONS, Scale, find};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, Paths};
+use crate::output::OutputOptions;
+use smrkit_options::paths::Paths;
 use smrkit_options::value::count;
 
 const EXAMPLES: &str = "\
@@ -54,7 +55,7 @@ impl Reproduce {
         self.outputs.name(&mut paths);
         paths.check()?;
         let interrupt = Interrupt::watch();
-        let opening = paths.opening(&interrupt);
+        let opening = interrupt.opening_outputs(&paths);
         let outputs = self.outputs.open()?;
         drop(opening);
         let study = Study::make(&chosen, scale, &interrupt)?;

@@ -11,13 +11,14 @@ use smrkit::settings::Warmup;
 use smrkit::stats::outcome::TraceNotes;
 use smrkit_options::run::RunOptions;
 use smrkit_report::{figures, report, text};
+use smrkit_trace::recorded::Recorded;
+use smrkit_trace::records::{self, RowFiles};
 
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, Outputs, Paths};
-use crate::recorded::Recorded;
-use crate::records::{self, Files};
+use crate::output::{OutputOptions, Outputs};
+use smrkit_options::paths::Paths;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -131,19 +132,25 @@ impl Run {
         inputs: Vec<PathBuf>,
         is_array: bool,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<(Outputs, RunRecorders, Files)> {
+    ) -> anyhow::Result<(Outputs, RunRecorders, RowFiles)> {
         let mut paths = Paths { inputs, ..Paths::default() };
         paths.outputs.extend([&self.requests, &self.accesses].into_iter().flatten().cloned());
         self.outputs.name(&mut paths);
         paths.check()?;
-        let _opening = paths.opening(interrupt);
+        let _opening = interrupt.opening_outputs(&paths);
         let outputs = self.outputs.open()?;
         let (records, files) = records::open(self.requests.as_deref(), self.accesses.as_deref(), is_array)?;
         Ok((outputs, records, files))
     }
 
     /// Writes what came out.
-    fn write(&self, compared: Compared, outputs: Outputs, files: Files, interrupt: &Interrupt) -> anyhow::Result<Done> {
+    fn write(
+        &self,
+        compared: Compared,
+        outputs: Outputs,
+        files: RowFiles,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Done> {
         let Compared { outcomes, complete, .. } = compared;
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.replayed.trace_notes));
         if complete && outcomes.runs.iter().all(|outcome| outcome.requests == 0) {

@@ -10,8 +10,9 @@ use smrkit_sweep::store::Store;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::target::Target;
-use crate::output::{Paths, print};
+use crate::output::print;
+use smrkit_options::paths::Paths;
+use smrkit_trace::target::TargetFile;
 
 const EXAMPLES: &str = "\
 A sweep's file has the options of smrkit run, and lists in place of values:
@@ -58,8 +59,8 @@ impl Sweep {
         let store = Store::create(&folder)?;
         let interrupt = Interrupt::watch();
         let report = {
-            let _opening = paths.opening(&interrupt);
-            self.report.as_ref().map(Target::open).transpose()?
+            let _opening = interrupt.opening_outputs(&paths);
+            self.report.as_ref().map(TargetFile::open).transpose()?
         };
         let done = execute(&plan, &store, &interrupt)?;
         interrupt.writing();

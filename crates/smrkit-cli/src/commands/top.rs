@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
-use smrkit::quantity::{self, Bytes};
+use smrkit::quantity;
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
 use smrkit_live::mount::{self, MountError};
 
@@ -51,7 +51,7 @@ impl Top {
             print_json(&report)?;
             return Ok(Done::All);
         }
-        print(page(&report, None))?;
+        print(activity::page(&report, None))?;
         if self.once {
             return Ok(Done::All);
         }
@@ -63,37 +63,9 @@ impl Top {
                 report => report?,
             };
             let clear = if io::stdout().is_terminal() { CLEAR } else { "\n" };
-            print(clear.to_string() + &page(&report, Some(&last)))?;
+            print(clear.to_string() + &activity::page(&report, Some(&last)))?;
         }
     }
-}
-
-/// Page on the work of a mount or a served drive.
-fn page(report: &Value, last: Option<&Value>) -> String {
-    if report["kind"] == "drive" { drive(report, last) } else { activity::page(report, last) }
-}
-
-/// Page on the work of a served drive.
-fn drive(report: &Value, last: Option<&Value>) -> String {
-    let number = |key: &str| report[key].as_u64().unwrap_or_default();
-    let since = |key: &str| number(key) - last.map_or(0, |last| last[key].as_u64().unwrap_or_default());
-    let word = |key: &str| report[key].as_str().unwrap_or_default();
-    let fill =
-        report["cache_fill"].as_f64().map_or(String::new(), |fill| format!(", cache {:.1} % full", 100.0 * fill));
-    let answered = match last {
-        Some(_) => format!("{} requests since", since("answered")),
-        None => format!("{} requests answered", number("answered")),
-    };
-    format!(
-        "{} of {} under {}{fill}\n{} clients, {} requests waiting, {answered}\nread {}, written {} on the platters\n",
-        Bytes(number("export_bytes")),
-        word("drive"),
-        word("layer"),
-        number("clients"),
-        number("waiting"),
-        Bytes(since("physical_read_bytes")),
-        Bytes(since("physical_written_bytes")),
-    )
 }
 
 fn ended() -> anyhow::Result<Done> {

@@ -2,24 +2,24 @@
 
 mod split;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use smrkit::error::Error;
 use smrkit::experiment::pool::{Monitor, RunStage, Stage};
-use smrkit::request::{InMemory, Progress, Request, Source};
+use smrkit::request::{Progress, Request, Source};
 use smrkit::schema::Size;
-use smrkit::units::Nanos;
+use smrkit_trace::convert::{self, Converter};
 use smrkit_trace::info::{InfoSettings, TraceInfo};
-use smrkit_trace::parquet::{Meta, ParquetWriter};
+use smrkit_trace::target::TargetFolder;
 use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::figures::{self, FigureFormat};
-use crate::output::target::Folder;
-use crate::output::{JsonTarget, Paths, print, print_json};
+use crate::output::{JsonTarget, print, print_json};
 use crate::style;
+use smrkit_options::paths::Paths;
 use smrkit_options::value::{count, value};
 use smrkit_report::trace_info;
 
@@ -152,9 +152,9 @@ impl Info {
         };
         paths.check()?;
         let interrupt = Interrupt::watch();
-        let opening = paths.opening(&interrupt);
+        let opening = interrupt.opening_outputs(&paths);
         let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
-        let folder = self.figures.as_ref().map(Folder::open).transpose()?;
+        let folder = self.figures.as_ref().map(TargetFolder::open).transpose()?;
         drop(opening);
         let mut watched = Watched::new(self.input.open()?, "reading");
         let mut info = TraceInfo::from_source(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
@@ -180,36 +180,26 @@ impl Convert {
         let paths =
             Paths { inputs: vec![self.input.trace.clone()], outputs: vec![self.output.clone()], ..Paths::default() };
         paths.check()?;
-        refuse_other_formats(&self.output)?;
+        convert::check_ending(&self.output)?;
         let interrupt = Interrupt::watch();
         let reader = match self.sort {
             true => self.input.open()?.with_absolute_times(),
             false => self.input.open()?,
         };
-        let mut meta = Meta { source_format: reader.format().into(), ..Meta::default() };
-        let opening = paths.opening(&interrupt);
-        let mut writer = ParquetWriter::create(&self.output, &meta)?;
+        let opening = interrupt.opening_outputs(&paths);
+        let mut converter = Converter::create(&self.output, reader.format())?;
         drop(opening);
         let mut watched = Watched::new(reader, "converting");
-        let mut rows = 0u64;
-        if self.sort {
-            let mut all = read_all(&mut watched)?;
-            all.sort_by_key(|request| request.time);
-            let first = all.first().map_or(Nanos::ZERO, |request| request.time);
-            all.iter_mut().for_each(|request| request.time -= first);
-            rows = copy(&mut InMemory::new(all), &mut writer)?;
-        } else {
-            rows += copy(&mut watched, &mut writer)?;
-        }
+        let rows = match self.sort {
+            true => converter.sort(&mut watched)?,
+            false => converter.copy(&mut watched)?,
+        };
         let (reader, done) = watched.finish();
         if done == Done::Interrupted {
             return Ok(done);
         }
         interrupt.writing();
-        meta.volumes = reader.volumes().to_vec();
-        meta.source_sha256 = reader.sha256();
-        writer.set_meta(&meta);
-        writer.finish()?;
+        converter.finish(&reader)?;
         warn(reader.notes());
         let bytes = std::fs::metadata(&self.output).map_or(0, |file| file.len());
         eprintln!(
@@ -219,43 +209,6 @@ impl Convert {
             bytes as f64 / rows.max(1) as f64
         );
         Ok(done)
-    }
-}
-
-/// Endings of files in other formats than the one that is written.
-const OTHER_ENDINGS: [&str; 9] = ["csv", "tsv", "txt", "log", "json", "gz", "zst", "bz2", "xz"];
-
-fn refuse_other_formats(output: &Path) -> Result<(), Error> {
-    let ending = output.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
-    match OTHER_ENDINGS.contains(&ending.as_str()) {
-        true => Err(Error::Usage(format!(
-            "{}: a trace is converted to Parquet, not to .{ending}: name a file that ends in .parquet",
-            output.display()
-        ))),
-        false => Ok(()),
-    }
-}
-
-fn copy(source: &mut dyn Source, writer: &mut ParquetWriter) -> Result<u64, Error> {
-    let (mut batch, mut rows) = (Vec::new(), 0);
-    loop {
-        source.fill(&mut batch)?;
-        if batch.is_empty() {
-            return Ok(rows);
-        }
-        rows += batch.len() as u64;
-        writer.write(&batch)?;
-    }
-}
-
-fn read_all(source: &mut dyn Source) -> Result<Vec<Request>, Error> {
-    let (mut batch, mut all) = (Vec::new(), Vec::new());
-    loop {
-        source.fill(&mut batch)?;
-        if batch.is_empty() {
-            return Ok(all);
-        }
-        all.append(&mut batch);
     }
 }
 
@@ -272,56 +225,18 @@ impl Head {
         }
         let volume = |request: &Request| reader.volumes().get(usize::from(request.volume)).map_or(0, |v| v.number);
         if self.json {
-            print_json(&rows.iter().map(|request| row_json(request, volume(request))).collect::<Vec<_>>())?;
+            print_json(&trace_info::head_json(&rows, volume))?;
         } else {
-            let mut text = format!(
-                "format {}\n{:>16}  {:>6}  {:<8}  {:>14}  {:>9}\n",
-                reader.format(),
-                "time s",
-                "volume",
-                "op",
-                "LBA",
-                "sectors"
-            );
-            for request in &rows {
-                let time = format!("{:.6}", request.time.as_secs());
-                let op = request.op.name();
-                text += &format!(
-                    "{time:>16}  {:>6}  {op:<8}  {:>14}  {:>9}\n",
-                    volume(request),
-                    request.lba,
-                    request.sectors
-                );
-            }
-            print(text)?;
+            print(trace_info::head(reader.format(), &rows, volume))?;
         }
         Ok(Done::All)
     }
 }
 
-fn row_json(request: &Request, volume: u64) -> serde_json::Value {
-    serde_json::json!({
-        "time_ns": request.time, "volume": volume, "op": request.op, "lba": request.lba, "sectors": request.sectors
-    })
-}
-
 /// Says on standard error, once, what the trace made necessary.
 pub fn warn(notes: TraceNotes) {
-    let said = [
-        (notes.skipped_rows, "malformed row was left out", "malformed rows were left out"),
-        (
-            notes.unaligned_rows,
-            "row was not aligned to 512 bytes; its offset was rounded down, its end up",
-            "rows were not aligned to 512 bytes; their offsets were rounded down, their ends up",
-        ),
-        (
-            notes.out_of_order_rows,
-            "row has a time before the row above it",
-            "rows have a time before the row above them",
-        ),
-    ];
-    for (count, one, several) in said.into_iter().filter(|(count, ..)| *count > 0 && !style::is_quiet()) {
-        eprintln!("smrkit: warning: {count} {}", if count == 1 { one } else { several });
+    if !style::is_quiet() {
+        trace_info::warnings(notes).iter().for_each(|warning| eprintln!("smrkit: warning: {warning}"));
     }
 }
 

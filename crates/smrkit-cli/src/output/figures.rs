@@ -7,8 +7,7 @@ use clap::ValueEnum;
 use smrkit::error::Error;
 use smrkit_report::figure::Figure;
 use smrkit_report::{png, svg};
-
-use super::target::Folder;
+use smrkit_trace::target::TargetFolder;
 
 /// The format of a figure's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -40,7 +39,7 @@ impl FigureFormat {
 
 /// Writes figures into `folder` under their names, and gives the paths. One that can't be written does not keep the others
 /// from being written; the first error is returned.
-pub fn write_all(figures: &[Figure], folder: &Folder, format: FigureFormat) -> Result<Vec<PathBuf>, Error> {
+pub fn write_all(figures: &[Figure], folder: &TargetFolder, format: FigureFormat) -> Result<Vec<PathBuf>, Error> {
     let write_one = |figure: &Figure| {
         let path = folder.path().join(format!("{}.{}", figure.name, format.ending()));
         write(figure, &path).map(|()| path)
@@ -71,7 +70,7 @@ mod tests {
     #[test]
     fn figures_are_written_under_their_names_in_either_format() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::open(dir.path().join("figures")).unwrap();
+        let folder = TargetFolder::open(dir.path().join("figures")).unwrap();
         for (format, begin) in [(FigureFormat::Svg, &b"<svg"[..]), (FigureFormat::Png, b"\x89PNG")] {
             let written = write_all(&figures(), &folder, format).unwrap();
             let names = ["one", "two"].map(|name| folder.path().join(format!("{name}.{}", format.ending())));

@@ -4,6 +4,7 @@
 
 mod background;
 pub mod control;
+pub mod helper;
 mod hosted;
 mod kernel;
 pub(crate) mod point;
@@ -17,6 +18,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use smrfs::error::FsError;
+use smrkit::error::Error;
+use smrkit::quantity;
 
 use crate::error::LiveError;
 
@@ -28,6 +31,16 @@ pub use unsaved::Unsaved;
 
 /// Time for which data that nobody syncs stays volatile at most, unless a mount is told otherwise.
 pub const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Reads a commit interval: a duration above zero; without one it is [`COMMIT_INTERVAL`].
+pub fn commit_interval(text: Option<&str>) -> Result<Duration, Error> {
+    let Some(text) = text else { return Ok(COMMIT_INTERVAL) };
+    let interval = Duration::from_nanos(quantity::parse_duration(text)?.0);
+    match interval.is_zero() {
+        true => Err(Error::Usage("--commit-interval 0 would never rest: 10ms is short enough".into())),
+        false => Ok(interval),
+    }
+}
 
 /// Options of a mount.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! `smrkit age`: fills a file system and lets it grow old, on a mount or in simulation; benchmarks alongside if asked for.
 
 mod options;
-mod result;
 
 use std::path::PathBuf;
 
@@ -9,14 +8,15 @@ use clap::Args;
 use smrfs::age::course::AgeingResult;
 use smrfs::workload::Target;
 use smrkit::error::Error;
+use smrkit::experiment::pool;
 use smrkit_live::workplace::Workplace;
+use smrkit_options::COMMIT;
+use smrkit_papers::ageing::Aged;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::OutputOptions;
 use options::{Ageing, Simulation};
-use result::Aged;
-use smrkit::experiment::pool;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,7 +65,7 @@ impl Age {
         })?;
         let name = self.directory.as_ref().map(|directory| directory.display().to_string());
         let aged = Aged::new(name, (world.as_ref(), shape.as_ref()), disk_bytes, &course, made, interrupt.is_set());
-        outputs.write(|| aged.text(), &aged.record(), || aged.page(), || aged.figures())?;
+        outputs.write(|| aged.text(), &aged.record(COMMIT), || aged.page(), || aged.figures())?;
         Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
     }
 }

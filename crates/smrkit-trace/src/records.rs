@@ -8,7 +8,8 @@ use smrkit::error::Error;
 use smrkit::experiment::comparison::RunRecorders;
 use smrkit::stats::rows::RequestRow;
 use smrkit::tally::Access;
-use smrkit_trace::rows::{MemberAccess, Row, Rows};
+
+use crate::rows::{MemberAccess, Row, Rows};
 
 /// A table that a run fills; the first error is kept, and what comes after it is dropped.
 struct Shared<R: Row>(Arc<Mutex<Option<Table<R>>>>);
@@ -59,9 +60,9 @@ impl Recorder for OfMember {
 
 /// The files being filled.
 #[derive(Default)]
-pub struct Files(Vec<Box<dyn FnOnce() -> Result<(), Error>>>);
+pub struct RowFiles(Vec<Box<dyn FnOnce() -> Result<(), Error>>>);
 
-impl Files {
+impl RowFiles {
     fn create<R: Row + Send + 'static>(&mut self, path: &Path) -> Result<Shared<R>, Error> {
         let shared = Shared::create(path)?;
         let own = shared.clone();
@@ -76,8 +77,8 @@ impl Files {
 }
 
 /// Opens the files asked for, and what fills them; `array` tells whether the run is of an array.
-pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Result<(RunRecorders, Files), Error> {
-    let (mut records, mut files) = (RunRecorders::default(), Files::default());
+pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Result<(RunRecorders, RowFiles), Error> {
+    let (mut records, mut files) = (RunRecorders::default(), RowFiles::default());
     if let Some(path) = requests {
         let shared = files.create::<RequestRow>(path)?;
         records.requests = Some(Box::new(move |row: &RequestRow| shared.push(row)));

@@ -1,24 +1,18 @@
-//! `mount.fuse.smrfs`: the program as mount(8) calls it for the type `fuse.smrfs`, from the command line, fstab or a remount.
+//! Arguments of `mount.fuse.smrfs`, as mount(8) calls it for the type `fuse.smrfs`: by hand, for fstab, or for a remount.
 //!
-//! `mount.fuse.smrfs SOURCE TARGET [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE]`, and exit codes as mount(8) has them. An
-//! option that is not understood is refused, unless `-s` asks to be lenient.
+//! `mount.fuse.smrfs SOURCE TARGET [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE]`. An option that is not understood is
+//! refused, unless `-s` asks to be lenient.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::str::FromStr;
 
 use smrfs::space::caveat::Placement;
-use smrkit_live::mount;
 
-use super::super::volume::VolumeOptions;
-use super::Mount;
+use super::commit_interval;
 
 /// The program's name then.
-const NAME: &str = "mount.fuse.smrfs";
-/// Exit codes of mount(8): a wrong call, and a mount that failed.
-const USAGE: u8 = 1;
-const FAILED: u8 = 32;
+pub const HELPER: &str = "mount.fuse.smrfs";
 
 /// Options that are always so, that SMRfs has no other way of, or that concern others than the file system.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -56,41 +50,52 @@ const WITHOUT_EFFECT: &[&str] = &[
 const WITHOUT_EFFECT_BEGIN: &[&str] =
     &["x-", "X-", "comment=", "uhelper=", "user_id=", "group_id=", "blksize=", "max_read=", "rootmode=", "user="];
 
-/// Request to the helper.
-enum Request {
-    Mount(Box<Mount>),
+/// Request of mount(8).
+pub enum HelperRequest {
+    /// Mount an image.
+    Mount(Box<HelperMount>),
+    /// Change what is mounted.
     Remount {
+        /// The mount point.
         point: PathBuf,
+        /// True if nothing may be changed from now on.
         read_only: bool,
     },
     /// A try without effect (`-f`).
     Nothing,
 }
 
+/// A mount as mount(8) asks for it.
+#[derive(Debug, Default, PartialEq)]
+pub struct HelperMount {
+    /// The image or block device.
+    pub image: PathBuf,
+    /// The mount point.
+    pub mount_point: PathBuf,
+    /// The metadata directory, if it is not where the image says.
+    pub meta: Option<PathBuf>,
+    /// True if other users may get at the image or the metadata directory.
+    pub trust_open_metadata: bool,
+    /// True if nothing may be changed.
+    pub read_only: bool,
+    /// True if other users may look in.
+    pub allow_other: bool,
+    /// File for the log.
+    pub log: Option<PathBuf>,
+    /// Placement policy on a Caveat-Scriptor disk.
+    pub placement: Option<Placement>,
+    /// Time for which data that nobody syncs may stay volatile.
+    pub commit_interval: Option<String>,
+}
+
 /// True if the program was called by that name.
 pub fn is_called(program: Option<&OsStr>) -> bool {
-    program.and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == NAME)
+    program.and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == HELPER)
 }
 
-/// Does what mount(8) asks for.
-pub fn execute(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let failed = |code, error: &dyn std::fmt::Display| {
-        eprintln!("{NAME}: {error}");
-        ExitCode::from(code)
-    };
-    let done = match Request::parse(arguments) {
-        Err(error) => return failed(USAGE, &error),
-        Ok(Request::Nothing) => Ok(()),
-        Ok(Request::Remount { point, read_only }) => {
-            mount::canonical(&point).and_then(|point| mount::remount(&point, read_only)).map_err(anyhow::Error::from)
-        }
-        Ok(Request::Mount(mount)) => mount.start_daemon().map(drop),
-    };
-    done.map_or_else(|error| failed(FAILED, &format!("{error:#}")), |()| ExitCode::SUCCESS)
-}
-
-impl Request {
-    fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request, String> {
+impl HelperRequest {
+    /// Reads the arguments behind the program's name.
+    pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<HelperRequest, String> {
         let (mut places, mut options, mut lenient, mut fake) = (Vec::new(), Vec::new(), false, false);
         while let Some(argument) = arguments.next() {
             let text = argument.to_str().unwrap_or_default();
@@ -115,27 +120,21 @@ impl Request {
             .map_err(|_| "call it with an image and a mount point, as mount -t fuse.smrfs IMAGE MOUNTPOINT does")?;
         let (mount, remount) = with_options(image, point, &options, lenient)?;
         Ok(match remount {
-            _ if fake => Request::Nothing,
-            true => Request::Remount { point: mount.mount_point, read_only: mount.read_only },
-            false => Request::Mount(Box::new(mount)),
+            _ if fake => HelperRequest::Nothing,
+            true => HelperRequest::Remount { point: mount.mount_point, read_only: mount.read_only },
+            false => HelperRequest::Mount(Box::new(mount)),
         })
     }
 }
 
 /// The mount that options ask for, and whether it is one that exists.
-fn with_options(image: PathBuf, point: PathBuf, options: &[String], lenient: bool) -> Result<(Mount, bool), String> {
-    let mut mount = Mount {
-        image,
-        mount_point: point,
-        foreground: false,
-        volume: VolumeOptions::default(),
-        read_only: false,
-        allow_other: false,
-        log: None,
-        placement: None,
-        commit_interval: None,
-        daemon: false,
-    };
+fn with_options(
+    image: PathBuf,
+    point: PathBuf,
+    options: &[String],
+    lenient: bool,
+) -> Result<(HelperMount, bool), String> {
+    let mut mount = HelperMount { image, mount_point: point, ..HelperMount::default() };
     let mut remount = false;
     for option in options {
         match option.split_once('=').unwrap_or((option, "")) {
@@ -144,8 +143,8 @@ fn with_options(image: PathBuf, point: PathBuf, options: &[String], lenient: boo
             ("rw", "") => mount.read_only = false,
             ("remount", "") => remount = true,
             ("allow_other", "") => mount.allow_other = true,
-            ("trust_open_metadata", "") => mount.volume.trust_open_metadata = true,
-            ("meta", path) if !path.is_empty() => mount.volume.meta = Some(path.into()),
+            ("trust_open_metadata", "") => mount.trust_open_metadata = true,
+            ("meta", path) if !path.is_empty() => mount.meta = Some(path.into()),
             ("log", path) if !path.is_empty() => mount.log = Some(path.into()),
             ("commit_interval", interval) if !interval.is_empty() => mount.commit_interval = Some(interval.to_string()),
             ("placement", name) => {
@@ -157,7 +156,7 @@ fn with_options(image: PathBuf, point: PathBuf, options: &[String], lenient: boo
             _ => return Err(format!("the option {option} is not supported: leave it away")),
         }
     }
-    mount.commit_interval().map_err(|error| error.to_string())?;
+    commit_interval(mount.commit_interval.as_deref()).map_err(|error| error.to_string())?;
     Ok((mount, remount))
 }
 
@@ -165,27 +164,24 @@ fn with_options(image: PathBuf, point: PathBuf, options: &[String], lenient: boo
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Request, String> {
-        Request::parse(line.split_whitespace().map(OsString::from))
+    fn parsed(line: &str) -> Result<HelperRequest, String> {
+        HelperRequest::parse(line.split_whitespace().map(OsString::from))
     }
 
     #[test]
     fn a_line_of_fstab_becomes_a_mount() {
         let line =
             "/d.img /mnt -o rw,nosuid,nodev,noauto,x-systemd.automount,meta=/m,commit_interval=1s,ro -n -t fuse.smrfs";
-        let Ok(Request::Mount(mount)) = parsed(line) else { panic!("no mount") };
+        let Ok(HelperRequest::Mount(mount)) = parsed(line) else { panic!("no mount") };
         assert_eq!((mount.image.as_path(), mount.mount_point.as_path()), (Path::new("/d.img"), Path::new("/mnt")));
-        assert_eq!(
-            (mount.volume.meta.as_deref(), mount.commit_interval.as_deref()),
-            (Some(Path::new("/m")), Some("1s"))
-        );
-        assert!(mount.read_only && !mount.volume.trust_open_metadata && !mount.allow_other);
+        assert_eq!((mount.meta.as_deref(), mount.commit_interval.as_deref()), (Some(Path::new("/m")), Some("1s")));
+        assert!(mount.read_only && !mount.trust_open_metadata && !mount.allow_other);
     }
 
     #[test]
     fn the_last_of_ro_and_rw_counts_in_a_remount() {
         let read_only = |line| match parsed(line) {
-            Ok(Request::Remount { read_only, .. }) => read_only,
+            Ok(HelperRequest::Remount { read_only, .. }) => read_only,
             _ => panic!("no remount"),
         };
         assert!(read_only("/d.img /mnt -o rw,user_id=0,group_id=0,allow_other,remount,ro"));
@@ -207,8 +203,8 @@ mod tests {
             assert!(parsed(line).is_err(), "{line}");
         }
         assert!(parsed("/d /m -o commit_interval=0").is_err());
-        assert!(matches!(parsed("/d /m -s -o noexec"), Ok(Request::Mount(_))));
-        assert!(matches!(parsed("/d /m -f"), Ok(Request::Nothing)));
+        assert!(matches!(parsed("/d /m -s -o noexec"), Ok(HelperRequest::Mount(_))));
+        assert!(matches!(parsed("/d /m -f"), Ok(HelperRequest::Nothing)));
     }
 
     #[test]

@@ -1,42 +1,23 @@
 //! A progress bar with rate and time left, on a terminal only.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use smrkit::experiment::pool::{Monitor, RunStage, Stage};
+use smrkit::experiment::pool::{RunStage, Stage};
 use smrkit::request::Progress;
-use smrkit_options::COMMIT;
-use smrkit_report::format;
 
-use crate::interrupt::Interrupt;
-use crate::style;
+use crate::format;
 
 /// Time between two looks of the bar.
 const REDRAW_EVERY: Duration = Duration::from_millis(200);
-/// Columns of a terminal that does not say.
-const WIDTH: u16 = 80;
 /// Ends a line that is written over, and clears what stood there.
 const CLEAR: &str = "\r\x1b[2K";
 
-impl Monitor for Interrupt {
-    fn goes_on(&self) -> bool {
-        !self.is_set()
-    }
-
-    fn commit(&self) -> Option<&str> {
-        COMMIT
-    }
-
-    fn begin(&self, runs: usize, what: &str) -> Box<dyn Stage> {
-        Box::new(Bar::new(runs, what))
-    }
-}
-
-/// A bar over several runs, on standard error; it shows nothing where that is not a terminal.
-struct Bar {
+/// A bar over several runs, on standard error.
+pub struct Bar {
     state: Arc<Mutex<RunsProgress>>,
     /// The thread that draws, and what ends it.
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
@@ -53,17 +34,17 @@ struct RunsProgress {
 }
 
 impl Bar {
-    fn new(runs: usize, what: &str) -> Bar {
+    /// A bar over `runs` runs, `what` for short, as wide as `columns` tells; it shows nothing without that.
+    pub fn new(runs: usize, what: &str, columns: Option<fn() -> usize>) -> Bar {
         let state =
             RunsProgress { what: what.into(), runs: vec![0.0; runs], note: String::new(), begin: Instant::now() };
         let state = Arc::new(Mutex::new(state));
-        let drawing = (!style::is_quiet() && std::io::stderr().is_terminal()).then(|| {
+        let drawing = columns.map(|columns| {
             let (end, ended) = mpsc::channel();
             let shown = state.clone();
             let draw = move || {
                 while ended.recv_timeout(REDRAW_EVERY) == Err(RecvTimeoutError::Timeout) {
-                    let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(WIDTH, |(width, _)| width.0);
-                    draw(&lock(&shown).line(width.into()));
+                    draw(&lock(&shown).line(columns()));
                 }
                 draw("");
             };

@@ -7,7 +7,10 @@ use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::record;
 use smrkit::stats::outcome::{Outcome, Outcomes, Replayed, TraceReading};
-use smrkit_trace::{OpenOptions, TraceDemand, VolumeChoice};
+
+use crate::demand::TraceDemand;
+use crate::layout::VolumeChoice;
+use crate::open::OpenOptions;
 
 /// The runs of a result file.
 pub struct Recorded {

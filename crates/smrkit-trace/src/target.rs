@@ -7,25 +7,26 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
-use smrkit_trace::partial::Partial;
+
+use crate::partial::Partial;
 
 /// A file that will be written at the end.
 #[derive(Debug)]
-pub struct Target {
+pub struct TargetFile {
     path: PathBuf,
     partial: Partial,
     file: File,
 }
 
-impl Target {
+impl TargetFile {
     /// Opens `path` for writing.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Target, Error> {
+    pub fn open(path: impl Into<PathBuf>) -> Result<TargetFile, Error> {
         let path = path.into();
         if path.is_dir() {
             return Err(Error::Usage(format!("{} is a directory: name a file in it", path.display())));
         }
         let (partial, file) = Partial::create(&path)?;
-        Ok(Target { path, partial, file })
+        Ok(TargetFile { path, partial, file })
     }
 
     /// Writes the file's content, all of it.
@@ -37,17 +38,17 @@ impl Target {
 
 /// A directory that files will be written into.
 #[derive(Debug)]
-pub struct Folder {
+pub struct TargetFolder {
     path: PathBuf,
 }
 
-impl Folder {
+impl TargetFolder {
     /// Makes `path` and its parents where they are missing, and tries whether files can be made in it.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Folder, Error> {
+    pub fn open(path: impl Into<PathBuf>) -> Result<TargetFolder, Error> {
         let path = path.into();
         fs::create_dir_all(&path).map_err(|error| Error::writing(&path, error))?;
-        drop(Target::open(path.join(".smrkit-can-write"))?);
-        Ok(Folder { path })
+        drop(TargetFile::open(path.join(".smrkit-can-write"))?);
+        Ok(TargetFolder { path })
     }
 
     /// The directory.
@@ -64,12 +65,12 @@ mod tests {
     fn an_unwritable_path_is_said_before_the_work_and_names_the_path() {
         let dir = tempfile::tempdir().unwrap();
         let missing = dir.path().join("missing").join("out.html");
-        let error = Target::open(&missing).unwrap_err().to_string();
+        let error = TargetFile::open(&missing).unwrap_err().to_string();
         assert!(error.contains("missing/out.html") && error.contains("check the path"), "{error}");
         let file = dir.path().join("file");
         fs::write(&file, "x").unwrap();
-        assert!(Folder::open(file.join("figures")).is_err());
-        assert!(Target::open(dir.path()).is_err(), "a directory is no file");
+        assert!(TargetFolder::open(file.join("figures")).is_err());
+        assert!(TargetFile::open(dir.path()).is_err(), "a directory is no file");
     }
 
     #[test]
@@ -77,17 +78,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
         fs::write(&path, "a longer old content").unwrap();
-        drop(Target::open(&path).unwrap());
+        drop(TargetFile::open(&path).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "a longer old content");
-        Target::open(&path).unwrap().write(b"new").unwrap();
+        TargetFile::open(&path).unwrap().write(b"new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
     }
 
     #[test]
     fn an_output_for_nothing_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        drop(Target::open(dir.path().join("out")).unwrap());
-        drop(Folder::open(dir.path().join("a/b")).unwrap());
+        drop(TargetFile::open(dir.path().join("out")).unwrap());
+        drop(TargetFolder::open(dir.path().join("a/b")).unwrap());
         assert!(!dir.path().join("out").exists());
         assert_eq!(fs::read_dir(dir.path().join("a/b")).unwrap().count(), 0);
     }

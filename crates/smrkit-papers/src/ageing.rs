@@ -1,4 +1,4 @@
-//! Results of ageing: for people, for scripts, as a page, as figures.
+//! Results of `smrkit age`: for people, for scripts, as a page, as figures.
 
 use serde::Serialize;
 use smrfs::age::ager::Aged as Totals;
@@ -10,22 +10,21 @@ use smrfs::workload::driver::{End, Interleave, Record as DriverRecord};
 use smrfs::workload::latency::LatencySummary;
 use smrkit::VERSION;
 
-use smrkit_options::COMMIT;
 use smrkit_report::Grid;
 use smrkit_report::figure::{Axis, Figure, Series, Style};
 use smrkit_report::format;
 use smrkit_report::{Section, page};
 
-/// The result of `smrkit age`.
+/// The result of ageing a file system.
 pub struct Aged {
-    setting: Setting,
+    setting: AgeingSetting,
     course: AgeingResult,
     interrupted: bool,
 }
 
 /// Setting of a run.
 #[derive(Clone, Serialize)]
-struct Setting {
+struct AgeingSetting {
     directory: Option<String>,
     model: Option<Model>,
     drive: Option<String>,
@@ -49,14 +48,14 @@ struct Setting {
     seed: u64,
 }
 
-/// `--json`
+/// A result as `smrkit age --json` writes it.
 #[derive(Serialize)]
-pub struct Record<'a> {
+pub struct AgeingRecord<'a> {
     schema: u32,
     version: &'a str,
     commit: Option<&'a str>,
     interrupted: bool,
-    setting: &'a Setting,
+    setting: &'a AgeingSetting,
     end: End,
     first_cleaning: Option<Sample>,
     benchmarks_begin: Option<Sample>,
@@ -75,7 +74,7 @@ struct BenchmarkRecord {
     read_bytes: u64,
     written_bytes: u64,
     moved_bytes: u64,
-    latency_ns: Latency,
+    latency_ns: EventLatencies,
 }
 
 /// The ager's events while it was alone; what cleaning took is in the time of those that it delayed.
@@ -101,7 +100,7 @@ impl From<&DriverRecord> for AloneRecord {
 }
 
 #[derive(Serialize)]
-struct Latency {
+struct EventLatencies {
     all: LatencySummary,
     create: LatencySummary,
     append: LatencySummary,
@@ -120,7 +119,7 @@ impl BenchmarkRecord {
             read_bytes: record.read_bytes,
             written_bytes: record.written_bytes,
             moved_bytes: measured.moved_bytes,
-            latency_ns: Latency {
+            latency_ns: EventLatencies {
                 all: record.latencies.all(),
                 create: of(EventKind::Create),
                 append: of(EventKind::Append),
@@ -144,7 +143,7 @@ impl Aged {
     ) -> Aged {
         let ager = &options.ager;
         let bytes = |of: fn(&Shape) -> u64| shape.map(|shape| of(shape) * shape.granule_bytes);
-        let setting = Setting {
+        let setting = AgeingSetting {
             directory,
             model: shape.map(|shape| shape.model),
             drive: world.map(|world| world.drive.name.clone()),
@@ -170,13 +169,13 @@ impl Aged {
         Aged { setting, course, interrupted }
     }
 
-    /// For scripts.
-    pub fn record(&self) -> Record<'_> {
+    /// For scripts, with the program's commit.
+    pub fn record<'a>(&'a self, commit: Option<&'a str>) -> AgeingRecord<'a> {
         let course = &self.course;
-        Record {
+        AgeingRecord {
             schema: 1,
             version: VERSION,
-            commit: COMMIT,
+            commit,
             interrupted: self.interrupted,
             setting: &self.setting,
             end: course.end,

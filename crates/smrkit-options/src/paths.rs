@@ -1,0 +1,104 @@
+//! Paths of inputs and outputs: an output never takes the place of an input.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use smrkit::error::Error;
+use smrkit_trace::partial::temporary_of;
+
+/// The paths that a command reads and writes, as given.
+#[derive(Default)]
+pub struct Paths {
+    /// Files that are read.
+    pub inputs: Vec<PathBuf>,
+    /// Files that are written.
+    pub outputs: Vec<PathBuf>,
+    /// Folders that files with such an ending are written into.
+    pub folders: Vec<(PathBuf, &'static str)>,
+}
+
+impl Paths {
+    /// Refuses an output that is an input or another output, whatever its name, before anything is opened.
+    pub fn check(&self) -> Result<(), Error> {
+        let mut known: Vec<(Identity, &Path, &str)> = Vec::new();
+        let named = self.inputs.iter().map(|path| (path, "an input"));
+        for (path, what) in named {
+            known.extend(Identity::for_path(path).map(|identity| (identity, path.as_path(), what)));
+        }
+        for path in &self.outputs {
+            let Some(identity) = Identity::for_path(path) else { continue };
+            match known.iter().find(|(other, ..)| *other == identity) {
+                Some((_, other, "an input")) => {
+                    let whose =
+                        if *other == path { String::new() } else { format!(" under the name {}", other.display()) };
+                    return Err(Error::Usage(format!(
+                        "{} is read by this command{whose}: write to another file",
+                        path.display()
+                    )));
+                }
+                Some(_) => {
+                    let message = format!("{} is named for two outputs: give each its own", path.display());
+                    return Err(Error::Usage(message));
+                }
+                None => known.push((identity, path, "an output")),
+            }
+        }
+        self.folders.iter().try_for_each(|(folder, ending)| in_the_way(folder, ending, &known))
+    }
+
+    /// The files under construction while the outputs are written.
+    pub fn temporaries(&self) -> impl Iterator<Item = PathBuf> {
+        self.outputs.iter().filter(|path| !is_stream(path)).filter_map(|path| temporary_of(path))
+    }
+}
+
+/// Refuses files that figures may take the place of.
+fn in_the_way(folder: &Path, ending: &str, known: &[(Identity, &Path, &str)]) -> Result<(), Error> {
+    let Ok(folder) = fs::canonicalize(folder) else { return Ok(()) };
+    let is_there = |path: &Path| {
+        let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        whole.parent() == Some(&folder) && whole.extension().is_some_and(|own| own == ending)
+    };
+    match known.iter().find(|(_, path, _)| is_there(path)) {
+        Some((_, path, what)) => Err(Error::Usage(format!(
+            "{} is {what} of this command, and figures are written next to it as .{ending}: give --figures another folder",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Identity of the file that a path leads to.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    /// A file that exists, by device and number: links lead to it too.
+    File(u64, u64),
+    /// One that does not, by its folder and name.
+    Missing(PathBuf),
+}
+
+impl Identity {
+    /// None for standard streams, and for pipes and devices, which keep nothing.
+    fn for_path(path: &Path) -> Option<Identity> {
+        if is_stream(path) {
+            return None;
+        }
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_file() => Some(Identity::File(meta.dev(), meta.ino())),
+            Ok(_) => None,
+            Err(_) => {
+                let path = fs::read_link(path).map_or_else(|_| path.to_path_buf(), |to| path.with_file_name(to));
+                let folder = match path.parent() {
+                    Some(parent) if parent != Path::new("") => parent,
+                    _ => Path::new("."),
+                };
+                Some(Identity::Missing(fs::canonicalize(folder).ok()?.join(path.file_name()?)))
+            }
+        }
+    }
+}
+
+fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
