@@ -10,7 +10,7 @@ use smrkit::stats::remedy::{Comparison, Effect, Problems, Trajectory};
 use smrkit::stats::verdict;
 use smrkit::units::SECTOR_BYTES;
 
-use super::remedies::{Change, Kind};
+use super::remedies::{Change, ChangeKind};
 use super::{INTERRUPTED, Question};
 
 /// The whole answer.
@@ -70,7 +70,7 @@ pub struct Present {
 #[derive(Serialize)]
 pub struct Remedy {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// The change.
     pub change: String,
     /// True if it is assumed that the disk can do it.

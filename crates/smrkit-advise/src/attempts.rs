@@ -6,7 +6,7 @@ use smrkit::settings::Warmup;
 use smrkit::stats::remedy::{Effect, Judged, Multiples, Problems, effect, mean_request_bytes};
 
 use super::advice::Remedy;
-use super::remedies::{Change, Kind, one_line};
+use super::remedies::{Change, ChangeKind, one_line};
 use super::trial::{Measured, Trial};
 use super::{INTERRUPTED, Question, Reference};
 
@@ -19,7 +19,7 @@ const FEW_REQUESTS: u64 = 50_000;
 type Attempted = Result<(Measured, Option<Measured>), String>;
 
 /// A part of the demand that changes serve, with the runs they are compared with.
-struct Part<'a> {
+struct AttemptPart<'a> {
     /// The system as it is.
     before: Judged,
     /// Conventional disks.
@@ -37,8 +37,8 @@ pub fn make(
     monitor: &dyn Monitor,
 ) -> Result<Vec<Remedy>, Error> {
     let all: Vec<&Change> = changes.iter().collect();
-    let whole = Part { before: known.before, usual: &known.conventional, first: None };
-    let serve = |changes: &[&Change], part: &Part| -> Result<Vec<Remedy>, Error> {
+    let whole = AttemptPart { before: known.before, usual: &known.conventional, first: None };
+    let serve = |changes: &[&Change], part: &AttemptPart| -> Result<Vec<Remedy>, Error> {
         let made = run(question, changes, part.first, sectors, monitor)?;
         Ok(changes.iter().zip(made).map(|(change, made)| judged(part, change, made)).collect())
     };
@@ -51,7 +51,7 @@ pub fn make(
     if before.problems != known.before.problems {
         return serve(&all, &whole);
     }
-    let mut remedies = serve(&all, &Part { before, usual: &usual, first: Some(first) })?;
+    let mut remedies = serve(&all, &AttemptPart { before, usual: &usual, first: Some(first) })?;
     let again: Vec<usize> = (0..all.len()).filter(|&at| !is_shown(&remedies[at])).collect();
     let open: Vec<&Change> = again.iter().map(|&at| all[at]).collect();
     for (at, remedy) in again.into_iter().zip(serve(&open, &whole)?) {
@@ -65,7 +65,7 @@ pub fn make(
 fn is_shown(remedy: &Remedy) -> bool {
     match remedy.effect {
         Some(Effect::Helps | Effect::Mixed | Effect::Worsens) => true,
-        Some(Effect::Fixes | Effect::FixesSoFar) => remedy.kind == Kind::Idle,
+        Some(Effect::Fixes | Effect::FixesSoFar) => remedy.kind == ChangeKind::Idle,
         // What can't be run can't be run whole either.
         None => remedy.not_run.as_deref() != Some(INTERRUPTED),
         Some(Effect::None) => false,
@@ -90,7 +90,7 @@ fn as_it_is(
     monitor: &dyn Monitor,
 ) -> Result<Option<(Measured, Measured)>, Error> {
     let Some(&settings) = question.depths.last() else { return Ok(None) };
-    let own = Change::new(Kind::Layer, "as it is", Ok(Trial::for_run(question.run.clone().with(settings))));
+    let own = Change::new(ChangeKind::Layer, "as it is", Ok(Trial::for_run(question.run.clone().with(settings))));
     let usual = question.run.conventional()?.with(settings);
     let both = Change { baseline: Some(Trial::for_run(usual)), ..own };
     let made = run(question, &[&both], Some(first), sectors, monitor)?.pop();
@@ -128,19 +128,19 @@ fn made(question: &Question, change: &Change, first: Option<u64>, sectors: u64, 
 }
 
 /// Judges a change.
-fn judged(part: &Part, change: &Change, made: Attempted) -> Remedy {
+fn judged(part: &AttemptPart, change: &Change, made: Attempted) -> Remedy {
     let judged = made.map(|(own, baseline)| {
         let is_timed = own.is_timed();
         let against = own.compared_with(baseline.as_ref().unwrap_or(part.usual));
         let after = Judged::new(&own.course, &against);
         let after = match change.kind {
             // The same bytes by other requests: of them the time can be compared with what it was, by the trace's times the mean.
-            Kind::WriteSize => {
+            ChangeKind::WriteSize => {
                 let Multiples { elapsed, mean, .. } = own.compared_with(part.usual).whole;
                 Judged { multiples: [elapsed, Some(mean).filter(|_| !is_timed), None, None], ..after }
             }
             // A pause is not held against the rate, or the shorter waits of conventional disks, that it leaves.
-            Kind::Idle => {
+            ChangeKind::Idle => {
                 let pairs = part.before.multiples.into_iter().zip(after.multiples);
                 let better = |(was, is): (Option<f64>, Option<f64>)| Some(was?.min(is?));
                 let multiples: Vec<Option<f64>> = pairs.map(better).collect();
@@ -150,7 +150,7 @@ fn judged(part: &Part, change: &Change, made: Attempted) -> Remedy {
         };
         let before = match change.kind {
             // Conventional disks that wait less with it don't make it slow.
-            Kind::Idle => {
+            ChangeKind::Idle => {
                 let was = part.before.problems;
                 Judged { problems: Problems { slow: was.slow || after.problems.slow, ..was }, ..part.before }
             }

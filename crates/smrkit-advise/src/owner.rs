@@ -3,7 +3,7 @@
 use smrkit::stats::remedy::Effect;
 
 use super::advice::{Action, Advice, Remedy};
-use super::remedies::Kind;
+use super::remedies::ChangeKind;
 
 /// Seconds that kernels wait for a command unless told otherwise.
 const KERNEL_S: u64 = 30;
@@ -65,7 +65,7 @@ fn best_of_each(advice: &Advice) -> impl Iterator<Item = &Remedy> {
     let is_best = move |remedy: &&Remedy| {
         let alike = advice.remedies.iter().filter(|other| other.kind == remedy.kind);
         let best = alike.filter_map(|other| Some((rank(other)?, other))).min_by_key(|(rank, _)| *rank);
-        let is_one_of_many = matches!(remedy.kind, Kind::WriteSize | Kind::Idle);
+        let is_one_of_many = matches!(remedy.kind, ChangeKind::WriteSize | ChangeKind::Idle);
         rank(remedy).is_some() && (!is_one_of_many || best.is_some_and(|(_, best)| std::ptr::eq(best, *remedy)))
     };
     advice.remedies.iter().filter(is_best)
@@ -75,28 +75,33 @@ fn best_of_each(advice: &Advice) -> impl Iterator<Item = &Remedy> {
 fn worth(remedy: &Remedy) -> Option<(String, Option<&'static str>)> {
     let change = &remedy.change;
     Some(match remedy.kind {
-        Kind::Conventional => ("Buy conventional disks (CMR in the data sheet)".into(), None),
-        Kind::Drive => (format!("Buy the {change}"), None),
-        Kind::WriteSize if change.ends_with("MiB") => (
+        ChangeKind::Conventional => ("Buy conventional disks (CMR in the data sheet)".into(), None),
+        ChangeKind::Drive => (format!("Buy the {change}"), None),
+        ChangeKind::WriteSize if change.ends_with("MiB") => (
             format!("Gather {change}: larger records, on md larger chunks"),
             Some("zfs set recordsize=4M POOL/DATASET"),
         ),
-        Kind::WriteSize => (
+        ChangeKind::WriteSize => (
             format!("Gather {change}: larger records, on md larger chunks"),
             Some("zfs set recordsize=1M POOL/DATASET"),
         ),
-        Kind::Parameter if change.contains("write cache") => {
+        ChangeKind::Parameter if change.contains("write cache") => {
             ("Switch the write cache on".into(), Some("hdparm -W1 /dev/sdX"))
         }
-        Kind::Idle => (format!("Leave the disk time, as over idle nights: {change}"), None),
-        Kind::Rebuild if change.contains("records") => {
+        ChangeKind::Idle => (format!("Leave the disk time, as over idle nights: {change}"), None),
+        ChangeKind::Rebuild if change.contains("records") => {
             (format!("ZFS: {change}, before data is written"), Some("zfs set recordsize=1M POOL/DATASET"))
         }
-        Kind::Rebuild if change.contains("order") => {
+        ChangeKind::Rebuild if change.contains("order") => {
             (format!("Rebuild {change}: md does, ZFS on mirrors by"), Some("zpool replace -s POOL sdX sdY"))
         }
-        Kind::Dedicated => (format!("Use {change}"), None),
-        Kind::Chunk | Kind::Level | Kind::Parameter | Kind::Rebuild | Kind::Layer | Kind::Range => return None,
+        ChangeKind::Dedicated => (format!("Use {change}"), None),
+        ChangeKind::Chunk
+        | ChangeKind::Level
+        | ChangeKind::Parameter
+        | ChangeKind::Rebuild
+        | ChangeKind::Layer
+        | ChangeKind::Range => return None,
     })
 }
 

@@ -37,7 +37,7 @@ const ASSUMED: [(&str, &str, &str); 2] =
 /// The kinds of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ChangeKind {
     /// Larger writes.
     WriteSize,
     /// Time between requests.
@@ -65,7 +65,7 @@ pub enum Kind {
 /// A change, and the run that shows what it does.
 pub struct Change {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// The change's name.
     pub name: String,
     /// True if the disk is assumed to be able to do it.
@@ -82,7 +82,7 @@ pub struct Change {
 
 impl Change {
     /// A change; an error says why it has no run.
-    pub fn new(kind: Kind, name: impl Into<String>, trial: Result<Trial, Error>) -> Change {
+    pub fn new(kind: ChangeKind, name: impl Into<String>, trial: Result<Trial, Error>) -> Change {
         Change { kind, name: name.into(), is_assumed: false, think: None, time_scale: None, trial, baseline: None }
     }
 }
@@ -99,7 +99,7 @@ pub fn all(question: &Question, known: &Reference) -> Result<Vec<Change>, Error>
     let mut all = Vec::new();
     if !run.is_conventional() {
         let conventional = run.conventional().map(Trial::for_run);
-        all.push(Change::new(Kind::Conventional, "conventional disks", conventional));
+        all.push(Change::new(ChangeKind::Conventional, "conventional disks", conventional));
     }
     all.extend(write_sizes(&run, known)?);
     all.extend(times(&run, &settings, known)?);
@@ -127,7 +127,7 @@ fn write_sizes(run: &PlannedRun, known: &Reference) -> Result<Vec<Change>, Error
         let packed_sectors = Some((size / SECTOR_BYTES) as u32);
         let trial = Trial { packed_sectors, ..Trial::for_run(run.clone()) };
         let baseline = Trial { run: run.conventional()?, ..trial.clone() };
-        let change = Change::new(Kind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial));
+        let change = Change::new(ChangeKind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial));
         Ok(Change { baseline: Some(baseline), ..change })
     };
     larger.map(change).collect()
@@ -147,7 +147,7 @@ fn times(run: &PlannedRun, settings: &Settings, known: &Reference) -> Result<Vec
         };
         let think = (changed.think != settings.think).then_some(changed.think);
         let time_scale = (changed.time_scale != settings.time_scale).then_some(changed.time_scale);
-        changes.push(Change { think, time_scale, baseline, ..Change::new(Kind::Idle, name, trial) });
+        changes.push(Change { think, time_scale, baseline, ..Change::new(ChangeKind::Idle, name, trial) });
         Ok(())
     };
     match settings.arrival {
@@ -202,7 +202,7 @@ fn assumed(run: &PlannedRun) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     for (key, value, name) in ASSUMED {
         if let Some(changed) = with_parameter(run, key, value)? {
-            let change = Change::new(Kind::Parameter, name, Ok(Trial::for_run(changed)));
+            let change = Change::new(ChangeKind::Parameter, name, Ok(Trial::for_run(changed)));
             changes.push(Change { is_assumed: true, ..change });
         }
     }
@@ -244,7 +244,7 @@ fn rebuilds(run: &PlannedRun) -> Vec<Change> {
     let change = |(spec, name): (RebuildSpec, String)| {
         let mut run = run.clone();
         run.run.background = Some(spec);
-        Change::new(Kind::Rebuild, name, Ok(Trial::for_run(run)))
+        Change::new(ChangeKind::Rebuild, name, Ok(Trial::for_run(run)))
     };
     changed.into_iter().filter(|(other, _)| *other != spec).map(change).collect()
 }
@@ -260,7 +260,7 @@ fn drives(run: &PlannedRun) -> Result<Vec<Change>, Error> {
             continue;
         }
         let trial = with_each_drive(run, |own| drive.clone().with_capacity(own.geometry.sectors())).map(Trial::for_run);
-        changes.push(Change::new(Kind::Drive, format!("drive {name}, as large"), trial));
+        changes.push(Change::new(ChangeKind::Drive, format!("drive {name}, as large"), trial));
     }
     Ok(changes)
 }
@@ -278,7 +278,8 @@ fn ranges(run: &PlannedRun) -> Result<Vec<Change>, Error> {
         };
         let trial = with_each_drive(run, at_end);
         let baseline = trial.as_ref().ok().map(|run| run.conventional()).transpose()?.map(Trial::for_run);
-        let change = Change::new(Kind::Range, format!("drive at {key}={}", end.name()), trial.map(Trial::for_run));
+        let change =
+            Change::new(ChangeKind::Range, format!("drive at {key}={}", end.name()), trial.map(Trial::for_run));
         changes.push(Change { baseline, ..change });
     }
     Ok(changes)
@@ -296,7 +297,7 @@ fn chunks(run: &PlannedRun) -> Vec<Change> {
         SIZES_BYTES.into_iter().filter(|size| array.level.is_striped() && *size != array.chunk_sectors * SECTOR_BYTES);
     let change = |size: u64| {
         let changed = run.on(ArrayRun { chunk_sectors: size / SECTOR_BYTES, ..array.clone() });
-        Change::new(Kind::Chunk, format!("chunks of {}", Bytes(size)), changed.possible().map(Trial::for_run))
+        Change::new(ChangeKind::Chunk, format!("chunks of {}", Bytes(size)), changed.possible().map(Trial::for_run))
     };
     others.map(change).collect()
 }
@@ -312,7 +313,7 @@ fn levels(run: &PlannedRun, question: &Question) -> Vec<Change> {
         let made = level.check_disks(array.members.len()).and_then(|()| changed.possible());
         let placement = (was_dedicated && question.sources > 1).then_some(SourcePlacement::EndToEnd);
         let trial = made.map(|run| Trial { placement, ..Trial::for_run(run) });
-        Change::new(Kind::Level, format!("{level} of the same disks"), trial)
+        Change::new(ChangeKind::Level, format!("{level} of the same disks"), trial)
     };
     others.map(change).collect()
 }
@@ -329,7 +330,7 @@ fn dedicated(run: &PlannedRun, question: &Question) -> Option<Change> {
         Some(_) => return None,
     };
     let trial = changed.possible().map(|run| Trial { placement: Some(SourcePlacement::Zero), ..Trial::for_run(run) });
-    Some(Change::new(Kind::Dedicated, "a disk for each source", trial))
+    Some(Change::new(ChangeKind::Dedicated, "a disk for each source", trial))
 }
 
 /// As many of a run's drives as sources.
@@ -349,7 +350,7 @@ fn layers(run: &PlannedRun) -> Result<Vec<Change>, Error> {
         let parameters = spec.resolve(&[])?;
         // A layer that the drive has no room for is seen here.
         let made = run.under(spec, &parameters).possible().map(Trial::for_run);
-        changes.push(Change::new(Kind::Layer, format!("layer {}", spec.name), made));
+        changes.push(Change::new(ChangeKind::Layer, format!("layer {}", spec.name), made));
     }
     Ok(changes)
 }

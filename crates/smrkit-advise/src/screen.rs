@@ -4,7 +4,7 @@ use smrkit::stats::remedy::{Comparison, Effect, Multiples, Trajectory};
 
 use super::advice::{Advice, Remedy};
 use super::rebuild;
-use super::remedies::Kind;
+use super::remedies::ChangeKind;
 use super::words;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
 use smrkit_report::{Grid, Section};
@@ -181,10 +181,10 @@ fn best(advice: &Advice) -> Option<usize> {
         Effect::Helps => Some(2),
         Effect::Mixed | Effect::None | Effect::Worsens => None,
     };
-    let changes = advice.remedies.iter().enumerate().filter(|(_, remedy)| remedy.kind != Kind::Range);
+    let changes = advice.remedies.iter().enumerate().filter(|(_, remedy)| remedy.kind != ChangeKind::Range);
     let ranked = changes.filter_map(|(at, remedy)| {
         let worst = remedy.against.as_ref()?.worst();
-        Some((rank(remedy)?, remedy.kind == Kind::Idle, worst, at))
+        Some((rank(remedy)?, remedy.kind == ChangeKind::Idle, worst, at))
     });
     let order = |one: &(u8, bool, f64, usize), other: &(u8, bool, f64, usize)| {
         (one.0, one.1).cmp(&(other.0, other.1)).then(one.2.total_cmp(&other.2))
@@ -195,7 +195,7 @@ fn best(advice: &Advice) -> Option<usize> {
 /// Pauses are named with what they leave the disk to rest.
 fn name(remedy: &Remedy) -> String {
     match &remedy.course {
-        Some(course) if remedy.kind == Kind::Idle => {
+        Some(course) if remedy.kind == ChangeKind::Idle => {
             format!("{}, {} idle", remedy.change, format::percent(course.idle_share, 1.0))
         }
         _ => remedy.change.clone(),
@@ -205,8 +205,8 @@ fn name(remedy: &Remedy) -> String {
 fn effect(advice: &Advice, remedy: &Remedy) -> &'static str {
     match remedy.effect {
         None => "not run",
-        Some(effect) if remedy.kind == Kind::Range => words::at_an_end(effect),
-        Some(Effect::Fixes | Effect::FixesSoFar) if remedy.kind == Kind::Idle => "keeps up",
+        Some(effect) if remedy.kind == ChangeKind::Range => words::at_an_end(effect),
+        Some(Effect::Fixes | Effect::FixesSoFar) if remedy.kind == ChangeKind::Idle => "keeps up",
         Some(Effect::Fixes) => "fixes it",
         Some(Effect::FixesSoFar) => "fixes it so far",
         Some(Effect::Helps) if advice.problems.any() => "helps",

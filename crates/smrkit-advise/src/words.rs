@@ -5,7 +5,7 @@ use smrkit::stats::remedy::{Effect, Multiples, Trajectory};
 
 use super::advice::{Advice, Present, Remedy};
 use super::rebuild;
-use super::remedies::Kind;
+use super::remedies::ChangeKind;
 use smrkit_report::format::{self, rate};
 
 /// The sentences, the answer first. `fill` is the share of the cache in use at the end, where there is one.
@@ -165,7 +165,7 @@ fn is_alike(advice: &Advice) -> bool {
 /// Sentences on changes that would fix it, or help, or harm.
 fn changes(advice: &Advice) -> Vec<String> {
     let of = |effect: Effect| -> Vec<&Remedy> {
-        let is_change = |kind: Kind| !matches!(kind, Kind::Idle | Kind::Range);
+        let is_change = |kind: ChangeKind| !matches!(kind, ChangeKind::Idle | ChangeKind::Range);
         let has = |remedy: &&Remedy| remedy.effect == Some(effect) && is_change(remedy.kind);
         advice.remedies.iter().filter(has).collect()
     };
@@ -212,7 +212,7 @@ fn changes(advice: &Advice) -> Vec<String> {
 
 /// The sentence on values of the drive that are known only roughly; none where all is known, or an end without effect was not run.
 fn ranges(remedies: &[Remedy]) -> Option<String> {
-    let tried = || remedies.iter().filter(|remedy| remedy.kind == Kind::Range);
+    let tried = || remedies.iter().filter(|remedy| remedy.kind == ChangeKind::Range);
     let ends: Vec<(&str, Effect)> =
         tried().filter_map(|remedy| Some((remedy.change.strip_prefix("drive at ")?, remedy.effect?))).collect();
     let other = ends.iter().filter(|(_, effect)| *effect != Effect::None);
@@ -238,7 +238,7 @@ pub fn at_an_end(effect: Effect) -> &'static str {
 
 /// With how much rest the disk keeps up, if with any; nothing where the runs do not show it.
 fn rest(remedies: &[Remedy], is_open: bool) -> Option<String> {
-    let rests: Vec<&Remedy> = remedies.iter().filter(|remedy| remedy.kind == Kind::Idle).collect();
+    let rests: Vec<&Remedy> = remedies.iter().filter(|remedy| remedy.kind == ChangeKind::Idle).collect();
     let enough = rests.iter().find(|remedy| matches!(remedy.effect, Some(Effect::Fixes | Effect::FixesSoFar)));
     match enough.and_then(|remedy| remedy.course.as_ref().map(|course| (remedy, course))) {
         Some((remedy, _)) if is_open => Some(format!("With {} it keeps up.", remedy.change)),
@@ -266,14 +266,14 @@ fn named(advice: &Advice, all: &[&Remedy], with_figures: bool) -> String {
     let mut names = Vec::new();
     for (at, remedy) in all.iter().enumerate() {
         match remedy.kind {
-            Kind::WriteSize if all[..at].iter().any(|other| other.kind == remedy.kind) => {}
-            Kind::Layer => {}
+            ChangeKind::WriteSize if all[..at].iter().any(|other| other.kind == remedy.kind) => {}
+            ChangeKind::Layer => {}
             _ => names.push(full(remedy)),
         }
     }
     let layers: Vec<String> = all
         .iter()
-        .filter(|remedy| remedy.kind == Kind::Layer)
+        .filter(|remedy| remedy.kind == ChangeKind::Layer)
         .map(|remedy| remedy.change.replace("layer ", ""))
         .collect();
     match layers.len() {
@@ -313,7 +313,7 @@ mod tests {
         let course = effect.map(|_| Trajectory { rate_before_bytes_per_s: 5.0, ..Trajectory::default() });
         let change = "pauses of 1 s".to_string();
         Remedy {
-            kind: Kind::Idle,
+            kind: ChangeKind::Idle,
             change,
             assumption: false,
             effect,
@@ -330,7 +330,7 @@ mod tests {
     fn ranges_make_no_difference_only_if_every_end_was_run() {
         let said = |effects: &[Option<Effect>]| {
             let end = |&effect: &Option<Effect>| Remedy {
-                kind: Kind::Range,
+                kind: ChangeKind::Range,
                 change: "drive at mechanical.rpm=low".into(),
                 ..pause(effect)
             };

@@ -17,12 +17,12 @@ use smrkit_report::{Section, page};
 pub struct Study {
     scale: Scale,
     commit: Option<String>,
-    parts: Vec<Part>,
+    parts: Vec<StudyPart>,
     /// True if an interrupt left something undone.
     pub interrupted: bool,
 }
 
-struct Part {
+struct StudyPart {
     of: &'static Reproduction,
     items: Vec<(&'static str, Shown)>,
     open: Vec<String>,
@@ -94,7 +94,7 @@ impl Study {
         };
         let mut parts = Vec::new();
         for (of, items) in chosen.iter().zip(items) {
-            parts.push(Part { of, items: items.into_iter().flat_map(&mut show).collect(), open: (of.open)()? });
+            parts.push(StudyPart { of, items: items.into_iter().flat_map(&mut show).collect(), open: (of.open)()? });
         }
         Ok(Study { scale, commit: monitor.commit().map(str::to_string), parts, interrupted })
     }

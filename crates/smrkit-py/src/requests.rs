@@ -27,7 +27,7 @@ const TIMES: [(&str, u64); 5] =
 const NAME: &str = "requests";
 
 /// Columns of one length.
-struct Part {
+struct BatchPart {
     time: Option<Column>,
     op: Column,
     lba: Column,
@@ -40,7 +40,7 @@ pub struct Requests(Arc<Table>);
 
 /// The columns, a part after the other.
 pub struct Table {
-    parts: Vec<Part>,
+    parts: Vec<BatchPart>,
     tick_ns: u64,
     requests: u64,
     /// After the last sector used.
@@ -165,7 +165,7 @@ impl Table {
             return Err(Error::input(NAME, message));
         }
         let time = times.first().map(|(name, tick)| (*name, *tick));
-        let parts = batches.iter().map(|batch| Part::new(batch, time.map(|(name, _)| name)));
+        let parts = batches.iter().map(|batch| BatchPart::new(batch, time.map(|(name, _)| name)));
         let parts = parts.collect::<Result<Vec<_>, Error>>()?;
         let mut table = Table { parts, tick_ns: time.map_or(1, |(_, tick)| tick), requests: 0, end: 0 };
         table.check()?;
@@ -203,8 +203,8 @@ impl Table {
     }
 }
 
-impl Part {
-    fn new(batch: &RecordBatch, time: Option<&str>) -> Result<Part, Error> {
+impl BatchPart {
+    fn new(batch: &RecordBatch, time: Option<&str>) -> Result<BatchPart, Error> {
         let found = |name: &str| {
             batch.column_by_name(name).ok_or_else(|| {
                 let message =
@@ -220,7 +220,7 @@ impl Part {
             let message = "requests of several volumes: take those of one, or give the trace's file";
             return Err(Error::input(NAME, message));
         }
-        Ok(Part {
+        Ok(BatchPart {
             time: time.map(numbers).transpose()?,
             op: told("op", Column::of_operations(found("op")?))?,
             lba: numbers("lba")?,

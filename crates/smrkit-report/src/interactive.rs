@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::draw::margins;
-use crate::figure::{Axis, Body, Colour, Key, Numbers, Panel, Part, Series, Style, Theme, strip_ticks};
+use crate::figure::{Axis, BarPart, Body, Colour, Key, Numbers, Panel, Series, Style, Theme, strip_ticks};
 use crate::format::escape;
 use crate::packed::{packed, rounded};
 
@@ -109,11 +109,11 @@ fn bars(
     panel: &Panel,
     rows: &[String],
     totals: &[String],
-    parts: &[Part],
+    parts: &[BarPart],
     key: impl Fn(&str) -> Option<usize>,
 ) -> Value {
     let names: Vec<String> = rows.iter().rev().map(|r| escape(r)).collect();
-    let bar = |part: &Part| {
+    let bar = |part: &BarPart| {
         let values: Vec<f64> = part.values.iter().rev().copied().collect();
         let text: Vec<String> = values.iter().map(|&v| panel.x.numbers.text(v)).collect();
         json!({

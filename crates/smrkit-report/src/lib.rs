@@ -33,6 +33,6 @@ mod tests;
 pub use draw::{png, svg};
 pub use grid::Grid;
 pub use page::{Section, facts, page, report};
-pub use rebuild::{Work, WORK};
+pub use rebuild::{BusyWork, WORK};
 pub use series::{figures, slower_than};
 pub use table::text;

@@ -3,16 +3,16 @@
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::{BusyTimes, MemberRebuild};
 
-use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
+use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, gapped};
 use crate::format;
 use crate::grid::Grid;
 use crate::label::{LineStyle, line_styles, names};
 
 /// Work of a drive: its name, its colour, and the time that it took.
-pub type Work = (&'static str, Colour, fn(&BusyTimes) -> u64);
+pub type BusyWork = (&'static str, Colour, fn(&BusyTimes) -> u64);
 
 /// Kinds of work of a drive, in the order of bars.
-pub const WORK: [Work; 6] = [
+pub const WORK: [BusyWork; 6] = [
     ("reading for commands", Colour::nth(0), |busy| busy.host_read),
     ("writing for commands", Colour::SKY, |busy| busy.host_write),
     ("maps", Colour::PINK, |busy| busy.map_read + busy.map_write),
@@ -135,7 +135,7 @@ fn busy(all: &[Named]) -> Figure {
     let times: Vec<[f64; 6]> = all.iter().map(|(_, rebuild, ..)| WORK.map(|work| seconds(rebuild, work.2))).collect();
     let longest = times.iter().map(|times| times.iter().sum::<f64>()).fold(0.0, f64::max);
     let (unit_s, unit) = format::time_unit(longest);
-    let part = |(at, (name, colour, _)): (usize, &Work)| Part {
+    let part = |(at, (name, colour, _)): (usize, &BusyWork)| BarPart {
         name: name.to_string(),
         colour: *colour,
         values: times.iter().map(|times| times[at] / unit_s).collect(),

@@ -5,7 +5,7 @@
 use smrkit::stats::outcome::{ByCause, Capacity, Outcome, Surface};
 use smrkit::units::SECTOR_BYTES;
 
-use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, gapped};
+use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, gapped};
 use crate::format;
 use crate::label::{LineStyle, line_styles, names};
 use crate::members::{by_busy, member_names, share};
@@ -202,7 +202,7 @@ impl All<'_> {
 
     fn capacity(&self) -> Figure {
         let share = |run: &Outcome, n: u64| 100.0 * n as f64 / run.capacity.raw_sectors as f64;
-        let part = |name: &str, colour, of: fn(&Outcome) -> u64| Part {
+        let part = |name: &str, colour, of: fn(&Outcome) -> u64| BarPart {
             name: name.into(),
             colour,
             values: self.runs.iter().map(|r| finite(share(r, of(r)))).collect(),
@@ -369,8 +369,8 @@ fn redundant_sectors(capacity: &Capacity) -> u64 {
 }
 
 /// Stacked bars of quantities by cause, a row each.
-fn cause_parts(rows: &[[f64; 4]]) -> Vec<Part> {
-    let part = |(i, (name, colour)): (usize, (&str, Colour))| Part {
+fn cause_parts(rows: &[[f64; 4]]) -> Vec<BarPart> {
+    let part = |(i, (name, colour)): (usize, (&str, Colour))| BarPart {
         name: name.into(),
         colour,
         values: rows.iter().map(|row| row[i]).collect(),

@@ -4,7 +4,7 @@ use serde_json::Value;
 use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
 
 use crate::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
-use crate::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style, Theme};
+use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, Theme};
 use crate::grid::Grid;
 use crate::page::Section;
 use crate::{draw, format, interactive, label, optional, page, series, table};
@@ -95,7 +95,7 @@ fn outline(figure: &Figure) -> String {
                 out += &format!("    {} {} {} points {first} to {last}\n", s.name, s.colour.hex(), s.points.len());
             }),
             Body::Bars { rows, totals, parts } => (0..rows.len()).for_each(|i| {
-                let part = |p: &crate::figure::Part| format!("{} {}", p.name, panel.x.numbers.text(p.values[i]));
+                let part = |p: &crate::figure::BarPart| format!("{} {}", p.name, panel.x.numbers.text(p.values[i]));
                 let parts: Vec<String> = parts.iter().map(part).collect();
                 out += &format!("    {}: {} = {}\n", rows[i], parts.join(", "), totals[i]);
             }),
@@ -391,7 +391,7 @@ fn every_figure_is_there_whatever_was_run() {
 #[test]
 fn a_legend_keeps_the_order_of_the_bars_over_all_panels() {
     let panel = |values: [f64; 3]| {
-        let part = |(name, value): (&str, f64)| Part { name: name.into(), colour: Colour::SKY, values: vec![value] };
+        let part = |(name, value): (&str, f64)| BarPart { name: name.into(), colour: Colour::SKY, values: vec![value] };
         let parts = ["of-host", "of-destage", "of-clean"].into_iter().zip(values).map(part).collect();
         let body = Body::Bars { rows: vec!["row".into()], totals: vec![String::new()], parts };
         Panel::new(None, Axis::linear("x"), Axis::default(), body)

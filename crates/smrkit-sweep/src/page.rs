@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use smrkit::error::Error;
 use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::Outcome;
-use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part, Series, Style};
+use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style};
 use smrkit_report::format::{NONE, capital, count, counted, short};
 use smrkit_report::{Section, facts, page as of_sections};
 
@@ -238,7 +238,7 @@ impl Runs {
                 .filter_map(|(own, rows)| Some((named(&system, &own), spread(&rows, value)?)));
             let (rows, values): (Vec<String>, Vec<Spread>) = known.unzip();
             let totals = values.iter().map(|value| value.text(factor)).collect();
-            let part = Part {
+            let part = BarPart {
                 name: String::new(),
                 colour: Colour::SKY,
                 values: values.iter().map(|value| value.mean * factor).collect(),

@@ -30,11 +30,11 @@ pub struct Format {
     pub about: &'static str,
     /// A row of it, for text formats; for binary ones empty.
     pub sample: &'static str,
-    kind: Kind,
+    kind: FormatKind,
 }
 
 /// Way to recognise and open a format.
-enum Kind {
+enum FormatKind {
     /// By its content.
     Content { agrees: fn(&[u8], bool) -> Agreement, open: fn(Stream, bool) -> Box<dyn Reader> },
     /// By the names of its columns, or a map of them.
@@ -43,14 +43,14 @@ enum Kind {
     Parquet,
 }
 
-const fn text<F: TextFormat + Default + 'static>() -> Kind {
+const fn text<F: TextFormat + Default + 'static>() -> FormatKind {
     let open = |stream, skip| -> Box<dyn Reader> { Box::new(Text::new(stream, F::default(), skip)) };
-    Kind::Content { agrees: text::agrees::<F>, open }
+    FormatKind::Content { agrees: text::agrees::<F>, open }
 }
 
-const fn binary<F: RecordFormat + Default + 'static>() -> Kind {
+const fn binary<F: RecordFormat + Default + 'static>() -> FormatKind {
     let open = |stream, skip| -> Box<dyn Reader> { Box::new(Records::new(stream, F::default(), skip)) };
-    Kind::Content { agrees: record::agrees::<F>, open }
+    FormatKind::Content { agrees: record::agrees::<F>, open }
 }
 
 /// All formats, the more specific first.
@@ -130,9 +130,9 @@ pub const FORMATS: &[Format] = &[
         name: "csv",
         about: "any table, by its columns' names or a map of them",
         sample: "1250,W,8192,4096",
-        kind: Kind::Map,
+        kind: FormatKind::Map,
     },
-    Format { name: "parquet", about: "smrkit's own columns in Parquet", sample: "", kind: Kind::Parquet },
+    Format { name: "parquet", about: "smrkit's own columns in Parquet", sample: "", kind: FormatKind::Parquet },
 ];
 
 /// Format that a `--format` text asks for.
@@ -162,13 +162,13 @@ pub(crate) fn choice(text: Option<&str>) -> Result<Choice, Error> {
         )));
     };
     match (&format.kind, name, argument) {
-        (Kind::Map, ..) => Ok(Choice::Csv(argument.unwrap_or_default().into())),
+        (FormatKind::Map, ..) => Ok(Choice::Csv(argument.unwrap_or_default().into())),
         (_, "blkparse", Some(event)) => match Blkparse::choosing(event) {
             Some(format) => Ok(Choice::Blkparse(format)),
             None => Err(Error::Usage(format!("blkparse:{event}: choose blkparse:Q or blkparse:D"))),
         },
         (_, _, Some(_)) => Err(Error::Usage(format!("the format {name} takes nothing after a colon"))),
-        (Kind::Parquet, _, None) => Ok(Choice::Parquet),
+        (FormatKind::Parquet, _, None) => Ok(Choice::Parquet),
         (_, _, None) => Ok(Choice::Named(format)),
     }
 }
@@ -182,16 +182,16 @@ impl Format {
     /// Number of the first rows that it understands.
     pub(crate) fn agreement(&self, head: &[u8], whole: bool) -> Agreement {
         match self.kind {
-            Kind::Content { agrees, .. } => agrees(head, whole),
-            Kind::Map | Kind::Parquet => Agreement::default(),
+            FormatKind::Content { agrees, .. } => agrees(head, whole),
+            FormatKind::Map | FormatKind::Parquet => Agreement::default(),
         }
     }
 
     /// Reads a stream in this format.
     pub(crate) fn open(&self, stream: Stream, skip_bad_rows: bool) -> Option<Box<dyn Reader>> {
         match self.kind {
-            Kind::Content { open, .. } => Some(open(stream, skip_bad_rows)),
-            Kind::Map | Kind::Parquet => None,
+            FormatKind::Content { open, .. } => Some(open(stream, skip_bad_rows)),
+            FormatKind::Map | FormatKind::Parquet => None,
         }
     }
 }

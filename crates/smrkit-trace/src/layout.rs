@@ -128,7 +128,7 @@ impl VolumeTable {
     }
 }
 
-enum Plan {
+enum LayoutPlan {
     /// All that has come is of the first volume.
     Single,
     /// Each volume begins at its place.
@@ -142,7 +142,7 @@ enum Plan {
 pub struct Laid {
     trace: Trace,
     path: PathBuf,
-    plan: Plan,
+    plan: LayoutPlan,
     /// Requests read to learn the volumes, not given yet.
     ahead: Option<Vec<Request>>,
 }
@@ -155,19 +155,19 @@ impl Laid {
         let mut batch = Vec::new();
         trace.fill(&mut batch)?;
         let plan = match choice {
-            VolumeChoice::Number(number) => Plan::Only { number, first: None, known: 0, early: false },
+            VolumeChoice::Number(number) => LayoutPlan::Only { number, first: None, known: 0, early: false },
             VolumeChoice::All if trace.volumes().len() > 1 => {
                 drop(trace);
                 return Laid::scanned(path, options);
             }
-            VolumeChoice::All => Plan::Single,
+            VolumeChoice::All => LayoutPlan::Single,
         };
         Ok(Laid { trace, path: path.to_path_buf(), plan, ahead: Some(batch) })
     }
 
     /// Opens a trace that has been scanned, all volumes end to end.
     pub fn with_table(path: &Path, options: &OpenOptions, table: &VolumeTable) -> Result<Laid, Error> {
-        let plan = Plan::EndToEnd(table.end_to_end(path)?.0);
+        let plan = LayoutPlan::EndToEnd(table.end_to_end(path)?.0);
         let trace = Trace::open(path, options)?;
         Ok(Laid { trace, path: path.to_path_buf(), plan, ahead: None })
     }
@@ -184,8 +184,8 @@ impl Laid {
     /// True if a row lies before one above it so far. Rows before the first are given its time, which hides them.
     pub fn is_out_of_order(&self) -> bool {
         match self.plan {
-            Plan::Only { early, .. } => early,
-            Plan::Single | Plan::EndToEnd(_) => self.trace.first_out_of_order().is_some(),
+            LayoutPlan::Only { early, .. } => early,
+            LayoutPlan::Single | LayoutPlan::EndToEnd(_) => self.trace.first_out_of_order().is_some(),
         }
     }
 
@@ -196,9 +196,9 @@ impl Laid {
 
     fn lay(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         match &mut self.plan {
-            Plan::Single if self.trace.volumes().len() > 1 => return Err(Error::SecondVolume(self.path.clone())),
-            Plan::Single => {}
-            Plan::EndToEnd(first) => {
+            LayoutPlan::Single if self.trace.volumes().len() > 1 => return Err(Error::SecondVolume(self.path.clone())),
+            LayoutPlan::Single => {}
+            LayoutPlan::EndToEnd(first) => {
                 for request in batch.iter_mut().filter(|request| request.sectors > 0) {
                     // A file that grew since the scan may show a volume that the scan did not.
                     let Some(base) = first.get(usize::from(request.volume)) else {
@@ -207,7 +207,7 @@ impl Laid {
                     request.lba += base.0;
                 }
             }
-            Plan::Only { number, first, known, early } => {
+            LayoutPlan::Only { number, first, known, early } => {
                 let volumes = self.trace.volumes();
                 if *known < volumes.len() {
                     *known = volumes.len();
@@ -225,7 +225,7 @@ impl Laid {
     }
 
     fn check_found(&self) -> Result<(), Error> {
-        let Plan::Only { number, first: None, .. } = self.plan else {
+        let LayoutPlan::Only { number, first: None, .. } = self.plan else {
             return Ok(());
         };
         let volumes = self.trace.volumes();

@@ -6,7 +6,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::FileSystem;
-use super::counters::Work;
+use super::counters::CleaningWork;
 use super::file::{File, FileState};
 use super::place::WriteBatch;
 use crate::data::Data;
@@ -17,7 +17,7 @@ use crate::units::{Owner, Span};
 
 impl FileSystem {
     /// Makes room for a write that found none when the progress was `seen`; ENOSPC if nothing helps.
-    pub(super) fn make_room(&self, seen: u64, work: &mut Work) -> FsResult {
+    pub(super) fn make_room(&self, seen: u64, work: &mut CleaningWork) -> FsResult {
         let begin = self.disk.now();
         let cleaner = self.cleaner.alone();
         let result = match self.allocator.progress() == seen {
@@ -30,7 +30,7 @@ impl FileSystem {
         result
     }
 
-    fn unstick(&self, work: &mut Work) -> FsResult {
+    fn unstick(&self, work: &mut CleaningWork) -> FsResult {
         // More steps than there are granules help nobody: the space promised what it does not have.
         if work.steps > self.disk.shape().granules + 4096 {
             return Err(Errno::ENOSPC.into());
@@ -49,7 +49,7 @@ impl FileSystem {
     }
 
     /// The work due alongside a write, as much as the space asks for.
-    pub(super) fn clean_beside(&self, work: &mut Work) -> FsResult {
+    pub(super) fn clean_beside(&self, work: &mut CleaningWork) -> FsResult {
         if !self.allocator.wants_cleaning() {
             return Ok(());
         }
@@ -85,15 +85,15 @@ impl FileSystem {
     fn background_step(&self, idle: bool) -> FsResult<bool> {
         let cleaner = self.cleaner.alone();
         if let Some(step) = self.allocator.next_step(idle) {
-            self.execute(step, &mut Work::default())?;
+            self.execute(step, &mut CleaningWork::default())?;
             return Ok(true);
         }
         drop(cleaner);
-        Ok(idle && (self.write_out_oldest(&mut Work::default())? || self.join_in_background()?))
+        Ok(idle && (self.write_out_oldest(&mut CleaningWork::default())? || self.join_in_background()?))
     }
 
     /// Carries out one step.
-    fn execute(&self, step: CleaningStep, work: &mut Work) -> FsResult {
+    fn execute(&self, step: CleaningStep, work: &mut CleaningWork) -> FsResult {
         work.steps += 1;
         match step {
             CleaningStep::Move(span, owner) => {
@@ -118,7 +118,7 @@ impl FileSystem {
 
     /// Moves what of `span` the file still has there. `false`: no room, not even for the cleaner. What can't be moved
     /// stays: only whoever reads it is to hear of that.
-    fn move_piece(&self, span: Span, owner: Owner, work: &mut Work) -> FsResult<bool> {
+    fn move_piece(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
         let file = match self.file(owner.file) {
             Ok(file) => file,
             // Its last name went meanwhile.
@@ -164,7 +164,13 @@ impl FileSystem {
     }
 
     /// Reads a piece of a file and writes it elsewhere; if the disk does not read it, it stays. `false`: no room.
-    fn relocate(&self, file: &Arc<File>, state: &mut FileState, piece: FilePiece, work: &mut Work) -> FsResult<bool> {
+    fn relocate(
+        &self,
+        file: &Arc<File>,
+        state: &mut FileState,
+        piece: FilePiece,
+        work: &mut CleaningWork,
+    ) -> FsResult<bool> {
         let Some(span) = piece.span() else { return Ok(true) };
         let bytes = span.count * self.granule_bytes;
         let content = match self.disk.read_span(span) {
@@ -193,7 +199,7 @@ impl FileSystem {
     }
 
     /// Takes note of what cleaning did for one write of the host.
-    pub(super) fn count(&self, work: &Work) {
+    pub(super) fn count(&self, work: &CleaningWork) {
         self.counters.stalls.add(u64::from(work.stalled));
         self.counters.longest_stall_ns.at_least(work.waited_ns);
         self.counters.waited_ns.add(work.waited_ns);

@@ -9,18 +9,18 @@ use parking_lot::MutexGuard;
 
 use super::FileSystem;
 use super::allocate::BEHIND_ALL;
-use super::counters::Work;
+use super::counters::CleaningWork;
 use super::file::{File, FileState, Times};
 use super::pending::UnlinkedFile;
 use crate::error::{Errno, FsResult};
-use crate::map::{Head, Plan};
+use crate::map::{Head, StoragePlan};
 use crate::units::{NodeId, Span};
 
 /// A file as it is to be durable.
 struct Snapshot {
     file: Arc<File>,
     /// None for a file without a name: nothing of it is to last.
-    plan: Option<Plan>,
+    plan: Option<StoragePlan>,
     /// Not in this map any more.
     retired: Vec<Span>,
     /// Changes that are durable then; none if something was still in the buffer.
@@ -67,7 +67,7 @@ impl FileSystem {
 
     /// Makes data, map and attributes of a file durable.
     pub(super) fn save(&self, file: &Arc<File>) -> FsResult {
-        let mut work = Work::default();
+        let mut work = CleaningWork::default();
         loop {
             let seen = self.allocator.progress();
             let commit = file.commit.lock();
@@ -118,7 +118,7 @@ impl FileSystem {
         let mut failure = None;
         let waiting = self.buffers.all();
         for file in waiting {
-            let mut work = Work::default();
+            let mut work = CleaningWork::default();
             if let Err(error) = self.write_out_all(&file, &mut work) {
                 failure = Some(error);
             }

@@ -68,7 +68,7 @@ impl Counters {
 
 /// Work of cleaning for one call of the host.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct CleaningWork {
     /// Bytes that it moved.
     pub moved_bytes: u64,
     /// Steps of it.

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::FileSystem;
 use super::buffer::{PageBytes, zeros};
-use super::counters::Work;
+use super::counters::CleaningWork;
 use super::file::{File, FileState};
 use super::place::{Held, WriteBatch};
 use crate::data::Data;
@@ -63,7 +63,7 @@ impl FileSystem {
         if matches!(data, Data::Blank(_)) {
             self.disk.hold_no_bytes();
         }
-        let mut work = Work::default();
+        let mut work = CleaningWork::default();
         self.write_data(&file, offset, data, &mut work)?;
         self.counters.host_written.add(bytes);
         self.balance(&mut work)?;
@@ -72,7 +72,7 @@ impl FileSystem {
         Ok(())
     }
 
-    fn write_data(&self, file: &Arc<File>, offset: u64, data: Data<'_>, work: &mut Work) -> FsResult {
+    fn write_data(&self, file: &Arc<File>, offset: u64, data: Data<'_>, work: &mut CleaningWork) -> FsResult {
         let granule = self.granule_bytes;
         let end = offset + data.bytes();
         let direct = match data.bytes() >= self.options.direct_bytes {
@@ -209,13 +209,13 @@ impl FileSystem {
     }
 
     /// Writes out buffers, the longest waiting first, until they keep to their limit.
-    pub(super) fn balance(&self, work: &mut Work) -> FsResult {
+    pub(super) fn balance(&self, work: &mut CleaningWork) -> FsResult {
         while self.buffers.bytes() > self.options.buffer_bytes && self.write_out_oldest(work)? {}
         Ok(())
     }
 
     /// Writes out the buffer of the file that waits longest; tells whether there was one.
-    pub(super) fn write_out_oldest(&self, work: &mut Work) -> FsResult<bool> {
+    pub(super) fn write_out_oldest(&self, work: &mut CleaningWork) -> FsResult<bool> {
         let Some(file) = self.buffers.first() else { return Ok(false) };
         let result = self.write_out_all(&file, work);
         if result.is_err() {
@@ -225,7 +225,7 @@ impl FileSystem {
     }
 
     /// Writes out what is buffered of a file, and has room made where there is none.
-    pub(super) fn write_out_all(&self, file: &Arc<File>, work: &mut Work) -> FsResult {
+    pub(super) fn write_out_all(&self, file: &Arc<File>, work: &mut CleaningWork) -> FsResult {
         loop {
             let seen = self.allocator.progress();
             let mut state = file.lock();

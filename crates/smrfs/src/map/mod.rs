@@ -21,7 +21,7 @@ pub use code::checksum;
 pub use error::MapError;
 pub use ranges::Ranges;
 pub use record::{Head, RecordSummary, summary};
-pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, Plan, Stored, decode, load_part, part_numbers};
+pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, StoragePlan, Stored, decode, load_part, part_numbers};
 
 /// Granules of a file that lie together on the disk, or that are a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

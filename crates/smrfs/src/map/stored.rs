@@ -40,7 +40,7 @@ pub struct Stored {
 
 /// Plan of a commit: first the parts, then, when they are durable, the record. When that is durable, [`Stored::done`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct StoragePlan {
     /// New parts by number. After a failure remove those that were stored.
     pub parts: Vec<(u64, Vec<u8>)>,
     /// The record.
@@ -74,7 +74,13 @@ impl Stored {
 
     /// Plans a commit of `map` as it is now. The record takes at most `bytes_max` bytes (but 128 if that is less).
     /// `number` gives numbers for new parts, each once. A plan that failed is thrown away; the next covers its changes.
-    pub fn plan(&mut self, map: &mut FileMap, head: &Head, bytes_max: usize, number: &mut dyn FnMut() -> u64) -> Plan {
+    pub fn plan(
+        &mut self,
+        map: &mut FileMap,
+        head: &Head,
+        bytes_max: usize,
+        number: &mut dyn FnMut() -> u64,
+    ) -> StoragePlan {
         let changes = map.take_changes();
         if !self.parts.is_empty() {
             self.overlay.take(&changes, map);
@@ -84,26 +90,26 @@ impl Stored {
         let bytes_max = bytes_max.min(PAGE_BYTES);
         let small = !self.parts.is_empty() && map.extents() <= self.overlay.len();
         if !small && let Some(record) = self.record(&summary, map, bytes_max) {
-            return Plan { parts: Vec::new(), record, generation, after: None };
+            return StoragePlan { parts: Vec::new(), record, generation, after: None };
         }
         // A map that has shrunk to half a record needs no parts any more.
         let whole = Stored::new();
         if let Some(record) = whole.record(&summary, map, bytes_max / 2) {
-            return Plan { parts: Vec::new(), record, generation, after: Some(whole) };
+            return StoragePlan { parts: Vec::new(), record, generation, after: Some(whole) };
         }
         for (changes_left, list_bytes_max) in [(bytes_max / 24, bytes_max / 2), (0, 0)] {
             let (mut after, mut parts) = (self.clone(), Vec::new());
             after.spill(map, changes_left as u64, number, &mut parts);
             after.list(list_bytes_max, number, &mut parts);
             if let Some(record) = after.record(&summary, map, bytes_max.max(POINTER_BYTES)) {
-                return Plan { parts, record, generation, after: Some(after) };
+                return StoragePlan { parts, record, generation, after: Some(after) };
             }
         }
         unreachable!("a record that names one part has at most {POINTER_BYTES} bytes")
     }
 
     /// The plan has been carried out: its record is durable. Tells the parts that are no longer needed.
-    pub fn done(&mut self, plan: Plan) -> Vec<u64> {
+    pub fn done(&mut self, plan: StoragePlan) -> Vec<u64> {
         self.generation = plan.generation;
         let Some(after) = plan.after else { return Vec::new() };
         let needed: BTreeSet<u64> = after.numbers().collect();

@@ -26,7 +26,7 @@ impl Store {
 }
 
 /// Carries out a plan step by step; after each step the store holds `old` or, from the record on, `map`.
-fn commit(store: &mut Store, stored: &mut Stored, plan: Plan, old: &FileMap, map: &FileMap) {
+fn commit(store: &mut Store, stored: &mut Stored, plan: StoragePlan, old: &FileMap, map: &FileMap) {
     let is = |store: &Store, what: &FileMap| {
         let found = store.decode().expect("it decodes").map(|decoded| decoded.map).unwrap_or_default();
         assert_eq!(found, *what);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use smrfs::device::Model;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
-use smrkit_live::image::Target;
+use smrkit_live::image::ImageTarget;
 use smrkit_live::volume::{CreatedVolume, Layout, Mkfs as Wanted, mkfs};
 
 use crate::exit::Done;
@@ -98,7 +98,7 @@ impl Mkfs {
     fn meta(&self) -> Result<PathBuf, Error> {
         match &self.meta {
             Some(meta) => Ok(meta.clone()),
-            None if matches!(Target::for_path(&self.image), Ok(Target::Device(_))) => {
+            None if matches!(ImageTarget::for_path(&self.image), Ok(ImageTarget::Device(_))) => {
                 Err(Error::Usage("the metadata of a device needs a directory: name it with --meta DIR".to_string()))
             }
             None => Ok(self.image.with_extension("meta")),

@@ -42,7 +42,7 @@ use crate::exit::Done;
 #[allow(clippy::large_enum_variant, reason = "made once a process")]
 pub enum Command {
     /// Replay a trace or a workload on one or more layers, compare, explain.
-    Run(run::Run),
+    Run(run::RunCommand),
     /// Many runs into a store: lists of options, each comparison computed once.
     Sweep(sweep::Sweep),
     /// Tables of what sweeps computed: select, pivot, compare.

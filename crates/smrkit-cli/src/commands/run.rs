@@ -71,7 +71,7 @@ enum JsonDetail {
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Run {
+pub struct RunCommand {
     /// Repeat the runs of a result file, with all that it records; other options name outputs only.
     #[arg(long, value_name = "OUT.json", conflicts_with_all = NOT_REPEATED)]
     repeat: Option<PathBuf>,
@@ -90,7 +90,7 @@ pub struct Run {
     outputs: OutputOptions,
 }
 
-impl Run {
+impl RunCommand {
     pub fn execute(self) -> anyhow::Result<Done> {
         match &self.repeat {
             Some(path) => self.repeat(path),

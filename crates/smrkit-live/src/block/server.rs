@@ -22,7 +22,7 @@ use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 use super::device::{BlockDevice, Unserved};
 use super::fault::Fault;
 pub use super::nbd::Listener;
-use super::nbd::{Connection, Export, Kind, NbdCommand, NbdError};
+use super::nbd::{Connection, Export, NbdCommand, NbdError, NbdKind};
 use super::pace::{Pace, PacedClock};
 use super::queue::CommandQueue;
 use crate::error::LiveError;
@@ -110,7 +110,7 @@ pub struct ServeReport {
 struct Job {
     client: u64,
     cookie: u64,
-    kind: Kind,
+    kind: NbdKind,
     offset: u64,
     bytes: u64,
     fua: bool,
@@ -299,14 +299,14 @@ impl DriveServer {
     /// Puts a command into the queue.
     fn take(&mut self, client: u64, command: NbdCommand, arrival: Nanos) {
         let NbdCommand { kind, cookie, offset, bytes, fua, one_extent, data } = command;
-        if kind == Kind::BlockStatus {
+        if kind == NbdKind::BlockStatus {
             return self.tell_status(client, cookie, offset, bytes, one_extent);
         }
         let op = match kind {
-            Kind::Read => Op::Read,
-            Kind::Write | Kind::WriteZeroes => Op::Write,
-            Kind::Trim => Op::Discard,
-            Kind::Flush | Kind::BlockStatus => Op::Flush,
+            NbdKind::Read => Op::Read,
+            NbdKind::Write | NbdKind::WriteZeroes => Op::Write,
+            NbdKind::Trim => Op::Discard,
+            NbdKind::Flush | NbdKind::BlockStatus => Op::Flush,
         };
         let sectors = (bytes / SECTOR_BYTES) as u32;
         let request = Request::new(op, Lba(offset / SECTOR_BYTES), sectors);
@@ -368,14 +368,14 @@ impl DriveServer {
         let mut job = self.jobs.remove(&command.tag)?;
         self.queued_bytes -= job.data.len();
         let served = match job.kind {
-            Kind::Read => {
+            NbdKind::Read => {
                 job.data = self.pool.pop().unwrap_or_default();
                 if (job.data.len() as u64) < job.bytes {
                     job.data.resize(job.bytes as usize, 0);
                 }
                 self.serve_with(command, &mut job.data)
             }
-            Kind::WriteZeroes => self.serve_zeros(command),
+            NbdKind::WriteZeroes => self.serve_zeros(command),
             _ => self.serve_with(command, &mut job.data),
         };
         let served = match (served, job.fua) {
@@ -413,7 +413,7 @@ impl DriveServer {
         let Some(Reverse((due, tag))) = self.due.pop() else { return };
         let Some(reply) = self.replies.remove(&tag) else { return };
         if let Some(clock) = &self.clock {
-            let op = if reply.job.kind == Kind::Read { Op::Read } else { Op::Write };
+            let op = if reply.job.kind == NbdKind::Read { Op::Read } else { Op::Write };
             self.report.lateness.record(op, clock.late(due).as_nanos() as u64);
         }
         self.complete(reply);
@@ -426,7 +426,7 @@ impl DriveServer {
         let Some(connection) = self.clients.get_mut(&client) else { return };
         match kind {
             _ if !is_served => connection.failed(cookie, NbdError::Io),
-            Kind::Read => return connection.data(cookie, offset, data, bytes as usize, &mut self.pool),
+            NbdKind::Read => return connection.data(cookie, offset, data, bytes as usize, &mut self.pool),
             _ => connection.done(cookie),
         }
         self.pool.push(data);

@@ -8,14 +8,14 @@ use super::place::NodeName;
 /// One name of each node.
 #[derive(Debug, Default)]
 pub struct Index {
-    places: HashMap<u64, Entry>,
+    places: HashMap<u64, IndexEntry>,
     names: Vec<u8>,
     /// Bytes of `names` that entries still use.
     used: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct IndexEntry {
     parent: u64,
     /// Start of the name, and in the lowest byte its length (at most 255).
     name: u64,
@@ -38,7 +38,7 @@ impl Index {
         self.places.contains_key(&id)
     }
 
-    fn name(&self, entry: &Entry) -> &[u8] {
+    fn name(&self, entry: &IndexEntry) -> &[u8] {
         let begin = (entry.name >> 8) as usize;
         &self.names[begin..begin + (entry.name & 255) as usize]
     }
@@ -46,7 +46,7 @@ impl Index {
     /// The node has this name. Names are at most 255 bytes long; a longer one is not taken.
     pub fn insert(&mut self, id: u64, parent: u64, name: &[u8]) {
         let Ok(length) = u8::try_from(name.len()) else { return };
-        let entry = Entry { parent, name: (self.names.len() as u64) << 8 | u64::from(length) };
+        let entry = IndexEntry { parent, name: (self.names.len() as u64) << 8 | u64::from(length) };
         self.names.extend_from_slice(name);
         self.used += name.len();
         if let Some(old) = self.places.insert(id, entry) {

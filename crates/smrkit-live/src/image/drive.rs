@@ -14,7 +14,7 @@ use smrfs::superblock::{Superblock, SuperblockError};
 use smrfs::units::GRANULE_BYTES;
 
 use super::head::{self, DiskHead, NoHead};
-use super::{Image, Target, bytes_for, head_bytes, open_alone, parent};
+use super::{Image, ImageTarget, bytes_for, head_bytes, open_alone, parent};
 use crate::error::LiveError;
 
 /// The permissions of an image file: all files' data is in it, and the key of their maps.
@@ -39,14 +39,14 @@ impl Blank {
     /// anything with `force`. The image is `bytes` long; a rest that no granule fits into is left.
     pub fn choose(path: &Path, shape: &Shape, bytes: u64, force: bool) -> Result<Blank, LiveError> {
         let bytes = bytes.max(bytes_for(shape).unwrap_or(u64::MAX));
-        let target = Target::for_path(path)?;
-        if let Target::Device(size) = target
+        let target = ImageTarget::for_path(path)?;
+        if let ImageTarget::Device(size) = target
             && size < bytes
         {
             let what = format!("{} has {size} bytes, fewer than {bytes}: lower --size", path.display());
             return Err(LiveError::Impossible(what));
         }
-        let is_new = target == Target::Missing;
+        let is_new = target == ImageTarget::Missing;
         if is_new {
             let made = File::options().write(true).create_new(true).mode(PRIVATE).open(path);
             made.map_err(|error| LiveError::io(path, error))?;
@@ -140,7 +140,7 @@ pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostM
             },
         )
     })?;
-    let (Target::File(bytes) | Target::Device(bytes)) = Target::for_path(path)? else {
+    let (ImageTarget::File(bytes) | ImageTarget::Device(bytes)) = ImageTarget::for_path(path)? else {
         return Err(LiveError::image(path, "the image has just been removed: make it again"));
     };
     let expected = bytes_for(&head.shape).unwrap_or(u64::MAX);

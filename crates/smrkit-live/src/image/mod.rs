@@ -69,7 +69,7 @@ pub struct Image {
 
 /// Kind of a path that is to become an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ImageTarget {
     /// Nothing is there.
     Missing,
     /// A file of that many bytes.
@@ -78,28 +78,28 @@ pub enum Target {
     Device(u64),
 }
 
-impl Target {
+impl ImageTarget {
     /// Kind of `path`.
-    pub fn for_path(path: &Path) -> Result<Target, LiveError> {
+    pub fn for_path(path: &Path) -> Result<ImageTarget, LiveError> {
         let kind = match std::fs::metadata(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Target::Missing),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(ImageTarget::Missing),
             meta => meta.map_err(|error| LiveError::io(path, error))?,
         };
         if kind.is_file() {
-            return Ok(Target::File(kind.len()));
+            return Ok(ImageTarget::File(kind.len()));
         }
         if !kind.file_type().is_block_device() {
             return Err(LiveError::image(path, "neither a file nor a block device: name one for the image"));
         }
         let mut device = File::open(path).map_err(|error| LiveError::io(path, error))?;
         let end = std::io::Seek::seek(&mut device, std::io::SeekFrom::End(0));
-        end.map(Target::Device).map_err(|error| LiveError::io(path, error))
+        end.map(ImageTarget::Device).map_err(|error| LiveError::io(path, error))
     }
 }
 
 /// Opens a file or a device for itself alone.
 pub(crate) fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError> {
-    let is_device = matches!(Target::for_path(path)?, Target::Device(_));
+    let is_device = matches!(ImageTarget::for_path(path)?, ImageTarget::Device(_));
     let mut options = File::options();
     options.read(true).write(writable);
     if is_device {

@@ -8,13 +8,13 @@ use std::path::Path;
 use smrfs::device::Shape;
 
 use super::head::{self, DiskHead};
-use super::{Target, bytes_for};
+use super::{ImageTarget, bytes_for};
 use crate::error::LiveError;
 
 /// Makes the image of a disk that was like `before` one of a disk like `after`, durably. Whoever calls has locked it.
 pub fn resize(path: &Path, before: &Shape, after: &Shape) -> Result<(), LiveError> {
     let bytes = bytes_for(after).unwrap_or(u64::MAX);
-    if let Target::Device(size) = Target::for_path(path)?
+    if let ImageTarget::Device(size) = ImageTarget::for_path(path)?
         && size < bytes
     {
         let what = format!("{} has {size} bytes, fewer than {bytes}: give less", path.display());

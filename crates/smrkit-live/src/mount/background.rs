@@ -26,7 +26,7 @@ impl Background {
     pub(super) fn start(gate: Arc<Gate>, commit_interval: Duration) -> std::io::Result<Background> {
         let (stop, stopped) = mpsc::channel();
         let tick = TICK.min(commit_interval);
-        let mut work = Work {
+        let mut work = BackgroundWork {
             gate,
             commit_interval,
             tick,
@@ -53,7 +53,7 @@ impl Background {
     }
 }
 
-struct Work {
+struct BackgroundWork {
     gate: Arc<Gate>,
     commit_interval: Duration,
     /// Time until the next tick.
@@ -69,7 +69,7 @@ struct Work {
     error: Option<String>,
 }
 
-impl Work {
+impl BackgroundWork {
     fn tick(&mut self) {
         let requests = self.gate.requests();
         let is_quiet = requests == self.requests;

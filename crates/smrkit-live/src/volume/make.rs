@@ -15,7 +15,7 @@ use super::{Layout, bands_of, of_area, space};
 use crate::directory::Site;
 use crate::directory::probe::Probe;
 use crate::error::LiveError;
-use crate::image::{Blank, Target};
+use crate::image::{Blank, ImageTarget};
 use crate::zoned::{self, BlankZones};
 
 /// Options of making a volume.
@@ -57,8 +57,8 @@ pub fn mkfs(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
     }
     let mut layout = wanted.layout;
     if layout.size_bytes == 0 {
-        layout.size_bytes = match Target::for_path(&wanted.image)? {
-            Target::File(bytes) | Target::Device(bytes) if bytes > 0 => bytes,
+        layout.size_bytes = match ImageTarget::for_path(&wanted.image)? {
+            ImageTarget::File(bytes) | ImageTarget::Device(bytes) if bytes > 0 => bytes,
             _ => return Err(LiveError::Impossible("a new image needs a size: give --size".into())),
         };
     }

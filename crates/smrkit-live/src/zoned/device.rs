@@ -33,21 +33,21 @@ pub(super) struct KernelZones {
     direct: File,
     geometry: ZonedGeometry,
     opened: Instant,
-    room: Mutex<Room>,
+    room: Mutex<AlignedBuffer>,
 }
 
 /// Aligned memory that writes are copied to.
-struct Room {
+struct AlignedBuffer {
     bytes: Vec<u8>,
     from: usize,
     length: usize,
 }
 
-impl Room {
-    fn new(length: usize) -> Room {
+impl AlignedBuffer {
+    fn new(length: usize) -> AlignedBuffer {
         let bytes = vec![0; length + ALIGN_BYTES];
         let from = bytes.as_ptr().align_offset(ALIGN_BYTES).min(ALIGN_BYTES);
-        Room { bytes, from, length }
+        AlignedBuffer { bytes, from, length }
     }
 
     fn hold(&mut self, part: &[u8]) -> &[u8] {
@@ -84,7 +84,7 @@ impl KernelZones {
         let most = least / unit * unit;
         // Reads ahead would reach behind the write pointer, which some devices take for an error.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
-        let room = Mutex::new(Room::new(most.max(block_bytes) as usize));
+        let room = Mutex::new(AlignedBuffer::new(most.max(block_bytes) as usize));
         Ok(KernelZones { file, direct, geometry, opened: Instant::now(), room })
     }
 }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn writes_come_from_aligned_memory() {
-        let mut room = Room::new(1 << 16);
+        let mut room = AlignedBuffer::new(1 << 16);
         for length in [512, 4096, 1 << 16] {
             let part: Vec<u8> = (0..length).map(|i| i as u8).collect();
             let held = room.hold(&part);

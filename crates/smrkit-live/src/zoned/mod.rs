@@ -13,7 +13,7 @@ use smrfs::device::{BandState, HostManaged};
 use smrfs::units::GRANULE_BYTES;
 
 use crate::error::LiveError;
-use crate::image::{Target, open_alone};
+use crate::image::{ImageTarget, open_alone};
 use device::KernelZones;
 
 /// Bytes at the beginning of the first conventional zone where other file systems have something.
@@ -21,7 +21,7 @@ const LOOK_BYTES: usize = 1 << 20;
 
 /// True if `path` is a zoned block device, host-managed or host-aware.
 pub fn is_zoned(path: &Path) -> Result<bool, LiveError> {
-    if !matches!(Target::for_path(path)?, Target::Device(_)) {
+    if !matches!(ImageTarget::for_path(path)?, ImageTarget::Device(_)) {
         return Ok(false);
     }
     let device = File::open(path).map_err(|error| LiveError::io(path, error))?;

@@ -43,7 +43,7 @@ impl Measure {
     }
 
     /// Its value in a run: movement by all causes, summed over the disks; time in nanoseconds.
-    fn value_in(self, run: &Run) -> f64 {
+    fn value_in(self, run: &MeasuredRun) -> f64 {
         let movement = &run.movement;
         match self {
             Measure::Time => run.elapsed_ns as f64,
@@ -56,7 +56,7 @@ impl Measure {
 }
 
 /// A run: what it was, and what came of it.
-struct Run {
+struct MeasuredRun {
     scheme: UpdateScheme,
     configuration: Configuration,
     seed: u64,
@@ -66,7 +66,7 @@ struct Run {
 
 /// All runs of a set.
 pub struct MeasuredSet {
-    runs: Vec<Run>,
+    runs: Vec<MeasuredRun>,
 }
 
 /// Name of a run, once its plan is gone.
@@ -83,12 +83,12 @@ impl MeasuredSet {
         let run = |(&(scheme, configuration, seed), outcome): (&Key, &Option<Outcome>)| {
             let outcome = outcome.as_ref()?;
             let movement = outcome.movement.unwrap_or_default();
-            Some(Run { scheme, configuration, seed, movement, elapsed_ns: outcome.elapsed_ns })
+            Some(MeasuredRun { scheme, configuration, seed, movement, elapsed_ns: outcome.elapsed_ns })
         };
         MeasuredSet { runs: keys.iter().zip(outcomes).filter_map(run).collect() }
     }
 
-    fn all(&self, scheme: UpdateScheme, configuration: Configuration) -> impl Iterator<Item = &Run> {
+    fn all(&self, scheme: UpdateScheme, configuration: Configuration) -> impl Iterator<Item = &MeasuredRun> {
         self.runs.iter().filter(move |run| run.scheme == scheme && run.configuration == configuration)
     }
 

@@ -6,7 +6,7 @@ use smrfs::workload::EventKind;
 use super::super::Shown;
 use super::super::row::Row;
 use super::SeedPair;
-use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Panel};
 use smrkit_report::format;
 
 /// Caveat-Scriptor's longest event is at most this share of strict-append's (assumption: "more evident", in numbers).
@@ -104,7 +104,7 @@ fn figure(pair: &SeedPair) -> Figure {
 /// Two bars a row: one of each model.
 fn bars(title: &str, x: &str, unit: &str, values: Vec<(String, [f64; 2])>) -> Panel {
     let (mut rows, mut totals) = (Vec::new(), Vec::new());
-    let mut parts = [0, 1].map(|model| Part {
+    let mut parts = [0, 1].map(|model| BarPart {
         name: MODELS[model].into(),
         colour: [Colour::nth(0), Colour::nth(4)][model],
         values: Vec::new(),

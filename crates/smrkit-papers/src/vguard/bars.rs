@@ -1,6 +1,6 @@
 //! Bars of ours, and the paper's below them.
 
-use smrkit_report::figure::{Axis, Body, Colour, Panel, Part};
+use smrkit_report::figure::{Axis, BarPart, Body, Colour, Panel};
 
 /// A bar: its name, its length, and what is written behind it.
 pub struct Bar {
@@ -19,7 +19,7 @@ pub fn panel(title: Option<String>, x: &str, parts: [&str; 2], ours: Vec<Bar>, p
     let (rows, totals) = ours.into_iter().chain([paper]).map(|bar| (bar.name, bar.total)).unzip();
     let colours = [Colour::nth(0), Colour::GREY];
     let parts = parts.into_iter().zip(colours).zip(values);
-    let parts = parts.map(|((name, colour), values)| Part { name: name.into(), colour, values }).collect();
+    let parts = parts.map(|((name, colour), values)| BarPart { name: name.into(), colour, values }).collect();
     let body = Body::Bars { rows, totals, parts };
     Panel { title, x: Axis::linear(x), y: Axis::default(), guides: Vec::new(), body }
 }

@@ -7,7 +7,7 @@ use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
 use super::traces::{AtHand, TraceKind};
 use super::{TracePair, beside, both, listed, missing, percentiles, write_percent};
-use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Panel};
 use smrkit_report::format::count;
 
 /// A trace with a larger share of writes waits for the map at 99.9 % on the drive-managed disk: 0.1 % × 240.
@@ -94,8 +94,8 @@ fn figure(pairs: &[(&str, TracePair)]) -> Figure {
             rows: pairs.iter().map(|(name, _)| name.to_string()).collect(),
             totals: pairs.iter().map(|(_, pair)| total(pair)).collect(),
             parts: vec![
-                Part { name: format!("over {WRITE_PERCENT} % writes"), colour: Colour::nth(0), values: split(true) },
-                Part { name: "fewer writes".into(), colour: Colour::GREY, values: split(false) },
+                BarPart { name: format!("over {WRITE_PERCENT} % writes"), colour: Colour::nth(0), values: split(true) },
+                BarPart { name: "fewer writes".into(), colour: Colour::GREY, values: split(false) },
             ],
         },
     };

@@ -8,7 +8,7 @@ use super::super::{Item, Scale, Shown};
 use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
 use super::traces::{AtHand, TraceKind};
 use super::{TracePair, both, counter, listed, missing, never_cleans, percentiles, within};
-use smrkit_report::figure::{Axis, Body, Colour, Figure, Panel, Part};
+use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Panel};
 
 /// Distance within which Vguard's percentiles agree on the trace that it was tuned on: ms up to 99.5 %, percent above.
 const TUNED_MS: [f64; 3] = [0.03, 0.05, 0.1];
@@ -164,7 +164,7 @@ fn figure(runs: &[Option<TracePair>]) -> Figure {
         ("drive-managed, 99.9 %", "Latency (ms)"),
     ];
     let panel = |(i, (title, unit)): (usize, (&str, &str))| {
-        let part = |name: &str, colour, ours: bool| Part {
+        let part = |name: &str, colour, ours: bool| BarPart {
             name: name.into(),
             colour,
             values: bars.iter().map(|bar| if bar.ours == ours { bar.panels[i].0 } else { 0.0 }).collect(),

@@ -52,7 +52,7 @@ pub enum Body {
         /// The text after each bar.
         totals: Vec<String>,
         /// The parts, from the left.
-        parts: Vec<Part>,
+        parts: Vec<BarPart>,
     },
     /// Strips of colour, one a row; cells of equal width; zero is left white.
     Strips {
@@ -109,7 +109,7 @@ impl Style {
 
 /// A part of stacked bars.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct BarPart {
     /// Its name in the legend.
     pub name: String,
     /// Its colour.
@@ -189,7 +189,7 @@ impl Panel {
                 series.iter().map(|s| (key(s), true)).collect()
             }
             Body::Bars { parts, .. } => {
-                let key = |p: &Part| Key { name: p.name.clone(), colour: p.colour, style: None };
+                let key = |p: &BarPart| Key { name: p.name.clone(), colour: p.colour, style: None };
                 parts.iter().map(|p| (key(p), p.is_drawn())).collect()
             }
             Body::Strips { .. } => Vec::new(),
@@ -240,13 +240,13 @@ impl Panel {
     pub fn is_empty(&self) -> bool {
         match &self.body {
             Body::Lines(series) => series.iter().all(|s| s.points.is_empty()),
-            Body::Bars { parts, .. } => !parts.iter().any(Part::is_drawn),
+            Body::Bars { parts, .. } => !parts.iter().any(BarPart::is_drawn),
             Body::Strips { .. } => self.columns() == 0,
         }
     }
 }
 
-impl Part {
+impl BarPart {
     /// True where some row has it.
     pub(crate) fn is_drawn(&self) -> bool {
         self.values.iter().any(|&value| value > 0.0)

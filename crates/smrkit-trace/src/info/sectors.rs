@@ -26,7 +26,7 @@ const FINE_RUNS: usize = 1024;
 #[derive(Default)]
 pub(super) struct SectorSet {
     /// Chunks that are partly present, by volume and number.
-    partial: Paged<Part>,
+    partial: Paged<ChunkSectors>,
     /// First chunk and the one after the last of stretches that are wholly present.
     full: BTreeMap<u64, u64>,
     sectors: u64,
@@ -142,7 +142,7 @@ fn whole((&first, &end): (&u64, &u64)) -> (u64, Vec<Range<u64>>) {
 }
 
 /// A chunk that is partly present.
-struct Part {
+struct ChunkSectors {
     sectors: u32,
     /// True if every insertion began and ended at a multiple of `BLOCK`.
     is_aligned: bool,
@@ -158,13 +158,13 @@ enum Form {
     Fine(Box<[u64; (CHUNK / 64) as usize]>),
 }
 
-impl Default for Part {
-    fn default() -> Part {
-        Part { sectors: 0, is_aligned: true, form: Form::Runs(Vec::new()) }
+impl Default for ChunkSectors {
+    fn default() -> ChunkSectors {
+        ChunkSectors { sectors: 0, is_aligned: true, form: Form::Runs(Vec::new()) }
     }
 }
 
-impl Part {
+impl ChunkSectors {
     fn insert(&mut self, sectors: Range<u32>) {
         let is_aligned = sectors.start.is_multiple_of(BLOCK) && sectors.end.is_multiple_of(BLOCK);
         self.is_aligned &= is_aligned;

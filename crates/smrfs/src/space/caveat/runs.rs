@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run: from, to (excluded), and from where on it is solid.
-type Run = (u64, u64, u64);
+type WritableRun = (u64, u64, u64);
 
 /// The longest runs of granules that may be written, by address and by length.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +76,7 @@ impl WritableRuns {
     }
 
     /// The run in which `at` lies.
-    pub fn around(&self, at: u64) -> Option<Run> {
+    pub fn around(&self, at: u64) -> Option<WritableRun> {
         self.before(at + 1).filter(|&(_, to, _)| to > at)
     }
 
@@ -96,12 +96,12 @@ impl WritableRuns {
     }
 
     /// The runs that begin in `from..to`.
-    pub fn within(&self, from: u64, to: u64) -> impl Iterator<Item = Run> + '_ {
+    pub fn within(&self, from: u64, to: u64) -> impl Iterator<Item = WritableRun> + '_ {
         self.by_start.range(from..to.max(from)).map(|(&at, &(end, solid))| (at, end, solid))
     }
 
     /// All runs in ascending order.
-    pub fn all(&self) -> impl Iterator<Item = Run> + '_ {
+    pub fn all(&self) -> impl Iterator<Item = WritableRun> + '_ {
         self.by_start.iter().map(|(&at, &(end, solid))| (at, end, solid))
     }
 
@@ -113,7 +113,7 @@ impl WritableRuns {
         lengths == self.by_length && roomy == self.roomy && roomy.values().sum::<u64>() == self.roomy_granules
     }
 
-    fn before(&self, at: u64) -> Option<Run> {
+    fn before(&self, at: u64) -> Option<WritableRun> {
         self.by_start.range(..at).next_back().map(|(&from, &(end, solid))| (from, end, solid))
     }
 

@@ -2,7 +2,7 @@
 
 use smrkit_live::survey::{Bands, Cell, Survey};
 
-use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Part};
+use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel};
 use smrkit_report::{Grid, format};
 
 /// Cells in a line of the picture.
@@ -115,7 +115,7 @@ pub fn figure(survey: &Survey) -> Figure {
             totals: vec![format::bytes(bytes(survey.shape.granules))],
             parts: kinds(survey)
                 .into_iter()
-                .map(|(name, colour, granules)| Part { name: name.into(), colour, values: vec![bytes(granules)] })
+                .map(|(name, colour, granules)| BarPart { name: name.into(), colour, values: vec![bytes(granules)] })
                 .collect(),
         },
     );
@@ -157,7 +157,7 @@ fn bands_by_fill(bands: &Bands) -> Panel {
     let body = Body::Bars {
         rows: classes.iter().map(|(name, _)| name.clone()).collect(),
         totals: classes.iter().map(|(_, count)| format::count(*count)).collect(),
-        parts: vec![Part {
+        parts: vec![BarPart {
             name: "bands".into(),
             colour: Colour::SKY,
             values: classes.iter().map(|(_, count)| *count as f64).collect(),

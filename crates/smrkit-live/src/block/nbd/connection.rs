@@ -23,7 +23,7 @@ const PARTS: usize = 16;
 
 /// Kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NbdKind {
     Read,
     Write,
     Flush,
@@ -35,7 +35,7 @@ pub enum Kind {
 /// A command that makes sense: aligned, inside the export, with no flag that is not its own.
 #[derive(Debug)]
 pub struct NbdCommand {
-    pub kind: Kind,
+    pub kind: NbdKind,
     pub cookie: u64,
     pub offset: u64,
     pub bytes: u64,
@@ -391,32 +391,32 @@ impl RequestHead {
     }
 
     /// The command's kind, if it makes sense.
-    fn kind(&self, export: &Export, allocation: bool) -> Result<Kind, NbdError> {
+    fn kind(&self, export: &Export, allocation: bool) -> Result<NbdKind, NbdError> {
         use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
         let (kind, flags) = match self.kind {
-            command::READ => (Kind::Read, DONT_FRAGMENT),
-            command::WRITE => (Kind::Write, 0),
-            command::FLUSH => (Kind::Flush, 0),
-            command::TRIM => (Kind::Trim, 0),
-            command::WRITE_ZEROES => (Kind::WriteZeroes, NO_HOLE),
-            command::BLOCK_STATUS if allocation => (Kind::BlockStatus, ONE_EXTENT),
+            command::READ => (NbdKind::Read, DONT_FRAGMENT),
+            command::WRITE => (NbdKind::Write, 0),
+            command::FLUSH => (NbdKind::Flush, 0),
+            command::TRIM => (NbdKind::Trim, 0),
+            command::WRITE_ZEROES => (NbdKind::WriteZeroes, NO_HOLE),
+            command::BLOCK_STATUS if allocation => (NbdKind::BlockStatus, ONE_EXTENT),
             _ => return Err(NbdError::Invalid),
         };
         if self.flags & !(flags | FUA) != 0 {
             return Err(NbdError::Invalid);
         }
-        if kind == Kind::Flush {
+        if kind == NbdKind::Flush {
             return if self.bytes == 0 && self.offset == 0 { Ok(kind) } else { Err(NbdError::Invalid) };
         }
         let (bytes, sector) = (u64::from(self.bytes), u64::from(export.sector_bytes));
         let is_inside = self.offset.checked_add(bytes).is_some_and(|end| end <= export.bytes);
-        let writes = matches!(kind, Kind::Write | Kind::WriteZeroes | Kind::Trim);
+        let writes = matches!(kind, NbdKind::Write | NbdKind::WriteZeroes | NbdKind::Trim);
         match () {
             () if bytes == 0 || !bytes.is_multiple_of(sector) || !self.offset.is_multiple_of(sector) => {
                 Err(NbdError::Invalid)
             }
             () if !is_inside => Err(if writes { NbdError::NoSpace } else { NbdError::Invalid }),
-            () if kind == Kind::Read && self.bytes > export.longest_bytes => Err(NbdError::Overflow),
+            () if kind == NbdKind::Read && self.bytes > export.longest_bytes => Err(NbdError::Overflow),
             () => Ok(kind),
         }
     }

@@ -7,7 +7,7 @@ mod handshake;
 mod stream;
 pub(super) mod wire;
 
-pub use connection::{Connection, Kind, NbdCommand};
+pub use connection::{Connection, NbdCommand, NbdKind};
 pub use handshake::Export;
 pub use stream::Listener;
 pub use wire::NbdError;
