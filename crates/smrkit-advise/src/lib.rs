@@ -3,15 +3,15 @@
 //! `options.rs` reads the question, `remedies.rs` says what is tried, `attempts.rs` runs it, `advice.rs` what comes out, `words.rs`
 //! and `rebuild.rs` put it into sentences, `owner.rs` into what an owner can do, `screen.rs` into tables and a page.
 
+mod trial;
+mod remedies;
 pub mod advice;
 mod attempts;
 pub mod options;
 mod owner;
 mod rebuild;
-mod remedies;
-pub mod screen;
-mod trial;
 mod words;
+pub mod screen;
 
 use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;

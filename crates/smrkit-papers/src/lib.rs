@@ -3,21 +3,21 @@
 //! To add a paper, write its items in a folder of its own and add a line to [`REPRODUCTIONS`].
 
 pub mod ageing;
-mod arrays;
-mod cassuto_cache;
-mod cassuto_sblocks;
-mod caveat;
-mod compare;
-mod drives;
-mod filled_reads;
-mod he_du;
-pub mod lab;
 mod requests;
 pub mod row;
+mod filled_reads;
 mod small_drive;
-pub mod study;
 pub mod traces;
 pub mod validation;
+pub mod lab;
+mod cassuto_cache;
+mod cassuto_sblocks;
+mod compare;
+mod he_du;
+mod arrays;
+mod caveat;
+mod drives;
+pub mod study;
 mod vguard;
 
 use smrfs::age::course::AgeingResult;

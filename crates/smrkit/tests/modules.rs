@@ -1,15 +1,16 @@
-//! The modules of each library use only those above them in `lib.rs`, and no modules of a crate import each other in a circle.
+//! The modules of each crate use only those above them in its root, and no modules of a crate import each other in a circle.
 //! No crate has two types of one name. Doc comments begin with the thing that they are about.
 //!
-//! Imports are read from the text: paths that begin with `crate::`, `super::` or `self::`. What a parent module re-exports counts as
-//! the parent's own. Tests may use what they like.
+//! Imports are read from the text: paths that begin with `crate::`, `super::` or `self::`. A re-export leads to the module that
+//! has the item, unless it gives another name. Tests may use what they like.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Libraries whose `lib.rs` lists the modules in the order of their dependencies.
-const ORDERED: [&str; 4] = ["smrkit", "smrkit-trace", "smrkit-report", "smrfs"];
+/// Words that many modules would give to a type: at most one in all crates has each.
+const ONCE: [&str; 13] =
+    ["Part", "Piece", "Run", "Kind", "Entry", "Counts", "Place", "Plan", "Work", "Layout", "Target", "Room", "Rooms"];
 
 /// The longest name of a function without visibility, which tests are.
 const NAME_MAX: usize = 64;
@@ -20,8 +21,23 @@ type Module = Vec<String>;
 /// Imports among the children of one module: (from, to), and a file that has it.
 type Imports = BTreeMap<(String, String), PathBuf>;
 
+/// Re-exports: the module and the name, and the path that it leads to.
+type Reexports = BTreeMap<(Module, String), Module>;
+
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+/// The folders of all crates, by their names.
+fn each_crate() -> BTreeMap<String, PathBuf> {
+    let entries = fs::read_dir(crates()).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path())).collect()
+}
+
+/// The text of a crate's root.
+fn root(folder: &Path) -> String {
+    let src = folder.join("src");
+    fs::read_to_string(src.join("lib.rs")).or_else(|_| fs::read_to_string(src.join("main.rs"))).unwrap()
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -107,15 +123,50 @@ fn from_root(own: &[String], path: Module) -> Option<Module> {
     }
 }
 
+/// The re-exports of a module.
+fn reexports(own: &[String], code: &str, known: &BTreeSet<Module>) -> Reexports {
+    let mut found = Reexports::new();
+    for (at, _) in code.match_indices("use ").filter(|(at, _)| is_public(&code[..*at])) {
+        let mut paths = Vec::new();
+        path(&mut Vec::new(), &mut &code[at + "use ".len()..], &mut paths);
+        for path in paths {
+            let name = path.last().cloned().unwrap_or_default();
+            let begins = ["crate", "super", "self"].contains(&path[0].as_str());
+            let from = if begins { from_root(own, path) } else { Some([own, &path[..]].concat()) };
+            let from = from.filter(|path| known.contains(&path[..path.len() - 1]));
+            found.extend(from.map(|path| ((own.to_vec(), name), path)));
+        }
+    }
+    found
+}
+
+/// True if the code before a `use` makes it a re-export.
+fn is_public(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or("").trim();
+    line == "pub" || line.starts_with("pub(") && line.ends_with(')')
+}
+
+/// The module that has what a path leads to.
+fn owner(mut path: Module, known: &BTreeSet<Module>, reexports: &Reexports) -> Module {
+    loop {
+        let n = (0..=path.len()).rev().find(|&n| known.contains(&path[..n])).unwrap_or(0);
+        let Some(name) = path.get(n) else { return path };
+        match reexports.get(&(path[..n].to_vec(), name.clone())) {
+            Some(from) if from[..] != path[..=n] => path = [&from[..], &path[n + 1..]].concat(),
+            _ => return path[..n].to_vec(),
+        }
+    }
+}
+
 /// The imports of a crate among siblings, by their parent.
 fn imports(src: &Path) -> BTreeMap<Module, Imports> {
     let files: Vec<(Module, PathBuf)> = files(src).into_iter().map(|file| (module(src, &file), file)).collect();
-    let known: BTreeSet<&Module> = files.iter().map(|(module, _)| module).collect();
+    let known: BTreeSet<Module> = files.iter().map(|(module, _)| module.clone()).collect();
+    let reexports = files.iter().flat_map(|(own, file)| reexports(own, &code(file), &known)).collect();
     let mut all: BTreeMap<Module, Imports> = BTreeMap::new();
     for (own, file) in files.iter().filter(|(own, _)| !is_test(own)) {
         for path in named(own, &code(file)) {
-            let used = (0..=path.len()).rev().map(|n| path[..n].to_vec()).find(|path| known.contains(path));
-            let used = used.unwrap_or_default();
+            let used = owner(path, &known, &reexports);
             let common = own.iter().zip(&used).take_while(|(a, b)| a == b).count();
             if let (Some(from), Some(to)) = (own.get(common), used.get(common)) {
                 let siblings = all.entry(own[..common].to_vec()).or_default();
@@ -147,20 +198,19 @@ fn circles(imports: &Imports) -> BTreeSet<Vec<String>> {
 
 #[test]
 fn modules_use_only_those_above_them() {
-    for library in ORDERED {
-        let src = crates().join(library).join("src");
-        let lib = fs::read_to_string(src.join("lib.rs")).unwrap();
-        let order = listed(&lib);
-        assert!(order.len() > 8, "lib.rs of {library} lists the modules");
+    for (name, folder) in each_crate() {
+        let root = root(&folder);
+        let order = listed(&root);
+        assert!(order.len() > 6, "the root of {name} lists the modules");
         let rank = |module: &str| order.iter().position(|name| *name == module);
-        for ((from, to), file) in &imports(&src)[&Vec::new()] {
+        for ((from, to), file) in &imports(&folder.join("src"))[&Vec::new()] {
             let wrong = rank(from).is_some_and(|own| rank(to).is_some_and(|used| used > own));
-            assert!(!wrong, "{}: {from} stands above {to} in lib.rs of {library}, but uses it", file.display());
+            assert!(!wrong, "{}: {from} stands above {to} in the root of {name}, but uses it", file.display());
         }
     }
 }
 
-/// The modules that `lib.rs` declares, of any visibility.
+/// The modules that a crate's root declares, of any visibility.
 fn listed(lib: &str) -> Vec<&str> {
     lib.lines().filter_map(|line| line.rsplit_once("mod ")?.1.strip_suffix(';')).collect()
 }
@@ -168,10 +218,8 @@ fn listed(lib: &str) -> Vec<&str> {
 #[test]
 fn no_modules_import_each_other_in_a_circle() {
     let mut found = BTreeSet::new();
-    for entry in fs::read_dir(crates()).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_string();
-        for (parent, imports) in imports(&path.join("src")) {
+    for (name, folder) in each_crate() {
+        for (parent, imports) in imports(&folder.join("src")) {
             let place = parent.join("::");
             found.extend(circles(&imports).into_iter().map(|circle| format!("{name} {place}: {}", circle.join(" "))));
         }
@@ -192,19 +240,34 @@ fn word(text: &str) -> &str {
     &text[..text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())]
 }
 
+/// The types that a crate declares, and where.
+fn types(folder: &Path) -> BTreeMap<String, Vec<PathBuf>> {
+    let src = folder.join("src");
+    let mut places: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for file in files(&src).into_iter().filter(|file| !is_test(&module(&src, file))) {
+        for name in code(&file).lines().filter_map(declared) {
+            places.entry(name.to_string()).or_default().push(file.clone());
+        }
+    }
+    assert!(!places.is_empty(), "{} declares types", src.display());
+    places
+}
+
 #[test]
 fn no_crate_gives_one_name_to_two_types() {
-    for entry in fs::read_dir(crates()).unwrap() {
-        let src = entry.unwrap().path().join("src");
-        let mut places: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        for file in files(&src).into_iter().filter(|file| !is_test(&module(&src, file))) {
-            for name in code(&file).lines().filter_map(declared) {
-                places.entry(name.to_string()).or_default().push(file.clone());
-            }
-        }
-        assert!(!places.is_empty(), "{} declares types", src.display());
+    for folder in each_crate().values() {
+        let mut places = types(folder);
         places.retain(|_, files| files.len() > 1);
         assert!(places.is_empty(), "types of one name: {places:#?}; give each the noun of its module");
+    }
+}
+
+#[test]
+fn ordinary_words_name_one_type_in_all_crates() {
+    let all: Vec<_> = each_crate().values().map(|folder| types(folder)).collect();
+    for word in ONCE {
+        let places: Vec<_> = all.iter().filter_map(|places| places.get(word)).flatten().collect();
+        assert!(places.len() < 2, "types called {word}: {places:#?}; put the noun of its module before it");
     }
 }
 
@@ -266,6 +329,11 @@ fn the_reader_of_imports_sees_groups_and_nested_paths() {
     );
     assert_eq!(names("let x = crate::tally::adjusted(1);"), ["tally::adjusted"]);
     assert_eq!(names("use super::c::D;\nuse super::super::e;\nuse self::f::G;"), ["a::c::D", "e", "a::b::f::G"]);
+    let known = ["", "a", "a b", "a c"].map(|path| path.split_whitespace().map(String::from).collect()).into();
+    let parent = ["a".to_string()];
+    let exported = reexports(&parent, "pub use b::{X, Y as Z};\npub(crate) use c::W;\nuse c::V;", &known);
+    let from = |name: &str| owner(vec!["a".into(), name.into()], &known, &exported).join("::");
+    assert_eq!(["X", "Z", "W", "V", "b"].map(from), ["a::b", "a", "a::c", "a", "a::b"]);
     let imports: Imports = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]
         .map(|(from, to)| ((from.to_string(), to.to_string()), PathBuf::new()))
         .into();
@@ -274,9 +342,10 @@ fn the_reader_of_imports_sees_groups_and_nested_paths() {
 }
 
 #[test]
-fn the_architecture_page_names_every_module() {
+fn the_architecture_page_names_every_crate_and_module() {
     let page = fs::read_to_string(crates().join("../docs/design/architecture.md")).unwrap();
-    let lib = fs::read_to_string(crates().join("smrkit/src/lib.rs")).unwrap();
-    let missing: Vec<_> = listed(&lib).into_iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    let lib = root(&crates().join("smrkit"));
+    let names = each_crate().into_keys().chain(listed(&lib).into_iter().map(String::from));
+    let missing: Vec<_> = names.filter(|name| !page.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/design/architecture.md lacks {missing:?}");
 }

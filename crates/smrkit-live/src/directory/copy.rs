@@ -13,9 +13,8 @@ use smrfs::error::FsResult;
 use smrfs::meta::{Kind, SetAttr, SetTime};
 
 use super::home::{FOLDERS, open_directory};
-use super::maps::failed_io;
 use super::walk::{self, WalkEntry, WalkPlace};
-use super::{DirectoryStore, attributes, entries, failed, open_at, stat, values, way};
+use super::{DirectoryStore, attributes, entries, failed, failed_io, open_at, stat, values, way};
 use crate::contents;
 use crate::error::LiveError;
 

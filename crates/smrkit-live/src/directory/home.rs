@@ -17,7 +17,7 @@ use smrfs::superblock::{Uuid, VolumeKey};
 use super::attributes::{get, set};
 use super::probe::{Probe, probe};
 use super::seal::{SEAL_BYTES, Sealer};
-use super::{entries, failed, maps, stat, walk, way};
+use super::{entries, failed, stat, walk, way};
 use crate::error::LiveError;
 use crate::exclusive;
 use crate::privacy;
@@ -292,12 +292,12 @@ impl Home {
     /// Bytes that users' attributes of one file may take all in all, if they share the room with the map.
     pub(super) fn users_bytes(&self) -> Option<usize> {
         let VolumeMark { attribute_bytes, is_shared, .. } = self.volume;
-        is_shared.then(|| attribute_bytes.saturating_sub(maps::reserved(attribute_bytes, true)))
+        is_shared.then(|| attribute_bytes.saturating_sub(reserved(attribute_bytes, true)))
     }
 
     /// The longest map that always fits next to users' attributes, its seal apart.
     pub(super) fn map_bytes(&self) -> usize {
-        maps::reserved(self.volume.attribute_bytes, self.volume.is_shared).saturating_sub(SEAL_BYTES)
+        reserved(self.volume.attribute_bytes, self.volume.is_shared).saturating_sub(SEAL_BYTES)
     }
 
     /// One of the folders in it.
@@ -331,6 +331,11 @@ impl Home {
         let name_bytes = stat.f_namemax.min(255) as u32;
         Ok(StoreRoom { nodes, free_nodes, free_bytes: free_blocks.saturating_mul(stat.f_frsize), name_bytes })
     }
+}
+
+/// Bytes of attributes that are kept for a map: half of the room where users' attributes share it.
+fn reserved(attribute_bytes: usize, is_shared: bool) -> usize {
+    if is_shared { attribute_bytes / 2 } else { attribute_bytes }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, LiveError> {

@@ -9,21 +9,17 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
 use rustix::rand::GetRandomFlags;
-use smrfs::error::{DeviceError, Errno, FsError, FsResult, SealedMap};
+use smrfs::error::{Errno, FsError, FsResult, SealedMap};
 
 use super::attributes::{get, remove, set};
 use super::entries::each_entry;
 use super::seal::{Owners, Sealer};
 use super::way::with_permissions;
-use super::{DirectoryStore, Home, failed, stat};
+use super::{DirectoryStore, Home, failed, failed_io, stat};
 use crate::reserve::Use;
 
 /// The attribute that holds a file's map.
 pub const MAP: &[u8] = b"user.smrfs.map";
-
-pub(super) fn failed_io(error: std::io::Error) -> FsError {
-    error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
-}
 
 /// The attribute that holds a file's map, as the file at hand has it.
 fn stored_map(fd: &OwnedFd) -> FsResult<Option<Vec<u8>>> {
@@ -54,11 +50,6 @@ fn random_mark() -> FsResult<u64> {
     let mut bytes = [0; 8];
     let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty()).map_err(failed)?;
     if filled == bytes.len() { Ok(u64::from_le_bytes(bytes)) } else { Err(Errno::EIO.into()) }
-}
-
-/// Bytes of attributes that are kept for a map: half of the room where users' attributes share it.
-pub fn reserved(attribute_bytes: usize, is_shared: bool) -> usize {
-    if is_shared { attribute_bytes / 2 } else { attribute_bytes }
 }
 
 impl DirectoryStore {

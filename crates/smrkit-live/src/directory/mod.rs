@@ -16,6 +16,7 @@ mod place;
 pub mod probe;
 pub(crate) mod seal;
 mod stat;
+mod tree;
 mod users;
 mod values;
 #[cfg(test)]
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
-use smrfs::error::{Errno, FsError, FsResult, SealedMap};
+use smrfs::error::{DeviceError, Errno, FsError, FsResult, SealedMap};
 use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use smrfs::units::NodeId;
 
@@ -62,6 +63,11 @@ pub struct DirectoryStore {
 /// Error of the operating system, as the core says it.
 fn failed(errno: rustix::io::Errno) -> FsError {
     FsError::Errno(Errno(errno.raw_os_error()))
+}
+
+/// Error of a file, as the core says it.
+fn failed_io(error: std::io::Error) -> FsError {
+    error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
 }
 
 /// Refuses what is no name: nothing, `.`, `..`, or with a slash or a zero byte in it.
@@ -378,7 +384,7 @@ impl MetadataStore for DirectoryStore {
     }
 
     fn reserve(&self, bytes: u64) -> FsResult {
-        self.home.reserve.keep(bytes).map_err(maps::failed_io)
+        self.home.reserve.keep(bytes).map_err(failed_io)
     }
 
     fn path_to(&self, id: NodeId) -> Option<Vec<u8>> {

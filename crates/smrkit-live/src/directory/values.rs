@@ -17,9 +17,8 @@ use smrfs::map::checksum;
 use smrfs::meta::{SetAttr, SetTime};
 
 use super::attributes::{get, remove, set};
-use super::maps::failed_io;
 use super::way::with_permissions;
-use super::{DirectoryStore, failed, stat, way};
+use super::{DirectoryStore, failed, failed_io, stat, way};
 
 /// The attribute that holds the list.
 pub(super) const LIST: &[u8] = b"user.smrfs.values";

@@ -1,12 +1,12 @@
 //! Work of an array's own: members fail and are replaced, and parts are rebuilt or scrubbed alongside the host's
 //! commands.
 
-use super::array::Array;
 use super::command::{Command, SectorStamps};
 use super::health::{Health, RebuiltUnits};
 use super::level::Spread;
 use super::locks::RangeLock;
 use super::member::Member;
+use super::member::array::Array;
 use super::work::Owner;
 use crate::error::DiskResult;
 use crate::request::{Op, Request};

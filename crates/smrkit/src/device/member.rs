@@ -1,7 +1,8 @@
 //! The members of an array: drives and arrays, which of them something happens at next, and those that were replaced and
 //! still have commands to complete.
 
-use super::Array;
+pub(super) mod array;
+
 use super::command::{Command, Completion, FirstStamps, Served, Stamped};
 use super::event_queue::EventQueue;
 use super::member_drive::MemberDrive;
@@ -9,6 +10,7 @@ use crate::error::DiskResult;
 use crate::layer::Gauges;
 use crate::request::Request;
 use crate::units::{Lba, Nanos};
+use array::Array;
 
 /// A drive with its queue, or an array: what the engine sends requests to, and what arrays are made of. Time is the caller's: it
 /// lets what happens next happen, in order.

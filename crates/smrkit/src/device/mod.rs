@@ -1,7 +1,6 @@
 //! Devices that requests are sent to: a drive with its queue, or an array of drives and arrays.
 
 pub mod address;
-mod array;
 mod background;
 mod check;
 mod command;
@@ -23,11 +22,11 @@ mod watch;
 mod work;
 mod work_steps;
 
-pub use array::{Array, DonePart};
 pub use command::{Command, Completion, FirstStamps, SectorStamps, Served, Stamped};
 pub use dispatch::NCQ_COMMANDS;
 pub use layered::{LayerBuilder, LayeredDisk};
 pub use member::Member;
+pub use member::array::{Array, DonePart};
 pub use member_drive::MemberDrive;
 pub use queue::{Queueing, Waiting};
 pub use shadow::Shadow;

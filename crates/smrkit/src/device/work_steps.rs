@@ -2,11 +2,11 @@
 //!
 //! A command that goes to one member as it came takes no such steps: the array passes it on.
 
-use super::array::{Array, DonePart, PASSED};
 use super::check::{self, WrittenStamps};
 use super::command::{Command, Completion};
 use super::locks::RangeLock;
 use super::member::Member;
+use super::member::array::{Array, DonePart, PASSED};
 use super::plan::Planner;
 use super::work::Owner;
 use crate::error::DiskResult;

@@ -1,19 +1,8 @@
 //! The clock that a disk asks: one of three models behind one set of functions.
 
-use super::{Buffered, Constant, Mechanical};
-use crate::geometry::{Geometry, Turn};
+use super::{Buffered, Constant, Mechanical, Position};
+use crate::geometry::Geometry;
 use crate::units::{Nanos, Pba};
-
-/// Place of the head for a sector; made once a request, so that estimates of waiting requests are cheap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
-    /// The cylinder, from the rim inward.
-    pub cylinder: u32,
-    /// The surface.
-    pub surface: u32,
-    /// The angle at which the sector begins.
-    pub angle: Turn,
-}
 
 /// Cost of accesses in time.
 #[derive(Clone, Debug)]

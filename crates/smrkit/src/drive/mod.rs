@@ -12,6 +12,7 @@ mod file;
 pub mod import;
 mod layout;
 mod mechanical;
+mod position;
 mod seek;
 mod setting;
 mod size;
@@ -29,9 +30,10 @@ use crate::units::{Nanos, SECTOR_BYTES};
 
 pub use buffer::{Buffer, Overheads, ReadAheadTo};
 pub use buffered::Buffered;
-pub use clock::{DriveClock, Position};
+pub use clock::DriveClock;
 pub use constant::Constant;
 pub use mechanical::{Mechanical, Mechanics};
+pub use position::Position;
 pub use seek::{SeekCurve, SeekPoints};
 pub use setting::{DriveSetting, RangeEnd};
 

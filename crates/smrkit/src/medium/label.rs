@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::{Backing, record};
+use super::Backing;
+use super::digest::digest;
 use crate::units::{Pba, SECTOR_BYTES};
 
 /// Words of a label.
@@ -77,7 +78,7 @@ pub(super) fn write_bytes(backing: &mut dyn Backing, capacity: u64, pba: Pba, la
     let n = labels.len() as u64;
     let (first, mut bytes) = slots(backing, capacity, pba, n)?;
     for (slot, label) in bytes[within(pba, n)].chunks_exact_mut(SLOT).zip(labels) {
-        let words = label.iter().copied().chain([record::digest(label)]);
+        let words = label.iter().copied().chain([digest(label)]);
         for (out, word) in slot.chunks_exact_mut(8).zip(words) {
             out.copy_from_slice(&word.to_le_bytes());
         }
@@ -124,7 +125,7 @@ pub(super) fn read_bytes(backing: &dyn Backing, capacity: u64, pba: Pba, n: u64)
     let labels = bytes[within(pba, n)].chunks_exact(SLOT).enumerate().filter_map(|(i, slot)| {
         let mut words = slot.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
         let label: Label = std::array::from_fn(|_| words.next().unwrap_or_default());
-        let is_whole = label != NONE && words.next() == Some(record::digest(&label));
+        let is_whole = label != NONE && words.next() == Some(digest(&label));
         is_whole.then_some((i as u64, label))
     });
     Ok(labels.collect())

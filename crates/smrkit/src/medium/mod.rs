@@ -4,6 +4,7 @@
 //! here, on every write. What a second write destroys upstream (the DPID) needs the history that only stamps keep; on a
 //! disk of bytes it is left out.
 
+pub mod digest;
 pub mod interference;
 pub mod label;
 pub mod placement;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::units::{Pba, SECTOR_BYTES};
+use digest::digest;
 use interference::Interference;
 pub use label::Label;
 pub use placement::{Ascending, Placement};
@@ -285,11 +287,11 @@ impl Buf {
     pub fn digest(&self, at: u64, n: u64) -> u64 {
         match self {
             Buf::NoData => 0,
-            Buf::Stamps(v) => record::digest(&v[range(at, n)]),
+            Buf::Stamps(v) => digest(&v[range(at, n)]),
             Buf::Bytes(v) => {
                 let word = |b: &[u8]| u64::from_le_bytes(b.try_into().unwrap_or_default());
                 let words: Vec<u64> = v[range(at * SECTOR_BYTES, n * SECTOR_BYTES)].chunks_exact(8).map(word).collect();
-                record::digest(&words)
+                digest(&words)
             }
         }
     }

@@ -6,6 +6,7 @@
 
 use crate::units::SECTOR_BYTES;
 
+use super::digest::digest;
 use super::{Buf, Label};
 
 const MAGIC: u64 = 0x5352_4b49_5452_4543;
@@ -61,14 +62,6 @@ impl WritePart<'_> {
 /// The sectors that a record of `words` words takes.
 pub const fn record_sectors(words: usize) -> u64 {
     (words + HEAD_WORDS).div_ceil(SECTOR_WORDS) as u64
-}
-
-/// A digest of words that tells whole records from torn ones.
-pub fn digest(words: &[u64]) -> u64 {
-    words.iter().fold(words.len() as u64, |sum, &word| {
-        let mixed = (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ mixed >> 32
-    })
 }
 
 /// A record as bytes; `out` is its whole room.

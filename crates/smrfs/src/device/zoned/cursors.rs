@@ -7,22 +7,16 @@ use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
 
+use super::layout::BLOCK_BYTES;
 use super::{ZonedDevice, ZonedError, ZonedLayout};
 use crate::error::DeviceResult;
 
 const MAGIC: &[u8; 8] = b"SMRzones";
 const VERSION: u32 = 1;
-/// Bytes that are read and written at once.
-const BLOCK_BYTES: usize = 4096;
 
 /// True if these bytes begin as the zone of a table does.
 pub fn is_table(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
-}
-
-/// Bytes of a table for so many bands.
-pub(super) fn bytes(bands: u64) -> u64 {
-    (BLOCK_BYTES as u64).saturating_add(bands.saturating_mul(8)).next_multiple_of(BLOCK_BYTES as u64)
 }
 
 /// The cursors, in granules of each band.

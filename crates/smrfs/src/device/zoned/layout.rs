@@ -2,11 +2,19 @@
 
 use smrkit::error::Error;
 
-use super::{Zone, ZoneKind, ZonedGeometry, cursors};
+use super::{Zone, ZoneKind, ZonedGeometry};
 use crate::device::{BandState, Bands, Model, Shape};
 
 /// Bands that may be open where the device sets no limit: what host-managed drives on sale allow.
 const MAX_OPEN: u64 = 128;
+
+/// Bytes of the table of cursors that are read and written at once.
+pub(super) const BLOCK_BYTES: usize = 4096;
+
+/// Bytes of a table of cursors for so many bands.
+fn table_bytes(bands: u64) -> u64 {
+    (BLOCK_BYTES as u64).saturating_add(bands.saturating_mul(8)).next_multiple_of(BLOCK_BYTES as u64)
+}
 
 /// Assignment of a device's zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +68,7 @@ impl ZonedLayout {
         }
         let leading = zones.iter().take_while(|zone| zone.kind == ZoneKind::Conventional).count() as u64;
         let first_zone = leading.min(1);
-        if first_zone > 0 && cursors::bytes(leading - first_zone) > zone_bytes {
+        if first_zone > 0 && table_bytes(leading - first_zone) > zone_bytes {
             return impossible(format!(
                 "its first zone is too small for the cursors of {leading} conventional ones: format it with fewer of them, or \
                  with larger zones"

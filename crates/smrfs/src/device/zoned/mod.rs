@@ -6,14 +6,16 @@
 
 mod cursors;
 pub mod emulated;
+mod error;
 mod layout;
 mod platters;
 
 use smrkit::units::Nanos;
 
 pub use cursors::is_table;
+pub use error::ZonedError;
 pub use layout::ZonedLayout;
-pub use platters::{ZonedError, Zones};
+pub use platters::Zones;
 
 use super::BandState;
 use crate::error::DeviceResult;

@@ -1,40 +1,19 @@
 //! Zones as platters: addresses, cursors as the device reports them, and resets.
 
-use smrkit::error::Error;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use super::cursors::CursorTable;
-use super::{Zone, ZoneKind, ZonedDevice, ZonedLayout};
+use super::{Zone, ZoneKind, ZonedDevice, ZonedError, ZonedLayout};
 use crate::data::{Data, ReadBuffer};
 use crate::device::platters::Platters;
 use crate::device::strict::StrictAppend;
 use crate::device::{BandReport, BandState};
-use crate::error::{DeviceError, DeviceResult};
+use crate::error::DeviceResult;
 use crate::units::{Granule, Span};
 
 /// Bytes of zeros that are written at a time where only their number is known.
 const ZEROS: u64 = 1 << 20;
-
-/// An error of formatting or opening a zoned device.
-#[derive(Debug, thiserror::Error)]
-pub enum ZonedError {
-    /// It has zones that do not fit.
-    #[error(transparent)]
-    Unfit(#[from] Error),
-    /// Its first zone holds something else.
-    #[error("no SMRfs file system is on it: make one with smrkit mkfs, or check the path")]
-    Foreign,
-    /// A version of the table of cursors that this program does not know.
-    #[error("its table of cursors has version {0}: use a newer smrkit")]
-    Version(u32),
-    /// Its table of cursors is damaged, or was made for other zones.
-    #[error("its table of cursors is damaged or of other zones: make the file system anew with smrkit mkfs --force")]
-    OtherZones,
-    /// The device failed.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-}
 
 /// The zones of a device, beneath [`StrictAppend`].
 pub struct Zones<D> {

@@ -14,7 +14,7 @@ use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, Geometry, Guard};
-use crate::medium::record::digest;
+use crate::medium::digest::digest;
 use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};

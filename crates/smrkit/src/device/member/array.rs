@@ -7,15 +7,15 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::address::ArrayLayout;
-use super::check;
-use super::command::{Command, Completion, FirstStamps, Served, Stamped, joined};
-use super::health::Health;
-use super::level::WritePolicy;
-use super::locks::{Locks, RangeLock};
-use super::member::{Member, Members};
-use super::member_drive::MemberDrive;
-use super::work::{Owner, Slab};
+use super::super::address::ArrayLayout;
+use super::super::check;
+use super::super::command::{Command, Completion, FirstStamps, Served, Stamped, joined};
+use super::super::health::Health;
+use super::super::level::WritePolicy;
+use super::super::locks::{Locks, RangeLock};
+use super::super::member_drive::MemberDrive;
+use super::super::work::{Owner, Slab};
+use super::{Member, Members};
 use crate::error::DiskResult;
 use crate::layer::Gauges;
 use crate::request::{Op, Request};
@@ -35,36 +35,36 @@ pub struct DonePart {
 }
 
 /// In the tag of a command that goes to one member as it came, and its completion straight back.
-pub(super) const PASSED: u64 = 1 << 63;
+pub(in crate::device) const PASSED: u64 = 1 << 63;
 
 /// An array.
 pub struct Array {
-    pub(super) layout: ArrayLayout,
-    pub(super) members: Members,
-    pub(super) health: Vec<Health>,
+    pub(in crate::device) layout: ArrayLayout,
+    pub(in crate::device) members: Members,
+    pub(in crate::device) health: Vec<Health>,
     /// Number of times that each member was replaced.
-    pub(super) replaced: Vec<u32>,
-    pub(super) write: WritePolicy,
-    pub(super) check: bool,
+    pub(in crate::device) replaced: Vec<u32>,
+    pub(in crate::device) write: WritePolicy,
+    pub(in crate::device) check: bool,
     /// In check mode: parts of the members that anything was written to.
-    pub(super) written: BTreeSet<u64>,
+    pub(in crate::device) written: BTreeSet<u64>,
     /// True if commands for the same sectors keep their order without locks: each is one command of a member, or the same
     /// of several, and members keep their order.
-    pub(super) orderly: bool,
+    pub(in crate::device) orderly: bool,
     /// True if members read zeros where something was discarded: only then do copies and parity stay true.
-    pub(super) zeros: bool,
-    pub(super) works: Slab,
-    pub(super) locks: Locks,
+    pub(in crate::device) zeros: bool,
+    pub(in crate::device) works: Slab,
+    pub(in crate::device) locks: Locks,
     /// Commands that were passed on and not completed.
-    pub(super) passed: usize,
+    pub(in crate::device) passed: usize,
     /// Completed, until the caller takes note.
-    pub(super) ready: VecDeque<Completion>,
+    pub(in crate::device) ready: VecDeque<Completion>,
     /// Own work that is done, until somebody takes note.
-    pub(super) done: VecDeque<DonePart>,
+    pub(in crate::device) done: VecDeque<DonePart>,
     /// Room for the completions of members.
-    pub(super) completions: Vec<Completion>,
+    pub(in crate::device) completions: Vec<Completion>,
     /// Work that may begin.
-    pub(super) free: VecDeque<u32>,
+    pub(in crate::device) free: VecDeque<u32>,
 }
 
 impl Array {
@@ -119,12 +119,12 @@ impl Array {
         self.done.pop_front()
     }
 
-    pub(super) fn is_redundant(&self) -> bool {
+    pub(in crate::device) fn is_redundant(&self) -> bool {
         self.layout.parities() > 0 || self.layout.copies() > 1
     }
 
     /// True if it reads zeros where something was discarded. With parity it does not: it keeps parts of stripes.
-    pub(super) fn reads_zeros(&self) -> bool {
+    pub(in crate::device) fn reads_zeros(&self) -> bool {
         self.zeros && self.layout.parities() == 0
     }
 
@@ -203,7 +203,7 @@ impl Array {
     }
 
     #[inline]
-    pub(super) fn next(&self) -> Nanos {
+    pub(in crate::device) fn next(&self) -> Nanos {
         match self.ready.front() {
             Some(completion) => completion.end,
             None => self.members.next(),
@@ -211,7 +211,7 @@ impl Array {
     }
 
     #[inline]
-    pub(super) fn has_pending(&self) -> bool {
+    pub(in crate::device) fn has_pending(&self) -> bool {
         self.members.has_pending()
     }
 
@@ -246,31 +246,31 @@ impl Array {
     }
 
     #[inline]
-    pub(super) fn first_wait(&self) -> Nanos {
+    pub(in crate::device) fn first_wait(&self) -> Nanos {
         self.members.first_wait()
     }
 
     #[inline]
-    pub(super) fn outstanding(&self) -> usize {
+    pub(in crate::device) fn outstanding(&self) -> usize {
         self.works.len() + self.passed
     }
 
-    pub(super) fn distance(&self, lba: Lba) -> u64 {
+    pub(in crate::device) fn distance(&self, lba: Lba) -> u64 {
         let (disk, at) = self.layout.place(lba);
         self.members()[disk as usize].distance(at)
     }
 
-    pub(super) fn cache_sectors(&self) -> u64 {
+    pub(in crate::device) fn cache_sectors(&self) -> u64 {
         self.members().iter().map(Member::cache_sectors).sum()
     }
 
-    pub(super) fn gauges(&self) -> Gauges {
+    pub(in crate::device) fn gauges(&self) -> Gauges {
         let working = self.members().iter().zip(&self.health).filter(|(_, health)| health.works());
         joined(working.map(|(member, _)| member.gauges()))
     }
 
     /// Members are full, those parts included that the array does not use.
-    pub(super) fn fill(&mut self, stamps: FirstStamps) {
+    pub(in crate::device) fn fill(&mut self, stamps: FirstStamps) {
         let layout = Arc::new(self.layout.clone());
         for (disk, member) in (0..).zip(self.members.as_mut_slice()) {
             let (layout, stamps) = (Arc::clone(&layout), Arc::clone(&stamps));
@@ -278,11 +278,11 @@ impl Array {
         }
     }
 
-    pub(super) fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+    pub(in crate::device) fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.members.reset_counts(now)
     }
 
-    pub(super) fn finish(&mut self) -> DiskResult {
+    pub(in crate::device) fn finish(&mut self) -> DiskResult {
         let working = self.members.as_mut_slice().iter_mut().zip(&self.health).filter(|(_, health)| health.works());
         working.into_iter().try_for_each(|(member, _)| member.finish())
     }
