@@ -33,33 +33,8 @@ Examples:
 Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else,
 2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
 
-/// Options whose values a result file records.
-const NOT_REPEATED: [&str; 24] = [
-    "drive",
-    "layer",
-    "array",
-    "rebuild",
-    "trace",
-    "workload",
-    "span",
-    "interleave",
-    "sources",
-    "set",
-    "depth",
-    "think",
-    "arrival",
-    "time_scale",
-    "queue",
-    "prefill",
-    "warmup",
-    "volume",
-    "capacity",
-    "fold",
-    "format",
-    "skip_bad_rows",
-    "seed",
-    "check",
-];
+/// Groups of options whose values a result file records: by the names of their structs.
+const NOT_REPEATED: [&str; 4] = ["RunOptions", "SystemOptions", "DemandOptions", "Conditions"];
 
 /// Detail of a run in `--json`.
 #[derive(Clone, Copy, Default, ValueEnum)]

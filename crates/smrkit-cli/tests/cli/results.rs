@@ -118,7 +118,10 @@ fn what_can_not_be_repeated_is_refused() {
     smrkit(&format!("run --drive tiny --layer rmw --set rmw.region_sectors=300 --trace {trace} --json {record}"))
         .done();
     smrkit(&format!("run --repeat {record} --json {record}")).says(2, &["is read by this command"]);
-    smrkit(&format!("run --repeat {record} --depth 4")).says(2, &["--depth"]);
+    for option in ["--depth 4", "--power-cut 9", "--movement", "--layer rmw", "--trace x.csv", "--fold"] {
+        let name = option.split(' ').next().unwrap();
+        smrkit(&format!("run --repeat {record} {option}")).says(2, &["--repeat", name]);
+    }
     smrkit(&format!("run --repeat {trace}")).says(3, &["no result file"]);
     let binary = scratch.file("binary.json", [0xff, 0xfe, 0]);
     smrkit(&format!("run --repeat {binary}")).says(3, &["no result file"]);
