@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use smrkit::VERSION;
 use smrkit::settings::{Arrival, Settings};
+use smrkit::stats::comparison::{Comparison, Effect, Problems, Trajectory};
 use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
-use smrkit::stats::remedy::{Comparison, Effect, Problems, Trajectory};
 use smrkit::stats::verdict;
 use smrkit::units::SECTOR_BYTES;
 

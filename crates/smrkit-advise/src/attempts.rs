@@ -3,7 +3,7 @@
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::Warmup;
-use smrkit::stats::remedy::{Effect, Judged, Multiples, Problems, effect, mean_request_bytes};
+use smrkit::stats::comparison::{Effect, Judged, Multiples, Problems, effect, mean_request_bytes};
 
 use super::advice::Remedy;
 use super::remedies::{Change, ChangeKind, one_line};

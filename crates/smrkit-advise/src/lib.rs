@@ -20,7 +20,7 @@ use smrkit::experiment::pool::{self, Monitor};
 use smrkit::layer;
 use smrkit::message::{Field, Message};
 use smrkit::settings::Settings;
-use smrkit::stats::remedy::Judged;
+use smrkit::stats::comparison::Judged;
 use smrkit::stats::verdict;
 
 use advice::{Advice, Present};

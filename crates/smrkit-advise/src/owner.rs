@@ -1,6 +1,6 @@
 //! Actions of an owner, with the value to set; what was run says what it brings.
 
-use smrkit::stats::remedy::Effect;
+use smrkit::stats::comparison::Effect;
 
 use super::advice::{Action, Advice, Remedy};
 use super::remedies::ChangeKind;

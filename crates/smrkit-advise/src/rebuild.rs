@@ -1,6 +1,6 @@
 //! The sentences on a rebuild: how long, compared with conventional disks, and whether it drops a disk.
 
-use smrkit::stats::remedy::RebuildFigures;
+use smrkit::stats::comparison::RebuildFigures;
 
 use super::advice::{Advice, Present};
 use smrkit_report::format;

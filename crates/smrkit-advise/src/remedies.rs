@@ -16,7 +16,7 @@ use smrkit::interleave::SourcePlacement;
 use smrkit::layer::{self, BASELINE, LayerSpec, Parameters};
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Arrival, Settings};
-use smrkit::stats::remedy::Trajectory;
+use smrkit::stats::comparison::Trajectory;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::trial::Trial;

@@ -1,6 +1,6 @@
 //! The answer on the terminal: sentences, the system at each depth, what was tried. It fits into 80 columns.
 
-use smrkit::stats::remedy::{Comparison, Effect, Multiples, Trajectory};
+use smrkit::stats::comparison::{Comparison, Effect, Multiples, Trajectory};
 
 use super::advice::{Advice, Remedy};
 use super::rebuild;

@@ -9,8 +9,8 @@ use smrkit::experiment::pool::{RequestSink, RunWatch};
 use smrkit::interleave::SourcePlacement;
 use smrkit::pack::Packed;
 use smrkit::settings::{Arrival, Settings};
+use smrkit::stats::comparison::{Comparison, Multiples, Trajectory};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::remedy::{Comparison, Multiples, Trajectory};
 use smrkit::stats::stretches::Stretches;
 use smrkit::units::Nanos;
 

@@ -1,7 +1,7 @@
 //! The answer in sentences. Nothing is said that no run showed.
 
 use smrkit::settings::Prefill;
-use smrkit::stats::remedy::{Effect, Multiples, Trajectory};
+use smrkit::stats::comparison::{Effect, Multiples, Trajectory};
 
 use super::advice::{Advice, Present, Remedy};
 use super::rebuild;

@@ -27,7 +27,7 @@ pub struct CourseOptions {
     pub before_bytes: u64,
     /// When the ager rests.
     pub duty: Duty,
-    /// The ager's events are recorded from so many bytes written on.
+    /// Bytes written before the ager's events are recorded.
     pub record_from_bytes: u64,
     /// The benchmarks, one after another.
     pub benchmarks: Vec<Benchmark>,
@@ -56,7 +56,7 @@ impl Duty {
     /// No rest: the paper's ager runs constantly.
     pub const NONE: Duty = Duty { idle_percent: 0.0, spell: Nanos(10_000_000_000) };
 
-    /// The rests of a demand of so many bytes a second, if there are any.
+    /// The rests of a demand of `bytes_per_s`, if there are any.
     fn rests(&self, bytes_per_s: f64) -> Option<Rests> {
         let share = self.idle_percent / 100.0;
         let pause = Nanos((self.spell.0 as f64 * share / (1.0 - share)) as u64);

@@ -72,7 +72,7 @@ impl ZoneKeys {
 pub(in crate::layer) struct ZoneLayout {
     regions: Regions,
     size: Divisor,
-    /// The first so many zones are conventional.
+    /// Number of zones, from the first on, that are conventional.
     conventional: u64,
 }
 

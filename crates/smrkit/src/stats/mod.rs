@@ -21,4 +21,4 @@ mod merge;
 mod summary;
 pub mod rows;
 pub mod stretches;
-pub mod remedy;
+pub mod comparison;

@@ -43,7 +43,7 @@ struct EmulatedState {
     written: Vec<u64>,
     /// Zones that are read-only or offline.
     lost: BTreeMap<u64, BandState>,
-    /// The next write fails after so many blocks.
+    /// Number of blocks after which the next write fails.
     failing: Option<u64>,
     /// Resets to come that fail.
     failing_resets: u64,

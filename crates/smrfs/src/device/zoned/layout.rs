@@ -11,7 +11,7 @@ const MAX_OPEN: u64 = 128;
 /// Bytes of the table of cursors that are read and written at once.
 pub(super) const BLOCK_BYTES: usize = 4096;
 
-/// Bytes of a table of cursors for so many bands.
+/// Bytes of a table of cursors for `bands` bands.
 fn table_bytes(bands: u64) -> u64 {
     (BLOCK_BYTES as u64).saturating_add(bands.saturating_mul(8)).next_multiple_of(BLOCK_BYTES as u64)
 }
@@ -30,7 +30,7 @@ pub struct ZonedLayout {
 }
 
 impl ZonedLayout {
-    /// The layout of a device with these zones, in granules of so many bytes. Errors: devices that do not fit, with a remedy.
+    /// The layout of a device with these zones, in granules of `granule_bytes`. Errors: devices that do not fit, with a remedy.
     pub fn new(geometry: &ZonedGeometry, zones: &[Zone], granule_bytes: u64) -> Result<ZonedLayout, Error> {
         let impossible = |what: String| Err(Error::Impossible(what));
         let ZonedGeometry { zone_bytes, block_bytes, .. } = *geometry;
