@@ -8,6 +8,7 @@ mod copies;
 mod databases;
 mod durable;
 mod full;
+mod handles;
 mod helper;
 mod kill;
 mod life;
