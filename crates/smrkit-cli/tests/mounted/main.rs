@@ -17,6 +17,7 @@ mod others;
 mod refusals;
 mod resize;
 mod scrub;
+mod second;
 mod stat;
 mod unprivileged;
 
