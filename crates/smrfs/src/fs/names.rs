@@ -20,7 +20,21 @@ impl FileSystem {
 
     /// The node of that name; owes a `forget`, as do all that make a node.
     pub fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        let attr = self.store.lookup(parent, name)?;
+        self.answered(self.store.lookup(parent, name)?)
+    }
+
+    /// The node of that number, though nobody may have looked it up; owes a `forget`.
+    pub fn find(&self, id: NodeId) -> FsResult<Attr> {
+        self.answered(self.store.find(id)?)
+    }
+
+    /// The directory in which a directory lies; owes a `forget`.
+    pub fn parent(&self, directory: NodeId) -> FsResult<Attr> {
+        self.answered(self.store.parent(directory)?)
+    }
+
+    /// What the store has answered, with what the core knows better.
+    fn answered(&self, attr: Attr) -> FsResult<Attr> {
         let id = attr.id;
         self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
     }
@@ -69,7 +83,7 @@ impl FileSystem {
         let attr = self.store.link(id, parent, name)?;
         self.pending.named(id, parent);
         self.status_changed(id, attr.kind);
-        self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))
+        self.answered(attr)
     }
 
     /// Takes a name away.

@@ -7,7 +7,7 @@
 pub mod memory;
 pub mod model;
 
-use crate::error::{FsResult, SealedMap};
+use crate::error::{Errno, FsResult, SealedMap};
 use crate::units::NodeId;
 
 /// The user's attribute that holds the access list of a node, as Linux writes it.
@@ -48,6 +48,8 @@ pub struct Time {
 pub struct Attr {
     /// The node.
     pub id: NodeId,
+    /// What tells it from earlier nodes of that number; 0 for the root, and where the store does not know.
+    pub generation: u32,
     /// Its kind.
     pub kind: Kind,
     /// Permission bits, with set-id and sticky bits: the lower 12.
@@ -161,6 +163,14 @@ pub trait MetadataStore: Send + Sync {
 
     /// The node of that name. The caller owes a `forget` for each answer of this and of the calls that make a node.
     fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
+    /// The node of that number, whether or not it was looked up before. Stores whose nodes need no handles know none.
+    fn find(&self, _id: NodeId) -> FsResult<Attr> {
+        Err(Errno::ENOENT.into())
+    }
+    /// The directory in which a directory lies.
+    fn parent(&self, _directory: NodeId) -> FsResult<Attr> {
+        Err(Errno::ENOENT.into())
+    }
     /// The caller gives back `count` answers of `lookup` and its like; the store may forget where the node was.
     fn forget(&self, id: NodeId, count: u64);
     /// Attributes as `stat` tells them.

@@ -31,7 +31,7 @@ const ATTACHED: [&str; 4] = ["--pace", "50", "--write-cache", "16MiB"];
 const ACCOUNTS: u64 = 5000;
 
 /// A database on the mounted drive, and how it is spoken to.
-trait Database {
+pub(super) trait Database {
     /// Makes it, with the tables that `TABLES` says.
     fn make(&mut self);
     /// Starts it; it recovers.
@@ -63,7 +63,7 @@ struct Ledger {
 }
 
 /// Output of a client that is given `script`.
-fn ask(database: &dyn Database, script: &str) -> String {
+pub(super) fn ask(database: &dyn Database, script: &str) -> String {
     let mut client = database.client().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     client.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     Ran(client.wait_with_output().unwrap()).done()
@@ -157,7 +157,7 @@ fn drive() -> Option<Attached> {
     Some(drive)
 }
 
-struct Postgres {
+pub(super) struct Postgres {
     /// Programs of PostgreSQL.
     programs: PathBuf,
     data: PathBuf,
@@ -168,7 +168,7 @@ struct Postgres {
 
 impl Postgres {
     /// None, with a word for the skip list, where it is not installed.
-    fn find(folder: &Path, point: &Path) -> Option<Postgres> {
+    pub(super) fn find(folder: &Path, point: &Path) -> Option<Postgres> {
         let Some(programs) = Postgres::programs() else {
             println!("skipped: no PostgreSQL here; on Debian: apt-get install postgresql");
             return None;
@@ -256,9 +256,9 @@ impl Drop for Postgres {
     }
 }
 
-struct Sqlite {
-    file: PathBuf,
-    journal: &'static str,
+pub(super) struct Sqlite {
+    pub(super) file: PathBuf,
+    pub(super) journal: &'static str,
 }
 
 impl Database for Sqlite {

@@ -8,7 +8,7 @@ use super::{Bench, MODELS};
 /// Nothing becomes durable by itself in these tests.
 const NEVER: [&str; 2] = ["--commit-interval", "1h"];
 
-fn git(bench: &Bench, arguments: &[&str]) -> String {
+pub(super) fn git(bench: &Bench, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.arg("-C").arg(bench.file("work")).args(["-c", "user.name=n", "-c", "user.email=e"]).args(arguments);
     let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git starts");

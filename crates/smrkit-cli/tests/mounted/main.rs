@@ -8,6 +8,7 @@ mod copies;
 mod databases;
 mod durable;
 mod full;
+mod handles;
 mod helper;
 mod kill;
 mod life;
@@ -16,6 +17,7 @@ mod others;
 mod refusals;
 mod resize;
 mod scrub;
+mod second;
 mod stat;
 mod unprivileged;
 

@@ -240,6 +240,14 @@ impl MetadataStore for DirectoryStore {
         self.look_up(parent.0, name)
     }
 
+    fn find(&self, id: NodeId) -> FsResult<Attr> {
+        self.find_node(id.0)
+    }
+
+    fn parent(&self, directory: NodeId) -> FsResult<Attr> {
+        self.find_parent(directory.0)
+    }
+
     fn forget(&self, id: NodeId, count: u64) {
         self.forget_answers(id.0, count);
     }

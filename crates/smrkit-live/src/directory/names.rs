@@ -25,11 +25,48 @@ impl DirectoryStore {
 
     /// Notes that an answer about a node goes out.
     fn answer(&self, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Attr> {
-        if self.nodes().answered(found.st_ino, stat::kind(found), parent, name) {
+        let was_orphan = self.nodes().answered(found.st_ino, stat::kind(found), parent, name);
+        self.number(found.st_ino, parent, name)?;
+        if was_orphan {
             self.drop_orphan(found.st_ino)?;
             return Ok(self.told(&stat::at(&*self.fd(parent)?, name)?));
         }
         Ok(self.told(found))
+    }
+
+    /// Sees to it that the generation of a node is known. The root's stays 0, as the kernel wants it.
+    fn number(&self, id: u64, parent: u64, name: &[u8]) -> FsResult {
+        if self.nodes().get(id).is_none_or(|node| node.generation.is_some()) {
+            return Ok(());
+        }
+        let generation = stat::generation(&*self.fd(parent)?, name)?;
+        if let Some(node) = self.nodes().get(id) {
+            node.generation = Some(generation);
+        }
+        Ok(())
+    }
+
+    /// Finds a node by its number: one that nobody has looked up in the index, which is made anew where it lacks the node.
+    pub(super) fn find_node(&self, id: u64) -> FsResult<Attr> {
+        let _names = self.names_stay();
+        self.find_named(id)
+    }
+
+    pub(super) fn find_parent(&self, directory: u64) -> FsResult<Attr> {
+        let _names = self.names_stay();
+        let place = self.nodes().place(directory).ok_or(Errno::ENOENT)?;
+        self.find_named(place.parent)
+    }
+
+    /// The caller holds the lock of names.
+    fn find_named(&self, id: u64) -> FsResult<Attr> {
+        let found = stat::for_fd(&*self.fd(id)?)?;
+        if id == self.root {
+            return Ok(self.told(&found));
+        }
+        let place = self.nodes().place(id).filter(|place| place.parent != self.orphans);
+        let place = place.ok_or(Errno::ENOENT)?;
+        self.answer(&found, place.parent, &place.name)
     }
 
     pub(super) fn forget_answers(&self, id: u64, count: u64) {
@@ -95,6 +132,7 @@ impl DirectoryStore {
                 (node.modified, node.changed) = (Some(now), Some(now));
             }
         }
+        self.number(made.st_ino, parent, name)?;
         Ok(self.told(made))
     }
 

@@ -23,6 +23,8 @@ pub struct Node {
     pub lookups: u64,
     /// Known nodes that have their place in it.
     pub children: u64,
+    /// What tells it from earlier nodes of its number, once that was asked for.
+    pub generation: Option<u32>,
     /// An open descriptor.
     pub fd: Option<Arc<OwnedFd>>,
     /// True if the descriptor has been used since the last sweep.
@@ -46,6 +48,7 @@ impl Node {
             place: None,
             lookups: 0,
             children: 0,
+            generation: None,
             fd: None,
             recent: false,
             pinned: false,

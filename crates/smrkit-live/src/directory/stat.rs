@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, StatxFlags, Timespec, Timestamps, UTIME_OMIT, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Statx, StatxFlags, Timespec, Timestamps, UTIME_OMIT, Uid};
 use smrfs::error::{Errno, FsResult};
 use smrfs::meta::{Attr, Kind, SetAttr, SetTime, Time};
 use smrfs::units::NodeId;
@@ -57,11 +57,26 @@ pub fn for_fd(fd: &OwnedFd) -> FsResult<Stat> {
 /// Tells a node from all others that ever were: its number, and when it was made. Numbers are given anew, and copies are
 /// made later. None where the file system does not keep that time.
 pub fn birth(fd: &OwnedFd) -> FsResult<Option<String>> {
-    let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    let found = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, wanted).map_err(failed)?;
-    let is_told = StatxFlags::from_bits_retain(found.stx_mask).contains(wanted);
+    let found = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, BIRTH).map_err(failed)?;
     let born = found.stx_btime;
-    Ok(is_told.then(|| format!("{}:{}.{:09}", found.stx_ino, born.tv_sec, born.tv_nsec)))
+    Ok(tells_birth(&found).then(|| format!("{}:{}.{:09}", found.stx_ino, born.tv_sec, born.tv_nsec)))
+}
+
+/// What tells the node of that name from those that had its number before: its birth, in 32 bits; 0 where the file system
+/// does not keep that.
+pub fn generation(parent: &OwnedFd, name: &[u8]) -> FsResult<u32> {
+    let look = || rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, BIRTH);
+    let found = way::with_permissions(parent, look).map_err(failed)?;
+    let born = found.stx_btime;
+    // Births of the same second differ in the nanoseconds, all others by the odd factor.
+    let in_32_bits = (born.tv_sec as u32).wrapping_mul(0x9E37_79B1) ^ born.tv_nsec;
+    Ok(if tells_birth(&found) { in_32_bits } else { 0 })
+}
+
+const BIRTH: StatxFlags = StatxFlags::INO.union(StatxFlags::BTIME);
+
+fn tells_birth(found: &Statx) -> bool {
+    StatxFlags::from_bits_retain(found.stx_mask).contains(BIRTH)
 }
 
 /// A moment as the kernel writes it.
@@ -77,6 +92,7 @@ pub fn attr(stat: &Stat) -> Attr {
     let is_file = kind == Kind::File;
     Attr {
         id: NodeId(stat.st_ino),
+        generation: 0,
         kind,
         mode: stat.st_mode & 0o7777,
         links: stat.st_nlink as u32,
@@ -152,6 +168,7 @@ impl DirectoryStore {
         let mut attr = attr(stat);
         let mut nodes = self.nodes();
         if let Some(node) = nodes.get(stat.st_ino) {
+            attr.generation = node.generation.unwrap_or(0);
             attr.links -= u32::from(node.is_orphan && attr.links > 0);
             attr.mtime = node.modified.map_or(attr.mtime, |time| time.max(attr.mtime));
             attr.ctime = node.changed.map_or(attr.ctime, |time| time.max(attr.ctime));

@@ -80,7 +80,7 @@ impl DirectoryStore {
         if replace && !exists() {
             return Err(Errno::ENODATA.into());
         }
-        let short = self.leave_room(&fd, name, value).and_then(|()| {
+        let short = self.leave_room(&fd, &[name], name.len() + value.len()).and_then(|()| {
             set(&fd, name, value, XattrFlags::empty()).map_err(|error| match error {
                 // Too long for its place: a matter of room, whatever the file system calls it.
                 Os::TOOBIG | Os::RANGE => Errno::ENOSPC.into(),
@@ -97,11 +97,12 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Refuses an attribute that would take the room that is kept for the map.
-    pub(super) fn leave_room(&self, fd: &OwnedFd, name: &[u8], value: &[u8]) -> FsResult {
+    /// Refuses an attribute of so many bytes, its name among them, that would take the room that is kept for the map when
+    /// those of the names `replaced` are gone.
+    pub(super) fn leave_room(&self, fd: &OwnedFd, replaced: &[&[u8]], bytes: usize) -> FsResult {
         let Some(most) = self.home.users_bytes() else { return Ok(()) };
-        let mut taken = name.len() + value.len() + HEAD_BYTES;
-        let counts = |other: &&Vec<u8>| **other != name && (!is_hidden(other) || *other == LIST);
+        let mut taken = bytes + HEAD_BYTES;
+        let counts = |other: &&Vec<u8>| !replaced.contains(&&***other) && (!is_hidden(other) || *other == LIST);
         for other in list(fd).map_err(failed)?.iter().filter(counts) {
             taken += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
         }

@@ -192,7 +192,7 @@ impl DirectoryStore {
         };
         let mut new = list.without(name);
         new.0.push(place.clone());
-        self.leave_room(fd, LIST, &new.encode())?;
+        self.leave_room(fd, &[LIST, name], LIST.len() + new.encode().len())?;
         // What lies there may still be named by the list on the disk, if that is not this one.
         self.sync_open(fd)?;
         let file = stub(fd, OFlags::WRONLY)?;

@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
-    ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 use rustix::fs::XattrFlags;
 use smrfs::data::{Data, ReadBuffer};
@@ -72,7 +72,7 @@ impl Adapter {
 
     fn entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
         match self.ask(what, work) {
-            Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), Generation(0)),
+            Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), convert::generation(&attr)),
             Err(error) => reply.error(error),
         }
     }
@@ -115,7 +115,7 @@ fn writing(flags: OpenFlags) -> bool {
 /// Never FUSE_ATOMIC_O_TRUNC: a running program would be truncated before ETXTBSY is found. No write-back cache: it
 /// gained nothing. KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities
 /// before each write. POSIX_ACL: the kernel obeys access lists. DONT_MASK: it leaves the mask of new nodes to
-/// us, since a default access list takes its place.
+/// us, since a default access list takes its place. EXPORT_SUPPORT: it looks up `.` of a node that it has forgotten.
 pub fn negotiate(config: &mut KernelConfig) {
     let wanted = [
         InitFlags::FUSE_DO_READDIRPLUS,
@@ -127,6 +127,7 @@ pub fn negotiate(config: &mut KernelConfig) {
         InitFlags::FUSE_HANDLE_KILLPRIV_V2,
         InitFlags::FUSE_POSIX_ACL,
         InitFlags::FUSE_DONT_MASK,
+        InitFlags::FUSE_EXPORT_SUPPORT,
     ];
     for flag in wanted {
         // An older kernel goes without.
@@ -141,9 +142,16 @@ impl fuser::Filesystem for Adapter {
         Ok(())
     }
 
+    /// The kernel asks for `.` and `..` where a handle leads it to a node that it has forgotten.
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.ask("lookup", |core| core.lookup(self.numbers.node(parent), name.as_bytes())) {
-            Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), Generation(0)),
+        let parent = self.numbers.node(parent);
+        let found = self.ask("lookup", |core| match name.as_bytes() {
+            b"." => core.find(parent),
+            b".." => core.parent(parent),
+            name => core.lookup(parent, name),
+        });
+        match found {
+            Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), convert::generation(&attr)),
             Err(error) if error.code() == Errno::ENOENT.code() => {
                 reply.entry(&KEPT, &self.numbers.nothing(), Generation(0));
             }
@@ -267,11 +275,12 @@ impl fuser::Filesystem for Adapter {
             core.open(attr.id, writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
             Ok(attr)
         });
-        let created = |attr: &FileAttr, reply: ReplyCreate| {
-            reply.created(&KEPT, attr, Generation(0), convert::handle(OpenFlags(flags)), FopenFlags::FOPEN_KEEP_CACHE);
-        };
         match made {
-            Ok(attr) => created(&self.numbers.attributes(&attr), reply),
+            Ok(attr) => {
+                let (generation, handle) = (convert::generation(&attr), convert::handle(OpenFlags(flags)));
+                let attr = self.numbers.attributes(&attr);
+                reply.created(&KEPT, &attr, generation, handle, FopenFlags::FOPEN_KEEP_CACHE);
+            }
             Err(error) => reply.error(error),
         }
     }

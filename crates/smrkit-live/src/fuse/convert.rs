@@ -4,7 +4,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use fuser::{Errno, FileAttr, FileHandle, FileType, INodeNo, OpenFlags, RenameFlags, TimeOrNow};
+use fuser::{Errno, FileAttr, FileHandle, FileType, Generation, INodeNo, OpenFlags, RenameFlags, TimeOrNow};
 use rustix::fs::{FallocateFlags, OFlags};
 use smrfs::error::FsError;
 use smrfs::fs::Allocate;
@@ -74,6 +74,7 @@ impl Numbers {
 fn blank() -> Attr {
     Attr {
         id: NodeId(0),
+        generation: 0,
         kind: Kind::File,
         mode: 0,
         links: 0,
@@ -86,6 +87,11 @@ fn blank() -> Attr {
         mtime: Time::default(),
         ctime: Time::default(),
     }
+}
+
+/// What tells a node from earlier ones of its number, for the kernel's handles.
+pub(super) fn generation(attr: &Attr) -> Generation {
+    Generation(attr.generation.into())
 }
 
 pub(super) fn errno(error: &FsError) -> Errno {

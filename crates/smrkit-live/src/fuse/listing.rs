@@ -41,11 +41,10 @@ pub(super) fn names_and_attributes(
     from: u64,
     reply: &mut ReplyDirectoryPlus,
 ) -> FsResult {
-    let unnumbered = Generation(0);
     if from < 2 {
         let own = numbers.attributes(&core.attributes(id)?);
         for (name, place) in DOTS {
-            if from < place && reply.add(numbers.inode(id), place, os(name), &KEPT, &own, unnumbered) {
+            if from < place && reply.add(numbers.inode(id), place, os(name), &KEPT, &own, Generation(0)) {
                 return Ok(());
             }
         }
@@ -58,7 +57,8 @@ pub(super) fn names_and_attributes(
             Err(error) => return Err(error),
         };
         let (ino, place) = (numbers.inode(attr.id), kernel_place(entry.next));
-        let full = reply.add(ino, place, os(&entry.name), &KEPT, &numbers.attributes(&attr), unnumbered);
+        let (generation, name) = (convert::generation(&attr), os(&entry.name));
+        let full = reply.add(ino, place, name, &KEPT, &numbers.attributes(&attr), generation);
         if full {
             core.forget(attr.id, 1);
         }

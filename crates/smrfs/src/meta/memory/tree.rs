@@ -127,7 +127,7 @@ impl Tree {
             _ => *links,
         };
         let &SavedNode { kind, mode, uid, gid, rdev, atime, mtime, ctime, .. } = saved;
-        Ok(Attr { id, kind, mode, links, uid, gid, rdev, size, blocks, atime, mtime, ctime })
+        Ok(Attr { id, generation: 0, kind, mode, links, uid, gid, rdev, size, blocks, atime, mtime, ctime })
     }
 
     /// An answer that the caller will give back.
