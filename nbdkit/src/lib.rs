@@ -64,12 +64,13 @@ fn sectors(offset: u64, bytes: usize) -> Result<(Lba, u32)> {
 /// Serves a request with the bytes that `before` puts in and `after` takes out, then waits for the drive's clock.
 fn serve(request: &Request, before: impl FnOnce(&mut Vec<u8>), after: impl FnOnce(&[u8])) -> Result<()> {
     let clock = CLOCK.get().and_then(Option::as_ref);
+    let arrival = clock.map(PacedClock::now);
     let ended = {
         let mut drive = DRIVE.lock();
         let Drive { device, bytes } = drive.as_mut().ok_or_else(gone)?;
         before(bytes);
         let mut buf = Buf::Bytes(std::mem::take(bytes));
-        let arrival = clock.map_or(device.now(), PacedClock::now);
+        let arrival = arrival.unwrap_or(device.now());
         let served = device.serve(request, arrival, &mut buf);
         if let Buf::Bytes(used) = buf {
             *bytes = used;
