@@ -217,6 +217,12 @@ pub fn tell_report(report: &ServeReport) {
         "smrkit: {} answers at {priority} priority, late by {p50} (median), {p99} (99 %), {max} (longest)",
         lateness.count
     );
+    if report.fell_behind() {
+        let mean = shown(report.mean_latency);
+        eprintln!(
+            "smrkit: it fell behind the drive, whose mean latency was {mean}: give it a slower --pace, or trust no latencies here"
+        );
+    }
 }
 
 fn shown(span: Duration) -> String {

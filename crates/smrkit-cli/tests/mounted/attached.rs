@@ -186,6 +186,12 @@ fn load(point: &Path) -> Child {
     Command::new("sh").args(["-c", &line]).spawn().unwrap()
 }
 
+/// Kills of each file system's server: 2, or as many as `SMRKIT_ATTACHED_KILLS` says.
+fn kills() -> u32 {
+    let told = std::env::var("SMRKIT_ATTACHED_KILLS").ok();
+    told.map_or(2, |kills| kills.parse().expect("SMRKIT_ATTACHED_KILLS is a number"))
+}
+
 /// Files are made and synced; the server is killed under load; the file system is in order again, and those files are whole.
 fn survives_kills(kind: &Kind, layer: &str) {
     if !kind.is_here() {
@@ -195,7 +201,7 @@ fn survives_kills(kind: &Kind, layer: &str) {
     attached.make(kind);
     let name = kind.name;
     let mut synced = Vec::new();
-    for round in 0..2 {
+    for round in 0..kills() {
         attached.mount(name);
         for number in round * 10..round * 10 + 10 {
             let path = attached.bench.file(&format!("kept{number}"));

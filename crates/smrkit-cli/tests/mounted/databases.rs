@@ -272,8 +272,10 @@ impl Database for Sqlite {
 
     fn client(&self) -> Command {
         let mut command = Command::new("sqlite3");
-        // FULL, its default, does not make the end of a rollback journal durable, which is the commit: some were lost here.
-        command.args(["-batch", "-bail", "-cmd", "PRAGMA synchronous=EXTRA"]).arg(&self.file);
+        // FULL, its default, does not make the end of a rollback journal durable, which is the commit (sqlite.org/pragma.html): some
+        // were lost here. A write-ahead log has no such end.
+        let synchronous = if self.journal == "wal" { "FULL" } else { "EXTRA" };
+        command.args(["-batch", "-bail", "-cmd", &format!("PRAGMA synchronous={synchronous}")]).arg(&self.file);
         command
     }
 

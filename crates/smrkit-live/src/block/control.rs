@@ -1,7 +1,8 @@
 //! The control socket of a served drive, by the path of its image: reports, and faults on purpose.
 
 use std::path::Path;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -9,6 +10,9 @@ use super::fault::Fault;
 use super::server::{Caller, Wish};
 use crate::mount::MountError;
 use crate::mount::control::{ControlCommand, ControlReply, ControlServer, done, ending, failure};
+
+/// Time that a busy server has to answer (assumption).
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The socket, until it is dropped.
 pub struct Control(ControlServer);
@@ -35,11 +39,14 @@ impl Drop for Control {
 
 fn answer(caller: &Caller, let_go: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {
     match command {
-        ControlCommand::Report => asked(caller, Wish::Report, |report| report),
+        ControlCommand::Report => asked(caller, PATIENCE, Wish::Report, |report| report),
         ControlCommand::Inject { fault } => match fault.parse::<Fault>() {
-            Ok(fault) => {
-                asked(caller, |answer| Wish::Inject(fault, answer), |told| told.map_or_else(failure, |()| done()))
-            }
+            Ok(fault) => asked(
+                caller,
+                PATIENCE,
+                |answer| Wish::Inject(fault, answer),
+                |told| told.map_or_else(failure, |()| done()),
+            ),
             Err(error) => failure(error),
         },
         ControlCommand::Unmount => let_go().map_or_else(failure, |()| {
@@ -51,9 +58,35 @@ fn answer(caller: &Caller, let_go: &dyn Fn() -> Result<(), String>, command: Con
     .into()
 }
 
-/// Asks the server, and waits for what it says.
-fn asked<T>(caller: &Caller, wish: impl FnOnce(Sender<T>) -> Wish, told: impl FnOnce(T) -> Value) -> Value {
+/// Asks the server, and waits for what it says, but not for ever: one request may keep it for minutes.
+fn asked<T>(
+    caller: &Caller,
+    patience: Duration,
+    wish: impl FnOnce(Sender<T>) -> Wish,
+    told: impl FnOnce(T) -> Value,
+) -> Value {
     let (sender, answer) = mpsc::channel();
     caller.wish(wish(sender));
-    answer.recv().map_or_else(|_| ending(), told)
+    match answer.recv_timeout(patience) {
+        Ok(answer) => told(answer),
+        Err(RecvTimeoutError::Disconnected) => ending(),
+        Err(RecvTimeoutError::Timeout) => {
+            failure("the drive is at work on one request, and does what was asked after it: its log says which")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::server::wishes;
+
+    #[test]
+    fn a_busy_server_keeps_nobody_waiting_for_its_report() {
+        let (caller, server) = wishes().unwrap();
+        let told = asked(&caller, Duration::from_millis(50), Wish::Report, |report| report);
+        assert!(told["error"].as_str().unwrap().contains("at work on one request"), "{told}");
+        drop(server);
+        assert_eq!(asked(&caller, Duration::from_secs(60), Wish::Report, |report| report), ending());
+    }
 }

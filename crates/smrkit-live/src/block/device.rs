@@ -21,6 +21,11 @@ use super::written::Written;
 use crate::error::LiveError;
 use crate::log::log;
 
+/// Sectors of which it is told at a time where they lie: each is looked up (assumption).
+const LOCATED_SECTORS: u64 = 1 << 16;
+/// The track of sectors that hold nothing of the host's.
+const NO_TRACK: u32 = u32::MAX;
+
 /// The end of a request that was not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unserved {
@@ -227,6 +232,29 @@ impl BlockDevice {
             extents.push((range.end - at, false));
         }
         Ok(extents)
+    }
+
+    /// The parts of some sectors, of the first ones where they are many, in order: how many, and the track that the layer has put them
+    /// on; [`NO_TRACK`] for those that the host never wrote.
+    pub fn tracks(&mut self, range: Range<u64>) -> Result<Vec<(u64, u32)>, Unserved> {
+        let mut at = range.start;
+        let extents = self.extents(at..range.end.min(at + LOCATED_SECTORS))?;
+        let geometry = &self.image.run().drive.geometry;
+        let mut parts: Vec<(u64, u32)> = Vec::new();
+        for (sectors, is_hole) in extents {
+            for lba in at..at + sectors {
+                let track = match is_hole {
+                    true => NO_TRACK,
+                    false => geometry.track_of(self.device.layer.locate(Lba(lba))).0 as u32,
+                };
+                match parts.last_mut() {
+                    Some((count, last)) if *last == track => *count += 1,
+                    _ => parts.push((1, track)),
+                }
+            }
+            at += sectors;
+        }
+        Ok(parts)
     }
 
     /// The parts of a hole that the write cache does not hold.

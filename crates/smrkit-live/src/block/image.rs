@@ -4,7 +4,7 @@
 //! text of its file, so that the image stays what it is when drive files change.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,8 +30,10 @@ use crate::error::LiveError;
 use crate::exclusive;
 
 const MAGIC: &[u8; 8] = b"SMRdrive";
-/// 2: a label is taken off before its sector is overwritten.
-const VERSION: u32 = 2;
+/// 2: a label is taken off before its sector is overwritten. 3: its journal may free ranges, which a reader of 2 would take for its end.
+const VERSION: u32 = 3;
+/// The oldest format that can be used: it becomes the present one when the image is opened.
+const OLDEST_VERSION: u32 = 2;
 /// Magic, version, length and checksum of the text, checksum of these.
 const FIXED_BYTES: usize = 24;
 /// The head's room; the bits of what was written follow.
@@ -304,14 +306,16 @@ fn encode(head: &ImageHead) -> io::Result<Vec<u8>> {
     if (FIXED_BYTES + text.len()) as u64 > STATE_BYTE {
         return Err(io::Error::other("the drive file is longer than the head of an image: shorten its comments"));
     }
-    let mut bytes = Vec::with_capacity(FIXED_BYTES + text.len());
-    bytes.write_all(MAGIC)?;
-    for word in [VERSION, text.len() as u32, checksum(&text)] {
-        bytes.write_all(&word.to_le_bytes())?;
+    Ok([encode_fixed(VERSION, &text), text].concat())
+}
+
+fn encode_fixed(version: u32, text: &[u8]) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    for word in [version, text.len() as u32, checksum(text)] {
+        bytes.extend_from_slice(&word.to_le_bytes());
     }
-    bytes.write_all(&checksum(&bytes).to_le_bytes())?;
-    bytes.write_all(&text)?;
-    Ok(bytes)
+    bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
+    bytes
 }
 
 fn decode(path: &Path, file: &File) -> Result<ImageHead, LiveError> {
@@ -328,7 +332,7 @@ fn decode(path: &Path, file: &File) -> Result<ImageHead, LiveError> {
     if word(20) != checksum(&fixed[..20]) {
         return Err(damaged());
     }
-    if word(8) != VERSION {
+    if !(OLDEST_VERSION..=VERSION).contains(&word(8)) {
         return Err(wrong(&format!("an image of format {}, made by another smrkit: use that one", word(8))));
     }
     let mut text = vec![0; (word(12) as usize).min(STATE_BYTE as usize)];
@@ -336,5 +340,41 @@ fn decode(path: &Path, file: &File) -> Result<ImageHead, LiveError> {
     if checksum(&text) != word(16) {
         return Err(damaged());
     }
-    serde_json::from_slice(&text).map_err(|_| damaged())
+    let head = serde_json::from_slice(&text).map_err(|_| damaged())?;
+    if word(8) != VERSION {
+        let renew = file.write_all_at(&encode_fixed(VERSION, &text), 0).and_then(|()| file.sync_data());
+        renew.map_err(|error| LiveError::io(path, error))?;
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use smrkit::experiment::size::AskedCapacity;
+    use smrkit::experiment::system::{System, Systems};
+
+    use super::*;
+
+    /// The format that the image's file names.
+    fn version(path: &Path) -> u32 {
+        let mut word = [0; 4];
+        File::open(path).unwrap().read_exact_at(&mut word, 8).unwrap();
+        u32::from_le_bytes(word)
+    }
+
+    #[test]
+    fn an_older_image_opens_and_an_older_smrkit_leaves_it_alone() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("drive.img");
+        let system = System::drive("st5000as0011").layer("log").capacity(AskedCapacity::Sectors(2_000_000));
+        let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
+        let head = create(&path, complete_record(&planned.run), false).unwrap().head().clone();
+        let text = &encode(&head).unwrap()[FIXED_BYTES..];
+        for (older, opens) in [(2, true), (1, false), (VERSION + 1, false)] {
+            File::options().write(true).open(&path).unwrap().write_all_at(&encode_fixed(older, text), 0).unwrap();
+            let opened = DriveImage::open(&path, true);
+            assert_eq!((opened.is_ok(), version(&path)), (opens, if opens { VERSION } else { older }));
+            assert!(opened.is_err() || opened.is_ok_and(|image| image.was_clean() && *image.head() == head));
+        }
+    }
 }

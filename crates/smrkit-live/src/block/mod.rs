@@ -18,5 +18,6 @@ pub mod replay;
 pub mod server;
 pub mod storage;
 mod store;
+mod watchdog;
 mod write_cache;
 mod written;

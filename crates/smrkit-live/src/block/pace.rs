@@ -40,7 +40,7 @@ impl FromStr for Pace {
 }
 
 /// The clock of a drive that keeps pace.
-pub(super) struct PacedClock {
+pub struct PacedClock {
     factor: f64,
     begun: Instant,
     /// The drive's time when it began.
@@ -51,7 +51,7 @@ pub(super) struct PacedClock {
 
 impl PacedClock {
     /// The clock of a drive whose time is `from`; none if it keeps no pace.
-    pub(super) fn new(pace: Pace, from: Nanos) -> Option<PacedClock> {
+    pub fn new(pace: Pace, from: Nanos) -> Option<PacedClock> {
         let Pace::Times(factor) = pace else { return None };
         // The least that the kernel may be late on purpose.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -59,11 +59,11 @@ impl PacedClock {
     }
 
     /// The drive's time as the wall clock has it.
-    pub(super) fn now(&self) -> Nanos {
+    pub fn now(&self) -> Nanos {
         self.from + Nanos((self.begun.elapsed().as_nanos() as f64 * self.factor) as u64)
     }
 
-    fn wall(&self, span: Nanos) -> Duration {
+    pub(super) fn wall(&self, span: Nanos) -> Duration {
         Duration::from_nanos((span.0 as f64 / self.factor) as u64)
     }
 
@@ -75,6 +75,14 @@ impl PacedClock {
     /// True if this process has real-time priority.
     pub(super) fn is_real_time(&self) -> bool {
         self.spins
+    }
+
+    /// Waits until the drive's time is `until`.
+    pub fn sleep(&self, until: Nanos) {
+        while self.now() < until {
+            // One that a signal ends early begins again.
+            let _ = self.wait(&mut [], Some(until));
+        }
     }
 
     /// Waits until something happens at `files`, at most until the drive's time is `until`.

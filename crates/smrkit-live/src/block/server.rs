@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
@@ -22,10 +23,13 @@ use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 use super::device::{BlockDevice, Unserved};
 use super::fault::Fault;
 pub use super::nbd::Listener;
-use super::nbd::{Connection, Export, NbdCommand, NbdError, NbdKind};
+use super::nbd::wire::HOLE_AND_ZEROS;
+use super::nbd::{Connection, Context, Export, Extent, NbdCommand, NbdError, NbdKind};
 use super::pace::{Pace, PacedClock};
 use super::queue::CommandQueue;
+use super::watchdog::{self, Watchdog};
 use crate::error::LiveError;
+use crate::log::log;
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
@@ -35,6 +39,8 @@ const PREFERRED_BYTES: u32 = 4096;
 const ZEROS_BYTES: u64 = 8 << 20;
 /// Clients at a time (assumption).
 const CLIENTS_MAX: usize = 64;
+/// Extents that a reply tells at most (assumption).
+const EXTENTS_MAX: usize = 1 << 16;
 /// Commands, and bytes to be written, that wait at most before clients are kept waiting (assumption).
 const COMMANDS_MAX: usize = 1024;
 const BYTES_MAX: usize = 128 << 20;
@@ -100,10 +106,20 @@ pub struct ServeReport {
     pub answered: u64,
     /// Lateness of replies by the wall clock; empty without a pace.
     pub lateness: LatencyCounts,
+    /// Mean latency of those replies by the wall clock, as the drive has it.
+    pub mean_latency: Duration,
     /// True if the server had real-time priority.
     pub is_real_time: bool,
     /// True if the drive failed.
     pub has_failed: bool,
+}
+
+impl ServeReport {
+    /// True if the server fell behind the drive's clock: one reply in a hundred was late by more than a twentieth of the mean latency.
+    pub fn fell_behind(&self) -> bool {
+        let late = Duration::from_nanos(self.lateness.list().summary().all.p99);
+        late > self.mean_latency.div_f64(20.0)
+    }
 }
 
 /// A command on its way.
@@ -138,9 +154,12 @@ pub struct DriveServer {
     queued_bytes: usize,
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
     replies: BTreeMap<u64, DueReply>,
+    /// Sum of the latencies of replies, in the drive's time.
+    latencies: Nanos,
     pool: Vec<Vec<u8>>,
     /// True if the drive may have work of its own.
     has_idle_work: bool,
+    watchdog: Watchdog,
     report: ServeReport,
     is_stopping: bool,
 }
@@ -156,6 +175,8 @@ impl DriveServer {
             longest_bytes: LONGEST_BYTES,
         };
         let queueing = Queueing::new(options.queue, NCQ_COMMANDS, device.image().run().drive.command_order);
+        let image = device.image().path().display().to_string();
+        let watchdog = Watchdog::start(watchdog::LONG, move |line| log(&format!("{image}: {line}")));
         let is_real_time = clock.as_ref().is_some_and(PacedClock::is_real_time);
         DriveServer {
             device,
@@ -170,8 +191,10 @@ impl DriveServer {
             queued_bytes: 0,
             due: BinaryHeap::new(),
             replies: BTreeMap::new(),
+            latencies: Nanos::ZERO,
             pool: Vec::new(),
             has_idle_work: true,
+            watchdog,
             report: ServeReport { is_real_time, ..ServeReport::default() },
             is_stopping: false,
         }
@@ -187,6 +210,9 @@ impl DriveServer {
             self.send();
         }
         self.report.has_failed = self.device.has_failed();
+        if let Some(clock) = &self.clock {
+            self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.answered.max(1)));
+        }
         (self.report, self.device.close())
     }
 
@@ -320,14 +346,26 @@ impl DriveServer {
 
     fn tell_status(&mut self, client: u64, cookie: u64, offset: u64, bytes: u64, one_extent: bool) {
         let range = offset / SECTOR_BYTES..(offset + bytes) / SECTOR_BYTES;
-        let extents = self.device.extents(range);
         let Some(connection) = self.clients.get_mut(&client) else { return };
-        match extents {
-            Ok(extents) => {
-                let count = if one_extent { 1 } else { extents.len() };
-                let bytes = |&(sectors, is_hole): &(u64, bool)| (sectors * SECTOR_BYTES, is_hole);
-                connection.status(cookie, &extents.iter().take(count).map(bytes).collect::<Vec<_>>());
-            }
+        let most = if one_extent { 1 } else { EXTENTS_MAX };
+        let told: Result<Vec<_>, Unserved> = connection
+            .contexts()
+            .iter()
+            .map(|&context| {
+                let mut extents = match context {
+                    Context::Allocation => {
+                        let status = |is_hole: bool| if is_hole { HOLE_AND_ZEROS } else { 0 };
+                        let parts = self.device.extents(range.clone())?;
+                        parts.into_iter().map(|(sectors, is_hole)| (sectors, status(is_hole))).collect()
+                    }
+                    Context::Track => self.device.tracks(range.clone())?,
+                };
+                extents.truncate(most);
+                Ok((context, extents.into_iter().map(in_bytes).collect::<Vec<Extent>>()))
+            })
+            .collect();
+        match told {
+            Ok(told) => connection.status(cookie, &told),
             Err(_) => connection.failed(cookie, NbdError::Io),
         }
     }
@@ -353,7 +391,9 @@ impl DriveServer {
         {
             if let Some(reply) = self.serve(&command) {
                 // What the write cache takes in completes as it comes.
-                self.due.push(Reverse((self.device.now().max(command.arrival), command.tag)));
+                let due = self.device.now().max(command.arrival);
+                self.latencies += due.since(command.arrival);
+                self.due.push(Reverse((due, command.tag)));
                 self.replies.insert(command.tag, reply);
             }
             self.has_idle_work = true;
@@ -390,7 +430,9 @@ impl DriveServer {
 
     fn serve_with(&mut self, command: &Queued, data: &mut Vec<u8>) -> Result<(), Unserved> {
         let mut buf = Buf::Bytes(std::mem::take(data));
+        self.watchdog.begin(&command.request);
         let served = self.device.serve(&command.request, command.arrival, &mut buf);
+        self.watchdog.end();
         if let Buf::Bytes(bytes) = buf {
             *data = bytes;
         }
@@ -439,5 +481,25 @@ impl DriveServer {
         self.clients.retain(|_, client| !client.is_over());
         self.pool.retain(|buffer| (1..=POOLED_BYTES).contains(&buffer.capacity()));
         self.pool.truncate(POOL_BUFFERS);
+    }
+}
+
+fn in_bytes((sectors, status): (u64, u32)) -> Extent {
+    (sectors * SECTOR_BYTES, status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_fell_behind_if_replies_were_late_for_their_latency() {
+        let mut report = ServeReport { mean_latency: Duration::from_millis(10), ..ServeReport::default() };
+        assert!(!report.fell_behind());
+        (0..990).for_each(|_| report.lateness.record(Op::Read, 40_000));
+        (0..9).for_each(|_| report.lateness.record(Op::Write, 80_000_000));
+        assert!(!report.fell_behind());
+        (0..9).for_each(|_| report.lateness.record(Op::Write, 600_000));
+        assert!(report.fell_behind());
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 
 use super::handshake::{Agreed, Export, Next, greeting};
 use super::stream::Stream;
-use super::wire::{self, NbdError, command};
+use super::wire::{self, Context, Extent, NbdError, command};
 
 /// Bytes of a request without its payload.
 const REQUEST_BYTES: usize = 28;
@@ -271,7 +271,7 @@ impl Connection {
 
     /// The command, if it makes sense; else it is answered.
     fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Step {
-        match head.kind(export, self.agreed.allocation) {
+        match head.kind(export, !self.agreed.contexts.is_empty()) {
             Ok(kind) => {
                 self.outstanding += 1;
                 let (fua, one_extent) = (head.flags & command::FUA != 0, head.flags & command::ONE_EXTENT != 0);
@@ -314,10 +314,17 @@ impl Connection {
         self.pieces.push_back(ReplyPiece { bytes: data, from: 0, to: length, is_lent: true });
     }
 
+    /// The contexts that a block status is to tell.
+    pub fn contexts(&self) -> &[Context] {
+        &self.agreed.contexts
+    }
+
     /// Answers a block status.
-    pub fn status(&mut self, cookie: u64, extents: &[(u64, bool)]) {
+    pub fn status(&mut self, cookie: u64, told: &[(Context, Vec<Extent>)]) {
         self.outstanding -= 1;
-        wire::block_status(&mut self.small, cookie, extents);
+        for (at, (context, extents)) in told.iter().enumerate() {
+            wire::block_status(&mut self.small, cookie, *context, at + 1 == told.len(), extents);
+        }
     }
 
     fn end_small(&mut self) {
@@ -391,7 +398,7 @@ impl RequestHead {
     }
 
     /// The command's kind, if it makes sense.
-    fn kind(&self, export: &Export, allocation: bool) -> Result<NbdKind, NbdError> {
+    fn kind(&self, export: &Export, has_contexts: bool) -> Result<NbdKind, NbdError> {
         use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
         let (kind, flags) = match self.kind {
             command::READ => (NbdKind::Read, DONT_FRAGMENT),
@@ -399,7 +406,7 @@ impl RequestHead {
             command::FLUSH => (NbdKind::Flush, 0),
             command::TRIM => (NbdKind::Trim, 0),
             command::WRITE_ZEROES => (NbdKind::WriteZeroes, NO_HOLE),
-            command::BLOCK_STATUS if allocation => (NbdKind::BlockStatus, ONE_EXTENT),
+            command::BLOCK_STATUS if has_contexts => (NbdKind::BlockStatus, ONE_EXTENT),
             _ => return Err(NbdError::Invalid),
         };
         if self.flags & !(flags | FUA) != 0 {

@@ -1,6 +1,6 @@
 //! The beginning of a connection: the client asks for options, until it asks for the export.
 
-use super::wire::{self, ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, info, option, reply};
+use super::wire::{self, Context, EXPORT_FLAGS, info, option, reply};
 
 /// Properties of the export, as clients are told of them.
 #[derive(Clone, Copy, Debug)]
@@ -12,10 +12,11 @@ pub struct Export {
 }
 
 /// Result of the handshake.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Agreed {
     pub structured: bool,
-    pub allocation: bool,
+    /// Contexts that block status tells.
+    pub contexts: Vec<Context>,
     no_zeroes: bool,
 }
 
@@ -78,15 +79,19 @@ impl Agreed {
                 }
                 Some((_, contexts)) => {
                     let lists = option == option::LIST_META_CONTEXT;
-                    let wanted =
-                        contexts.iter().any(|&asked| asked == ALLOCATION.as_bytes() || lists && asked == b"base:");
-                    let wanted = wanted || lists && contexts.is_empty();
-                    if wanted {
-                        let context = [&ALLOCATION_ID.to_be_bytes()[..], ALLOCATION.as_bytes()].concat();
-                        say(reply::META_CONTEXT, &context);
+                    let is_wanted = |context: &Context| {
+                        let name = context.name().as_bytes();
+                        let is_asked =
+                            |&asked: &&[u8]| asked == name || lists && asked.ends_with(b":") && name.starts_with(asked);
+                        contexts.iter().any(is_asked) || lists && contexts.is_empty()
+                    };
+                    let wanted: Vec<Context> = Context::ALL.into_iter().filter(is_wanted).collect();
+                    for &context in &wanted {
+                        let told = [&(context as u32).to_be_bytes()[..], context.name().as_bytes()].concat();
+                        say(reply::META_CONTEXT, &told);
                     }
                     if !lists {
-                        self.allocation = wanted;
+                        self.contexts = wanted;
                     }
                     say(reply::ACK, &[]);
                 }

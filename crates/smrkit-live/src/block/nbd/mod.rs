@@ -10,4 +10,4 @@ pub(super) mod wire;
 pub use connection::{Connection, NbdCommand, NbdKind};
 pub use handshake::Export;
 pub use stream::Listener;
-pub use wire::NbdError;
+pub use wire::{Context, Extent, NbdError};

@@ -68,10 +68,31 @@ pub enum NbdError {
     Overflow = 75,
 }
 
-/// The name of the context that tells holes.
-pub const ALLOCATION: &str = "base:allocation";
-/// Its number.
-pub const ALLOCATION_ID: u32 = 1;
+/// A context of block status, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// It tells holes.
+    Allocation = 1,
+    /// It tells the track that holds each sector: what was written one after the other and lies apart is in a cache, or was moved.
+    Track,
+}
+
+impl Context {
+    /// Every context.
+    pub const ALL: [Context; 2] = [Context::Allocation, Context::Track];
+
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Context::Allocation => "base:allocation",
+            Context::Track => "x-smrkit:track",
+        }
+    }
+}
+
+/// Bytes of an extent, and its status in a context.
+pub type Extent = (u64, u32);
+
 /// Status in the context of sectors that the host has not written: a hole, and zeros.
 pub const HOLE_AND_ZEROS: u32 = 3;
 
@@ -95,8 +116,12 @@ fn simple(out: &mut Vec<u8>, error: u32, cookie: u64) {
 }
 
 fn chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: usize) {
+    chunk_of(out, true, kind, cookie, length);
+}
+
+fn chunk_of(out: &mut Vec<u8>, is_last: bool, kind: u16, cookie: u64, length: usize) {
     out.extend_from_slice(&CHUNK_MAGIC.to_be_bytes());
-    out.extend_from_slice(&DONE.to_be_bytes());
+    out.extend_from_slice(&(if is_last { DONE } else { 0 }).to_be_bytes());
     out.extend_from_slice(&kind.to_be_bytes());
     out.extend_from_slice(&cookie.to_be_bytes());
     out.extend_from_slice(&(length as u32).to_be_bytes());
@@ -126,12 +151,12 @@ pub fn before_data(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
-/// Extents of the allocation context: bytes, and whether they are a hole.
-pub fn block_status(out: &mut Vec<u8>, cookie: u64, extents: &[(u64, bool)]) {
-    chunk(out, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
-    out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
-    for &(bytes, is_hole) in extents {
+/// Extents of a context, which may be followed by those of another.
+pub fn block_status(out: &mut Vec<u8>, cookie: u64, context: Context, is_last: bool, extents: &[Extent]) {
+    chunk_of(out, is_last, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
+    out.extend_from_slice(&(context as u32).to_be_bytes());
+    for &(bytes, status) in extents {
         out.extend_from_slice(&(bytes as u32).to_be_bytes());
-        out.extend_from_slice(&(if is_hole { HOLE_AND_ZEROS } else { 0 }).to_be_bytes());
+        out.extend_from_slice(&status.to_be_bytes());
     }
 }
