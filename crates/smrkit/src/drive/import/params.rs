@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use crate::error::{BadInput, Error};
 
+/// Beginnings of the names of block types.
+const TYPES: [&str; 4] = ["disksim_", "dm_", "memsmodel_", "ssdmodel_"];
 /// Blocks lie in each other at most so deep.
 const DEPTH_MAX: u32 = 32;
 
@@ -157,7 +159,7 @@ impl<'a> Reader<'a> {
 
     /// A block, whose `{` was on `line`; before it stand its type and, mostly at a file's top, a name.
     fn block(&mut self, line: u64, words: &[&str], depth: u32) -> Result<Block, Error> {
-        let is_type = |word: &&&str| word.starts_with("dm_") || word.starts_with("disksim_");
+        let is_type = |word: &&&str| TYPES.iter().any(|start| word.starts_with(start));
         let of = words.iter().rev().take(2).rfind(is_type).or(words.last()).copied().unwrap_or_default().to_string();
         Ok(Block { path: self.path.clone(), line, of, entries: self.entries(line, depth)? })
     }

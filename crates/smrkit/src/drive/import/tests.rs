@@ -288,6 +288,20 @@ fn parts_may_lie_in_other_files_or_in_place() {
 }
 
 #[test]
+fn set_ups_of_other_devices_are_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("sleds.parv", "instantiate [ a ] as B\nmemsmodel_mems sleds { Number of sleds = 1 }\n");
+    let error = disksim_file(&folder.path().join("sleds.parv")).unwrap_err().to_string();
+    assert!(error.contains("sets up no disk"), "{error}");
+    for (name, text) in [("drive.diskspecs", SPECS), ("drive.model", MODEL), ("drive.seek", SEEK)] {
+        write(name, text);
+    }
+    let names: Vec<String> = disksim(folder.path()).unwrap().into_iter().map(|drive| drive.name).collect();
+    assert_eq!(names, ["drive"]);
+}
+
+#[test]
 fn reconnecting_to_the_bus_takes_what_the_specs_say() {
     let specs = SPECS.replace("Fast write level = 1", "Fast write level = 0, Write completion overhead = 0.02") + "\n";
     let specs = specs.replace(
