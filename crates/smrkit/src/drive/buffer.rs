@@ -35,6 +35,8 @@ pub struct Overheads {
     pub write: [Nanos; 2],
     /// Before the media writes what the buffer has no room for.
     pub media_write: [Nanos; 2],
+    /// After a read from the media has enough in the buffer, before the bus carries it.
+    pub read_reselect: Nanos,
     /// At the end of a read, and of a write.
     pub completion: [Nanos; 2],
 }
@@ -43,7 +45,7 @@ impl Overheads {
     /// One overhead for all commands, and none at their end.
     pub fn all(overhead: Nanos) -> Overheads {
         let each = [overhead; 2];
-        Overheads { read_miss: each, read_hit: each, write: each, media_write: each, completion: [Nanos::ZERO; 2] }
+        Overheads { read_miss: each, read_hit: each, write: each, media_write: each, ..Overheads::default() }
     }
 }
 
@@ -62,10 +64,12 @@ pub struct Buffer {
     pub segments: u32,
     /// Sectors of one track are read in whatever order they pass under the head.
     pub any_order: bool,
+    /// Sectors of the track that pass before the first one asked for are read too.
+    pub reads_passing: bool,
     /// Reading on stops before it would overwrite what the last request asked for.
     pub keeps_requested: bool,
-    /// The rate of the bus.
-    pub bus_bytes_per_s: f64,
+    /// The rate of the bus for reads, and for writes.
+    pub bus_bytes_per_s: [f64; 2],
     /// The share of a read that must be in the buffer before the bus begins.
     pub watermark: f64,
     /// Overheads of commands.
@@ -85,8 +89,9 @@ impl Buffer {
             segment_bytes: 0,
             segments: 1,
             any_order: false,
+            reads_passing: false,
             keeps_requested: false,
-            bus_bytes_per_s: Buffer::BUS_BYTES_PER_S,
+            bus_bytes_per_s: [Buffer::BUS_BYTES_PER_S; 2],
             watermark: 0.0,
             overheads: Overheads::all(overhead),
         }
@@ -107,9 +112,10 @@ impl Buffer {
         if !(1..=4096).contains(&self.segments) {
             return Err(Error::Impossible(format!("mechanical.segments = {}: give 1 to 4096", self.segments)));
         }
-        if !(1e3..=1e13).contains(&self.bus_bytes_per_s) {
-            let rate = self.bus_bytes_per_s;
-            return Err(Error::Impossible(format!("mechanical.bus_bytes_per_s = {rate}: give 1e3 to 1e13")));
+        for (key, rate) in ["bus_bytes_per_s", "write_bus_bytes_per_s"].into_iter().zip(self.bus_bytes_per_s) {
+            if !(1e3..=1e13).contains(&rate) {
+                return Err(Error::Impossible(format!("mechanical.{key} = {rate}: give 1e3 to 1e13")));
+            }
         }
         match (0.0..=1.0).contains(&self.watermark) {
             true => Ok(()),

@@ -54,10 +54,12 @@ pub struct Buffered {
     segment_sectors: u64,
     segments: usize,
     any_order: bool,
+    reads_passing: bool,
     keeps_requested: bool,
     reads_ahead: bool,
     watermark: f64,
-    ps_per_sector: u64,
+    /// Of the bus, for reads and for writes.
+    ps_per_sector: [u64; 2],
 }
 
 impl Buffered {
@@ -81,10 +83,11 @@ impl Buffered {
             segment_sectors: buffer.segment_bytes / SECTOR_BYTES,
             segments: buffer.segments as usize,
             any_order: buffer.any_order,
+            reads_passing: buffer.reads_passing,
             keeps_requested: buffer.keeps_requested,
             reads_ahead: buffer.reads_ahead(),
             watermark: buffer.watermark,
-            ps_per_sector: (SECTOR_BYTES as f64 * 1e12 / buffer.bus_bytes_per_s).round() as u64,
+            ps_per_sector: buffer.bus_bytes_per_s.map(|rate| (SECTOR_BYTES as f64 * 1e12 / rate).round() as u64),
         }
     }
 
@@ -157,7 +160,7 @@ impl Buffered {
         if sectors > self.cache_sectors {
             let ready = now.max(sent + self.overhead(self.overheads.media_write));
             let start = self.flush(g, now).max(ready);
-            return self.on_media(g, start, true, pba, sectors).max(ready + self.bus(sectors));
+            return self.on_media(g, start, true, pba, sectors).max(ready + self.write_bus(sectors));
         }
         let mut room_at = now;
         while self.queued + self.writing + sectors > self.cache_sectors {
@@ -168,7 +171,7 @@ impl Buffered {
                 self.begin_write(g, Nanos::MAX);
             }
         }
-        let completed = room_at.max(sent + self.overhead(self.overheads.write)) + self.bus(sectors);
+        let completed = room_at.max(sent + self.overhead(self.overheads.write)) + self.write_bus(sectors);
         self.queue_write(pba, sectors, completed);
         completed
     }
@@ -199,14 +202,15 @@ impl Buffered {
         self.writing = 0;
         if let Some(done) = self.in_any_order(g, start, pba, sectors) {
             self.read_on(g, pba, pba, end, done);
-            return (start + self.bus(sectors)).max(done + self.bus(1));
+            return (start + self.overheads.read_reselect + self.bus(sectors)).max(done + self.bus(1));
         }
+        let passing = self.passing_before(g, start, pba);
         // The bus begins when so much is there, and ends after the last sector.
         let first = ((self.watermark * sectors as f64) as u64).clamp(1, sectors);
         let begun = self.on_media(g, start, false, pba, first);
         let done = if first < sectors { self.go_on(g, begun, pba + first, sectors - first) } else { begun };
-        self.read_on(g, pba, pba, end, done);
-        (begun + self.bus(sectors)).max(done + self.bus(1))
+        self.read_on(g, pba - passing, pba, end, done);
+        (begun + self.overheads.read_reselect + self.bus(sectors)).max(done + self.bus(1))
     }
 
     /// The time until a write of `sectors` finds room in the cache; `None` where it is too long for it.
@@ -232,7 +236,8 @@ impl Buffered {
 
     /// The stretch being read ahead, if it holds sectors or will.
     fn ahead_of(&self, g: &Geometry, now: Nanos, pba: Pba, end: Pba) -> Option<ReadAhead> {
-        self.ahead.filter(|ahead| self.kept_from(g, ahead, now) <= pba && end <= ahead.limit)
+        let covers = |ahead: &ReadAhead| ahead.began <= pba && end <= ahead.limit;
+        self.ahead.filter(|ahead| covers(ahead) && self.kept_from(g, ahead, now) <= pba)
     }
 
     /// Reads sectors of one track as they pass under the head; `None` where they lie on several, or are read in order.
@@ -246,6 +251,15 @@ impl Buffered {
         self.media_time += took;
         self.busy_until = start + took;
         Some(self.busy_until)
+    }
+
+    /// Sectors before `pba` that a read of it from `start` on reads as they pass.
+    fn passing_before(&mut self, g: &Geometry, start: Nanos, pba: Pba) -> u64 {
+        if !self.reads_passing {
+            return 0;
+        }
+        self.stop_reading_ahead(g, start);
+        self.media.passing_before(g, start, pba)
     }
 
     /// Reads on at once where the media has just stopped.
@@ -329,8 +343,13 @@ impl Buffered {
         self.media.leave_at(&g.place(Pba(reached.0.max(1) - 1)));
     }
 
+    /// The bus time of a read.
     fn bus(&self, sectors: u64) -> Nanos {
-        Nanos((u128::from(sectors) * u128::from(self.ps_per_sector) / 1000) as u64)
+        Nanos((u128::from(sectors) * u128::from(self.ps_per_sector[0]) / 1000) as u64)
+    }
+
+    fn write_bus(&self, sectors: u64) -> Nanos {
+        Nanos((u128::from(sectors) * u128::from(self.ps_per_sector[1]) / 1000) as u64)
     }
 }
 

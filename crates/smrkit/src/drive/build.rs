@@ -160,15 +160,17 @@ pub(super) fn clock(file: &DriveFile, g: &Geometry) -> Result<DriveClock, Error>
 fn buffer(t: &MechanicalTable, overhead: Nanos) -> Result<Buffer, Error> {
     let bytes = |key: &Option<Sourced<u64>>| key.as_ref().map(|s| s.value);
     let read_ahead_bytes = bytes(&t.read_ahead_bytes).unwrap_or(0);
+    let bus = t.bus_bytes_per_s.as_ref().map_or(Buffer::BUS_BYTES_PER_S, |s| s.value);
     Ok(Buffer {
         write_cache_bytes: bytes(&t.write_cache_bytes).unwrap_or(0),
         read_ahead_bytes,
         read_ahead_to: t.read_ahead_to.as_ref().map_or_else(Default::default, |to| to.value),
         segment_bytes: bytes(&t.segment_bytes).unwrap_or(read_ahead_bytes.saturating_mul(2)),
         segments: t.segments.as_ref().map_or(1, |s| s.value),
+        reads_passing: t.reads_passing.as_ref().is_some_and(|reads| reads.value),
         any_order: t.any_order.as_ref().is_some_and(|any| any.value),
         keeps_requested: t.keeps_requested.as_ref().is_some_and(|keeps| keeps.value),
-        bus_bytes_per_s: t.bus_bytes_per_s.as_ref().map_or(Buffer::BUS_BYTES_PER_S, |s| s.value),
+        bus_bytes_per_s: [bus, t.write_bus_bytes_per_s.as_ref().map_or(bus, |s| s.value)],
         watermark: t.watermark.as_ref().map_or(0.0, |s| s.value),
         overheads: overheads(t, overhead)?,
     })
@@ -183,7 +185,7 @@ fn overheads(t: &MechanicalTable, overhead: Nanos) -> Result<Overheads, Error> {
             Some(ByBefore::Each(after_read, after_write)) => Ok([ns(after_read)?, ns(after_write)?]),
         }
     };
-    let completion = |key: &str, value: &Option<Sourced<f64>>| {
+    let once = |key: &str, value: &Option<Sourced<f64>>| {
         nanos(&format!("mechanical.{key}"), value.as_ref().map_or(0.0, |s| s.value)).map(Nanos)
     };
     Ok(Overheads {
@@ -191,9 +193,10 @@ fn overheads(t: &MechanicalTable, overhead: Nanos) -> Result<Overheads, Error> {
         read_hit: of_kind("read_hit_ms", &t.read_hit_ms)?,
         write: of_kind("write_ms", &t.write_ms)?,
         media_write: of_kind("media_write_ms", &t.media_write_ms)?,
+        read_reselect: once("read_reselect_ms", &t.read_reselect_ms)?,
         completion: [
-            completion("read_completion_ms", &t.read_completion_ms)?,
-            completion("write_completion_ms", &t.write_completion_ms)?,
+            once("read_completion_ms", &t.read_completion_ms)?,
+            once("write_completion_ms", &t.write_completion_ms)?,
         ],
     })
 }

@@ -43,9 +43,9 @@ impl MechanicalTable {
     /// True if overheads are told by kind, when the bus begins, or that sectors are read as they come.
     pub fn has_electronics(&self) -> bool {
         let by_kind = [&self.read_miss_ms, &self.read_hit_ms, &self.write_ms, &self.media_write_ms];
-        let completions = [&self.read_completion_ms, &self.write_completion_ms, &self.watermark];
+        let ends = [&self.read_reselect_ms, &self.read_completion_ms, &self.write_completion_ms, &self.watermark];
         by_kind.iter().any(|key| key.is_some())
-            || completions.iter().any(|key| key.is_some())
+            || ends.iter().any(|key| key.is_some())
             || self.any_order.as_ref().is_some_and(|any| any.value)
     }
 }
@@ -106,20 +106,24 @@ pub(super) enum Slip {
 
 /// Order of tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum OrderName {
     /// All tracks of a recording zone on a surface, then those on the next.
     #[default]
     Surfaces,
     /// All tracks of a cylinder, then the next.
     Cylinders,
+    /// The same, the surfaces forward on a zone's first cylinder, back on its next.
+    Alternating,
+    /// The same, the surfaces forward on each even cylinder of the disk.
+    AlternatingThroughout,
     /// `run_tracks` tracks on a surface, then as many on the next, back.
     Serpentine,
 }
 
 impl std::fmt::Display for OrderName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(["surfaces", "cylinders", "serpentine"][*self as usize])
+        f.write_str(["surfaces", "cylinders", "alternating", "alternating-throughout", "serpentine"][*self as usize])
     }
 }
 
@@ -165,6 +169,7 @@ pub(super) struct MechanicalTable {
     pub read_hit_ms: Option<Sourced<ByBefore>>,
     pub write_ms: Option<Sourced<ByBefore>>,
     pub media_write_ms: Option<Sourced<ByBefore>>,
+    pub read_reselect_ms: Option<Sourced<f64>>,
     pub read_completion_ms: Option<Sourced<f64>>,
     pub write_completion_ms: Option<Sourced<f64>>,
     pub write_settle_ms: Option<Sourced<f64>>,
@@ -175,9 +180,11 @@ pub(super) struct MechanicalTable {
     pub segment_bytes: Option<Sourced<u64>>,
     pub segments: Option<Sourced<u32>>,
     pub any_order: Option<Sourced<bool>>,
+    pub reads_passing: Option<Sourced<bool>>,
     pub keeps_requested: Option<Sourced<bool>>,
     pub watermark: Option<Sourced<f64>>,
     pub bus_bytes_per_s: Option<Sourced<f64>>,
+    pub write_bus_bytes_per_s: Option<Sourced<f64>>,
     pub queued_commands: Option<Sourced<u32>>,
     pub queue_age_ms: Option<Sourced<f64>>,
 }
@@ -281,6 +288,7 @@ impl MechanicalTable {
         optional(visit, "mechanical.read_hit_ms", "ms", &mut self.read_hit_ms);
         optional(visit, "mechanical.write_ms", "ms", &mut self.write_ms);
         optional(visit, "mechanical.media_write_ms", "ms", &mut self.media_write_ms);
+        optional(visit, "mechanical.read_reselect_ms", "ms", &mut self.read_reselect_ms);
         optional(visit, "mechanical.read_completion_ms", "ms", &mut self.read_completion_ms);
         optional(visit, "mechanical.write_completion_ms", "ms", &mut self.write_completion_ms);
         optional(visit, "mechanical.write_settle_ms", "ms", &mut self.write_settle_ms);
@@ -291,9 +299,11 @@ impl MechanicalTable {
         optional(visit, "mechanical.segment_bytes", "bytes", &mut self.segment_bytes);
         optional(visit, "mechanical.segments", "stretches", &mut self.segments);
         optional(visit, "mechanical.any_order", "", &mut self.any_order);
+        optional(visit, "mechanical.reads_passing", "", &mut self.reads_passing);
         optional(visit, "mechanical.keeps_requested", "", &mut self.keeps_requested);
         optional(visit, "mechanical.watermark", "share of a read", &mut self.watermark);
         optional(visit, "mechanical.bus_bytes_per_s", "bytes/s", &mut self.bus_bytes_per_s);
+        optional(visit, "mechanical.write_bus_bytes_per_s", "bytes/s", &mut self.write_bus_bytes_per_s);
         optional(visit, "mechanical.queued_commands", "commands", &mut self.queued_commands);
         optional(visit, "mechanical.queue_age_ms", "ms", &mut self.queue_age_ms);
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::file::{DriveFile, Lengths, OrderName, Slip, ZoneTable};
 use crate::error::Error;
-use crate::geometry::{Geometry, Skews, Slips, TrackInterleave, Turn, ZoneShape, turn};
+use crate::geometry::{Alternation, Geometry, Skews, Slips, TrackInterleave, Turn, ZoneShape, turn};
 
 /// Stretches with spares that a drive may have at most.
 const SPARE_STRETCHES_MAX: u64 = 1 << 22;
@@ -16,7 +16,13 @@ pub(super) fn is_interleaved(file: &DriveFile) -> bool {
 
 /// The geometry of a drive file whose zones lie on all surfaces.
 pub(super) fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, Error> {
-    let run_tracks = match (file.geometry.order.as_ref().map(|order| order.value), &file.geometry.run_tracks) {
+    let order = file.geometry.order.as_ref().map(|order| order.value);
+    let alternation = match order {
+        Some(OrderName::Alternating) => Alternation::InZone,
+        Some(OrderName::AlternatingThroughout) => Alternation::Throughout,
+        _ => Alternation::Never,
+    };
+    let run_tracks = match (order, &file.geometry.run_tracks) {
         (Some(OrderName::Serpentine), Some(run)) if run.value > 0 => run.value,
         (Some(OrderName::Serpentine), _) => {
             return Err(Error::Impossible("order = \"serpentine\" needs run_tracks: give at least 1".into()));
@@ -39,7 +45,7 @@ pub(super) fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result
         slips.extend(own.into_iter().map(|range| raw.saturating_add(range.start)..raw.saturating_add(range.end)));
         raw = raw.saturating_add(sectors);
     }
-    Geometry::interleaved(&shapes, TrackInterleave { surfaces, run_tracks }, Slips::from(slips))
+    Geometry::interleaved(&shapes, TrackInterleave { surfaces, run_tracks, alternation }, Slips::from(slips))
 }
 
 fn ranges(sectors: &[u64]) -> Vec<Range<u64>> {

@@ -149,6 +149,15 @@ impl Mechanical {
         Some(Nanos(arrive + in_order.min(self.rotation.value()) - ready.0))
     }
 
+    /// Sectors of its track that pass between the head's arrival there, from `ready` on, and a sector.
+    pub fn passing_before(&self, g: &Geometry, ready: Nanos, pba: Pba) -> u64 {
+        let place = g.place(pba);
+        let arrive = ready.0 + self.seek_ns(place.cylinder, place.surface);
+        let wait = u128::from(self.wait(arrive, place.angle));
+        let passing = (wait * u128::from(place.track_sectors) / u128::from(self.rotation.value())) as u64;
+        passing.min(pba - g.track_start(place.track))
+    }
+
     /// One rotation.
     pub fn rotation(&self) -> Nanos {
         Nanos(self.rotation.value())

@@ -9,7 +9,7 @@ use crate::units::{Pba, Track};
 pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<Zone>, Error> {
     let mut zones = lay(shapes)?;
     for zone in &mut zones {
-        zone.skew = skew;
+        zone.set_skews(skew, 0);
         zone.origin = zone.first_track.0.wrapping_mul(skew);
     }
     for i in 1..zones.len() {
@@ -37,8 +37,9 @@ pub(super) fn interleaved_zones(
         |(shape, _): &(ZoneShape, Skews)| ZoneShape { tracks: shape.tracks.saturating_mul(surfaces), ..shape.clone() };
     let mut zones = lay(&shapes.iter().map(on_all).collect::<Vec<_>>())?;
     for (zone, (shape, skews)) in zones.iter_mut().zip(shapes) {
-        zone.order = TrackOrder::new(interleave, shape.tracks);
-        (zone.origin, zone.skew, zone.head_skew) = (skews.offset, skews.cylinder, skews.head);
+        zone.order = TrackOrder::new(interleave, shape.outer_cylinder, shape.tracks);
+        zone.origin = skews.offset;
+        zone.set_skews(skews.cylinder, skews.head);
     }
     no_overlap(&zones)?;
     Ok(zones)
@@ -83,6 +84,7 @@ fn lay(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
             origin: 0,
             skew: 0,
             head_skew: 0,
+            mean_skew: 0,
             first_cylinder: s.outer_cylinder + if s.toward == Edge::Outer { s.tracks - 1 } else { 0 },
             continues: false,
             raw_first: raw,

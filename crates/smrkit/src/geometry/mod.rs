@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::units::{Pba, Track};
 
 pub use divisor::Divisor;
-pub use order::{Skews, TrackInterleave};
+pub use order::{Alternation, Skews, TrackInterleave};
 pub use pieces::{Pieces, pieces_by_divisor, pieces_by_multiples};
 pub use regions::{Guard, Regions};
 pub use slips::Slips;
@@ -83,6 +83,7 @@ pub struct Zone {
     /// From a track's first sector to the next track's, and to that of one on another surface.
     skew: Turn,
     head_skew: Turn,
+    mean_skew: Turn,
     step: Turn,
     divisor: Divisor,
 }
@@ -122,9 +123,15 @@ impl Zone {
 
     /// The mean angle from a track's first sector to the next track's.
     pub fn mean_skew(&self) -> Turn {
+        self.mean_skew
+    }
+
+    /// Sets the skews, to the next track and to one on another surface.
+    fn set_skews(&mut self, skew: Turn, head_skew: Turn) {
         let heads = u128::from(self.order.head_steps(self.tracks - 1));
         let steps = u128::from(self.tracks - 1).max(1);
-        ((u128::from(self.skew) * (steps - heads.min(steps)) + u128::from(self.head_skew) * heads) / steps) as Turn
+        let mean = (u128::from(skew) * (steps - heads.min(steps)) + u128::from(head_skew) * heads) / steps;
+        (self.skew, self.head_skew, self.mean_skew) = (skew, head_skew, mean as Turn);
     }
 
     /// The one function of angles: where sector `sector` (defective ones counted) of the zone's track `k` begins.

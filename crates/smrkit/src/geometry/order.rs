@@ -3,13 +3,27 @@
 use super::{Divisor, Turn};
 
 /// Order of tracks that lie on all surfaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrackInterleave {
     /// Surfaces, at least 1.
     pub surfaces: u32,
     /// Tracks of a run on one surface before the next surface's turn. 1 is cylinder by cylinder; longer runs turn back with
     /// each surface (serpentine).
     pub run_tracks: u64,
+    /// Cylinders on which the surfaces go backward, where runs are of 1 track.
+    pub alternation: Alternation,
+}
+
+/// Cylinders on which the surfaces go backward, so that the step to the next cylinder keeps the surface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Alternation {
+    /// None.
+    #[default]
+    Never,
+    /// Each second one of a recording zone.
+    InZone,
+    /// The odd ones of the disk.
+    Throughout,
 }
 
 /// Angles of an interleaved recording zone.
@@ -30,6 +44,8 @@ pub(super) enum TrackOrder {
     Surface(u32),
     /// The surfaces of a cylinder, then the next cylinder.
     Cylinders(Divisor),
+    /// The same, backward on each second cylinder; on the first where that is 1.
+    Alternating(Divisor, u64),
     /// Runs of tracks over the surfaces.
     Runs(SurfaceRuns),
 }
@@ -45,11 +61,16 @@ pub(super) struct SurfaceRuns {
 }
 
 impl TrackOrder {
-    /// The order of a zone of `cylinders` cylinders.
-    pub fn new(interleave: TrackInterleave, cylinders: u64) -> TrackOrder {
+    /// The order of a zone of `cylinders` cylinders from `first` on.
+    pub fn new(interleave: TrackInterleave, first: u64, cylinders: u64) -> TrackOrder {
         let surfaces = u64::from(interleave.surfaces);
         if interleave.run_tracks <= 1 {
-            return TrackOrder::Cylinders(Divisor::new(surfaces));
+            let surfaces = Divisor::new(surfaces);
+            return match interleave.alternation {
+                Alternation::Never => TrackOrder::Cylinders(surfaces),
+                Alternation::InZone => TrackOrder::Alternating(surfaces, 0),
+                Alternation::Throughout => TrackOrder::Alternating(surfaces, first % 2),
+            };
         }
         let run = interleave.run_tracks.min(cylinders);
         let rounds = cylinders / run;
@@ -70,6 +91,11 @@ impl TrackOrder {
                 let (cylinder, head) = surfaces.divide(k);
                 Some((cylinder, head as u32))
             }
+            TrackOrder::Alternating(surfaces, first) => {
+                let (cylinder, head) = surfaces.divide(k);
+                let is_backward = (cylinder + first) % 2 == 1;
+                Some((cylinder, if is_backward { surfaces.value() - 1 - head } else { head } as u32))
+            }
             TrackOrder::Runs(runs) => Some(runs.spot(k)),
         }
     }
@@ -79,7 +105,7 @@ impl TrackOrder {
     pub fn head_steps(&self, k: u64) -> u64 {
         match self {
             TrackOrder::Surface(_) => 0,
-            TrackOrder::Cylinders(surfaces) => k - surfaces.quotient(k),
+            TrackOrder::Cylinders(surfaces) | TrackOrder::Alternating(surfaces, _) => k - surfaces.quotient(k),
             TrackOrder::Runs(runs) => runs.run_of(k).0,
         }
     }
@@ -88,7 +114,9 @@ impl TrackOrder {
     pub fn surfaces(&self) -> u32 {
         match self {
             TrackOrder::Surface(_) => 1,
-            TrackOrder::Cylinders(surfaces) | TrackOrder::Runs(SurfaceRuns { surfaces, .. }) => surfaces.value() as u32,
+            TrackOrder::Cylinders(surfaces)
+            | TrackOrder::Alternating(surfaces, _)
+            | TrackOrder::Runs(SurfaceRuns { surfaces, .. }) => surfaces.value() as u32,
         }
     }
 
@@ -96,7 +124,7 @@ impl TrackOrder {
     pub fn run_tracks(&self) -> Option<u64> {
         match self {
             TrackOrder::Surface(_) => None,
-            TrackOrder::Cylinders(_) => Some(1),
+            TrackOrder::Cylinders(_) | TrackOrder::Alternating(..) => Some(1),
             TrackOrder::Runs(runs) => Some(runs.run.value()),
         }
     }
@@ -130,7 +158,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_track_of_every_surface_has_one_place(surfaces in 1u32..6, run_tracks in 1u64..9, cylinders in 1u64..40) {
-            let order = TrackOrder::new(TrackInterleave { surfaces, run_tracks }, cylinders);
+            let order = TrackOrder::new(TrackInterleave { surfaces, run_tracks, ..Default::default() }, 0, cylinders);
             let tracks = cylinders * u64::from(surfaces);
             let mut spots: Vec<_> = (0..tracks).map(|k| order.spot(k).unwrap()).collect();
             for (k, step) in spots.windows(2).enumerate() {
@@ -145,5 +173,18 @@ mod tests {
             let all: Vec<_> = (0..cylinders).flat_map(|c| (0..surfaces).map(move |s| (c, s))).collect();
             prop_assert_eq!(spots, all);
         }
+    }
+
+    #[test]
+    fn surfaces_alternate_from_cylinder_to_cylinder() {
+        let heads = |alternation, first| -> Vec<(u64, u32)> {
+            let order = TrackOrder::new(TrackInterleave { surfaces: 3, run_tracks: 1, alternation }, first, 3);
+            (0..9).map(|k| order.spot(k).unwrap()).collect()
+        };
+        let forward = [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0), (2, 0), (2, 1), (2, 2)];
+        let backward = [(0, 2), (0, 1), (0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (2, 1), (2, 0)];
+        assert_eq!(heads(Alternation::InZone, 7), forward);
+        assert_eq!(heads(Alternation::Throughout, 8), forward);
+        assert_eq!(heads(Alternation::Throughout, 7), backward);
     }
 }

@@ -8,7 +8,7 @@ fn buffered(write_cache_bytes: u64, read_ahead_bytes: u64) -> (Geometry, Mechani
         write_cache_bytes,
         read_ahead_bytes,
         segment_bytes: 2 * read_ahead_bytes,
-        bus_bytes_per_s: 512e6,
+        bus_bytes_per_s: [512e6; 2],
         ..Buffer::plain(media.overhead())
     };
     (drive.geometry, media.clone(), Buffered::new(media, buffer))
@@ -70,6 +70,35 @@ fn contiguous_cached_writes_are_joined() {
 }
 
 #[test]
+fn sectors_that_pass_before_those_asked_for_are_kept() {
+    let (g, media, _) = buffered(0, 0);
+    let buffer = |reads_passing| Buffer {
+        read_ahead_to: ReadAheadTo::Track,
+        segment_bytes: 1 << 20,
+        reads_passing,
+        ..Buffer::plain(media.overhead())
+    };
+    let track = g.track_start(g.track_of(Pba(3000)));
+    let pba = track + g.place(track).track_sectors as u64 * 3 / 4;
+    // At the first of these moments hardly a sector passes before; within a rotation there is one with half a track.
+    let rotation = media.rotation().0;
+    let mut kept = Vec::new();
+    for moment in (0..20).map(|part| Nanos(rotation * 10 + rotation * part / 20)) {
+        let mut clock = Buffered::new(media.clone(), buffer(true));
+        let mut plain = Buffered::new(media.clone(), buffer(false));
+        let done = clock.access(&g, moment, false, pba, 1);
+        assert_eq!(done, plain.access(&g, moment, false, pba, 1), "reading what passes takes no time");
+        let earlier = (0..pba - track).filter(|n| clock.holds(&g, done, pba - (n + 1), 1)).count() as u64;
+        assert!((0..pba - track).all(|n| !plain.holds(&g, done, pba - (n + 1), 1)));
+        // What passed in the time waited, less overhead and seek, lies right before.
+        let waited = (done - moment).0 / (rotation / g.place(pba).track_sectors as u64);
+        assert!(earlier <= waited, "{earlier} in the time of {waited}");
+        kept.push(earlier);
+    }
+    assert!(kept.iter().any(|&n| n < 3) && kept.iter().any(|&n| n > (pba - track) / 2), "{kept:?}");
+}
+
+#[test]
 fn a_read_of_cached_sectors_comes_from_the_buffer() {
     let (g, _, mut clock) = buffered(1 << 20, 0);
     let now = clock.access(&g, Nanos::ZERO, true, Pba(4000), 8);
@@ -123,11 +152,11 @@ fn a_read_overlaps_its_bus_transfer_from_the_watermark_on() {
     };
     let sector = own.streaming(&g, Pba(4000), 1);
     // A fast bus ends a sector after the media, a slow one begins with the first sector, or after the last.
-    assert_eq!(with(0.0, 512e6), media + Nanos(1_000));
+    assert_eq!(with(0.0, [512e6; 2]), media + Nanos(1_000));
     let slow = Nanos(40 * 1_000_000);
-    let begun = with(0.0, 512e3) - slow;
+    let begun = with(0.0, [512e3; 2]) - slow;
     assert!((begun.0 as i64 - (media.0 as i64 - 39 * sector.0 as i64)).abs() < 5 * sector.0 as i64, "{begun}");
-    assert_eq!(with(1.0, 512e3), media + slow);
+    assert_eq!(with(1.0, [512e3; 2]), media + slow);
 }
 
 #[test]

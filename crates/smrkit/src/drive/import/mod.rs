@@ -4,7 +4,10 @@
 //! fitted. Left out: remapped defects, negative write settling, sectors read in the order in which they pass.
 
 mod disksim;
+mod electronics;
+mod layout;
 mod params;
+mod seek;
 
 use std::path::Path;
 

@@ -1,9 +1,12 @@
 //! The text of DiskSim's parameter files: blocks of `key = value` pairs, lists in brackets, comments from `#` on.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::rc::Rc;
 
 use crate::error::{BadInput, Error};
 
+/// Beginnings of the names of block types.
+const TYPES: [&str; 4] = ["disksim_", "dm_", "memsmodel_", "ssdmodel_"];
 /// Blocks lie in each other at most so deep.
 const DEPTH_MAX: u32 = 32;
 
@@ -22,13 +25,24 @@ pub(super) enum ParamKind {
     /// `[ … ]`
     List(Vec<ParamValue>),
     /// `type { … }`
-    Block(Vec<(String, ParamValue)>),
+    Block(Block),
+}
+
+impl ParamValue {
+    /// The value as a number, in decimal or, whole, in hexadecimal digits.
+    pub fn number(&self) -> Option<f64> {
+        let ParamKind::Text(text) = &self.kind else { return None };
+        match text.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16).ok().map(f64::from),
+            None => text.parse().ok().filter(|number: &f64| number.is_finite()),
+        }
+    }
 }
 
 /// A block of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    pub path: PathBuf,
+    pub path: Rc<Path>,
     pub line: u64,
     /// Its type, such as `dm_disk`.
     pub of: String,
@@ -59,14 +73,14 @@ enum Token<'a> {
 }
 
 struct Reader<'a> {
-    path: &'a Path,
+    path: Rc<Path>,
     tokens: Vec<(u64, Token<'a>)>,
     at: usize,
 }
 
 /// Reads a file's text; `path` is for messages.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Params, Error> {
-    let mut reader = Reader { path, tokens: tokens(text), at: 0 };
+    let mut reader = Reader { path: path.into(), tokens: tokens(text), at: 0 };
     let mut params = Params::default();
     let mut words: Vec<&str> = Vec::new();
     while let Some((line, token)) = reader.next() {
@@ -77,10 +91,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Params, Error> {
             }
             Token::Word(word) => words.push(word),
             Token::Mark(b'{') => {
-                let of =
-                    words.len().checked_sub(2).and_then(|at| words.get(at)).copied().unwrap_or_default().to_string();
-                let entries = reader.entries(line, 0)?;
-                params.blocks.push(Block { path: path.into(), line, of, entries });
+                params.blocks.push(reader.block(line, &words, 0)?);
                 words.clear();
             }
             Token::Mark(b'[') => {
@@ -140,16 +151,23 @@ impl<'a> Reader<'a> {
 
     fn open(&self, line: u64, mark: char) -> Error {
         bad(
-            self.path,
+            &self.path,
             line,
             format!("the '{mark}' of this line is never closed: the file was cut short, copy it again"),
         )
     }
 
+    /// A block, whose `{` was on `line`; before it stand its type and, mostly at a file's top, a name.
+    fn block(&mut self, line: u64, words: &[&str], depth: u32) -> Result<Block, Error> {
+        let is_type = |word: &&&str| TYPES.iter().any(|start| word.starts_with(start));
+        let of = words.iter().rev().take(2).rfind(is_type).or(words.last()).copied().unwrap_or_default().to_string();
+        Ok(Block { path: self.path.clone(), line, of, entries: self.entries(line, depth)? })
+    }
+
     /// The pairs of a block, whose `{` was on `line`.
     fn entries(&mut self, line: u64, depth: u32) -> Result<Vec<(String, ParamValue)>, Error> {
         if depth > DEPTH_MAX {
-            return Err(bad(self.path, line, "blocks lie too deep in each other: look for a missing '}'"));
+            return Err(bad(&self.path, line, "blocks lie too deep in each other: look for a missing '}'"));
         }
         let mut entries = Vec::new();
         let mut key = String::new();
@@ -169,7 +187,7 @@ impl<'a> Reader<'a> {
                 Some((at, Token::Mark(mark))) => {
                     let mark = char::from(mark);
                     return Err(bad(
-                        self.path,
+                        &self.path,
                         at,
                         format!("'{mark}' where a key or '=' should be: mend the line, as in key = value"),
                     ));
@@ -184,7 +202,7 @@ impl<'a> Reader<'a> {
         loop {
             match self.next_mark() {
                 None => match self.next() {
-                    None => return Err(bad(self.path, line, "the file ends in the middle of a value: copy it again")),
+                    None => return Err(bad(&self.path, line, "the file ends in the middle of a value: copy it again")),
                     Some((_, Token::Word(word))) => {
                         words += if words.is_empty() { "" } else { " " };
                         words += word;
@@ -193,7 +211,8 @@ impl<'a> Reader<'a> {
                 },
                 Some(b'{') => {
                     let (line, _) = self.next().unwrap_or((line, Token::Mark(b'{')));
-                    return Ok(ParamValue { line, kind: ParamKind::Block(self.entries(line, depth + 1)?) });
+                    let words: Vec<&str> = words.split(' ').collect();
+                    return Ok(ParamValue { line, kind: ParamKind::Block(self.block(line, &words, depth + 1)?) });
                 }
                 Some(b'[') if words.is_empty() => {
                     let (line, _) = self.next().unwrap_or((line, Token::Mark(b'[')));
@@ -205,7 +224,7 @@ impl<'a> Reader<'a> {
                 Some(mark) => {
                     let mark = char::from(mark);
                     return Err(bad(
-                        self.path,
+                        &self.path,
                         line,
                         format!("'{mark}' where a value should be: give one, as in key = value"),
                     ));
@@ -216,7 +235,7 @@ impl<'a> Reader<'a> {
 
     fn list(&mut self, line: u64, depth: u32) -> Result<Vec<ParamValue>, Error> {
         if depth > DEPTH_MAX {
-            return Err(bad(self.path, line, "lists lie too deep in each other: look for a missing ']'"));
+            return Err(bad(&self.path, line, "lists lie too deep in each other: look for a missing ']'"));
         }
         let mut values = Vec::new();
         loop {
@@ -289,11 +308,7 @@ impl<'a> Fields<'a> {
     /// A number that may be left out.
     pub fn optional(&self, key: &str) -> Result<Option<SourcedNumber>, Error> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        let number = match &value.kind {
-            ParamKind::Text(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
-            _ => None,
-        };
-        match number {
+        match value.number() {
             Some(number) => {
                 Ok(Some(SourcedNumber { value: number, line: value.line, source: self.source(value.line, key) }))
             }
@@ -303,6 +318,15 @@ impl<'a> Fields<'a> {
 
     pub fn number(&self, key: &str) -> Result<SourcedNumber, Error> {
         self.optional(key)?.ok_or_else(|| self.missing(key))
+    }
+
+    /// A number from 0 on.
+    pub fn positive(&self, key: &str) -> Result<SourcedNumber, Error> {
+        let found = self.number(key)?;
+        match found.value < 0.0 {
+            true => Err(bad(self.path, found.line, format!("{key} = {}: give a number from 0 on", found.value))),
+            false => Ok(found),
+        }
     }
 
     /// A whole number from 0 to `most`.
@@ -323,17 +347,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A block inside of this one.
-    pub fn block(&self, key: &str) -> Result<Fields<'a>, Error> {
-        match self.get(key) {
-            Some(ParamValue { kind: ParamKind::Block(entries), line }) => {
-                Ok(Fields { path: self.path, line: *line, entries })
-            }
-            Some(value) => {
-                Err(bad(self.path, value.line, format!("{key}: expected a block, as in {key} = type {{ … }}")))
-            }
-            None => Err(self.missing(key)),
-        }
+    pub fn required(&self, key: &str) -> Result<&'a ParamValue, Error> {
+        self.get(key).ok_or_else(|| self.missing(key))
     }
 
     /// The values of a list; none where the key is left out.

@@ -95,11 +95,11 @@ fn damage_is_named_with_file_line_and_remedy() {
         ),
         (MODEL.replace("Head switch time = 0.9,", ""), SPECS, SEEK, "drive.model:35", "add Head switch time = …"),
         (
-            MODEL.replace("Sparing scheme used = 8", "Sparing scheme used = 9"),
+            MODEL.replace("Sparing scheme used = 8", "Sparing scheme used = 11"),
             SPECS,
             SEEK,
             "drive.model:6",
-            "give 0, 1, 2, 3, 7 or 8",
+            "give 0 to 10",
         ),
         (
             MODEL.replace("Last cylinder number = 9", "Last cylinder number = 9999999999"),
@@ -113,12 +113,219 @@ fn damage_is_named_with_file_line_and_remedy() {
         (MODEL.to_string(), SPECS, "Seek distances measured: 2\n5, 1.0\n4, 2.0\n", "drive.seek:3", "in order"),
         (MODEL.to_string(), "disksim_disk X { Model = nothing }", SEEK, "drive.diskspecs:1", "Model = source"),
         (MODEL.to_string(), "", SEEK, "drive.diskspecs:1", "no block"),
-        (MODEL.to_string(), "source drive.diskspecs", SEEK, "drive.diskspecs:1", "name each other"),
+        (MODEL.to_string(), "source drive.diskspecs", SEEK, "drive.diskspecs:1", "no block"),
+        (MODEL.replace("dm_layout_g1 {", "dm_layout_g4 {"), SPECS, SEEK, "drive.model:4", "give one of dm_layout_g1"),
+        (MODEL.replace("scheme = 0,", "scheme = 3,"), SPECS, SEEK, "drive.model:5", "give 0, 1 or 2"),
+        (
+            MODEL.replace("Seek type = extracted", "Access time type = averageRotation, Seek type = extracted"),
+            SPECS,
+            SEEK,
+            "drive.model:36",
+            "trackSwitchPlusRotation",
+        ),
+        (
+            MODEL.replace("Seek type = extracted", "HPL seek equation values = [ 300, 3.8, 0.3 ], Seek type = hpl"),
+            SPECS,
+            SEEK,
+            "drive.model:36",
+            "give 6 numbers",
+        ),
     ];
     for (model, specs, seek, place, remedy) in cases {
         let error = disksim_texts(&model, specs, seek).unwrap_err().to_string();
         assert!(error.starts_with(place) && error.contains(remedy), "{error}");
     }
+}
+
+/// The same disk with another text in place of one that it has.
+fn with(changes: &[(&str, &str)]) -> Drive {
+    let mut model = MODEL.to_string();
+    for (from, to) in changes {
+        assert!(model.contains(from), "{from}");
+        model = model.replace(from, to);
+    }
+    let imported = disksim_texts(&model, SPECS, SEEK).unwrap_or_else(|error| panic!("{error}"));
+    Drive::parse(Path::new("drive.toml"), &imported.text).unwrap_or_else(|error| panic!("{error}\n{}", imported.text))
+}
+
+/// Raw sectors of a zone of 8 tracks of 10 sectors on two surfaces that hold data under a sparing scheme, by the words of
+/// DiskSim's manual: 3 spares each, the slips given, 4 empty in front.
+fn usable(scheme: u64, slips: &[u64]) -> Vec<u64> {
+    let is_slipped = |raw: &u64| slips.contains(&if scheme == 1 { raw / 10 } else { *raw });
+    // Sectors that share spares, how many of those they have, and whether slips use them.
+    let (stretch, spares, shared) = match scheme {
+        0 | 7 => (80, 0, true),
+        1 => (80, 30, true),
+        2 | 5 => (20, 3, true),
+        4 | 6 => (20, 3, false),
+        3 => (10, 3, true),
+        8 => (40, 3, true),
+        9 => (80, 3, true),
+        _ => (80, 3 + slips.len(), true),
+    };
+    let mut all = Vec::new();
+    for start in (0..80).step_by(stretch) {
+        let raw: Vec<u64> = (start..start + stretch as u64).filter(|raw| !shared || !is_slipped(raw)).collect();
+        let count = stretch - spares;
+        let kept = if matches!(scheme, 5 | 6) { &raw[raw.len() - count..] } else { &raw[..count.min(raw.len())] };
+        all.extend(kept.iter().filter(|raw| !is_slipped(raw)));
+    }
+    all.split_off(4)
+}
+
+#[test]
+fn every_sparing_scheme_lays_out_as_the_manual_says() {
+    for scheme in 0..=10 {
+        let slips: &[u64] = if scheme == 0 {
+            &[]
+        } else if scheme == 1 {
+            &[2]
+        } else {
+            &[5, 33, 34]
+        };
+        let zone = format!(
+            "Zones = [ dm_layout_g1_zone {{ First cylinder number = 3, Last cylinder number = 6, Blocks per track = 10, \
+             Offset of first block = 0, Empty space at zone front = 4, Number of spares = 3, slips = {slips:?} }} ] }},"
+        );
+        let (from, to) = (MODEL.find("Zones = [").unwrap(), MODEL.find("Mechanical Model").unwrap());
+        let model = format!("{}{zone}\n{}", &MODEL[..from], &MODEL[to..])
+            .replace("scheme used = 8", &format!("scheme used = {scheme}"));
+        for mapping in 0..3 {
+            let model = model.replace("mapping scheme = 0", &format!("mapping scheme = {mapping}"));
+            let imported = disksim_texts(&model, SPECS, SEEK).unwrap_or_else(|error| panic!("{error}"));
+            let g = Drive::parse(Path::new("drive.toml"), &imported.text).unwrap().geometry;
+            let expected = usable(scheme, slips);
+            assert_eq!(g.sectors(), expected.len() as u64, "scheme {scheme}\n{}", imported.text);
+            for (lbn, raw) in (0..).zip(expected) {
+                let (place, cylinder) = (g.place(Pba(lbn)), 3 + raw / 20);
+                let backward = [false, raw / 20 % 2 == 1, cylinder % 2 == 1][mapping];
+                let head = if backward { 1 - raw / 10 % 2 } else { raw / 10 % 2 };
+                let found = (u64::from(place.cylinder), u64::from(place.surface), u64::from(place.sector));
+                assert_eq!(found, (cylinder, head, raw % 10), "scheme {scheme}, mapping {mapping}, LBN {lbn}");
+            }
+        }
+    }
+}
+
+/// The seek time of a drive over a distance, in ms.
+fn seek_ms(drive: &Drive, cylinders: u32) -> f64 {
+    drive.clock.mechanical().unwrap().curve().ns(cylinders) as f64 / 1e6
+}
+
+#[test]
+fn each_seek_equation_gives_its_times() {
+    const CURVE: &str = "Seek type = extracted,\n      Full seek curve = drive.seek,";
+    let three = "Single cylinder seek time = 1, Average seek time = 8, Full strobe seek time = 15, ";
+    let hpl = "HPL seek equation values = [ 300, 3.81, 0.33, 7.75, 0.0059, -1.0 ], # a comment\n";
+    let ten = "First ten seek times = [ 2.89, 3.68, 3.81, 3.98, 4.27, 4.65, 4.52, 4.65, 4.82, 4.99 ], ";
+    let all = ("Number of cylinders = 20", "Number of cylinders = 2051");
+    let times = |to: &str, distances: [u32; 4]| {
+        // The last zone ends where the disk does.
+        let drive = with(&[(CURVE, to), all, ("Last cylinder number = 19", "Last cylinder number = 2050")]);
+        distances.map(|cylinders| (seek_ms(&drive, cylinders) * 1e4).round() / 1e4)
+    };
+    let by_root = |distance: f64| 3.81 + 0.33 * distance.sqrt();
+    let round = |ms: f64| (ms * 1e4).round() / 1e4;
+    assert_eq!(
+        times(&format!("Seek type = hplplus10, {hpl}{ten}"), [1, 7, 11, 300]),
+        [2.89, 4.52, round(by_root(11.0)), 7.75 + 0.0059 * 300.0]
+    );
+    let one = hpl.replace("-1.0", "2.5");
+    assert_eq!(
+        times(&format!("Seek type = hpl, {one}"), [1, 2, 299, 2000]),
+        [2.5, round(by_root(2.0)), round(by_root(299.0)), 19.55]
+    );
+    assert_eq!(times(&format!("{three}Seek type = linear,"), [1, 342, 683, 2050]), [1.0, 4.5, 8.0, 15.0]);
+    // a = (-10 + 15·8 - 5·15) / (3·√2051), b = (7 - 15·8 + 8·15) / (3·2051)
+    let lee = |x: f64| 1.0 + 35.0 / (3.0 * 2051f64.sqrt()) * (x - 1.0).sqrt() + 7.0 / (3.0 * 2051.0) * (x - 1.0);
+    assert_eq!(
+        times(&format!("{three}Seek type = curve,"), [1, 30, 63, 2050]),
+        [1.0, round(lee(30.0)), round(lee(63.0)), round(lee(2050.0))]
+    );
+    assert_eq!(times("Seek type = constant, Constant seek time = 4.5,", [1, 2, 600, 2050]), [4.5; 4]);
+}
+
+#[test]
+fn skews_may_be_shares_of_a_revolution_and_may_be_left_out() {
+    let units = "Rangesize for sparing = 2, Skew units = revolutions";
+    let drive = with(&[
+        ("Rangesize for sparing = 2", units),
+        ("Skew for track switch = 4.000000", "Skew for track switch = 0.25"),
+        ("            Skew for cylinder switch = 8.000000,\n", ""),
+        ("Offset of first block = 5", "Skew units = sectors, Offset of first block = 5"),
+    ]);
+    // The first zone's first track begins at LBN -7, and has slipped 2.
+    let next = drive.geometry.place(Pba(31));
+    assert_eq!((next.cylinder, next.surface, next.sector), (0, 1, 0));
+    assert!(next.angle.abs_diff(1 << 62) < 1 << 30, "a quarter: {}", next.angle);
+    let last = with(&[]).geometry.place(Pba(900));
+    assert_eq!(drive.geometry.place(Pba(900)), last);
+}
+
+#[test]
+fn parts_may_lie_in_other_files_or_in_place() {
+    let layout = MODEL.find("dm_layout_g1 {").unwrap()..MODEL.find("   Mechanical Model").unwrap();
+    let model = MODEL.replace(&MODEL[layout.clone()], "source drive.layout,\n");
+    let text = MODEL[layout].trim_end().trim_end_matches(',').to_string();
+    let read = |path: &Path| {
+        Ok(match path.extension().and_then(|ending| ending.to_str()) {
+            Some("model") => model.clone(),
+            Some("layout") => text.clone(),
+            Some("seek") => SEEK.into(),
+            Some("parv") => "source drive.bus\nsource drive.diskspecs\ninstantiate [ a, b .. c ] as X".into(),
+            Some("bus") => "disksim_bus B { Read block transfer time = 0.07 }".into(),
+            _ => SPECS.into(),
+        }
+        .into_bytes())
+    };
+    let imported = disksim::import_file(Path::new("drive.parv"), &read).unwrap();
+    assert!(imported.text.contains("drive.bus:1") && imported.text.contains("drive.layout:"), "{}", imported.text);
+    let body = |text: &str| text[text.find("value = [").unwrap()..].split("  {").nth(1).unwrap().to_string();
+    let plain = disksim_texts(MODEL, SPECS, SEEK).unwrap().text;
+    assert_eq!(body(&imported.text).split('#').next(), body(&plain).split('#').next());
+    let inline = SPECS.replace("source drive.model", MODEL.split(" # end").next().unwrap());
+    assert_eq!(disksim_texts("", &inline, SEEK).unwrap().text.lines().count(), plain.lines().count());
+}
+
+#[test]
+fn set_ups_of_other_devices_are_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("sleds.parv", "instantiate [ a ] as B\nmemsmodel_mems sleds { Number of sleds = 1 }\n");
+    let error = disksim_file(&folder.path().join("sleds.parv")).unwrap_err().to_string();
+    assert!(error.contains("sets up no disk"), "{error}");
+    for (name, text) in [("drive.diskspecs", SPECS), ("drive.model", MODEL), ("drive.seek", SEEK)] {
+        write(name, text);
+    }
+    let names: Vec<String> = disksim(folder.path()).unwrap().into_iter().map(|drive| drive.name).collect();
+    assert_eq!(names, ["drive"]);
+}
+
+#[test]
+fn reconnecting_to_the_bus_takes_what_the_specs_say() {
+    let specs = SPECS.replace("Fast write level = 1", "Fast write level = 0, Write completion overhead = 0.02") + "\n";
+    let specs = specs.replace(
+        "Read completion overhead = 0.05",
+        "Read completion overhead = 0.05, First reselect overhead = 0.16, Other reselect overhead = 0.13",
+    );
+    let text = |specs: &str| disksim_texts(MODEL, specs, SEEK).unwrap().text;
+    let value = |text: &str, key: &str| {
+        let line = text.lines().find(|line| line.starts_with(key)).map(str::to_string);
+        line.map(|line| line.split("value = ").nth(1).unwrap().split(", source").next().unwrap().to_string())
+    };
+    let plain = text(&specs);
+    assert_eq!(value(&plain, "read_reselect_ms").as_deref(), Some("0.16"));
+    assert_eq!(value(&plain, "write_completion_ms").as_deref(), Some("0.18"));
+    assert_eq!(value(&plain, "media_write_ms").as_deref(), Some("[0.7, 0.8]"));
+    let twice = specs.replace(
+        "disksim_disk MADE_UP {",
+        "disksim_disk MADE_UP { Extra write disconnect = 1, Extradisc command overhead = 0.64,",
+    );
+    assert_eq!(value(&text(&twice), "write_completion_ms").as_deref(), Some("0.15"));
+    assert_eq!(value(&text(&twice), "media_write_ms").as_deref(), Some("0.64"));
+    let never = specs.replace("disksim_disk MADE_UP {", "disksim_disk MADE_UP { Never disconnect = 1,");
+    assert_eq!(value(&text(&never), "read_reselect_ms"), None);
+    assert_eq!(value(&text(&never), "write_completion_ms").as_deref(), Some("0.02"));
 }
 
 proptest! {
