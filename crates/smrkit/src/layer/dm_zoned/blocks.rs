@@ -73,23 +73,21 @@ impl ValidBlocks {
         (valid, to.min(end) - at)
     }
 
-    /// The first run of valid blocks from `at` on: (first, how many).
-    pub fn next_valid(&self, at: u32) -> Option<(u32, u32)> {
-        let skipped = match self.run_within(at)? {
-            (true, n) => return Some((at, n)),
-            (false, n) => at + n,
+    /// The first run of valid blocks from `at` on: (first, how many), of which no more than `most` are looked at.
+    pub fn next_valid(&self, at: u32, most: u32) -> Option<(u32, u32)> {
+        let run_within =
+            |at: u32, n: u32| (at < self.blocks).then(|| self.run(at, at.saturating_add(n).min(self.blocks)));
+        let first = match run_within(at, 1)? {
+            (true, _) => at,
+            (false, _) => at + run_within(at, self.blocks)?.1,
         };
-        self.run_within(skipped).map(|(_, n)| (skipped, n))
-    }
-
-    fn run_within(&self, at: u32) -> Option<(bool, u32)> {
-        (at < self.blocks).then(|| self.run(at, self.blocks))
+        run_within(first, most).map(|(_, n)| (first, n))
     }
 
     /// The block after the last valid one.
     pub fn end(&self) -> u32 {
         let mut end = 0;
-        while let Some((first, n)) = self.next_valid(end) {
+        while let Some((first, n)) = self.next_valid(end, self.blocks) {
             end = first + n;
         }
         end
@@ -151,6 +149,10 @@ mod tests {
             let mut copy = ValidBlocks::none(blocks);
             (0..5).for_each(|index| copy.set_word(index, valid.word(index)));
             for at in 0..blocks {
+                let first = (at..blocks).find(|&block| list[block as usize]);
+                let run = first.map(|first| (first, valid.run(first, blocks).1));
+                prop_assert_eq!(valid.next_valid(at, blocks), run);
+                prop_assert_eq!(valid.next_valid(at, 3), run.map(|(first, n)| (first, n.min(3))));
                 let alike = list[at as usize..].iter().take_while(|&&valid| valid == list[at as usize]).count();
                 prop_assert_eq!(valid.run(at, blocks), (list[at as usize], alike as u32));
                 prop_assert_eq!(copy.run(at, blocks), valid.run(at, blocks));

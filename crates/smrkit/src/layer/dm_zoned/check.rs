@@ -48,7 +48,7 @@ impl DmZoned {
 
     fn check_apart(&self, data: u32, buffer: u32) -> DiskResult {
         let mut at = 0;
-        while let Some((first, n)) = self.valid[buffer as usize].next_valid(at) {
+        while let Some((first, n)) = self.valid[buffer as usize].next_valid(at, self.blocks) {
             at = first + n;
             let (valid, alike) = self.valid[data as usize].run(first, at);
             if valid || alike < n {

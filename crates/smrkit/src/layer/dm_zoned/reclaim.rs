@@ -56,19 +56,19 @@ impl DmZoned {
             self.commit(disk)?;
             return Ok(commits);
         };
-        let Some((first, n)) = self.valid[job.from as usize].next_valid(job.next) else {
+        let most = (self.keys.copy_bytes / BLOCK) as u32;
+        let Some((first, n)) = self.valid[job.from as usize].next_valid(job.next, most) else {
             self.finish(disk, &job)?;
             return Ok(true);
         };
-        let n = n.min((self.keys.copy_bytes / BLOCK) as u32);
         let pointer = self.pointers[job.to as usize];
         if !self.is_random(job.to) && pointer < first {
             // Nothing is skipped in a sequential zone: the gap is written with zeros.
-            let gap = (first - pointer).min((self.keys.copy_bytes / BLOCK) as u32);
+            let gap = (first - pointer).min(most);
             let buf = disk.buf(u64::from(gap) * BLOCK);
             self.pointers[job.to as usize] += gap;
             disk.write(self.place(job.to, pointer), u64::from(gap) * BLOCK, Cause::Clean, &buf, 0)?;
-            self.job = Some(job);
+            self.job = Some(ReclaimJob { next: first, ..job });
             return Ok(true);
         }
         let mut buf = disk.buf(u64::from(n) * BLOCK);
@@ -99,7 +99,7 @@ impl DmZoned {
         if data == zone {
             return self.free_sequential.pop_front().map(|to| job(zone, to, true));
         }
-        let first = self.valid[zone as usize].next_valid(0).map_or(u32::MAX, |(first, _)| first);
+        let first = self.valid[zone as usize].next_valid(0, 1).map_or(u32::MAX, |(first, _)| first);
         Some(if first >= self.pointers[data as usize] { job(zone, data, false) } else { job(data, zone, false) })
     }
 
@@ -109,7 +109,7 @@ impl DmZoned {
         self.metadata.need(disk, job.from, 0, blocks)?;
         self.metadata.need(disk, job.to, 0, blocks)?;
         let mut at = 0;
-        while let Some((first, n)) = self.valid[job.from as usize].next_valid(at) {
+        while let Some((first, n)) = self.valid[job.from as usize].next_valid(at, blocks) {
             self.set_valid(job.to, first, n, true);
             at = first + n;
         }
