@@ -138,6 +138,13 @@ class Calls(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "no key latency: there are layer"):
             outcome.latency
 
+    def test_one_outcome_has_a_page_too(self):
+        outcome = smrkit.run(drive="tiny", layer="vguard", workload="mix:count=100")
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "one.html")
+            outcome.report(page)
+            self.assertIn("vguard: ", page.read_text(encoding="utf-8"))
+
     def test_a_notebook_draws_outcomes(self):
         both = smrkit.compare(drive="tiny", layer=["drive-managed", "vguard"], workload="mix:count=300")
         for shown in (both, both[0]):
@@ -145,5 +152,6 @@ class Calls(unittest.TestCase):
             self.assertEqual(drawn["text/plain"], str(shown))
             self.assertGreater(drawn["text/html"].count("<svg"), 3)
             self.assertEqual(drawn["text/html"].count("<svg"), drawn["text/html"].count("</svg>"))
+            self.assertEqual([drawn["text/html"].count(svg) for svg in shown.figures().values()], [1] * len(shown.figures()))
         self.assertIn("vguard", both._repr_mimebundle_()["text/html"])
         self.assertNotIn("vguard", both[0]._repr_mimebundle_()["text/html"])

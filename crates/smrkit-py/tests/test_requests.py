@@ -125,3 +125,4 @@ class Tables(unittest.TestCase):
         for frame in (both.to_polars(), both.to_pandas(), both.to_arrow().to_pandas()):
             self.assertEqual(list(frame["layer"]), ["drive-managed", "vguard"])
             self.assertEqual(list(frame["latency_ns.all.p99"]), [run.latency_ns.all.p99 for run in both])
+        self.assertEqual(both[1].to_polars().rows(named=True), [both[1].row()])

@@ -13,14 +13,55 @@ from smrkit._record import Record, Recorded
 from smrkit._table import Table
 
 
-def _drawn(native: _native.Outcomes) -> dict[str, str]:
-    """What a notebook shows: the tables and the page's figures, without a library for plots."""
-    text = native.text()
-    figures = "".join(f"<div>{svg}</div>" for _, svg in native.figures())
-    return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>{figures}"}
+class _Shown:
+    """What one outcome and several have in common: how they are shown and handed on."""
+
+    @property
+    def _shown(self) -> _native.Outcomes:
+        """What is shown."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self._shown.text()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """The tables and the page's figures, without a library for plots."""
+        text = self._shown.text()
+        figures = "".join(f"<div>{svg}</div>" for svg in self.figures().values())
+        return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>{figures}"}
+
+    def json(self, *, detail: str = "full") -> str:
+        """The result file, as ``smrkit run --json`` writes it; ``detail`` is ``full`` or ``summary``."""
+        return self._shown.json(detail == "summary")
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page that ``smrkit run --report`` writes."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self._shown.page())
+
+    def figures(self) -> dict[str, str]:
+        """The figures as SVG, by their names."""
+        return dict(self._shown.figures())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat row a run."""
+        raise NotImplementedError
+
+    def to_polars(self) -> Any:
+        """One row a run, as a ``polars.DataFrame``."""
+        return import_module("polars").DataFrame(self.rows(), infer_schema_length=None)
+
+    def to_pandas(self) -> Any:
+        """One row a run, as a ``pandas.DataFrame``."""
+        return import_module("pandas").DataFrame(self.rows())
+
+    def to_arrow(self) -> Any:
+        """One row a run, as a ``pyarrow.Table``."""
+        keys = dict.fromkeys(key for row in self.rows() for key in row)
+        return import_module("pyarrow").Table.from_pylist([{key: row.get(key) for key in keys} for row in self.rows()])
 
 
-class Outcome(Recorded):
+class Outcome(_Shown, Recorded):
     """What a run gave: a mapping with the keys of ``outcome.json``, which are attributes too.
 
     ``docs/reference/outcome.md`` explains every key.
@@ -109,15 +150,9 @@ class Outcome(Recorded):
     def __repr__(self) -> str:
         return f"<Outcome of {self.layer} on {self.array or self.drive}: {self.requests} requests>"
 
-    def __str__(self) -> str:
-        return self._native.only(self._at).text()
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return _drawn(self._native.only(self._at))
-
-    def json(self, *, detail: str = "full") -> str:
-        """The result file of this run, as ``smrkit run --json`` writes it; ``detail`` is ``full`` or ``summary``."""
-        return self._native.only(self._at).json(detail == "summary")
+    @property
+    def _shown(self) -> _native.Outcomes:
+        return self._native.only(self._at)
 
     def plot(self, key: str = "longest_ns", ax: Any = None) -> Any:
         """Draws the course of the run with matplotlib: a key of ``timeline``; the axes are returned."""
@@ -126,6 +161,10 @@ class Outcome(Recorded):
     def row(self) -> dict[str, Any]:
         """The outcome as one flat row: numbers and texts by their dotted keys; lists and distributions are left out."""
         return dict(_flat(json.loads(self._written()), ""))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The row alone, as :meth:`Outcomes.rows` has one a run."""
+        return [self.row()]
 
 
 def _flat(record: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
@@ -136,7 +175,7 @@ def _flat(record: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
             yield before + key, value
 
 
-class Outcomes(Sequence[Outcome]):
+class Outcomes(_Shown, Sequence[Outcome]):
     """Outcomes side by side, as a comparison gives them.
 
     Examples
@@ -171,24 +210,9 @@ class Outcomes(Sequence[Outcome]):
     def __repr__(self) -> str:
         return f"<{len(self)} outcomes: {', '.join(outcome.layer for outcome in self)}>"
 
-    def __str__(self) -> str:
-        return self._native.text()
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return _drawn(self._native)
-
-    def json(self, *, detail: str = "full") -> str:
-        """The result file, as ``smrkit run --json`` writes it; ``detail`` is ``full`` or ``summary``."""
-        return self._native.json(detail == "summary")
-
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page that ``smrkit run --report`` writes."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self._native.page())
-
-    def figures(self) -> dict[str, str]:
-        """The figures as SVG, by their names."""
-        return dict(self._native.figures())
+    @property
+    def _shown(self) -> _native.Outcomes:
+        return self._native
 
     def plot(self, key: str = "longest_ns", ax: Any = None) -> Any:
         """Draws the courses of the runs with matplotlib, one line each: a key of ``timeline``; the axes are returned."""
@@ -197,19 +221,6 @@ class Outcomes(Sequence[Outcome]):
     def rows(self) -> list[dict[str, Any]]:
         """One flat row a run (:meth:`Outcome.row`)."""
         return [outcome.row() for outcome in self]
-
-    def to_polars(self) -> Any:
-        """One row a run, as a ``polars.DataFrame``."""
-        return import_module("polars").DataFrame(self.rows(), infer_schema_length=None)
-
-    def to_pandas(self) -> Any:
-        """One row a run, as a ``pandas.DataFrame``."""
-        return import_module("pandas").DataFrame(self.rows())
-
-    def to_arrow(self) -> Any:
-        """One row a run, as a ``pyarrow.Table``."""
-        keys = dict.fromkeys(key for row in self.rows() for key in row)
-        return import_module("pyarrow").Table.from_pylist([{key: row.get(key) for key in keys} for row in self.rows()])
 
 
 def read(path: str | os.PathLike[str]) -> Outcomes:
