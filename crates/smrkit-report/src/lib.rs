@@ -19,6 +19,7 @@ mod rebuild;
 mod optional;
 mod table;
 mod series;
+mod command;
 mod page;
 pub mod catalogue;
 pub mod trace_info;
