@@ -122,7 +122,7 @@ class SameBytes(unittest.TestCase):
                     subprocess.run([SMRKIT, *words[1:], "--json", again], capture_output=True, check=True)
                     self.assertEqual(again.read_text(), ours.json())
                     named += 1
-            both = smrkit.compare(drive="tiny", layer=["rmw", "vguard"], requests={"op": [1], "lba": [0], "sectors": [8], "time_us": [0]})
+            both = smrkit.compare(drive="tiny", layer=["drive-managed", "vguard"], requests={"op": [1], "lba": [0], "sectors": [8], "time_us": [0]})
             both.report(page)
             self.assertNotIn("<pre", page.read_text(), "requests from memory are in no command")
         self.assertEqual(named, 30)

@@ -64,6 +64,17 @@ class Pages(unittest.TestCase):
         page.wait_for_load_state("load")
         return page, noise
 
+    def hover(self, page, chart, trace):
+        """Moves the pointer to a point of a chart's trace."""
+        page.locator(f"#chart{chart} .scatterlayer .trace").nth(trace).scroll_into_view_if_needed()
+        at = page.evaluate("""([i, trace]) => {
+            const { x, y } = places[i].data[trace], { xaxis, yaxis } = places[i]._fullLayout, box = places[i].getBoundingClientRect();
+            return [box.x + xaxis._offset + xaxis.l2p(x[200]), box.y + yaxis._offset + yaxis.l2p(y[200])];
+        }""", [chart, trace])
+        page.mouse.move(at[0] - 9, at[1])
+        page.mouse.move(*at, steps=4)
+        page.wait_for_timeout(300)
+
     def test_pages_are_drawn_quiet_and_accessible_and_fit_the_screen(self):
         for name in PAGES:
             for width, scheme in SCREENS:
@@ -91,15 +102,7 @@ class Pages(unittest.TestCase):
         ranges = page.evaluate("all => all.map(i => places[i].layout.xaxis.range)", linked)
         self.assertEqual([[0.001, 0.002]] * len(linked), ranges)
         page, _ = self.open("run")
-        line = page.locator(f"#chart{linked[0]} .scatterlayer .trace").nth(1)
-        line.scroll_into_view_if_needed()
-        at = page.evaluate("""i => {
-            const { x, y } = places[i].data[1], { xaxis, yaxis } = places[i]._fullLayout, box = places[i].getBoundingClientRect();
-            return [box.x + xaxis._offset + xaxis.l2p(x[200]), box.y + yaxis._offset + yaxis.l2p(y[200])];
-        }""", linked[0])
-        page.mouse.move(at[0] - 9, at[1])
-        page.mouse.move(*at, steps=4)
-        page.wait_for_timeout(300)
+        self.hover(page, linked[0], 1)
         shown = page.evaluate("all => all.map(i => places[i].querySelectorAll('.hoverlayer .hovertext').length)", linked)
         self.assertGreaterEqual(sum(map(bool, shown)), 4, shown)
         self.assertEqual([], noise)
@@ -113,8 +116,7 @@ class Pages(unittest.TestCase):
         self.assertEqual([1] * len(names), [len(drawn) for drawn in names])
         ranges = page.evaluate("ids => ids.map(i => [places[i].layout.xaxis.range, places[i].layout.yaxis.range])", ids)
         self.assertEqual([ranges[0]] * len(names), ranges)
-        page.evaluate("i => Plotly.Fx.hover(places[i], [{ curveNumber: 0, pointNumber: 5 }])", ids[0])
-        page.wait_for_timeout(300)
+        self.hover(page, ids[0], 0)
         shown = page.evaluate("ids => ids.map(i => places[i].querySelectorAll('.hoverlayer .hovertext').length)", ids)
         self.assertEqual([1] * len(names), shown)
         self.assertEqual([], noise)
