@@ -70,9 +70,25 @@ pub fn page(advice: &Advice) -> String {
     if advice.demand.requests > 0 {
         sections.push(Section::of_table("As it is, compared with conventional disks", present(advice)));
     }
-    sections.push(Section::of_table("What was tried", tried(advice)));
+    sections.push(Section::of_table("What was tried", marked(tried(advice))));
     sections.push(Section { heading: "What was run".into(), text: about(advice), ..Section::default() });
     smrkit_report::page(&format!("smrkit advise: {}", asked(advice)), &sections)
+}
+
+/// The table of a page, which marks the best change itself and names each column.
+fn marked(mut grid: Grid) -> Grid {
+    if let Some(last) = grid.header.last_mut() {
+        *last = "effect".into();
+    }
+    for (at, row) in grid.rows.iter_mut().enumerate() {
+        if let Some(effect) = row.last_mut()
+            && let Some(text) = effect.strip_suffix(BEST)
+        {
+            *effect = text.into();
+            grid.best.push(at);
+        }
+    }
+    grid
 }
 
 /// Text on the disks that a run drops: the shortest timeout that would drop one; of an array, how many.

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 try:
@@ -29,6 +30,11 @@ depth = [1, 8]
 repeat = 2
 set = { "set-assoc.region_sectors" = 256, "set-assoc.cache_percent" = [5, 10] }
 """
+OVERLAPS = """charts => charts.flatMap(chart => {
+    const boxes = [...chart.querySelectorAll('.xtick text')].map(text => text.getBoundingClientRect());
+    const sorted = boxes.filter(box => box.width).sort((one, other) => one.left - other.left);
+    return sorted.slice(1).filter((box, i) => box.left < sorted[i].right);
+}).length"""
 SCREENS = ((390, "dark"), (1440, "light"))
 
 
@@ -58,6 +64,17 @@ class Pages(unittest.TestCase):
         page.wait_for_load_state("load")
         return page, noise
 
+    def hover(self, page, chart, trace):
+        """Moves the pointer to a point of a chart's trace."""
+        page.locator(f"#chart{chart} .scatterlayer .trace").nth(trace).scroll_into_view_if_needed()
+        at = page.evaluate("""([i, trace]) => {
+            const { x, y } = places[i].data[trace], { xaxis, yaxis } = places[i]._fullLayout, box = places[i].getBoundingClientRect();
+            return [box.x + xaxis._offset + xaxis.l2p(x[200]), box.y + yaxis._offset + yaxis.l2p(y[200])];
+        }""", [chart, trace])
+        page.mouse.move(at[0] - 9, at[1])
+        page.mouse.move(*at, steps=4)
+        page.wait_for_timeout(300)
+
     def test_pages_are_drawn_quiet_and_accessible_and_fit_the_screen(self):
         for name in PAGES:
             for width, scheme in SCREENS:
@@ -68,6 +85,7 @@ class Pages(unittest.TestCase):
                     self.assertTrue(all(drawn), drawn)
                     self.assertEqual(name != "advise", bool(drawn))
                     self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0)
+                    self.assertEqual(0, page.locator(".chart").evaluate_all(OVERLAPS), "labels of axes lie over each other")
                     found = Axe().run(page).response["violations"]
                     self.assertEqual([], [v["id"] for v in found if v["impact"] in ("serious", "critical")])
                     self.assertEqual([], noise)
@@ -84,17 +102,39 @@ class Pages(unittest.TestCase):
         ranges = page.evaluate("all => all.map(i => places[i].layout.xaxis.range)", linked)
         self.assertEqual([[0.001, 0.002]] * len(linked), ranges)
         page, _ = self.open("run")
-        line = page.locator(f"#chart{linked[0]} .scatterlayer .trace").nth(1)
-        line.scroll_into_view_if_needed()
-        at = page.evaluate("""i => {
-            const { x, y } = places[i].data[1], { xaxis, yaxis } = places[i]._fullLayout, box = places[i].getBoundingClientRect();
-            return [box.x + xaxis._offset + xaxis.l2p(x[200]), box.y + yaxis._offset + yaxis.l2p(y[200])];
-        }""", linked[0])
-        page.mouse.move(at[0] - 9, at[1])
-        page.mouse.move(*at, steps=4)
-        page.wait_for_timeout(300)
+        self.hover(page, linked[0], 1)
         shown = page.evaluate("all => all.map(i => places[i].querySelectorAll('.hoverlayer .hovertext').length)", linked)
         self.assertGreaterEqual(sum(map(bool, shown)), 4, shown)
+        self.assertEqual([], noise)
+
+    def test_many_runs_have_a_chart_each_on_the_same_axes(self):
+        page, noise = self.open("layers")
+        panels = page.locator("section", has=page.locator("h2", has_text="Requests per second")).locator(".chart")
+        ids = panels.evaluate_all("all => all.map(panel => Number(panel.id.slice(5)))")
+        names = page.evaluate("ids => ids.map(i => places[i].data.map(trace => trace.name))", ids)
+        self.assertEqual(len(names), page.locator("table").first.locator("tbody tr").count())
+        self.assertEqual([1] * len(names), [len(drawn) for drawn in names])
+        ranges = page.evaluate("ids => ids.map(i => [places[i].layout.xaxis.range, places[i].layout.yaxis.range])", ids)
+        self.assertEqual([ranges[0]] * len(names), ranges)
+        self.hover(page, ids[0], 0)
+        shown = page.evaluate("ids => ids.map(i => places[i].querySelectorAll('.hoverlayer .hovertext').length)", ids)
+        self.assertEqual([1] * len(names), shown)
+        self.assertEqual([], noise)
+
+    def test_a_page_begins_with_the_answer_a_command_and_a_date(self):
+        page, _ = self.open("run")
+        self.assertEqual("section", page.locator("h1 ~ *").nth(1).evaluate("it => it.localName"))
+        self.assertIn("desktop:count=6000", page.locator("section").first.locator("pre").inner_text())
+        self.assertIn("Drive: st5000as0011", page.locator("section").first.inner_text())
+        wrote = time.localtime((self.folder / "run.html").stat().st_mtime)
+        self.assertEqual(time.strftime("%Y-%m-%d %H:%M:%S", wrote), page.locator("#date").inner_text())
+
+    def test_advice_marks_the_best_change_and_names_every_column(self):
+        page, noise = self.open("advise")
+        table = page.locator("section", has=page.locator("h2", has_text="What was tried")).locator("table")
+        self.assertEqual(1, table.locator("tr.best").count())
+        self.assertNotIn("", table.locator("thead tr > *").all_inner_texts())
+        self.assertEqual(0, page.locator("#figures").count(), "there is no figure whose data could be handed out")
         self.assertEqual([], noise)
 
     def test_a_sweep_shows_its_cases_side_by_side_and_a_key_hides_a_system_in_all(self):

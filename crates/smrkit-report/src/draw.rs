@@ -8,6 +8,8 @@ use crate::figure::{Axis, Body, Colour, Figure, Key, Panel, Series, Style, Theme
 const WIDTH: f64 = 900.0;
 const EDGE: f64 = 18.0;
 const LINES_HEIGHT: f64 = 250.0;
+/// Of many panels, which are compared with each other rather than read one by one.
+const MULTIPLE_HEIGHT: f64 = 130.0;
 const ROW_HEIGHT: f64 = 30.0;
 const TEXT: f64 = 12.0;
 const INK: Colour = Theme::LIGHT.ink;
@@ -30,7 +32,7 @@ pub fn png(figure: &Figure) -> Option<Vec<u8>> {
 }
 
 fn height(figure: &Figure) -> f64 {
-    header_height(figure) + figure.panels.iter().map(panel_height).sum::<f64>() + EDGE
+    header_height(figure) + figure.panels.iter().map(|panel| panel_height(figure, panel)).sum::<f64>() + EDGE
 }
 
 fn header_height(figure: &Figure) -> f64 {
@@ -38,8 +40,9 @@ fn header_height(figure: &Figure) -> f64 {
     EDGE + 24.0 + note_lines(figure).len() as f64 * 17.0 + legend + 10.0
 }
 
-fn panel_height(panel: &Panel) -> f64 {
+fn panel_height(figure: &Figure, panel: &Panel) -> f64 {
     let plot = match &panel.body {
+        Body::Lines(_) if figure.is_multiple() => MULTIPLE_HEIGHT,
         Body::Lines(_) => LINES_HEIGHT,
         Body::Bars { rows, .. } => rows.len() as f64 * ROW_HEIGHT + 10.0,
         Body::Strips { rows, .. } => rows.len() as f64 * ROW_HEIGHT,
@@ -62,8 +65,9 @@ fn draw(figure: &Figure, canvas: &mut dyn Canvas) {
     let mut top = header_height(figure);
     let margins = figure.panels.iter().map(margins).fold((0.0, 0.0), |(l, r), (ml, mr)| (ml.max(l), mr.max(r)));
     for panel in &figure.panels {
-        draw_panel(panel, canvas, top, margins);
-        top += panel_height(panel);
+        let end = top + panel_height(figure, panel);
+        draw_panel(panel, canvas, (top, end), margins);
+        top = end;
     }
 }
 
@@ -137,13 +141,12 @@ fn share(axis: &Axis, (low, high): (f64, f64), value: f64) -> f64 {
     }
 }
 
-fn draw_panel(panel: &Panel, canvas: &mut dyn Canvas, top: f64, (left, right): (f64, f64)) {
+fn draw_panel(panel: &Panel, canvas: &mut dyn Canvas, (top, end): (f64, f64), (left, right): (f64, f64)) {
     if let Some(title) = &panel.title {
         say(canvas, EDGE, top + 13.0, &shortened(title, 13.0, WIDTH - 2.0 * EDGE), 13.0, INK, Anchor::Start);
     }
     let (x_range, y_range) = panel.ranges();
-    let top = top + title_height(panel);
-    let bottom = top + panel_height(panel) - title_height(panel) - 58.0;
+    let (top, bottom) = (top + title_height(panel), end - 58.0);
     let plot = Plot { panel, left, right: WIDTH - right, top, bottom, x_range, y_range };
     draw_x_axis(&plot, canvas);
     match &panel.body {

@@ -20,6 +20,7 @@ mod rebuild;
 mod optional;
 mod table;
 mod series;
+mod command;
 mod page;
 pub mod catalogue;
 pub mod trace_info;

@@ -1,3 +1,7 @@
+// The page holds no date, so that the same results give the same bytes: its file has one.
+const [month, day, year, time] = document.lastModified.split(/[/ ]/);
+document.getElementById('date').textContent = `${year}-${month}-${day} ${time}`;
+
 const dark = matchMedia('(prefers-color-scheme: dark)');
 // Where nothing hovers, the bar of buttons would always lie over the chart.
 const options = { responsive: true, displaylogo: false, displayModeBar: matchMedia('(hover: none)').matches ? false : 'hover' };
@@ -30,8 +34,18 @@ function draw() {
   const template = dark.matches ? page.themes.dark : page.themes.light;
   charts.forEach((chart, i) => {
     chart.data.forEach(trace => { trace.visible = isShown(places[i], trace.meta); });
-    Plotly.react(places[i], chart.data, { ...chart.layout, template }, options);
+    const xaxis = thinned(chart.layout.xaxis, places[i].clientWidth);
+    Plotly.react(places[i], chart.data, { ...chart.layout, xaxis, template }, options);
   });
+}
+
+// A logarithmic axis with so many of its ticks as have room: some powers of ten where not all.
+function thinned(axis, width) {
+  const most = Math.max(2, Math.floor((width - 80) / 60));
+  if (axis.type !== 'log' || axis.tickvals.length <= most) return axis;
+  const tens = axis.tickvals.map((value, i) => [value, axis.ticktext[i]]).filter(([value]) => Number.isInteger(Math.log10(value)));
+  const kept = tens.filter((_, i) => i % Math.ceil(tens.length / most) === 0);
+  return { ...axis, tickvals: kept.map(([value]) => value), ticktext: kept.map(([, text]) => text) };
 }
 
 function isShown(place, key) {
@@ -65,7 +79,9 @@ function nearest(trace, x) {
 }
 
 function hover(place, name, x) {
-  const curveNumber = place.data.findIndex(trace => trace.name === name && trace.visible !== false);
+  // Where each run has a chart of its own, all of them show theirs.
+  const isAlone = place.data.length === 1;
+  const curveNumber = place.data.findIndex(trace => (isAlone || trace.name === name) && trace.visible !== false);
   const pointNumber = curveNumber < 0 ? -1 : nearest(place.data[curveNumber], x);
   if (pointNumber >= 0) Plotly.Fx.hover(place, [{ curveNumber, pointNumber }]);
 }
@@ -131,7 +147,7 @@ function csv(region) {
 
 document.getElementById('tables').addEventListener('click', () =>
   download('tables.csv', 'text/csv', [...document.querySelectorAll('.wide')].map(csv).join('\n')));
-document.getElementById('figures').addEventListener('click', () => {
+document.getElementById('figures')?.addEventListener('click', () => {
   const series = ({ name, base, x, y, text }) => ({ name, base, x, y, text });
   const figures = page.charts.map((chart, i) => ({ figure: places[i].getAttribute('aria-label'), series: chart.data.map(series) }));
   download('figures.json', 'application/json', JSON.stringify(figures, null, 1));

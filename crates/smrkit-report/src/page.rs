@@ -6,10 +6,11 @@
 use serde_json::{Value, json};
 use smrkit::stats::outcome::Outcome;
 
+use crate::command::command;
 use crate::figure::{Colour, Figure, Key, Style, Theme};
 use crate::format::escape;
 use crate::grid::Grid;
-use crate::table::{about, cost, power_cuts, speed, verdicts};
+use crate::table::{about, cost, headline, power_cuts, speed, verdicts};
 use crate::{interactive, optional, series};
 
 /// A part of a page.
@@ -19,6 +20,8 @@ pub struct Section {
     pub heading: String,
     /// Paragraphs.
     pub text: Vec<String>,
+    /// A command to copy, below the text.
+    pub command: Option<String>,
     /// A table below the text.
     pub table: Option<Grid>,
     /// A figure below the table.
@@ -28,7 +31,8 @@ pub struct Section {
 impl Section {
     /// A section of a heading and a figure, with the figure's note as text.
     pub fn of_figure(figure: Figure) -> Section {
-        Section { heading: figure.title.clone(), text: vec![figure.note.clone()], table: None, figure: Some(figure) }
+        let text = vec![figure.note.clone()];
+        Section { heading: figure.title.clone(), text, figure: Some(figure), ..Section::default() }
     }
 
     /// A section of a heading and a table.
@@ -39,9 +43,9 @@ impl Section {
 
 /// The page of `smrkit run --report`.
 pub fn report(runs: &[Outcome]) -> String {
-    let verdicts = verdicts(runs).into_iter().chain(power_cuts(runs)).collect();
+    let text = verdicts(runs).into_iter().chain(power_cuts(runs)).chain([headline(runs)]).collect();
     let mut sections = vec![
-        Section { heading: "Verdict".into(), text: verdicts, ..Section::default() },
+        Section { heading: "Verdict".into(), text, command: command(runs), ..Section::default() },
         Section::of_table("How fast", speed(runs)),
         Section::of_table("What it costs", cost(runs)),
     ];
@@ -64,6 +68,9 @@ pub fn page(title: &str, sections: &[Section]) -> String {
     let mut body = String::new();
     let mut charts = Vec::new();
     for (number, section) in sections.iter().enumerate() {
+        if number == 1 {
+            body += &contents(sections);
+        }
         body += "<section>\n";
         if !section.heading.is_empty() {
             body += &format!("<h2 id=\"section{number}\">{}</h2>\n", escape(&section.heading));
@@ -71,22 +78,26 @@ pub fn page(title: &str, sections: &[Section]) -> String {
         for text in section.text.iter().filter(|t| !t.is_empty()) {
             body += &format!("<p>{}</p>\n", escape(text));
         }
+        if let Some(command) = &section.command {
+            body += &format!("<pre tabindex=\"0\">{}</pre>\n", escape(command));
+        }
         body += &section.table.as_ref().map(|grid| table(grid, &section.heading)).unwrap_or_default();
         if let Some(figure) = &section.figure {
             body += &chart_places(figure, &mut charts);
         }
         body += "</section>\n";
     }
-    let (title, contents, script) = (escape(title), contents(sections), scripts(charts));
+    let downloads = if charts.is_empty() { "" } else { FIGURES_DOWNLOAD };
+    let (title, script) = (escape(title), scripts(charts));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
          content=\"{POLICY}\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{contents}{body}{DOWNLOADS}</main>\n\
-         {script}</body>\n</html>\n"
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n\
+         <p id=\"date\"></p>\n{body}<p class=\"downloads\">{TABLES_DOWNLOAD}{downloads}</p>\n</main>\n{script}</body>\n</html>\n"
     )
 }
 
-/// Links to the sections, where there are more than a screen shows.
+/// Links to the sections, below the first of them, where there are more than a screen shows.
 fn contents(sections: &[Section]) -> String {
     let headed = sections.iter().enumerate().filter(|(_, section)| !section.heading.is_empty());
     let links: Vec<String> = headed
@@ -210,8 +221,8 @@ fn table(grid: &Grid, heading: &str) -> String {
 const CONTENTS_FROM: usize = 4;
 
 /// Buttons that hand out the page's data as files.
-const DOWNLOADS: &str = "<p class=\"downloads\"><button id=\"tables\">Download the tables (CSV)</button>\n\
-                         <button id=\"figures\">Download the figures' data (JSON)</button></p>\n";
+const TABLES_DOWNLOAD: &str = "<button id=\"tables\">Download the tables (CSV)</button>\n";
+const FIGURES_DOWNLOAD: &str = "<button id=\"figures\">Download the figures' data (JSON)</button>";
 
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 

@@ -5,7 +5,7 @@
 use smrkit::stats::outcome::{ByCause, Capacity, Outcome, Surface};
 use smrkit::units::SECTOR_BYTES;
 
-use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, gapped};
+use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
 use crate::format;
 use crate::label::{LineStyle, line_styles, names};
 use crate::members::{by_busy, member_names, share};
@@ -14,6 +14,9 @@ use crate::rebuild;
 /// The causes, as the struct `ByCause` orders them, with their colours.
 const CAUSES: [(&str, Colour); 4] =
     [("host", Colour::SKY), ("destage", Colour::ORANGE), ("clean", Colour::VERMILION), ("map", Colour::PINK)];
+
+/// Runs whose courses share a panel.
+const TOGETHER_MAX: usize = 4;
 
 /// Members of one array that get a row each.
 const MEMBERS_MAX: usize = 16;
@@ -65,8 +68,8 @@ impl All<'_> {
     }
 
     fn iops(&self) -> Figure {
-        let body = self.lines(|run, style| (style.steps(), self.per_second(run, &run.timeline.requests)));
-        let panels = [Panel::new(None, self.time_axis(), Axis::linear("Requests per second"), body)];
+        let points = |run: &Outcome, style: LineStyle| (style.steps(), self.per_second(run, &run.timeline.requests));
+        let panels = self.courses(None, Axis::linear("Requests per second"), &[], points);
         figure("iops", "Requests per second", "Requests completed in each window of time.", panels, NO_WINDOW)
     }
 
@@ -76,13 +79,12 @@ impl All<'_> {
             let seconds = windows.map(|(&ns, &requests)| if requests > 0 { ns as f64 / 1e9 } else { f64::NAN });
             gapped(&self.steps(run, &seconds.collect::<Vec<f64>>()))
         };
-        let body = self.lines(|run, style| (style.steps(), points(run)));
         let y = Axis::log("Longest latency (logarithmic)", Numbers::Time);
-        let mut panel = Panel::new(None, self.time_axis(), y, body);
-        panel.guides = vec![(7.0, "7 s".into()), (30.0, "30 s".into())];
+        let guides = [(7.0, "7 s".into()), (30.0, "30 s".into())];
+        let panels = self.courses(None, y, &guides, |run, style| (style.steps(), points(run)));
         let note = "The slowest request completed in each window. The marks are usual timeouts: RAID gives up on a disk \
                     after about 7 s, Linux after 30 s.";
-        figure("longest", "Longest request", note, [panel], NO_WINDOW)
+        figure("longest", "Longest request", note, panels, NO_WINDOW)
     }
 
     fn throughput(&self) -> Figure {
@@ -91,19 +93,17 @@ impl All<'_> {
             // Where nobody reads (or writes) there is nothing to show.
             let any = self.runs.iter().any(moved);
             let points = |run: &Outcome| if any { scaled(self.per_second(run, of(run)), 1e6) } else { Vec::new() };
-            let body = self.lines(|run, style| (style.steps(), points(run)));
-            Panel::new(Some(title), self.time_axis(), Axis::linear(format!("{title} (MB/s)")), body)
+            let y = Axis::linear(format!("{title} (MB/s)"));
+            self.courses(Some(title), y, &[], |run, style| (style.steps(), points(run)))
         };
         let panels = [panel("Read", |r| &r.timeline.read_bytes), panel("Written", |r| &r.timeline.written_bytes)];
         let note = "Host bytes per second in each window of time.";
-        let mut figure = figure("throughput", "Throughput", note, panels, NO_WINDOW);
-        figure.share_x();
-        figure
+        figure("throughput", "Throughput", note, panels.into_iter().flatten(), NO_WINDOW)
     }
 
     fn cache_fill(&self) -> Figure {
-        let body = self.lines(|run, style| (style.line(), self.gauge(run, &run.timeline.cache_fill, 100.0)));
-        let panels = [Panel::new(None, self.time_axis(), Axis::linear("Persistent cache in use (%)"), body)];
+        let points = |run: &Outcome, style: LineStyle| (style.line(), self.gauge(run, &run.timeline.cache_fill, 100.0));
+        let panels = self.courses(None, Axis::linear("Persistent cache in use (%)"), &[], points);
         let note = "How full the persistent cache is at the end of each window.";
         figure("cache-fill", "Cache fill", note, panels, "No layer here has a persistent cache.")
     }
@@ -226,13 +226,46 @@ impl All<'_> {
         figure("capacity", "Capacity", note, panels, "No capacity is known.")
     }
 
+    /// The courses of the runs in one panel, or of many in a panel each; all of them on the same axes.
+    fn courses(
+        &self,
+        title: Option<&str>,
+        y: Axis,
+        guides: &[(f64, String)],
+        points: impl Fn(&Outcome, LineStyle) -> (Style, Vec<(f64, f64)>),
+    ) -> Vec<Panel> {
+        let series = self.series(points);
+        let panel = |title: Option<&str>, series: Vec<Series>| {
+            let guides = guides.to_vec();
+            Panel { guides, ..Panel::new(title, self.time_axis(), y.clone(), Body::Lines(series)) }
+        };
+        let named = |one: Series| {
+            let name = title.map_or_else(|| one.name.clone(), |title| format!("{title}: {}", one.name));
+            panel(Some(&name), vec![one])
+        };
+        let panels = match self.runs.len() {
+            0..=TOGETHER_MAX => vec![panel(title, series)],
+            _ => series.into_iter().map(named).collect(),
+        };
+        let mut figure = Figure { panels, ..Figure::default() };
+        figure.share_y();
+        let end = self.runs.iter().map(|run| run.elapsed_ns as f64 / 1e9 / self.time_unit().0);
+        let range = self.time_axis().range(end);
+        figure.panels.iter_mut().for_each(|panel| panel.x.fixed = Some(range));
+        figure.panels
+    }
+
+    fn lines(&self, points: impl Fn(&Outcome, LineStyle) -> (Style, Vec<(f64, f64)>)) -> Body {
+        Body::Lines(self.series(points))
+    }
+
     /// One series a run, in its colour; runs without points are left out.
-    fn lines(&self, points: impl Fn(&Outcome, LineStyle) -> (crate::figure::Style, Vec<(f64, f64)>)) -> Body {
+    fn series(&self, points: impl Fn(&Outcome, LineStyle) -> (Style, Vec<(f64, f64)>)) -> Vec<Series> {
         let series = self.runs.iter().zip(&self.names).zip(&self.line_styles).map(|((run, name), own)| {
             let (style, points) = points(run, *own);
             Series { name: name.clone(), colour: own.colour, style, points }
         });
-        Body::Lines(series.filter(|s| !s.points.is_empty()).collect())
+        series.filter(|s| !s.points.is_empty()).collect()
     }
 
     fn bars(&self, values: impl Fn(&Outcome) -> [f64; 4], total: impl Fn(&Outcome) -> String) -> Body {

@@ -173,6 +173,13 @@ pub fn cost(runs: &[Outcome]) -> Grid {
     grid
 }
 
+/// The disks and the requests in a line.
+pub fn headline(runs: &[Outcome]) -> String {
+    let wanted = ["array", "drive", "trace", "workload", "sources", "requests", "arrival"];
+    let facts = about(runs).into_iter().filter(|(name, _)| wanted.contains(&name.as_str()));
+    facts.map(|(name, value)| format!("{}: {value}", format::capital(&name))).collect::<Vec<_>>().join(". ")
+}
+
 /// Names and values of what was run, for all runs; runs that differ are told apart.
 pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = Vec::new();

@@ -389,6 +389,23 @@ fn every_figure_is_there_whatever_was_run() {
 }
 
 #[test]
+fn more_runs_than_one_can_tell_apart_have_a_panel_each_on_the_same_axes() {
+    let panels = |count: u64, name: &str| {
+        let runs: Vec<Outcome> = (1..=count).map(set_assoc).collect();
+        series::figures(&runs).into_iter().find(|figure| figure.name == name).unwrap().panels
+    };
+    assert_eq!((panels(4, "iops").len(), panels(4, "throughput").len()), (1, 2));
+    for (name, groups) in [("iops", 1), ("longest", 1), ("cache-fill", 1), ("throughput", 2)] {
+        let panels = panels(5, name);
+        assert_eq!(panels.len(), 5 * groups, "{name}");
+        for group in panels.chunks(5) {
+            assert!(group.iter().all(|panel| panel.ranges() == group[0].ranges()), "{name}");
+            assert!(group.iter().all(|panel| matches!(&panel.body, Body::Lines(lines) if lines.len() == 1)), "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_legend_keeps_the_order_of_the_bars_over_all_panels() {
     let panel = |values: [f64; 3]| {
         let part = |(name, value): (&str, f64)| BarPart { name: name.into(), colour: Colour::SKY, values: vec![value] };

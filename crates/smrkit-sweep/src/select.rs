@@ -66,13 +66,16 @@ pub fn filter(rows: Vec<Row>, wanted: &[(String, String)]) -> Result<Vec<Row>, E
 }
 
 fn known(rows: &[Row], key: &str) -> Result<(), Error> {
-    match rows.is_empty() || rows.iter().any(|row| row.contains_key(key)) {
-        true => Ok(()),
-        false => Err(Error::Usage(format!(
-            "no outcome has the key {key}: keys are those of outcome.json, such as layer, parameters.cache_percent, \
-             latency_ns.all.p99"
-        ))),
+    if rows.is_empty() || rows.iter().any(|row| row.contains_key(key)) {
+        return Ok(());
     }
+    // Tables head columns by the last word alone.
+    let is_meant = |known: &&String| known.rsplit('.').next() == Some(key);
+    let remedy = match rows.iter().flat_map(Row::keys).find(is_meant) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => "keys are those of outcome.json, such as layer, parameters.cache_percent, latency_ns.all.p99".into(),
+    };
+    Err(Error::Usage(format!("no outcome has the key {key}: {remedy}")))
 }
 
 /// A value as text; one that does not exist is a dash.
@@ -348,5 +351,7 @@ mod tests {
         assert!(
             filter(example(), &wanted("colour", "red")).unwrap_err().to_string().contains("no outcome has the key")
         );
+        let short = filter(example(), &wanted("cache_percent", "2")).unwrap_err().to_string();
+        assert!(short.ends_with("did you mean parameters.cache_percent?"), "{short}");
     }
 }
