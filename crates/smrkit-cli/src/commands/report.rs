@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
-use smrkit_report::{figures, report, text};
+use smrkit_report::{figures, report, text_for};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::{page, select};
 
 use crate::exit::Done;
 use crate::output::{OutputOptions, Paths};
 use crate::recorded::Recorded;
+use crate::style;
 
 const EXAMPLES: &str = "\
 The runs of all files stand next to one another, so each must be of the same trace or workload. A store of sweeps has a page of
@@ -53,7 +54,7 @@ impl Report {
         let outputs = self.outputs.open()?;
         let outcomes = Outcomes::new(runs);
         let runs = &outcomes.runs;
-        outputs.write(|| text(runs), &outcomes, || report(runs), || figures(runs))?;
+        outputs.write(|| text_for(runs, style::terminal()), &outcomes, || report(runs), || figures(runs))?;
         Ok(Done::All)
     }
 
