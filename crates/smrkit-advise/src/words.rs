@@ -45,10 +45,18 @@ fn pace(advice: &Advice) -> String {
         (false, false) => "It is somewhat slower",
     };
     let (when, worst) = match against.from_first_wait.filter(|later| later.worst() > against.whole.worst()) {
-        Some(later) => ("from the first wait for cleaning on, ", later),
-        None => ("", against.whole),
+        Some(later) => (format!("from the first wait for {} on, ", awaited(advice).1), later),
+        None => (String::new(), against.whole),
     };
     format!("{how}{at}: {when}{}.", multiples(&worst))
+}
+
+/// Who waits, and for what: a layer that puts no work off rewrites as part of a write.
+fn awaited(advice: &Advice) -> (&'static str, &'static str) {
+    match advice.system.cleans || advice.system.cache_sectors > 0 {
+        true => ("Requests", "cleaning"),
+        false => ("Writes", "rewriting"),
+    }
 }
 
 /// The time and p99 as multiples; by the trace's times the mean and p99.
@@ -78,13 +86,13 @@ fn course(advice: &Advice, present: &Present, fill: Option<f64>, is_conventional
     let rates = rates(advice, present, is_conventional);
     match own.cache_full_at_s {
         _ if is_conventional => format!("A conventional disk needs no cleaning: {rates}."),
-        Some(0.0) => format!("Requests wait for cleaning from the first on: {rates}."),
+        Some(0.0) => {
+            let (who, work) = awaited(advice);
+            format!("{who} wait for {work} from the first on: {rates}.")
+        }
         Some(at_s) => {
-            let what = match advice.system.cleans {
-                _ if has_cache => "The cache is full",
-                true => "Requests wait for cleaning",
-                false => "Writes wait for rewriting",
-            };
+            let (who, work) = awaited(advice);
+            let what = if has_cache { "The cache is full".into() } else { format!("{who} wait for {work}") };
             let when = format::seconds(at_s);
             format!("{what} after {when} ({}); {rates}.", bytes(own.cache_full_after_bytes.unwrap_or(0)))
         }

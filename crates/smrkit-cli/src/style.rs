@@ -4,6 +4,10 @@ use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
+use smrkit_report::Terminal;
+
+/// Columns that tables get on any terminal.
+const NARROWEST: usize = 40;
 
 /// When the terminal's colours are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -56,6 +60,14 @@ pub fn is_coloured() -> bool {
         Colour::Never => false,
         Colour::Auto => takes_colours(&std::io::stdout()),
     }
+}
+
+/// Terminal that standard output is.
+pub fn terminal() -> Terminal {
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    // A line of full width makes some terminals begin another one.
+    let columns = size.map(|(width, _)| usize::from(width.0).saturating_sub(1).max(NARROWEST));
+    Terminal { columns, coloured: is_coloured() }
 }
 
 /// True if a stream is a terminal, and NO_COLOR is not set.

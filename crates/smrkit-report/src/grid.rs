@@ -8,6 +8,9 @@ use crate::format::{NONE, WIDTH};
 /// Columns that the longest word of a run's name gets at most.
 const NAME_WIDTH: u16 = 24;
 
+/// Lines above the first row: the header, and a rule.
+const HEAD_LINES: usize = 2;
+
 /// A table as text: a header, and rows of as many cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
@@ -54,6 +57,37 @@ impl Grid {
             column.set_constraint(ColumnConstraint::LowerBoundary(Fixed(longest as u16)));
         }
         table.trim_fmt()
+    }
+
+    /// [`Grid::text_within`] with the best rows in bold green, where no cell is broken.
+    pub fn painted(&self, width: usize) -> String {
+        let text = self.text_within(width);
+        let is_best = |line: usize| self.width() <= width && self.best.iter().any(|row| row + HEAD_LINES == line);
+        let paint = |(line, text): (usize, &str)| match is_best(line) {
+            true => format!("\x1b[1;32m{text}\x1b[0m"),
+            false => text.to_string(),
+        };
+        text.lines().enumerate().map(paint).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Itself where it fits a terminal with this many columns, or several grids that do: each begins with the first column.
+    pub fn stacked(&self, width: usize) -> Vec<Grid> {
+        let (mut parts, mut part) = (Vec::new(), vec![0]);
+        for column in 1..self.header.len() {
+            let taken: usize = part.iter().chain([&column]).map(|&i| self.widest(i) + 2).sum();
+            if part.len() > 1 && taken > width {
+                parts.push(std::mem::replace(&mut part, vec![0]));
+            }
+            part.push(column);
+        }
+        parts.push(part);
+        let cut = |line: &Vec<String>, part: &[usize]| part.iter().filter_map(|&i| line.get(i).cloned()).collect();
+        let of = |part: Vec<usize>| Grid {
+            header: cut(&self.header, &part),
+            rows: self.rows.iter().map(|row| cut(row, &part)).collect(),
+            best: self.best.clone(),
+        };
+        parts.into_iter().map(of).collect()
     }
 
     /// Columns of a terminal that it takes with no cell broken.

@@ -36,4 +36,4 @@ pub use grid::Grid;
 pub use page::{Section, facts, page, report};
 pub use rebuild::{BusyWork, WORK};
 pub use series::{figures, slower_than};
-pub use table::text;
+pub use table::{Terminal, text, text_for};

@@ -14,23 +14,56 @@ use crate::grid::Grid;
 use crate::label::{drives, names, scalar};
 use crate::optional;
 
+/// The terminal that a text is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terminal {
+    /// Columns; `None` where lines may have any length, as in a file.
+    pub columns: Option<usize>,
+    /// Whether the best run stands out in colour.
+    pub coloured: bool,
+}
+
+impl Terminal {
+    /// A paragraph, its lines after the first indented by `mark`.
+    fn lines(self, mark: &str, text: &str) -> String {
+        let text = format::printable(text);
+        match self.columns {
+            Some(columns) => format!("{}\n", format::wrapped(mark, &text, columns)),
+            None => format!("{mark}{text}\n"),
+        }
+    }
+
+    fn grid(self, grid: &Grid) -> String {
+        let columns = self.columns.unwrap_or(format::WIDTH);
+        let parts = if self.columns.is_some() { grid.stacked(columns) } else { vec![grid.clone()] };
+        let texts =
+            parts.iter().map(|part| if self.coloured { part.painted(columns) } else { part.text_within(columns) });
+        texts.map(|text| text + "\n\n").collect()
+    }
+}
+
 /// Everything that `smrkit run` prints about its results.
 pub fn text(runs: &[Outcome]) -> String {
+    text_for(runs, Terminal::default())
+}
+
+/// [`text`] as it fits a terminal.
+pub fn text_for(runs: &[Outcome], terminal: Terminal) -> String {
     if runs.is_empty() {
         return "No run was made.\n".into();
     }
     let mut out = String::new();
     for line in verdicts(runs).into_iter().chain(power_cuts(runs)) {
-        out += &format!("{}\n", format::printable(&line));
+        out += &terminal.lines("", &line);
     }
-    out += &format!("\n{}\n\n{}\n\n", speed(runs).text(), cost(runs).text());
+    out += &format!("\n{}{}", terminal.grid(&speed(runs)), terminal.grid(&cost(runs)));
     for (_, grid) in optional::grids(runs) {
-        out += &format!("{}\n\n", grid.text());
+        out += &terminal.grid(&grid);
     }
     let facts = about(runs);
     let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, value) in facts {
-        out += &format!("{name:width$}  {}\n", format::printable(&value));
+        out += &terminal.lines(&format!("{name:width$}  "), &value);
     }
     out
 }
@@ -154,7 +187,10 @@ pub fn cost(runs: &[Outcome]) -> Grid {
     let mut grid = Grid::new(header);
     for (name, run) in names(runs).into_iter().zip(runs) {
         let written = &run.physical_written_sectors;
-        let share = |sectors: u64| format::ratio(quotient(sectors, run.host_written_sectors));
+        // Where a rebuild writes, sectors by those of the host mean nothing.
+        let share = |sectors: u64| {
+            format::ratio(run.write_amplification.and_then(|_| quotient(sectors, run.host_written_sectors)))
+        };
         let capacity = &run.capacity;
         let lost = capacity.raw_sectors.saturating_sub(capacity.host_sectors);
         grid.rows.push(vec![

@@ -69,6 +69,32 @@ fn the_tables_fit_a_terminal_of_120_columns() {
 }
 
 #[test]
+fn no_share_of_the_hosts_writes_is_shown_where_a_rebuild_writes() {
+    let run = Outcome { write_amplification: None, ..rebuilt() };
+    assert!(run.host_written_sectors > 0);
+    assert_eq!(table::cost(&[run]).rows[0][1..6], ["-"; 5]);
+}
+
+#[test]
+fn a_narrow_terminal_gets_whole_cells_and_the_best_run_in_colour() {
+    let runs = comparison();
+    let plain = |text: &str| text.replace("\u{1b}[1;32m", "").replace("\u{1b}[0m", "");
+    for columns in [79, 100] {
+        let [without, with] =
+            [false, true].map(|coloured| table::text_for(&runs, table::Terminal { columns: Some(columns), coloured }));
+        assert!(without.lines().all(|line| line.chars().count() <= columns), "{columns}: {without}");
+        for cell in [table::speed(&runs), table::cost(&runs)].iter().flat_map(|grid| grid.rows.concat()) {
+            assert!(without.contains(&cell), "{columns}: {cell} in {without}");
+        }
+        assert_eq!(plain(&with), without);
+        let painted: Vec<&str> = with.lines().filter(|line| line.contains('\u{1b}')).map(str::trim).collect();
+        let best = &table::speed(&runs).rows[table::speed(&runs).best[0]][0];
+        assert!(!painted.is_empty() && painted.iter().all(|line| plain(line).starts_with(best)), "{painted:?}");
+    }
+    assert_eq!(table::text_for(&runs, table::Terminal::default()), table::text(&runs));
+}
+
+#[test]
 fn a_path_can_not_steer_the_terminal() {
     let mut run = in_place();
     run.replayed.trace = Some("a\u{1b}[2Jb\nc".into());

@@ -1,6 +1,7 @@
 //! The columns of a table as its first lines tell them: separator, header, and which column is which by name.
 
 use smrkit::error::Error;
+use smrkit::units::SECTOR_BYTES;
 
 /// Lines that are looked at.
 const LINES: usize = 16;
@@ -8,13 +9,19 @@ const LINES: usize = 16;
 /// Names of columns by the key of the map, in small letters and without a unit. `action` and `rwbs` of `blkparse` are none: their
 /// letters mean other things.
 const NAMES: [(&str, &[&str]); 6] = [
-    ("time", &["time", "timestamp", "ts", "date", "datetime", "start_time", "arrival_time", "arrival", "issue_time"]),
+    (
+        "time",
+        &["time", "timestamp", "ts", "date", "datetime", "start_time", "arrival_time", "arrival", "issue_time", "when"],
+    ),
     ("think", &["think", "think_time"]),
     ("op", &["op", "operation", "opcode", "type", "io_type", "iotype", "op_type", "rw", "r_w", "direction"]),
     ("offset", &["offset", "lba", "lbn", "sector", "start_sector", "address", "addr", "start_lba", "block"]),
     ("size", &["size", "length", "len", "bytes", "count", "sectors", "nr_sectors", "num_sectors", "blocks", "io_size"]),
     ("volume", &["volume", "vol", "device", "dev", "disk", "volume_id", "device_id", "disk_id", "lun", "disknumber"]),
 ];
+
+/// Number of the offset among the names.
+const OFFSET: usize = 3;
 
 /// Units as columns' names end with them, as a map writes them, and whether they are of time.
 const UNITS: [(&[&str], &str, bool); 6] = [
@@ -63,8 +70,8 @@ struct Table {
     /// Lines up to the one with the names.
     header: usize,
     names: Vec<String>,
-    /// The first row.
-    row: Vec<String>,
+    /// The first rows.
+    rows: Vec<Vec<String>>,
 }
 
 impl Table {
@@ -79,8 +86,8 @@ impl Table {
         let is_header = given.is_some() || is_header(&names);
         let names = if is_header { names } else { Vec::new() };
         let header = if names.is_empty() { 0 } else { lines[last - 1].0 + 1 };
-        let (names, row) = (owned(&names), owned(&cut(if header > 0 { last } else { 0 })));
-        Table { separator, header, names, row }
+        let rows = (if header > 0 { last } else { 0 }..lines.len()).map(|at| owned(&cut(at))).collect();
+        Table { names: owned(&names), separator, header, rows }
     }
 
     /// The part of a map that names a column, with its number and unit.
@@ -105,6 +112,7 @@ impl Table {
     fn part(&self, key: &str, at: usize) -> String {
         let unit = match key {
             "time" | "think" => self.unit_of_time(at),
+            "size" if self.counts_sectors(at) => "sectors",
             "offset" | "size" => unit_of_place(&self.names[at]),
             _ => return format!("{key}={at}"),
         };
@@ -113,8 +121,23 @@ impl Table {
 
     fn unit_of_time(&self, at: usize) -> &'static str {
         let told = plain(&self.names[at]).1.filter(|(_, is_time)| *is_time);
-        let value = self.row.get(at).and_then(|value| value.parse().ok()).unwrap_or(0.0);
+        let value = self.values(at).next().and_then(|value| value.parse().ok()).unwrap_or(0.0);
         told.map_or_else(|| since_an_epoch(value), |(unit, _)| unit)
+    }
+
+    /// True for a size without a unit beside an address in sectors, some values of which are no multiple of a sector's bytes.
+    fn counts_sectors(&self, at: usize) -> bool {
+        let called = &NAMES[OFFSET].1;
+        let offset = self.names.iter().find(|name| called.contains(&plain(name).0.as_str()));
+        let is_beside_sectors = offset.is_some_and(|name| unit_of_place(name) == "sectors");
+        let is_told = plain(&self.names[at]).0 == "bytes" || plain(&self.names[at]).1.is_some();
+        let is_odd = |value: &str| value.parse::<u64>().is_ok_and(|value| value % SECTOR_BYTES != 0);
+        !is_told && is_beside_sectors && self.values(at).any(is_odd)
+    }
+
+    /// The first values of a column.
+    fn values(&self, at: usize) -> impl Iterator<Item = &str> {
+        self.rows.iter().filter_map(move |row| row.get(at)).map(String::as_str)
     }
 }
 
@@ -237,6 +260,10 @@ mod tests {
             (
                 "timestamp,op,offset,size\n1700000000000000,W,4096,4096\n1700000001500000,R,2097152,512\n",
                 "time=0:us,op=1,offset=2:bytes,size=3:bytes,header=1",
+            ),
+            (
+                "when,type,LBA,size\n100,W,8,8\n101.5,R,4096,1\n",
+                "time=0:s,op=1,offset=2:sectors,size=3:sectors,header=1",
             ),
             (
                 "lba count op time\n8 8 W 100\n4096 1 R 101.5\n",

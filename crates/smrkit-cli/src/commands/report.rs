@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
-use smrkit_report::{figures, report, text};
+use smrkit_report::{figures, report, text_for};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::{page, select};
 
 use crate::exit::Done;
 use crate::output::OutputOptions;
+use crate::style;
 use smrkit_options::paths::Paths;
 use smrkit_trace::recorded::Recorded;
 
@@ -54,7 +55,7 @@ impl Report {
         let outputs = self.outputs.open()?;
         let outcomes = Outcomes::new(runs);
         let runs = &outcomes.runs;
-        outputs.write(|| text(runs), &outcomes, || report(runs), || figures(runs))?;
+        outputs.write(|| text_for(runs, style::terminal()), &outcomes, || report(runs), || figures(runs))?;
         Ok(Done::All)
     }
 

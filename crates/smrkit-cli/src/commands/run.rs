@@ -10,7 +10,7 @@ use smrkit::experiment::record;
 use smrkit::settings::Warmup;
 use smrkit::stats::outcome::TraceNotes;
 use smrkit_options::run::RunOptions;
-use smrkit_report::{figures, report, text};
+use smrkit_report::{figures, report, text_for};
 use smrkit_trace::recorded::Recorded;
 use smrkit_trace::records::{self, RowFiles};
 
@@ -18,6 +18,7 @@ use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{OutputOptions, Outputs};
+use crate::style;
 use smrkit_options::paths::Paths;
 
 const EXAMPLES: &str = "\
@@ -139,7 +140,8 @@ impl RunCommand {
             JsonDetail::Full => Cow::Borrowed(&outcomes),
             JsonDetail::Summary => Cow::Owned(outcomes.summary()),
         };
-        let written = outputs.write(|| text(runs), record.as_ref(), || report(runs), || figures(runs));
+        let written =
+            outputs.write(|| text_for(runs, style::terminal()), record.as_ref(), || report(runs), || figures(runs));
         files.finish()?;
         written?;
         Ok(if complete { Done::All } else { Done::Interrupted })

@@ -78,10 +78,9 @@ pub fn cleans(outcome: &Outcome) -> bool {
 fn state(outcome: &Outcome) -> String {
     let rewrites = !cleans(outcome) && outcome.verdict.cache_full_at_s.is_some();
     match outcome.state.prefill {
-        _ if outcome.layer == BASELINE => String::new(),
-        Prefill::None => " That is on an empty disk: one in use may be slower.".into(),
+        Prefill::None if outcome.layer != BASELINE => " That is on an empty disk: one in use may be slower.".into(),
         Prefill::Full if rewrites => " The disk is full: what a write would destroy is rewritten with it.".into(),
-        _ => String::new(),
+        _ => format!(" That is {}.", outcome.state.words()),
     }
 }
 
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_full_disks_are_named_where_they_explain_the_slowdown() {
+    fn every_sentence_names_the_state_of_the_disk() {
         let text = |prefill: &str, cache_sectors, layer: &str| {
             let mut one = outcome(0.5e6);
             (one.state.prefill, one.capacity.cache_sectors, one.layer) =
@@ -348,9 +347,15 @@ mod tests {
             sentence(&one)
         };
         assert!(text("none", 0, "x").contains("on an empty disk") && text("none", 9, "x").contains("on an empty disk"));
-        assert!(!text("none", 0, BASELINE).contains("empty"));
-        assert!(text("full", 0, "x").contains("The disk is full") && !text("full", 9, "x").contains("full:"));
-        assert_eq!(text("sequential", 0, "x"), text("random:0.5", 0, "x"));
+        assert!(text("none", 9, "x").contains("may be slower") && !text("none", 0, BASELINE).contains("may be slower"));
+        assert!(text("full", 0, "x").contains("The disk is full: what a write would destroy"));
+        for (prefill, words) in
+            [("none", "on an empty disk"), ("full", "on a full disk"), ("sequential", "pre-filled sequential")]
+        {
+            for layer in ["x", BASELINE] {
+                assert!(text(prefill, 9, layer).contains(&format!("That is {words}")), "{}", text(prefill, 9, layer));
+            }
+        }
     }
 
     #[test]
