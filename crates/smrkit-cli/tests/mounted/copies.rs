@@ -11,6 +11,7 @@ use super::{Bench, MODELS};
 
 pub(super) const FILES: u64 = 40;
 pub(super) const PIECE: usize = 4096;
+/// Pieces that are overwritten, unless SMRKIT_OVERWRITES gives another number; the files have some 14,000.
 const OVERWRITES: u32 = 1500;
 /// Overwrites between two synchronizations of a file.
 const BETWEEN_SYNCS: u32 = 40;
@@ -44,7 +45,8 @@ fn overwrite(bench: &Bench, pieces: u64) -> Vec<Vec<u8>> {
     let files: Vec<File> = (0..FILES).map(open).collect();
     let mut content = vec![vec![1; pieces as usize]; FILES as usize];
     let mut random = Pcg64Mcg::seed_from_u64(3);
-    for count in 1..=OVERWRITES {
+    let overwrites = std::env::var("SMRKIT_OVERWRITES").ok().and_then(|count| count.parse().ok()).unwrap_or(OVERWRITES);
+    for count in 1..=overwrites {
         let (file, piece) = (random.random_range(0..FILES as usize), random.random_range(0..pieces as usize));
         let byte = random.random();
         files[file].write_all_at(&[byte; PIECE], (piece * PIECE) as u64).unwrap();

@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::Command;
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use tempfile::TempDir;
 
 use super::{Bench, MODELS, Ran, is_root};
@@ -108,15 +110,20 @@ fn content(seed: usize, bytes: usize) -> Vec<u8> {
 
 /// Writes files of all sizes until one is refused; tells what was accepted.
 fn fill(small: &Small) -> BTreeMap<String, Vec<u8>> {
+    fill_with(small, "file", |number| [3000, 50_000, 200_000, 2_000_000][number % 4])
+}
+
+/// Writes files of such sizes until one is refused.
+fn fill_with(small: &Small, prefix: &str, mut size: impl FnMut(usize) -> usize) -> BTreeMap<String, Vec<u8>> {
     let mut accepted = BTreeMap::new();
     for number in 0.. {
-        let name = format!("file-{number}");
+        let name = format!("{prefix}-{number}");
         let file = match File::create(small.path(&name)) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::StorageFull => break,
             Err(error) => panic!("{error}"),
         };
-        let bytes = content(number, [3000, 50_000, 200_000, 2_000_000][number % 4]);
+        let bytes = content(number, size(number));
         let mut written = 0;
         let refused = bytes.chunks(128 << 10).find_map(|part| {
             let result = file.write_all_at(part, written);
@@ -209,6 +216,46 @@ fn room_that_was_deleted_in_pieces_is_free_again() {
         // And it can be filled.
         let bytes = accepted.values().map(Vec::len).sum::<usize>();
         fs::write(small.path("whole"), vec![1; bytes - bytes / 50]).unwrap();
+        small.bench.umount().done();
+        small.bench.smrkit(&["fsck", "-n", &small.image()]).done();
+    }
+}
+
+/// Rounds a model, unless SMRKIT_FULL_ROUNDS says otherwise.
+const ROUNDS: u64 = 3;
+
+#[test]
+fn room_comes_back_after_each_of_many_random_fills() {
+    let rounds = std::env::var("SMRKIT_FULL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
+    for model in MODELS {
+        let Some(small) = Small::new(model) else { return };
+        let mut random = Pcg64Mcg::seed_from_u64(17);
+        // What is kept for metadata is kept from the first write on.
+        fs::write(small.path("first"), "x").unwrap();
+        let (free, _) = small.free();
+        for round in 0..rounds {
+            let longest = [10_000, 300_000, 3_000_000][random.random_range(0..3)];
+            let mut accepted = fill_with(&small, "one", |_| random.random_range(1..longest));
+            overwrite(&small, &mut accepted);
+            let (deleted, mut kept) = accepted.into_iter().partition::<BTreeMap<_, _>, _>(|_| random.random_bool(0.5));
+            deleted.keys().for_each(|name| fs::remove_file(small.path(name)).unwrap());
+            small.sync().done();
+            kept.append(&mut fill_with(&small, "two", |_| random.random_range(1..longest)));
+            small.sync().done();
+            if random.random_bool(0.3) {
+                small.bench.umount().done();
+                small.bench.smrkit(&["fsck", "-n", &small.image()]).done();
+                small.mount().done();
+            }
+            verify(&small, &kept);
+            kept.keys().for_each(|name| fs::remove_file(small.path(name)).unwrap());
+            small.sync().done();
+            let (again, on_host) = small.free();
+            assert!(
+                again >= free - free / 50,
+                "{model}, round {round}: {again} of {free} bytes, {on_host} on the host"
+            );
+        }
         small.bench.umount().done();
         small.bench.smrkit(&["fsck", "-n", &small.image()]).done();
     }
