@@ -48,7 +48,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// What runs of a comparison share.
+    /// Array, drive and capacity, which runs of a comparison share.
     fn on(&self) -> (&Option<ArraySpec>, &Option<String>, Option<u64>) {
         (&self.array, &self.drive.drive, self.drive.capacity_sectors)
     }
@@ -65,7 +65,7 @@ fn asked(run: &Outcome) -> Option<Asked> {
             let Some(MemberSpec::Drive(drive)) = array.members.first().cloned() else { return None };
             let is_alike = array.members.iter().all(|member| *member == MemberSpec::Drive(drive.clone()));
             let members = vec![MemberSpec::Drive(DriveSpec::default()); array.members.len()];
-            is_alike.then(|| Asked { array: Some(ArraySpec { members, ..*array }), drive })
+            is_alike.then_some(Asked { array: Some(ArraySpec { members, ..*array }), drive })
         }
     }
 }

@@ -1,11 +1,10 @@
 //! DiskSim 4.0's descriptions: `.model` (layout, mechanics), `.seek`, `.diskspecs` (buffer, overheads), `.parv` (buses).
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use super::params::{Block, Fields, ParamKind, ParamValue, Params, bad, parse};
+use super::files::{Files, Read, Toml};
+use super::params::{Block, Fields, bad};
 use super::{electronics, layout, seek};
 use crate::error::Error;
 
@@ -19,14 +18,6 @@ pub struct Imported {
     /// The file that it was made from.
     pub from: PathBuf,
 }
-
-/// Reads a file of a description.
-type Read<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
-
-/// A larger file is no description.
-const BYTES_MAX: usize = 64 << 20;
-/// Files that a description may consist of.
-const SOURCES_MAX: usize = 64;
 
 /// The drives that the files of a folder describe.
 pub(super) fn import(folder: &Path, read: Read) -> Result<Vec<Imported>, Error> {
@@ -62,7 +53,7 @@ pub(super) fn import_file(path: &Path, read: Read) -> Result<Imported, Error> {
 
 /// The drive of one description; `None` where a set-up has no disk but another kind of device.
 fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Result<Option<Imported>, Error> {
-    let mut files = Files { read, used };
+    let mut files = Files::new(read, used);
     let blocks = files.with_sources(path)?;
     let specs = blocks.iter().find(|block| block.of == "disksim_disk").map(Block::fields);
     let model = match (&specs, blocks.iter().find(|block| block.of == "dm_disk")) {
@@ -88,89 +79,12 @@ fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Resul
     if let Some(specs) = &specs {
         electronics::electronics(&mut out, specs, &blocks)?;
     }
-    Ok(Some(Imported { name, text: out.0, from: path.into() }))
+    Ok(Some(Imported { name, text: out.into(), from: path.into() }))
 }
 
 /// True for a device that is simulated otherwise than by a disk's mechanics.
 fn is_other_device(block: &Block) -> bool {
     ["disksim_simpledisk", "memsmodel_mems", "ssdmodel_ssd"].contains(&block.of.as_str())
-}
-
-/// Reads files, and notes which.
-pub(super) struct Files<'a> {
-    read: Read<'a>,
-    used: &'a mut BTreeSet<PathBuf>,
-}
-
-impl Files<'_> {
-    pub fn text(&mut self, path: &Path) -> Result<String, Error> {
-        self.used.insert(path.into());
-        let bytes = (self.read)(path).map_err(|error| Error::reading(path, error))?;
-        if bytes.len() > BYTES_MAX {
-            return Err(bad(path, 1, "more than 64 MiB: this is no description of a drive"));
-        }
-        String::from_utf8(bytes).map_err(|_| bad(path, 1, "not a text file: copy it again"))
-    }
-
-    fn params(&mut self, path: &Path) -> Result<Params, Error> {
-        let text = self.text(path)?;
-        parse(path, &text)
-    }
-
-    /// The blocks of a file and of those that it names with `source`, each file once.
-    fn with_sources(&mut self, path: &Path) -> Result<Vec<Block>, Error> {
-        let (mut blocks, mut seen) = (Vec::new(), BTreeSet::new());
-        let mut next = vec![path.to_path_buf()];
-        while let Some(path) = next.pop().filter(|_| seen.len() < SOURCES_MAX) {
-            if seen.insert(path.clone()) {
-                let params = self.params(&path)?;
-                blocks.extend(params.blocks);
-                next.extend(params.sources.iter().rev().map(|name| path.with_file_name(name)));
-            }
-        }
-        Ok(blocks)
-    }
-
-    /// The block of a type that a key has, written there or in a file that it names.
-    pub fn block(&mut self, fields: &Fields, key: &str, of: &str) -> Result<Block, Error> {
-        self.block_of(fields, key, fields.required(key)?, of)
-    }
-
-    /// The same for a value, such as one in a list.
-    pub fn block_of(&mut self, fields: &Fields, key: &str, value: &ParamValue, of: &str) -> Result<Block, Error> {
-        let block = match &value.kind {
-            ParamKind::Block(block) => Some(block.clone()),
-            ParamKind::Text(text) => match text.strip_prefix("source ") {
-                Some(name) => self.with_sources(&fields.path.with_file_name(name))?.into_iter().next(),
-                None => None,
-            },
-            ParamKind::List(_) => None,
-        };
-        match block {
-            Some(block) if block.of == of => Ok(block),
-            Some(block) => {
-                Err(bad(&block.path, block.line, format!("{key}: a block {} is not known: give one of {of}", block.of)))
-            }
-            None => {
-                let message = format!("{key}: expected a block, as in {key} = {of} {{ … }} or {key} = source FILE");
-                Err(bad(fields.path, value.line, message))
-            }
-        }
-    }
-}
-
-/// The lines of a drive file.
-#[derive(Default)]
-pub(super) struct Toml(String);
-
-impl Toml {
-    pub fn line(&mut self, line: &str) {
-        let _ = writeln!(self.0, "{line}");
-    }
-
-    pub fn value(&mut self, key: &str, value: impl std::fmt::Display, source: &str) {
-        self.line(&format!("{key} = {{ value = {value}, source = {source:?} }}"));
-    }
 }
 
 /// Writes rotation, seeks and switches.

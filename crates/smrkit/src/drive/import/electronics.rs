@@ -1,6 +1,6 @@
 //! The buffer, the bus and the overheads of DiskSim's specs.
 
-use super::disksim::Toml;
+use super::files::Toml;
 use super::params::{Block, Fields, SourcedNumber};
 use crate::error::Error;
 use crate::units::SECTOR_BYTES;

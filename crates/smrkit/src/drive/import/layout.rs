@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::disksim::{Files, Toml};
+use super::files::{Files, Toml};
 use super::params::{Fields, ParamKind, ParamValue, bad};
 use crate::error::Error;
 

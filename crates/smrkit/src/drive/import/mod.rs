@@ -5,6 +5,7 @@
 
 mod disksim;
 mod electronics;
+mod files;
 mod layout;
 mod params;
 mod seek;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::disksim::{Files, Toml};
+use super::files::{Files, Toml};
 use super::params::{Fields, bad};
 use crate::error::Error;
 
