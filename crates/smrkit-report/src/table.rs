@@ -19,7 +19,7 @@ use crate::optional;
 pub struct Terminal {
     /// Columns; `None` where lines may have any length, as in a file.
     pub columns: Option<usize>,
-    /// Whether the best run stands out in colour.
+    /// True if the best run stands out in colour.
     pub coloured: bool,
 }
 
