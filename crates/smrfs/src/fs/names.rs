@@ -33,7 +33,7 @@ impl FileSystem {
         self.answered(self.store.parent(directory)?)
     }
 
-    /// What the store has answered, with what the core knows better.
+    /// Attributes of a node as the store has them, with what the core knows better.
     fn answered(&self, attr: Attr) -> FsResult<Attr> {
         let id = attr.id;
         self.overlaid(attr).inspect_err(|_| self.store.forget(id, 1))

@@ -48,7 +48,7 @@ pub struct Time {
 pub struct Attr {
     /// The node.
     pub id: NodeId,
-    /// What tells it from earlier nodes of that number; 0 for the root, and where the store does not know.
+    /// Generation, which tells it from earlier nodes of that number; 0 for the root, and where the store does not know.
     pub generation: u32,
     /// Its kind.
     pub kind: Kind,

@@ -23,7 +23,7 @@ pub struct Node {
     pub lookups: u64,
     /// Known nodes that have their place in it.
     pub children: u64,
-    /// What tells it from earlier nodes of its number, once that was asked for.
+    /// Generation, which tells it from earlier nodes of its number, once that was asked for.
     pub generation: Option<u32>,
     /// An open descriptor.
     pub fd: Option<Arc<OwnedFd>>,

@@ -62,8 +62,8 @@ pub fn birth(fd: &OwnedFd) -> FsResult<Option<String>> {
     Ok(tells_birth(&found).then(|| format!("{}:{}.{:09}", found.stx_ino, born.tv_sec, born.tv_nsec)))
 }
 
-/// What tells the node of that name from those that had its number before: its birth, in 32 bits; 0 where the file system
-/// does not keep that.
+/// Generation of the node of that name, which tells it from those that had its number before: its birth, in 32 bits; 0 where
+/// the file system does not keep that.
 pub fn generation(parent: &OwnedFd, name: &[u8]) -> FsResult<u32> {
     let look = || rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, BIRTH);
     let found = way::with_permissions(parent, look).map_err(failed)?;

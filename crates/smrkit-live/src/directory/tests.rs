@@ -341,7 +341,7 @@ fn long_values_leave_room_for_the_map() {
     assert!(store.attribute(id, name(2).as_bytes()).unwrap() == long(65536, 2));
 }
 
-/// What it replaces takes no room beside it in the end.
+/// The value that it replaces takes no room in the end.
 #[test]
 fn a_long_value_replaces_a_short_one_that_fills_the_room() {
     let folder = TempDir::new().unwrap();

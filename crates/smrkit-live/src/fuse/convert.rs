@@ -89,7 +89,7 @@ fn blank() -> Attr {
     }
 }
 
-/// What tells a node from earlier ones of its number, for the kernel's handles.
+/// Generation, which tells a node from earlier ones of its number, for the kernel's handles.
 pub(super) fn generation(attr: &Attr) -> Generation {
     Generation(attr.generation.into())
 }

@@ -113,9 +113,9 @@ pub(super) enum OrderName {
     Surfaces,
     /// All tracks of a cylinder, then the next.
     Cylinders,
-    /// The same, the surfaces forward on a zone's first cylinder, back on its next.
+    /// Cylinder by cylinder, the surfaces forward on a zone's first cylinder, back on its next.
     Alternating,
-    /// The same, the surfaces forward on each even cylinder of the disk.
+    /// Cylinder by cylinder, the surfaces forward on each even cylinder of the disk, back on each odd one.
     AlternatingThroughout,
     /// `run_tracks` tracks on a surface, then as many on the next, back.
     Serpentine,

@@ -44,7 +44,7 @@ pub(super) enum TrackOrder {
     Surface(u32),
     /// The surfaces of a cylinder, then the next cylinder.
     Cylinders(Divisor),
-    /// The same, backward on each second cylinder; on the first where that is 1.
+    /// The surfaces of a cylinder, then the next cylinder, backward on each second one; on the first where the number is 1.
     Alternating(Divisor, u64),
     /// Runs of tracks over the surfaces.
     Runs(SurfaceRuns),

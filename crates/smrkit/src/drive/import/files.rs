@@ -60,7 +60,7 @@ impl<'a> Files<'a> {
         self.block_of(fields, key, fields.required(key)?, of)
     }
 
-    /// The same for a value, such as one in a list.
+    /// The block of a type that a value stands for, such as one in a list, written there or in a file that it names.
     pub fn block_of(&mut self, fields: &Fields, key: &str, value: &ParamValue, of: &str) -> Result<Block, Error> {
         let block = match &value.kind {
             ParamKind::Block(block) => Some(block.clone()),

@@ -137,7 +137,7 @@ fn damage_is_named_with_file_line_and_remedy() {
     }
 }
 
-/// The same disk with another text in place of one that it has.
+/// The disk of `MODEL` with other texts in place of some that it has.
 fn with(changes: &[(&str, &str)]) -> Drive {
     let mut model = MODEL.to_string();
     for (from, to) in changes {
