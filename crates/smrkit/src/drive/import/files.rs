@@ -1,4 +1,4 @@
-//! What an importer reads, files of a description, and what it writes, lines of a drive file.
+//! Files of a description, which an importer reads, and the lines of a drive file, which it writes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
