@@ -51,7 +51,7 @@ fn pace(advice: &Advice) -> String {
     format!("{how}{at}: {when}{}.", multiples(&worst))
 }
 
-/// Who waits, and for what: a layer that puts no work off rewrites as part of a write.
+/// Requests that wait, and for what: a layer that puts no work off rewrites as part of a write.
 fn awaited(advice: &Advice) -> (&'static str, &'static str) {
     match advice.system.cleans || advice.system.cache_sectors > 0 {
         true => ("Requests", "cleaning"),
