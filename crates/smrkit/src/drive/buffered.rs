@@ -20,6 +20,63 @@ struct Pending {
     since: Nanos,
 }
 
+/// Places that a count of `WriteQueue` stands for: those that differ by a multiple of 512 MiB share one.
+const GRANULES: usize = 1024;
+const GRANULE_SECTORS: u64 = 1024;
+
+/// Writes that wait for the media, in order of arrival. Most reads find by one count that none of them holds their sectors.
+#[derive(Clone, Debug)]
+struct WriteQueue {
+    writes: VecDeque<Pending>,
+    sectors: u64,
+    /// Granules of 512 KiB in the writes, by their number modulo `GRANULES`.
+    granules: Vec<u32>,
+}
+
+impl WriteQueue {
+    fn new() -> Self {
+        Self { writes: VecDeque::new(), sectors: 0, granules: vec![0; GRANULES] }
+    }
+
+    fn count(&self, pba: Pba) -> u32 {
+        self.granules[(pba.0 / GRANULE_SECTORS) as usize % GRANULES]
+    }
+
+    fn recount(&mut self, granules: std::ops::RangeInclusive<u64>, change: impl Fn(u32) -> u32) {
+        for granule in granules {
+            let count = &mut self.granules[granule as usize % GRANULES];
+            *count = change(*count);
+        }
+    }
+
+    fn push(&mut self, pba: Pba, sectors: u64, since: Nanos) {
+        self.sectors += sectors;
+        let last = (pba.0 + sectors - 1) / GRANULE_SECTORS;
+        let mut first = pba.0 / GRANULE_SECTORS;
+        match self.writes.back_mut() {
+            Some(before) if before.pba + before.sectors == pba => {
+                before.sectors += sectors;
+                first = (pba.0 - 1) / GRANULE_SECTORS + 1;
+            }
+            _ => self.writes.push_back(Pending { pba, sectors, since }),
+        }
+        self.recount(first..=last, |count| count + 1);
+    }
+
+    fn pop(&mut self) -> Option<Pending> {
+        let next = self.writes.pop_front()?;
+        self.sectors -= next.sectors;
+        let granules = next.pba.0 / GRANULE_SECTORS..=(next.pba.0 + next.sectors - 1) / GRANULE_SECTORS;
+        self.recount(granules, |count| count - 1);
+        Some(next)
+    }
+
+    /// True if one write has all sectors from `pba` to `end`.
+    fn holds(&self, pba: Pba, end: Pba) -> bool {
+        self.count(pba) > 0 && self.writes.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors)
+    }
+}
+
 /// A stretch that was read or is being read ahead, from `began` on: `end` passed under the head at `passed`; on to `limit`.
 #[derive(Clone, Copy, Debug)]
 struct ReadAhead {
@@ -33,9 +90,7 @@ struct ReadAhead {
 #[derive(Clone, Debug)]
 pub struct Buffered {
     media: Mechanical,
-    queue: VecDeque<Pending>,
-    /// Sectors of queued writes.
-    queued: u64,
+    queue: WriteQueue,
     /// Sectors of the write that the media is doing until `busy_until`.
     writing: u64,
     busy_until: Nanos,
@@ -67,8 +122,7 @@ impl Buffered {
     pub fn new(media: Mechanical, buffer: Buffer) -> Buffered {
         Buffered {
             media,
-            queue: VecDeque::new(),
-            queued: 0,
+            queue: WriteQueue::new(),
             writing: 0,
             busy_until: Nanos::ZERO,
             media_time: Nanos::ZERO,
@@ -113,7 +167,7 @@ impl Buffered {
 
     /// Sectors whose writes are complete but are not on the media once it is done with what it has begun.
     pub fn queued_sectors(&self) -> u64 {
-        self.queued
+        self.queue.sectors
     }
 
     /// The command that is served next was sent at `moment`: its overhead is over so much earlier.
@@ -163,31 +217,23 @@ impl Buffered {
             return self.on_media(g, start, true, pba, sectors).max(ready + self.write_bus(sectors));
         }
         let mut room_at = now;
-        while self.queued + self.writing + sectors > self.cache_sectors {
+        while self.queue.sectors + self.writing + sectors > self.cache_sectors {
             // What is being written frees its room when it is done; then the next begins.
             room_at = room_at.max(self.busy_until);
             self.writing = 0;
-            if self.queued + sectors > self.cache_sectors {
+            if self.queue.sectors + sectors > self.cache_sectors {
                 self.begin_write(g, Nanos::MAX);
             }
         }
         let completed = room_at.max(sent + self.overhead(self.overheads.write)) + self.write_bus(sectors);
-        self.queue_write(pba, sectors, completed);
+        self.queue.push(pba, sectors, completed);
         completed
-    }
-
-    fn queue_write(&mut self, pba: Pba, sectors: u64, since: Nanos) {
-        self.queued += sectors;
-        match self.queue.back_mut() {
-            Some(last) if last.pba + last.sectors == pba => last.sectors += sectors,
-            _ => self.queue.push_back(Pending { pba, sectors, since }),
-        }
     }
 
     fn read(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {
         let end = pba + sectors;
         let from_buffer = now.max(sent + self.overhead(self.overheads.read_hit)) + self.bus(sectors);
-        if self.is_queued(pba, end) || self.is_kept(pba, end) {
+        if self.queue.holds(pba, end) || self.is_kept(pba, end) {
             return from_buffer;
         }
         if let Some(ahead) = self.ahead_of(g, now, pba, end) {
@@ -215,7 +261,7 @@ impl Buffered {
 
     /// The time until a write of `sectors` finds room in the cache; `None` where it is too long for it.
     pub fn wait_for_room(&self, now: Nanos, sectors: u64) -> Option<Nanos> {
-        let has_room = self.queued + self.writing + sectors <= self.cache_sectors;
+        let has_room = self.queue.sectors + self.writing + sectors <= self.cache_sectors;
         let wait = if has_room { Nanos::ZERO } else { self.busy_until.since(now) };
         (sectors <= self.cache_sectors).then_some(wait)
     }
@@ -223,11 +269,7 @@ impl Buffered {
     /// True if a read finds its sectors in the buffer: among queued writes, in a kept stretch, or where the media reads ahead.
     pub fn holds(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> bool {
         let end = pba + sectors;
-        self.is_queued(pba, end) || self.is_kept(pba, end) || self.ahead_of(g, now, pba, end).is_some()
-    }
-
-    fn is_queued(&self, pba: Pba, end: Pba) -> bool {
-        self.queue.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors)
+        self.queue.holds(pba, end) || self.is_kept(pba, end) || self.ahead_of(g, now, pba, end).is_some()
     }
 
     fn is_kept(&self, pba: Pba, end: Pba) -> bool {
@@ -311,13 +353,9 @@ impl Buffered {
 
     /// Begins the next queued write if the media is free for it before `before`.
     fn begin_write(&mut self, g: &Geometry, before: Nanos) -> bool {
-        let Some(&next) = self.queue.front() else { return false };
-        let start = self.busy_until.max(next.since);
-        if start >= before {
-            return false;
-        }
-        self.queue.pop_front();
-        self.queued -= next.sectors;
+        let start_of = |next: &Pending| self.busy_until.max(next.since);
+        let Some(start) = self.queue.writes.front().map(start_of).filter(|start| *start < before) else { return false };
+        let Some(next) = self.queue.pop() else { return false };
         self.writing = next.sectors;
         self.on_media(g, start, true, next.pba, next.sectors);
         true

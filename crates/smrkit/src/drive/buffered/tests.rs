@@ -1,3 +1,6 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::*;
 use crate::drive::Drive;
 
@@ -29,7 +32,7 @@ fn writes_complete_at_bus_speed_until_the_cache_is_full() {
         if i < 8 {
             assert_eq!(end - now, Nanos(30_000 + 8_000));
         }
-        assert!(clock.queued + clock.writing <= 64);
+        assert!(clock.queue.sectors + clock.writing <= 64);
         now = end;
     }
     assert!(now > Nanos::from_millis(30.0 * 4.0), "a full cache is as slow as the media: {now}");
@@ -256,4 +259,34 @@ fn sectors_of_a_track_are_read_as_they_pass_where_the_drive_can() {
     let rotation = media.rotation();
     assert!(worst(true).0 < rotation.0 * 9 / 8, "{}", worst(true));
     assert!(worst(false).0 > rotation.0 * 3 / 2);
+}
+
+proptest! {
+    /// Runs in a row make one write; starts and ends lie on both sides of granules, and granules share counts.
+    #[test]
+    fn queued_writes_are_found_as_by_looking_at_each(
+        operations in vec((0_u64..3, 0_u64..6, 0_u64..4, 1_u64..2600), 1..60),
+        probes in vec((0_u64..3, 0_u64..6, 0_u64..4, 1_u64..2600), 1..40),
+    ) {
+        let place = |around: u64, granule: u64, by: u64| {
+            Pba((around * GRANULES as u64 + granule) * GRANULE_SECTORS + [0, 1, 500, 1023][by as usize])
+        };
+        let (mut queue, mut next) = (WriteQueue::new(), Pba(0));
+        for (around, granule, by, sectors) in operations {
+            match sectors % 5 {
+                0 => drop(queue.pop()),
+                1 => queue.push(next, sectors, Nanos::ZERO),
+                _ => queue.push(place(around, granule, by), sectors, Nanos::ZERO),
+            }
+            next = queue.writes.back().map_or(next, |last| last.pba + last.sectors);
+            prop_assert_eq!(queue.sectors, queue.writes.iter().map(|write| write.sectors).sum::<u64>());
+            for &(around, granule, by, sectors) in &probes {
+                let (from, end) = (place(around, granule, by), place(around, granule, by) + sectors);
+                let one_by_one = queue.writes.iter().any(|w| w.pba <= from && end <= w.pba + w.sectors);
+                prop_assert_eq!(queue.holds(from, end), one_by_one);
+            }
+        }
+        while queue.pop().is_some() {}
+        prop_assert!(queue.granules.iter().all(|count| *count == 0));
+    }
 }
