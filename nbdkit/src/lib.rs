@@ -1,4 +1,4 @@
-//! A simulated drive's image as a plugin of nbdkit, for its filters: `nbdkit ./libsmrkit.so image=disk.img pace=real log=disk.log`.
+//! A simulated drive's image as a plugin of nbdkit, for its filters: `nbdkit ./nbdkit-smrkit-plugin.so image=disk.img pace=real log=disk.log`.
 //!
 //! `smrkit serve` does more and costs less; this is for what only nbdkit has: TLS, copy on write, errors, rates. nbdkit owns the
 //! threads, so commands are served as they come, each begun by the thread that brought it; with a pace that thread then waits until

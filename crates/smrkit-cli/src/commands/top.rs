@@ -60,6 +60,11 @@ impl Top {
             let last = std::mem::replace(&mut report, Value::Null);
             report = match client.ask(ControlCommand::Report) {
                 Err(MountError::Control { .. } | MountError::Ending) => return ended(),
+                Err(MountError::Daemon(why)) => {
+                    print(format!("{why}\n"))?;
+                    report = last;
+                    continue;
+                }
                 report => report?,
             };
             let clear = if io::stdout().is_terminal() { CLEAR } else { "\n" };

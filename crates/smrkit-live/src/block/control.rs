@@ -70,9 +70,7 @@ fn asked<T>(
     match answer.recv_timeout(patience) {
         Ok(answer) => told(answer),
         Err(RecvTimeoutError::Disconnected) => ending(),
-        Err(RecvTimeoutError::Timeout) => {
-            failure("the drive is at work on one request, and does what was asked after it: its log says which")
-        }
+        Err(RecvTimeoutError::Timeout) => failure("the drive is busy, and does what was asked after that"),
     }
 }
 
@@ -85,7 +83,7 @@ mod tests {
     fn a_busy_server_keeps_nobody_waiting_for_its_report() {
         let (caller, server) = wishes().unwrap();
         let told = asked(&caller, Duration::from_millis(50), Wish::Report, |report| report);
-        assert!(told["error"].as_str().unwrap().contains("at work on one request"), "{told}");
+        assert!(told["error"].as_str().unwrap().contains("the drive is busy"), "{told}");
         drop(server);
         assert_eq!(asked(&caller, Duration::from_secs(60), Wish::Report, |report| report), ending());
     }

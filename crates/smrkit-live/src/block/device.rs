@@ -218,43 +218,42 @@ impl BlockDevice {
 
     /// The parts of some sectors, in order: how many, and whether they read as zeros since the host never wrote them.
     pub fn extents(&mut self, range: Range<u64>) -> Result<Vec<(u64, bool)>, Unserved> {
-        let holes = self.written.holes(range.clone()).map_err(|error| Box::new(DiskFault::Io(error)));
-        let (mut extents, mut at) = (Vec::new(), range.start);
-        let holes = self.checked(holes).ok_or(Unserved::Failed)?;
-        for hole in holes.into_iter().flat_map(|hole| self.without_cached(hole)) {
-            if at < hole.start {
-                extents.push((hole.start - at, false));
-            }
-            extents.push((hole.end - hole.start, true));
-            at = hole.end;
-        }
-        if at < range.end {
-            extents.push((range.end - at, false));
-        }
-        Ok(extents)
+        let holes = self.layered_holes(&range)?;
+        Ok(parted(holes.into_iter().flat_map(|hole| self.without_cached(hole)), range))
     }
 
-    /// The parts of some sectors, of the first ones where they are many, in order: how many, and the track that the layer has put them
-    /// on; [`NO_TRACK`] for those that the host never wrote.
+    /// The parts of some sectors, of the first ones where many were written, in order: how many, and the track that the layer has
+    /// put them on; [`NO_TRACK`] for those that it does not have: the host never wrote them, or the write cache alone has them.
     pub fn tracks(&mut self, range: Range<u64>) -> Result<Vec<(u64, u32)>, Unserved> {
-        let mut at = range.start;
-        let extents = self.extents(at..range.end.min(at + LOCATED_SECTORS))?;
+        let (mut at, mut looked_up) = (range.start, 0);
+        let holes = self.layered_holes(&range)?;
         let geometry = &self.image.run().drive.geometry;
         let mut parts: Vec<(u64, u32)> = Vec::new();
-        for (sectors, is_hole) in extents {
-            for lba in at..at + sectors {
-                let track = match is_hole {
-                    true => NO_TRACK,
-                    false => geometry.track_of(self.device.layer.locate(Lba(lba))).0 as u32,
-                };
+        for (sectors, is_hole) in parted(holes.into_iter(), range) {
+            if is_hole {
+                parts.push((sectors, NO_TRACK));
+                at += sectors;
+                continue;
+            }
+            for _ in 0..sectors {
+                if looked_up == LOCATED_SECTORS {
+                    return Ok(parts);
+                }
+                let track = geometry.track_of(self.device.layer.locate(Lba(at))).0 as u32;
                 match parts.last_mut() {
                     Some((count, last)) if *last == track => *count += 1,
                     _ => parts.push((1, track)),
                 }
+                (at, looked_up) = (at + 1, looked_up + 1);
             }
-            at += sectors;
         }
         Ok(parts)
+    }
+
+    /// Sectors that the layer was never given.
+    fn layered_holes(&mut self, range: &Range<u64>) -> Result<Vec<Range<u64>>, Unserved> {
+        let holes = self.written.holes(range.clone()).map_err(|error| Box::new(DiskFault::Io(error)));
+        self.checked(holes).ok_or(Unserved::Failed)
     }
 
     /// The parts of a hole that the write cache does not hold.
@@ -319,6 +318,22 @@ impl BlockDevice {
             self.log = None;
         }
     }
+}
+
+/// The parts of a range, in order: how many sectors, and whether they are one of the holes, which lie in order inside it.
+fn parted(holes: impl Iterator<Item = Range<u64>>, range: Range<u64>) -> Vec<(u64, bool)> {
+    let (mut parts, mut at) = (Vec::new(), range.start);
+    for hole in holes {
+        if at < hole.start {
+            parts.push((hole.start - at, false));
+        }
+        parts.push((hole.end - hole.start, true));
+        at = hole.end;
+    }
+    if at < range.end {
+        parts.push((range.end - at, false));
+    }
+    parts
 }
 
 /// Gives a layer its maps: they are in its books, or on the platters.

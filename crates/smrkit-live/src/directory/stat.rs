@@ -62,13 +62,12 @@ pub fn birth(fd: &OwnedFd) -> FsResult<Option<String>> {
     Ok(tells_birth(&found).then(|| format!("{}:{}.{:09}", found.stx_ino, born.tv_sec, born.tv_nsec)))
 }
 
-/// Generation of the node of that name, which tells it from those that had its number before: its birth, in 32 bits; 0 where
-/// the file system does not keep that.
+/// Generation of the node of that name, which tells it from most that had its number before: its birth, in 32 bits; 0 where the
+/// file system does not keep that. Nodes that were made within one tick of the host's clock may have the same.
 pub fn generation(parent: &OwnedFd, name: &[u8]) -> FsResult<u32> {
     let look = || rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, BIRTH);
     let found = way::with_permissions(parent, look).map_err(failed)?;
     let born = found.stx_btime;
-    // Births of the same second differ in the nanoseconds, all others by the odd factor.
     let in_32_bits = (born.tv_sec as u32).wrapping_mul(0x9E37_79B1) ^ born.tv_nsec;
     Ok(if tells_birth(&found) { in_32_bits } else { 0 })
 }

@@ -107,13 +107,14 @@ impl ControlClient {
     }
 }
 
-/// Reports of the mounts of this user, by mount point. One that ends in the meantime is left out.
+/// Reports of the mounts of this user, by mount point. One that ends in the meantime is left out, and so is who has no report, as a
+/// served drive that is busy.
 pub fn mounts() -> Result<Vec<Value>, MountError> {
     let mut reports = Vec::new();
     for path in run_directory::sockets()? {
         let Some(mut client) = ControlClient::reach(path)? else { continue };
         match client.ask(ControlCommand::Report) {
-            Err(MountError::Ending | MountError::Control { .. }) => {}
+            Err(MountError::Ending | MountError::Control { .. } | MountError::Daemon(_)) => {}
             report => reports.push(report?),
         }
     }

@@ -82,14 +82,15 @@ struct Spares {
 impl Spares {
     /// Sectors of a stretch that hold data, at least one.
     fn usable(&self) -> u64 {
-        self.stretch.saturating_sub(self.each).max(1)
+        self.stretch - self.each
     }
 
-    /// Spares of the stretch from `start` on that slips leave.
+    /// Spares of the stretch from `start` on that slips, in order, leave.
     fn left_in(&self, start: u64, slips: &[(u64, u64)]) -> u64 {
-        let here = slips.iter().filter(|slip| (start..start + self.stretch).contains(&slip.0));
-        let used = if self.take_slips { here.map(|slip| slip.1).sum() } else { 0 };
-        self.each.min(self.stretch).saturating_sub(used)
+        let before = |place: u64| slips.partition_point(|slip| slip.0 < place);
+        let here = &slips[before(start)..before(start + self.stretch)];
+        let used = if self.take_slips { here.iter().map(|slip| slip.1).sum() } else { 0 };
+        self.each.saturating_sub(used)
     }
 
     /// The spares of all stretches of a zone, one by one.
@@ -143,7 +144,10 @@ impl ZoneRules {
         let mut slips = self.slips(zone, length, all)?;
         let (spares, spares_at) = zone.count("Number of spares", all * length)?;
         let spares = self.spares(spares, length, all, slips.len() as u64);
-        let front = front(zone, spares, &slips)?;
+        if spares.is_some_and(|spares| spares.each >= spares.stretch) {
+            return Err(bad(zone.path, spares_at.line, "no fewer spares than sectors that they stand for: give fewer"));
+        }
+        let front = front(zone, all * length, spares, &slips)?;
         if front > 0 {
             let _ = write!(text, ", front = {front}");
         }
@@ -175,7 +179,7 @@ impl ZoneRules {
     fn spares(&self, spares: u64, length: u64, all: u64, slips: u64) -> Option<Spares> {
         let cylinder = self.surfaces * length;
         let (each, stretch) = match self.scheme {
-            1 => (spares * length, all * length),
+            1 => (spares.saturating_mul(length), all * length),
             2 | 4 | 5 | 6 => (spares, cylinder),
             3 => (spares, length),
             8 => (spares, self.range_tracks * length),
@@ -210,14 +214,18 @@ fn slip_text((first, count): &(u64, u64)) -> String {
 }
 
 /// Raw sectors at a zone's front that hold nothing; the description counts those that could hold data.
-fn front(zone: &Fields, spares: Option<Spares>, slips: &[(u64, u64)]) -> Result<u64, Error> {
-    let (empty, _) = zone.count("Empty space at zone front", 1 << 40)?;
+fn front(zone: &Fields, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64)]) -> Result<u64, Error> {
+    let (empty, at) = zone.count("Empty space at zone front", sectors)?;
     if empty == 0 {
         return Ok(0);
     }
     let (start, within) = match spares {
-        Some(spares) => (empty / spares.usable() * spares.stretch, empty % spares.usable()),
+        Some(spares) => (empty / spares.usable(), empty % spares.usable()),
         None => (0, empty),
+    };
+    let stretch = spares.map_or(0, |spares| spares.stretch);
+    let Some(start) = start.checked_mul(stretch).filter(|start| *start < sectors) else {
+        return Err(bad(zone.path, at.line, "more empty space than the zone holds: give less"));
     };
     let before = spares.filter(|spares| spares.at_front).map_or(0, |spares| spares.left_in(start, slips));
     let mut raw = start + before + within;

@@ -173,6 +173,32 @@ fn usable(scheme: u64, slips: &[u64]) -> Vec<u64> {
     all.split_off(4)
 }
 
+/// The description of a disk of one such zone.
+fn one_zone(scheme: u64, empty: u64, spares: u64, slips: &[u64]) -> String {
+    let zone = format!(
+        "Zones = [ dm_layout_g1_zone {{ First cylinder number = 3, Last cylinder number = 6, Blocks per track = 10, \
+         Offset of first block = 0, Empty space at zone front = {empty}, Number of spares = {spares}, slips = {slips:?} }} ] }},"
+    );
+    let (from, to) = (MODEL.find("Zones = [").unwrap(), MODEL.find("Mechanical Model").unwrap());
+    format!("{}{zone}\n{}", &MODEL[..from], &MODEL[to..]).replace("scheme used = 8", &format!("scheme used = {scheme}"))
+}
+
+#[test]
+fn spares_and_empty_space_leave_room_in_their_zone() {
+    for scheme in 0..=10 {
+        for (empty, spares) in [(0, 80), (79, 0), (80, 3), (75, 9), (81, 0), (0, 79), (u64::MAX, u64::MAX)] {
+            match disksim_texts(&one_zone(scheme, empty, spares, &[]), SPECS, SEEK) {
+                Ok(imported) => drop(Drive::parse(Path::new("drive.toml"), &imported.text)),
+                Err(error) => assert!(error.to_string().starts_with("drive.model:"), "{error}"),
+            }
+        }
+        if (1..=6).contains(&scheme) {
+            let error = disksim_texts(&one_zone(scheme, 0, 20, &[]), SPECS, SEEK).unwrap_err().to_string();
+            assert!(error.ends_with("give fewer"), "scheme {scheme}: {error}");
+        }
+    }
+}
+
 #[test]
 fn every_sparing_scheme_lays_out_as_the_manual_says() {
     for scheme in 0..=10 {
@@ -183,13 +209,7 @@ fn every_sparing_scheme_lays_out_as_the_manual_says() {
         } else {
             &[5, 33, 34]
         };
-        let zone = format!(
-            "Zones = [ dm_layout_g1_zone {{ First cylinder number = 3, Last cylinder number = 6, Blocks per track = 10, \
-             Offset of first block = 0, Empty space at zone front = 4, Number of spares = 3, slips = {slips:?} }} ] }},"
-        );
-        let (from, to) = (MODEL.find("Zones = [").unwrap(), MODEL.find("Mechanical Model").unwrap());
-        let model = format!("{}{zone}\n{}", &MODEL[..from], &MODEL[to..])
-            .replace("scheme used = 8", &format!("scheme used = {scheme}"));
+        let model = one_zone(scheme, 4, 3, slips);
         for mapping in 0..3 {
             let model = model.replace("mapping scheme = 0", &format!("mapping scheme = {mapping}"));
             let imported = disksim_texts(&model, SPECS, SEEK).unwrap_or_else(|error| panic!("{error}"));
