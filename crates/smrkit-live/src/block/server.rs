@@ -31,7 +31,7 @@ use super::watchdog::{self, Watchdog};
 use crate::error::LiveError;
 use crate::log::log;
 
-/// What programs hardly notice: replies that are no later were in time, however short their latency.
+/// Lateness that programs hardly notice: replies that are no later were in time, however short their latency.
 const LATE: Duration = Duration::from_millis(1);
 
 /// The longest read or write (that of the protocol's specification).
