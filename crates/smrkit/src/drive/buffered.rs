@@ -20,32 +20,35 @@ struct Pending {
     since: Nanos,
 }
 
-/// Places that a count of `WriteQueue` stands for: those that differ by a multiple of 512 MiB share one.
-const GRANULES: usize = 1024;
-const GRANULE_SECTORS: u64 = 1024;
+/// Counts of a `WriteQueue` are each of granules of so many sectors, and as many as writes of 8 KiB fit into the cache, so that few
+/// stand for several writes; at most these, 32 KiB.
+const GRANULE_SECTORS: u64 = 128;
+const COUNTS_MAX: u64 = 1 << 13;
 
 /// Writes that wait for the media, in order of arrival. Most reads find by one count that none of them holds their sectors.
 #[derive(Clone, Debug)]
 struct WriteQueue {
     writes: VecDeque<Pending>,
     sectors: u64,
-    /// Granules of 512 KiB in the writes, by their number modulo `GRANULES`.
+    /// Granules in the writes, by their number modulo the counts.
     granules: Vec<u32>,
 }
 
 impl WriteQueue {
-    fn new() -> Self {
-        Self { writes: VecDeque::new(), sectors: 0, granules: vec![0; GRANULES] }
+    fn new(cache_sectors: u64) -> Self {
+        let counts = (cache_sectors / 16).clamp(1, COUNTS_MAX);
+        Self { writes: VecDeque::new(), sectors: 0, granules: vec![0; counts.next_power_of_two() as usize] }
     }
 
-    fn count(&self, pba: Pba) -> u32 {
-        self.granules[(pba.0 / GRANULE_SECTORS) as usize % GRANULES]
+    /// Place of a granule's count.
+    fn place(&self, granule: u64) -> usize {
+        granule as usize & (self.granules.len() - 1)
     }
 
     fn recount(&mut self, granules: std::ops::RangeInclusive<u64>, change: impl Fn(u32) -> u32) {
         for granule in granules {
-            let count = &mut self.granules[granule as usize % GRANULES];
-            *count = change(*count);
+            let place = self.place(granule);
+            self.granules[place] = change(self.granules[place]);
         }
     }
 
@@ -73,7 +76,8 @@ impl WriteQueue {
 
     /// True if one write has all sectors from `pba` to `end`.
     fn holds(&self, pba: Pba, end: Pba) -> bool {
-        self.count(pba) > 0 && self.writes.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors)
+        self.granules[self.place(pba.0 / GRANULE_SECTORS)] > 0
+            && self.writes.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors)
     }
 }
 
@@ -122,7 +126,7 @@ impl Buffered {
     pub fn new(media: Mechanical, buffer: Buffer) -> Buffered {
         Buffered {
             media,
-            queue: WriteQueue::new(),
+            queue: WriteQueue::new(buffer.write_cache_bytes / SECTOR_BYTES),
             writing: 0,
             busy_until: Nanos::ZERO,
             media_time: Nanos::ZERO,
