@@ -15,6 +15,7 @@ mod nbd;
 pub mod pace;
 mod queue;
 pub mod replay;
+mod report;
 pub mod server;
 pub mod storage;
 mod store;

@@ -9,7 +9,6 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
@@ -17,7 +16,6 @@ use smrkit::device::{Command as Queued, NCQ_COMMANDS, Queueing, SectorStamps};
 use smrkit::medium::Buf;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
-use smrkit::stats::histogram::LatencyCounts;
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::device::{BlockDevice, Unserved};
@@ -27,12 +25,10 @@ use super::nbd::wire::HOLE_AND_ZEROS;
 use super::nbd::{Connection, Context, Export, Extent, NbdCommand, NbdError, NbdKind};
 use super::pace::{Pace, PacedClock};
 use super::queue::CommandQueue;
+pub use super::report::ServeReport;
 use super::watchdog::{self, Watchdog};
 use crate::error::LiveError;
 use crate::log::log;
-
-/// Lateness that programs hardly notice: replies that are no later were in time, however short their latency.
-const LATE: Duration = Duration::from_millis(1);
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
@@ -100,30 +96,6 @@ pub fn wishes() -> std::io::Result<(Caller, Wishes)> {
     waker.set_nonblocking(true)?;
     woken.set_nonblocking(true)?;
     Ok((Caller { sender, waker: Arc::new(waker) }, Wishes { receiver, woken }))
-}
-
-/// A server's account of what it has done.
-#[derive(Default)]
-pub struct ServeReport {
-    /// Commands that were completed.
-    pub answered: u64,
-    /// Lateness of replies by the wall clock; empty without a pace.
-    pub lateness: LatencyCounts,
-    /// Mean latency of those replies by the wall clock, as the drive has it.
-    pub mean_latency: Duration,
-    /// True if the server had real-time priority.
-    pub is_real_time: bool,
-    /// True if the drive failed.
-    pub has_failed: bool,
-}
-
-impl ServeReport {
-    /// True if the server fell behind the drive's clock: one reply in a hundred was late by more than a twentieth of the mean latency
-    /// and by more than `LATE` (assumptions).
-    pub fn fell_behind(&self) -> bool {
-        let late = Duration::from_nanos(self.lateness.list().summary().all.p99);
-        late > self.mean_latency.div_f64(20.0).max(LATE)
-    }
 }
 
 /// A command on its way.
@@ -490,24 +462,4 @@ impl DriveServer {
 
 fn in_bytes((sectors, status): (u64, u32)) -> Extent {
     (sectors * SECTOR_BYTES, status)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_fell_behind_if_replies_were_late_for_their_latency() {
-        let mut report = ServeReport { mean_latency: Duration::from_millis(10), ..ServeReport::default() };
-        assert!(!report.fell_behind());
-        (0..990).for_each(|_| report.lateness.record(Op::Read, 40_000));
-        (0..9).for_each(|_| report.lateness.record(Op::Write, 80_000_000));
-        assert!(!report.fell_behind());
-        (0..9).for_each(|_| report.lateness.record(Op::Write, 1_200_000));
-        assert!(report.fell_behind());
-        // What a write cache takes in has hardly a latency.
-        let mut cached = ServeReport::default();
-        cached.lateness.record(Op::Write, 50_000);
-        assert!(!cached.fell_behind());
-    }
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, Generation, INodeNo, KernelConfig, LockOwner,
+    Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
     TimeOrNow, WriteFlags,
 };
@@ -23,12 +23,11 @@ use smrfs::units::NodeId;
 
 use super::convert::{self, KEPT, Numbers};
 use super::copy;
+use super::features::negotiate;
 use super::gate::Gate;
 use super::listing;
 use super::modes::{clear_set_group, clear_set_id, make, with_set_id_cleared};
 
-/// The largest write of one request, and the largest block.
-const WRITE_BYTES_MAX: u32 = 1 << 20;
 /// Number by which lseek(2) knows the search for data and for a hole (Linux).
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
@@ -108,32 +107,6 @@ fn new_node(req: &Request, kind: Kind, mode: u32, rdev: u32) -> NewNode {
 
 fn writing(flags: OpenFlags) -> bool {
     flags.acc_mode() != OpenAccMode::O_RDONLY
-}
-
-/// Asks the kernel for its features when a session begins.
-///
-/// Never FUSE_ATOMIC_O_TRUNC: a running program would be truncated before ETXTBSY is found. No write-back cache: it
-/// gained nothing. KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities
-/// before each write. POSIX_ACL: the kernel obeys access lists. DONT_MASK: it leaves the mask of new nodes to
-/// us, since a default access list takes its place. EXPORT_SUPPORT: it looks up `.` of a node that it has forgotten.
-pub fn negotiate(config: &mut KernelConfig) {
-    let wanted = [
-        InitFlags::FUSE_DO_READDIRPLUS,
-        InitFlags::FUSE_READDIRPLUS_AUTO,
-        InitFlags::FUSE_PARALLEL_DIROPS,
-        InitFlags::FUSE_ASYNC_DIO,
-        InitFlags::FUSE_CACHE_SYMLINKS,
-        InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-        InitFlags::FUSE_HANDLE_KILLPRIV_V2,
-        InitFlags::FUSE_POSIX_ACL,
-        InitFlags::FUSE_DONT_MASK,
-        InitFlags::FUSE_EXPORT_SUPPORT,
-    ];
-    for flag in wanted {
-        // An older kernel goes without.
-        let _ = config.add_capabilities(flag);
-    }
-    let _ = config.set_max_write(WRITE_BYTES_MAX);
 }
 
 impl fuser::Filesystem for Adapter {

@@ -6,6 +6,7 @@
 mod adapter;
 mod convert;
 mod copy;
+mod features;
 mod gate;
 mod listing;
 mod modes;
@@ -14,8 +15,9 @@ use fuser::INodeNo;
 use smrfs::fs::FileSystem;
 use smrfs::units::NodeId;
 
-pub use adapter::{Adapter, negotiate};
+pub use adapter::Adapter;
 pub use convert::KEPT;
+pub use features::negotiate;
 pub use gate::Gate;
 
 /// The node with that inode number, as users of a mount see numbers.
