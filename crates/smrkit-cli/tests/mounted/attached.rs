@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::thread::sleep;
+use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -152,8 +152,14 @@ fn a_loop_device_comes_with_attach_and_goes_with_detach() {
     let sectors = fs::read_to_string(Path::new("/sys/block").join(attached.device.file_name().unwrap()).join("size"));
     assert!(sectors.unwrap().trim().parse::<u64>().unwrap() > 2_500_000);
     assert_eq!(attached.loops(), 1);
+    let glance = fs::File::open(&attached.device).unwrap();
+    let glancing = spawn(move || {
+        sleep(Duration::from_millis(500));
+        drop(glance);
+    });
     attached.detach().done();
-    assert_eq!(attached.loops(), 0);
+    assert_eq!(attached.loops(), 0, "detach waits for who looks at the device");
+    glancing.join().unwrap();
     attached.detach().says(3, &["not attached"]);
 }
 

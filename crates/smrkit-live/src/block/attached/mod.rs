@@ -9,6 +9,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::process::geteuid;
@@ -20,6 +22,9 @@ use crate::mount::point::{self, Unmount};
 
 /// Threads that take the kernel's requests.
 const THREADS: usize = 2;
+
+/// Time in which whoever glances at a loop device closes it.
+const LETS_GO: Duration = Duration::from_secs(5);
 
 /// A drive that is there as a file.
 pub struct Attached {
@@ -56,24 +61,14 @@ impl Attached {
         self.device.as_deref()
     }
 
-    /// True if anybody has mounted or otherwise taken the loop device.
-    fn is_taken(&self) -> bool {
-        let Some(device) = &self.device else { return false };
-        let Some(name) = device.file_name() else { return false };
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let is_mounted = mounts.lines().any(|line| line.split(' ').next().map(Path::new) == Some(device));
-        let holders = fs::read_dir(Path::new("/sys/block").join(name).join("holders"));
-        is_mounted || holders.is_ok_and(|mut holders| holders.next().is_some())
-    }
-
     /// Takes device and file away. Errors: somebody still uses them.
     pub fn detach(&mut self) -> Result<(), String> {
-        if let Some(device) = self.device.as_ref().filter(|_| self.is_taken()) {
+        if let Some(device) = self.device.as_ref().filter(|device| is_taken(device)) {
             let device = device.display();
             return Err(format!("{device} is in use: unmount what is on it, or take it out of its array"));
         }
         if let Some(device) = self.device.take() {
-            told(Command::new("losetup").arg("-d").arg(&device)).map_err(|error| error.to_string())?;
+            free(&device, &self.file()).map_err(|error| error.to_string())?;
         }
         drop(self.session.take());
         // What is not empty is not ours.
@@ -89,11 +84,31 @@ pub fn clear(directory: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     for device in loop_devices(&directory.join(NAME))? {
-        told(Command::new("losetup").arg("-d").arg(device))?;
+        free(&device, &directory.join(NAME))?;
     }
     point::unmount(directory, Unmount::Detach).map_err(io::Error::other)?;
     fs::remove_dir(directory)?;
     Ok(true)
+}
+
+/// True if anybody has mounted or otherwise taken the loop device.
+fn is_taken(device: &Path) -> bool {
+    let Some(name) = device.file_name() else { return false };
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let is_mounted = mounts.lines().any(|line| line.split(' ').next().map(Path::new) == Some(device));
+    let holders = fs::read_dir(Path::new("/sys/block").join(name).join("holders"));
+    is_mounted || holders.is_ok_and(|mut holders| holders.next().is_some())
+}
+
+/// Frees a loop device on `file`. The kernel does so when the last one who has it open closes it, and whoever looks through all
+/// disks may have: it is gone when this returns, unless somebody has mounted it or keeps it open for long.
+fn free(device: &Path, file: &Path) -> io::Result<()> {
+    told(Command::new("losetup").arg("-d").arg(device))?;
+    let end = Instant::now() + LETS_GO;
+    while loop_devices(file)?.iter().any(|found| found == device) && !is_taken(device) && Instant::now() < end {
+        sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 /// The loop devices on `file`, by its name: it may be dead.
