@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::command_times::CommandTimes;
 use super::outcome::Outcome;
-use super::stretches::Figures;
+use super::stretches::{Figures, P99_ERROR};
 use crate::layer::BASELINE;
 use crate::units::SECTOR_BYTES;
 
@@ -16,6 +16,9 @@ const FACTOR: f64 = 2.0;
 
 /// Up to this multiple a run does as well as conventional disks.
 const ALIKE: f64 = 1.5;
+
+/// Factor by which a quotient of two p99 of stretches may be off.
+const DOUBT: f64 = (1.0 + P99_ERROR) / (1.0 - P99_ERROR);
 
 /// Waits below this are no difference that anybody acts on (assumption).
 const SHORT_NS: u64 = 1_000_000_000;
@@ -183,18 +186,23 @@ pub struct Comparison {
 impl Comparison {
     /// The largest multiple, as a whole or from the first wait on.
     pub fn worst(&self) -> f64 {
-        let later = self.from_first_wait.map_or(0.0, |beside| beside.worst());
-        later.max(self.whole.worst()).max(self.rebuild.unwrap_or(0.0))
+        self.worst_where_later(1.0)
     }
 
-    /// True if the run is slow: some multiple is over 2.
+    /// True if the run is slow: some multiple is surely over 2.
     pub fn is_slow(&self) -> bool {
-        self.worst() > FACTOR
+        self.worst_where_later(1.0 / DOUBT) > FACTOR
     }
 
-    /// True if it does as well as conventional disks: no multiple is over 1.5.
+    /// True if it does as well as conventional disks: no multiple may be over 1.5.
     pub fn is_alike(&self) -> bool {
-        self.worst() <= ALIKE
+        self.worst_where_later(DOUBT) <= ALIKE
+    }
+
+    /// The largest multiple, where those from the first wait on are this many times what was measured.
+    fn worst_where_later(&self, times: f64) -> f64 {
+        let later = self.from_first_wait.map_or(0.0, |later| later.worst() * times);
+        later.max(self.whole.worst()).max(self.rebuild.unwrap_or(0.0))
     }
 }
 

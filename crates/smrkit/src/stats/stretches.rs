@@ -7,8 +7,10 @@ use super::rows::RequestRow;
 /// Stretches at most; from then on two become one, and each holds twice the requests.
 const STRETCHES_MAX: usize = 1024;
 
-/// Buckets of latencies that double from one of these to the next: the middle of a bucket is at most 3.2 % off.
-const STEPS: usize = 16;
+/// Buckets of latencies that double from one of these to the next.
+const STEPS: usize = 128;
+/// Share of itself by which a p99, the middle of a bucket, is off at most.
+pub const P99_ERROR: f64 = 0.5 / STEPS as f64;
 const BUCKETS: usize = STEPS * 44;
 
 /// Figures of some of a run's requests.
@@ -125,10 +127,11 @@ impl Stretch {
     }
 }
 
-/// The bucket of a latency: its power of two, and the sixteenth of the way to the next.
+/// The bucket of a latency: its power of two, and the step on the way to the next.
 fn bucket(ns: u64) -> usize {
     let power = ns.checked_ilog2().unwrap_or(0) as usize;
-    let step = if power < 4 { 0 } else { (ns >> (power - 4)) as usize % STEPS };
+    let step =
+        if power < STEPS.ilog2() as usize { 0 } else { (ns >> (power - STEPS.ilog2() as usize)) as usize % STEPS };
     (power * STEPS + step).min(BUCKETS - 1)
 }
 
@@ -164,7 +167,7 @@ mod tests {
             assert_eq!((figures.mean_ns, figures.longest_ns), (mean_ns, 1000 * count));
             assert_eq!(figures.elapsed_ns, 1_000_000 * own.len() as u64);
             let p99_ns = own[(own.len() * 99).div_ceil(100) - 1].latency_ns;
-            assert!(figures.p99_ns.abs_diff(p99_ns) * 1000 <= p99_ns * 32, "{} {p99_ns}", figures.p99_ns);
+            assert!(figures.p99_ns.abs_diff(p99_ns) as f64 <= p99_ns as f64 * P99_ERROR, "{} {p99_ns}", figures.p99_ns);
             assert_eq!(stretches.from(0).unwrap().requests, count);
         }
     }
