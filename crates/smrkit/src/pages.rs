@@ -59,6 +59,22 @@ impl Pages {
         }
     }
 
+    /// Words one by one, of sectors most of which lie near to the one before.
+    pub(crate) fn nearby(&self) -> impl FnMut(u64) -> u64 {
+        let (mut number, mut here) = (u64::MAX, [0; PAGE as usize]);
+        let mut page: Option<&Page> = None;
+        move |at| {
+            if at / PAGE != number {
+                number = at / PAGE;
+                page = self.pages.get(&number);
+                if page.is_none() {
+                    self.begin(number * PAGE, &mut here);
+                }
+            }
+            page.map_or(&here, |page| &**page)[(at % PAGE) as usize]
+        }
+    }
+
     /// Puts the words that sectors of a page that does not exist have into `out`.
     fn begin(&self, at: u64, out: &mut [u64]) {
         out.fill(0);
@@ -84,12 +100,12 @@ impl Pages {
         self.replace(first, words, |_, _| {});
     }
 
-    /// Puts words into the sectors from `first` on; `each` gets what was there and what is.
-    pub(crate) fn replace(&mut self, first: u64, words: &[u64], mut each: impl FnMut(u64, u64)) {
+    /// Puts words into the sectors from `first` on; `each` gets what was there and what will be, some sectors at a time.
+    pub(crate) fn replace(&mut self, first: u64, words: &[u64], mut each: impl FnMut(&[u64], &[u64])) {
         for (number, within, of) in runs(first, words.len() as u64) {
-            for (slot, &word) in self.page(number)[within].iter_mut().zip(&words[of]) {
-                each(std::mem::replace(slot, word), word);
-            }
+            let slots = &mut self.page(number)[within];
+            each(slots, &words[of.clone()]);
+            slots.copy_from_slice(&words[of]);
         }
     }
 
@@ -180,13 +196,16 @@ mod tests {
                     plain[first..][..words.len()].fill(0);
                     continue;
                 }
-                pages.replace(first as u64, &words, |was, _| were.push(was));
+                pages.replace(first as u64, &words, |was, _| were.extend_from_slice(was));
                 prop_assert_eq!(&were[..], &plain[first..][..words.len()]);
                 plain[first..][..words.len()].copy_from_slice(&words);
             }
             let n = n.min(SECTORS - first);
             prop_assert_eq!(&pages.words(first as u64, n as u64)[..], &plain[first..][..n]);
             prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
+            let mut nearby = pages.nearby();
+            prop_assert!((0..SECTORS).step_by(7).chain([0, 1]).all(|at| nearby(at as u64) == plain[at]));
+            drop(nearby);
             let extents = pages.extents(SECTORS as u64);
             let covered = |at: usize| extents.iter().any(|extent| extent.contains(&(at as u64)));
             prop_assert!((0..SECTORS).all(|at| plain[at] == 0 || covered(at)));
@@ -198,10 +217,16 @@ mod tests {
                 plain[at as usize..][..words.len()].fill(7);
             }
             prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
+            let mut nearby = pages.nearby();
+            prop_assert!((0..SECTORS).step_by(7).chain([0, 1]).all(|at| nearby(at as u64) == plain[at]));
+            drop(nearby);
             prop_assert!(asked.clone().all(|at| !covered(at as usize) || plain[at as usize] == 7));
             pages.clear(asked.clone());
             plain[first..][..n].fill(0);
             prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
+            let mut nearby = pages.nearby();
+            prop_assert!((0..SECTORS).step_by(7).chain([0, 1]).all(|at| nearby(at as u64) == plain[at]));
+            drop(nearby);
         }
     }
 }

@@ -189,7 +189,6 @@ impl LayeredDisk {
     pub fn take_damages(&mut self) -> Vec<Damage> {
         let Some(stamps) = self.disk.stamps().filter(|stamps| stamps.has_damages()) else { return Vec::new() };
         let mut damages = stamps.take_damages();
-        damages.retain(|damage| stamps.get(damage.pba).is_damaged());
         damages.retain(|damage| self.layer.locate(damage.was.lba()) == damage.pba);
         damages
     }
@@ -219,10 +218,10 @@ impl LayeredDisk {
         Ok(())
     }
 
-    /// In check mode: what lies where an LBA is found, at no cost.
-    pub fn peek(&mut self, lba: Lba) -> Stamp {
-        let pba = self.layer.locate(lba);
-        self.disk.stamps().map_or(Stamp::default(), |stamps| stamps.get(pba))
+    /// In check mode: what lies where LBAs are found, at no cost.
+    pub fn look(&mut self) -> impl FnMut(Lba) -> Stamp {
+        let (layer, mut stamp) = (&self.layer, self.disk.stamps().map(|stamps| stamps.nearby()));
+        move |lba| stamp.as_mut().map_or(Stamp::default(), |stamp| stamp(layer.locate(lba)))
     }
 
     /// Sectors read from the platters and written to them so far.

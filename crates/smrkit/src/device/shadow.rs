@@ -175,16 +175,19 @@ impl Shadow {
             loss.in_flight = Some((there + found, all + u64::from(request.sectors)));
         }
         let mut gone: Vec<Lba> = Vec::new();
-        for range in self.pages.extents(device.host_sectors()) {
+        let extents = self.pages.extents(device.host_sectors());
+        let mut look = device.look();
+        for range in extents {
             for (lba, expected) in (range.start..).map(Lba).zip(self.pages.words(range.start, range.end - range.start))
             {
-                let found = if expected == 0 { Stamp(0) } else { device.peek(lba) };
+                let found = if expected == 0 { Stamp(0) } else { look(lba) };
                 if found.0 != expected {
                     loss.destroyed += u64::from(found.is_damaged());
                     gone.push(lba);
                 }
             }
         }
+        drop(look);
         gone.iter().for_each(|&lba| self.disown(lba, 1));
         loss.lost = gone;
         device.take_damages();
@@ -194,9 +197,9 @@ impl Shadow {
     /// Expects those sectors of a write in flight that are on the disk, or those of a later one in their place; returns how
     /// many.
     fn take_over(&mut self, request: &Request, number: u64, device: &mut LayeredDisk) -> u64 {
-        let mut there = 0;
+        let (mut there, mut look) = (0, device.look());
         for lba in (0..u64::from(request.sectors)).map(|i| request.lba + i) {
-            let found = device.peek(lba);
+            let found = look(lba);
             if (number..=self.writes).any(|number| found == Stamp::new(lba, number)) {
                 self.pages.put(lba.0, &[found.0]);
                 there += 1;

@@ -107,6 +107,12 @@ impl Stamps {
         Stamp(self.pages.get(pba.0))
     }
 
+    /// Contents one by one, of sectors most of which lie near to the one before.
+    pub fn nearby(&self) -> impl FnMut(Pba) -> Stamp {
+        let mut word = self.pages.nearby();
+        move |pba| Stamp(word(pba.0))
+    }
+
     pub(super) fn read(&self, pba: Pba, out: &mut [u64]) {
         self.pages.read(pba.0, out);
     }
@@ -123,7 +129,7 @@ impl Stamps {
             }
             self.history.worn_upstream(pba, n, dpid, writes, &mut hits);
         }
-        self.pages.replace(pba.0, data, |was, is| self.records.replaced(Stamp(was), Stamp(is)));
+        self.pages.replace(pba.0, data, |was, is| self.records.replaced_all(was, is));
         self.written_sectors += n;
         for (at, sectors) in hits {
             self.destroy(at, sectors, by);
@@ -160,31 +166,33 @@ impl Stamps {
 
     /// Labels the sectors from `pba` on, which have just been written.
     pub(super) fn label(&mut self, pba: Pba, labels: &[Label]) {
-        for (i, &label) in labels.iter().enumerate() {
-            let at = pba + i as u64;
-            let stamp = self.get(at).0;
-            self.labels.set(at, stamp, label);
+        let mut word = self.pages.nearby();
+        for (at, &label) in (pba.0..).zip(labels) {
+            self.labels.set(Pba(at), word(at), label);
         }
     }
 
     /// Takes the labels off `n` sectors from `pba` on.
     pub(super) fn clear_labels(&mut self, pba: Pba, n: u64) {
-        for (at, _) in self.labels(pba, n) {
-            let stamp = self.get(pba + at).0;
-            self.labels.set(pba + at, stamp, NONE);
+        let labels = self.labels(pba, n);
+        let mut word = self.pages.nearby();
+        for (at, _) in labels {
+            self.labels.set(pba + at, word(pba.0 + at), NONE);
         }
     }
 
     /// The labels of those of `n` sectors from `pba` on that still hold what was written with them.
     pub(super) fn labels(&self, pba: Pba, n: u64) -> Vec<(u64, Label)> {
         let labels = self.labels.within(pba, n);
-        let kept = labels.filter(|&(i, stamp, _)| self.get(pba + i).0 == stamp).map(|(i, _, label)| (i, label));
+        let mut stamp = self.nearby();
+        let kept = labels.filter(|&(i, with, _)| stamp(pba + i).0 == with).map(|(i, _, label)| (i, label));
         let mut all: Vec<(u64, Label)> = kept.collect();
         if let Some(placement) = &self.placement {
             let written = all.len();
+            let mut stamp = self.nearby();
             placement.within(pba, n, &mut |i, lba| {
                 if all[..written].binary_search_by_key(&i, |label| label.0).is_err()
-                    && self.get(pba + i) == Stamp::first(lba)
+                    && stamp(pba + i) == Stamp::first(lba)
                 {
                     all.extend(placement.label(lba).map(|label| (i, label)));
                 }
@@ -195,9 +203,12 @@ impl Stamps {
         all
     }
 
-    /// The sectors destroyed since the last call.
+    /// The sectors destroyed since the last call, and not written since.
     pub fn take_damages(&mut self) -> Vec<Damage> {
-        std::mem::take(&mut self.damages)
+        let mut damages = std::mem::take(&mut self.damages);
+        let mut stamp = self.nearby();
+        damages.retain(|damage| stamp(damage.pba).is_damaged());
+        damages
     }
 
     /// True if any sector was destroyed since the last [`Stamps::take_damages`].
@@ -230,6 +241,14 @@ impl StampedRecords {
 
     fn words(&self, stamp: Stamp) -> Option<&[u64]> {
         self.kept.get(&stamp.0).map(|(words, _)| &**words)
+    }
+
+    /// Sectors that carried some stamps carry others.
+    fn replaced_all(&mut self, was: &[u64], is: &[u64]) {
+        let any = |stamps: &[u64]| stamps.iter().fold(0, |all, stamp| all | stamp) & RECORD != 0;
+        if any(was) || any(is) {
+            was.iter().zip(is).for_each(|(&was, &is)| self.replaced(Stamp(was), Stamp(is)));
+        }
     }
 
     /// A sector that carried one stamp carries another; with the last sector of a record go its words.
