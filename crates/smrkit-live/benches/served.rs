@@ -1,7 +1,8 @@
-//! Served drives flat out, without a server: `cargo bench -p smrkit-live --bench served [-- LAYER …]`.
+//! Served drives flat out, without a server: `cargo bench -p smrkit-live --bench served [-- LAYER … [--journal]]`.
 //!
-//! The image is in memory, without a journal. 4 KiB are written at random places of the first GiB: on a new drive until its cache is
-//! full, if it has one; then, after that GiB was written in order, on one in use. Rates are per CPU-second of this thread.
+//! The image is in memory, and with `--journal` has a journal as `smrkit serve` gives it, in memory too. 4 KiB are written at random
+//! places of the first GiB: on a new drive until its cache is full, if it has one; then, after that GiB was written in order, on one
+//! in use. Rates are per CPU-second of this thread.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,25 +29,28 @@ const SECTORS: u64 = 8;
 /// CPU time after which a rate is known well enough.
 const SECONDS: f64 = 2.0;
 const BATCH: u64 = 100;
+/// Pages of the image, 8 GiB, after which a rate is known as well as memory lets it: S-blocks move over all of the drive.
+const PAGES_MAX: usize = 8 << 10;
 
 fn main() {
-    let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let (options, asked): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
+    let journal_bytes = options.iter().any(|option| option == "--journal").then_some(64 << 20);
     println!("{:16} {:>16} {:>16} {:>16}", "4 KiB writes/CPU-s", "on a new drive", "on one in use", "1 MiB, MB/CPU-s");
     for layer in LAYERS.into_iter().filter(|layer| asked.is_empty() || asked.iter().any(|asked| asked == layer)) {
-        run(layer);
+        run(layer, journal_bytes);
     }
 }
 
-fn run(layer: &str) {
+fn run(layer: &str, journal_bytes: Option<u64>) {
     let folder = tempfile::TempDir::new().unwrap();
-    let mut drive = Drive::new(folder.path(), layer);
+    let mut drive = Drive::new(folder.path(), layer, journal_bytes);
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut write = |drive: &mut Drive| drive.write(random.random_range(0..GIB / 4096) * SECTORS, SECTORS);
     let empty = rate(&mut drive, &mut write, |drive| !drive.is_full());
     let begun = cpu_seconds();
     (0..GIB >> 20).for_each(|at| drive.write(at << 11, 1 << 11));
     let in_order = GIB as f64 / 1e6 / (cpu_seconds() - begun);
-    let full = rate(&mut drive, &mut write, |_| true);
+    let full = rate(&mut drive, &mut write, |drive| drive.pages() < PAGES_MAX);
     println!("{layer:18} {empty:>16.0} {full:>16.0} {in_order:>16.0}");
 }
 
@@ -65,11 +69,12 @@ fn rate(drive: &mut Drive, write: &mut impl FnMut(&mut Drive), goes_on: impl Fn(
 
 struct Drive {
     device: BlockDevice,
+    file: Arc<Memory>,
     buf: Buf,
 }
 
 impl Drive {
-    fn new(folder: &std::path::Path, layer: &str) -> Drive {
+    fn new(folder: &std::path::Path, layer: &str, journal_bytes: Option<u64>) -> Drive {
         // S-blocks need room for their spare ones.
         let capacity: Bytes = if layer == "s-block" { "64GB" } else { "16GB" }.parse().unwrap();
         let mut system = System::drive("st5000as0011").layer(layer).capacity(AskedCapacity::Sectors(capacity.0 / 512));
@@ -82,9 +87,9 @@ impl Drive {
         let image = DriveImage::open(&path, false).unwrap();
         let (file, journal) = (Arc::<Memory>::default(), Arc::<Memory>::default());
         file.set_length(std::fs::metadata(&path).unwrap().len()).unwrap();
-        let image = image.in_storage(file, journal, None).unwrap();
+        let image = image.in_storage(file.clone(), journal, journal_bytes).unwrap();
         let (device, _) = BlockDevice::open(image, None).unwrap();
-        Drive { device, buf: Buf::Bytes(vec![0x5A; 1 << 20]) }
+        Drive { device, file, buf: Buf::Bytes(vec![0x5A; 1 << 20]) }
     }
 
     fn write(&mut self, lba: u64, sectors: u64) {
@@ -93,6 +98,10 @@ impl Drive {
             bytes.resize(sectors as usize * 512, 0x5A);
         }
         self.device.serve(&Request::new(Op::Write, Lba(lba), sectors as u32), arrival, &mut self.buf).unwrap();
+    }
+
+    fn pages(&self) -> usize {
+        self.file.0.lock().unwrap().pages.len()
     }
 
     fn is_full(&self) -> bool {

@@ -104,9 +104,10 @@ pub struct Buffer(Mutex<Buf>);
 #[pymethods]
 impl Buffer {
     /// Puts `count` sectors of another, from `first` on, at `at`.
-    fn put(&self, at: u64, source: &Bound<Buffer>, first: u64, count: u64) {
+    fn put(&self, py: Python, at: u64, source: &Bound<Buffer>, first: u64, count: u64) -> PyResult<()> {
         let from = lock(&source.get().0).clone();
-        lock(&self.0).put(at, &from, first, count);
+        let put = lock(&self.0).put(at, &from, first, count);
+        put.map_err(|fault| exception(py, &Error::Usage(fault.to_string())))
     }
 }
 

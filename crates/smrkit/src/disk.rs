@@ -155,7 +155,7 @@ impl Disk {
     }
 
     /// The record in `sectors` sectors of `buf`, read before, from `at` on; `None` if no whole one is there.
-    pub fn record_in(&self, buf: &Buf, at: u64, sectors: u64) -> Option<Vec<u64>> {
+    pub fn record_in(&self, buf: &Buf, at: u64, sectors: u64) -> DiskResult<Option<Vec<u64>>> {
         self.medium.record(buf, at, sectors)
     }
 

@@ -32,6 +32,7 @@ pub mod geometry;
 mod extent_map;
 mod lba_set;
 mod pages;
+pub mod ranges;
 pub mod medium;
 pub mod drive;
 pub mod tally;

@@ -1,16 +1,15 @@
 //! The platters of a served drive: their sectors, and behind them the labels, in an image.
 
+use std::any::Any;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use smrkit::medium::{Backing, DESTROYED_BYTE};
+use smrkit::medium::Backing;
+use smrkit::medium::held::HeldSectors;
 use smrkit::units::{Pba, SECTOR_BYTES};
 
-use super::store::Store;
-
-/// Bytes that are destroyed at a time.
-static DESTROYED: [u8; 64 << 10] = [DESTROYED_BYTE; 64 << 10];
+use super::store::{HeldRange, Store};
 
 /// Platters in an image.
 pub(super) struct ImageBacking {
@@ -30,6 +29,13 @@ impl ImageBacking {
         let start = self.first_byte + pba.0 * SECTOR_BYTES;
         start..start + sectors * SECTOR_BYTES
     }
+
+    /// Sectors are to be written.
+    fn note_write(&mut self, pba: Pba, sectors: u64) {
+        if pba.0 < self.destroyed.end && self.destroyed.start < pba.0 + sectors {
+            self.destroyed = 0..0;
+        }
+    }
 }
 
 impl Backing for ImageBacking {
@@ -38,10 +44,7 @@ impl Backing for ImageBacking {
     }
 
     fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()> {
-        let end = pba.0 + bytes.len() as u64 / SECTOR_BYTES;
-        if pba.0 < self.destroyed.end && self.destroyed.start < end {
-            self.destroyed = 0..0;
-        }
+        self.note_write(pba, bytes.len() as u64 / SECTOR_BYTES);
         self.store.write(self.bytes(pba, 0).start, bytes)
     }
 
@@ -49,11 +52,34 @@ impl Backing for ImageBacking {
         self.store.sync()
     }
 
+    fn can_hold(&self) -> bool {
+        true
+    }
+
+    fn hold(&self, pba: Pba, sectors: u64) -> io::Result<Arc<dyn HeldSectors>> {
+        Ok(self.store.hold(self.bytes(pba, sectors)))
+    }
+
+    fn write_held(&mut self, pba: Pba, held: &dyn HeldSectors, first: u64, sectors: u64) -> io::Result<()> {
+        self.note_write(pba, sectors);
+        let to = self.bytes(pba, sectors).start;
+        let range = first * SECTOR_BYTES..(first + sectors) * SECTOR_BYTES;
+        match (held as &dyn Any).downcast_ref::<HeldRange>() {
+            Some(held) => self.store.write_held(to, held, range),
+            None => {
+                let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
+                held.read(first, &mut bytes)?;
+                self.store.write(to, &bytes)
+            }
+        }
+    }
+
     fn discard(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
         self.store.punch(self.bytes(pba, sectors))
     }
 
     fn zero(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
+        self.note_write(pba, sectors);
         self.store.zero(self.bytes(pba, sectors))
     }
 
@@ -66,12 +92,7 @@ impl Backing for ImageBacking {
     }
 
     fn destroy(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
-        let Range { start: mut at, end: last } = self.bytes(pba, sectors);
-        while at < last {
-            let count = (last - at).min(DESTROYED.len() as u64);
-            self.store.write(at, &DESTROYED[..count as usize])?;
-            at += count;
-        }
+        self.store.destroy(self.bytes(pba, sectors))?;
         self.destroyed = pba.0..pba.0 + sectors;
         Ok(())
     }

@@ -30,10 +30,8 @@ use crate::error::LiveError;
 use crate::exclusive;
 
 const MAGIC: &[u8; 8] = b"SMRdrive";
-/// 2: a label is taken off before its sector is overwritten. 3: its journal may free ranges, which a reader of 2 would take for its end.
-const VERSION: u32 = 3;
-/// The oldest format that can be used: it becomes the present one when the image is opened.
-const OLDEST_VERSION: u32 = 2;
+/// 4: its journal copies ranges; labels say that a band's tracks in the scratch pad, or an S-block, are whole.
+const VERSION: u32 = 4;
 /// Magic, version, length and checksum of the text, checksum of these.
 const FIXED_BYTES: usize = 24;
 /// The head's room; the bits of what was written follow.
@@ -332,7 +330,7 @@ fn decode(path: &Path, file: &File) -> Result<ImageHead, LiveError> {
     if word(20) != checksum(&fixed[..20]) {
         return Err(damaged());
     }
-    if !(OLDEST_VERSION..=VERSION).contains(&word(8)) {
+    if word(8) != VERSION {
         return Err(wrong(&format!("an image of format {}, made by another smrkit: use that one", word(8))));
     }
     let mut text = vec![0; (word(12) as usize).min(STATE_BYTE as usize)];
@@ -340,12 +338,7 @@ fn decode(path: &Path, file: &File) -> Result<ImageHead, LiveError> {
     if checksum(&text) != word(16) {
         return Err(damaged());
     }
-    let head = serde_json::from_slice(&text).map_err(|_| damaged())?;
-    if word(8) != VERSION {
-        let renew = file.write_all_at(&encode_fixed(VERSION, &text), 0).and_then(|()| file.sync_data());
-        renew.map_err(|error| LiveError::io(path, error))?;
-    }
-    Ok(head)
+    serde_json::from_slice(&text).map_err(|_| damaged())
 }
 
 #[cfg(test)]
@@ -363,17 +356,17 @@ mod tests {
     }
 
     #[test]
-    fn an_older_image_opens_and_an_older_smrkit_leaves_it_alone() {
+    fn an_image_of_another_format_is_refused_and_left_alone() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("drive.img");
         let system = System::drive("st5000as0011").layer("log").capacity(AskedCapacity::Sectors(2_000_000));
         let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
         let head = create(&path, complete_record(&planned.run), false).unwrap().head().clone();
         let text = &encode(&head).unwrap()[FIXED_BYTES..];
-        for (older, opens) in [(2, true), (1, false), (VERSION + 1, false)] {
-            File::options().write(true).open(&path).unwrap().write_all_at(&encode_fixed(older, text), 0).unwrap();
+        for (format, opens) in [(VERSION - 1, false), (VERSION, true), (VERSION + 1, false)] {
+            File::options().write(true).open(&path).unwrap().write_all_at(&encode_fixed(format, text), 0).unwrap();
             let opened = DriveImage::open(&path, true);
-            assert_eq!((opened.is_ok(), version(&path)), (opens, if opens { VERSION } else { older }));
+            assert_eq!((opened.is_ok(), version(&path)), (opens, format));
             assert!(opened.is_err() || opened.is_ok_and(|image| image.was_clean() && *image.head() == head));
         }
     }

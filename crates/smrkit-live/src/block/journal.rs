@@ -5,12 +5,12 @@
 //! has written whose power was cut. A flush is one sync of this file. What has gathered moves to the image before the journal
 //! starts over.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 use smrfs::map::checksum;
+use smrkit::ranges::{RangeMap, Shift};
 
 use super::storage::Storage;
 
@@ -20,34 +20,43 @@ const HEAD_BYTES: usize = 24;
 const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes that the journal holds at most before it moves to the image (assumption).
 pub(super) const FULL_BYTES: u64 = 64 << 20;
+/// Parts of the image that it knows at most: some MB of memory (assumption).
+const PARTS_MAX: usize = 1 << 16;
 /// The longest record that is believed.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
-/// Mark in the length of a record that frees a range, whose length in bytes is its data.
-const PUNCH: u32 = 1 << 31;
-/// A place in the journal that is none: zeros.
-const HOLE: u64 = u64::MAX;
+/// Mark in the length of a record that changes a range without bytes of its own: its data are the range's length, and the number and
+/// place of the source.
+const MOVES: u32 = 1 << 31;
+const HOLE: u64 = 0;
+const FROM_IMAGE: u64 = 1;
+const FROM_JOURNAL: u64 = 2;
+const DESTROYED: u64 = 3;
 
-/// A change of the image.
-pub(super) enum Change<'a> {
-    /// Bytes, from this one of the image on.
-    Write(u64, &'a [u8]),
-    /// A range is zeros, and takes up no room.
-    Punch(Range<u64>),
+/// Source of the bytes of a part of the image.
+#[derive(Clone)]
+pub(super) enum Source {
+    /// The image file as it is without the journal, from this byte on.
+    Image(u64),
+    /// The journal, from this byte on.
+    Journal(u64),
+    /// Memory, from this byte on.
+    Memory(Arc<Vec<u8>>, usize),
+    /// Zeros, which take up no room.
+    Hole,
+    /// Destroyed sectors.
+    Destroyed,
 }
 
-/// A part of the image whose bytes are in the journal.
-#[derive(Clone, Copy)]
-struct JournalPiece {
-    end: u64,
-    /// Their place in the journal, or [`HOLE`].
-    at: u64,
-}
-
-impl JournalPiece {
-    /// The place of the byte that is `bytes` behind its first.
-    fn place(&self, bytes: u64) -> u64 {
-        if self.at == HOLE { HOLE } else { self.at + bytes }
+impl Shift for Source {
+    fn shifted(&self, by: u64) -> Source {
+        match self {
+            Source::Image(at) => Source::Image(at + by),
+            Source::Journal(at) => Source::Journal(at + by),
+            Source::Memory(bytes, at) => Source::Memory(bytes.clone(), at + by as usize),
+            Source::Hole => Source::Hole,
+            Source::Destroyed => Source::Destroyed,
+        }
     }
 }
 
@@ -58,50 +67,63 @@ pub(super) struct Journal {
     /// Bytes in the file, followed by those that have not been written to it yet.
     written: u64,
     buffer: Vec<u8>,
-    /// By the first byte in the image; no two overlap.
-    pieces: BTreeMap<u64, JournalPiece>,
+    /// The parts of the image that it changes.
+    parts: RangeMap<Source>,
     /// The number of the next record.
     number: u64,
     is_synced: bool,
 }
 
 impl Journal {
-    /// Opens the journal in `file`, which is full with so many bytes, and gives `apply` each change that is whole and preceded by whole
-    /// ones.
-    pub(super) fn open(
-        file: Arc<dyn Storage>,
-        full_bytes: u64,
-        mut apply: impl FnMut(Change) -> io::Result<()>,
-    ) -> io::Result<Journal> {
+    /// Opens the journal in `file`, which is full with so many bytes: it holds each change that is whole and preceded by whole ones.
+    pub(super) fn open(file: Arc<dyn Storage>, full_bytes: u64) -> io::Result<Journal> {
         let length = file.length()?;
-        let (mut at, mut expected) = (0, None);
+        let (mut at, mut expected, mut parts) = (0, None, RangeMap::default());
         while let Some(record) = Record::read(file.as_ref(), at, length)? {
             if expected.is_some_and(|expected| expected != record.number) {
                 break;
             }
-            apply(record.change())?;
+            let (range, source) = record.change(at + HEAD_BYTES as u64);
+            apply(&mut parts, range, source);
+            at += HEAD_BYTES as u64 + record.data.len() as u64;
             expected = Some(record.number + 1);
-            at += (HEAD_BYTES + record.data.len()) as u64;
+        }
+        if at < length {
+            // Else what follows might be taken for the continuation of what is added.
+            file.set_length(at)?;
+            file.sync()?;
         }
         let number = expected.unwrap_or(1);
-        let (buffer, pieces) = (Vec::new(), BTreeMap::new());
-        Ok(Journal { file, full_bytes, written: 0, buffer, pieces, number, is_synced: true })
+        // A killed process may have left it without a sync.
+        let is_synced = at == 0;
+        Ok(Journal { file, full_bytes, written: at, buffer: Vec::new(), parts, number, is_synced })
     }
 
     /// Adds a write of `bytes` at `offset` of the image.
     pub(super) fn add(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        // A piece without bytes would take the place of the one that begins there.
-        assert!(!bytes.is_empty(), "a write of nothing");
         let at = self.end() + HEAD_BYTES as u64;
         self.add_record(offset, 0, bytes)?;
-        self.cover(offset, JournalPiece { end: offset + bytes.len() as u64, at });
+        apply(&mut self.parts, offset..offset + bytes.len() as u64, Source::Journal(at));
         Ok(())
     }
 
-    /// Adds that `range` of the image is freed.
-    pub(super) fn punch(&mut self, range: Range<u64>) -> io::Result<()> {
-        self.add_record(range.start, PUNCH, &(range.end - range.start).to_le_bytes())?;
-        self.cover(range.start, JournalPiece { end: range.end, at: HOLE });
+    /// Adds that a range of the image is from now on what `source` is.
+    pub(super) fn add_from(&mut self, range: Range<u64>, source: Source) -> io::Result<()> {
+        let length = range.end - range.start;
+        if matches!(source, Source::Image(at) if at == range.start) && self.parts.within(range.clone()).next().is_none()
+        {
+            return Ok(());
+        }
+        let (kind, at) = match &source {
+            Source::Memory(bytes, at) => return self.add(range.start, &bytes[*at..*at + length as usize]),
+            Source::Image(at) => (FROM_IMAGE, *at),
+            Source::Journal(at) => (FROM_JOURNAL, *at),
+            Source::Destroyed => (DESTROYED, 0),
+            Source::Hole => (HOLE, 0),
+        };
+        let words = [length, kind, at].map(u64::to_le_bytes);
+        self.add_record(range.start, MOVES, words.as_flattened())?;
+        apply(&mut self.parts, range, source);
         Ok(())
     }
 
@@ -129,10 +151,13 @@ impl Journal {
 
     /// True if it is time to move what it holds to the image.
     pub(super) fn is_full(&self) -> bool {
-        self.end() >= self.full_bytes
+        self.end() >= self.full_bytes || self.parts.len() >= PARTS_MAX
     }
 
     fn write_out(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
         self.file.write(self.written, &self.buffer)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
@@ -149,76 +174,19 @@ impl Journal {
         Ok(())
     }
 
-    /// Lets go of what overlaps a new piece, and takes that in.
-    fn cover(&mut self, start: u64, piece: JournalPiece) {
-        let before = self.pieces.range(..start).next_back().map(|(&first, &old)| (first, old));
-        if let Some((first, old)) = before.filter(|(_, old)| old.end > start) {
-            self.pieces.insert(first, JournalPiece { end: start, ..old });
-            self.keep_tail(first, old, piece.end);
-        }
-        while let Some((&first, &old)) = self.pieces.range(start..piece.end).next() {
-            self.pieces.remove(&first);
-            self.keep_tail(first, old, piece.end);
-        }
-        self.pieces.insert(start, piece);
+    /// The parts of the image that it changes.
+    pub(super) fn parts(&self) -> &RangeMap<Source> {
+        &self.parts
     }
 
-    /// The part of an old piece from `end` on stays.
-    fn keep_tail(&mut self, first: u64, old: JournalPiece, end: u64) {
-        if old.end > end {
-            self.pieces.insert(end, JournalPiece { end: old.end, at: old.place(end - first) });
-        }
-    }
-
-    /// The parts of `range` that the journal holds, in order: where in the image, and where in the journal.
-    fn held(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
-        let before = self.pieces.range(..range.start).next_back().filter(|(_, piece)| piece.end > range.start);
-        let from = range.clone();
-        before.into_iter().chain(self.pieces.range(from)).map(move |(&first, piece)| {
-            let start = first.max(range.start);
-            (start..piece.end.min(range.end), piece.place(start - first))
-        })
-    }
-
-    /// Puts what it holds of the image from `offset` on over `bytes`, which were read from there.
-    pub(super) fn overlay(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        if self.pieces.is_empty() {
-            return Ok(());
-        }
-        for (range, at) in self.held(offset..offset + bytes.len() as u64) {
-            self.read(at, &mut bytes[(range.start - offset) as usize..(range.end - offset) as usize])?;
-        }
-        Ok(())
-    }
-
-    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-        if at == HOLE {
-            bytes.fill(0);
-            return Ok(());
-        }
+    /// Fills `bytes` from its byte `at` on.
+    pub(super) fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         if at >= self.written {
             let from = (at - self.written) as usize;
             bytes.copy_from_slice(&self.buffer[from..from + bytes.len()]);
             return Ok(());
         }
         self.file.read(at, bytes)
-    }
-
-    /// Gives `apply` all that it holds, in the order of the image, once that is durable here; [`Journal::restart`] follows when it is
-    /// durable there.
-    pub(super) fn move_out(&mut self, mut apply: impl FnMut(Change) -> io::Result<()>) -> io::Result<()> {
-        self.sync()?;
-        let mut bytes = Vec::new();
-        for (&first, piece) in &self.pieces {
-            if piece.at == HOLE {
-                apply(Change::Punch(first..piece.end))?;
-                continue;
-            }
-            bytes.resize((piece.end - first) as usize, 0);
-            self.read(piece.at, &mut bytes)?;
-            apply(Change::Write(first, &bytes))?;
-        }
-        Ok(())
     }
 
     /// Begins anew: the image holds everything.
@@ -230,8 +198,16 @@ impl Journal {
         }
         (self.written, self.is_synced) = (0, true);
         self.buffer.clear();
-        self.pieces.clear();
+        self.parts.clear();
         Ok(())
+    }
+}
+
+/// Takes a change in. What is to be as the image has it is no change.
+fn apply(parts: &mut RangeMap<Source>, range: Range<u64>, source: Source) {
+    match source {
+        Source::Image(at) if at == range.start => parts.uncover(range),
+        source => parts.cover(range, source),
     }
 }
 
@@ -263,8 +239,8 @@ impl Record {
         let mut head = [0; HEAD_BYTES];
         file.read(at, &mut head)?;
         let word = |from: usize| u64::from_le_bytes(head[from..from + 8].try_into().unwrap_or_default());
-        let (number, offset, mark) = (word(0), word(8), word(16) as u32 & PUNCH);
-        let bytes = u64::from(word(16) as u32 & !PUNCH);
+        let (number, offset, mark) = (word(0), word(8), word(16) as u32 & MOVES);
+        let bytes = u64::from(word(16) as u32 & !MOVES);
         if bytes > RECORD_BYTES_MAX.min(length - at - HEAD_BYTES as u64) {
             return Ok(None);
         }
@@ -274,11 +250,23 @@ impl Record {
         Ok(is_whole.then_some(Record { number, offset, mark, data }))
     }
 
-    fn change(&self) -> Change<'_> {
-        match (self.mark, self.data.first_chunk()) {
-            (PUNCH, Some(&bytes)) => Change::Punch(self.offset..self.offset + u64::from_le_bytes(bytes)),
-            _ => Change::Write(self.offset, &self.data),
-        }
+    /// The range that it changes, and what that is from then on; `place` is that of its data.
+    fn change(&self, place: u64) -> (Range<u64>, Source) {
+        let bytes = self.data.len() as u64;
+        let (length, source) = match *self.data.as_chunks().0 {
+            [length, kind, at] if self.mark == MOVES => {
+                let [length, kind, at] = [length, kind, at].map(u64::from_le_bytes);
+                let source = match kind {
+                    FROM_IMAGE => Source::Image(at),
+                    FROM_JOURNAL => Source::Journal(at),
+                    DESTROYED => Source::Destroyed,
+                    _ => Source::Hole,
+                };
+                (length, source)
+            }
+            _ => (bytes, Source::Journal(place)),
+        };
+        (self.offset..self.offset + length, source)
     }
 }
 
@@ -294,46 +282,79 @@ mod tests {
 
     const IMAGE: usize = 4096;
 
-    fn carry_out(image: &mut [u8], change: Change) -> io::Result<()> {
-        match change {
-            Change::Write(at, bytes) => image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes),
-            Change::Punch(range) => image[range.start as usize..range.end as usize].fill(0),
+    /// An image that was `base`, with what a journal holds.
+    fn image(journal: &Journal, base: &[u8]) -> Vec<u8> {
+        let mut image = base.to_vec();
+        for (range, source) in journal.parts().iter() {
+            let bytes = range.start as usize..range.end as usize;
+            match *source {
+                Source::Image(at) => image[bytes.clone()].copy_from_slice(&base[at as usize..][..bytes.len()]),
+                Source::Journal(at) => journal.read(at, &mut image[bytes]).unwrap(),
+                Source::Hole => image[bytes].fill(0),
+                Source::Destroyed => image[bytes].fill(0xDB),
+                Source::Memory(..) => unreachable!("memory is no place in a journal"),
+            }
         }
-        Ok(())
+        image
+    }
+
+    fn open(file: &File) -> Journal {
+        Journal::open(Arc::new(file.try_clone().unwrap()), FULL_BYTES).unwrap()
     }
 
     fn opened(file: &File) -> (Journal, Vec<u8>) {
-        let mut image = vec![0; IMAGE];
-        let file = Arc::new(file.try_clone().unwrap());
-        let journal = Journal::open(file, FULL_BYTES, |change| carry_out(&mut image, change)).unwrap();
+        let journal = open(file);
+        let image = image(&journal, &[0; IMAGE]);
         (journal, image)
     }
 
     #[test]
-    fn what_was_written_last_is_read_wherever_writes_overlap() {
+    fn what_was_written_last_is_read_wherever_changes_overlap() {
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(1);
         let file = tempfile::tempfile().unwrap();
-        let (mut journal, mut expected) = opened(&file);
+        let mut journal = open(&file);
+        let base: Vec<u8> = (0..IMAGE).map(|at| (at * 31 / 8) as u8).collect();
+        let mut expected = base.clone();
         for fill in 0..2000u32 {
             let start = random.random_range(0..IMAGE - 1);
             let end = random.random_range(start + 1..=IMAGE.min(start + 500));
-            // No byte is like the ones next to it, so that a piece read at a wrong place shows.
-            let bytes: Vec<u8> = (start..end).map(|at| (fill as usize * 7 + at) as u8).collect();
-            if fill % 5 == 0 {
-                journal.punch(start as u64..end as u64).unwrap();
-                expected[start..end].fill(0);
-            } else {
-                journal.add(start as u64, &bytes).unwrap();
-                expected[start..end].copy_from_slice(&bytes);
+            let range = start as u64..end as u64;
+            let from = random.random_range(0..=IMAGE - (end - start));
+            match fill % 5 {
+                0 => {
+                    journal.add_from(range, Source::Hole).unwrap();
+                    expected[start..end].fill(0);
+                }
+                1 => {
+                    journal.add_from(range, Source::Destroyed).unwrap();
+                    expected[start..end].fill(0xDB);
+                }
+                2 => {
+                    journal.add_from(range, Source::Image(from as u64)).unwrap();
+                    expected[start..end].copy_from_slice(&base[from..from + end - start]);
+                }
+                3 => {
+                    let copied = journal.parts().iter().find_map(|(own, source)| match source {
+                        Source::Journal(at) => Some((own, *at)),
+                        _ => None,
+                    });
+                    let Some((own, at)) = copied else { continue };
+                    let n = (end - start).min((own.end - own.start) as usize);
+                    let bytes = expected[own.start as usize..][..n].to_vec();
+                    journal.add_from(start as u64..(start + n) as u64, Source::Journal(at)).unwrap();
+                    expected[start..start + n].copy_from_slice(&bytes);
+                }
+                _ => {
+                    // No byte is like the ones next to it, so that a part read at a wrong place shows.
+                    let bytes: Vec<u8> = (start..end).map(|at| (fill as usize * 7 + at) as u8).collect();
+                    journal.add(start as u64, &bytes).unwrap();
+                    expected[start..end].copy_from_slice(&bytes);
+                }
             }
-            let mut found = vec![0; IMAGE];
-            journal.overlay(0, &mut found).unwrap();
-            assert!(found == expected, "after write {fill}");
+            assert!(image(&journal, &base) == expected, "after change {fill}");
         }
         journal.sync().unwrap();
-        let mut moved = vec![0; IMAGE];
-        journal.move_out(|change| carry_out(&mut moved, change)).unwrap();
-        assert!(moved == expected && opened(&file).1 == expected);
+        assert!(image(&open(&file), &base) == expected);
     }
 
     #[test]

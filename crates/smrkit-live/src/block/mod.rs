@@ -19,6 +19,8 @@ mod report;
 pub mod server;
 pub mod storage;
 mod store;
+#[cfg(test)]
+mod store_tests;
 mod watchdog;
 mod write_cache;
 mod written;

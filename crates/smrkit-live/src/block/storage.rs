@@ -8,6 +8,9 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 
+/// Bytes that are copied at a time: they stay in the processor's cache (assumption).
+const COPY_BYTES: usize = 256 << 10;
+
 /// A sparse file. Offsets and lengths are in bytes.
 pub trait Storage: Send + Sync {
     /// Its length.
@@ -16,6 +19,10 @@ pub trait Storage: Send + Sync {
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
     /// Writes `bytes` at `offset`.
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Writes what is at `from` to another range, which it does not overlap.
+    fn copy(&self, from: u64, to: Range<u64>) -> io::Result<()> {
+        copy_bytes(self, from, to)
+    }
     /// Makes it so long: what is beyond goes, and what is added are zeros.
     fn set_length(&self, length: u64) -> io::Result<()>;
     /// Makes zeros of a range and frees the room that it took.
@@ -24,6 +31,17 @@ pub trait Storage: Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// The first range from `offset` on that takes up room; none to the end.
     fn allocated_from(&self, offset: u64) -> io::Result<Option<Range<u64>>>;
+}
+
+/// Copies by reading and writing.
+fn copy_bytes<S: Storage + ?Sized>(storage: &S, from: u64, to: Range<u64>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for at in to.clone().step_by(COPY_BYTES) {
+        bytes.resize((to.end - at).min(COPY_BYTES as u64) as usize, 0);
+        storage.read(from + (at - to.start), &mut bytes)?;
+        storage.write(at, &bytes)?;
+    }
+    Ok(())
 }
 
 impl Storage for File {
@@ -37,6 +55,22 @@ impl Storage for File {
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write_all_at(bytes, offset)
+    }
+
+    /// By the kernel, which copies nothing where the file system can share blocks.
+    fn copy(&self, mut from: u64, to: Range<u64>) -> io::Result<()> {
+        let mut at = to.start;
+        while at < to.end {
+            let rest = (to.end - at) as usize;
+            match rustix::fs::copy_file_range(self, Some(&mut from), self, Some(&mut at), rest) {
+                Ok(count) if count > 0 => {}
+                Ok(_) | Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
+                    return copy_bytes(self, from, at..to.end);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {

@@ -80,7 +80,7 @@ fn no_command_overtakes_one_on_the_same_sectors() {
 
 #[test]
 fn an_image_shrinks_when_its_sectors_are_trimmed() {
-    for layer in ["in-place", "rmw", "track-map", "set-assoc", "drive-managed", "vguard", "log", "zone-log"] {
+    for layer in LAYERS {
         let folder = TempDir::new().unwrap();
         let path = image(folder.path(), layer);
         let room = || std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap()) * 512;

@@ -210,7 +210,7 @@ impl Rmw {
             let mut buf = disk.buf(to - from);
             disk.read(pba + from, to - from, Cause::Clean, &mut buf, 0)?;
             for &(a, b) in dirty {
-                buf.put(a - from, data, at + (a - first), b - a);
+                buf.put(a - from, data, at + (a - first), b - a)?;
             }
             disk.write(pba + from, to - from, Cause::Clean, &buf, 0)?;
             self.rewrites += 1;
@@ -260,8 +260,8 @@ fn place(regions: &Regions, lba: Lba) -> Pba {
 }
 
 impl OpenRegion {
-    fn put(&mut self, first: u64, data: &Buf, at: u64, n: u64) {
-        self.data.put(first, data, at, n);
+    fn put(&mut self, first: u64, data: &Buf, at: u64, n: u64) -> DiskResult {
+        self.data.put(first, data, at, n)?;
         let (mut from, mut to) = (first, first + n);
         self.dirty.retain(|&(a, b)| {
             let apart = b < from || to < a;
@@ -272,6 +272,7 @@ impl OpenRegion {
         });
         let at = self.dirty.partition_point(|&(a, _)| a < from);
         self.dirty.insert(at, (from, to));
+        Ok(())
     }
 
     fn drop_sectors(&mut self, first: u64, end: u64) {
@@ -313,7 +314,7 @@ impl Layer for Rmw {
             };
             for (from, to, in_memory) in held.parts(first, first + count) {
                 match in_memory {
-                    true => out.put(at + (from - first), &held.data, from, to - from),
+                    true => out.put(at + (from - first), &held.data, from, to - from)?,
                     false => disk.read(pba + from, to - from, Cause::Host, out, at + (from - first))?,
                 }
             }
@@ -325,7 +326,7 @@ impl Layer for Rmw {
         self.requests += 1;
         for (region, first, count, at) in self.by_region(lba, n) {
             if self.hold > 0 {
-                self.open(disk, region)?.put(first, data, at, count);
+                self.open(disk, region)?.put(first, data, at, count)?;
             } else {
                 self.rewrite(disk, region, &[(first, first + count)], data, at)?;
             }

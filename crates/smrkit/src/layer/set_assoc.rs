@@ -196,7 +196,7 @@ impl SetAssoc {
         let home = self.regions.start(self.caches + native);
         disk.read(home, self.region_sectors, Cause::Clean, region, 0)?;
         for (lba, n, pba) in extents {
-            region.put(lba - first, cached, pba - start, n);
+            region.put(lba - first, cached, pba - start, n)?;
         }
         disk.write(home, self.region_sectors, Cause::Clean, region, 0)?;
         self.map.remove(first, self.region_sectors);

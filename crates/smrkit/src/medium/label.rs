@@ -150,7 +150,7 @@ mod tests {
         match &mut buf {
             crate::medium::Buf::Stamps(v) => v.fill(u64::from(fill) << 40),
             crate::medium::Buf::Bytes(v) => v.fill(fill),
-            crate::medium::Buf::NoData => {}
+            _ => {}
         }
         let part = match labels {
             Some(labels) => WritePart::Labelled { buf: &buf, at: 0, sectors: 40, labels },

@@ -5,6 +5,7 @@
 //! disk of bytes it is left out.
 
 pub mod digest;
+pub mod held;
 pub mod interference;
 pub mod label;
 pub mod placement;
@@ -17,7 +18,8 @@ use std::sync::Arc;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::units::{Pba, SECTOR_BYTES};
-use digest::digest;
+use digest::{digest, digest_bytes};
+use held::{HeldBuf, HeldSectors};
 use interference::Interference;
 pub use label::Label;
 pub use placement::{Ascending, Placement};
@@ -43,6 +45,22 @@ pub trait Backing: Send {
     fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()>;
     /// Makes everything written durable.
     fn flush(&mut self) -> io::Result<()>;
+    /// True if it can hold sectors as they are without a copy of them.
+    fn can_hold(&self) -> bool {
+        false
+    }
+    /// Sectors as they are now, whatever is written from now on; a copy of them, unless it can hold them.
+    fn hold(&self, pba: Pba, sectors: u64) -> io::Result<Arc<dyn HeldSectors>> {
+        let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
+        self.read(pba, &mut bytes)?;
+        Ok(Arc::new(bytes))
+    }
+    /// Stores `sectors` sectors of those held, from `first` on, from the sector `pba` on.
+    fn write_held(&mut self, pba: Pba, held: &dyn HeldSectors, first: u64, sectors: u64) -> io::Result<()> {
+        let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
+        held.read(first, &mut bytes)?;
+        self.write(pba, &bytes)
+    }
     /// True if it is known at no cost that nothing was ever written to these sectors.
     fn is_hole(&self, _pba: Pba, _sectors: u64) -> bool {
         false
@@ -65,6 +83,9 @@ pub trait Backing: Send {
     }
 }
 
+/// Sectors from which on a buffer holds them without a copy, where the backing can: fewer are copied as soon (assumption).
+const HELD_SECTORS: u64 = 64;
+
 /// Byte that a destroyed sector reads as on a disk of bytes.
 pub const DESTROYED_BYTE: u8 = 0xDB;
 
@@ -84,6 +105,10 @@ impl Medium {
             (Medium::Bytes(backing), Buf::Bytes(out)) => {
                 backing.read(pba, &mut out[range(at * SECTOR_BYTES, n * SECTOR_BYTES)]).map_err(io_fault)
             }
+            (Medium::Bytes(backing), Buf::Held(out)) => {
+                out.take(at, n, backing.hold(pba, n).map_err(io_fault)?);
+                Ok(())
+            }
             _ => unreachable!("a buffer of another medium"),
         }
     }
@@ -102,7 +127,11 @@ impl Medium {
             }
             (Medium::Bytes(backing), Buf::Bytes(data)) => {
                 let data = &data[range(at * SECTOR_BYTES, n * SECTOR_BYTES)];
-                write_bytes(backing.as_mut(), law, g, pba, data).map_err(io_fault)
+                write_bytes(backing.as_mut(), law, g, (pba, n), |backing| backing.write(pba, data)).map_err(io_fault)
+            }
+            (Medium::Bytes(backing), Buf::Held(data)) => {
+                let write = |backing: &mut dyn Backing| data.write(backing, pba, at, n);
+                write_bytes(backing.as_mut(), law, g, (pba, n), write).map_err(io_fault)
             }
             _ => unreachable!("a buffer of another medium"),
         }
@@ -125,7 +154,7 @@ impl Medium {
         for part in parts {
             match *part {
                 WritePart::Data { buf, at: from, sectors } | WritePart::Labelled { buf, at: from, sectors, .. } => {
-                    whole.put(at, buf, from, sectors)
+                    whole.put(at, buf, from, sectors)?
                 }
                 WritePart::Record { words, sectors } => self.put_record(&mut whole, at, sectors, words),
             }
@@ -191,6 +220,11 @@ impl Medium {
         match (self, buf) {
             (Medium::Stamps(stamps), Buf::Stamps(v)) => v[range(at, sectors)].fill(stamps.keep_record(words).0),
             (_, Buf::Bytes(v)) => record::encode(words, &mut v[range(at * SECTOR_BYTES, sectors * SECTOR_BYTES)]),
+            (_, Buf::Held(v)) => {
+                let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
+                record::encode(words, &mut bytes);
+                v.put_bytes(at, bytes);
+            }
             _ => {}
         }
     }
@@ -202,16 +236,21 @@ impl Medium {
         }
         let mut buf = self.buf(sectors);
         self.read(pba, sectors, &mut buf, 0)?;
-        Ok(self.record(&buf, 0, sectors))
+        self.record(&buf, 0, sectors)
     }
 
     /// The record in `sectors` sectors of `buf` from `at` on, if a whole one is there.
-    pub fn record(&self, buf: &Buf, at: u64, sectors: u64) -> Option<Vec<u64>> {
-        match (self, buf) {
+    pub fn record(&self, buf: &Buf, at: u64, sectors: u64) -> DiskResult<Option<Vec<u64>>> {
+        Ok(match (self, buf) {
             (Medium::Stamps(stamps), Buf::Stamps(v)) => stamps.record(&v[range(at, sectors)]),
             (_, Buf::Bytes(v)) => record::decode(&v[range(at * SECTOR_BYTES, sectors * SECTOR_BYTES)]),
+            (_, Buf::Held(v)) => {
+                let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
+                v.read(at, &mut bytes).map_err(io_fault)?;
+                record::decode(&bytes)
+            }
             _ => None,
-        }
+        })
     }
 
     /// Takes every LBA as written once, in order, where `placement` says. Real bytes are none to be made up: a disk of them
@@ -227,22 +266,23 @@ impl Medium {
         match self {
             Medium::NoData => Buf::NoData,
             Medium::Stamps(_) => Buf::Stamps(vec![0; n as usize]),
+            Medium::Bytes(backing) if n >= HELD_SECTORS && backing.can_hold() => Buf::Held(HeldBuf::default()),
             Medium::Bytes(_) => Buf::Bytes(vec![0; (n * SECTOR_BYTES) as usize]),
         }
     }
 }
 
-/// Writes `data` at `pba`, and destroys what the law says. What goes loses its labels first.
+/// Lets `write` write `n` sectors at `pba`, and destroys what the law says. What goes loses its labels first.
 fn write_bytes(
     backing: &mut dyn Backing,
     law: &Interference,
     geometry: &Geometry,
-    pba: Pba,
-    data: &[u8],
+    (pba, n): (Pba, u64),
+    write: impl FnOnce(&mut dyn Backing) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (capacity, n) = (geometry.sectors(), data.len() as u64 / SECTOR_BYTES);
+    let capacity = geometry.sectors();
     label::clear_bytes(backing, capacity, pba, n)?;
-    backing.write(pba, data)?;
+    write(backing)?;
     let mut result = Ok(());
     law.destroyed(geometry, pba, n, |at, sectors| {
         if result.is_ok() && !backing.is_destroyed(at, sectors) {
@@ -270,6 +310,8 @@ pub enum Buf {
     Stamps(Vec<u64>),
     /// 512 bytes a sector.
     Bytes(Vec<u8>),
+    /// Bytes that are held elsewhere.
+    Held(HeldBuf),
 }
 
 impl Buf {
@@ -284,29 +326,32 @@ impl Buf {
     }
 
     /// A digest of `n` sectors from `at` on, which tells a torn write from a whole one; 0 where nothing is held.
-    pub fn digest(&self, at: u64, n: u64) -> u64 {
-        match self {
+    pub fn digest(&self, at: u64, n: u64) -> DiskResult<u64> {
+        Ok(match self {
             Buf::NoData => 0,
             Buf::Stamps(v) => digest(&v[range(at, n)]),
-            Buf::Bytes(v) => {
-                let word = |b: &[u8]| u64::from_le_bytes(b.try_into().unwrap_or_default());
-                let words: Vec<u64> = v[range(at * SECTOR_BYTES, n * SECTOR_BYTES)].chunks_exact(8).map(word).collect();
-                digest(&words)
+            Buf::Bytes(v) => digest_bytes(&v[range(at * SECTOR_BYTES, n * SECTOR_BYTES)]),
+            Buf::Held(v) => {
+                let mut bytes = vec![0; (n * SECTOR_BYTES) as usize];
+                v.read(at, &mut bytes).map_err(io_fault)?;
+                digest_bytes(&bytes)
             }
-        }
+        })
     }
 
     /// Overlays `count` sectors of `from`, its sector `first` on, over this from sector `at` on.
-    pub fn put(&mut self, at: u64, from: &Buf, first: u64, count: u64) {
+    pub fn put(&mut self, at: u64, from: &Buf, first: u64, count: u64) -> DiskResult {
+        let bytes = |sector: u64| range(sector * SECTOR_BYTES, count * SECTOR_BYTES);
         match (self, from) {
             (Buf::NoData, Buf::NoData) => {}
             (Buf::Stamps(to), Buf::Stamps(from)) => to[range(at, count)].copy_from_slice(&from[range(first, count)]),
-            (Buf::Bytes(to), Buf::Bytes(from)) => {
-                let bytes = |sector: u64| range(sector * SECTOR_BYTES, count * SECTOR_BYTES);
-                to[bytes(at)].copy_from_slice(&from[bytes(first)]);
-            }
+            (Buf::Bytes(to), Buf::Bytes(from)) => to[bytes(at)].copy_from_slice(&from[bytes(first)]),
+            (Buf::Bytes(to), Buf::Held(from)) => from.read(first, &mut to[bytes(at)]).map_err(io_fault)?,
+            (Buf::Held(to), Buf::Bytes(from)) => to.put_bytes(at, from[bytes(first)].to_vec()),
+            (Buf::Held(to), Buf::Held(from)) => to.put(at, from, first, count),
             _ => unreachable!("buffers of different media"),
         }
+        Ok(())
     }
 }
 

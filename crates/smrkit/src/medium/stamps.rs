@@ -336,7 +336,7 @@ mod tests {
     fn read(medium: &Medium, pba: u64) -> Option<Vec<u64>> {
         let mut buf = medium.buf(2);
         medium.read(Pba(pba), 2, &mut buf, 0).unwrap();
-        medium.record(&buf, 0, 2)
+        medium.record(&buf, 0, 2).unwrap()
     }
 
     #[test]

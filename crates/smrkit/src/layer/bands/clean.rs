@@ -132,7 +132,7 @@ impl Cleaner {
         loop {
             match work.phase {
                 Phase::Read => {
-                    work.next_stage(disk, home);
+                    work.next_stage(disk, home)?;
                     work.phase = Phase::Overlay;
                     let sectors = home.sectors_of(work.fresh..work.held.min(work.blank).max(work.fresh));
                     if sectors > 0 {
@@ -159,7 +159,7 @@ impl Cleaner {
                     let sectors = home.sectors_of(work.first..work.end);
                     disk.write(home.start(work.first), sectors, Cause::Clean, &work.buf, 0)?;
                     let tracks = work.first..work.end;
-                    let over = !work.advance(disk, home);
+                    let over = !work.advance(disk, home)?;
                     if over {
                         self.work = None;
                     }
@@ -204,14 +204,14 @@ impl Cleaner {
             note: Some(note),
         };
         self.next_half = 1 - note.half;
-        self.work = work.advance(disk, home).then_some(work);
+        self.work = work.advance(disk, home)?.then_some(work);
         Ok(tracks)
     }
 }
 
 impl BandWork {
     /// Chooses how far this stage goes, and makes room for it.
-    fn next_stage(&mut self, disk: &Disk, home: &Home) {
+    fn next_stage(&mut self, disk: &Disk, home: &Home) -> DiskResult {
         let law = disk.interference();
         let rest = |to: u32| home.sectors_of(self.first..to);
         let mut held = self.held.max(self.first + 1);
@@ -226,9 +226,10 @@ impl BandWork {
         self.held = held;
         let mut buf = disk.buf(rest(held));
         if self.fresh > self.first {
-            buf.put(0, &self.buf, 0, rest(self.fresh));
+            buf.put(0, &self.buf, 0, rest(self.fresh))?;
         }
         self.buf = buf;
+        Ok(())
     }
 
     fn save(&mut self, disk: &mut Disk, home: &Home, sequence: u64, half: usize) -> DiskResult {
@@ -237,21 +238,23 @@ impl BandWork {
         if let Some(before) = &self.before {
             note.from = self.fresh.min(self.end);
             note.other = before.place(home, self.first);
+            note.other_sequence = before.sequence;
         }
-        self.note = Some(note.write(disk, home, &self.buf)?);
+        note.write(disk, home, &self.buf)?;
+        self.note = Some(note);
         Ok(())
     }
 
     /// Leaves the tracks that are held but not rewritten to the next stage; whether there is one.
-    fn advance(&mut self, disk: &Disk, home: &Home) -> bool {
+    fn advance(&mut self, disk: &Disk, home: &Home) -> DiskResult<bool> {
         if self.end == self.plan_end {
-            return false;
+            return Ok(false);
         }
         let mut buf = disk.buf(home.sectors_of(self.end..self.held));
-        buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.held));
+        buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.held))?;
         self.buf = buf;
         self.before = self.note.take();
         (self.first, self.fresh, self.phase) = (self.end, self.held, Phase::Read);
-        true
+        Ok(true)
     }
 }

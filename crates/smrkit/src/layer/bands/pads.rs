@@ -1,12 +1,12 @@
 //! The scratch pad: two halves used in turn, so that what a stage still needs of the one before it stays whole.
 //!
-//! A half begins with a note in a sector of its own: which tracks a stage rewrites and holds, and digests of both halves'
-//! shares, so that a torn or overwritten one is not replayed.
+//! A half begins with a note in a sector of its own: which tracks a stage rewrites and holds. Its last sector has a label with the
+//! number of the note: a write whose last sector is there is whole. Whatever overwrites a half overwrites its note first.
 
 use super::home::{Home, NOTE_SECTORS};
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::medium::{Buf, WritePart};
+use crate::medium::{Buf, Label, WritePart};
 use crate::tally::Cause;
 use crate::units::Pba;
 
@@ -29,26 +29,28 @@ pub(in crate::layer) struct Note {
     pub from: u32,
     /// Beginning of those of the other half.
     pub other: Pba,
+    /// The number of the note that the other half had then; 0 where nothing of it is needed.
+    pub other_sequence: u64,
     pub(super) half: usize,
-    digest: u64,
-    other_digest: u64,
+    /// True if the other half still has that note.
+    is_complete: bool,
 }
 
 impl Note {
-    /// A note for half `half`; digests follow.
+    /// A note for half `half`.
     pub(super) fn new(sequence: u64, half: usize, (first, end, held, plan_end): (u32, u32, u32, u32)) -> Note {
-        let (from, other, digest, other_digest) = (first, Pba(0), 0, 0);
-        Note { sequence, first, end, held, plan_end, from, other, half, digest, other_digest }
+        let (from, other, other_sequence, is_complete) = (first, Pba(0), 0, true);
+        Note { sequence, first, end, held, plan_end, from, other, other_sequence, half, is_complete }
     }
 
-    fn words(&self) -> [u64; 10] {
+    fn words(&self) -> [u64; 9] {
         let tracks = [self.first, self.end, self.held, self.plan_end, self.from].map(u64::from);
         let [first, end, held, plan_end, from] = tracks;
-        [KIND, self.sequence, first, end, held, plan_end, from, self.other.0, self.digest, self.other_digest]
+        [KIND, self.sequence, first, end, held, plan_end, from, self.other.0, self.other_sequence]
     }
 
     fn parse(half: usize, words: &[u64]) -> Option<Note> {
-        let &[KIND, sequence, first, end, held, plan_end, from, other, digest, other_digest] = words else {
+        let &[KIND, sequence, first, end, held, plan_end, from, other, other_sequence] = words else {
             return None;
         };
         let track = |word: u64| u32::try_from(word).ok();
@@ -60,10 +62,15 @@ impl Note {
             plan_end: track(plan_end)?,
             from: track(from)?,
             other: Pba(other),
+            other_sequence,
             half,
-            digest,
-            other_digest,
+            is_complete: false,
         })
+    }
+
+    /// The label of the last sector of its half.
+    fn label(&self) -> Label {
+        [KIND, self.sequence, 0]
     }
 
     /// Place of a track that this half holds.
@@ -72,18 +79,17 @@ impl Note {
     }
 
     /// Writes the note and the tracks from `from` on out of `buf`, which holds those from `first` on.
-    pub(super) fn write(mut self, disk: &mut Disk, home: &Home, buf: &Buf) -> DiskResult<Note> {
+    pub(super) fn write(&self, disk: &mut Disk, home: &Home, buf: &Buf) -> DiskResult {
         let at = home.sectors_of(self.first..self.from);
         let sectors = home.sectors_of(self.from..self.held);
-        let mut words = [0; 10];
-        if disk.holds_data() {
-            (self.digest, self.other_digest) = (buf.digest(at, sectors), buf.digest(0, at));
-            words = self.words();
-        }
-        let words: &[u64] = if disk.holds_data() { &words } else { &[] };
-        let parts = [WritePart::Record { words, sectors: NOTE_SECTORS }, WritePart::Data { buf, at, sectors }];
-        disk.write_parts(home.pads()[self.half], Cause::Clean, &parts)?;
-        Ok(self)
+        let (words, labels) = (self.words(), [self.label()]);
+        let last = at + sectors.saturating_sub(1);
+        let parts = [
+            WritePart::Record { words: &words, sectors: NOTE_SECTORS },
+            WritePart::Data { buf, at, sectors: last - at },
+            WritePart::Labelled { buf, at: last, sectors: 1, labels: &labels },
+        ];
+        disk.write_parts(home.pads()[self.half], Cause::Clean, if sectors == 0 { &parts[..1] } else { &parts })
     }
 
     /// Reads the tracks from `first` up to `held` back; whether those rewritten are all whole.
@@ -94,25 +100,25 @@ impl Note {
         if at > 0 {
             disk.read(self.other, at, Cause::Clean, buf, 0)?;
         }
-        Ok(buf.digest(0, at) == self.other_digest)
+        Ok(at == 0 || self.is_complete)
     }
 
     /// The newest note whose half is whole.
     pub(super) fn newest(disk: &mut Disk, home: &Home) -> DiskResult<Option<Note>> {
-        let mut newest: Option<Note> = None;
-        for half in 0..2 {
+        let (mut newest, mut sequences): (Option<Note>, _) = (None, [None; 2]);
+        for (half, sequence) in sequences.iter_mut().enumerate() {
             let words = disk.read_record(home.pads()[half], NOTE_SECTORS, Cause::Clean)?;
             let Some(note) = words.and_then(|words| Note::parse(half, &words)) else { continue };
+            *sequence = Some(note.sequence);
             if note.is_sound(home) && newest.is_none_or(|other| other.sequence < note.sequence) {
                 let sectors = home.sectors_of(note.from..note.held);
-                let mut buf = disk.buf(sectors);
-                disk.read(note.place(home, note.from), sectors, Cause::Clean, &mut buf, 0)?;
-                if buf.digest(0, sectors) == note.digest {
+                let labels = disk.read_labels(note.place(home, note.from), sectors, Cause::Clean)?;
+                if labels.last() == Some(&(sectors - 1, note.label())) {
                     newest = Some(note);
                 }
             }
         }
-        Ok(newest)
+        Ok(newest.map(|note| Note { is_complete: sequences[1 - note.half] == Some(note.other_sequence), ..note }))
     }
 
     /// True if it speaks of tracks of one band in order, so that nothing else is ever touched.

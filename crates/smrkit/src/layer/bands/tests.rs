@@ -130,7 +130,7 @@ impl Toy {
         for &track in self.cached.iter().filter(|track| tracks.contains(track)) {
             let stamps = (0..home.sectors(track)).map(|i| self.stamp(home, track, i, true)).collect();
             let before = home.sectors_of(tracks.start..track);
-            buf.put(at + before, &Buf::Stamps(stamps), 0, home.sectors(track));
+            buf.put(at + before, &Buf::Stamps(stamps), 0, home.sectors(track)).unwrap();
         }
         self.cached.iter().any(|track| tracks.contains(track))
     }

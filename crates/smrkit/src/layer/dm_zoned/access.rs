@@ -116,7 +116,7 @@ impl DmZoned {
             let stop = end.min(u64::from(block + blocks) * BLOCK);
             let (to, n) = (at + (sector - first), stop - sector);
             if zone == NONE {
-                out.put(to, &disk.buf(n), 0, n);
+                out.put(to, &disk.buf(n), 0, n)?;
             } else {
                 disk.read(self.place(zone, 0) + sector, n, Cause::Host, out, to)?;
             }
@@ -143,7 +143,7 @@ impl DmZoned {
         if lba.0 + n < stop && (lba.0 == start || stop - start > BLOCK) {
             self.read_sectors(disk, Lba(stop - BLOCK), BLOCK, &mut whole, stop - BLOCK - start)?;
         }
-        whole.put(lba.0 - start, data, 0, n);
+        whole.put(lba.0 - start, data, 0, n)?;
         self.counts.completed_by_reading += 1;
         self.write_blocks(disk, Lba(start), stop - start, &whole)
     }

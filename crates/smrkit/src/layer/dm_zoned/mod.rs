@@ -211,6 +211,7 @@ impl DmZoned {
         self.dirty_since = None;
         self.nothing_to_reclaim &= self.freed.is_empty();
         for zone in std::mem::take(&mut self.freed) {
+            disk.discard(self.place(zone, 0), u64::from(self.blocks) * BLOCK)?;
             if self.is_random(zone) {
                 self.free_random.push_back(zone);
             } else {
@@ -287,6 +288,7 @@ impl Layer for DmZoned {
                 for zone in [data, buffer].into_iter().filter(|&zone| zone != NONE) {
                     self.metadata.need(disk, zone, start, end - start)?;
                     self.set_valid(zone, start, end - start, false);
+                    disk.discard(self.place(zone, start), u64::from(end - start) * BLOCK)?;
                 }
                 self.drop_empty(chunk as u32);
             }

@@ -304,7 +304,7 @@ fn overlay(disk: &mut Disk, pieces: &mut [MergedPiece], first: Lba, buf: &mut Bu
         }
         disk.read(start, span, Cause::Destage, &mut read, 0)?;
         for &(lba, sectors, pba) in &pieces[from..to] {
-            buf.put(at + (lba - first), &read, pba - start, sectors);
+            buf.put(at + (lba - first), &read, pba - start, sectors)?;
         }
         from = to;
     }

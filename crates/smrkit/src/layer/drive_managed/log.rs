@@ -260,7 +260,7 @@ impl CacheLog {
         self.next.head = head;
         if disk.holds_data() {
             let to_come = (n - sectors).div_ceil(self.request_max());
-            let header = LogHeader { to_come, ..LogHeader::for_extent((lba, sectors), buf.digest(at, sectors)) };
+            let header = LogHeader { to_come, ..LogHeader::for_extent((lba, sectors), buf.digest(at, sectors)?) };
             self.write(disk, costs, cause, &header, Some(part))?;
         } else {
             let header = WritePart::Record { words: &[], sectors: HEADER };
@@ -287,7 +287,7 @@ impl CacheLog {
         let sectors = extents.iter().map(|(_, sectors)| sectors).sum();
         debug_assert!(self.holds_undivided(sectors));
         let header =
-            LogHeader { more: extents[1..].into(), ..LogHeader::for_extent(extents[0], data.digest(0, sectors)) };
+            LogHeader { more: extents[1..].into(), ..LogHeader::for_extent(extents[0], data.digest(0, sectors)?) };
         self.next.head = self.opening(self.next.head).0;
         self.write(disk, costs, Cause::Host, &header, Some(WritePart::Data { buf: data, at: 0, sectors }))?;
         let first = self.next.head + HEADER;

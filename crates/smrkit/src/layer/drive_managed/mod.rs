@@ -133,7 +133,7 @@ impl Layer for DriveManaged {
         self.write_cache.parts(lba, n, |first, sectors, held| match held {
             None => self.read_platters(disk, Cause::Host, first, sectors, out, first - lba),
             Some((data, at)) => {
-                out.put(first - lba, data, at, sectors);
+                out.put(first - lba, data, at, sectors)?;
                 from_memory += sectors;
                 Ok(())
             }
@@ -170,7 +170,7 @@ impl Layer for DriveManaged {
     /// Cached copies are dropped; after a power cut they may be there again.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.catch_up(disk)?;
-        self.write_cache.remove(disk, lba, n);
+        self.write_cache.remove(disk, lba, n)?;
         self.make_room(disk, 0)?;
         self.cache.forget(lba, n);
         self.counts.requests += 1;

@@ -72,7 +72,7 @@ impl DriveManaged {
         let mut read = disk.buf(span);
         disk.read(pba, span, cause, &mut read, 0)?;
         for (lba, sectors, place) in self.cache.map().mapped(run.lba, run.sectors) {
-            out.put(at + (lba - run.lba), &read, place - pba, sectors);
+            out.put(at + (lba - run.lba), &read, place - pba, sectors)?;
         }
         Ok(())
     }

@@ -47,5 +47,5 @@ fn is_whole(disk: &mut Disk, log: &CacheLog, header: &LogHeader, data: u64) -> D
     }
     let mut buf = disk.buf(n);
     disk.read(log.pba(data), n, Cause::Map, &mut buf, 0)?;
-    Ok(buf.digest(0, n) == header.digest)
+    Ok(buf.digest(0, n)? == header.digest)
 }

@@ -26,7 +26,7 @@ impl DriveManaged {
     /// Begins to bring the next run to the platters at `due`, or once they are free, and before it cleans what is due.
     fn write_back(&mut self, disk: &mut Disk, due: Nanos) -> DiskResult {
         let Some(run) = self.write_cache.next_run().map(|run| self.cut(disk, run)) else { return Ok(()) };
-        let data = self.write_cache.take(disk, &run);
+        let data = self.write_cache.take(disk, &run)?;
         disk.in_background(due, |disk| {
             while self.clean_due(disk)? {}
             self.put_or_bypass(disk, run.lba, run.sectors, &data, run.direct)
@@ -65,7 +65,7 @@ impl DriveManaged {
     pub(super) fn write_cached(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
         if !self.write_cache.takes(n) {
             self.catch_up(disk)?;
-            self.write_cache.remove(disk, lba, n);
+            self.write_cache.remove(disk, lba, n)?;
             return self.put_or_bypass(disk, lba, n, data, direct);
         }
         charge_overhead(disk);
@@ -77,8 +77,7 @@ impl DriveManaged {
                 self.write_back(disk, disk.now())?;
             }
         }
-        self.write_cache.put(disk, lba, n, data, direct);
-        Ok(())
+        self.write_cache.put(disk, lba, n, data, direct)
     }
 
     fn has_cache_room(&mut self, disk: &Disk, n: u64) -> bool {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::disk::Disk;
+use crate::error::DiskResult;
 use crate::medium::Buf;
 use crate::units::{Lba, Nanos};
 
@@ -82,16 +83,17 @@ impl WriteCache {
     }
 
     /// Takes `n` sectors of `data`.
-    pub fn put(&mut self, disk: &Disk, lba: Lba, n: u64, data: &Buf, direct: bool) {
+    pub fn put(&mut self, disk: &Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
         self.last = disk.now();
         if !self.is_half_full() {
             self.half_full = disk.now();
         }
-        self.remove(disk, lba, n);
+        self.remove(disk, lba, n)?;
         let mut own = disk.buf(n);
-        own.put(0, data, 0, n);
+        own.put(0, data, 0, n)?;
         self.insert(lba.0, HeldWrite { sectors: n, data: own, came: self.taken, direct });
         self.taken += 1;
+        Ok(())
     }
 
     fn insert(&mut self, lba: u64, held: HeldWrite) {
@@ -100,19 +102,20 @@ impl WriteCache {
     }
 
     /// Forgets `n` sectors from `lba` on.
-    pub fn remove(&mut self, disk: &Disk, lba: Lba, n: u64) {
+    pub fn remove(&mut self, disk: &Disk, lba: Lba, n: u64) -> DiskResult {
         let (first, end) = (lba.0, lba.0 + n);
         while let Some((&at, _)) = self.held.range(..end).next_back().filter(|(at, held)| *at + held.sectors > first) {
-            let Some(old) = self.held.remove(&at) else { return };
+            let Some(old) = self.held.remove(&at) else { break };
             self.sectors -= old.sectors;
             for (from, to) in [(at, first), (end, at + old.sectors)] {
                 if from < to {
                     let mut data = disk.buf(to - from);
-                    data.put(0, &old.data, from - at, to - from);
+                    data.put(0, &old.data, from - at, to - from)?;
                     self.insert(from, HeldWrite { sectors: to - from, data, ..old });
                 }
             }
         }
+        Ok(())
     }
 
     /// Calls `each` with the parts of `n` sectors from `lba` on, in order: (first, sectors, what holds them and where).
@@ -175,17 +178,17 @@ impl WriteCache {
     }
 
     /// Takes out what it holds of a run, which is on its way until [`WriteCache::arrived`].
-    pub fn take(&mut self, disk: &Disk, run: &FlushRun) -> Buf {
+    pub fn take(&mut self, disk: &Disk, run: &FlushRun) -> DiskResult<Buf> {
         let mut data = disk.buf(run.sectors);
         // It begins with a piece, and may end within one.
         let (first, end) = (run.lba.0, run.lba.0 + run.sectors);
         for (&lba, held) in self.held.range(first..end) {
-            data.put(lba - first, &held.data, 0, held.sectors.min(end - lba));
+            data.put(lba - first, &held.data, 0, held.sectors.min(end - lba))?;
         }
-        self.remove(disk, run.lba, run.sectors);
+        self.remove(disk, run.lba, run.sectors)?;
         self.at = end;
         self.under_way = run.sectors;
-        data
+        Ok(data)
     }
 
     /// True if a run is on its way, or was when last asked: it takes room.

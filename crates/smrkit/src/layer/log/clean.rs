@@ -136,7 +136,7 @@ impl Log {
             disk.read(start + first.at, span, Cause::Clean, &mut found, 0)?;
             Vec::new()
         };
-        let live = compact(disk, &found, runs, total);
+        let live = compact(disk, &found, runs, total)?;
         let stream = self.stream_of_survivors(victim);
         let youngest = self.segments[victim as usize].youngest;
         let mut rest = runs.iter().copied();
@@ -232,14 +232,14 @@ fn add_run(runs: &mut Vec<LiveRun>, run: LiveRun) -> bool {
 }
 
 /// The live sectors one after another.
-fn compact(disk: &Disk, found: &Buf, runs: &[LiveRun], total: u64) -> Buf {
+fn compact(disk: &Disk, found: &Buf, runs: &[LiveRun], total: u64) -> DiskResult<Buf> {
     let mut live = disk.buf(total);
     let mut at = 0;
     for run in runs {
-        live.put(at, found, run.at - runs[0].at, run.sectors);
+        live.put(at, found, run.at - runs[0].at, run.sectors)?;
         at += run.sectors;
     }
-    live
+    Ok(live)
 }
 
 /// The labels that the copies of live sectors carry, one after another.

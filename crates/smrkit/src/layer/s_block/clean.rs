@@ -125,10 +125,10 @@ impl SBlock {
             gather.read(disk, pba, n, &mut buf, lba - first)?;
         }
         gather.finish(disk, &mut buf)?;
-        let header = self.header(HeaderKind::Slot, u64::from(sblock), size, (0, 1), &buf, 0);
+        let header = self.header(HeaderKind::Slot, u64::from(sblock), size, (0, 1), &buf, 0)?;
         self.slots[section].write(disk, Cause::Clean, &header, &buf, 0)?;
         self.done = header.number;
-        self.sblock_buf = buf;
+        self.sblock_buf = kept(buf);
         self.drop_cached(section, number);
         self.counts.destages += 1;
         self.defrag_slots(disk, section, 0)
@@ -208,7 +208,7 @@ impl SBlock {
         } else {
             self.caches[section].append_time(disk, Cause::Clean, length)?;
         }
-        self.run_buf = buf;
+        self.run_buf = kept(buf);
         self.caches[section].carry_over(entries, length);
         self.counts.runs_copied += 1;
         self.counts.run_sectors += length;
@@ -244,7 +244,7 @@ impl SBlock {
         let (mut pieces, mut position) = (Vec::new(), cache.tail);
         for entry in cache.entries.iter().take(entries) {
             let offset = |at: u64| cache.offset_in_read(cache.tail, at);
-            let words = disk.record_in(buf, offset(position), 1);
+            let words = disk.record_in(buf, offset(position), 1)?;
             let header = words.and_then(|words| CacheHeader::parse(&words)).filter(|h| h.kind == HeaderKind::Entry);
             let Some(header) = header.filter(|h| h.what == entry.lba().0) else {
                 return Err(Box::new(Fault::Inconsistent(format!("LBA {} is cached without a header", entry.lba()))));
@@ -292,4 +292,9 @@ pub fn taken(kept: &mut Buf, disk: &Disk, n: u64) -> Buf {
     }
     buf.room(n);
     buf
+}
+
+/// A buffer as it is kept: not one of sectors that are held elsewhere, which need not be held any longer.
+pub fn kept(buf: Buf) -> Buf {
+    if matches!(buf, Buf::Held(_)) { Buf::NoData } else { buf }
 }

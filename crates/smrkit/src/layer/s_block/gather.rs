@@ -50,7 +50,7 @@ impl Gather {
                 let mut all = disk.buf(self.to - self.from);
                 disk.read(self.from, self.to - self.from, self.cause, &mut all, 0)?;
                 for &(pba, n, at) in pieces {
-                    out.put(at, &all, pba - self.from, n);
+                    out.put(at, &all, pba - self.from, n)?;
                 }
             }
         }

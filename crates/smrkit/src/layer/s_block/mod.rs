@@ -210,9 +210,14 @@ impl Layer for SBlock {
     }
 
     /// Drops what is cached; its room comes back when the tail gets there.
-    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.counts.requests += 1;
         self.forget(lba, n);
+        let mut at = lba;
+        for (_, _, count) in pieces_by_divisor(lba.0, n, self.size) {
+            disk.discard(self.native(at), count)?;
+            at += count;
+        }
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The headers on the platters, each a record of one sector: of an entry, a page, a slot, or a note that something is void.
 
-use crate::medium::record_sectors;
+use crate::medium::{Label, record_sectors};
 
 /// Subject of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct CacheHeader {
     pub extent: u64,
     /// Part of a request, from 0, and the number of its parts.
     pub part: (u64, u64),
-    /// Of the data.
+    /// Of an entry's data.
     pub digest: u64,
 }
 
@@ -67,6 +67,11 @@ impl CacheHeader {
             .into_iter()
             .find(|&k| k as u64 == kind)?;
         Some(CacheHeader { kind, epoch, position, tail, done, number, what, extent, part: (part, parts), digest })
+    }
+
+    /// The label of an S-block's last sector: it is there only if the whole S-block is.
+    pub fn label(&self) -> Label {
+        [self.kind as u64, self.epoch, self.position]
     }
 
     /// The numbers of its request, first and last.

@@ -127,9 +127,14 @@ impl SlotBuffer {
         let pba = self.pba(slot);
         if disk.holds_data() {
             let (position, extent) = (self.head, self.void_from.unwrap_or(self.head));
-            let words = CacheHeader { position, tail: self.tail, extent, ..*header }.words();
-            let data = WritePart::Data { buf: data, at, sectors: self.stride - 1 };
-            disk.write_parts(pba, cause, &[WritePart::Record { words: &words, sectors: 1 }, data])?;
+            let header = CacheHeader { position, tail: self.tail, extent, ..*header };
+            let (words, labels, before_last) = (header.words(), [header.label()], self.stride - 2);
+            let parts = [
+                WritePart::Record { words: &words, sectors: 1 },
+                WritePart::Data { buf: data, at, sectors: before_last },
+                WritePart::Labelled { buf: data, at: at + before_last, sectors: 1, labels: &labels },
+            ];
+            disk.write_parts(pba, cause, &parts)?;
         } else {
             disk.write(pba, self.stride, cause, data, at)?;
         }
@@ -183,13 +188,10 @@ impl SlotBuffer {
         if sblock != NONE {
             disk.read(self.pba(self.slot(self.tail)), self.stride, Cause::Clean, buf, 0)?;
             // What was never written has no header yet.
-            let words = if disk.holds_data() { disk.record_in(buf, 0, 1) } else { None };
+            let words = if disk.holds_data() { disk.record_in(buf, 0, 1)? } else { None };
             let header =
                 words.and_then(|words| CacheHeader::parse(&words)).filter(|header| header.kind == HeaderKind::Slot);
-            let header = header.unwrap_or(CacheHeader {
-                digest: buf.digest(1, self.stride - 1),
-                ..CacheHeader::new(HeaderKind::Slot, 0, u64::from(sblock), 0)
-            });
+            let header = header.unwrap_or(CacheHeader::new(HeaderKind::Slot, 0, u64::from(sblock), 0));
             self.write(disk, Cause::Clean, &CacheHeader { epoch, done, ..header }, buf, 1)?;
         }
         self.leave_tail();

@@ -6,7 +6,7 @@
 //! they would be used up first, every write that cleans moves its share of the way.
 
 use super::SBlock;
-use super::clean::taken;
+use super::clean::{kept, taken};
 use super::keys::DestagePolicy;
 use crate::disk::Disk;
 use crate::error::DiskResult;
@@ -84,7 +84,7 @@ impl SBlock {
     pub(super) fn advance_slots_tail(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
         let mut buf = taken(&mut self.sblock_buf, disk, self.size.value() + 1);
         let moved = self.slots[section].advance(disk, self.epoch, self.done, &mut buf)?;
-        self.sblock_buf = buf;
+        self.sblock_buf = kept(buf);
         self.counts.sblocks_moved += u64::from(moved);
         Ok(())
     }

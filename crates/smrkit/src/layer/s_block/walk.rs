@@ -149,7 +149,7 @@ fn digest(disk: &mut Disk, cache: &CacheBuffer, header: &CacheHeader) -> DiskRes
     for (position, pba, n) in cache.runs(first, header.extent) {
         disk.read(pba, n, Cause::Map, &mut data, position - first)?;
     }
-    Ok(data.digest(0, header.extent))
+    data.digest(0, header.extent)
 }
 
 /// Reads the headers of all slots. Only the S-block written last can be torn.
@@ -171,9 +171,9 @@ pub fn walk_slots(disk: &mut Disk, slots: &SlotBuffer, sectors: u64) -> DiskResu
         walk.items.push(Item { header, whole: true });
     }
     if let Some(last) = walk.items.last_mut().filter(|last| last.header.kind == HeaderKind::Slot) {
-        let mut data = disk.buf(sectors);
-        disk.read(slots.pba(slots.slot(last.header.position)) + 1, sectors, Cause::Map, &mut data, 0)?;
-        last.whole = data.digest(0, sectors) == last.header.digest;
+        let first = slots.pba(slots.slot(last.header.position)) + 1;
+        let labels = disk.read_labels(first, sectors, Cause::Map)?;
+        last.whole = labels.last() == Some(&(sectors - 1, last.header.label()));
     }
     Ok(walk.finish())
 }

@@ -65,7 +65,7 @@ impl SBlock {
             for (i, done) in (0..n).step_by(most as usize).enumerate() {
                 let sectors = most.min(n - done);
                 let part = (part + i as u64, parts);
-                let header = self.header(HeaderKind::Entry, (lba + done).0, sectors, part, data, at + done);
+                let header = self.header(HeaderKind::Entry, (lba + done).0, sectors, part, data, at + done)?;
                 pieces.push(AppendPiece::Header(header));
                 pieces.push(AppendPiece::Data { buf: data, at: at + done, sectors });
             }
@@ -96,11 +96,11 @@ impl SBlock {
         part: (u64, u64),
         data: &Buf,
         at: u64,
-    ) -> CacheHeader {
+    ) -> DiskResult<CacheHeader> {
         let header = CacheHeader::new(kind, self.number, what, sectors);
         self.number += 1;
-        let digest = data.digest(at, sectors);
-        CacheHeader { epoch: self.epoch, done: self.done, part, digest, ..header }
+        let digest = if kind == HeaderKind::Entry { data.digest(at, sectors)? } else { 0 };
+        Ok(CacheHeader { epoch: self.epoch, done: self.done, part, digest, ..header })
     }
 
     /// Enters an entry that was appended at a position.
@@ -210,7 +210,7 @@ impl SBlock {
                 RequestPart::Whole(sblock) => {
                     let (section, local, first) = self.of_sblock(sblock);
                     let (size, at) = (self.size.value(), at + (first - lba));
-                    let header = self.header(HeaderKind::Slot, u64::from(local), size, (part, count), data, at);
+                    let header = self.header(HeaderKind::Slot, u64::from(local), size, (part, count), data, at)?;
                     self.slots[section].write(disk, Cause::Host, &header, data, at)?;
                     self.drop_cached(section, sblock);
                     self.counts.bypassed += 1;

@@ -162,7 +162,7 @@ impl Rewrite {
         buf.room(sectors);
         let result = self.read(disk, band, &mut buf).and_then(|()| {
             for (track, &((first, end), at)) in self.own.iter().enumerate().filter(|(_, own)| own.0.0 < own.0.1) {
-                buf.put(self.places[track] + (first - self.spans[track].0), data, at, end - first);
+                buf.put(self.places[track] + (first - self.spans[track].0), data, at, end - first)?;
             }
             self.write(disk, band, &buf)
         });

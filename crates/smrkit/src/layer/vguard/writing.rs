@@ -151,7 +151,7 @@ impl Vguard {
         if n < sectors {
             disk.read_in_any_order(Pba(self.place(spot).0 - spot.offset), sectors, Cause::Host, &mut buf, 0)?;
         }
-        buf.put(spot.offset, piece.data, piece.at, n);
+        buf.put(spot.offset, piece.data, piece.at, n)?;
         self.append(disk, spot.track, &buf)?;
         self.counts.relocations += 1;
         Ok(true)

@@ -225,7 +225,7 @@ impl Layer for Zoned {
             disk.read(self.layout.start(zone) + at, n, Cause::Host, out, done)?;
             let written = self.pointers[zone as usize].saturating_sub(at).min(n);
             if written < n {
-                out.put(done + written, &disk.buf(n - written), 0, n - written);
+                out.put(done + written, &disk.buf(n - written), 0, n - written)?;
             }
             done += n;
         }

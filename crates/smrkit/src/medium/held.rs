@@ -1,0 +1,117 @@
+//! Sectors on their way without a copy of them: cleaning moves many, and most are written as they were read.
+//!
+//! A buffer of these knows of each sector who holds it, and since which moment. Bytes are fetched only where somebody looks at them.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use super::Backing;
+use crate::ranges::{RangeMap, Shift};
+use crate::units::{Pba, SECTOR_BYTES};
+
+/// Sectors as they were at one moment, whatever is written since.
+pub trait HeldSectors: Any + Send + Sync {
+    /// Fills `bytes` from the sector `first` of them on.
+    fn read(&self, first: u64, bytes: &mut [u8]) -> io::Result<()>;
+}
+
+/// Bytes in memory.
+impl HeldSectors for Vec<u8> {
+    fn read(&self, first: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let from = (first * SECTOR_BYTES) as usize;
+        bytes.copy_from_slice(&self[from..from + bytes.len()]);
+        Ok(())
+    }
+}
+
+/// Sectors from one on of those that are held.
+#[derive(Clone)]
+struct HeldPart {
+    held: Arc<dyn HeldSectors>,
+    first: u64,
+}
+
+impl Shift for HeldPart {
+    fn shifted(&self, by: u64) -> HeldPart {
+        HeldPart { held: self.held.clone(), first: self.first + by }
+    }
+}
+
+/// A buffer of sectors that are held elsewhere; the others are zeros.
+#[derive(Clone, Default)]
+pub struct HeldBuf(RangeMap<HeldPart>);
+
+impl HeldBuf {
+    /// Takes in `n` sectors, all that are held, from sector `at` on.
+    pub(super) fn take(&mut self, at: u64, n: u64, held: Arc<dyn HeldSectors>) {
+        self.0.cover(at..at + n, HeldPart { held, first: 0 });
+    }
+
+    /// Takes in bytes from sector `at` on.
+    pub(super) fn put_bytes(&mut self, at: u64, bytes: Vec<u8>) {
+        self.take(at, bytes.len() as u64 / SECTOR_BYTES, Arc::new(bytes));
+    }
+
+    /// Overlays `count` sectors of `from`, its sector `first` on, over this from sector `at` on.
+    pub(super) fn put(&mut self, at: u64, from: &HeldBuf, first: u64, count: u64) {
+        for (range, part) in from.0.parts(first..first + count) {
+            let own = at + (range.start - first)..at + (range.end - first);
+            match part {
+                Some(part) => self.0.cover(own, part),
+                None => self.0.uncover(own),
+            }
+        }
+    }
+
+    /// Fills `bytes` from sector `at` on.
+    pub(super) fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        for (range, part) in self.0.parts(at..at + bytes.len() as u64 / SECTOR_BYTES) {
+            let place = |sector: u64| ((sector - at) * SECTOR_BYTES) as usize;
+            let bytes = &mut bytes[place(range.start)..place(range.end)];
+            match part {
+                Some(part) => part.held.read(part.first, bytes)?,
+                None => bytes.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `n` sectors, from sector `at` on, at `pba`.
+    pub(super) fn write(&self, backing: &mut dyn Backing, pba: Pba, at: u64, n: u64) -> io::Result<()> {
+        for (range, part) in self.0.parts(at..at + n) {
+            let (to, sectors) = (pba + (range.start - at), range.end - range.start);
+            let Some(HeldPart { held, first }) = part else {
+                backing.zero(to, sectors)?;
+                continue;
+            };
+            match (held.as_ref() as &dyn Any).downcast_ref::<Vec<u8>>() {
+                Some(bytes) => {
+                    let from = (first * SECTOR_BYTES) as usize;
+                    backing.write(to, &bytes[from..from + (sectors * SECTOR_BYTES) as usize])?;
+                }
+                None => backing.write_held(to, held.as_ref(), first, sectors)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for HeldBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(range, part)| (range, part.first))).finish()
+    }
+}
+
+/// Alike are those that know the same of who holds them.
+impl PartialEq for HeldBuf {
+    fn eq(&self, other: &HeldBuf) -> bool {
+        self.0.len() == other.0.len()
+            && self.0.iter().zip(other.0.iter()).all(|((range, part), (other_range, other))| {
+                range == other_range && part.first == other.first && Arc::ptr_eq(&part.held, &other.held)
+            })
+    }
+}
+
+impl Eq for HeldBuf {}
