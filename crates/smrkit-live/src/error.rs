@@ -142,3 +142,22 @@ impl LiveError {
         LiveError::image(path, error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_system_say_what_to_do() {
+        let remedies = [
+            (io::ErrorKind::NotFound, "check the path"),
+            (io::ErrorKind::NotADirectory, "name a folder"),
+            (io::ErrorKind::PermissionDenied, "check the permissions"),
+            (io::ErrorKind::ReadOnlyFilesystem, "mount it for writing"),
+        ];
+        for (kind, remedy) in remedies {
+            let message = LiveError::io(Path::new("a.img"), kind.into()).to_string();
+            assert!(message.starts_with("a.img: ") && message.ends_with(&format!("; {remedy}")), "{message}");
+        }
+    }
+}

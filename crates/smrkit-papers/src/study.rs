@@ -264,3 +264,19 @@ fn grid(rows: &[Row]) -> Grid {
         .collect();
     grid
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_table_stands_with_the_text_and_the_others_below() {
+        let table = Grid::new(["drive"]);
+        let rows = vec![Row::holds("speed", 1.0, 1.0, "x", true, "measured")];
+        let shown = Shown { text: vec!["Found.".into()], table: Some(table.clone()), rows, ..Shown::default() };
+        let sections = shown.sections("Table 1");
+        assert_eq!((sections.len(), sections[0].heading.as_str()), (2, "Table 1"));
+        assert_eq!(sections[0].text, ["Found."]);
+        assert!(sections.iter().all(|section| section.table.is_some()));
+    }
+}

@@ -296,3 +296,59 @@ fn shortened(text: &str, size: f64, width: f64) -> String {
     }
     kept + "…"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::BarPart;
+
+    /// The numbers of an attribute in the elements of a kind, in their order.
+    fn numbers(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
+        let of_line = |line: &str| line.split_once(&format!(" {attribute}=\""))?.1.split('"').next()?.parse().ok();
+        svg.lines().filter(|line| line.starts_with(element)).filter_map(of_line).collect()
+    }
+
+    fn drawn(body: Body) -> String {
+        let axis = || Axis::linear("bytes");
+        let panel = Panel { title: None, x: axis(), y: axis(), guides: Vec::new(), body };
+        svg(&Figure { name: "drawn".into(), title: "Drawn".into(), note: String::new(), panels: vec![panel] })
+    }
+
+    #[test]
+    fn the_scale_of_strips_begins_where_the_strips_do() {
+        let rows = ["a", "b", "c", "d"].map(|name| (name.to_string(), vec![1.0, 10.0])).into();
+        let svg = drawn(Body::Strips { rows, end: 2.0, range: (1.0, 10.0) });
+        let (widths, tops) = (numbers(&svg, "<rect", "width"), numbers(&svg, "<rect", "y"));
+        let highest = |width: fn(f64) -> bool| {
+            let tops = widths.iter().zip(&tops).filter(|(of, _)| width(**of)).map(|(_, top)| *top);
+            tops.filter(|top| *top > 0.0).fold(f64::INFINITY, f64::min)
+        };
+        let (scale, strips) = (highest(|width| width == 10.0), highest(|width| width > 10.0));
+        assert!((strips - 3.0 - scale).abs() < 0.02, "{scale}, {strips}");
+    }
+
+    #[test]
+    fn a_long_legend_is_broken_into_lines_that_fit() {
+        let part = |number| BarPart { name: format!("a long name {number}"), colour: INK, values: vec![1.0] };
+        let body =
+            Body::Bars { rows: vec!["all".into()], totals: vec!["20".into()], parts: (0..20).map(part).collect() };
+        let svg = drawn(body);
+        let (lefts, texts) = (numbers(&svg, "<text", "x"), svg.lines().filter(|line| line.starts_with("<text")));
+        for (left, text) in lefts.into_iter().zip(texts).filter(|(_, text)| text.contains("a long name")) {
+            assert!(left + text_width("a long name 10", TEXT) <= WIDTH - EDGE, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_texts_of_a_bar_stand_beside_it() {
+        let part = BarPart { name: "host".into(), colour: INK, values: vec![5.0] };
+        let svg =
+            drawn(Body::Bars { rows: vec!["in-place".into()], totals: vec!["5 bytes".into()], parts: vec![part] });
+        let bar = numbers(&svg, "<rect", "y").into_iter().fold(0.0, f64::max) + (ROW_HEIGHT - 10.0) / 2.0;
+        for text in ["in-place", "5 bytes"] {
+            let line = svg.lines().find(|line| line.contains(&format!(">{text}<"))).unwrap();
+            let off = numbers(line, "<text", "y")[0] - bar;
+            assert!(off > 0.0 && off < TEXT / 2.0, "{text}: {off}");
+        }
+    }
+}

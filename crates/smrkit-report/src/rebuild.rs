@@ -163,3 +163,20 @@ fn seconds(rebuild: &Rebuild, of: fn(&BusyTimes) -> u64) -> f64 {
     let counted = |member: &&MemberRebuild| member.new || !new;
     rebuild.members.iter().filter(counted).map(|member| of(&member.busy_ns)).sum::<u64>() as f64 / 1e9
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn a_rebuild_without_commands_has_no_latency_of_theirs() {
+        let mut run = example::rebuilt();
+        run.rebuild.as_mut().unwrap().foreground_ns.all.count = 0;
+        let grid = rebuilds(&[run]).unwrap();
+        for column in ["host mean", "host p99"] {
+            let at = grid.header.iter().position(|name| name == column).unwrap();
+            assert_eq!(grid.rows[0][at], format::NONE);
+        }
+    }
+}

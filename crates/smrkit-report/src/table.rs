@@ -370,3 +370,19 @@ fn rate(run: &Outcome) -> String {
     // Bytes per microsecond are MB per second.
     format::ratio((run.elapsed_ns > 0).then(|| bytes as f64 * 1e3 / run.elapsed_ns as f64))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_cut_is_told_with_what_it_lost() {
+        let cut = PowerCut { write: 40, answered: 39, in_flight: InFlight::Part, ..PowerCut::default() };
+        let told = power_cut(&cut);
+        assert!(told.starts_with("power cut at physical write 40, after 39 requests: nothing that was ack"));
+        assert!(told.contains("the write in flight is there in part"), "{told}");
+        let lost = power_cut(&PowerCut { lost_sectors: 9, destroyed_sectors: 4, lost: vec![(7, 9)], ..cut });
+        let expected = "9 acknowledged sectors are lost, from LBA 7 on (4 destroyed, 5 show an older write)";
+        assert!(lost.contains(expected), "{lost}");
+    }
+}

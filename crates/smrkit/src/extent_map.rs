@@ -474,4 +474,14 @@ mod tests {
         }
         assert!(map.bytes() / map.len() as u64 <= 40, "{} bytes an extent", map.bytes() / map.len() as u64);
     }
+
+    #[test]
+    fn every_leaf_in_use_counts_as_memory() {
+        let mut map = ExtentMap::new();
+        let sectors_of_leaf = (LEAF as u64) << CHUNK_BITS;
+        for leaf in 0..3 {
+            map.insert(Lba(leaf * sectors_of_leaf), 8, Pba(leaf * 8));
+            assert!(map.bytes() >= (leaf + 1) * (LEAF * size_of::<Chunk>()) as u64, "{} bytes", map.bytes());
+        }
+    }
 }

@@ -183,7 +183,7 @@ mod tests {
             assert!(kept > low - largest && kept < high + largest, "{kept}");
         }
         let sum: u64 = ager.files.iter().map(|file| file.0.2).sum();
-        assert_eq!(sum, ager.done().kept_bytes);
+        assert_eq!(sum, ager.kept_bytes());
     }
 
     #[test]

@@ -87,3 +87,15 @@ fn figure(sizes: &Distribution, ages: &Distribution, drawn: &[f64]) -> Figure {
         ],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawn_sizes_are_shown_as_the_share_that_is_not_larger() {
+        let figure = figure(&Distribution::sizes_mb(), &Distribution::ages_days(), &[1.0, 2.0, 5.0, 9.0]);
+        let Body::Lines(lines) = &figure.panels[0].body else { panic!("lines") };
+        assert!(lines.iter().any(|line| line.points == [(1.0, 0.25), (2.0, 0.5), (5.0, 0.75), (9.0, 1.0)]));
+    }
+}

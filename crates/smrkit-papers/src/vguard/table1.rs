@@ -177,10 +177,18 @@ fn filled(outcomes: &[Outcome]) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::Verdict;
 
     #[test]
     fn equation_1_gives_41_kb_or_28_kb_by_its_logarithm() {
         let shown = [2.0, std::f64::consts::E].map(|base| format!("{:.1}", map_bytes(base) / 1e3));
         assert_eq!(shown, ["41.0", "28.4"]);
+    }
+
+    #[test]
+    fn the_drive_is_as_long_as_the_paper_prints() {
+        for row in of_drive(&Drive::load(super::super::DRIVE).unwrap()) {
+            assert_eq!(row.verdict, Verdict::Agree, "{row:?}");
+        }
     }
 }

@@ -57,6 +57,7 @@ fn each_statistic_of_a_small_trace_is_right() {
     assert_eq!(info.arrivals.out_of_order_rows, 1);
     assert_eq!((info.arrivals.gap_ns.max, info.arrivals.mean_requests_per_s), (8_000_000_000, Some(0.7)));
     assert_eq!(info.rate.requests.iter().sum::<u64>(), 7);
+    assert_eq!(info.arrivals.peak_requests_per_s, Some(2e9 / info.rate.window_ns as f64));
     assert_eq!(info.rate.first_written_bytes.iter().sum::<u64>(), 17 * 512);
     assert!(info.rate.requests.len() <= 512);
     assert_eq!(info.write_sizes.common, [(4096, 3), (512, 1)]);

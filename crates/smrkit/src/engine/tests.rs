@@ -294,6 +294,9 @@ fn requests_outside_the_device_are_refused_or_folded() {
     assert!(message.contains("past the capacity of 1000 sectors") && message.contains("add fold"), "{message}");
     let (fake, ..) = run(Fake::default(), Settings { fold: true, ..Settings::default() }, &outside);
     assert_eq!(fake.served, [500]);
+    let crossing_the_end = [Request { sectors: 8, ..request(0, 1999) }];
+    let (fake, ..) = run(Fake::default(), Settings { fold: true, ..Settings::default() }, &crossing_the_end);
+    assert_eq!(fake.served, [992]);
 }
 
 #[test]

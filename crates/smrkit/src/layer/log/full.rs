@@ -47,3 +47,14 @@ fn label(lba: Lba) -> LogLabel {
     let number = lba.0 + 1;
     LogLabel { lba, left: 0, order: 2 * number, kind: LabelKind::Host, serial: number }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_sectors_of_a_full_disk_have_higher_even_orders() {
+        let orders: Vec<u64> = (0..4).map(|lba| label(Lba(lba)).order).collect();
+        assert!(orders.is_sorted_by(|a, b| a < b) && orders.iter().all(|order| order % 2 == 0), "{orders:?}");
+    }
+}

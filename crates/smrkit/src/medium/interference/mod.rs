@@ -74,18 +74,6 @@ impl Form {
     }
 }
 
-impl std::str::FromStr for Form {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Form, Error> {
-        Form::ALL.into_iter().find(|f| f.name() == name).ok_or_else(|| {
-            Error::Usage(format!(
-                "no form of interference is called {name:?}: use blocks, tracks, distances or physical"
-            ))
-        })
-    }
-}
-
 impl std::fmt::Display for Interference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let degrees = |t: u64| (t as f64 / 2f64.powi(64) * 3.6e5).round() / 1e3;
