@@ -1,7 +1,5 @@
 //! Data on its way: bytes, or in simulation only how many.
 
-use crate::units::Granule;
-
 /// Data to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
@@ -36,32 +34,6 @@ pub enum ReadBuffer<'a> {
     Bytes(&'a mut [u8]),
     /// Nowhere: this many bytes are read for their time (simulation).
     Blank(u64),
-}
-
-impl<'a> ReadBuffer<'a> {
-    /// Its first `count` bytes, which it then has no longer.
-    pub fn split_front(&mut self, count: u64) -> ReadBuffer<'a> {
-        match self {
-            ReadBuffer::Bytes(bytes) => {
-                let (front, rest) = std::mem::take(bytes).split_at_mut(count as usize);
-                *bytes = rest;
-                ReadBuffer::Bytes(front)
-            }
-            ReadBuffer::Blank(bytes) => {
-                *bytes -= count;
-                ReadBuffer::Blank(count)
-            }
-        }
-    }
-}
-
-/// Buffer for what lies at a place on a disk.
-#[derive(Debug)]
-pub struct PlacedBuffer<'a> {
-    /// The first granule that is read.
-    pub at: Granule,
-    /// Whole granules.
-    pub room: ReadBuffer<'a>,
 }
 
 impl ReadBuffer<'_> {

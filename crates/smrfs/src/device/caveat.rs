@@ -11,7 +11,7 @@ use smrkit::units::Nanos;
 use super::history::History;
 use super::platters::Platters;
 use super::{BandReport, HostManaged, Model, Shape};
-use crate::data::{Data, PlacedBuffer, ReadBuffer};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
@@ -56,16 +56,6 @@ impl<P: Platters> CaveatScriptor<P> {
     }
 }
 
-impl<P: Platters> CaveatScriptor<P> {
-    fn check_readable(&self, at: Granule, room: &ReadBuffer<'_>) -> DeviceResult {
-        let span = self.shape.span(at, room.bytes())?;
-        match self.history.as_ref().and_then(|history| history.lock().first_damaged(span)) {
-            Some((at, by)) => Err(DeviceError::Damaged { at, by }),
-            None => Ok(()),
-        }
-    }
-}
-
 impl<P: Platters> HostManaged for CaveatScriptor<P> {
     fn shape(&self) -> &Shape {
         &self.shape
@@ -73,13 +63,13 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
 
     /// As the trait says; `DeviceError::Damaged` where something of it has been destroyed, if a history is kept.
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
-        self.check_readable(at, &room)?;
+        let span = self.shape.span(at, room.bytes())?;
+        if let Some(history) = &self.history
+            && let Some((at, by)) = history.lock().first_damaged(span)
+        {
+            return Err(DeviceError::Damaged { at, by });
+        }
         self.platters.read(at, room, cause)
-    }
-
-    fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>, cause: Cause) -> DeviceResult {
-        pieces.iter().try_for_each(|piece| self.check_readable(piece.at, &piece.room))?;
-        self.platters.read_pieces(pieces, cause)
     }
 
     fn expect(&self, span: Span) {

@@ -22,7 +22,7 @@ use smrkit::error::Error;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
-use crate::data::{Data, PlacedBuffer, ReadBuffer};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
@@ -166,11 +166,6 @@ pub trait HostManaged: Send + Sync {
 
     /// Reads whole granules from `at` on; as many as `room` takes.
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
-
-    /// Reads several pieces at once. After an error any of the buffers may be filled.
-    fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>, cause: Cause) -> DeviceResult {
-        pieces.into_iter().try_for_each(|piece| self.read(piece.at, piece.room, cause))
-    }
 
     /// This will be read soon, in this order of addresses or any other: a hint.
     fn expect(&self, _span: Span) {}

@@ -8,7 +8,7 @@ use smrkit::tally::Cause;
 
 use super::stacked;
 use super::{BandReport, HostManaged, Shape};
-use crate::data::{Data, PlacedBuffer, ReadBuffer};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
@@ -60,13 +60,6 @@ impl stacked::Stacked for Part {
 
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         self.below().read(self.checked(at, room.bytes())?, room, cause)
-    }
-
-    fn read_pieces(&self, mut pieces: Vec<PlacedBuffer<'_>>, cause: Cause) -> DeviceResult {
-        for piece in &mut pieces {
-            piece.at = self.checked(piece.at, piece.room.bytes())?;
-        }
-        self.below().read_pieces(pieces, cause)
     }
 
     fn expect(&self, span: Span) {

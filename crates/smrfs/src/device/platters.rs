@@ -8,7 +8,7 @@ use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use super::BandReport;
-use crate::data::{Data, PlacedBuffer, ReadBuffer};
+use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
 use crate::units::{Granule, Span};
 
@@ -20,11 +20,6 @@ pub const DESTROYED_BYTE: u8 = smrkit::medium::DESTROYED_BYTE;
 pub trait Platters: Send + Sync {
     /// Reads from `at` on; never written granules read as zeros. `DeviceError::Damaged` where the platters know it.
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
-
-    /// Reads several pieces at once. After an error any of the buffers may be filled.
-    fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>, cause: Cause) -> DeviceResult {
-        pieces.into_iter().try_for_each(|piece| self.read(piece.at, piece.room, cause))
-    }
 
     /// This will be read soon, in this order of addresses or any other: a hint.
     fn expect(&self, _span: Span) {}
@@ -71,10 +66,6 @@ pub trait Platters: Send + Sync {
 impl<P: Platters + ?Sized> Platters for Arc<P> {
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         (**self).read(at, room, cause)
-    }
-
-    fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>, cause: Cause) -> DeviceResult {
-        (**self).read_pieces(pieces, cause)
     }
 
     fn expect(&self, span: Span) {

@@ -6,7 +6,7 @@ use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use super::{BandReport, HostManaged, Shape};
-use crate::data::{Data, PlacedBuffer, ReadBuffer};
+use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
 use crate::units::{Granule, Span};
 
@@ -29,11 +29,6 @@ pub trait Stacked: Send + Sync {
     /// As [`HostManaged::read`].
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         self.below().read(at, room, cause)
-    }
-
-    /// As [`HostManaged::read_pieces`]; one after another, by the disk's own way of reading.
-    fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>, cause: Cause) -> DeviceResult {
-        pieces.into_iter().try_for_each(|piece| Stacked::read(self, piece.at, piece.room, cause))
     }
 
     /// As [`HostManaged::expect`].
@@ -93,10 +88,6 @@ impl<D: HostManaged + ?Sized> Stacked for Arc<D> {
     fn below(&self) -> &D {
         self
     }
-
-    fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>, cause: Cause) -> DeviceResult {
-        self.below().read_pieces(pieces, cause)
-    }
 }
 
 impl<S: Stacked> HostManaged for S {
@@ -106,10 +97,6 @@ impl<S: Stacked> HostManaged for S {
 
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
         Stacked::read(self, at, room, cause)
-    }
-
-    fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>, cause: Cause) -> DeviceResult {
-        Stacked::read_pieces(self, pieces, cause)
     }
 
     fn expect(&self, span: Span) {

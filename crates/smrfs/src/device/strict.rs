@@ -12,7 +12,7 @@ use smrkit::units::Nanos;
 
 use super::platters::Platters;
 use super::{BandReport, BandState, HostManaged, Model, Shape};
-use crate::data::{Data, PlacedBuffer, ReadBuffer};
+use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceResult, Violation};
 use crate::units::{Granule, Span};
 
@@ -137,28 +137,21 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
     }
 
     /// As the trait says. Of bands without gaps several are read one after another.
-    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
-        self.read_pieces(vec![PlacedBuffer { at, room }], cause)
-    }
-
-    fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>, cause: Cause) -> DeviceResult {
-        let mut parts = Vec::with_capacity(pieces.len());
-        for PlacedBuffer { at, mut room } in pieces {
-            let span = self.shape.span(at, room.bytes())?;
-            let mut part = Span { at, count: 0 };
-            while part.end() < span.end() {
-                part.at = part.end();
-                let band = self.shape.bands.band_at(part.at).ok_or(Violation::NotInOneBand { span })?;
-                part.count = self.shape.bands.span(band).end().min(span.end()) - part.at;
-                let cursor = self.shape.bands.span(band).at + self.cursors.lock().filled[band as usize];
-                if part.end() > cursor {
-                    return Err(Violation::BeyondCursor { span: part, cursor }.into());
-                }
-                let room = room.split_front(part.count * self.shape.granule_bytes);
-                parts.push(PlacedBuffer { at: part.at, room });
+    fn read(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
+        let span = self.shape.span(at, room.bytes())?;
+        let mut part = Span { at, count: 0 };
+        while part.end() < span.end() {
+            part.at = part.end();
+            let band = self.shape.bands.band_at(part.at).ok_or(Violation::NotInOneBand { span })?;
+            part.count = self.shape.bands.span(band).end().min(span.end()) - part.at;
+            let cursor = self.shape.bands.span(band).at + self.cursors.lock().filled[band as usize];
+            if part.end() > cursor {
+                return Err(Violation::BeyondCursor { span: part, cursor }.into());
             }
+            let granule = self.shape.granule_bytes;
+            self.platters.read(part.at, room.part((part.at - at) * granule, part.count * granule), cause)?;
         }
-        self.platters.read_pieces(parts, cause)
+        Ok(())
     }
 
     fn expect(&self, span: Span) {

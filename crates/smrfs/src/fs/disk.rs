@@ -10,7 +10,7 @@ use smrkit::units::Nanos;
 
 use super::buffer::{PageBytes, zeros};
 use super::counters::Counter;
-use crate::data::{Data, PlacedBuffer, ReadBuffer};
+use crate::data::{Data, ReadBuffer};
 use crate::device::{HostManaged, Shape};
 use crate::error::{DeviceResult, Errno, FsResult};
 use crate::units::{Granule, Span};
@@ -122,12 +122,6 @@ impl Disk {
             self.read_part(at + whole / granule, 0, room.part(head + whole, tail))?;
         }
         Ok(())
-    }
-
-    /// Reads several pieces for a host.
-    pub(super) fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>) -> FsResult {
-        pieces.iter().for_each(|piece| self.read.add(piece.room.bytes()));
-        Ok(self.device.read_pieces(pieces, Cause::Host)?)
     }
 
     /// Reads a part of one granule.

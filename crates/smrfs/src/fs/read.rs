@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::file::{File, FileState};
 use super::{FileSystem, Seek};
-use crate::data::{PlacedBuffer, ReadBuffer};
+use crate::data::ReadBuffer;
 use crate::error::{Errno, FsResult};
 use crate::map::FilePiece;
 use crate::units::{NodeId, Span};
@@ -70,7 +70,6 @@ impl FileSystem {
 
     fn read_range(&self, state: &FileState, range: Range<u64>, mut room: ReadBuffer<'_>) -> FsResult {
         let granule = self.granule_bytes;
-        let mut pieces = Vec::new();
         for piece in state.map.lookup(range.start / granule..range.end.div_ceil(granule)) {
             let mut at = piece.first;
             while at < piece.end() {
@@ -81,22 +80,16 @@ impl FileSystem {
                 };
                 let from = range.start.max(at * granule);
                 let to = range.end.min(end * granule);
-                let mut room = room.split_front(to - from);
-                match piece.at.map(|start| start + (at - piece.first)) {
+                let mut room = room.part(from - range.start, to - from);
+                match piece.at {
                     _ if buffered => state.buffer.read(at, from - at * granule, room),
-                    Some(at) if from.is_multiple_of(granule) && to.is_multiple_of(granule) => {
-                        pieces.push(PlacedBuffer { at, room });
-                    }
-                    Some(place) => {
-                        self.disk.read_pieces(std::mem::take(&mut pieces))?;
-                        self.disk.read(place, from - at * granule, room)?;
-                    }
+                    Some(start) => self.disk.read(start + (at - piece.first), from - at * granule, room)?,
                     None => room.clear(),
                 }
                 at = end;
             }
         }
-        self.disk.read_pieces(pieces)
+        Ok(())
     }
 
     /// First byte of the next data or hole from the byte `offset` on; ENXIO behind the end.

@@ -7,7 +7,6 @@ mod ahead;
 mod dead;
 mod drive;
 mod head;
-mod pieces;
 mod resize;
 
 use std::fs::File;
@@ -22,7 +21,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
-use smrfs::data::{Data, PlacedBuffer, ReadBuffer};
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
 use smrfs::error::{DeviceError, DeviceResult};
@@ -221,14 +220,6 @@ impl Platters for Image {
             ReadBuffer::Bytes(bytes) => self.file.read_exact_at(bytes, self.byte(at)).map_err(DeviceError::Io),
             ReadBuffer::Blank(_) => Ok(()),
         }
-    }
-
-    fn read_pieces(&self, pieces: Vec<PlacedBuffer<'_>>, _cause: Cause) -> DeviceResult {
-        let pieces = pieces.into_iter().filter_map(|PlacedBuffer { at, room }| match room {
-            ReadBuffer::Bytes(bytes) => Some((self.byte(at), bytes)),
-            ReadBuffer::Blank(_) => None,
-        });
-        pieces::read(&self.file, pieces.collect()).map_err(DeviceError::Io)
     }
 
     fn expect(&self, span: Span) {
