@@ -48,8 +48,9 @@ fn an_unlinked_file_lives_until_it_is_closed() {
 fn a_running_program_is_not_truncated() {
     on_each_model(|root| {
         let program = root.join("sleep");
-        fs::copy("/bin/sleep", &program).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        // Copied by another process: a child that another test starts meanwhile would hold a file open for writing here.
+        let copied = Command::new("install").args(["-m", "755", "/bin/sleep"]).arg(&program).status().unwrap();
+        assert!(copied.success());
         let size = fs::metadata(&program).unwrap().len();
         let mut running = Command::new(&program).arg("30").spawn().unwrap();
         let refused = OpenOptions::new().write(true).truncate(true).open(&program);
