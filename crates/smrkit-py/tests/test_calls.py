@@ -72,6 +72,8 @@ class Calls(unittest.TestCase):
             sent.append(time.monotonic())
             os.kill(os.getpid(), signal.SIGINT)
 
+        # A background job of a shell begins with interrupts ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         timer = threading.Timer(0.5, interrupt)
         timer.start()
         try:

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Scratch, root};
+use super::{Ran, Scratch, finish, reproduce, root};
 
 /// README and every page below docs/, save those of crates.
 pub fn pages() -> Vec<PathBuf> {
@@ -24,14 +24,14 @@ pub fn pages() -> Vec<PathBuf> {
 }
 
 /// An example: where it stands, the command, and the lines of output that are shown.
-struct Example {
-    place: String,
-    command: String,
+pub struct Example {
+    pub place: String,
+    pub command: String,
     shown: Vec<String>,
 }
 
 /// The examples of a page: in blocks marked `console`, lines that begin with `$ smrkit`.
-fn examples(page: &Path) -> Vec<Example> {
+pub fn examples(page: &Path) -> Vec<Example> {
     let text = std::fs::read_to_string(page).unwrap();
     let (mut found, mut inside): (Vec<Example>, _) = (Vec::new(), false);
     let mut takes_output = false;
@@ -53,7 +53,7 @@ fn examples(page: &Path) -> Vec<Example> {
 }
 
 /// Examples run where the project's own traces and a few names that the pages use lie.
-fn stage(scratch: &Scratch) {
+pub fn stage(scratch: &Scratch) {
     for entry in std::fs::read_dir(root().join("testdata/traces")).unwrap() {
         let path = entry.unwrap().path();
         std::fs::copy(&path, scratch.path(&path.file_name().unwrap().to_string_lossy())).unwrap();
@@ -62,32 +62,38 @@ fn stage(scratch: &Scratch) {
     std::fs::copy(root().join("testdata/office.csv.gz"), scratch.path("office.csv.gz")).unwrap();
 }
 
+/// Runs a command as somebody types it, who has `smrkit` on the path.
+fn in_a_shell(typed: &str, scratch: &Scratch) -> Ran {
+    let built = Path::new(env!("CARGO_BIN_EXE_smrkit")).parent().unwrap().to_path_buf();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", typed]).current_dir(scratch.0.path());
+    shell.env("PATH", std::env::join_paths([built].into_iter().chain(std::env::split_paths(&path))).unwrap());
+    finish(shell)
+}
+
 #[test]
 fn every_example_of_the_documentation_works() {
     let scratch = Scratch::new();
     stage(&scratch);
-    let folder = Path::new(env!("CARGO_BIN_EXE_smrkit")).parent().unwrap();
-    let path = std::env::join_paths(
-        [folder.to_path_buf()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
-    )
-    .unwrap();
     let (mut count, mut wrong) = (0, Vec::new());
     for example in pages().iter().flat_map(|page| examples(page)) {
-        let output = Command::new("sh")
-            .args(["-c", &example.command])
-            .current_dir(scratch.0.path())
-            .env("PATH", &path)
-            .output()
-            .unwrap();
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let here;
+        let Ran { code, out, err } = match reproduce::shown(&example) {
+            Some(study) => &study.ran,
+            None => {
+                here = in_a_shell(&example.command, &scratch);
+                &here
+            }
+        };
         let mut printed = out.lines().chain(err.lines()).filter(|line| !line.is_empty());
         let first = printed.clone().next().unwrap_or_default();
         let begins = example.shown.first().is_none_or(|shown| agrees(shown, first));
         // What is shown are lines of the output, in this order.
         let lacks = example.shown.iter().find(|shown| *shown != "…" && !printed.any(|line| agrees(shown, line)));
-        if output.status.code() != Some(expected_code(&example.command)) || !begins || lacks.is_some() {
+        if *code != expected_code(&example.command) || !begins || lacks.is_some() {
             let Example { place, command, .. } = &example;
-            wrong.push(format!("{place}: {command}\nlacks: {lacks:?}\nbegins: {first} ({})", output.status));
+            wrong.push(format!("{place}: {command}\nlacks: {lacks:?}\nbegins: {first} ({code})"));
         }
         count += 1;
     }

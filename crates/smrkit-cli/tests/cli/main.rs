@@ -9,6 +9,7 @@ mod exits;
 mod generated;
 mod keys;
 mod options;
+mod reproduce;
 mod results;
 mod served;
 mod signals;

@@ -1,22 +1,12 @@
-//! `smrkit reproduce --quick`: rows, verdicts, files, exit codes.
+//! The set-associative disk cache and S-blocks, and files and exit codes of `reproduce`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
 
-fn smrkit(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_smrkit")).args(args).output().unwrap()
-}
-
-fn quick(folder: &Path) -> Value {
-    let (report, figures) = (folder.join("report.html"), folder.join("figures"));
-    let args = ["reproduce", "cassuto-cache", "--quick", "--json", "-", "--report", report.to_str().unwrap()];
-    let output = smrkit(&[&args[..], &["--figures", figures.to_str().unwrap()]].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+use super::super::{Scratch, at, smrkit};
+use super::{study, text};
 
 /// Items that differ from the paper, whatever the seed; each row says why.
 const DIFFERS: [&str; 4] = [
@@ -28,16 +18,14 @@ const DIFFERS: [&str; 4] = [
 
 #[test]
 fn only_what_the_paper_itself_contradicts_differs() {
-    let folder = tempfile::tempdir().unwrap();
-    let result = quick(folder.path());
-    let rows = result["rows"].as_array().unwrap();
+    let study = study("cassuto-cache");
+    let rows = study.rows();
     let mut by_verdict: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for row in rows {
-        let text = |key: &str| row[key].as_str().unwrap_or_else(|| panic!("{key} of {row}"));
-        assert!(!text("reason").is_empty() && row["unit"].is_string(), "{row}");
+        assert!(!text(row, "reason").is_empty() && row["unit"].is_string(), "{row}");
         assert!(!row["ours"].is_null(), "{row}");
-        assert_eq!(row["paper"].is_null(), text("verdict") == "not-comparable", "{row}");
-        by_verdict.entry(text("verdict")).or_default().push(text("item"));
+        assert_eq!(row["paper"].is_null(), text(row, "verdict") == "not-comparable", "{row}");
+        by_verdict.entry(text(row, "verdict")).or_default().push(text(row, "item"));
     }
     let mut differs = by_verdict["differs"].clone();
     differs.sort_unstable();
@@ -58,11 +46,8 @@ fn only_what_the_paper_itself_contradicts_differs() {
     assert_eq!(["Table I: its own", "Table I: simulated", "Random writes", ""].map(built_in), [8, 18, 2, 28]);
     assert!(number("4 µs: windows of 0 IOPS, regions of 50,000") > 60.0);
     assert_eq!(number("4 µs: windows of 0 IOPS, regions of 10,000"), 0.0);
-    for figure in ["figure-5", "figures-6-to-8", "figure-9"] {
-        let path = folder.path().join(format!("figures/cassuto-cache-{figure}.svg"));
-        assert!(std::fs::read_to_string(&path).unwrap().contains("polyline"), "{path:?}");
-    }
-    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    study.has_lines_in(&["figure-5", "figures-6-to-8", "figure-9"].map(|name| format!("cassuto-cache-{name}")));
+    let page = study.file("cassuto.html");
     assert!(page.contains("623.24") && page.contains("not-comparable") && page.contains("leaves open"));
 }
 
@@ -80,13 +65,8 @@ const SBLOCKS_DIFFER: [&str; 8] = [
 
 #[test]
 fn s_blocks_drop_and_rise_and_the_policies_are_far_apart() {
-    let folder = tempfile::tempdir().unwrap();
-    let figures = folder.path().join("figures");
-    let args = ["reproduce", "cassuto-sblocks", "--quick", "--json", "-", "--figures", figures.to_str().unwrap()];
-    let output = smrkit(&args);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = result["rows"].as_array().unwrap();
+    let study = study("cassuto-sblocks");
+    let rows = study.rows();
     let of = |verdict: &str| {
         let wanted = rows.iter().filter(|row| row["verdict"] == verdict);
         let mut items: Vec<&str> = wanted.map(|row| row["item"].as_str().unwrap()).collect();
@@ -102,16 +82,13 @@ fn s_blocks_drop_and_rise_and_the_policies_are_far_apart() {
     assert!((75.0..=95.0).contains(&number("/ plateau, the last 40 s")));
     assert_eq!(number("windows of 0 IOPS after the drop"), 0.0);
     assert!(number("longest write, largest to closest-to-tail") >= 10.0);
-    for figure in ["figure-12", "figures-13-and-14", "literal-rule", "destaging-ahead", "figure-9"] {
-        let path = figures.join(format!("cassuto-sblocks-{figure}.svg"));
-        assert!(std::fs::read_to_string(&path).unwrap().contains("polyline"), "{path:?}");
-    }
+    let figures = ["figure-12", "figures-13-and-14", "literal-rule", "destaging-ahead", "figure-9"];
+    study.has_lines_in(&figures.map(|name| format!("cassuto-sblocks-{name}")));
 }
 
 #[test]
 fn the_head_line_counts_regions_and_what_agrees_by_construction() {
-    let output = smrkit(&["reproduce", "cassuto-cache", "--quick"]);
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = &study("cassuto-cache").ran.out;
     assert!(text.lines().next().unwrap().contains("agree (28 of them by construction)"), "{text}");
     // (600,000,000 + 5) / 50,005, rounded down: the last region needs no guard.
     assert!(text.contains("leave room for 11,998, not 12,000"), "{text}");
@@ -119,28 +96,22 @@ fn the_head_line_counts_regions_and_what_agrees_by_construction() {
 
 #[test]
 fn a_report_that_cannot_be_written_takes_nothing_else_with_it() {
-    if !Path::new("/dev/full").exists() {
+    if !std::path::Path::new("/dev/full").exists() {
         println!("skipped: no /dev/full here");
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let (json, figures) = (folder.path().join("r.json"), folder.path().join("figures"));
-    let args = ["reproduce", "cassuto-cache", "--quick", "--report", "/dev/full", "--json", json.to_str().unwrap()];
-    let output = smrkit(&[&args[..], &["--figures", figures.to_str().unwrap()]].concat());
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains("/dev/full"), "{message}");
-    assert!(String::from_utf8(output.stdout).unwrap().contains("comparisons"));
-    assert!(serde_json::from_slice::<Value>(&std::fs::read(&json).unwrap()).unwrap()["rows"].is_array());
-    assert!(figures.join("cassuto-cache-figure-9.svg").exists());
+    let scratch = Scratch::new();
+    let ran = at(&scratch, "reproduce he-du --quick --report /dev/full --json r.json --figures figures");
+    assert!(ran.code == 1 && ran.err.contains("/dev/full"), "{} {}", ran.code, ran.err);
+    assert!(ran.out.contains("comparisons"), "{}", ran.out);
+    let json = std::fs::read(scratch.path("r.json")).unwrap();
+    assert!(serde_json::from_slice::<Value>(&json).unwrap()["rows"].is_array());
+    assert!(std::fs::exists(scratch.path("figures/he-du-figure-2.svg")).unwrap());
 }
 
 #[test]
 fn an_unknown_name_is_a_usage_error_that_lists_what_there_is() {
-    let output = smrkit(&["reproduce", "vguard-2"]);
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert!(message.contains("cassuto-cache") && message.contains("all"), "{message}");
+    smrkit("reproduce vguard-2").says(2, &["cassuto-cache", "all"]);
 }
 
 /// Outputs are opened just before signals are watched; the whole takes seconds longer.

@@ -1,38 +1,20 @@
-//! `smrkit reproduce arrays --quick`: what interleaving costs under each scheme, and what it must leave alone.
+//! Arrays: what interleaving costs under each scheme, and what it must leave alone.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use super::{find, json, study, text};
+
 const BURSTS: [u64; 6] = [1, 10, 50, 250, 500, 1000];
 
-/// Result of a run that finds its traces in `traces`, as JSON.
-fn made(traces: &Path, more: &[&str]) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
-    command.args(["reproduce", "arrays", "--quick", "--json", "-", "--traces"]).arg(traces).args(more);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// Result of one run without traces, shared by all tests.
 fn result() -> &'static Value {
-    static RESULT: OnceLock<Value> = OnceLock::new();
-    RESULT.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        let figures = folder.path().join("figures");
-        let result = made(folder.path(), &["--figures", figures.to_str().unwrap()]);
-        for name in ["runs-distance", "runs-count", "run-length", "hot-distance", "rebuild-hours", "rebuild-longest"] {
-            assert!(figures.join(format!("arrays-{name}.svg")).exists(), "{name}");
-        }
-        result
-    })
+    &study("arrays").result
 }
 
 fn rows() -> &'static [Value] {
-    result()["rows"].as_array().unwrap()
+    study("arrays").rows()
 }
 
 /// A cell of the table under a heading: of the line that begins with `line`, and the column called `column`.
@@ -54,17 +36,6 @@ fn number(cell: &str) -> f64 {
     whole.parse().unwrap_or_else(|_| panic!("{cell}"))
 }
 
-fn text<'a>(row: &'a Value, key: &str) -> &'a str {
-    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row}"))
-}
-
-/// The one row of this name.
-fn find<'a>(rows: &'a [Value], item: &str) -> &'a Value {
-    let found: Vec<&Value> = rows.iter().filter(|row| text(row, "item") == item).collect();
-    assert_eq!(found.len(), 1, "{item}: {found:?}");
-    found[0]
-}
-
 /// A number of ours.
 fn ours(item: &str) -> f64 {
     find(rows(), item)["ours"].as_f64().unwrap_or_else(|| panic!("{item}"))
@@ -84,6 +55,9 @@ fn bursts_of(burst: u64) -> String {
 #[test]
 fn at_most_sixty_rows_and_the_table_of_claims_comes_first() {
     assert!(rows().len() <= 60, "{}", rows().len());
+    for name in ["runs-distance", "runs-count", "run-length", "hot-distance", "rebuild-hours", "rebuild-longest"] {
+        assert!(study("arrays").file(&format!("figures/arrays-{name}.svg")).contains("<svg"), "{name}");
+    }
     let first = &result()["tables"][0];
     assert_eq!(first["heading"], "What holds under which scheme");
     let holds = |claim: &str, scheme: &str| cell(result(), "What holds under which scheme", claim, scheme);
@@ -272,7 +246,7 @@ fn real_traces_are_compared_as_well() {
         println!("skipped: no cloudphysics_sample.csv.zst in SMRKIT_TRACES");
         return;
     }
-    let result = made(&traces, &[]);
+    let result = json(&format!("reproduce arrays --quick --traces {}", traces.display()));
     assert!(result["rows"].as_array().unwrap().len() <= 60);
     for placement in ["end to end", "all from LBA 0"] {
         let heading = format!("Figure 2 on real traces, {placement}: log");

@@ -1,37 +1,15 @@
-//! `smrkit reproduce he-du --quick`, without real traces: what follows from the schemes alone is exact.
+//! Static track mappings without real traces: what follows from the schemes alone is exact.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use serde_json::Value;
 
-/// The rows, and the folder with the page and the figures.
-fn quick(arguments: &[&str]) -> (Value, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
-    std::fs::create_dir(path("traces")).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_smrkit"))
-        .args(["reproduce", "he-du", "--quick", "--json", "-", "--report", &path("report.html")])
-        .args(["--figures", &path("figures"), "--traces", &path("traces")])
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    (serde_json::from_slice(&output.stdout).unwrap(), folder)
-}
-
-fn rows(result: &Value) -> &[Value] {
-    result["rows"].as_array().unwrap()
-}
-
-fn text<'a>(row: &'a Value, key: &str) -> &'a str {
-    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row}"))
-}
+use super::{json, study, text};
 
 #[test]
 fn what_follows_from_the_schemes_agrees_exactly() {
-    let (result, _folder) = quick(&[]);
-    let of = |part: &str| rows(&result).iter().filter(|row| text(row, "item").contains(part)).collect::<Vec<_>>();
+    let of =
+        |part: &str| study("he-du").rows().iter().filter(|row| text(row, "item").contains(part)).collect::<Vec<_>>();
     let agree = |part: &str, count: usize| {
         let found = of(part);
         assert_eq!(found.len(), count, "{part}");
@@ -52,19 +30,16 @@ fn what_follows_from_the_schemes_agrees_exactly() {
 
 #[test]
 fn every_row_has_its_reason_and_every_figure_is_drawn() {
-    let (result, folder) = quick(&[]);
-    for row in rows(&result) {
+    let study = study("he-du");
+    for row in study.rows() {
         assert!(!text(row, "reason").is_empty() && row["unit"].is_string() && !row["ours"].is_null(), "{row}");
         assert_eq!(row["paper"].is_null(), text(row, "verdict") == "not-comparable", "{row}");
         assert_ne!(row["basis"], "fitted", "{row}");
     }
-    let items: BTreeSet<&str> = rows(&result).iter().map(|row| text(row, "item")).collect();
-    assert_eq!(items.len(), rows(&result).len(), "an item is the only one of its name");
-    for figure in ["equations", "figure-2", "figure-3"] {
-        let path = folder.path().join(format!("figures/he-du-{figure}.svg"));
-        assert!(std::fs::read_to_string(&path).unwrap().contains("polyline"), "{path:?}");
-    }
-    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let items: BTreeSet<&str> = study.rows().iter().map(|row| text(row, "item")).collect();
+    assert_eq!(items.len(), study.rows().len(), "an item is the only one of its name");
+    study.has_lines_in(&["he-du-equations", "he-du-figure-2", "he-du-figure-3"]);
+    let page = study.file("he-du.html");
     for said in ["web_0 (not at hand): generated", "R(1234)", "is not named", "90 runs"] {
         assert!(page.contains(said), "the page lacks {said}");
     }
@@ -73,23 +48,18 @@ fn every_row_has_its_reason_and_every_figure_is_drawn() {
 /// With the paper's own stretch factor and seeks of the disk's size, the order of schemes is the paper's.
 #[test]
 fn new_schemes_are_as_fast_as_the_plain_disk_on_reads() {
-    let Some(traces) = std::env::var_os("SMRKIT_TRACES") else {
+    let Some(traces) = std::env::var_os("SMRKIT_TRACES").map(std::path::PathBuf::from) else {
         println!("skipped: SMRKIT_TRACES names no folder of real traces");
         return;
     };
-    if !std::path::Path::new(&traces).join("msr_hm_0_cut7016.csv.zst").is_file() {
+    if !traces.join("msr_hm_0_cut7016.csv.zst").is_file() {
         println!("skipped: no msr_hm_0_cut7016.csv.zst in SMRKIT_TRACES");
         return;
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_smrkit"))
-        .args(["reproduce", "he-du", "--json", "-", "--traces"])
-        .arg(&traces)
-        .output()
-        .unwrap();
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result = json(&format!("reproduce he-du --traces {}", traces.display()));
     let of = |part: &str| {
         let named = |row: &&Value| text(row, "item").contains("msr_hm_0") && text(row, "item").contains(part);
-        let found: Vec<&Value> = rows(&result).iter().filter(named).collect();
+        let found: Vec<&Value> = result["rows"].as_array().unwrap().iter().filter(named).collect();
         assert!(!found.is_empty(), "{part}");
         found
     };
@@ -105,7 +75,7 @@ fn new_schemes_are_as_fast_as_the_plain_disk_on_reads() {
 
 #[test]
 fn the_same_seed_gives_the_same_rows() {
-    let rows_of = |seed: &str| rows(&quick(&["--seed", seed]).0).to_vec();
-    assert_eq!(rows_of("3"), rows_of("3"));
-    assert_ne!(rows_of("3"), rows_of("4"));
+    let rows_of = |seed: u64| json(&format!("reproduce he-du --quick --seed {seed}"))["rows"].take();
+    assert_eq!(rows_of(3), rows_of(3));
+    assert_ne!(rows_of(3), rows_of(4));
 }

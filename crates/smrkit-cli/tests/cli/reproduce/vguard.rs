@@ -1,41 +1,26 @@
-//! `smrkit reproduce vguard --quick`: without traces, with traces that only look like the paper's, and with real ones.
+//! Vguard without traces, with traces that only look like the paper's, and with real ones.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::super::Scratch;
+use super::{find, json, study, text};
+
 /// The rows of a run that finds its traces in `traces`.
-fn rows(traces: &Path, more: &[&str]) -> Vec<Value> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
-    command.args(["reproduce", "vguard", "--quick", "--json", "-", "--traces"]).arg(traces).args(more);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut result: Value = serde_json::from_slice(&output.stdout).unwrap();
+fn rows(traces: &str) -> Vec<Value> {
+    let mut result = json(&format!("reproduce vguard --quick --traces {traces}"));
     serde_json::from_value(result["rows"].take()).unwrap()
-}
-
-fn text<'a>(row: &'a Value, key: &str) -> &'a str {
-    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row}"))
-}
-
-/// The one row whose item ends so.
-fn find<'a>(rows: &'a [Value], item: &str) -> &'a Value {
-    let found: Vec<&Value> = rows.iter().filter(|row| text(row, "item").ends_with(item)).collect();
-    assert_eq!(found.len(), 1, "{item}: {found:?}");
-    found[0]
 }
 
 #[test]
 fn without_traces_the_tables_and_random_writes_remain() {
-    let folder = tempfile::tempdir().unwrap();
-    let (figures, report) = (folder.path().join("figures"), folder.path().join("report.html"));
-    let outputs = ["--figures", figures.to_str().unwrap(), "--report", report.to_str().unwrap()];
-    let rows = rows(folder.path(), &outputs);
+    let study = study("vguard");
+    let rows = study.rows();
     let items: BTreeSet<&str> = rows.iter().map(|row| text(row, "item")).collect();
     assert_eq!(items.len(), rows.len(), "an item is the only one of its name");
-    for row in &rows {
+    for row in rows {
         assert!(!text(row, "reason").is_empty() && row["unit"].is_string(), "{row}");
         // A missing trace is the only reason for having no number of our own.
         let missing = text(row, "reason").contains("not at hand");
@@ -46,24 +31,24 @@ fn without_traces_the_tables_and_random_writes_remain() {
     assert_eq!(of_table_2.filter(|row| row["ours"].is_null()).count(), 16);
     for span in ["500 GB", "1 TB", "2 TB", "4 TB"] {
         for layer in ["vguard", "drive-managed"] {
-            let first = find(&rows, &format!("{span}: first cleaning, {layer}"));
+            let first = find(rows, &format!("{span}: first cleaning, {layer}"));
             assert_eq!(text(first, "verdict"), "agree", "{first}");
         }
     }
-    let drawn = |name: &str| figures.join(format!("vguard-{name}.svg")).exists();
+    let drawn = |name: &str| study.scratch.0.path().join(format!("figures/vguard-{name}.svg")).exists();
     assert_eq!(["table-2", "figure-6", "figure-2", "figure-4"].map(drawn), [true, true, false, false]);
-    let page = std::fs::read_to_string(report).unwrap();
+    let page = study.file("vguard.html");
     assert!(page.contains("leaves open") && page.contains("hm_0, proj_0, src1_2"), "15 times holds for three traces");
 }
 
 #[test]
 fn the_papers_trace_is_compared_and_a_misfit_is_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let scratch = Scratch::new();
     let line = |i: u64, offset: u64| format!("{},host,0,Write,{offset},4096,0\n", 128_166_372_000_000_000 + i);
     let small: String = (0..300).map(|i| line(i, (i * 7919 % 5000) << 20)).collect();
-    std::fs::write(folder.path().join("wdev_1.csv"), small).unwrap();
-    std::fs::write(folder.path().join("msr_web_3.csv"), line(0, 6_000_000_000_000)).unwrap();
-    let rows = rows(folder.path(), &[]);
+    scratch.file("wdev_1.csv", small);
+    scratch.file("msr_web_3.csv", line(0, 6_000_000_000_000));
+    let rows = rows(&scratch.path(""));
     // 300 writes persist the map once: the largest is the one that does, and all others cost the same.
     for (column, paper, ours) in [("95 %", 24.78, 24.78), ("99.5 %", 24.78, 24.78), ("maximum", 324.78, 324.78)] {
         let row = find(&rows, &format!("wdev_1: drive-managed, {column}"));
@@ -85,7 +70,7 @@ fn the_paper_s_claims_hold_for_real_traces() {
         println!("skipped: no msr_wdev_1.csv.zst in SMRKIT_TRACES");
         return;
     }
-    let rows = rows(&traces, &[]);
+    let rows = rows(&traces.to_string_lossy());
     let of = |what: &str| rows.iter().filter(|row| text(row, "item").contains(what)).collect::<Vec<_>>();
     let exact = of("wdev_1: drive-managed,");
     assert_eq!(exact.len(), 5);

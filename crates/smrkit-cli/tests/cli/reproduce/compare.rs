@@ -1,8 +1,8 @@
-//! `smrkit reproduce compare --quick`, without real traces: every scheme under every workload, with the same share lost.
-
-use std::process::Command;
+//! All schemes without real traces: every scheme under every workload, with the same share lost.
 
 use serde_json::Value;
+
+use super::study;
 
 /// The table of this heading: its lines, cell by cell.
 fn table(result: &Value, heading: &str) -> Vec<Vec<String>> {
@@ -13,18 +13,9 @@ fn table(result: &Value, heading: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_scheme_is_compared_under_every_demand_at_the_same_loss() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
-    std::fs::create_dir(path("traces")).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_smrkit"))
-        .args(["reproduce", "compare", "--quick", "--json", "-", "--report", &path("report.html")])
-        .args(["--figures", &path("figures"), "--traces", &path("traces")])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(result["rows"].as_array().unwrap().is_empty(), "no paper compares them");
-    let schemes = table(&result, "All schemes under all demands");
+    let study = study("compare");
+    assert!(study.rows().is_empty(), "no paper compares them");
+    let schemes = table(&study.result, "All schemes under all demands");
     let names: Vec<&str> = schemes.iter().map(|line| line[0].as_str()).collect();
     let shingled =
         ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned", "zone-log"];
@@ -39,11 +30,11 @@ fn every_scheme_is_compared_under_every_demand_at_the_same_loss() {
         assert_eq!(cell(keeps, 11), "nothing", "{keeps}");
     }
     assert_ne!(cell("set-assoc", 11), "nothing");
-    let runs = table(&result, "By demand");
+    let runs = table(&study.result, "By demand");
     for demand in ["desktop", "random", "hot-cold", "backup"] {
         assert_eq!(runs.iter().filter(|line| line[0] == demand).count(), names.len(), "{demand}");
     }
     assert_eq!(runs.len(), 4 * names.len(), "traces are not at hand");
-    assert!(std::fs::read_to_string(path("report.html")).unwrap().contains("Not at hand, and left out: hm_0"));
-    assert!(std::fs::read_to_string(path("figures/compare.svg")).unwrap().contains("polyline"));
+    assert!(study.file("compare.html").contains("Not at hand, and left out: hm_0"));
+    study.has_lines_in(&["compare"]);
 }

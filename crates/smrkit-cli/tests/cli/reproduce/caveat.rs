@@ -1,0 +1,82 @@
+//! Caveat-Scriptor and strict-append, and `smrkit age`: what must hold on every seed does; files, errors, exit codes.
+
+use super::super::{Scratch, smrkit};
+use super::{json, study};
+
+#[test]
+fn the_papers_figures_and_what_must_hold_on_every_seed() {
+    let study = study("caveat");
+    let rows = study.rows();
+    let verdicts = |part: &str| {
+        let of = rows.iter().filter(|row| row["item"].as_str().unwrap().contains(part));
+        of.map(|row| row["verdict"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    for (part, count) in [
+        ("figure 2, row", 6),
+        ("figure 3", 3),
+        ("strict-append's first cleaning", 1),
+        ("Caveat-Scriptor needs cleaning up to B", 1),
+        ("NW at B", 1),
+        ("longest event", 2),
+        ("user data that the benchmarks leave", 1),
+    ] {
+        assert_eq!(verdicts(part), vec!["agree"; count], "{part}");
+    }
+    assert_eq!(verdicts("writes that wait for cleaning"), ["differs"], "the cleaner keeps ahead of the host here");
+    assert_eq!(verdicts("space over time / C"), ["not-comparable"], "the run ends at B, before which C may not be");
+    let derived = |part: &str| {
+        let of = rows.iter().filter(|row| row["item"].as_str().unwrap().contains(part));
+        of.map(|row| row["basis"] == "derived").collect::<Vec<_>>()
+    };
+    assert_eq!(derived("figure 2, row"), [true; 6], "the figures have no numbers");
+    assert_eq!(derived("longest event"), [false; 2]);
+    for name in ["caveat-figure-4", "caveat-figures-4-b-and-c", "caveat-figure-5"] {
+        let picture = study.file(&format!("figures/{name}.svg"));
+        assert!(picture.contains("<svg") && !picture.contains("NaN"), "{name}");
+    }
+}
+
+#[test]
+fn ageing_in_a_directory_and_in_simulation_is_one_sequence() {
+    let scratch = Scratch::new();
+    let directory = scratch.path("");
+    // As much as the directory's file system would take is not known here: a fill that both can keep.
+    let common = "--bytes 30MB --size-factor 0.001 --seed 4";
+    let simulated = json(&format!("age --simulate caveat --size 2GB {common}"));
+    let real = json(&format!("age {directory} {common}"));
+    for key in ["created", "deleted"] {
+        assert_eq!(simulated["ager"][key], real["ager"][key], "{key}");
+    }
+    let of = |size| json(&format!("age --simulate strict-append --size {size} --fill 1GB {common}"));
+    let (small, large) = (of("2GB"), of("3GB"));
+    assert_eq!(small["setting"]["target_bytes"], 1_000_000_000);
+    assert_eq!(small["ager"], large["ager"], "a fill by size is one sequence on any disk");
+    assert_eq!(simulated["setting"]["sizes"], "reconstruction");
+    let last = &simulated["last"];
+    let sum =
+        ["readable_bytes", "not_writable_bytes", "write_once_bytes", "writable_bytes"].map(|key| last[key].as_u64());
+    assert!(sum.into_iter().flatten().sum::<u64>().abs_diff(2_000_000_000) < 65_536, "{last}");
+    smrkit(&format!("age {directory} --bytes 1MB")).failed(2);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_remedy() {
+    let scratch = Scratch::new();
+    let bad = scratch.file("sizes.csv", "1,50\n1,100\n");
+    let unsorted = format!("age --simulate caveat --sizes {bad}");
+    for (arguments, code, words) in [
+        ("age", 2, "--simulate"),
+        ("age /nowhere --bytes 1MB", 3, "check the path"),
+        (&unsorted, 3, "must ascend"),
+        ("age --simulate caveat --granule 3000", 2, "divisor"),
+        ("age --simulate caveat --size 9TB", 4, "larger drive"),
+        ("age --simulate strict-append --size 40MB", 4, "bands"),
+        ("age --simulate caveat --fill 0", 2, "--fill"),
+        ("age --simulate caveat --fill 200GB", 2, "lower --fill"),
+        ("age --simulate caveat --rate 0", 2, "--rate"),
+        ("age --simulate caveat --interleave 0", 2, "blocks"),
+        ("age --simulate caveat --placement worst-fit", 2, "next-fit"),
+    ] {
+        smrkit(arguments).says(code, &[words]);
+    }
+}

@@ -1,0 +1,87 @@
+//! `smrkit reproduce NAME --quick`: rows, verdicts, files, exit codes.
+
+mod arrays;
+mod cassuto;
+mod caveat;
+mod compare;
+mod he_du;
+mod vguard;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::{LazyLock, OnceLock};
+
+use serde_json::Value;
+
+use super::docs::{self, Example};
+use super::{Ran, Scratch, at, root, smrkit};
+
+/// A study by the command that its page in docs/papers shows, with figures as SVG, and the result as JSON besides.
+pub struct Study {
+    pub ran: Ran,
+    result: Value,
+    scratch: Scratch,
+}
+
+/// Each runs once, for its own tests and for those of the documentation: together they take a minute of the processor.
+static STUDIES: LazyLock<BTreeMap<String, OnceLock<Study>>> = LazyLock::new(|| {
+    let names = ["arrays", "cassuto-cache", "cassuto-sblocks", "caveat", "compare", "he-du", "vguard"];
+    names.into_iter().map(|name| (format!("smrkit reproduce {name} --quick"), OnceLock::new())).collect()
+});
+
+/// The study whose command this is, as its page shows it.
+pub fn shown(example: &Example) -> Option<&'static Study> {
+    let (_, study) = STUDIES.iter().find(|(begin, _)| example.command.starts_with(*begin))?;
+    let own = example.place.contains("docs/papers/");
+    own.then(|| study.get_or_init(|| Study::new(&example.command)))
+}
+
+fn study(name: &str) -> &'static Study {
+    let page = root().join(format!("docs/papers/{name}.md"));
+    docs::examples(&page).iter().find_map(shown).expect("a page shows the command of its study")
+}
+
+impl Study {
+    fn new(command: &str) -> Study {
+        let scratch = Scratch::new();
+        docs::stage(&scratch);
+        let arguments = command.trim_start_matches("smrkit ").replace(" --figure-format png", "");
+        let ran = at(&scratch, &format!("{arguments} --json study.json"));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let result = serde_json::from_slice(&std::fs::read(scratch.path("study.json")).unwrap()).unwrap();
+        Study { ran, result, scratch }
+    }
+
+    fn rows(&self) -> &[Value] {
+        self.result["rows"].as_array().unwrap()
+    }
+
+    /// A file that the command made.
+    fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.scratch.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Each of these figures is there and has a line in it.
+    fn has_lines_in(&self, figures: &[impl Display]) {
+        for name in figures {
+            let picture = self.file(&format!("figures/{name}.svg"));
+            assert!(picture.contains("polyline") && !picture.contains("NaN"), "{name}");
+        }
+    }
+}
+
+/// The result of a command, of which the JSON goes to standard output.
+fn json(arguments: &str) -> Value {
+    serde_json::from_str(&smrkit(&format!("{arguments} --json -")).done()).unwrap()
+}
+
+fn text<'a>(row: &'a Value, key: &str) -> &'a str {
+    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row}"))
+}
+
+/// The only row whose item ends so.
+fn find<'a>(rows: &'a [Value], item: &str) -> &'a Value {
+    let found: Vec<&Value> = rows.iter().filter(|row| text(row, "item").ends_with(item)).collect();
+    assert_eq!(found.len(), 1, "{item}: {found:?}");
+    found[0]
+}
