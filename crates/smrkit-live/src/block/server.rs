@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
 use smrkit::device::{Command as Queued, NCQ_COMMANDS, Queueing, SectorStamps};
 use smrkit::medium::Buf;
@@ -179,8 +179,9 @@ impl DriveServer {
     /// Serves until it is asked to stop; closes the image in good order.
     pub fn run(mut self, wishes: &Wishes) -> (ServeReport, Result<(), LiveError>) {
         while !self.is_stopping || !self.jobs.is_empty() || !self.replies.is_empty() {
-            self.wait(wishes);
-            self.hear(wishes);
+            if self.wait(wishes) {
+                self.hear(wishes);
+            }
             self.read_commands();
             self.work();
             self.send();
@@ -192,8 +193,9 @@ impl DriveServer {
         (self.report, self.device.close())
     }
 
-    /// Waits until a client, a wish or the clock has something to do; notes which clients have.
-    fn wait(&mut self, wishes: &Wishes) {
+    /// Waits until a client, a wish or the clock has something to do, and reads what clients have sent. True if there may be a
+    /// wish.
+    fn wait(&mut self, wishes: &Wishes) -> bool {
         let is_busy = self.jobs.len() >= COMMANDS_MAX || self.queued_bytes >= BYTES_MAX;
         let until = self.clock.as_ref().and_then(|_| self.next_moment());
         let mut files = Vec::with_capacity(self.clients.len() + 2);
@@ -201,19 +203,19 @@ impl DriveServer {
         files.push(PollFd::new(&self.listener, PollFlags::IN));
         for client in self.clients.values() {
             let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, !is_busy && client.is_open());
+            flags.set(PollFlags::IN, !is_busy && client.is_open() && !client.is_full());
             flags.set(PollFlags::OUT, client.wants_to_send());
             files.push(PollFd::from_borrowed_fd(client.stream().as_fd(), flags));
         }
         let waited = match &self.clock {
             Some(clock) => clock.wait(&mut files, until),
-            None => rustix::event::poll(&mut files, None),
+            None => rustix::event::poll(&mut files, self.has_more().then(Timespec::default).as_ref()),
         };
         if waited.is_err() {
-            return;
+            return true;
         }
-        let (accepts, ready) =
-            (!files[1].revents().is_empty(), files[2..].iter().map(|file| file.revents()).collect::<Vec<_>>());
+        let [has_wish, accepts] = [0, 1].map(|at: usize| !files[at].revents().is_empty());
+        let ready: Vec<PollFlags> = files[2..].iter().map(|file| file.revents()).collect();
         drop(files);
         for (client, flags) in self.clients.values_mut().zip(ready) {
             if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
@@ -223,6 +225,12 @@ impl DriveServer {
         if accepts {
             self.accept();
         }
+        has_wish
+    }
+
+    /// True if a client has taken what kept it from being heard.
+    fn has_more(&self) -> bool {
+        self.clients.values().any(Connection::has_more)
     }
 
     /// When the clock has something to do: a reply is due, or the drive is free while there is work for it.
@@ -233,7 +241,7 @@ impl DriveServer {
             true => Some(now),
             false => Some(free_at).filter(|&at| at > now),
         };
-        due.into_iter().chain(free).min()
+        due.into_iter().chain(free).chain(self.has_more().then_some(now)).min()
     }
 
     fn accept(&mut self) {
@@ -442,6 +450,9 @@ impl DriveServer {
         let DueReply { job: Job { client, cookie, kind, offset, bytes, data, .. }, is_served } = reply;
         self.report.answered += 1;
         let Some(connection) = self.clients.get_mut(&client) else { return };
+        if kind == NbdKind::Read {
+            connection.reading_bytes -= bytes as usize;
+        }
         match kind {
             _ if !is_served => connection.failed(cookie, NbdError::Io),
             NbdKind::Read => return connection.data(cookie, offset, data, bytes as usize, &mut self.pool),

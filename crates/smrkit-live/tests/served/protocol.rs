@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 
 use rand::{RngExt, SeedableRng};
 
+use smrkit_live::block::server::Wish;
+
 use super::Served;
 use super::client::{self, Client, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};
 
@@ -101,6 +103,27 @@ fn noise_ends_a_connection_at_most() {
         }
     }
     Client::new(&served.socket).write(0, &[1; 512]);
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_not_heard_until_it_does() {
+    let served = Served::new("in-place");
+    let mut client = Client::new(&served.socket);
+    let cookies: Vec<u64> = (0..12).map(|_| client.send(0, READ, 0, 32 << 20, &[])).collect();
+    // Another one is. What is answered to the first is what may wait for it, 128 MiB, and a read for what its socket has taken.
+    let mut other = Client::new(&served.socket);
+    other.write(4096, &[7; 512]);
+    assert_eq!(other.read(4096, 512), [7; 512]);
+    let (sender, told) = std::sync::mpsc::channel();
+    served.caller.wish(Wish::Report(sender));
+    assert_eq!(told.recv().unwrap()["answered"], 5 + 2);
+    let mut data = vec![0; 32 << 20];
+    for cookie in cookies {
+        assert_eq!(client.reply(), (0, cookie));
+        client.stream.read_exact(&mut data).unwrap();
+    }
+    assert_eq!(data[4096..4608], [7; 512]);
+    assert_eq!(other.read(4096, 512), [7; 512]);
 }
 
 #[test]

@@ -18,6 +18,8 @@ const OPTION_DATA_MAX: usize = 32 << 10;
 const INPUT_BYTES: usize = 64 << 10;
 /// Replies from this length on are sent without a copy (assumption).
 const LONG_BYTES: usize = 16 << 10;
+/// Bytes that a client has asked for and not taken, from which on it is not heard (assumption).
+const UNTAKEN_MAX: usize = 128 << 20;
 /// Parts that are sent at a time.
 const PARTS: usize = 16;
 
@@ -95,8 +97,14 @@ pub struct Connection {
     end: usize,
     /// Commands that have not been answered.
     pub outstanding: usize,
+    /// Bytes that it has asked for, and no reply has yet.
+    pub reading_bytes: usize,
     small: Vec<u8>,
     pieces: VecDeque<ReplyPiece>,
+    /// Bytes in pieces.
+    unsent_bytes: usize,
+    /// True if commands may have come that were not looked at.
+    is_held_back: bool,
     is_ended: bool,
 }
 
@@ -111,8 +119,11 @@ impl Connection {
             start: 0,
             end: 0,
             outstanding: 0,
+            reading_bytes: 0,
             small: greeting(),
             pieces: VecDeque::new(),
+            unsent_bytes: 0,
+            is_held_back: false,
             is_ended: false,
         }
     }
@@ -131,6 +142,16 @@ impl Connection {
         !self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
+    /// True if it is to take what it has asked for before it is heard again.
+    pub fn is_full(&self) -> bool {
+        self.reading_bytes + self.unsent_bytes >= UNTAKEN_MAX
+    }
+
+    /// True if it was full, and is no more.
+    pub fn has_more(&self) -> bool {
+        self.is_held_back && !self.is_full()
+    }
+
     /// Reads what has come.
     pub fn receive(&mut self) {
         if let Err(error) = self.try_receive()
@@ -144,9 +165,8 @@ impl Connection {
         if let Phase::Payload { data, got, .. } = &mut self.phase
             && self.start == self.end
         {
-            while *got < data.len() {
-                *got += some(self.stream.read(&mut data[*got..])?)?;
-            }
+            // No second try: fewer bytes than there is room for are all that have come.
+            *got += some(self.stream.read(&mut data[*got..])?)?;
             return Ok(());
         }
         if self.start > 0 {
@@ -159,8 +179,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The next command of what was read, with its payload in a buffer of `pool`. Others are answered here.
+    /// The next command of what was read, with its payload in a buffer of `pool`; none of a client that is full. Others are
+    /// answered here.
     pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>) -> Option<NbdCommand> {
+        self.is_held_back = self.is_full();
+        if self.is_held_back {
+            return None;
+        }
         loop {
             match self.advance(export, pool) {
                 Step::Command(command) => return Some(command),
@@ -274,6 +299,9 @@ impl Connection {
         match head.kind(export, !self.agreed.contexts.is_empty()) {
             Ok(kind) => {
                 self.outstanding += 1;
+                if kind == NbdKind::Read {
+                    self.reading_bytes += head.bytes as usize;
+                }
                 let (fua, one_extent) = (head.flags & command::FUA != 0, head.flags & command::ONE_EXTENT != 0);
                 let (cookie, offset, bytes) = (head.cookie, head.offset, u64::from(head.bytes));
                 Step::Command(NbdCommand { kind, cookie, offset, bytes, fua, one_extent, data })
@@ -311,6 +339,7 @@ impl Connection {
             return;
         }
         self.end_small();
+        self.unsent_bytes += length;
         self.pieces.push_back(ReplyPiece { bytes: data, from: 0, to: length, is_lent: true });
     }
 
@@ -330,6 +359,7 @@ impl Connection {
     fn end_small(&mut self) {
         if !self.small.is_empty() {
             let bytes = std::mem::take(&mut self.small);
+            self.unsent_bytes += bytes.len();
             self.pieces.push_back(ReplyPiece { from: 0, to: bytes.len(), bytes, is_lent: false });
         }
     }
@@ -349,7 +379,13 @@ impl Connection {
                 *part = IoSlice::new(&piece.bytes[piece.from..piece.to]);
             }
             match self.stream.write(&parts[..count]).and_then(some) {
-                Ok(sent) => self.sent(sent, pool),
+                Ok(sent) => {
+                    self.sent(sent, pool);
+                    // No second try: there is no more room.
+                    if self.pieces.front().is_some_and(|piece| piece.from > 0) {
+                        return;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => {
                     self.is_ended = true;
@@ -360,6 +396,7 @@ impl Connection {
     }
 
     fn sent(&mut self, mut count: usize, pool: &mut Vec<Vec<u8>>) {
+        self.unsent_bytes -= count;
         while let Some(mut piece) = self.pieces.pop_front() {
             let of_piece = count.min(piece.to - piece.from);
             (piece.from, count) = (piece.from + of_piece, count - of_piece);
