@@ -36,7 +36,8 @@ fn a_full_array_is_read_without_a_member_and_scrubs_clean() {
             let array = array(level, (0..MEMBERS).map(|_| small(layer)).collect());
             let settings = Settings { check: true, depth: 4, prefill: Prefill::Full, ..Settings::default() };
             let reads = Some("random-read:size=8Ki,count=300,span=8M");
-            for disk in 0..MEMBERS {
+            // Every member where none translates; else one of data and the last.
+            for disk in (0..MEMBERS).step_by(if layer == "in-place" { 1 } else { MEMBERS - 1 }) {
                 let spec = format!("disk={disk},failed=before,after=200");
                 let outcome = run_before(&array, settings, &spec, reads, &mut Witness::default()).unwrap();
                 assert!(outcome.rebuild.unwrap().bytes > 0, "{level} {layer}");
