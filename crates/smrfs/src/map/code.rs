@@ -143,6 +143,11 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
+/// The checksum of bytes whose own is `sum`, followed by `bytes`.
+pub fn checksum_of_more(sum: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(sum, bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use crate::units::{Granule, Span};
 
-pub use code::checksum;
+pub use code::{checksum, checksum_of_more};
 pub use error::MapError;
 pub use ranges::Ranges;
 pub use record::{Head, RecordSummary, summary};

@@ -40,6 +40,8 @@ const HEAD_BYTES: u64 = 1 << 20;
 const STATE_BYTE: u64 = HEAD_BYTES - SECTOR_BYTES;
 /// Parts of an image begin at multiples of this.
 const ALIGN_BYTES: u64 = 1 << 20;
+/// Zeros in a layer's books, of which a copy may have made holes, are no more than this (assumption).
+const BOOKS_OF_ZEROS_BYTES: u64 = 64 << 20;
 /// Exports are whole multiples of this many sectors, for hosts that know 4 KiB only.
 const EXPORT_SECTORS: u64 = 8;
 
@@ -193,7 +195,8 @@ impl DriveImage {
         journal_bytes: Option<u64>,
     ) -> Result<DriveImage, LiveError> {
         let open = || {
-            let store = Arc::new(Store::open(file.clone(), journal, journal_bytes)?);
+            let store =
+                Arc::new(Store::open(file.clone(), drive.places.written..drive.places.end, journal, journal_bytes)?);
             let mut state = [0];
             file.read(STATE_BYTE, &mut state)?;
             Ok((store, state[0] == 1))
@@ -262,7 +265,7 @@ impl DriveImage {
     /// The layer's books, as they were when the image was closed in good order.
     pub(super) fn books(&self) -> io::Result<Option<Vec<u64>>> {
         let (end, length) = (self.places().end, self.file.length()?);
-        if !self.was_clean || length < end + 8 {
+        if !self.was_clean || length < end + 8 || self.is_too_long(end, length)? {
             return Ok(None);
         }
         let mut bytes = vec![0; (length - end) as usize];
@@ -271,6 +274,16 @@ impl DriveImage {
         let mut words: Vec<u64> = words.collect();
         let sum = words.remove(0);
         Ok((sum == u64::from(checksum(&bytes[8..]))).then_some(words))
+    }
+
+    /// True if books would take more memory than they take room: a forged length costs no room.
+    fn is_too_long(&self, mut at: u64, end: u64) -> io::Result<bool> {
+        let mut room = BOOKS_OF_ZEROS_BYTES;
+        while let Some(range) = self.file.allocated_from(at)? {
+            room += 2 * (range.end - range.start);
+            at = range.end;
+        }
+        Ok(end - self.places().end > room)
     }
 
     fn mark(&self, state: u8) -> Result<(), LiveError> {
@@ -334,8 +347,8 @@ fn decode(path: &Path, file: &File) -> Result<ImageHead, LiveError> {
         return Err(wrong(&format!("an image of format {}, made by another smrkit: use that one", word(8))));
     }
     let mut text = vec![0; (word(12) as usize).min(STATE_BYTE as usize)];
-    file.read_exact_at(&mut text, FIXED_BYTES as u64).map_err(|error| LiveError::io(path, error))?;
-    if checksum(&text) != word(16) {
+    let read = file.read_exact_at(&mut text, FIXED_BYTES as u64);
+    if read.is_err() || checksum(&text) != word(16) {
         return Err(damaged());
     }
     serde_json::from_slice(&text).map_err(|_| damaged())

@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use smrfs::map::checksum;
+use smrfs::map::{checksum, checksum_of_more};
 use smrkit::ranges::{RangeMap, Shift};
 
 use super::storage::Storage;
@@ -22,12 +22,16 @@ const BUFFER_BYTES: usize = 256 << 10;
 pub(super) const FULL_BYTES: u64 = 64 << 20;
 /// Parts of the image that it knows at most: some MB of memory (assumption).
 const PARTS_MAX: usize = 1 << 16;
-/// The longest record that is believed.
-const RECORD_BYTES_MAX: u64 = 1 << 30;
+/// Parts that a journal is believed to have changed: many times what gathers before it moves to the image (assumption).
+const PARTS_BELIEVED_MAX: usize = 16 * PARTS_MAX;
+/// Numbers of records begin at 1; none comes so far.
+const NUMBER_MAX: u64 = 1 << 62;
 
 /// Mark in the length of a record that changes a range without bytes of its own: its data are the range's length, and the number and
 /// place of the source.
 const MOVES: u32 = 1 << 31;
+const MOVE_WORDS: usize = 3;
+const MOVE_BYTES: u64 = 8 * MOVE_WORDS as u64;
 const HOLE: u64 = 0;
 const FROM_IMAGE: u64 = 1;
 const FROM_JOURNAL: u64 = 2;
@@ -76,16 +80,18 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Opens the journal in `file`, which is full with so many bytes: it holds each change that is whole and preceded by whole ones.
-    pub(super) fn open(file: Arc<dyn Storage>, full_bytes: u64) -> io::Result<Journal> {
+    /// Errors: one of them is whole, and no change of the bytes `own` of an image.
+    pub(super) fn open(file: Arc<dyn Storage>, full_bytes: u64, own: Range<u64>) -> io::Result<Journal> {
         let length = file.length()?;
         let (mut at, mut expected, mut parts) = (0, None, RangeMap::default());
         while let Some(record) = Record::read(file.as_ref(), at, length)? {
             if expected.is_some_and(|expected| expected != record.number) {
                 break;
             }
-            let (range, source) = record.change(at + HEAD_BYTES as u64);
+            let (range, source) =
+                record.change(at, &own).filter(|_| parts.len() < PARTS_BELIEVED_MAX).ok_or_else(foreign)?;
             apply(&mut parts, range, source);
-            at += HEAD_BYTES as u64 + record.data.len() as u64;
+            at += HEAD_BYTES as u64 + record.bytes;
             expected = Some(record.number + 1);
         }
         if at < length {
@@ -211,13 +217,24 @@ fn apply(parts: &mut RangeMap<Source>, range: Range<u64>, source: Source) {
     }
 }
 
+/// A record with a good checksum that the journal of this image can't have.
+fn foreign() -> io::Error {
+    let what = "its journal (.journal) is of another image, or forged: restore both from a copy, or remove the journal and lose the \
+                last writes";
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
 /// Number, offset, length with its mark, and the checksum of these and the data.
 fn encode_head(number: u64, offset: u64, mark: u32, bytes: &[u8]) -> [u8; HEAD_BYTES] {
+    encode_summed(number, offset, bytes.len() as u32 | mark, checksum(bytes))
+}
+
+fn encode_summed(number: u64, offset: u64, length: u32, data_sum: u32) -> [u8; HEAD_BYTES] {
     let mut head = [0; HEAD_BYTES];
     head[..8].copy_from_slice(&number.to_le_bytes());
     head[8..16].copy_from_slice(&offset.to_le_bytes());
-    head[16..20].copy_from_slice(&(bytes.len() as u32 | mark).to_le_bytes());
-    let sum = checksum(&head[..20]) ^ checksum(bytes).rotate_left(1);
+    head[16..20].copy_from_slice(&length.to_le_bytes());
+    let sum = checksum(&head[..20]) ^ data_sum.rotate_left(1);
     head[20..].copy_from_slice(&sum.to_le_bytes());
     head
 }
@@ -227,11 +244,14 @@ struct Record {
     number: u64,
     offset: u64,
     mark: u32,
-    data: Vec<u8>,
+    /// Bytes of its data.
+    bytes: u64,
+    /// The first words of its data, where it has so many.
+    words: [u64; MOVE_WORDS],
 }
 
 impl Record {
-    /// The record at `at`, if a whole one is there.
+    /// The record at `at`, if a whole one is there. Its data may be long, and are not kept.
     fn read(file: &dyn Storage, at: u64, length: u64) -> io::Result<Option<Record>> {
         if at + HEAD_BYTES as u64 > length {
             return Ok(None);
@@ -239,34 +259,40 @@ impl Record {
         let mut head = [0; HEAD_BYTES];
         file.read(at, &mut head)?;
         let word = |from: usize| u64::from_le_bytes(head[from..from + 8].try_into().unwrap_or_default());
-        let (number, offset, mark) = (word(0), word(8), word(16) as u32 & MOVES);
-        let bytes = u64::from(word(16) as u32 & !MOVES);
-        if bytes > RECORD_BYTES_MAX.min(length - at - HEAD_BYTES as u64) {
+        let (number, offset, marked) = (word(0), word(8), word(16) as u32);
+        let (mark, bytes, place) = (marked & MOVES, u64::from(marked & !MOVES), at + HEAD_BYTES as u64);
+        if bytes > length - place {
             return Ok(None);
         }
-        let mut data = vec![0; bytes as usize];
-        file.read(at + HEAD_BYTES as u64, &mut data)?;
-        let is_whole = number > 0 && encode_head(number, offset, mark, &data) == head;
-        Ok(is_whole.then_some(Record { number, offset, mark, data }))
+        let (mut sum, mut words, mut data) = (0, [0; MOVE_WORDS], Vec::new());
+        for from in (place..place + bytes).step_by(BUFFER_BYTES) {
+            data.resize((place + bytes - from).min(BUFFER_BYTES as u64) as usize, 0);
+            file.read(from, &mut data)?;
+            sum = checksum_of_more(sum, &data);
+            if from == place {
+                words.iter_mut().zip(data.as_chunks().0).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+            }
+        }
+        let is_whole = number > 0 && encode_summed(number, offset, marked, sum) == head;
+        Ok(is_whole.then_some(Record { number, offset, mark, bytes, words }))
     }
 
-    /// The range that it changes, and what that is from then on; `place` is that of its data.
-    fn change(&self, place: u64) -> (Range<u64>, Source) {
-        let bytes = self.data.len() as u64;
-        let (length, source) = match *self.data.as_chunks().0 {
-            [length, kind, at] if self.mark == MOVES => {
-                let [length, kind, at] = [length, kind, at].map(u64::from_le_bytes);
-                let source = match kind {
-                    FROM_IMAGE => Source::Image(at),
-                    FROM_JOURNAL => Source::Journal(at),
-                    DESTROYED => Source::Destroyed,
-                    _ => Source::Hole,
-                };
-                (length, source)
-            }
-            _ => (bytes, Source::Journal(place)),
+    /// The range that it changes, and what that is from then on, where it lies at `at`; `None` if that is no change of the bytes `own`
+    /// of an image.
+    fn change(&self, at: u64, own: &Range<u64>) -> Option<(Range<u64>, Source)> {
+        let bytes_of = |start: u64, length: u64| Some(start..start.checked_add(length)?);
+        let within = |outer: &Range<u64>, inner: &Range<u64>| outer.start <= inner.start && inner.end <= outer.end;
+        let (length, source, is_there) = match self.words {
+            _ if self.mark != MOVES => (self.bytes, Source::Journal(at + HEAD_BYTES as u64), true),
+            _ if self.bytes != MOVE_BYTES => return None,
+            [length, FROM_IMAGE, from] => (length, Source::Image(from), within(own, &bytes_of(from, length)?)),
+            [length, FROM_JOURNAL, from] => (length, Source::Journal(from), bytes_of(from, length)?.end <= at),
+            [length, DESTROYED, 0] => (length, Source::Destroyed, true),
+            [length, HOLE, 0] => (length, Source::Hole, true),
+            _ => return None,
         };
-        (self.offset..self.offset + length, source)
+        let range = bytes_of(self.offset, length)?;
+        (is_there && within(own, &range) && self.number < NUMBER_MAX).then_some((range, source))
     }
 }
 
@@ -299,7 +325,7 @@ mod tests {
     }
 
     fn open(file: &File) -> Journal {
-        Journal::open(Arc::new(file.try_clone().unwrap()), FULL_BYTES).unwrap()
+        Journal::open(Arc::new(file.try_clone().unwrap()), FULL_BYTES, 0..IMAGE as u64).unwrap()
     }
 
     fn opened(file: &File) -> (Journal, Vec<u8>) {

@@ -91,14 +91,15 @@ impl HeldRange {
 }
 
 impl Store {
-    /// The image in `file`, after the writes that an earlier journal holds. With `journal_bytes` writes go there first, and move on
-    /// to the image when so many have gathered.
+    /// The bytes `own` of the image in `file`, after the writes that an earlier journal holds. With `journal_bytes` writes go there
+    /// first, and move on to the image when so many have gathered.
     pub(super) fn open(
         file: Arc<dyn Storage>,
+        own: Range<u64>,
         journal: Arc<dyn Storage>,
         journal_bytes: Option<u64>,
     ) -> io::Result<Store> {
-        let journal = Journal::open(journal, journal_bytes.unwrap_or(0))?;
+        let journal = Journal::open(journal, journal_bytes.unwrap_or(0), own)?;
         let state = StoreState { journal: Some(journal), allocated: Vec::new(), is_dirty: false, holds: Vec::new() };
         let store = Store { file, state: Mutex::new(state) };
         let mut state = store.state.lock();

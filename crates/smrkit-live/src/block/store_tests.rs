@@ -104,7 +104,7 @@ impl Scene {
 }
 
 fn open(files: &[Arc<File>; 2], journal_bytes: Option<u64>) -> Arc<Store> {
-    Arc::new(Store::open(files[0].clone(), files[1].clone(), journal_bytes).unwrap())
+    Arc::new(Store::open(files[0].clone(), 0..SECTORS * SECTOR_BYTES, files[1].clone(), journal_bytes).unwrap())
 }
 
 #[test]

@@ -155,7 +155,7 @@ impl<'a> Crashes<'a> {
             written.push((lba, 1000 + i));
         }
         opened.flush();
-        let left = opened.files();
+        let left = opened.files().contents();
         drop(opened);
         let mut again = self.run.drive.open(&left, self.run.setup, None).unwrap_or_else(|e| self.found_wrong(what, &e));
         for (lba, number) in written {
@@ -215,7 +215,7 @@ impl<'a> Crashes<'a> {
         let log = OpLog::default();
         let mut opened = open(files, Some(log.clone()));
         lbas.iter().for_each(|&lba| opened.write(lba, 1, 2000 + lba, Nanos::ZERO));
-        let (mut left, begun, now) = (opened.files(), log.lock().unwrap().len(), opened.device.now());
+        let (mut left, begun, now) = (opened.files().contents(), log.lock().unwrap().len(), opened.device.now());
         opened.device.write_back(now, &is_kept).unwrap();
         let ops = std::mem::take(&mut *log.lock().unwrap());
         // Its last op is done only where nothing was cut.

@@ -5,6 +5,7 @@
 //! of what was acknowledged and flushed judges what is found. `SMRKIT_LIVE_CUTS` sets the crashes for each layer and test.
 
 mod crash;
+mod forged;
 mod memory;
 mod model;
 mod run;

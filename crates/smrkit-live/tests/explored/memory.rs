@@ -62,8 +62,19 @@ impl Contents {
         contents
     }
 
-    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        if offset + bytes.len() as u64 > self.length {
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// All of it.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length as usize];
+        self.read(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         for (page, within, part) in parts(offset, bytes.len()) {
@@ -75,7 +86,7 @@ impl Contents {
         Ok(())
     }
 
-    fn write(&mut self, offset: u64, bytes: &[u8]) {
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset + bytes.len() as u64;
         self.pages.resize(self.pages.len().max(end.div_ceil(PAGE) as usize), None);
         for (page, within, part) in parts(offset, bytes.len()) {
@@ -85,7 +96,7 @@ impl Contents {
         self.length = self.length.max(end);
     }
 
-    fn set_length(&mut self, length: u64) {
+    pub fn set_length(&mut self, length: u64) {
         if length < self.length {
             let kept = length.next_multiple_of(PAGE).min(self.length);
             self.write(length, &vec![0; (kept - length) as usize]);

@@ -11,7 +11,7 @@ use smrkit::request::{Op, Request};
 use smrkit::settings::Settings;
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 use smrkit_live::block::device::BlockDevice;
-use smrkit_live::block::image::{self, DriveImage};
+use smrkit_live::block::image::{self, DriveImage, ImageHead};
 
 use crate::memory::{Contents, FileOp, MemoryFile, OpLog};
 use crate::model::{Model, Promise, fill};
@@ -49,7 +49,7 @@ pub type Files = [Contents; 2];
 pub struct Drive {
     image: DriveImage,
     new: Contents,
-    sectors: u64,
+    pub sectors: u64,
 }
 
 impl Drive {
@@ -72,6 +72,10 @@ impl Drive {
         Drive { image, new, sectors }
     }
 
+    pub fn head(&self) -> &ImageHead {
+        self.image.head()
+    }
+
     pub fn new_files(&self) -> Files {
         [self.new.clone(), Contents::default()]
     }
@@ -83,19 +87,29 @@ impl Drive {
         let (device, _) = opened
             .and_then(|image| BlockDevice::open(image, None))
             .map_err(|error| format!("it cannot be opened: {error}"))?;
-        Ok(Opened { device: device.with_write_cache(setup.cache_sectors), files: [image, journal] })
+        Ok(Opened { device: device.with_write_cache(setup.cache_sectors), files: OpenFiles([image, journal]) })
     }
 }
 
 /// An open drive.
 pub struct Opened {
     pub device: BlockDevice,
-    files: [Arc<MemoryFile>; 2],
+    files: OpenFiles,
+}
+
+/// The files of an open drive.
+#[derive(Clone)]
+pub struct OpenFiles([Arc<MemoryFile>; 2]);
+
+impl OpenFiles {
+    pub fn contents(&self) -> Files {
+        [self.0[0].contents(), self.0[1].contents()]
+    }
 }
 
 impl Opened {
-    pub fn files(&self) -> Files {
-        [self.files[0].contents(), self.files[1].contents()]
+    pub fn files(&self) -> &OpenFiles {
+        &self.files
     }
 
     fn serve(&mut self, request: Request, pause: Nanos, bytes: Vec<u8>) -> Vec<u8> {

@@ -390,6 +390,19 @@ fn stats_of<const N: usize>(counts: [(&str, u64); N], first_cleaning: Option<u64
 }
 
 /// A check found the layer's books wrong.
+/// More than a drive lives to count: positions, numbers and ages that count higher were not written by a layer.
+const COUNT_MAX: u64 = 1 << 60;
+
+/// True if runs (LBA, sectors) lie in order before `end`, and none is empty.
+fn ascend(mut runs: impl Iterator<Item = [u64; 2]>, end: u64) -> bool {
+    let mut at = 0;
+    runs.all(|[lba, n]| {
+        let follows = at <= lba && n > 0;
+        at = lba.saturating_add(n);
+        follows && at <= end
+    })
+}
+
 fn inconsistent(message: String) -> DiskResult {
     Err(Box::new(Fault::Inconsistent(message)))
 }

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, inconsistent, stats_of};
+use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, ascend, inconsistent, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -251,6 +251,16 @@ impl Rmw {
         let at = held.dirty.first().map_or(0, |&(first, _)| first);
         self.rewrite(disk, held.region, &held.dirty, &held.data, at)
     }
+
+    /// Checks that what is valid was written.
+    fn check_runs(&self) -> DiskResult {
+        for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
+            if !self.written.contains_all(lba, n) {
+                return inconsistent(format!("LBA {lba} is valid but was never written"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Place of an LBA, always.
@@ -378,9 +388,13 @@ impl Layer for Rmw {
         let parts = books.split_first().and_then(|(count, runs)| runs.split_at_checked(*count as usize));
         let Some((valid, written)) = parts else { return inconsistent("its books are too short".into()) };
         for (set, runs) in [(&mut self.valid, valid), (&mut self.written, written)] {
-            runs.chunks_exact(2).for_each(|run| set.insert(Lba(run[0]), run[1]));
+            let (runs, rest) = runs.as_chunks();
+            if !rest.is_empty() || !ascend(runs.iter().copied(), self.capacity.host_sectors) {
+                return inconsistent("its books are of another drive, or forged".into());
+            }
+            runs.iter().for_each(|&[lba, n]| set.insert(Lba(lba), n));
         }
-        Ok(())
+        self.check_runs()
     }
 
     fn locate(&self, lba: Lba) -> Pba {
@@ -388,11 +402,7 @@ impl Layer for Rmw {
     }
 
     fn check(&self, _disk: &Disk) -> DiskResult {
-        for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
-            if !self.written.contains_all(lba, n) {
-                return inconsistent(format!("LBA {lba} is valid but was never written"));
-            }
-        }
+        self.check_runs()?;
         match self.held.iter().find(|held| held.dirty.windows(2).any(|pair| pair[0].1 >= pair[1].0)) {
             Some(held) => inconsistent(format!("region {} is held with overlapping runs", held.region)),
             None if self.held.len() > self.hold => inconsistent(format!("{} regions are held", self.held.len())),

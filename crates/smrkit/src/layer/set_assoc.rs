@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::idle::IdleKeys;
-use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent, stats_of};
+use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, ascend, inconsistent, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -203,6 +203,32 @@ impl SetAssoc {
         self.counts.bands_cleaned += 1;
         Ok(())
     }
+
+    /// Checks map and fills against each other.
+    fn check_books(&self) -> DiskResult {
+        let mut valid = vec![0u64; self.caches as usize];
+        let mut seen = Vec::with_capacity(self.map.len());
+        for (lba, n, pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
+            let cache = self.cache_of(lba);
+            let start = self.regions.start(cache as u64);
+            if pba < start || pba + n > start + self.fill[cache] {
+                return inconsistent(format!("LBA {lba} is cached at PBA {pba}, outside cache region {cache}"));
+            }
+            valid[cache] += n;
+            seen.push((pba, n));
+        }
+        seen.sort_unstable();
+        if let Some(pair) = seen.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+            return inconsistent(format!("two LBAs are cached at PBA {}", pair[1].0));
+        }
+        if let Some(cache) = (0..valid.len()).find(|&c| valid[c] > self.fill[c] || self.fill[c] > self.region_sectors) {
+            return inconsistent(format!("cache region {cache} holds more than its fill of {}", self.fill[cache]));
+        }
+        match self.fill.iter().sum::<u64>() == self.filled_sectors {
+            true => Ok(()),
+            false => inconsistent("the sum of fills is wrong".into()),
+        }
+    }
 }
 
 /// Place of an LBA in the native regions, which come after `caches` others.
@@ -283,12 +309,18 @@ impl Layer for SetAssoc {
         let Some((fill, map)) = books.split_at_checked(self.fill.len()) else {
             return inconsistent("its books are too short".into());
         };
+        let (extents, rest) = map.as_chunks();
+        let is_sound = rest.is_empty()
+            && ascend(extents.iter().map(|&[lba, n, _]| [lba, n]), self.capacity.host_sectors)
+            && fill.iter().all(|&fill| fill <= self.region_sectors)
+            && extents.iter().all(|&[_, n, pba]| pba.saturating_add(n) <= self.capacity.raw_sectors);
+        if !is_sound {
+            return inconsistent("its books are of another drive, or forged".into());
+        }
         self.fill.copy_from_slice(fill);
         self.filled_sectors = fill.iter().sum();
-        for extent in map.chunks_exact(3) {
-            self.map.insert(Lba(extent[0]), extent[1], Pba(extent[2]));
-        }
-        Ok(())
+        extents.iter().for_each(|&[lba, n, pba]| self.map.insert(Lba(lba), n, Pba(pba)));
+        self.check_books()
     }
 
     fn locate(&self, lba: Lba) -> Pba {
@@ -296,28 +328,7 @@ impl Layer for SetAssoc {
     }
 
     fn check(&self, _disk: &Disk) -> DiskResult {
-        let mut valid = vec![0u64; self.caches as usize];
-        let mut seen = Vec::with_capacity(self.map.len());
-        for (lba, n, pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
-            let cache = self.cache_of(lba);
-            let start = self.regions.start(cache as u64);
-            if pba < start || pba + n > start + self.fill[cache] {
-                return inconsistent(format!("LBA {lba} is cached at PBA {pba}, outside cache region {cache}"));
-            }
-            valid[cache] += n;
-            seen.push((pba, n));
-        }
-        seen.sort_unstable();
-        if let Some(pair) = seen.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
-            return inconsistent(format!("two LBAs are cached at PBA {}", pair[1].0));
-        }
-        if let Some(cache) = (0..valid.len()).find(|&c| valid[c] > self.fill[c] || self.fill[c] > self.region_sectors) {
-            return inconsistent(format!("cache region {cache} holds more than its fill of {}", self.fill[cache]));
-        }
-        match self.fill.iter().sum::<u64>() == self.filled_sectors {
-            true => Ok(()),
-            false => inconsistent("the sum of fills is wrong".into()),
-        }
+        self.check_books()
     }
 
     fn map_bytes(&self) -> u64 {

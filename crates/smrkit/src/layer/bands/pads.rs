@@ -6,6 +6,7 @@
 use super::home::{Home, NOTE_SECTORS};
 use crate::disk::Disk;
 use crate::error::DiskResult;
+use crate::layer::COUNT_MAX;
 use crate::medium::{Buf, Label, WritePart};
 use crate::tally::Cause;
 use crate::units::Pba;
@@ -54,6 +55,9 @@ impl Note {
             return None;
         };
         let track = |word: u64| u32::try_from(word).ok();
+        if sequence >= COUNT_MAX {
+            return None;
+        }
         Some(Note {
             sequence,
             first: track(first)?,
@@ -113,7 +117,7 @@ impl Note {
             if note.is_sound(home) && newest.is_none_or(|other| other.sequence < note.sequence) {
                 let sectors = home.sectors_of(note.from..note.held);
                 let labels = disk.read_labels(note.place(home, note.from), sectors, Cause::Clean)?;
-                if labels.last() == Some(&(sectors - 1, note.label())) {
+                if labels.last() == Some(&(sectors.saturating_sub(1), note.label())) {
                     newest = Some(note);
                 }
             }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use super::BLOCK;
 use crate::disk::Disk;
 use crate::error::DiskResult;
+use crate::layer::COUNT_MAX;
 use crate::layer::zones::ZoneLayout;
 use crate::medium::WritePart;
 use crate::tally::Cause;
@@ -267,7 +268,10 @@ impl Metadata {
         let mut generations = [0; SETS as usize];
         for (set, generation) in generations.iter_mut().enumerate() {
             let words = disk.read_record(self.place(set as u64, 0), BLOCK, Cause::Map)?;
-            *generation = words.filter(|words| words.first() == Some(&MAGIC)).map_or(0, |words| words[1]);
+            *generation = match words.as_deref() {
+                Some(&[MAGIC, generation, ..]) if generation < COUNT_MAX => generation,
+                _ => 0,
+            };
         }
         let newest = u64::from(generations[1] > generations[0]);
         self.generation = generations[newest as usize];

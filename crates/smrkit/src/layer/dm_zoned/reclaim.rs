@@ -48,6 +48,17 @@ impl DmZoned {
         self.reclaiming
     }
 
+    /// True if a job is about the zones that its chunk has.
+    pub(super) fn is_possible(&self, job: &ReclaimJob) -> bool {
+        let Some(zones) = self.chunks.get(job.chunk as usize) else { return false };
+        let has_both = match job.to_is_new {
+            true => (job.from, NONE) == (zones.data, zones.buffer) && !self.is_random(job.to),
+            false => [(zones.data, zones.buffer), (zones.buffer, zones.data)].contains(&(job.from, job.to)),
+        };
+        let exists = |zone| (self.first_data..self.owners.len() as u32).contains(&zone);
+        has_both && exists(job.from) && exists(job.to) && job.next <= self.blocks
+    }
+
     /// One stage: a copy, or the end of a job. Returns false where nothing can be reclaimed.
     pub(super) fn reclaim_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let Some(job) = self.job.take().or_else(|| self.next_job()) else {

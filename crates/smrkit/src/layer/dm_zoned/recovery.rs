@@ -9,7 +9,7 @@ use super::reclaim::ReclaimJob;
 use super::{ChunkZones, DmZoned, NONE, block_words};
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
-use crate::layer::inconsistent;
+use crate::layer::{COUNT_MAX, inconsistent};
 
 impl DmZoned {
     /// Every block of every chunk is valid, in the order of the zones, the first conventional ones free.
@@ -102,13 +102,19 @@ impl DmZoned {
             return None;
         };
         let zones = |list: &[u64]| list.iter().map(|&zone| zone as u32).collect();
-        if [free_random, free_sequential].concat().iter().any(|&zone| zone >= self.owners.len() as u64) {
+        let (sequential, end) = (u64::from(self.first_sequential), self.owners.len() as u64);
+        let is_sound = free_random.iter().all(|&zone| zone < sequential)
+            && free_sequential.iter().all(|zone| (sequential..end).contains(zone))
+            && uses.max(generation) < COUNT_MAX
+            && used.iter().all(|&used| used <= uses);
+        let job = ReclaimJob::parse(job);
+        if !is_sound || job.as_ref().is_some_and(|job| !self.is_possible(job)) {
             return None;
         }
         self.used.copy_from_slice(used);
         (self.free_random, self.free_sequential) = (zones(free_random), zones(free_sequential));
         self.metadata.put_in_memory(blocks);
-        self.job = ReclaimJob::parse(job);
+        self.job = job;
         (self.uses, self.metadata.generation) = (uses, generation);
         (self.reclaiming, self.nothing_to_reclaim) = (reclaiming == 1, nothing == 1);
         Some(())
@@ -123,6 +129,7 @@ impl DmZoned {
             self.take_block(contents, &words);
         }
         self.settle()?;
+        self.check_maps()?;
         let DmZoned { metadata, chunks, valid, .. } = self;
         metadata.renew(disk, &stale, |block| block_words(shape.contents(block), chunks, valid))?;
         Ok(())

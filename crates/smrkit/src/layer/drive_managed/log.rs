@@ -101,6 +101,16 @@ impl LogHeader {
         if self.drops { 0 } else { self.extents().map(|(_, sectors)| sectors).sum() }
     }
 
+    /// True if its writes are of the first `host_sectors` LBAs, and its data find `room` sectors.
+    fn fits(&self, host_sectors: u64, room: u64) -> bool {
+        let mut data = 0;
+        let are_there = self.extents().all(|(lba, sectors)| {
+            data += sectors.min(host_sectors);
+            sectors > 0 && lba.0.saturating_add(sectors) <= host_sectors
+        });
+        are_there && (self.drops || data <= room)
+    }
+
     /// The writes of the entry, in the order of their data.
     pub fn extents(&self) -> impl Iterator<Item = Extent> {
         std::iter::once((self.lba, self.sectors)).chain(self.more.iter().copied())
@@ -157,6 +167,17 @@ impl CacheLog {
         let (lap, offset) = self.length.divide(tail);
         let lap = lap + u64::from(pba - self.start < offset);
         lap * self.length.value() + (pba - self.start)
+    }
+
+    /// Sectors that it has.
+    pub fn length_sectors(&self) -> u64 {
+        self.length.value()
+    }
+
+    /// True if so many sectors from a PBA on are the log's.
+    pub fn holds(&self, pba: Pba, sectors: u64) -> bool {
+        let end = self.start + self.length.value();
+        self.start <= pba && pba <= end && sectors <= end - pba
     }
 
     pub fn next(&self) -> Link {
@@ -326,12 +347,13 @@ impl CacheLog {
         Ok(())
     }
 
-    /// Reads the header that the chain leads to, if there is one.
-    pub fn read_header(&mut self, disk: &mut Disk) -> DiskResult<Option<LogHeader>> {
-        let link = Link { head: self.opening(self.next.head).0, ..self.next };
+    /// Reads the header that the chain leads to, if there is one; it is of the first `host_sectors` LBAs.
+    pub fn read_header(&mut self, disk: &mut Disk, host_sectors: u64) -> DiskResult<Option<LogHeader>> {
+        let (head, room) = self.opening(self.next.head);
+        let link = Link { head, ..self.next };
         let words = disk.read_record(self.pba(link.head), HEADER, Cause::Map)?;
-        let Some((words, header)) = words.and_then(|words| LogHeader::of_words(&words, link).map(|h| (words, h)))
-        else {
+        let header = |words: &Vec<u64>| LogHeader::of_words(words, link).filter(|h| h.fits(host_sectors, room));
+        let Some((words, header)) = words.and_then(|words| header(&words).map(|header| (words, header))) else {
             return Ok(None);
         };
         self.next = Link { head: link.head + HEADER + header.data_sectors(), chain: digest(&words) };

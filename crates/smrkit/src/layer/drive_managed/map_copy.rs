@@ -10,6 +10,7 @@ use super::log::{CacheLog, Link, LogEntry};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
+use crate::layer::{COUNT_MAX, inconsistent};
 use crate::medium::{WritePart, record_sectors};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
@@ -87,9 +88,15 @@ impl MapCopies {
         words
     }
 
-    /// Finds the newest copy, and puts what it says into an empty `log` and `map`. Returns up to which one the scratch
-    /// pad's notes are settled.
-    pub fn restore(&mut self, disk: &mut Disk, log: &mut CacheLog, map: &mut ExtentMap) -> DiskResult<u64> {
+    /// Finds the newest copy, and puts what it says of `host_sectors` LBAs into an empty `log` and `map`. Returns up to which one
+    /// the scratch pad's notes are settled.
+    pub fn restore(
+        &mut self,
+        disk: &mut Disk,
+        log: &mut CacheLog,
+        map: &mut ExtentMap,
+        host_sectors: u64,
+    ) -> DiskResult<u64> {
         let mut newest: Option<Vec<u64>> = None;
         for place in self.places {
             let found = disk.read_record(place, copy_sectors(self.extents_max), Cause::Map)?;
@@ -102,10 +109,16 @@ impl MapCopies {
         }
         let Some(words) = newest else { return Ok(0) };
         let [number, tail, head, chain, settled] = [words[1], words[2], words[3], words[4], words[5]];
+        if !(tail <= head && [number, head, settled].iter().all(|&word| word < COUNT_MAX)) {
+            return no_copy();
+        }
         let mut entries = VecDeque::new();
         for pair in words[HEAD_WORDS..].chunks_exact(EXTENT_WORDS).take(words[HEAD_WORDS - 1] as usize) {
             let (lba, leads, rest) = (Lba(pair[0]), pair[1] & LEADS > 0, pair[1] & !LEADS);
             let (sectors, pba) = (rest >> PBA_BITS, Pba(rest & ((1 << PBA_BITS) - 1)));
+            if sectors == 0 || lba.0.saturating_add(sectors) > host_sectors || !log.holds(pba, sectors) {
+                return no_copy();
+            }
             map.insert(lba, sectors, pba);
             entries.push_back(LogEntry { data: log.position(pba, tail), lba, sectors, leads });
         }
@@ -114,4 +127,8 @@ impl MapCopies {
         log.keep_from(tail);
         Ok(settled)
     }
+}
+
+fn no_copy() -> DiskResult<u64> {
+    inconsistent("the copy of its map is of another drive, or forged".into()).map(|()| 0)
 }

@@ -210,7 +210,7 @@ impl Layer for DriveManaged {
     }
 
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
-        let settled = self.cache.recover(disk)?;
+        let settled = self.cache.recover(disk, self.bands.home.capacity().host_sectors)?;
         self.cleaning.recover(disk, &self.bands.home, settled)?;
         self.bands.written.forget();
         self.cache.go_on();

@@ -214,9 +214,10 @@ impl PersistentCache {
     }
 
     /// Finds the newest map copy and follows the log from there. Returns up to which one the scratch pad's notes are settled.
-    pub fn recover(&mut self, disk: &mut Disk) -> DiskResult<u64> {
-        let settled = self.copies.restore(disk, &mut self.log, &mut self.map)?;
-        recovery::follow(disk, &mut self.log, &mut self.map)?;
+    pub fn recover(&mut self, disk: &mut Disk, host_sectors: u64) -> DiskResult<u64> {
+        let settled = self.copies.restore(disk, &mut self.log, &mut self.map, host_sectors)?;
+        recovery::follow(disk, &mut self.log, &mut self.map, host_sectors)?;
+        self.check()?;
         Ok(settled)
     }
 
@@ -246,6 +247,9 @@ impl PersistentCache {
             return inconsistent(format!(
                 "the log's head lies before {before}, or its tail before the last map copy's"
             ));
+        }
+        if self.log.used() > self.log.length_sectors() {
+            return inconsistent(format!("the log holds {} sectors, more than it has", self.log.used()));
         }
         match extents <= self.copies.extents_max() {
             true => Ok(()),

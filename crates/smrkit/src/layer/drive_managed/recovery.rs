@@ -9,10 +9,10 @@ use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::tally::Cause;
 
-/// Follows the chain from where `log` goes on, and puts what it finds into `map`.
-pub(super) fn follow(disk: &mut Disk, log: &mut CacheLog, map: &mut ExtentMap) -> DiskResult {
+/// Follows the chain from where `log` goes on, and puts what it finds of `host_sectors` LBAs into `map`.
+pub(super) fn follow(disk: &mut Disk, log: &mut CacheLog, map: &mut ExtentMap, host_sectors: u64) -> DiskResult {
     let mut found: Vec<(LogHeader, u64)> = Vec::new();
-    while let Some(header) = log.read_header(disk)? {
+    while let Some(header) = log.read_header(disk, host_sectors)? {
         let data = log.next().head - header.data_sectors();
         found.push((header, data));
     }

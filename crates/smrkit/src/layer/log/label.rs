@@ -3,6 +3,7 @@
 //! The first word says whose it is and how many sectors of its request were still to come; the second how new the data
 //! is, and what kind of write put it there; the third which write of the log that was.
 
+use crate::layer::COUNT_MAX;
 use crate::medium;
 use crate::units::Lba;
 
@@ -32,9 +33,6 @@ pub(super) struct LogLabel {
 
 const LEFT_BITS: u32 = 24;
 const KIND_BITS: u32 = 2;
-
-/// More writes than a drive lives to see: what counts higher was not written by this layer.
-const COUNT_MAX: u64 = 1 << 60;
 
 impl LogLabel {
     pub(super) fn words(self) -> medium::Label {

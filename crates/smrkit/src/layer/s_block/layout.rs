@@ -147,11 +147,11 @@ impl SBlockLayout {
         let raw = drive.geometry.sectors();
         let guard = drive.interference.guard(&drive.geometry);
         let sizes = [self.pages * self.page_sectors, slots * (self.sblock_sectors + 1)];
-        let (mut starts, mut at, mut end, mut gaps) = (Vec::new(), 0u64, 0u64, 0);
+        let (mut starts, mut at, mut end, mut gaps) = (Vec::new(), 0u64, 0u64, 0u64);
         for _ in 0..sections {
             let mut start = [0; 2];
             for (start, size) in start.iter_mut().zip(sizes) {
-                (gaps, *start) = (gaps + at - end, at);
+                (gaps, *start) = (gaps.saturating_add(at - end), at);
                 end = at.saturating_add(size);
                 if end > raw {
                     return (starts, u64::MAX, gaps);

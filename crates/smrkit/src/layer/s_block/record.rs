@@ -1,5 +1,6 @@
 //! The headers on the platters, each a record of one sector: of an entry, a page, a slot, or a note that something is void.
 
+use crate::layer::COUNT_MAX;
 use crate::medium::{Label, record_sectors};
 
 /// Subject of a header.
@@ -66,7 +67,20 @@ impl CacheHeader {
         let kind = [HeaderKind::Page, HeaderKind::Entry, HeaderKind::Slot, HeaderKind::Void]
             .into_iter()
             .find(|&k| k as u64 == kind)?;
-        Some(CacheHeader { kind, epoch, position, tail, done, number, what, extent, part: (part, parts), digest })
+        let counts = [epoch, position, tail, done, number, parts];
+        let is_possible = counts.iter().all(|&count| count < COUNT_MAX) && part < parts && part <= number;
+        is_possible.then_some(CacheHeader {
+            kind,
+            epoch,
+            position,
+            tail,
+            done,
+            number,
+            what,
+            extent,
+            part: (part, parts),
+            digest,
+        })
     }
 
     /// The label of an S-block's last sector: it is there only if the whole S-block is.

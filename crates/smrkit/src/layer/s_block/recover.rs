@@ -6,6 +6,7 @@
 
 use super::SBlock;
 use super::cache::{AppendPiece, HeaderEntry};
+use super::check::check;
 use super::record::{CacheHeader, HeaderKind};
 use super::slots::NONE;
 use super::walk::{Item, Walk, walk_cache, walk_slots};
@@ -20,7 +21,10 @@ use crate::units::Lba;
 pub fn recover(layer: &mut SBlock, disk: &mut Disk) -> DiskResult {
     let (mut caches, mut slots) = (Vec::new(), Vec::new());
     for section in 0..layer.caches.len() {
-        caches.push(walk_cache(disk, &layer.caches[section])?);
+        let own = layer.layout.natives * layer.size.value();
+        let first = section as u64 * own;
+        let lbas = first..(first + own).min(layer.layout.capacity.host_sectors);
+        caches.push(walk_cache(disk, &layer.caches[section], &lbas)?);
         slots.push(walk_slots(disk, &layer.slots[section], layer.size.value())?);
     }
     let walks = || caches.iter().chain(&slots);
@@ -40,7 +44,7 @@ pub fn recover(layer: &mut SBlock, disk: &mut Disk) -> DiskResult {
     for (section, (cached, native)) in caches.iter().zip(&slots).enumerate() {
         restore_map(layer, section, &cached.items, &native.items, is_void);
     }
-    Ok(())
+    check(layer)
 }
 
 fn items<'a>(walks: impl Iterator<Item = &'a Walk>) -> impl Iterator<Item = &'a Item> {
@@ -126,6 +130,9 @@ fn restore_cache(
     }
     let (epoch, done) = (layer.epoch, walk.done);
     let cache = &mut layer.caches[section];
+    if walk.tail > head || head - walk.tail > cache.pages() * cache.payload() {
+        return inconsistent(format!("cache buffer {section} begins at {} and ends at {head}", walk.tail));
+    }
     (cache.head, cache.tail) = (head, walk.tail);
     cache.begun = walk.begun.filter(|&begun| !again && begun == head);
     let mut at = cache.tail;

@@ -3,6 +3,8 @@
 //! Slots and pages begin at fixed places, where host data never lies; within a page each header tells where the next one
 //! is. What an earlier lap or a cut left behind has a wrong position, or an epoch before that of what precedes it.
 
+use std::ops::Range;
+
 use super::cache::CacheBuffer;
 use super::record::{CacheHeader, HeaderKind};
 use super::slots::SlotBuffer;
@@ -82,14 +84,18 @@ fn voided(header: &CacheHeader) -> Option<(u64, u64)> {
     (from < header.position).then_some((from, header.position))
 }
 
-/// Walks the chain of headers from page to page.
-pub fn walk_cache(disk: &mut Disk, cache: &CacheBuffer) -> DiskResult<Walk> {
+/// Walks the chain of headers from page to page; entries are of the LBAs `lbas`.
+pub fn walk_cache(disk: &mut Disk, cache: &CacheBuffer, lbas: &Range<u64>) -> DiskResult<Walk> {
     let mut pages = Vec::new();
     for page in 0..cache.pages() {
         let words = disk.read_record(cache.page_start(page), 1, Cause::Map)?;
         let header =
             words.and_then(|words| CacheHeader::parse(&words)).filter(|header| header.kind == HeaderKind::Page);
-        pages.extend(header.filter(|h| h.position / cache.payload() % cache.pages() == page));
+        let is_here = |h: &CacheHeader| {
+            let (number, at) = (h.position / cache.payload(), h.position % cache.payload());
+            number % cache.pages() == page && at == 0 && h.what <= cache.payload()
+        };
+        pages.extend(header.filter(is_here));
     }
     pages.sort_unstable_by_key(|header| header.position);
     let mut walk = Walk::new(0);
@@ -97,7 +103,7 @@ pub fn walk_cache(disk: &mut Disk, cache: &CacheBuffer) -> DiskResult<Walk> {
         if !walk.follows(&anchor) {
             break;
         }
-        walk_page(disk, cache, &anchor, &mut walk)?;
+        walk_page(disk, cache, lbas, &anchor, &mut walk)?;
     }
     find_torn(disk, cache, &mut walk.items)?;
     Ok(walk.finish())
@@ -116,7 +122,13 @@ fn find_torn(disk: &mut Disk, cache: &CacheBuffer, items: &mut [Item]) -> DiskRe
     Ok(())
 }
 
-fn walk_page(disk: &mut Disk, cache: &CacheBuffer, anchor: &CacheHeader, walk: &mut Walk) -> DiskResult {
+fn walk_page(
+    disk: &mut Disk,
+    cache: &CacheBuffer,
+    lbas: &Range<u64>,
+    anchor: &CacheHeader,
+    walk: &mut Walk,
+) -> DiskResult {
     let page = cache.page_start(anchor.position / cache.payload());
     disk.read_for_records(page, cache.page_sectors(), Cause::Map)?;
     let (start, end) = (anchor.position, anchor.position + cache.payload());
@@ -128,7 +140,14 @@ fn walk_page(disk: &mut Disk, cache: &CacheBuffer, anchor: &CacheHeader, walk: &
     while at < end {
         let words = disk.record_at(page + 1 + (at - start), 1)?;
         let header = words.and_then(|words| CacheHeader::parse(&words)).filter(|header| header.position == at);
-        let Some(header) = header.filter(|h| matches!(h.kind, HeaderKind::Entry | HeaderKind::Void)) else { break };
+        let is_item = |h: &CacheHeader| match h.kind {
+            HeaderKind::Entry => {
+                let is_short = h.extent < cache.pages() * cache.payload();
+                is_short && h.extent > 0 && lbas.start <= h.what && h.what.saturating_add(h.extent) <= lbas.end
+            }
+            kind => kind == HeaderKind::Void,
+        };
+        let Some(header) = header.filter(is_item) else { break };
         if !walk.follows(&header) {
             break;
         }
@@ -159,7 +178,8 @@ pub fn walk_slots(disk: &mut Disk, slots: &SlotBuffer, sectors: u64) -> DiskResu
         let words = disk.read_record(slots.pba(slot), 1, Cause::Map)?;
         let header = words.and_then(|words| CacheHeader::parse(&words));
         let header = header.filter(|h| matches!(h.kind, HeaderKind::Slot | HeaderKind::Void));
-        headers.extend(header.filter(|h| slots.slot(h.position) == slot));
+        let is_there = |h: &CacheHeader| h.kind != HeaderKind::Slot || h.what < slots.slot_of.len() as u64;
+        headers.extend(header.filter(|h| slots.slot(h.position) == slot && is_there(h)));
     }
     headers.sort_unstable_by_key(|header| header.position);
     let mut walk = Walk::new(slots.head);

@@ -5,6 +5,7 @@
 
 use super::log::TrackLog;
 use crate::geometry::Geometry;
+use crate::layer::COUNT_MAX;
 use crate::layer::bands::Home;
 use crate::medium::record_sectors;
 
@@ -35,7 +36,6 @@ pub(super) type Copy = (CopyHead, Vec<(u64, u32)>);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Format {
     slots: u64,
-    tracks: u32,
     track_bits: u32,
     entries_max: u64,
     apart: u64,
@@ -46,7 +46,7 @@ impl Format {
     /// entry was torn the next one is written over it, so that a copy keeps the data before it at a distance.
     pub fn new(slots: u64, entries_max: u64, geometry: &Geometry, apart: u64) -> Format {
         let tracks = geometry.tracks().min(u64::from(u32::MAX)) as u32;
-        Format { slots, tracks, track_bits: bits(u64::from(tracks)), entries_max, apart }
+        Format { slots, track_bits: bits(u64::from(tracks)), entries_max, apart }
     }
 
     /// Sectors of a copy.
@@ -104,7 +104,12 @@ impl Format {
         };
         let bitmap = self.slots.div_ceil(64) as usize;
         let packed = (count.checked_mul(u64::from(self.track_bits))?).div_ceil(64) as usize;
-        if rest.len() < bitmap + packed || track >= u64::from(self.tracks) {
+        let counts = [sequence, number, position, head, note];
+        if rest.len() < bitmap + packed
+            || track >= u64::from(home.tracks())
+            || count > self.entries_max.min(number.saturating_add(1))
+            || counts.iter().any(|&count| count >= COUNT_MAX)
+        {
             return None;
         }
         let (bitmap, packed) = rest.split_at(bitmap);

@@ -23,6 +23,7 @@ impl Vguard {
             return Ok(());
         }
         self.take_over(&head, entries);
+        self.check_log()?;
         self.sequence = head.sequence.max(note.map_or(0, |note| note.sequence));
         if let Some(note) = note {
             let rewritten = head.note == Some((note.sequence, true));
