@@ -214,6 +214,11 @@ fn a_map_follows_its_file_to_a_new_owner() {
     let mounted = open(folder.path());
     assert_eq!(read(&mounted.1, "evil").unwrap(), "evil".repeat(5000).into_bytes());
     end(mounted);
+    // The one who gave it away does not get it back by a copy of the folder.
+    chown(folder.path().join("meta/tree/evil"), Some(NOBODY), None).unwrap();
+    let mounted = open(folder.path());
+    assert_eq!(read(&mounted.1, "evil"), Err(Errno::EIO));
+    end(mounted);
 }
 
 #[test]
