@@ -8,7 +8,7 @@ fn small() -> Figure {
     let series = styles.into_iter().enumerate().map(|(number, style)| {
         let low = number as f64;
         let points = vec![(0.0, low), (2.0, low + 3.0), (3.0, f64::NAN), (4.0, 1.0), (8.0, low)];
-        Series::nth(number, &format!("a series with a long name and the style {style:?}"), style, points)
+        Series::nth(number, format!("a series with a long name and the style {style:?}"), style, points)
     });
     let mut lines = Panel::new(
         Some("Lines"),

@@ -190,27 +190,6 @@ fn every_request_completes_once_and_latency_is_wait_and_service() {
     });
 }
 
-/// Four drives alike that are read in turn complete at the same moments.
-#[test]
-fn what_completes_at_one_moment_completes_each_once() {
-    let layer = find(BASELINE).unwrap();
-    let drive = || {
-        let (drive, parameters) = (Drive::load("tiny-constant").unwrap(), layer.resolve(&[]).unwrap());
-        MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
-    };
-    let striped = |members| ArrayRun { chunk_sectors: 8, ..ArrayRun::new(Level::Raid0, members) };
-    let half = || MemberRun::Array(Box::new(striped(vec![drive(), drive()])));
-    let whole = striped(vec![half(), half()]);
-    let requests: Vec<Request> = (0..400).map(|number| Request::new(Op::Read, Lba(8 * number), 8)).collect();
-    let mut rows = RequestRows::default();
-    execute(&whole, Settings { depth: 8, ..Settings::default() }, &requests, &mut rows);
-    let mut read: Vec<u64> = rows.0.iter().map(|row| row.lba).collect();
-    read.sort_unstable();
-    assert!(read.iter().copied().eq((0..400).map(|number| 8 * number)), "{read:?}");
-    let together = rows.0.windows(2).filter(|pair| pair[0].end_ns == pair[1].end_ns).count();
-    assert!(together > 100, "{together}");
-}
-
 fn json(outcome: &Outcome) -> String {
     serde_json::to_string(outcome).unwrap()
 }

@@ -182,6 +182,7 @@ fn a_map_takes_what_attributes_leave() {
         refused(2 * room);
         assert_eq!(store.load_map(id).unwrap(), Some(vec![bytes as u8; bytes]));
     }
+    store.store_map(id, &[1]).unwrap();
     store.set_attribute(id, b"user.a", &[2; 1000], false, false).unwrap();
     refused(room);
     refused(room - 1000);
