@@ -303,3 +303,28 @@ fn when_the_power_fails_the_run_stops_and_the_survivor_goes_on() {
             && (0..20).any(|seed| values(WriteLoss::Any, seed)[1] == 2)
     );
 }
+
+/// Of writes in order that the power cut off, the first ones are whole, one may be in part, and of the others nothing is left.
+#[test]
+fn a_cut_tail_ends_with_one_torn_write() {
+    let shape = caveat(64, 0, 0);
+    let memory = Memory::recording(&shape, Arc::new(Power::new()));
+    for at in 0..8 {
+        memory.write(Granule(8 * at), Data::Bytes(&bytes(8, 7)), Cause::Host).unwrap();
+    }
+    let kept = |seed| -> Vec<usize> {
+        let survivor = memory.survivor(9, WriteLoss::Tail, seed, Arc::new(Power::new()), false);
+        let after = CaveatScriptor::new(survivor, shape, WriteHistory::Unknown).unwrap();
+        (0..8)
+            .map(|at| {
+                (8 * at..8 * at + 8).filter(|&granule| read(&after, granule).is_ok_and(|value| value == 7)).count()
+            })
+            .collect()
+    };
+    let all: Vec<Vec<usize>> = (0..100).map(kept).collect();
+    for kept in &all {
+        let whole = kept.iter().take_while(|&&granules| granules == 8).count();
+        assert!(kept.iter().skip(whole + 1).all(|&granules| granules == 0), "{kept:?}");
+    }
+    assert!(all.iter().any(|kept| kept.iter().any(|granules| (1..8).contains(granules))), "one is torn now and then");
+}

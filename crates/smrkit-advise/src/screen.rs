@@ -183,7 +183,7 @@ fn tried(advice: &Advice) -> Grid {
         }
         let part = if remedy.first_requests.is_some() { " *" } else { "" };
         let mark = if best == Some(at) { BEST } else { "" };
-        row.push(format!("{}{part}{mark}", effect(advice, remedy)));
+        row.push(format!("{}{part}{mark}", effect(advice.problems.any(), remedy)));
         grid.rows.push(row);
     }
     grid
@@ -218,17 +218,17 @@ fn name(remedy: &Remedy) -> String {
     }
 }
 
-fn effect(advice: &Advice, remedy: &Remedy) -> &'static str {
+fn effect(is_problem: bool, remedy: &Remedy) -> &'static str {
     match remedy.effect {
         None => "not run",
         Some(effect) if remedy.kind == ChangeKind::Range => words::at_an_end(effect),
         Some(Effect::Fixes | Effect::FixesSoFar) if remedy.kind == ChangeKind::Idle => "keeps up",
         Some(Effect::Fixes) => "fixes it",
         Some(Effect::FixesSoFar) => "fixes it so far",
-        Some(Effect::Helps) if advice.problems.any() => "helps",
+        Some(Effect::Helps) if is_problem => "helps",
         Some(Effect::Helps) => "better",
         Some(Effect::Mixed) => "mixed",
-        Some(Effect::None) if advice.problems.any() => "does not help",
+        Some(Effect::None) if is_problem => "does not help",
         Some(Effect::None) => "no difference",
         Some(Effect::Worsens) => "worse",
     }
@@ -275,4 +275,32 @@ fn about(advice: &Advice) -> Vec<String> {
         "Each line is a run. Rates and timeouts are those of the model: docs/reference/advise.md says what is assumed."
             .into(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::tests::pause;
+    use super::*;
+
+    #[test]
+    fn each_effect_has_its_word_for_each_kind_of_change() {
+        use Effect::{Fixes, FixesSoFar, Helps, Mixed, Worsens};
+        let words = |kind, is_problem| {
+            let effects = [Fixes, FixesSoFar, Helps, Mixed, Effect::None, Worsens].map(Some);
+            let word = |shown| effect(is_problem, &Remedy { kind, ..pause(shown) });
+            assert_eq!(word(None), "not run");
+            effects.map(word)
+        };
+        let at_an_end = ["better", "better", "better", "mixed", "the same", "worse"];
+        assert_eq!([true, false].map(|is_problem| words(ChangeKind::Range, is_problem)), [at_an_end; 2]);
+        assert_eq!(words(ChangeKind::Idle, true), ["keeps up", "keeps up", "helps", "mixed", "does not help", "worse"]);
+        assert_eq!(
+            words(ChangeKind::Layer, true),
+            ["fixes it", "fixes it so far", "helps", "mixed", "does not help", "worse"]
+        );
+        assert_eq!(
+            words(ChangeKind::Layer, false),
+            ["fixes it", "fixes it so far", "better", "mixed", "no difference", "worse"]
+        );
+    }
 }

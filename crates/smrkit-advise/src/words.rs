@@ -313,10 +313,10 @@ fn list(mut words: Vec<String>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn pause(effect: Option<Effect>) -> Remedy {
+    pub fn pause(effect: Option<Effect>) -> Remedy {
         let not_run = effect.is_none().then(|| super::super::INTERRUPTED.to_string());
         let course = effect.map(|_| Trajectory { rate_before_bytes_per_s: 5.0, ..Trajectory::default() });
         let change = "pauses of 1 s".to_string();

@@ -79,3 +79,13 @@ pub fn law_in_words(law: &Interference) -> String {
 fn degrees(turn: u64) -> f64 {
     turn as f64 / 18_446_744_073_709_551_616.0 * 360.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::degrees;
+
+    #[test]
+    fn a_turn_has_360_degrees() {
+        assert_eq!([0, 1 << 62, 1 << 63, 3 << 62].map(degrees), [0.0, 90.0, 180.0, 270.0]);
+    }
+}

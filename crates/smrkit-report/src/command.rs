@@ -219,3 +219,31 @@ fn quoted(word: &str) -> String {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::command;
+    use crate::example::{in_place, rmw};
+    use smrkit::stats::outcome::Outcome;
+
+    #[test]
+    fn runs_that_no_command_makes_together_have_none() {
+        let alike = [in_place(), rmw()].map(|run| {
+            let mut run = Outcome { drive: in_place().drive, engine: in_place().engine, seed: 1, ..run };
+            run.replayed = in_place().replayed;
+            run.run.system = format!("layer={},drive=tiny", run.layer);
+            run
+        });
+        assert!(command(&alike).is_some_and(|text| text.contains("--layer in-place,rmw")), "{:?}", command(&alike));
+        let with = |change: fn(&mut Outcome)| {
+            let mut runs = alike.clone();
+            change(&mut runs[1]);
+            command(&runs)
+        };
+        assert_eq!(with(|run| run.seed = 2), None);
+        assert_eq!(with(|run| run.replayed.trace = Some("other.csv".into())), None);
+        assert_eq!(with(|run| run.engine.depth = 7), None);
+        assert_eq!(with(|run| run.run.rebuild = Some("disk=1".into())), None);
+        assert_eq!(command(&[]), None);
+    }
+}

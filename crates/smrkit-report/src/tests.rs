@@ -1,5 +1,7 @@
 //! Readers' view as snapshots; what no reader may see, as properties.
 
+mod whole;
+
 use serde_json::Value;
 use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
 

@@ -95,3 +95,20 @@ impl stacked::Stacked for Part {
         self.below().discard(Span { at: span.at + self.first, count: span.count });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Bands, Model};
+
+    #[test]
+    fn what_is_taken_from_the_front_opens_a_band_only_if_it_has_one() {
+        let bands = Bands { count: 8, granules: 10, gap_granules: 2, max_open: 4 };
+        let whole = Shape { model: Model::StrictAppend, granule_bytes: 4096, granules: 96, did: 2, dpid: 1, bands };
+        let of = |granules, bands| {
+            let shape = Part::shape_of(&whole, granules, bands);
+            (shape.granules, shape.bands.count, shape.bands.max_open)
+        };
+        assert_eq!([of(0, 0), of(5, 0), of(12, 1), of(24, 2)], [(96, 8, 4), (91, 8, 4), (84, 7, 3), (72, 6, 3)]);
+    }
+}

@@ -158,6 +158,7 @@ fn the_answer_fits_the_screen_and_is_that_of_the_json() {
     let arguments = format!("{TWO} --array raid5:disks=3,chunk=64KiB --depth 1,8");
     let screen = smrkit(&format!("advise {arguments}")).done();
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    assert_eq!(screen.matches("  time ×").count(), 2, "{screen}");
     let words: Vec<&str> = screen.split_whitespace().collect();
     let advice = advice(&arguments);
     let text: Vec<&str> = advice["text"].as_str().unwrap().split_whitespace().collect();
@@ -185,7 +186,10 @@ fn a_long_demand_is_served_in_part_where_that_shows_enough() {
 
 #[test]
 fn by_its_own_times_a_trace_is_stretched_and_has_one_depth() {
-    let advice = advice(&format!("--trace {} --arrival trace --capacity auto", testdata("msr.csv")));
+    let arguments = format!("--trace {} --arrival trace --capacity auto", testdata("msr.csv"));
+    let screen = smrkit(&format!("advise {arguments}")).done();
+    assert!(screen.matches("mean ×").count() == 2 && screen.matches("p99 ×").count() == 2, "{screen}");
+    let advice = advice(&arguments);
     assert_eq!(advice["present"].as_array().unwrap().len(), 1);
     let stretched = remedies(&advice, "idle");
     let names: Vec<&str> = stretched.iter().map(|remedy| remedy["change"].as_str().unwrap()).collect();

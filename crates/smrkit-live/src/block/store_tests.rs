@@ -124,3 +124,26 @@ fn bytes_are_as_written_and_what_is_held_as_it_was() {
         }
     }
 }
+
+#[test]
+fn what_is_freed_is_known_to_take_no_room() {
+    // As finely as it is known what the file system has allocated.
+    const PART: u64 = 1 << 20;
+    for journal_bytes in [None, Some(1 << 20)] {
+        let files = [(); 2].map(|()| Arc::new(tempfile::tempfile().unwrap()));
+        files[0].set_length(8 * PART).unwrap();
+        let store = open(&files, journal_bytes);
+        assert!(store.is_hole(0..8 * PART));
+        for part in 1..4 {
+            store.write(part * PART + SECTOR_BYTES, &[7; SECTOR]).unwrap();
+        }
+        let holes = || (0..8).map(|part| store.is_hole(part * PART..(part + 1) * PART)).collect::<Vec<_>>();
+        assert_eq!(holes(), [true, false, false, false, true, true, true, true]);
+        store.punch(2 * PART..3 * PART).unwrap();
+        assert_eq!(holes(), [true, false, true, false, true, true, true, true]);
+        store.punch(PART..2 * PART - SECTOR_BYTES).unwrap();
+        assert_eq!(holes(), [true, false, true, false, true, true, true, true], "only whole parts are known");
+        store.zero(0..8 * PART).unwrap();
+        assert!(store.is_hole(0..8 * PART));
+    }
+}

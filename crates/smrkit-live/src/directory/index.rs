@@ -75,3 +75,25 @@ impl Index {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_not_used_any_more_leave_room_and_the_others_stay() {
+        let mut index = Index::new();
+        let name = |round: u64, id: u64| vec![b'a' + ((round + id) % 26) as u8; (1 + (7 * round + id) % 255) as usize];
+        for round in 0..100 {
+            for id in 0..40 {
+                index.insert(id, round, &name(round, id));
+            }
+            index.remove(round % 40, round, &name(round, round % 40));
+            for id in 0..40 {
+                let place = (id != round % 40).then(|| NodeName::new(round, &name(round, id)));
+                assert_eq!(index.place(id), place, "{round}, {id}");
+            }
+            assert!(index.names.len() <= 2 * index.used + (1 << 16) + 255, "{} of {}", index.used, index.names.len());
+        }
+    }
+}

@@ -334,3 +334,20 @@ impl Nodes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_descriptors_does_not_grow_with_what_was_forgotten() {
+        let fd = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
+        let mut nodes = Nodes::new(4);
+        for id in 0..1000 {
+            nodes.keep(id, Kind::File, &fd);
+            assert!(nodes.forget(id, 1).is_some());
+            assert!(nodes.order.len() <= 4 * 4 + 64, "{id}: {}", nodes.order.len());
+        }
+        assert_eq!((nodes.open(), nodes.known()), (0, 0));
+    }
+}

@@ -12,7 +12,7 @@ use smrfs::error::Errno;
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::fsck::report::{Problem, Verdict};
 use smrfs::fsck::{self, check};
-use smrfs::meta::{Kind, NewNode, SetAttr};
+use smrfs::meta::{Kind, MetadataStore, NewNode, SetAttr};
 use smrfs::superblock::VolumeKey;
 use tempfile::TempDir;
 
@@ -214,6 +214,18 @@ fn a_map_follows_its_file_to_a_new_owner() {
     let mounted = open(folder.path());
     assert_eq!(read(&mounted.1, "evil").unwrap(), "evil".repeat(5000).into_bytes());
     end(mounted);
+}
+
+#[test]
+fn a_map_given_away_does_not_come_back_with_its_file() {
+    let Some(folder) = made(Model::Caveat) else { return };
+    let volume = Volume::open(&folder.path().join("image"), &Open::default()).unwrap();
+    let store = volume.store();
+    let id = store.lookup(store.root(), b"evil").unwrap().id;
+    store.set_attributes(id, &SetAttr { uid: Some(1234), ..SetAttr::default() }).unwrap();
+    assert!(store.load_map(id).unwrap().is_some());
+    chown(folder.path().join("meta/tree/evil"), Some(NOBODY), None).unwrap();
+    assert!(store.load_map(id).is_err(), "sealed for the new owner alone");
 }
 
 #[test]

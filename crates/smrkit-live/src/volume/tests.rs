@@ -231,3 +231,20 @@ fn small_writes_that_are_flushed_one_by_one_seldom_need_a_new_block() {
         }
     }
 }
+
+#[test]
+fn an_image_that_is_new_or_empty_needs_a_size() {
+    let place = Place::new(Model::Caveat);
+    let mut wanted = place.wanted();
+    wanted.layout.size_bytes = 0;
+    let asks_for_a_size = |wanted: &Mkfs| mkfs(wanted).is_err_and(|error| error.to_string().contains("give --size"));
+    assert!(asks_for_a_size(&wanted));
+    fs::write(place.path("image"), b"").unwrap();
+    assert!(asks_for_a_size(&wanted));
+    fs::File::options().write(true).open(place.path("image")).unwrap().set_len(16 << 20).unwrap();
+    mkfs(&wanted).unwrap();
+    assert_eq!(
+        place.open().unwrap().device().shape().granules,
+        Place::made(Model::Caveat).open().unwrap().device().shape().granules
+    );
+}

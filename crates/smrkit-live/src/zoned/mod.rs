@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use smrfs::device::zoned::{ZoneKind, ZonedDevice, ZonedError, ZonedLayout, Zones};
+use smrfs::device::zoned::{Zone, ZoneKind, ZonedDevice, ZonedError, ZonedLayout, Zones};
 use smrfs::device::{BandState, HostManaged};
 use smrfs::units::GRANULE_BYTES;
 
@@ -57,6 +57,11 @@ pub fn open(path: &Path, writable: bool) -> Result<Arc<dyn HostManaged>, LiveErr
     Ok(Arc::new(disk))
 }
 
+/// True of a zone that was written since its last reset; a conventional one does not tell.
+fn is_begun(zone: &Zone) -> bool {
+    zone.kind != ZoneKind::Conventional && matches!(zone.state, BandState::Open | BandState::Full)
+}
+
 /// A zoned device on which a volume is about to be made: it is locked, and nothing on it has been changed yet.
 pub struct BlankZones {
     path: PathBuf,
@@ -74,9 +79,7 @@ impl BlankZones {
             .map_err(|error| LiveError::image(path, error.to_string()))?;
         let mut first = vec![0; if layout.first_zone > 0 { LOOK_BYTES.min(layout.zone_bytes as usize) } else { 0 }];
         device.read(0, &mut first).map_err(report)?;
-        let is_begun = |state| matches!(state, BandState::Open | BandState::Full);
-        let mut sequential = zones.iter().filter(|zone| zone.kind != ZoneKind::Conventional);
-        if !force && (sequential.any(|zone| is_begun(zone.state)) || first.iter().any(|&byte| byte != 0)) {
+        if !force && (zones.iter().any(is_begun) || first.iter().any(|&byte| byte != 0)) {
             return Err(LiveError::Exists(path.into()));
         }
         Ok(BlankZones { path: path.into(), device, layout })
@@ -91,5 +94,23 @@ impl BlankZones {
     pub fn fill(self) -> Result<Arc<dyn HostManaged>, LiveError> {
         let disk = Zones::format(self.device, GRANULE_BYTES).map_err(|error| failed(&self.path, error))?;
         Ok(Arc::new(disk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_that_were_written_are_begun() {
+        use BandState::{Empty, Full, Open};
+        let begun = |kind| {
+            let zone = |state| Zone { kind, state, start: 0, capacity: 4096, pointer: 0 };
+            [Empty, Open, Full].map(|state| is_begun(&zone(state)))
+        };
+        assert_eq!(begun(ZoneKind::Conventional), [false; 3]);
+        for kind in [ZoneKind::SequentialRequired, ZoneKind::SequentialPreferred] {
+            assert_eq!(begun(kind), [false, true, true]);
+        }
     }
 }

@@ -96,3 +96,16 @@ fn figure(found: &[(String, u64, TraceKind)]) -> Figure {
         panels: vec![panel],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Verdict;
+
+    #[test]
+    fn a_trace_of_as_many_tracks_as_begin_cleaning_is_not_under_them() {
+        let verdict = |tracks, kind| row(&("trace".into(), tracks, kind)).verdict;
+        assert_eq!(verdict(VGUARD_THRESHOLD - 1, TraceKind::CloudPhysics), Verdict::Agree);
+        assert_eq!(verdict(VGUARD_THRESHOLD, TraceKind::CloudPhysics), Verdict::Differs);
+    }
+}

@@ -302,7 +302,13 @@ mod tests {
             let (truth, other_truth) = (reference(&list), reference(&others));
             prop_assert_eq!(new, truth.len() as u64);
             prop_assert_eq!(set.len(), truth.len() as u64);
-            let runs: Vec<_> = set.runs().flat_map(|(volume, run)| run.map(move |sector| (volume, sector))).collect();
+            let whole: Vec<_> = set.runs().collect();
+            let apart = |pair: &[(u16, Range<u64>)]| {
+                let (end, start) = (pair[0].1.end, pair[1].1.start);
+                pair[0].0 != pair[1].0 || end < start || end % u64::from(CHUNK) == 0
+            };
+            prop_assert!(whole.windows(2).all(apart), "runs touch where chunks meet only");
+            let runs: Vec<_> = whole.into_iter().flat_map(|(volume, run)| run.map(move |sector| (volume, sector))).collect();
             prop_assert!(runs.iter().eq(truth.iter()), "the runs, in order, are the sectors");
             let blocks: BTreeSet<_> = truth.iter().map(|&(volume, sector)| (volume, sector / 7)).collect();
             prop_assert_eq!(set.pieces(7), blocks.len() as u64);

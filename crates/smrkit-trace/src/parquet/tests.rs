@@ -2,9 +2,11 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 
 use super::table::GROUP_ROWS;
 use super::*;
+use crate::reader::Reader;
 use smrkit::error::Error;
 use smrkit::request::{Op, Request, Source};
 use smrkit::units::{Lba, Nanos};
@@ -232,4 +234,28 @@ fn requests_that_no_reader_would_take_are_not_written() {
     let path = folder.path().join("trace.parquet");
     assert!(write(&path, &[Request::new(Op::Read, Lba(0), 0)]).unwrap_err().to_string().contains("0 sectors"));
     assert!(write(&path, &[Request::new(Op::Read, Lba(1 << 63), 1)]).unwrap_err().to_string().contains("LBA"));
+}
+
+#[test]
+fn requests_that_can_not_be_read_back_are_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let refused = |requests: &[Request]| write(&path, requests).unwrap_err().to_string();
+    let empty = Request::new(Op::Write, Lba(8), 0);
+    let far = Request::new(Op::Read, Lba(1 << 63), 8);
+    for count in 1..4 {
+        assert!(refused(&vec![empty; count]).contains("0 sectors"), "{count}");
+        assert!(refused(&vec![far; count]).contains("past the end of any disk"), "{count}");
+    }
+}
+
+#[test]
+fn a_table_has_the_hash_of_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    write(&path, &[Request::new(Op::Write, Lba(8), 8)]).unwrap();
+    let hash = |wanted| crate::columns::ParquetTrace::open(&path, wanted).unwrap().sha256();
+    let digest = Sha256::digest(fs::read(&path).unwrap());
+    assert_eq!(hash(true), Some(digest.iter().map(|byte| format!("{byte:02x}")).collect()));
+    assert_eq!(hash(false), None);
 }

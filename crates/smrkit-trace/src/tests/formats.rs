@@ -55,6 +55,11 @@ fn text_formats_are_recognised_and_give_their_requests() {
     check("access.log", &any, "clf", &["0=objects"], &web);
     let map = forced("csv:time=0:us,op=1,offset=2,size=3:bytes,volume=4,header=1,separator=;");
     check("table.csv", &map, "csv", &["0=sda", "1=sdb"], &["0 W 16+8@0", "250500 R 0+1@1", "350000 F 0+0@0"]);
+    let rows = b"128166372003061629,W,512,512\n128166372003061639,R,0,512\n";
+    for (unit, second) in [("100ns", "1000 R 0+1@0"), ("ns", "10 R 0+1@0")] {
+        let (_, all) = read(rows, &forced(&format!("csv:time=0:{unit},op=1,offset=2,size=3"))).unwrap();
+        assert_eq!(shown(&all), ["0 W 1+1@0", second], "{unit}");
+    }
 }
 
 #[test]

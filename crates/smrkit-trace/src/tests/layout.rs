@@ -31,7 +31,12 @@ fn one_volume_is_chosen_by_its_number() {
     assert_eq!(shown(&drain(&mut laid).unwrap()), ["0 W 0+1@1", "20000 W 4096+1@1"]);
     let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::Number(4)).unwrap();
     let message = drain(&mut laid).unwrap_err().to_string();
-    assert!(message.contains("no volume 4: the trace has 9, 3"), "{message}");
+    assert!(message.contains("no volume 4: the trace has 9, 3") && !message.contains('…'), "{message}");
+    let many: String = (10..30).map(|number| format!("{number},W,0,512,20\n")).collect();
+    let many = self::file(&many);
+    let mut laid = Laid::open(many.path(), &OpenOptions::default(), VolumeChoice::Number(4)).unwrap();
+    let message = drain(&mut laid).unwrap_err().to_string();
+    assert!(message.contains("20, 21, …"), "{message}");
     assert!("two".parse::<VolumeChoice>().is_err());
 }
 

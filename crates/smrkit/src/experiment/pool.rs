@@ -209,3 +209,36 @@ impl Observer for RunWatch<'_> {
         self.accesses.as_mut().map(|of| of(drive))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<RunStage>>);
+
+    impl Stage for Seen {
+        fn show(&self, _run: usize, step: RunStage) {
+            lock(&self.0).push(step);
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_request_yet_is_filling_its_disk() {
+        let (seen, failed) = (Seen::default(), AtomicBool::new(false));
+        let mut watch = RunWatch::new(0, &seen, &Unwatched, &failed);
+        let progress = Progress { done: 3, total: Some(4) };
+        for requests in [0, 1, 1000] {
+            watch.said = Instant::now().checked_sub(2 * SAY_EVERY).unwrap();
+            assert!(watch.go_on(progress, requests));
+        }
+        let seen = lock(&seen.0);
+        assert_eq!((seen.len(), seen[0]), (3, RunStage::Filling(progress)));
+        for step in &seen[1..] {
+            let RunStage::Serving { progress: served, rate: Some(rate) } = *step else { panic!("{step:?}") };
+            assert!(served == progress && rate > 0.0, "{step:?}");
+        }
+        failed.store(true, Ordering::Relaxed);
+        assert!(!watch.go_on(progress, 1), "another run has failed");
+    }
+}

@@ -293,11 +293,6 @@ impl Geometry {
         self.cylinders
     }
 
-    /// Surfaces used.
-    pub fn surfaces(&self) -> u32 {
-        self.zones.iter().map(|z| z.surfaces().end).max().unwrap_or(1)
-    }
-
     /// Sectors on the longest track.
     pub fn longest_track(&self) -> u64 {
         self.longest

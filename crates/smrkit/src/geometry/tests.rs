@@ -66,6 +66,10 @@ proptest! {
             let usable = all.iter().filter(|&&(_, t, _)| t == Track(track)).count() as u64;
             prop_assert_eq!(g.track_sectors(Track(track)), usable);
         }
+        for zone in g.zones() {
+            let defects = |k| zone.track_sectors - g.track_sectors(zone.first_track + k);
+            prop_assert_eq!(Some(g.most_defects_on_a_track(zone)), (0..zone.tracks).map(defects).max());
+        }
     }
 
     #[test]

@@ -136,6 +136,12 @@ fn sources_are_drawn_alike_or_by_what_they_have_left() {
     let last = merged(&streams, Interleave::Burst { operations: 1, weighted: true }, SourcePlacement::Zero, 7);
     let end = last.iter().rposition(|request| request.source == 0).unwrap();
     assert!(end > 9000, "by weight both end together: the smaller at {end}");
+    let single = |seed| {
+        let rule = Interleave::Burst { operations: 1, weighted: true };
+        merged(&plain(2, 1), rule, SourcePlacement::Zero, seed)[0].source
+    };
+    let second = (0..100).filter(|&seed| single(seed) == 1).count();
+    assert!((25..=75).contains(&second), "of two with one request each: {second} of 100");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use smrkit::medium::interference::Form;
 use smrkit::request::InMemory;
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::histogram::LatencyCounts;
-use smrkit::stats::outcome::{Outcome, PowerCut, Timeline};
+use smrkit::stats::outcome::{Outcome, PowerCut, SourceCounts, Timeline};
 use smrkit::stats::verdict::{Baseline, judge};
 use smrkit::units::Nanos;
 
@@ -92,6 +92,28 @@ fn a_merge_counts_what_one_run_over_all_requests_would() {
         let surface = &merged.surface;
         let written = [&surface.host, &surface.destage, &surface.clean, &surface.map].into_iter().flatten();
         assert_eq!(written.sum::<u64>(), merged.physical_written_sectors.total);
+    }
+}
+
+#[test]
+fn merges_of_sources_merge_each_of_them() {
+    let counts = |run: &Outcome| SourceCounts {
+        requests: run.requests,
+        host_read_sectors: run.host_read_sectors,
+        host_written_sectors: run.host_written_sectors,
+        latency_ns: run.latency_ns,
+        latency_buckets: run.latency_buckets.clone(),
+    };
+    for (runs, _) in drives(9, WINDOWS_NS).take(3) {
+        let with_sources = |sources: usize| {
+            let with = |run: &Outcome| Outcome { by_source: Some(vec![counts(run); sources]), ..run.clone() };
+            runs.iter().map(with).collect::<Vec<_>>()
+        };
+        let merged = Outcome::merge(&with_sources(2)).unwrap();
+        assert_eq!(merged.by_source, Some(vec![counts(&merged); 2]));
+        let mut unlike = with_sources(2);
+        unlike[1].by_source = Some(vec![counts(&runs[1])]);
+        assert_eq!(Outcome::merge(&unlike).unwrap().by_source, None, "another number of sources");
     }
 }
 

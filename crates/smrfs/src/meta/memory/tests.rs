@@ -166,3 +166,25 @@ proptest! {
         prop_assert!(store.lock().tree.nodes.len() <= 1 + ops.len());
     }
 }
+
+#[test]
+fn a_map_takes_what_attributes_leave() {
+    let store = MemoryStore::new(Limits::EXT4, counter());
+    let id = store.make(store.root(), b"file", &FILE).unwrap().id;
+    let room = Limits::EXT4.map_bytes + Limits::EXT4.attribute_bytes;
+    let refused = |bytes: usize| {
+        let error = store.store_map(id, &vec![1; bytes]).unwrap_err();
+        assert_eq!(error.errno(), Errno::ENOSPC, "{bytes}");
+    };
+    for bytes in [0, 1, room - 1, room] {
+        store.store_map(id, &vec![bytes as u8; bytes]).unwrap();
+        refused(room + 1);
+        refused(2 * room);
+        assert_eq!(store.load_map(id).unwrap(), Some(vec![bytes as u8; bytes]));
+    }
+    store.store_map(id, &[1]).unwrap();
+    store.set_attribute(id, b"user.a", &[2; 1000], false, false).unwrap();
+    refused(room);
+    refused(room - 1000);
+    store.store_map(id, &vec![3; room - 1100]).unwrap();
+}

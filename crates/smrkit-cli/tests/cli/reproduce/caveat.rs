@@ -1,11 +1,14 @@
 //! Caveat-Scriptor and strict-append, and `smrkit age`: what must hold on every seed does; files, errors, exit codes.
 
+use serde_json::Value;
+
 use super::super::{Scratch, smrkit};
 use super::{json, study};
 
 #[test]
 fn the_papers_figures_and_what_must_hold_on_every_seed() {
     let study = study("caveat");
+    study.is_as_known("caveat");
     let rows = study.rows();
     let verdicts = |part: &str| {
         let of = rows.iter().filter(|row| row["item"].as_str().unwrap().contains(part));
@@ -57,6 +60,26 @@ fn ageing_in_a_directory_and_in_simulation_is_one_sequence() {
         ["readable_bytes", "not_writable_bytes", "write_once_bytes", "writable_bytes"].map(|key| last[key].as_u64());
     assert!(sum.into_iter().flatten().sum::<u64>().abs_diff(2_000_000_000) < 65_536, "{last}");
     smrkit(&format!("age {directory} --bytes 1MB")).failed(2);
+}
+
+#[test]
+fn the_table_of_benchmarks_shows_their_rates() {
+    let arguments = "age --simulate caveat --size 2GB --bytes 30MB --benchmarks";
+    let (text, result) = (smrkit(arguments).done(), json(arguments));
+    assert_eq!(result["alone"]["events_delayed"], 0);
+    assert!(!text.contains("Cleaning delayed"), "{text}");
+    let number = |value: &Value| value.as_f64().unwrap();
+    for benchmark in result["benchmarks"].as_array().unwrap() {
+        let mb_per_s = |bytes: &str| number(&benchmark[bytes]) * 1e3 / number(&benchmark["elapsed_ns"]);
+        let rates = [mb_per_s("read_bytes"), mb_per_s("written_bytes")];
+        let is_row = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let shown = |at: usize| words.get(at + 1).and_then(|word| word.parse::<f64>().ok());
+            words.first() == benchmark["name"].as_str().as_ref()
+                && (0..2).all(|at| shown(at).is_some_and(|shown| (shown - rates[at]).abs() <= 0.01 * rates[at]))
+        };
+        assert!(text.lines().any(is_row), "{rates:?} in {text}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod cassuto;
 mod caveat;
 mod compare;
 mod he_du;
+mod known;
 mod vguard;
 
 use std::collections::BTreeMap;
@@ -50,6 +51,11 @@ impl Study {
         assert_eq!(ran.code, 0, "{}", ran.err);
         let result = serde_json::from_slice(&std::fs::read(scratch.path("study.json")).unwrap()).unwrap();
         Study { ran, result, scratch }
+    }
+
+    /// It is what it was, to the last row, as `known` has it.
+    fn is_as_known(&self, name: &str) {
+        known::compare(name, &self.result, &self.scratch.0.path().join("figures"));
     }
 
     fn rows(&self) -> &[Value] {

@@ -17,6 +17,7 @@ fn rows(traces: &str) -> Vec<Value> {
 #[test]
 fn without_traces_the_tables_and_random_writes_remain() {
     let study = study("vguard");
+    study.is_as_known("vguard");
     let rows = study.rows();
     let items: BTreeSet<&str> = rows.iter().map(|row| text(row, "item")).collect();
     assert_eq!(items.len(), rows.len(), "an item is the only one of its name");

@@ -156,3 +156,21 @@ fn asked_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     }
     rest.is_empty().then_some((name, contexts))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_export_is_padded_unless_the_client_wants_no_zeroes() {
+        let export = Export { bytes: 1 << 20, sector_bytes: 512, preferred_bytes: 4096, longest_bytes: 1 << 25 };
+        let (fixed, no_zeroes) = (u32::from(wire::FIXED_NEWSTYLE), u32::from(wire::NO_ZEROES));
+        for (flags, bytes) in [(0, 134), (fixed, 134), (no_zeroes, 10), (fixed | no_zeroes, 10)] {
+            let (mut agreed, mut out) = (Agreed::default(), Vec::new());
+            assert!(agreed.take_flags(flags));
+            assert_eq!(agreed.answer(option::EXPORT_NAME, b"", &export, &mut out), Next::Commands);
+            assert_eq!(out.len(), bytes, "{flags}");
+        }
+        assert!(!Agreed::default().take_flags(1 << 5));
+    }
+}

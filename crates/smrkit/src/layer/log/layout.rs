@@ -172,4 +172,13 @@ mod tests {
         assert_eq!(places, [place(0, 80), place(90, 80), place(180, 60)]);
         assert_eq!([0, 89, 90, 239].map(|pba| layout.segment_at(Pba(pba))), [0, 0, 1, 2]);
     }
+
+    #[test]
+    fn segments_that_hold_nothing_do_not_count() {
+        let mut totals = Totals::default();
+        for (sectors, times) in [(0, 3), (80, 0), (60, 2), (50, 1)] {
+            totals.add(SegmentPlace { start: Pba(0), sectors }, times);
+        }
+        assert_eq!(totals, Totals { usable: 3, sectors: 170, longest: 60, tracks: 0 });
+    }
 }

@@ -1,0 +1,87 @@
+//! Compares a reproduction with what it was: rows, tables, and the elements of its figures.
+//!
+//! `UPDATE=1` writes the file of each anew; a row that moves is a result that changes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+/// Fails where the result and its figures are not those of `tests/reproduced/NAME.txt`.
+pub fn compare(name: &str, result: &Value, figures: &Path) {
+    let made = rows(result) + &tables(result) + &drawn(figures);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/reproduced/{name}.txt"));
+    if std::env::var_os("UPDATE").is_some() {
+        return fs::write(path, made).unwrap();
+    }
+    let known = fs::read_to_string(&path).unwrap();
+    let moved: Vec<&str> = made.lines().filter(|line| !known.lines().any(|other| other == *line)).collect();
+    assert!(made == known, "{name}: UPDATE=1 writes it anew, if it has to change:\n{}", moved.join("\n"));
+}
+
+fn rows(result: &Value) -> String {
+    let line = |row: &Value| {
+        let text = |key: &str| value(&row[key]);
+        let by_construction = if row["by_construction"] == true { ", by construction" } else { "" };
+        let (item, paper, ours, unit) = (text("item"), text("paper"), text("ours"), text("unit"));
+        format!("{item}: {ours} {unit}, paper {paper}: {}; {}{by_construction}\n", text("verdict"), text("reason"))
+    };
+    result["rows"].as_array().unwrap().iter().map(line).collect()
+}
+
+fn tables(result: &Value) -> String {
+    let cells = |row: &Value| row.as_array().unwrap().iter().map(value).collect::<Vec<_>>().join(" | ") + "\n";
+    let table = |table: &Value| {
+        let rows = table["rows"].as_array().unwrap().iter();
+        format!(
+            "\n{}\n{}",
+            value(&table["heading"]),
+            std::iter::once(&table["header"]).chain(rows).map(cells).collect::<String>()
+        )
+    };
+    result["tables"].as_array().unwrap().iter().map(table).collect()
+}
+
+/// A value as text; of a fraction the digits that no processor rounds otherwise.
+fn value(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => format!("{:.5e}", number.as_f64().unwrap()),
+        other => other.to_string(),
+    }
+}
+
+/// Elements of each figure by their colour: how many, and the mean of their points.
+fn drawn(figures: &Path) -> String {
+    let mut files: Vec<_> = fs::read_dir(figures).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let pictures = files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "svg"));
+    pictures.map(|path| format!("\n{}\n{}", path.file_name().unwrap().display(), elements(path))).collect()
+}
+
+fn elements(picture: &Path) -> String {
+    let mut found: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for line in fs::read_to_string(picture).unwrap().lines() {
+        let attribute = |name: &str| Some(line.split_once(&format!(" {name}=\""))?.1.split('"').next().unwrap());
+        let Some(colour) = attribute("stroke").or(attribute("fill")) else { continue };
+        let kind = line.trim_start_matches('<').split(' ').next().unwrap();
+        let points = match attribute("points") {
+            Some(points) => points.split(' ').filter_map(|point| point.split_once(',')).map(place).collect(),
+            None => [("cx", "cy"), ("x", "y")]
+                .iter()
+                .filter_map(|(x, y)| Some(place((attribute(x)?, attribute(y)?))))
+                .collect::<Vec<_>>(),
+        };
+        found.entry(format!("{kind} {colour}")).or_default().extend(points);
+    }
+    let line = |(kind, points): (&String, &Vec<(f64, f64)>)| {
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+        format!("{kind}: {} points about {:.1}, {:.1}\n", points.len(), mean(|point| point.0), mean(|point| point.1))
+    };
+    found.iter().map(line).collect()
+}
+
+fn place((x, y): (&str, &str)) -> (f64, f64) {
+    (x.parse().unwrap(), y.parse().unwrap())
+}

@@ -1,0 +1,104 @@
+//! A small figure and a small page as they are, to the last coordinate; and sums over the figures of runs.
+
+use super::*;
+
+/// Lines of every style with a guide and a gap, bars and strips; the note and the legend take several lines.
+fn small() -> Figure {
+    let styles = [Style::Line, Style::Dashed, Style::Step, Style::DashedStep, Style::Points, Style::Marked];
+    let series = styles.into_iter().enumerate().map(|(number, style)| {
+        let low = number as f64;
+        let points = vec![(0.0, low), (2.0, low + 3.0), (3.0, f64::NAN), (4.0, 1.0), (8.0, low)];
+        Series::nth(number, format!("a series with a long name and the style {style:?}"), style, points)
+    });
+    let mut lines = Panel::new(
+        Some("Lines"),
+        Axis::linear("Time (h)"),
+        Axis::linear("Requests per second"),
+        Body::Lines(series.collect()),
+    );
+    lines.guides = vec![(5.0, "half of it".into()), (-1.0, "out of sight".into())];
+    let part = |name: &str, colour, values: [f64; 2]| BarPart { name: name.into(), colour, values: values.into() };
+    let bars = Body::Bars {
+        rows: vec![
+            "in-place".into(),
+            "read-modify-write with a name that is far too long for the room left of it".into(),
+        ],
+        totals: vec!["3 s".into(), "7.5 s".into()],
+        parts: vec![part("host", Colour::SKY, [3.0, 2.5]), part("clean", Colour::ON_DARK.0, [0.0, 5.0])],
+    };
+    let rows = vec![("first".to_string(), vec![1.0, 0.0, 10.0, 100.0]), ("second".to_string(), vec![10.0])];
+    let strips = Body::Strips { rows, end: 4.0, range: (1.0, 100.0) };
+    let panels = vec![
+        lines,
+        Panel::new(None, Axis::linear("Busy (s)"), Axis::default(), bars),
+        Panel::new(Some("Strips"), Axis::tight("Place (GB)"), Axis::default(), strips),
+    ];
+    let note = "Each kind of panel that there is, each style of line, and a note of so many words that one line of the \
+                figure is not wide enough for all of them, so that the rest stands below.";
+    Figure { name: "small".into(), title: "Small & whole".into(), note: note.into(), panels }
+}
+
+#[test]
+fn a_figure_is_drawn_as_it_was() {
+    insta::assert_snapshot!(draw::svg(&small()));
+}
+
+#[test]
+fn a_page_is_written_as_it_was() {
+    let mut grid = Grid::new(["item", "paper", "ours", "unit", "verdict", "reason"]);
+    grid.rows.push(["overloading", "3.809", "3.809", "", "agree", ""].map(str::to_string).into());
+    grid.rows.push(["reads", "10", "12", "s", "differs", "a < b"].map(str::to_string).into());
+    let command = Section { heading: "Command".into(), command: Some("smrkit run".into()), ..Section::default() };
+    let mut others = small();
+    others.panels.truncate(1);
+    let sections = [command, Section::of_table("Items", grid), Section::of_figure(small()), Section::of_figure(others)];
+    let page = page::page("Small", &sections);
+    let (body, _) = page[page.find("<main>").unwrap()..].split_once("<script>").unwrap();
+    let data = script_data(&page);
+    let charts: String = data["charts"].as_array().unwrap().iter().map(|chart| format!("{chart}\n")).collect();
+    insta::assert_snapshot!(format!("{body}{charts}{}\n{}", data["times"], data["swapped"]));
+}
+
+/// The number of points or rows of each panel and the sums of what is drawn in it.
+fn sums(figure: &Figure) -> String {
+    let text = |numbers: &Numbers, values: Vec<f64>| numbers.text(values.into_iter().filter(|v| !v.is_nan()).sum());
+    let panel = |panel: &Panel| match &panel.body {
+        Body::Lines(series) => series
+            .iter()
+            .map(|s| {
+                let (x, y) = s.points.iter().copied().filter(|point| !point.1.is_nan()).unzip();
+                let (x, y) = (text(&panel.x.numbers, x), text(&panel.y.numbers, y));
+                format!("  {}, {:?}: {} points, x {x}, y {y}\n", s.name, s.style, s.points.len())
+            })
+            .collect::<String>(),
+        Body::Bars { rows, totals, parts } => parts
+            .iter()
+            .map(|part| {
+                let sum = text(&panel.x.numbers, part.values.clone());
+                format!("  {}: {} of {}\n", part.name, sum, rows.len())
+            })
+            .chain([format!("  {}\n", totals.join(", "))])
+            .collect(),
+        Body::Strips { rows, range, .. } => {
+            let cells = rows.iter().map(|row| text(&panel.y.numbers, row.1.clone()));
+            format!("  {}; {range:?}\n", cells.collect::<Vec<_>>().join(", "))
+        }
+    };
+    let titles = figure
+        .panels
+        .iter()
+        .map(|p| format!(" [{}] {} | {}\n{}", p.title.as_deref().unwrap_or("-"), p.x.label, p.y.label, panel(p)));
+    format!("{}: {}\n{}", figure.title, figure.note, titles.collect::<String>())
+}
+
+#[test]
+fn figures_of_arrays_rebuilds_and_several_sources_show_what_they_did() {
+    let member = |busy_s: u64| Outcome {
+        busy_ns: busy_s * 1_000_000_000,
+        busy_by_cause_ns: set_assoc(1).busy_by_cause_ns,
+        ..in_place()
+    };
+    let array = Outcome { members: vec![member(40), member(200)], ..rebuilt() };
+    let figures = [series::figures(&[array, in_place()]), series::figures(&[merged(), set_assoc(1)])].concat();
+    insta::assert_snapshot!(figures.iter().map(sums).collect::<String>());
+}
