@@ -92,7 +92,7 @@ fn sums(figure: &Figure) -> String {
 }
 
 #[test]
-fn figures_of_arrays_rebuilds_and_several_sources_show_what_they_did() {
+fn figures_of_arrays_and_rebuilds_show_what_they_did() {
     let member = |busy_s: u64| Outcome {
         busy_ns: busy_s * 1_000_000_000,
         busy_by_cause_ns: set_assoc(1).busy_by_cause_ns,
