@@ -195,7 +195,9 @@ fn whatever_a_head_says_it_is_a_drive_or_refused() {
     for layer in LAYERS.into_iter().chain(BOOKKEEPERS) {
         let drive = Drive::new(folder.path(), layer, 0);
         let text = serde_json::to_string(drive.head()).unwrap();
-        let (numbers, path) = (numbers(&text), folder.path().join("drive.img"));
+        // The folder's name has other digits each time.
+        let own = folder.path().to_str().unwrap();
+        let (numbers, path) = (numbers(&text.replace(own, &"x".repeat(own.len()))), folder.path().join("drive.img"));
         let mut random = Pcg64Mcg::seed_from_u64(2);
         drop(drive);
         for case in 0..200 {

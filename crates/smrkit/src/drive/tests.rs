@@ -169,6 +169,25 @@ fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
 }
 
 #[test]
+fn interference_reaches_no_farther_than_any_drive() {
+    for far in [1 << 40, 1 << 41, u64::MAX] {
+        for law in [
+            Interference::Blocks { reach: far },
+            Interference::Tracks { width: 2, band: Some(far) },
+            Interference::Distances { did: 1, dpid: far, writes: 1 },
+        ] {
+            let said = Drive::load("tiny-constant").unwrap().with_interference(law);
+            match said.map(drop) {
+                Err(error) => {
+                    assert!(far > 1 << 40 && error.to_string().contains("1099511627776 or less"), "{law:?}: {error}")
+                }
+                Ok(()) => assert_eq!(far, 1 << 40),
+            }
+        }
+    }
+}
+
+#[test]
 fn a_drive_at_an_end_of_a_range_loads_by_its_name() {
     let text = TINY.replacen("rpm = { value = 7200", "rpm = { value = 7200, low = 5400, high = 10_000", 1);
     let drive = Drive::parse(Path::new("mine.toml"), &text).unwrap().with_capacity(50_000).unwrap();

@@ -13,6 +13,9 @@ use crate::units::{Pba, Track};
 
 pub use physical::Profile;
 
+/// Sectors or tracks that interference spans at most: more than any drive has, so that sums of them can be told.
+const REACH_MAX: u64 = 1 << 40;
+
 /// Sectors that a write destroys. Within one command sectors are written in ascending order, so that what the command itself
 /// writes later survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +183,15 @@ impl Interference {
     /// Checks that a geometry suits this law: wherever tracks endanger each other, PBAs must run the same way, or guard
     /// tracks must lie between. Errors name the recording zones and the remedy.
     pub fn check(&self, g: &Geometry) -> Result<(), Error> {
+        let farthest = match *self {
+            Interference::Blocks { reach } => reach,
+            Interference::Tracks { width, band } => width.max(band.unwrap_or(0)),
+            Interference::Distances { did, dpid, .. } => did.max(dpid),
+            Interference::None | Interference::Physical(_) => 0,
+        };
+        if farthest > REACH_MAX {
+            return Err(Error::Impossible(format!("interference over {farthest}: give {REACH_MAX} or less")));
+        }
         match *self {
             Interference::Blocks { reach: 0 } => {
                 Err(Error::Impossible("blocks = 0: a write reaches at least itself, give 1 or more".into()))
