@@ -389,7 +389,6 @@ fn stats_of<const N: usize>(counts: [(&str, u64); N], first_cleaning: Option<u64
     counts.into_iter().chain(first).map(|(name, count)| (name.into(), Scalar::Int(count))).collect()
 }
 
-/// A check found the layer's books wrong.
 /// More than a drive lives to count: positions, numbers and ages that count higher were not written by a layer.
 const COUNT_MAX: u64 = 1 << 60;
 
@@ -403,6 +402,12 @@ fn ascend(mut runs: impl Iterator<Item = [u64; 2]>, end: u64) -> bool {
     })
 }
 
+/// Something on the platters, or in books, can't be of this drive.
+fn foreign<T>(what: &str) -> DiskResult<T> {
+    Err(Box::new(Fault::Inconsistent(format!("{what} is of another drive, or forged"))))
+}
+
+/// A check found the layer's books wrong.
 fn inconsistent(message: String) -> DiskResult {
     Err(Box::new(Fault::Inconsistent(message)))
 }

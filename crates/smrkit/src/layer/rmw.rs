@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, ascend, inconsistent, stats_of};
+use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, ascend, foreign, inconsistent, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -390,7 +390,7 @@ impl Layer for Rmw {
         for (set, runs) in [(&mut self.valid, valid), (&mut self.written, written)] {
             let (runs, rest) = runs.as_chunks();
             if !rest.is_empty() || !ascend(runs.iter().copied(), self.capacity.host_sectors) {
-                return inconsistent("its books are of another drive, or forged".into());
+                return foreign("the map in its books");
             }
             runs.iter().for_each(|&[lba, n]| set.insert(Lba(lba), n));
         }

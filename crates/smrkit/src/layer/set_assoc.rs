@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::idle::IdleKeys;
-use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, ascend, inconsistent, stats_of};
+use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, ascend, foreign, inconsistent, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -315,7 +315,7 @@ impl Layer for SetAssoc {
             && fill.iter().all(|&fill| fill <= self.region_sectors)
             && extents.iter().all(|&[_, n, pba]| pba.saturating_add(n) <= self.capacity.raw_sectors);
         if !is_sound {
-            return inconsistent("its books are of another drive, or forged".into());
+            return foreign("the map in its books");
         }
         self.fill.copy_from_slice(fill);
         self.filled_sectors = fill.iter().sum();

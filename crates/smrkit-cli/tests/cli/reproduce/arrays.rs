@@ -1,11 +1,10 @@
 //! Arrays: what interleaving costs under each scheme, and what it must leave alone.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-use super::{find, json, study, text};
+use super::{find, json, real_traces, study, text};
 
 const BURSTS: [u64; 6] = [1, 10, 50, 250, 500, 1000];
 
@@ -54,7 +53,6 @@ fn bursts_of(burst: u64) -> String {
 
 #[test]
 fn at_most_sixty_rows_and_the_table_of_claims_comes_first() {
-    study("arrays").is_as_known("arrays");
     assert!(rows().len() <= 60, "{}", rows().len());
     for name in ["runs-distance", "runs-count", "run-length", "hot-distance", "rebuild-hours", "rebuild-longest"] {
         assert!(study("arrays").file(&format!("figures/arrays-{name}.svg")).contains("<svg"), "{name}");
@@ -239,14 +237,7 @@ fn distance_count_and_bands_never_stand_in_one_row() {
 
 #[test]
 fn real_traces_are_compared_as_well() {
-    let Some(traces) = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from) else {
-        println!("skipped: SMRKIT_TRACES names no folder of real traces");
-        return;
-    };
-    if !traces.join("cloudphysics_sample.csv.zst").is_file() {
-        println!("skipped: no cloudphysics_sample.csv.zst in SMRKIT_TRACES");
-        return;
-    }
+    let Some(traces) = real_traces("cloudphysics_sample.csv.zst") else { return };
     let result = json(&format!("reproduce arrays --quick --traces {}", traces.display()));
     assert!(result["rows"].as_array().unwrap().len() <= 60);
     for placement in ["end to end", "all from LBA 0"] {

@@ -19,7 +19,6 @@ const DIFFERS: [&str; 4] = [
 #[test]
 fn only_what_the_paper_itself_contradicts_differs() {
     let study = study("cassuto-cache");
-    study.is_as_known("cassuto-cache");
     let rows = study.rows();
     let mut by_verdict: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for row in rows {
@@ -67,7 +66,6 @@ const SBLOCKS_DIFFER: [&str; 8] = [
 #[test]
 fn s_blocks_drop_and_rise_and_the_policies_are_far_apart() {
     let study = study("cassuto-sblocks");
-    study.is_as_known("cassuto-sblocks");
     let rows = study.rows();
     let of = |verdict: &str| {
         let wanted = rows.iter().filter(|row| row["verdict"] == verdict);

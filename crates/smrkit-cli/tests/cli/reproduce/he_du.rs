@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{json, study, text};
+use super::{json, real_traces, study, text};
 
 #[test]
 fn what_follows_from_the_schemes_agrees_exactly() {
@@ -31,7 +31,6 @@ fn what_follows_from_the_schemes_agrees_exactly() {
 #[test]
 fn every_row_has_its_reason_and_every_figure_is_drawn() {
     let study = study("he-du");
-    study.is_as_known("he-du");
     for row in study.rows() {
         assert!(!text(row, "reason").is_empty() && row["unit"].is_string() && !row["ours"].is_null(), "{row}");
         assert_eq!(row["paper"].is_null(), text(row, "verdict") == "not-comparable", "{row}");
@@ -49,14 +48,7 @@ fn every_row_has_its_reason_and_every_figure_is_drawn() {
 /// With the paper's own stretch factor and seeks of the disk's size, the order of schemes is the paper's.
 #[test]
 fn new_schemes_are_as_fast_as_the_plain_disk_on_reads() {
-    let Some(traces) = std::env::var_os("SMRKIT_TRACES").map(std::path::PathBuf::from) else {
-        println!("skipped: SMRKIT_TRACES names no folder of real traces");
-        return;
-    };
-    if !traces.join("msr_hm_0_cut7016.csv.zst").is_file() {
-        println!("skipped: no msr_hm_0_cut7016.csv.zst in SMRKIT_TRACES");
-        return;
-    }
+    let Some(traces) = real_traces("msr_hm_0_cut7016.csv.zst") else { return };
     let result = json(&format!("reproduce he-du --traces {}", traces.display()));
     let of = |part: &str| {
         let named = |row: &&Value| text(row, "item").contains("msr_hm_0") && text(row, "item").contains(part);

@@ -1,12 +1,11 @@
 //! Vguard without traces, with traces that only look like the paper's, and with real ones.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::super::Scratch;
-use super::{find, json, study, text};
+use super::{find, json, real_traces, study, text};
 
 /// The rows of a run that finds its traces in `traces`.
 fn rows(traces: &str) -> Vec<Value> {
@@ -17,7 +16,6 @@ fn rows(traces: &str) -> Vec<Value> {
 #[test]
 fn without_traces_the_tables_and_random_writes_remain() {
     let study = study("vguard");
-    study.is_as_known("vguard");
     let rows = study.rows();
     let items: BTreeSet<&str> = rows.iter().map(|row| text(row, "item")).collect();
     assert_eq!(items.len(), rows.len(), "an item is the only one of its name");
@@ -63,14 +61,7 @@ fn the_papers_trace_is_compared_and_a_misfit_is_named() {
 
 #[test]
 fn the_paper_s_claims_hold_for_real_traces() {
-    let Some(traces) = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from) else {
-        println!("skipped: SMRKIT_TRACES names no folder of real traces");
-        return;
-    };
-    if !traces.join("msr_wdev_1.csv.zst").is_file() {
-        println!("skipped: no msr_wdev_1.csv.zst in SMRKIT_TRACES");
-        return;
-    }
+    let Some(traces) = real_traces("msr_wdev_1.csv.zst") else { return };
     let rows = rows(&traces.to_string_lossy());
     let of = |what: &str| rows.iter().filter(|row| text(row, "item").contains(what)).collect::<Vec<_>>();
     let exact = of("wdev_1: drive-managed,");

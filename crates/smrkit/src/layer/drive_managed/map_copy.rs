@@ -10,7 +10,7 @@ use super::log::{CacheLog, Link, LogEntry};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
-use crate::layer::{COUNT_MAX, inconsistent};
+use crate::layer::{COUNT_MAX, foreign};
 use crate::medium::{WritePart, record_sectors};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
@@ -110,14 +110,14 @@ impl MapCopies {
         let Some(words) = newest else { return Ok(0) };
         let [number, tail, head, chain, settled] = [words[1], words[2], words[3], words[4], words[5]];
         if !(tail <= head && [number, head, settled].iter().all(|&word| word < COUNT_MAX)) {
-            return no_copy();
+            return foreign("the copy of its map");
         }
         let mut entries = VecDeque::new();
         for pair in words[HEAD_WORDS..].chunks_exact(EXTENT_WORDS).take(words[HEAD_WORDS - 1] as usize) {
             let (lba, leads, rest) = (Lba(pair[0]), pair[1] & LEADS > 0, pair[1] & !LEADS);
             let (sectors, pba) = (rest >> PBA_BITS, Pba(rest & ((1 << PBA_BITS) - 1)));
             if sectors == 0 || lba.0.saturating_add(sectors) > host_sectors || !log.holds(pba, sectors) {
-                return no_copy();
+                return foreign("the copy of its map");
             }
             map.insert(lba, sectors, pba);
             entries.push_back(LogEntry { data: log.position(pba, tail), lba, sectors, leads });
@@ -127,8 +127,4 @@ impl MapCopies {
         log.keep_from(tail);
         Ok(settled)
     }
-}
-
-fn no_copy() -> DiskResult<u64> {
-    inconsistent("the copy of its map is of another drive, or forged".into()).map(|()| 0)
 }

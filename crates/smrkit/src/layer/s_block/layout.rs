@@ -151,7 +151,7 @@ impl SBlockLayout {
         for _ in 0..sections {
             let mut start = [0; 2];
             for (start, size) in start.iter_mut().zip(sizes) {
-                (gaps, *start) = (gaps.saturating_add(at - end), at);
+                (gaps, *start) = (gaps + (at - end), at);
                 end = at.saturating_add(size);
                 if end > raw {
                     return (starts, u64::MAX, gaps);
