@@ -22,7 +22,7 @@ pub use pieces::{Pieces, pieces_by_divisor, pieces_by_multiples};
 pub use regions::{Guard, Regions};
 pub use slips::Slips;
 
-use index::StretchIndex;
+pub(crate) use index::StretchIndex;
 use order::TrackOrder;
 
 /// An angle or a share of a rotation: 2⁶⁴ is a whole turn, so that wrapping arithmetic is arithmetic modulo the turn.

@@ -60,7 +60,7 @@ impl CaveatLedger {
     /// A disk of which nothing is readable and nothing has been written.
     pub fn new(shape: &Shape, rule: Rule, unit: u64) -> CaveatLedger {
         let mut runs = WritableRuns::new(unit);
-        runs.insert(0, shape.granules, 0);
+        runs.replace(0, shape.granules, &[(0, shape.granules, 0)]);
         CaveatLedger {
             granules: shape.granules,
             did: shape.did,
@@ -89,7 +89,6 @@ impl CaveatLedger {
             self.scars.insert((end, next.min(end + self.memory()).max(end), order));
         }
         self.tally = Tally::default();
-        self.runs.cut(0, self.granules);
         self.add(0, self.granules);
     }
 
@@ -243,22 +242,21 @@ impl CaveatLedger {
         self.labels(lo, hi, &mut |from, to, label| *tally.count_mut(label) -= to - from);
         self.tally = tally;
         apply(self);
-        self.runs.cut(lo, hi);
         self.add(lo, hi);
     }
 
+    /// Counts the labels of `lo..hi`, and makes its runs what they say.
     fn add(&mut self, lo: u64, hi: u64) {
-        let mut tally = self.tally;
-        let mut runs = std::mem::take(&mut self.runs);
+        let (mut tally, mut runs) = (self.tally, Vec::new());
         self.labels(lo, hi, &mut |from, to, label| {
             *tally.count_mut(label) += to - from;
             match label {
-                WriteLabel::Once => runs.insert(from, to, to),
-                WriteLabel::Free => runs.insert(from, to, from),
+                WriteLabel::Once => runs.push((from, to, to)),
+                WriteLabel::Free => runs.push((from, to, from)),
                 WriteLabel::Before | WriteLabel::Scar => {}
             }
         });
         self.tally = tally;
-        self.runs = runs;
+        self.runs.replace(lo, hi, &runs);
     }
 }

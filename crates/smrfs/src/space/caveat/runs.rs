@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run: from, to (excluded), and from where on it is solid.
-type WritableRun = (u64, u64, u64);
+pub(super) type WritableRun = (u64, u64, u64);
 
 /// The longest runs of granules that may be written, by address and by length.
 #[derive(Clone, Debug, Default)]
@@ -41,38 +41,21 @@ impl WritableRuns {
         if to.saturating_sub(from) < self.unit { 0 } else { self.roomy.range(from..to).map(|(_, solid)| solid).sum() }
     }
 
-    /// Adds a run that is solid from `solid` on, joined with those that touch it.
-    pub fn insert(&mut self, mut at: u64, mut end: u64, mut solid: u64) {
-        if at >= end {
-            return;
+    /// The writable runs of `lo..hi` are these now, in ascending order; those that touch are joined, outside of it too.
+    pub fn replace(&mut self, lo: u64, hi: u64, runs: &[WritableRun]) {
+        let before = self.before(lo).filter(|&(_, end, _)| end >= lo);
+        let old: Vec<WritableRun> = before.into_iter().chain(self.within(lo, hi + 1)).collect();
+        let mut new = Vec::with_capacity(runs.len() + 2);
+        if let Some(&(from, to, solid)) = old.first() {
+            join(&mut new, (from, to.min(lo), solid.min(lo)));
         }
-        if let Some((from, to, before)) = self.before(at)
-            && to == at
-        {
-            self.take(from);
-            at = from;
-            solid = if before < to { before } else { solid };
+        runs.iter().for_each(|&run| join(&mut new, run));
+        if let Some(&(from, to, solid)) = old.last() {
+            join(&mut new, (from.max(hi), to, solid.max(hi)));
         }
-        if let Some((to, behind)) = self.take(end) {
-            solid = if solid < end { solid } else { behind };
-            end = to;
-        }
-        self.put(at, end, solid);
-    }
-
-    /// Takes out what lies in `at..end`.
-    pub fn cut(&mut self, at: u64, end: u64) {
-        while let Some((from, to, solid)) = self.before(end)
-            && to > at
-        {
-            self.take(from);
-            if end < to {
-                self.put(end, to, solid.max(end));
-            }
-            if from < at {
-                self.put(from, at, solid.min(at));
-            }
-        }
+        // Mostly one run ends elsewhere, and others are as they were.
+        old.iter().filter(|run| new.binary_search(run).is_err()).for_each(|run| self.take(*run));
+        new.iter().filter(|run| old.binary_search(run).is_err()).for_each(|run| self.put(*run));
     }
 
     /// The run in which `at` lies.
@@ -117,7 +100,7 @@ impl WritableRuns {
         self.by_start.range(..at).next_back().map(|(&from, &(end, solid))| (from, end, solid))
     }
 
-    fn put(&mut self, at: u64, end: u64, solid: u64) {
+    fn put(&mut self, (at, end, solid): WritableRun) {
         self.by_start.insert(at, (end, solid));
         self.by_length.insert((end - at, at));
         if end - solid >= self.unit {
@@ -126,13 +109,22 @@ impl WritableRuns {
         }
     }
 
-    fn take(&mut self, at: u64) -> Option<(u64, u64)> {
-        let (end, solid) = self.by_start.remove(&at)?;
+    fn take(&mut self, (at, end, solid): WritableRun) {
+        self.by_start.remove(&at);
         self.by_length.remove(&(end - at, at));
         if end - solid >= self.unit {
             self.roomy.remove(&at);
             self.roomy_granules -= end - solid;
         }
-        Some((end, solid))
+    }
+}
+
+/// Adds a run behind others, to the last of them where they touch.
+fn join(runs: &mut Vec<WritableRun>, run: WritableRun) {
+    let (at, end, solid) = run;
+    match runs.last_mut() {
+        _ if at >= end => {}
+        Some(last) if last.1 == at => *last = (last.0, end, if last.2 < at { last.2 } else { solid }),
+        _ => runs.push(run),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::Reserve;
 use crate::drive::Drive;
 use crate::error::Error;
-use crate::geometry::{Divisor, Geometry, Guard};
+use crate::geometry::{Divisor, Geometry, Guard, StretchIndex};
 use crate::layer::Capacity;
 use crate::medium::interference::Interference;
 use crate::medium::{Ascending, Placement};
@@ -33,6 +33,18 @@ struct ZoneBands {
     sectors: Divisor,
 }
 
+impl ZoneBands {
+    /// Home tracks before it and in it.
+    fn home_end(&self) -> u64 {
+        self.first_home + self.homes
+    }
+
+    /// LBAs before it and in it, as if there were no defects.
+    fn raw_end(&self) -> u64 {
+        self.raw_lba + self.homes * self.sectors.value()
+    }
+}
+
 /// Place of a sector at home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::layer) struct HomeLocation {
@@ -53,9 +65,8 @@ pub(in crate::layer) struct HomeLocation {
 pub(in crate::layer) struct Home {
     geometry: Geometry,
     strips: Vec<ZoneBands>,
-    /// Strips by LBA, for a lookup without search.
-    buckets: Vec<u32>,
-    shift: u32,
+    by_lba: StretchIndex,
+    by_home: StretchIndex,
     /// Defects among the LBAs, each less the number before it.
     slips: Vec<u64>,
     band: Divisor,
@@ -72,7 +83,6 @@ pub(in crate::layer) struct Home {
 
 /// Sectors of the note in front of a half of the scratch pad.
 pub(super) const NOTE_SECTORS: u64 = 1;
-const BUCKETS: u64 = 4096;
 /// Less than one of this many parts of the disk may be lost before a section (assumption).
 const LOST_PARTS: u64 = 1000;
 
@@ -93,24 +103,8 @@ impl Home {
         let cache = sections.take_tracks(reserve.cache_tracks);
         let pads = [sections.take(pad_sectors), sections.take(pad_sectors)];
         let maps: Vec<Pba> = (0..reserve.map_slots).map(|_| sections.take(reserve.map_sectors)).collect();
-        let mut home = Home {
-            geometry: g.clone(),
-            strips: strips(g, guard, sections.next, reserve.band_tracks),
-            buckets: Vec::new(),
-            shift: 0,
-            slips: Vec::new(),
-            band: Divisor::new(reserve.band_tracks),
-            homes: 0,
-            bands: 0,
-            cache,
-            pads,
-            pad_sectors,
-            stage_sectors,
-            maps,
-            reach,
-            capacity: Capacity::default(),
-        };
-        let Some(last) = home.strips.last() else {
+        let strips = strips(g, guard, sections.next, reserve.band_tracks);
+        let Some(last) = strips.last() else {
             return Err(Error::Impossible(format!(
                 "{} tracks hold no band of {} next to a cache of {}, a scratch pad of 2 × {pad_sectors} sectors and \
                  {} maps of {}: lower {layer}.band_tracks, cache_tracks, buffer_bytes or alpha, or take a larger drive",
@@ -121,16 +115,29 @@ impl Home {
                 reserve.map_sectors
             )));
         };
-        home.homes = last.first_home + last.homes;
-        home.bands = last.first_band + home.band.quotient(last.homes + reserve.band_tracks - 1);
-        if home.homes > u64::from(u32::MAX - 1) {
+        let homes = last.home_end();
+        if homes > u64::from(u32::MAX - 1) {
             return Err(Error::Impossible("more than 2^32 tracks: take a smaller drive".into()));
         }
-        let raw = last.raw_lba + last.homes * last.sectors.value();
+        let raw = last.raw_end();
+        let mut home = Home {
+            geometry: g.clone(),
+            by_lba: StretchIndex::new(raw, strips.len(), |lba| strips.partition_point(|s| s.raw_end() <= lba)),
+            by_home: StretchIndex::new(homes, strips.len(), |track| strips.partition_point(|s| s.home_end() <= track)),
+            slips: Vec::new(),
+            band: Divisor::new(reserve.band_tracks),
+            homes,
+            bands: last.first_band + last.homes.div_ceil(reserve.band_tracks),
+            strips,
+            cache,
+            pads,
+            pad_sectors,
+            stage_sectors,
+            maps,
+            reach,
+            capacity: Capacity::default(),
+        };
         home.slips = home.slipped();
-        home.shift = (0..).find(|s| (raw >> s) < BUCKETS).unwrap_or(0);
-        let of = |lba| home.strips.partition_point(|s| s.raw_lba <= lba) as u32 - 1;
-        home.buckets = (0..=(raw >> home.shift) + 1).map(|b| of(b << home.shift)).collect();
         home.capacity = home.count(raw - home.slips.len() as u64, reserve);
         Ok(home)
     }
@@ -209,7 +216,7 @@ impl Home {
         let (k, sector) = strip.sectors.divide(raw - strip.raw_lba);
         let (band, j) = self.band.divide(k);
         let start = strip.raw_start + (band * strip.stride + j) * strip.sectors.value();
-        let behind = (strip.homes - k).min(self.band.value() - j) as u32 - 1;
+        let behind = self.following(strip, k, j) as u32;
         let track = (strip.first_home + k) as u32;
         if self.slips.is_empty() && self.geometry.slipped() == 0 {
             let left = strip.sectors.value() - sector;
@@ -234,9 +241,7 @@ impl Home {
 
     /// The sectors of a home track.
     pub fn sectors(&self, track: u32) -> u64 {
-        let (strip, k) = self.strip_of_home(track);
-        let raw = self.raw_of(strip, k);
-        self.geometry.usable(raw + strip.sectors.value()) - self.geometry.usable(raw)
+        self.sectors_of(track..track + 1)
     }
 
     /// The sectors of home tracks of one band.
@@ -297,10 +302,20 @@ impl Home {
 
     /// The home track after the last one that a whole write of `track` damages: it and its followers in the band.
     pub fn damaged_end(&self, law: &Interference, track: u32) -> u32 {
-        let (start, sectors) = (self.start(track), self.sectors(track));
-        let reached = law.downstream_end(&self.geometry, start, sectors);
-        let end = self.tracks_of(self.band_of(track)).end;
-        (track + 1..end).find(|&next| self.start(next) >= reached).unwrap_or(end)
+        let (strip, k) = self.strip_of_home(track);
+        let raw = self.raw_of(strip, k);
+        let start = |nth: u64| self.geometry.usable(raw + nth * strip.sectors.value());
+        let reached = law.downstream_end(&self.geometry, start(0), start(1) - start(0));
+        let (_, in_band) = self.band.divide(k);
+        let following = self.following(strip, k, in_band);
+        let safe = (1..=following).find(|&nth| start(nth) >= reached).unwrap_or(following + 1);
+        track + safe as u32
+    }
+
+    /// Home tracks of a band behind the one that is number `k` of its recording zone and number `in_band` of the band.
+    #[inline]
+    fn following(&self, strip: &ZoneBands, k: u64, in_band: u64) -> u64 {
+        (strip.homes - k).min(self.band.value() - in_band) - 1
     }
 
     #[inline]
@@ -313,17 +328,13 @@ impl Home {
 
     #[inline]
     fn strip_of(&self, raw: u64) -> &ZoneBands {
-        let bucket = ((raw >> self.shift) as usize).min(self.buckets.len() - 2);
-        let (first, last) = (self.buckets[bucket] as usize, self.buckets[bucket + 1] as usize);
-        if first == last {
-            return &self.strips[first];
-        }
-        &self.strips[first + self.strips[first + 1..=last].partition_point(|s| s.raw_lba <= raw)]
+        &self.strips[self.by_lba.find(&self.strips, raw, |strip| strip.raw_end() <= raw)]
     }
 
+    #[inline]
     fn strip_of_home(&self, track: u32) -> (&ZoneBands, u64) {
         let track = u64::from(track);
-        let strip = &self.strips[self.strips.partition_point(|s| s.first_home <= track) - 1];
+        let strip = &self.strips[self.by_home.find(&self.strips, track, |strip| strip.home_end() <= track)];
         (strip, track - strip.first_home)
     }
 

@@ -245,9 +245,13 @@ impl BandCleaning {
         let all = home.tracks_of(band);
         let mut first = None;
         let mut last = 0;
+        // Whether some track is cached from its first sector on.
+        let mut from_start = false;
         for (lba, sectors, _) in cached(home, cache, all.clone()) {
-            first.get_or_insert(home.spot(lba).track);
+            let spot = home.spot(lba);
+            first.get_or_insert(spot.track);
             last = home.spot(lba + (sectors - 1)).track;
+            from_start |= spot.offset == 0 || last > spot.track;
         }
         let first = first?;
         let end = bands.written.end(band, &all).max(last + 1);
@@ -259,7 +263,8 @@ impl BandCleaning {
             let damaged = stop..home.damaged_end(disk.interference(), stop - 1);
             damaged.end > stop && is_wholly_cached(home, cache, damaged)
         };
-        let stops = (first + 1..end).find(stop).filter(|_| self.partial);
+        let may_stop = self.partial && from_start;
+        let stops = may_stop.then(|| (first + 1..end).find(stop)).flatten();
         Some(first..stops.unwrap_or(end))
     }
 
