@@ -2,8 +2,11 @@
 //!
 //! Filling, deleting, overwriting; commits late and of single files; writes that fail; power cuts with a mount after them.
 
+#[path = "../../smrkit/tests/common/count.rs"]
+mod count;
 mod space_bands_host;
 
+use count::count_from;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::device::part::Part;
@@ -22,7 +25,7 @@ fn shape(count: u64, band: u64, max_open: u64) -> Shape {
 
 /// Lets `work` go on for `seeds` seeds, or for as many as the environment asks for.
 fn seeds(seeds: u64, work: impl Fn(u64, Pcg64Mcg)) {
-    let seeds = std::env::var("SMRFS_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(seeds);
+    let seeds = count_from("SMRFS_SEEDS", seeds);
     for seed in 0..seeds {
         work(seed, Pcg64Mcg::seed_from_u64(seed));
     }

@@ -3,6 +3,10 @@
 //!
 //! `SMRFS_SPACE=full` takes granules of 4 KiB and 5 times the capacity; `SMRFS_SPACE=table` prints a table of many settings.
 
+#[path = "../../smrkit/tests/common/count.rs"]
+mod count;
+
+use count::count_from;
 use std::ops::Range;
 
 use rand::{RngExt, SeedableRng};
@@ -302,7 +306,7 @@ fn raw_fills_of_the_table() {
 
 #[test]
 fn random_disks_never_lack_room_that_cleaning_could_make() {
-    let seeds = std::env::var("SMRFS_DISKS").ok().and_then(|disks| disks.parse().ok()).unwrap_or(24);
+    let seeds = count_from("SMRFS_DISKS", 24);
     for seed in 0..seeds {
         random_disk(seed);
     }

@@ -1,5 +1,9 @@
 //! Advice on a layer holds compared with conventional disks over the same requests, worked out here from the rows of both.
 
+#[path = "../../smrkit/tests/common/count.rs"]
+mod count;
+
+use count::count_from;
 use std::sync::Arc;
 
 use smrkit::engine::RequestRows;
@@ -66,7 +70,7 @@ fn worst_multiple(own: &[RequestRow], usual: &[RequestRow], first: Option<usize>
 
 /// So many, each with seed and settings of its own; `SMRKIT_VERDICTS` sets how many.
 fn demands() -> u64 {
-    std::env::var("SMRKIT_VERDICTS").map_or(16, |count| count.parse().expect("a number"))
+    count_from("SMRKIT_VERDICTS", 16)
 }
 
 #[test]

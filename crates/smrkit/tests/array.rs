@@ -7,6 +7,7 @@
 mod common;
 
 use common::arrays::{Failures, array_run, level, run_with};
+use common::count::count_from;
 use common::{Disks, random_requests, with_times};
 use rand::{Rng, RngExt};
 use smrkit::device::health::Health;
@@ -25,7 +26,7 @@ use smrkit::units::Lba;
 const REQUESTS: u64 = 1000;
 
 fn requests_wanted() -> u64 {
-    std::env::var("SMRKIT_ARRAY_REQUESTS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
+    count_from("SMRKIT_ARRAY_REQUESTS", 10_000)
 }
 
 /// A random array, settings and requests.

@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::count::count_from;
 use common::{Disks, random_requests, with_times};
 use rand::RngExt;
 use smrkit::drive::Drive;
@@ -27,7 +28,7 @@ use smrkit::units::{Lba, Nanos};
 const REQUESTS_PER_RUN: u64 = 150;
 
 fn cuts_wanted() -> u64 {
-    std::env::var("SMRKIT_POWER_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(2000)
+    count_from("SMRKIT_POWER_CUTS", 2000)
 }
 
 /// One run with the power cut at `cuts`, its end checked like any other run's.

@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::count::count_from;
 use common::{Disks, random_requests, with_times};
 use rand::RngExt;
 use smrkit::engine::NoObserver;
@@ -19,7 +20,7 @@ use smrkit::settings::{Arrival, Prefill, Queue, Settings};
 const REQUESTS_PER_DISK: u64 = 4000;
 
 fn requests_wanted() -> u64 {
-    std::env::var("SMRKIT_SHADOW_REQUESTS").ok().and_then(|text| text.parse().ok()).unwrap_or(200_000)
+    count_from("SMRKIT_SHADOW_REQUESTS", 200_000)
 }
 
 /// One random disk, parameters and requests; `None` where the disk is too small for the parameters.

@@ -4,12 +4,15 @@
 //! cuts is `SMRFS_CUTS`, or some thousands; each is named by seed, operation and losses.
 
 mod check;
+#[path = "../../../smrkit/tests/common/count.rs"]
+mod count;
 mod rig;
 mod run;
 mod stories;
 #[path = "../common/watch.rs"]
 mod watch;
 
+use count::count_from;
 use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::meta::MetadataStore;
 use smrfs::meta::memory::StoreLoss;
@@ -21,8 +24,7 @@ use run::Run;
 const OPERATIONS: usize = 250;
 
 fn cuts() -> u64 {
-    let told = std::env::var("SMRFS_CUTS").ok();
-    told.map_or(4000, |cuts| cuts.parse().expect("SMRFS_CUTS is a number"))
+    count_from("SMRFS_CUTS", 4000)
 }
 
 fn every_cut_of_runs(disk: Disk) {

@@ -1,5 +1,6 @@
 //! Random operations on a file system and on the reference at once, and their comparison.
 
+use crate::count::count_from;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
@@ -337,7 +338,7 @@ fn full(op: &Op, error: &FsError, free: u64, bytes: u64) {
 /// Lives through `operations` random operations, and compares now and then.
 pub fn live(rig: Rig, seed: u64, operations: usize) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let every = std::env::var("SMRFS_MODEL_EVERY").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
+    let every = count_from("SMRFS_MODEL_EVERY", 50);
     let mut life = Life::new(rig);
     for number in 0..operations {
         let op = Op::random(&mut random);

@@ -1,6 +1,8 @@
 //! The file system against a plain model of what a directory tree is, over whole lives of small disks of both models.
 
 mod cases;
+#[path = "../../../smrkit/tests/common/count.rs"]
+mod count;
 #[allow(dead_code, reason = "the test of scale uses the rest")]
 #[path = "../common/counted.rs"]
 mod counted;
@@ -17,6 +19,7 @@ mod threads;
 #[path = "../common/watch.rs"]
 mod watch;
 
+use count::count_from;
 use rig::{GRANULE, Rig};
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
@@ -37,7 +40,7 @@ fn options() -> FsOptions {
 
 /// Number of operations that a test does; CI asks for more.
 fn operations() -> usize {
-    std::env::var("SMRFS_MODEL_OPS").ok().and_then(|text| text.parse().ok()).unwrap_or(40_000)
+    count_from("SMRFS_MODEL_OPS", 40_000)
 }
 
 fn lives(model: Model) {

@@ -4,8 +4,11 @@
 //! `SMRFS_SAFETY_OPERATIONS` sets the operations in all (10^6 in CI).
 
 mod checker;
+#[path = "../../../smrkit/tests/common/count.rs"]
+mod count;
 mod host;
 
+use count::count_from;
 use std::sync::Arc;
 
 use host::{Host, Manner};
@@ -27,7 +30,7 @@ use smrkit::drive::Drive;
 const OPERATIONS_PER_DISK: u64 = 3000;
 
 fn operations_wanted() -> u64 {
-    std::env::var("SMRFS_SAFETY_OPERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(60_000)
+    count_from("SMRFS_SAFETY_OPERATIONS", 60_000)
 }
 
 /// Platters beneath a disk.

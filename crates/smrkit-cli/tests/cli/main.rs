@@ -3,6 +3,8 @@
 mod advise;
 mod arrays;
 mod bad_input;
+#[path = "../../../smrkit/tests/common/count.rs"]
+mod count;
 mod docs;
 mod drives;
 mod exits;

@@ -6,7 +6,10 @@
 //! `SMRKIT_GUEST_RESETS` sets how many.
 
 mod arrays;
+#[path = "../../../smrkit/tests/common/count.rs"]
+mod count;
 
+use count::count_from;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -154,7 +157,7 @@ fn volumes_live_on_null_blk_and_scsi_debug() {
 #[test]
 fn volumes_on_zns_keep_over_resets_what_they_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
-    let resets = std::env::var("SMRKIT_GUEST_RESETS").map_or(1, |count| count.parse().expect("a number"));
+    let resets = count_from("SMRKIT_GUEST_RESETS", 1);
     let Some(guest) = Guest::boot(folder.path(), &format!("resets={resets}"), &[]) else { return };
     let (boots, passed) = guest.live();
     assert_eq!(boots, resets + 1);

@@ -1,5 +1,6 @@
 //! `smrkit attach`: a served drive as a loop device, and file systems on it through kills of the server.
 
+use crate::count::count_from;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -194,8 +195,7 @@ fn load(point: &Path) -> Child {
 
 /// Kills of each file system's server: 2, or as many as `SMRKIT_ATTACHED_KILLS` says.
 fn kills() -> u32 {
-    let told = std::env::var("SMRKIT_ATTACHED_KILLS").ok();
-    told.map_or(2, |kills| kills.parse().expect("SMRKIT_ATTACHED_KILLS is a number"))
+    count_from("SMRKIT_ATTACHED_KILLS", 2)
 }
 
 /// Files are made and synced; the server is killed under load; the file system is in order again, and those files are whole.

@@ -1,5 +1,6 @@
 //! Copies of image and metadata directory, made as docs/reference/smrfs.md says: they mount, clean and lose nothing.
 
+use crate::count::count_from;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -45,7 +46,7 @@ fn overwrite(bench: &Bench, pieces: u64) -> Vec<Vec<u8>> {
     let files: Vec<File> = (0..FILES).map(open).collect();
     let mut content = vec![vec![1; pieces as usize]; FILES as usize];
     let mut random = Pcg64Mcg::seed_from_u64(3);
-    let overwrites = std::env::var("SMRKIT_OVERWRITES").ok().and_then(|count| count.parse().ok()).unwrap_or(OVERWRITES);
+    let overwrites = count_from("SMRKIT_OVERWRITES", OVERWRITES);
     for count in 1..=overwrites {
         let (file, piece) = (random.random_range(0..FILES as usize), random.random_range(0..pieces as usize));
         let byte = random.random();

@@ -3,6 +3,7 @@
 //! The drive has a volatile write cache, which a kill empties, so that what a database did not flush is gone. The clients'
 //! ledger of what they were told is kept in this process.
 
+use crate::count::count_from;
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -118,7 +119,7 @@ impl Ledger {
 
 /// Kills the server of the drive under a load of commits, time and again.
 fn keeps_its_commits(mut drive: Attached, mut database: impl Database + Sync, clients: u64) {
-    let kills = std::env::var("SMRKIT_DATABASE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+    let kills = count_from("SMRKIT_DATABASE_KILLS", KILLS);
     let (mut ledger, mut random) = (Ledger::default(), Pcg64Mcg::seed_from_u64(11));
     database.make();
     database.start();

@@ -1,5 +1,6 @@
 //! An image on a host whose disk is full: what is accepted is kept, what can't be is refused, and deleting helps.
 
+use crate::count::count_from;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -226,7 +227,7 @@ const ROUNDS: u64 = 3;
 
 #[test]
 fn room_comes_back_after_each_of_many_random_fills() {
-    let rounds = std::env::var("SMRKIT_FULL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
+    let rounds = count_from("SMRKIT_FULL_ROUNDS", ROUNDS);
     for model in MODELS {
         let Some(small) = Small::new(model) else { return };
         let mut random = Pcg64Mcg::seed_from_u64(17);

@@ -2,6 +2,7 @@
 //!
 //! The image lies in the page cache of a system that runs on: a power cut loses more (`crates/smrfs/tests`).
 
+use crate::count::count_from;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -92,7 +93,7 @@ fn verify(bench: &Bench, books: &mut Books, round: u64) {
 
 #[test]
 fn what_was_synchronized_survives_a_kill() {
-    let kills = std::env::var("SMRKIT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+    let kills = count_from("SMRKIT_KILLS", KILLS);
     for model in MODELS {
         let Some(bench) = Bench::new(model, "64MiB") else { return };
         let (mut books, mut random, mut stamp) = (Books::default(), Pcg64Mcg::seed_from_u64(7), 0);

@@ -5,6 +5,8 @@
 mod attached;
 mod backup;
 mod copies;
+#[path = "../../../smrkit/tests/common/count.rs"]
+mod count;
 mod databases;
 mod durable;
 mod full;

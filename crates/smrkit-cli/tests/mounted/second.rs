@@ -1,5 +1,6 @@
 //! A mount that is killed a second after a command has returned: all that the command did is there.
 
+use crate::count::count_from;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::thread::sleep;
@@ -17,7 +18,7 @@ const KILLS: u64 = 2;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn kills() -> u64 {
-    std::env::var("SMRKIT_SECOND_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS)
+    count_from("SMRKIT_SECOND_KILLS", KILLS)
 }
 
 #[test]

@@ -4,12 +4,15 @@
 //! All that is served is there: image, journal, map of written sectors, layer and, in some runs, the volatile write cache. A model
 //! of what was acknowledged and flushed judges what is found. `SMRKIT_LIVE_CUTS` sets the crashes for each layer and test.
 
+#[path = "../../../smrkit/tests/common/count.rs"]
+mod count;
 mod crash;
 mod forged;
 mod memory;
 mod model;
 mod run;
 
+use count::count_from;
 use crash::{Crashes, Tried};
 use run::{LAYERS, Run, Setup};
 use tempfile::TempDir;
@@ -18,8 +21,7 @@ use tempfile::TempDir;
 const JOURNAL_BYTES: u64 = 100 << 10;
 
 fn cuts() -> u64 {
-    let told = std::env::var("SMRKIT_LIVE_CUTS").ok();
-    told.map_or(300, |cuts| cuts.parse().expect("SMRKIT_LIVE_CUTS is a number"))
+    count_from("SMRKIT_LIVE_CUTS", 300)
 }
 
 /// Time that this thread has worked.

@@ -3,11 +3,14 @@
 //!
 //! Needs root, FUSE and loop devices; skips without. SMRKIT_REAL_CUTS cuts (60) are tried a file system.
 
+#[path = "../../../smrkit/tests/common/count.rs"]
+mod count;
 mod history;
 mod host;
 mod recorder;
 mod replay;
 
+use count::count_from;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -56,7 +59,7 @@ fn on_host(host: &Host) {
     }
     // One after another: a loop device given back by one test is not at once as new for the next.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let cuts = std::env::var("SMRKIT_REAL_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let cuts = count_from("SMRKIT_REAL_CUTS", 60);
     for (seed, model) in [Model::Caveat, Model::StrictAppend].into_iter().enumerate() {
         let place = Place::new();
         let recorded = record(host, model, &place, seed as u64);

@@ -37,7 +37,7 @@ fn sample(folder: &Path) -> std::path::PathBuf {
 #[test]
 fn nbdinfo_finds_what_the_drive_can_do() {
     let served = Served::new("drive-managed");
-    let Some(text) = said("nbdinfo", &[&served.uri()]) else { return };
+    let Some(text) = said("nbdinfo", &[&served.uri]) else { return };
     for word in [
         "structured packets",
         "base:allocation",
@@ -58,7 +58,7 @@ fn nbdcopy_and_qemu_read_back_what_they_wrote_and_see_the_holes() {
     for layer in ["drive-managed", "s-block"] {
         let served = Served::new(layer);
         let folder = tempfile::TempDir::new().unwrap();
-        let (sample, uri) = (sample(folder.path()), served.uri());
+        let (sample, uri) = (sample(folder.path()), served.uri.clone());
         let sample = sample.to_str().unwrap();
         if said("nbdcopy", &[sample, &uri]).is_none() {
             return;
@@ -77,7 +77,7 @@ fn nbdcopy_and_qemu_read_back_what_they_wrote_and_see_the_holes() {
 
 /// The extents that nbdinfo sees in the context of tracks: offset, bytes and track.
 fn tracks(served: &Served) -> Option<Vec<[u64; 3]>> {
-    let map = said("nbdinfo", &["--map=x-smrkit:track", &served.uri()])?;
+    let map = said("nbdinfo", &["--map=x-smrkit:track", &served.uri])?;
     let extent = |line: &str| {
         let mut words = line.split_whitespace().map(|word| word.parse().unwrap());
         std::array::from_fn(|_| words.next().unwrap())
@@ -110,7 +110,7 @@ fn nbdinfo_sees_which_track_holds_what() {
 #[test]
 fn fio_finds_its_checksums() {
     let served = Served::new("log");
-    let uri = format!("--uri={}", served.uri());
+    let uri = format!("--uri={}", served.uri);
     let job = ["--name=v", "--ioengine=nbd", &uri, "--rw=randwrite", "--bs=4k", "--iodepth=16", "--size=32m"];
     let checks = ["--io_size=8m", "--verify=crc32c", "--verify_state_save=0", "--fsync=64"];
     if run("fio", &["--version"]).is_some() {
@@ -129,7 +129,7 @@ fn nbdfuse_shows_the_drive_as_a_file() {
     let served = Served::new("log");
     let folder = tempfile::TempDir::new().unwrap();
     let file = folder.path().join("disk");
-    let mut fuse = Command::new("nbdfuse").arg(&file).arg(served.uri()).spawn().unwrap();
+    let mut fuse = Command::new("nbdfuse").arg(&file).arg(&served.uri).spawn().unwrap();
     for _ in 0..200 {
         if file.exists() || fuse.try_wait().unwrap().is_some() {
             break;

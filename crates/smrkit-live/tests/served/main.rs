@@ -2,6 +2,8 @@
 
 mod client;
 mod clients;
+#[path = "../../../smrkit/tests/common/count.rs"]
+mod count;
 mod data;
 mod durable;
 mod protocol;
@@ -38,6 +40,7 @@ fn image(folder: &Path, layer: &str) -> PathBuf {
 /// A server in a thread, until it is stopped or dropped.
 struct Served {
     socket: PathBuf,
+    uri: String,
     caller: Caller,
     serving: Option<JoinHandle<ServeReport>>,
     /// Folder of the image, if it is this server's own.
@@ -52,7 +55,8 @@ impl Served {
 
     /// Serves a new drive as fast as it goes, in this order.
     fn ordered(layer: &str, queue: Queue) -> Served {
-        let folder = TempDir::new().unwrap();
+        // What an address must not have in it as it is.
+        let folder = tempfile::Builder::new().prefix("100% of a drive? #1 & ").tempdir().unwrap();
         let path = image(folder.path(), layer);
         let mut served = Served::open(&path, ServeOptions { pace: Pace::None, queue }, None);
         served.folder = Some(folder);
@@ -70,6 +74,7 @@ impl Served {
         let log = log.map(|log| LogWriter::open(log, &image.head().run).unwrap());
         let socket = path.with_extension("sock");
         let listener = Listener::unix(&socket).unwrap();
+        let uri = listener.to_string();
         let (device, _) = BlockDevice::open(image, log).unwrap();
         let device = device.with_write_cache(cache_sectors);
         let (caller, wishes) = wishes().unwrap();
@@ -78,11 +83,7 @@ impl Served {
             closed.unwrap();
             report
         });
-        Served { socket, caller, serving: Some(serving), folder: None }
-    }
-
-    fn uri(&self) -> String {
-        format!("nbd+unix:///?socket={}", self.socket.display())
+        Served { socket, uri, caller, serving: Some(serving), folder: None }
     }
 
     fn stop(mut self) -> ServeReport {

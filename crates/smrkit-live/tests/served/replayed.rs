@@ -1,5 +1,6 @@
 //! A served run again in the simulator: to the nanosecond. `SMRKIT_LIVE_REPLAYED` sets the requests of each layer and order.
 
+use crate::count::count_from;
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
@@ -39,8 +40,7 @@ fn load(client: &mut Client, random: &mut impl rand::Rng, rounds: usize) {
 
 /// Rounds of sixteen requests each.
 fn rounds() -> usize {
-    let told = std::env::var("SMRKIT_LIVE_REPLAYED").ok();
-    told.map_or(12, |requests| requests.parse::<usize>().expect("SMRKIT_LIVE_REPLAYED is a number").div_ceil(16))
+    count_from::<usize>("SMRKIT_LIVE_REPLAYED", 16 * 12).div_ceil(16)
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod arrays;
+pub mod count;
 pub mod rebuilds;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Rebuilds, resilvers and scrubs alongside a workload: no byte is wrong, all time is accounted for, and they keep to what was asked.
 
+use crate::common::count::count_from;
 use crate::common::rebuilds::{CACHED, LEVELS, MEMBERS, array, drive, member, mirror, rebuilt, run, small};
 use proptest::prelude::*;
 use smrkit::device::level::Level;
@@ -26,7 +27,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 fn cases() -> u32 {
-    std::env::var("SMRKIT_REBUILD_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(24)
+    count_from("SMRKIT_REBUILD_CASES", 24)
 }
 
 proptest! {

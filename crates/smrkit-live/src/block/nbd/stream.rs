@@ -1,10 +1,11 @@
 //! Sockets that listen for clients: of Unix, open to this user alone, or TCP.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -98,7 +99,14 @@ impl Listener {
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Listener::Unix(_, path) => write!(f, "nbd+unix:///?socket={}", path.display()),
+            Listener::Unix(_, path) => {
+                f.write_str("nbd+unix:///?socket=")?;
+                path.as_os_str().as_bytes().iter().try_for_each(|&byte| match byte {
+                    b'/' | b'-' | b'.' | b'_' | b'~' => f.write_char(byte.into()),
+                    _ if byte.is_ascii_alphanumeric() => f.write_char(byte.into()),
+                    _ => write!(f, "%{byte:02X}"),
+                })
+            }
             Listener::Tcp(listener) => match listener.local_addr() {
                 Ok(address) => write!(f, "nbd://{address}"),
                 Err(_) => f.write_str("nbd://"),
