@@ -20,6 +20,7 @@ use smrkit_live::block::log::{FoundState, LogWriter};
 use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{Caller, DriveServer, Listener, ServeOptions, ServeReport, Wish, wishes};
 use smrkit_live::mount;
+use tempfile::TempDir;
 
 use crate::exit::Done;
 use crate::output::print;
@@ -123,8 +124,7 @@ impl Serve {
     pub fn execute(self) -> anyhow::Result<Done> {
         let (device, options) = self.how.open(&self.image)?;
         let (caller, wishes) = wishes().context("a pair of sockets")?;
-        let place = tempfile::tempdir().context("a directory for the socket")?;
-        let listener = self.listener(place.path())?;
+        let (listener, _place) = self.listener()?;
         let uri = listener.to_string();
         let _control = Control::start(&mount::canonical(&self.image)?, &caller, || Ok(()))?;
         let stop = caller.clone();
@@ -145,18 +145,23 @@ impl Serve {
         Ok(Done::Code(status.code().map_or(1, |code| code as u8)))
     }
 
-    fn listener(&self, place: &Path) -> anyhow::Result<Listener> {
+    /// The socket, and the directory that was made for it where only a command has to find it.
+    fn listener(&self) -> anyhow::Result<(Listener, Option<TempDir>)> {
         let own = |path: &Path| Listener::unix(path).with_context(|| path.display().to_string());
-        match &self.listen {
-            Some(Listen::Unix(path)) => own(&std::path::absolute(path)?),
-            Some(Listen::Tcp(address)) => Listener::tcp(address).with_context(|| address.clone()),
-            None if !self.command.is_empty() => own(&place.join("nbd.sock")),
+        let listener = match &self.listen {
+            Some(Listen::Unix(path)) => own(&std::path::absolute(path)?)?,
+            Some(Listen::Tcp(address)) => Listener::tcp(address).with_context(|| address.clone())?,
+            None if !self.command.is_empty() => {
+                let place = tempfile::tempdir().context("a directory for the socket")?;
+                return Ok((own(&place.path().join("nbd.sock"))?, Some(place)));
+            }
             None => {
                 let mut path = std::path::absolute(&self.image)?.into_os_string();
                 path.push(".sock");
-                own(Path::new(&path))
+                own(Path::new(&path))?
             }
-        }
+        };
+        Ok((listener, None))
     }
 
     /// Runs the command; the server is asked to stop when it ends.

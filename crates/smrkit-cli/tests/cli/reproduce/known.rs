@@ -9,8 +9,8 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Fails where the result and its figures are not those of `tests/reproduced/NAME.txt`.
-pub fn compare(name: &str, result: &Value, figures: &Path) {
-    let made = rows(result) + &tables(result) + &drawn(figures);
+pub fn compare(name: &str, result: &Value, files: &BTreeMap<String, String>) {
+    let made = rows(result) + &tables(result) + &drawn(files);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/reproduced/{name}.txt"));
     if std::env::var_os("UPDATE").is_some() {
         return fs::write(path, made).unwrap();
@@ -53,16 +53,14 @@ fn value(value: &Value) -> String {
 }
 
 /// Elements of each figure by their colour: how many, and the mean of their points.
-fn drawn(figures: &Path) -> String {
-    let mut files: Vec<_> = fs::read_dir(figures).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let pictures = files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "svg"));
-    pictures.map(|path| format!("\n{}\n{}", path.file_name().unwrap().display(), elements(path))).collect()
+fn drawn(files: &BTreeMap<String, String>) -> String {
+    let figures = files.iter().filter_map(|(path, picture)| Some((path.strip_prefix("figures/")?, picture)));
+    figures.map(|(name, picture)| format!("\n{name}\n{}", elements(picture))).collect()
 }
 
-fn elements(picture: &Path) -> String {
+fn elements(picture: &str) -> String {
     let mut found: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for line in fs::read_to_string(picture).unwrap().lines() {
+    for line in picture.lines() {
         let attribute = |name: &str| Some(line.split_once(&format!(" {name}=\""))?.1.split('"').next().unwrap());
         let Some(colour) = attribute("stroke").or(attribute("fill")) else { continue };
         let kind = line.trim_start_matches('<').split(' ').next().unwrap();
