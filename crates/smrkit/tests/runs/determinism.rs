@@ -34,12 +34,12 @@ impl Source for Shredded {
     }
 }
 
-struct Trial {
+pub struct Trial {
     drive: Drive,
     layer: usize,
     parameters: Parameters,
-    settings: Settings,
-    requests: Vec<Request>,
+    pub settings: Settings,
+    pub requests: Vec<Request>,
 }
 
 impl Trial {
@@ -49,7 +49,7 @@ impl Trial {
         each.filter_map(|(layer, clock)| Trial::new(seed, layer, clock)).collect()
     }
 
-    fn new(seed: u64, layer: usize, clock: TinyClock) -> Option<Trial> {
+    pub fn new(seed: u64, layer: usize, clock: TinyClock) -> Option<Trial> {
         let mut disks = Disks::new(seed);
         let form = LAYERS[layer].copes_with.first().copied().unwrap_or(Form::Tracks);
         let drive = disks.drive_with(clock, form);
@@ -63,7 +63,7 @@ impl Trial {
         Some(trial)
     }
 
-    fn run(&self) -> Run {
+    pub fn run(&self) -> Run {
         let parameters = self.parameters.clone();
         Run::new(DriveRun { drive: self.drive.clone(), layer: &LAYERS[self.layer], parameters }, self.settings)
     }
