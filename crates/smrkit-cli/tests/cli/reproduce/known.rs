@@ -10,7 +10,11 @@ use serde_json::Value;
 
 /// Fails where the result and its figures are not those of `tests/reproduced/NAME.txt`.
 pub fn compare(name: &str, result: &Value, figures: &Path) {
-    let made = rows(result) + &tables(result) + &drawn(figures);
+    same(name, &(rows(result) + &tables(result) + &drawn(figures)));
+}
+
+/// Fails where a text is not `tests/reproduced/NAME.txt`.
+pub fn same(name: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/reproduced/{name}.txt"));
     if std::env::var_os("UPDATE").is_some() {
         return fs::write(path, made).unwrap();
@@ -53,7 +57,7 @@ fn value(value: &Value) -> String {
 }
 
 /// Elements of each figure by their colour: how many, and the mean of their points.
-fn drawn(figures: &Path) -> String {
+pub fn drawn(figures: &Path) -> String {
     let mut files: Vec<_> = fs::read_dir(figures).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let pictures = files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "svg"));

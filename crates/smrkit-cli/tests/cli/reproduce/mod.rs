@@ -5,7 +5,7 @@ mod cassuto;
 mod caveat;
 mod compare;
 mod he_du;
-mod known;
+pub mod known;
 mod vguard;
 
 use std::collections::BTreeMap;
