@@ -41,7 +41,8 @@ fn short(value: &Value) -> String {
             let parts = map.iter().filter(|(key, _)| *key != "commit");
             parts.map(|(key, value)| format!("{key}: {}\n", summed(value))).collect()
         }
-        other => format!("{}\n", summed(other)),
+        Value::Array(list) => list.iter().map(|value| format!("{}\n", summed(value))).collect(),
+        other => format!("{other}\n"),
     }
 }
 
@@ -153,7 +154,8 @@ fn advice_is_told_as_it_was() {
 #[test]
 fn drives_and_layers_are_told_as_they_were() {
     let mut commands = vec!["drives".to_string(), "layers".into()];
-    commands.extend(["st5000as0011", "tiny", "wdc-2tb"].map(|drive| format!("drives show {drive} --figure FIGURES.svg")));
+    commands
+        .extend(["st5000as0011", "tiny", "wdc-2tb"].map(|drive| format!("drives show {drive} --figure FIGURES.svg")));
     commands.extend(["vguard", "dm-zoned"].map(|layer| format!("layers show {layer}")));
     commands.push("drives import disksim ROOT/testdata/disksim --to drives".into());
     book("shown-drives", &commands.iter().map(String::as_str).collect::<Vec<_>>());

@@ -3,9 +3,15 @@
 use crate::common::Witness;
 use crate::common::rebuilds::{LEVELS, MEMBERS, array, run_before, small};
 use smrkit::device::Command;
+use smrkit::device::Member;
 use smrkit::device::level::Level;
-use smrkit::request::{Op, Request};
+use smrkit::engine::system::ArrayRun;
+use smrkit::engine::task::Idle;
+use smrkit::engine::{Engine, NoObserver};
+use smrkit::request::{InMemory, Op, Request};
 use smrkit::settings::{Prefill, Settings};
+use smrkit::stats::counts::HostCounts;
+use smrkit::stats::timeline::TimelineBuilder;
 use smrkit::units::{Lba, Nanos};
 
 #[test]
@@ -80,5 +86,43 @@ fn a_write_under_way_leaves_out_what_failed() {
         let commands: Vec<u64> = array.drives().iter().map(|drive| drive.watched().commands).collect();
         assert_eq!(commands[failed as usize], 0, "{commands:?}");
         assert_eq!(commands.iter().sum::<u64>(), 2, "a read and a write: {commands:?}");
+    }
+}
+
+#[test]
+fn a_request_that_one_member_serves_alone_keeps_its_tag() {
+    let mut array =
+        array(Level::Raid1, vec![small("in-place"), small("in-place")]).build(&Settings::default()).unwrap();
+    let request = Request::new(Op::Read, Lba(0), 8);
+    array.submit(Command { tag: 3, request, arrival: Nanos::ZERO, host: true, stamps: Vec::new() }).unwrap();
+    let completion = (0..10).find_map(|_| {
+        array.resume().unwrap();
+        array.advance(&mut Vec::new()).unwrap()
+    });
+    assert_eq!(completion.map(|completion| completion.tag), Some(3));
+}
+
+/// Everything is read back, which asks no parity, and then copies and parity are compared, where there are any.
+#[test]
+fn check_mode_reads_copies_and_parity_in_the_end() {
+    for (level, reads) in
+        [(Level::Raid0, [1, 1, 1]), (Level::Raid4, [2, 2, 1]), (Level::Raid5, [12, 12, 12]), (Level::Raid1, [2, 1, 1])]
+    {
+        let array = array(level, (0..3).map(|_| small("in-place")).collect());
+        let array = ArrayRun { chunk_sectors: 8, ..array };
+        let settings = Settings { check: true, prefill: Prefill::None, ..Settings::default() };
+        let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
+        let member = Member::Array(Box::new(array.build(&settings).unwrap()));
+        let (mut idle, mut observer) = (Idle, NoObserver);
+        let mut engine = Engine::new(member, settings, counts, &mut idle, &mut observer);
+        let writes = [0, 16, 32].map(|lba| Request::new(Op::Write, Lba(lba), 16));
+        engine.run(&mut InMemory::new(writes)).unwrap();
+        let commands = |engine: &mut Engine| {
+            engine.member.drives().into_iter().map(|drive| drive.watched().commands).collect::<Vec<_>>()
+        };
+        let before = commands(&mut engine);
+        engine.finish().unwrap();
+        let more: Vec<u64> = commands(&mut engine).iter().zip(before).map(|(after, before)| after - before).collect();
+        assert_eq!(more, reads, "{level}");
     }
 }

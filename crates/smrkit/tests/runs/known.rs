@@ -23,18 +23,32 @@ const TRIALS: u64 = 4;
 
 /// Keys left out: what was asked for, what depends on the build, and what others say too.
 const LEFT_OUT: [&str; 14] = [
-    "engine", "seed", "run", "version", "commit", "drive", "drive_file", "layer", "asked", "schema", "adjusted",
-    "latency_buckets", "wait_ns", "total",
+    "engine",
+    "seed",
+    "run",
+    "version",
+    "commit",
+    "drive",
+    "drive_file",
+    "layer",
+    "asked",
+    "schema",
+    "adjusted",
+    "latency_buckets",
+    "wait_ns",
+    "total",
 ];
 
 /// Every number of a value that is not zero, by its path; of a list its length, and a sum that depends on the order.
 fn numbers(value: &Value, path: &str, into: &mut String) {
     let number = |number: f64| format!("{:.6}", number).trim_end_matches('0').trim_end_matches('.').to_string();
     match value {
-        Value::Object(map) => map.iter().filter(|(key, _)| !LEFT_OUT.contains(&key.as_str())).for_each(|(key, value)| {
-            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            numbers(value, &path, into);
-        }),
+        Value::Object(map) => {
+            map.iter().filter(|(key, _)| !LEFT_OUT.contains(&key.as_str())).for_each(|(key, value)| {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                numbers(value, &path, into);
+            })
+        }
         Value::Array(list) if sum(value) != 0.0 => {
             write!(into, " {path}[{}]={}", list.len(), number(sum(value))).unwrap();
         }
