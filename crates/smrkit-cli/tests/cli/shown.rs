@@ -24,7 +24,7 @@ fn book(name: &str, commands: &[&str]) {
         let out = serde_json::from_str(&ran.out).map_or(ran.out, |value: Value| short(&value));
         let said = [out, ran.err, code].concat();
         let said = said.replace(&figures, "FIGURES").replace(&project, "ROOT").replace(&own, "");
-        let lines = said.lines().map(|line| without_commit(line).trim_end().to_string() + "\n").collect::<String>();
+        let lines = said.lines().map(|line| without_host(line).trim_end().to_string() + "\n").collect::<String>();
         shown += &format!("$ smrkit {line}\n{lines}");
         if Path::new(&figures).is_dir() {
             shown += &(drawn(figures.as_ref()) + "\n");
@@ -34,11 +34,15 @@ fn book(name: &str, commands: &[&str]) {
     same(name, &shown);
 }
 
-/// A line for each key, without the commit; of a long list its length and its sum.
+/// Keys of what is not smrkit's to decide.
+const HOSTS: [&str; 6] = ["commit", "uuid", "free_nodes", "nodes", "attribute_bytes", "host_free_bytes"];
+
+/// A line for each key, without the host's; of a long list its length and its sum.
 fn short(value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let parts = map.iter().filter(|(key, _)| *key != "commit");
+            let parts =
+                map.iter().filter(|(key, _)| !HOSTS.contains(&key.as_str()));
             parts.map(|(key, value)| format!("{key}: {}\n", summed(value))).collect()
         }
         Value::Array(list) => list.iter().map(|value| format!("{}\n", summed(value))).collect(),
@@ -64,8 +68,14 @@ fn sum(value: &Value) -> f64 {
     }
 }
 
-/// A line without the commit that smrkit was made of.
-fn without_commit(line: &str) -> String {
+/// A line without the commit that smrkit was made of, and without what the host's file system has room for.
+fn without_host(line: &str) -> String {
+    if line.starts_with("UUID ") {
+        return "UUID".into();
+    }
+    if let Some((before, _)) = line.split_once("room for ") {
+        return format!("{before}room");
+    }
     let version = concat!("smrkit ", env!("CARGO_PKG_VERSION"));
     match line.split_once(&format!("{version} (")) {
         Some((before, after)) => format!("{before}{version}{}", after.split_once(')').map_or("", |parts| parts.1)),
@@ -159,4 +169,27 @@ fn drives_and_layers_are_told_as_they_were() {
     commands.extend(["vguard", "dm-zoned"].map(|layer| format!("layers show {layer}")));
     commands.push("drives import disksim ROOT/testdata/disksim --to drives".into());
     book("shown-drives", &commands.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn images_are_told_as_they_were() {
+    book(
+        "shown-images",
+        &[
+            "mkfs --size 200MiB a.img",
+            "mkfs --model caveat --size 300MiB --did 2MiB b.img --json",
+            "mkfs --size 1GiB --band 8MiB --did 512KiB --dpid 1MiB c.img --meta d.meta --json",
+            "df a.img --figure FIGURES.svg",
+            "df b.img --json",
+            "df c.img --json",
+            "fsck -n a.img",
+            "fsck b.img --json --read-all",
+            "resize a.img 90MiB",
+            "resize b.img 1GiB --json",
+            "df a.img",
+            "fsck c.img --json",
+            "create d.img --capacity 10GB",
+            "create e.img --layer s-block --capacity 1GB --set s-block.cache_percent=2",
+        ],
+    );
 }
