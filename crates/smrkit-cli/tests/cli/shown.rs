@@ -41,8 +41,7 @@ const HOSTS: [&str; 6] = ["commit", "uuid", "free_nodes", "nodes", "attribute_by
 fn short(value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let parts =
-                map.iter().filter(|(key, _)| !HOSTS.contains(&key.as_str()));
+            let parts = map.iter().filter(|(key, _)| !HOSTS.contains(&key.as_str()));
             parts.map(|(key, value)| format!("{key}: {}\n", summed(value))).collect()
         }
         Value::Array(list) => list.iter().map(|value| format!("{}\n", summed(value))).collect(),
