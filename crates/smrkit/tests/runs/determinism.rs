@@ -51,7 +51,8 @@ impl Trial {
 
     pub fn new(seed: u64, layer: usize, clock: TinyClock) -> Option<Trial> {
         let mut disks = Disks::new(seed);
-        let form = LAYERS[layer].copes_with.first().copied().unwrap_or(Form::Tracks);
+        let forms = LAYERS[layer].copes_with;
+        let form = forms.get(seed as usize % forms.len().max(1)).copied().unwrap_or(Form::Tracks);
         let drive = disks.drive_with(clock, form);
         let parameters = disks.parameters(&LAYERS[layer]);
         let mut settings = random_settings(&mut disks.random);

@@ -10,9 +10,10 @@ use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
 use smrkit::error::Error;
 use smrkit::layer::LAYERS;
-use smrkit::request::InMemory;
+use smrkit::request::{InMemory, Op, Request, Source};
 use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
+use smrkit::workload::{WORKLOADS, Workload};
 
 use super::determinism::Trial;
 use crate::common::rebuilds::{LEVELS, MEMBERS, array, run, small};
@@ -104,6 +105,48 @@ fn trials_of(name: &str) -> String {
         write!(text, "{clock:?} {seed}\n{}", figures(outcome)).unwrap();
     }
     text
+}
+
+/// The first requests of every workload, by their kinds and their sums.
+#[test]
+fn workloads_make_the_requests_that_they_did() {
+    let mut text = String::new();
+    for (info, keys) in
+        WORKLOADS.iter().flat_map(|info| ["", "start=7M", "rate=300,arrivals=poisson"].map(|keys| (info, keys)))
+    {
+        for seed in 1..3 {
+            let spec = if keys.is_empty() { info.name.to_string() } else { format!("{}:{keys}", info.name) };
+            let source = Workload::parse(&spec).and_then(|workload| workload.source(400 << 20, seed));
+            let told = match source {
+                Ok(mut source) => requests(source.as_mut()),
+                Err(error) => error.to_string(),
+            };
+            writeln!(text, "{spec} {seed}: {told}").unwrap();
+        }
+    }
+    insta::assert_snapshot!("workloads", text);
+}
+
+fn requests(source: &mut dyn Source) -> String {
+    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    while all.len() < 8000 && source.fill(&mut batch).is_ok() && !batch.is_empty() {
+        all.append(&mut batch);
+    }
+    let sum = |of: &dyn Fn(&Request) -> u64| {
+        all.iter().zip(1..).map(|(request, at)| of(request) as f64 * at as f64).sum::<f64>()
+    };
+    let count = |op| all.iter().filter(|request| request.op == op).count();
+    format!(
+        "{} requests, {} reads, {} writes, sums {} {} {} {}, the last at {:?}",
+        all.len(),
+        count(Op::Read),
+        count(Op::Write),
+        sum(&|request| request.lba.0),
+        sum(&|request| request.sectors.into()),
+        sum(&|request| request.time.0 / 1000),
+        sum(&|request| u64::from(request.source) * request.lba.0),
+        all.last().map(|last| last.time.0),
+    )
 }
 
 /// One test a layer.
