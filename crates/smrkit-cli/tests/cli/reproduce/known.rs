@@ -1,4 +1,4 @@
-//! Compares a reproduction with what it was: rows, tables, and the elements of its figures.
+//! Compares a reproduction with what it was: rows, tables, what is said of them, and the elements of its figures.
 //!
 //! `UPDATE=1` writes the file of each anew; a row that moves is a result that changes.
 
@@ -9,8 +9,8 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Fails where the result and its figures are not those of `tests/reproduced/NAME.txt`.
-pub fn compare(name: &str, result: &Value, figures: &Path) {
-    same(name, &(rows(result) + &tables(result) + &drawn(figures)));
+pub fn compare(name: &str, result: &Value, text: &str, figures: &Path) {
+    same(name, &(rows(result) + &tables(result) + &paragraphs(text) + &drawn(figures)));
 }
 
 /// Fails where a text is not `tests/reproduced/NAME.txt`.
@@ -45,6 +45,14 @@ fn tables(result: &Value) -> String {
         )
     };
     result["tables"].as_array().unwrap().iter().map(table).collect()
+}
+
+/// The paragraphs on the terminal that are no tables, without the line that names the commit.
+fn paragraphs(text: &str) -> String {
+    let prose = text.split("\n\n").filter(|paragraph| !paragraph.contains('─'));
+    let lines =
+        prose.flat_map(|paragraph| paragraph.trim().lines().chain([""])).filter(|line| !line.contains("smrkit 0."));
+    lines.fold("\n".to_string(), |text, line| text + line.trim_end_matches('═') + "\n")
 }
 
 /// A value as text; of a fraction the digits that no processor rounds otherwise.
