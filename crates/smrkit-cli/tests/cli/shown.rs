@@ -166,7 +166,13 @@ fn drives_and_layers_are_told_as_they_were() {
     commands
         .extend(["st5000as0011", "tiny", "wdc-2tb"].map(|drive| format!("drives show {drive} --figure FIGURES.svg")));
     commands.extend(["vguard", "dm-zoned"].map(|layer| format!("layers show {layer}")));
-    commands.push("drives import disksim ROOT/testdata/disksim --to drives".into());
+    let more = [
+        "drives import disksim ROOT/testdata/disksim --to drives",
+        "drives show drives/drive.toml --figure FIGURES.svg",
+        "drives show drives/drive.toml --json",
+        "reproduce drives --quick -q --figures FIGURES",
+    ];
+    commands.extend(more.map(str::to_string));
     book("shown-drives", &commands.iter().map(String::as_str).collect::<Vec<_>>());
 }
 

@@ -70,6 +70,8 @@ fn a_spoilt_field_is_refused_or_read_as_it_was() {
                 let options = OpenOptions { skip_bad_rows: instead == "-1", ..forced(format) };
                 made += &format!("{format} {number} '{instead}': {}\n", told(&format!("{text}{row}\n"), &options));
             }
+            let short = format!("{text}{}\n", last[..before].trim_end_matches([',', ' ', '\t']));
+            made += &format!("{format} {number} ends: {}\n", told(&short, &forced(format)));
         }
     }
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/tests/spoilt.txt");

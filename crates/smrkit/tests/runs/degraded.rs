@@ -17,7 +17,7 @@ use smrkit::units::{Lba, Nanos};
 #[test]
 fn a_member_that_failed_before_is_missing_until_the_work_begins() {
     for level in LEVELS {
-        for disk in 0..MEMBERS {
+        for disk in (0..MEMBERS).step_by(2) {
             let array = array(level, (0..MEMBERS).map(|_| small("in-place")).collect());
             let settings = Settings { check: true, depth: 4, ..Settings::default() };
             let mut witness = Witness::default();
@@ -37,8 +37,8 @@ fn a_member_that_failed_before_is_missing_until_the_work_begins() {
 
 #[test]
 fn a_full_array_is_read_without_a_member_and_scrubs_clean() {
-    for level in LEVELS {
-        for layer in ["in-place", "s-block", "log"] {
+    for (number, level) in LEVELS.into_iter().enumerate() {
+        for layer in ["in-place", ["s-block", "log"][number % 2]] {
             let array = array(level, (0..MEMBERS).map(|_| small(layer)).collect());
             let settings = Settings { check: true, depth: 4, prefill: Prefill::Full, ..Settings::default() };
             let reads = Some("random-read:size=8Ki,count=300,span=8M");
