@@ -155,7 +155,9 @@ fn lines_of(picture: &str) -> String {
 #[test]
 fn every_kind_of_comparison_is_shown_as_it_was() {
     let mut made = String::new();
-    for runs in every_kind() {
+    let member = |n: u64| Outcome { busy_ns: (n * 17 % 40 + 1) * 1_000_000_000, ..in_place() };
+    let array = Outcome { members: (0..40).map(member).collect(), ..rebuilt() };
+    for runs in every_kind().into_iter().chain([vec![array, in_place()]]) {
         let figures: String = series::figures(&runs).iter().map(sums).collect();
         made += &format!("{} runs\n{}\n{figures}\n", runs.len(), table::text(&runs));
     }

@@ -106,7 +106,7 @@ fn a_request_that_one_member_serves_alone_keeps_its_tag() {
 #[test]
 fn check_mode_reads_copies_and_parity_in_the_end() {
     for (level, reads) in
-        [(Level::Raid0, [1, 1, 1]), (Level::Raid4, [2, 2, 1]), (Level::Raid5, [12, 12, 12]), (Level::Raid1, [2, 1, 1])]
+        [(Level::Raid0, [2, 2, 2]), (Level::Raid4, [4, 4, 2]), (Level::Raid5, [17, 16, 16]), (Level::Raid1, [2, 1, 1])]
     {
         let array = array(level, (0..3).map(|_| small("in-place")).collect());
         let array = ArrayRun { chunk_sectors: 8, ..array };
@@ -115,7 +115,8 @@ fn check_mode_reads_copies_and_parity_in_the_end() {
         let member = Member::Array(Box::new(array.build(&settings).unwrap()));
         let (mut idle, mut observer) = (Idle, NoObserver);
         let mut engine = Engine::new(member, settings, counts, &mut idle, &mut observer);
-        let writes = [0, 16, 32].map(|lba| Request::new(Op::Write, Lba(lba), 16));
+        let end = array.host_sectors().unwrap();
+        let writes = [0, 16, 32, end - 16].map(|lba| Request::new(Op::Write, Lba(lba), 16));
         engine.run(&mut InMemory::new(writes)).unwrap();
         let commands = |engine: &mut Engine| {
             engine.member.drives().into_iter().map(|drive| drive.watched().commands).collect::<Vec<_>>()
