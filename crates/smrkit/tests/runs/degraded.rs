@@ -106,7 +106,7 @@ fn a_request_that_one_member_serves_alone_keeps_its_tag() {
 #[test]
 fn check_mode_reads_copies_and_parity_in_the_end() {
     for (level, reads) in
-        [(Level::Raid0, [2, 2, 2]), (Level::Raid4, [4, 4, 2]), (Level::Raid5, [17, 16, 16]), (Level::Raid1, [2, 1, 1])]
+        [(Level::Raid0, [2, 2, 2]), (Level::Raid4, [4, 4, 2]), (Level::Raid5, [17, 16, 16]), (Level::Raid1, [3, 3, 2])]
     {
         let array = array(level, (0..3).map(|_| small("in-place")).collect());
         let array = ArrayRun { chunk_sectors: 8, ..array };
