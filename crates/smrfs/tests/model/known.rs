@@ -1,4 +1,4 @@
-//! What lives do to a disk: bytes moved, room, calls of the store, and where the data lies, every so many operations, as they were.
+//! Lives of SMRfs leave on the disk what they did: bytes moved, room, calls of the store, and where the data lies.
 //!
 //! `UPDATE=1` writes `known.txt` anew. A line that moves is a result that changes.
 
@@ -19,7 +19,7 @@ const SEEDS: u64 = 6;
 const OPERATIONS: usize = 600;
 const EVERY: usize = 60;
 
-/// What the mount has counted, the room that there is, and the places of the data.
+/// Counts of the mount, the room that there is, and the places of the data.
 fn state(rig: &Rig) -> String {
     let (usage, count) = (rig.fs.usage().unwrap(), rig.fs.statistics());
     let places = rig.fs.live();

@@ -125,7 +125,7 @@ fn bytes_are_as_written_and_what_is_held_as_it_was() {
     }
 }
 
-/// What is wanted elsewhere, and changes itself, is longer than what is copied at once.
+/// A piece that is wanted elsewhere, and changes itself, is longer than what is copied at once.
 #[test]
 fn long_pieces_are_moved_before_they_change() {
     const LONG: usize = (5 << 20) / 2;

@@ -7,7 +7,7 @@ use super::*;
 /// Volumes as numbers, and think times.
 const TABLE: &str = "10,R,0,4096,3,7\n20,W,8192,512,4,8\n30,R,512,512,3,0\n";
 
-/// What stands in place of a field.
+/// Words that stand in place of a field.
 const INSTEAD: [&str; 8] = ["no", "-1", "0", "1.5", "2147483648", "18446744073709551615", "99999999999999999999", ""];
 
 fn traces() -> Vec<(String, &'static str)> {

@@ -70,7 +70,7 @@ fn sum(value: &Value) -> f64 {
     }
 }
 
-/// What a run came to: its counts, and each group of figures.
+/// The outcome of a run: its counts, and each group of figures.
 fn figures(outcome: Result<Outcome, Error>) -> String {
     let outcome = match outcome {
         Ok(outcome) => serde_json::to_value(outcome).unwrap(),
