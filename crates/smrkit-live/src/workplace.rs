@@ -217,4 +217,29 @@ mod tests {
         let again = Workplace::new(folder.path(), 1).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(again.contains("remove it"), "{again}");
     }
+
+    /// More than a call moves is written and read in several.
+    #[test]
+    fn long_files_are_written_and_read_call_by_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut place = Workplace::new(folder.path(), 1).unwrap();
+        let file = FileKey { folder: 2, number: 3 };
+        let (call, long) = (CALL_BYTES as u64, 5 * CALL_BYTES as u64 / 2);
+        place.perform(Act::Create(file)).unwrap();
+        for bytes in [long, 700] {
+            place.perform(Act::Append { file, bytes }).unwrap();
+        }
+        place.perform(Act::Close { file, writing: true }).unwrap();
+        let found = fs::read(place.path(file)).unwrap();
+        let expected =
+            [&place.buffer[..], &place.buffer, &place.buffer[..CALL_BYTES / 2], &place.buffer[..700]].concat();
+        assert!(found == expected);
+        assert_eq!(place.room().unwrap().live_bytes, long + 700);
+        place.perform(Act::Open { file, writing: false }).unwrap();
+        place.perform(Act::Read { file, offset: 700, bytes: long }).unwrap();
+        assert!(place.perform(Act::Read { file, offset: 701, bytes: long }).is_err(), "one byte behind the end");
+        assert!(place.perform(Act::Read { file, offset: call, bytes: long - call + 701 }).is_err());
+        place.perform(Act::Delete(file)).unwrap();
+        assert_eq!(place.room().unwrap().live_bytes, 0);
+    }
 }

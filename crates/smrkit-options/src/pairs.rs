@@ -106,6 +106,10 @@ mod tests {
         assert_eq!(error(&[("think", "-1s")]).split(':').next(), Some("<think> '-1s'"));
         assert_eq!(error(&[("queue", "lifo")]), "<queue> 'lifo': expected one of fcfs, elevator, sptf, drive");
         assert_eq!(error(&[("rebuild", "disk=0")]).split(':').next(), Some("<array> is missing"));
+        assert_eq!(
+            error(&[("depth", "1"), ("depth", "2")]),
+            "<depth> is given twice, or with an option that excludes it: leave one out"
+        );
         assert_eq!(error(&[("fold", "yes")]), "<fold> is on or off, not yes");
         assert!(error(&[("colour", "red")]).starts_with("there is no option colour: expected <drive>, <layer>,"));
     }

@@ -32,8 +32,35 @@ fn install(own: &Path, built: &Path, site: &Path) {
     symlink(built, package.join("_native.abi3.so")).unwrap();
 }
 
-#[test]
-fn the_package_does_what_its_tests_in_python_say() {
+/// A test for each file of tests: they run side by side.
+macro_rules! files {
+    ($($test:ident: $file:literal),+) => {
+        $(#[test] fn $test() { run($file); })+
+
+        #[test]
+        fn no_file_is_left_out() {
+            let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")).unwrap();
+            let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.filter(|name| name.starts_with("test_")).collect();
+            names.sort();
+            assert_eq!(names, [$($file),+]);
+        }
+    };
+}
+
+files! {
+    calls: "test_calls.py",
+    the_command: "test_command.py",
+    examples: "test_examples.py",
+    layers: "test_layer.py",
+    notebooks: "test_notebooks.py",
+    pages: "test_pages.py",
+    requests: "test_requests.py",
+    sweeps: "test_sweep.py",
+    types: "test_types.py"
+}
+
+fn run(file: &str) {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = own.join("../..");
     let python = match python(&root) {
@@ -46,6 +73,7 @@ fn the_package_does_what_its_tests_in_python_say() {
     let run = Command::new(python)
         .args(["-m", "unittest", "discover", "--verbose", "--start-directory"])
         .arg(own.join("tests"))
+        .args(["--pattern", file])
         .env("PYTHONPATH", site.path())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("SMRKIT", deps.join("../smrkit"))

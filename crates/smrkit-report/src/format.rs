@@ -184,4 +184,25 @@ mod tests {
         assert_eq!(percent(1.0, 0.0), "-");
         assert_eq!(times(None), "-");
     }
+
+    /// Values on both sides of where a unit, or the number of digits, changes.
+    #[test]
+    fn numbers_at_the_edges_are_written_as_they_were() {
+        let powers = (-10..=16).flat_map(|power| [0.9994, 0.9995, 1.0, 1.2345].map(|by| by * 10f64.powi(power)));
+        let others = [0.0, 599.99, 600.0, 7199.9, 7200.0, 172_799.0, 172_800.0, -1234.5, f64::INFINITY, f64::NAN];
+        let mut made = String::new();
+        for value in powers.chain(others) {
+            let units = [byte_unit(value), time_unit(value)].map(|(by, unit)| format!("{} {unit}", short(by)));
+            let [bytes_in, time_in] = units;
+            let all =
+                [short(value), seconds(value), bytes(value), rate(value), times(Some(value)), percent(value, 7.0)];
+            made += &format!("{value:.6e}: {}; {bytes_in}, {time_in}, {}\n", all.join(", "), nanos(value as u64));
+        }
+        for width in [1, 7, 8, 9, 20] {
+            made += &format!("{width}\n{}\n", wrapped("- ", "one word or two, and an abbreviation", width));
+        }
+        made +=
+            &[escape("<a & \"b\">'"), printable("a\tb\x1b"), counted(1u64, "track"), counted(2u64, "track")].join(" ");
+        insta::assert_snapshot!(made);
+    }
 }

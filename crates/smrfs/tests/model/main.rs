@@ -10,6 +10,7 @@ mod crowd;
 mod failures;
 mod faulty;
 mod full;
+mod known;
 mod life;
 mod races;
 mod reference;

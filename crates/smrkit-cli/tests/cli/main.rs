@@ -14,6 +14,7 @@ mod options;
 mod reproduce;
 mod results;
 mod served;
+mod shown;
 mod signals;
 mod sources;
 mod sweep;

@@ -115,3 +115,29 @@ fn take_real_time_priority() -> bool {
     ask.args(["--fifo", "--pid", "1", &this]).stdout(Stdio::null()).stderr(Stdio::null());
     ask.status().is_ok_and(|status| status.success())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The clock's own span lies between two of the wall clock, one within it and one around it.
+    #[test]
+    fn the_clock_goes_as_many_times_faster_as_asked() {
+        for factor in [0.25, 1.0, 40.0] {
+            let around = Instant::now();
+            let clock = PacedClock { factor, begun: Instant::now(), from: Nanos(5_000_000_000), spins: false };
+            let within = Instant::now();
+            thread::sleep(Duration::from_millis(2));
+            let least = within.elapsed();
+            let now = clock.now().0 - 5_000_000_000;
+            let most = around.elapsed();
+            let [least, most] = [least, most].map(|span| (span.as_nanos() as f64 * factor) as u64);
+            assert!(least <= now && now <= most, "{factor}: {least} <= {now} <= {most}");
+            assert_eq!(clock.wall(Nanos(1000)), Duration::from_nanos((1000.0 / factor) as u64));
+            assert_eq!(clock.late(Nanos::MAX), Duration::ZERO);
+            assert!(clock.late(Nanos(4_000_000_000)) >= clock.wall(Nanos(1_000_000_000)));
+            clock.sleep(clock.now() + Nanos(100_000));
+            assert!(clock.late(Nanos(5_000_000_000)) >= clock.wall(Nanos(100_000)));
+        }
+    }
+}

@@ -125,6 +125,27 @@ fn bytes_are_as_written_and_what_is_held_as_it_was() {
     }
 }
 
+/// A piece that is wanted elsewhere, and changes itself, is longer than what is copied at once.
+#[test]
+fn long_pieces_are_moved_before_they_change() {
+    const LONG: usize = (5 << 20) / 2;
+    let files = [(); 2].map(|()| Arc::new(tempfile::tempfile().unwrap()));
+    let length = 3 * LONG as u64;
+    files[0].set_length(length).unwrap();
+    let open = || Store::open(files[0].clone(), 0..length, files[1].clone(), Some(64 << 20)).unwrap();
+    let [old, new] = [7, 11].map(|by| (0..LONG).map(|at| (at / 600 * by % 251) as u8).collect::<Vec<u8>>());
+    let store = open();
+    store.write(0, &old).unwrap();
+    store.close().unwrap();
+    let store = Arc::new(open());
+    store.write_held(LONG as u64, &store.hold(0..LONG as u64), 0..LONG as u64).unwrap();
+    store.write(0, &new).unwrap();
+    store.close().unwrap();
+    let mut found = vec![0; 2 * LONG];
+    open().read(0, &mut found).unwrap();
+    assert!(found[..LONG] == new && found[LONG..] == old);
+}
+
 #[test]
 fn what_is_freed_is_known_to_take_no_room() {
     // As finely as it is known what the file system has allocated.

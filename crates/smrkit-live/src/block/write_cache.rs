@@ -86,3 +86,65 @@ impl WriteCache {
         runs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    /// A byte that tells sectors and writes apart.
+    fn bytes(lba: u64, sectors: u64, stamp: u64) -> Vec<u8> {
+        (lba..lba + sectors).flat_map(|lba| [(31 * stamp + 7 * lba) as u8; SECTOR]).collect()
+    }
+
+    #[test]
+    fn it_holds_what_a_map_of_sectors_would() {
+        let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(1);
+        let (mut cache, mut model) = (WriteCache::new(30), BTreeMap::new());
+        for stamp in 0..2000 {
+            let (lba, sectors) = (random.random_range(0..60u64), random.random_range(1..8u64));
+            let range = lba..lba + sectors;
+            match random.random_range(0..8) {
+                0 => {
+                    cache.remove(range.clone());
+                    model.retain(|lba, _| !range.contains(lba));
+                }
+                1 => {
+                    let taken = cache.take(|lba| range.contains(&lba));
+                    let runs: Vec<u64> = taken.iter().map(|run| run.0).collect();
+                    let begins =
+                        |lba: &u64| range.contains(lba) && (*lba == range.start || !model.contains_key(&(lba - 1)));
+                    assert_eq!(runs, model.keys().copied().filter(begins).collect::<Vec<u64>>());
+                    let taken: Vec<u8> = taken.into_iter().flat_map(|run| run.1).collect();
+                    let held: Vec<u8> = model.range(range.clone()).flat_map(|(_, byte)| [*byte; SECTOR]).collect();
+                    assert!(taken == held, "{range:?}");
+                    model.retain(|lba, _| !range.contains(lba));
+                }
+                2 if random.random_bool(0.05) => {
+                    cache.clear();
+                    model.clear();
+                }
+                _ => {
+                    let written = bytes(lba, sectors, stamp);
+                    cache.insert(lba, &written);
+                    model.extend(range.clone().zip(written.chunks(SECTOR).map(|sector| sector[0])));
+                }
+            }
+            assert_eq!(cache.is_full(), model.len() >= 30);
+            assert!(cache.held(range.clone()).eq(model.range(range.clone()).map(|(lba, _)| *lba)));
+            let mut read = vec![1; SECTOR * sectors as usize];
+            cache.overlay(range.clone(), &mut read);
+            let expected: Vec<u8> = range.flat_map(|lba| [*model.get(&lba).unwrap_or(&1); SECTOR]).collect();
+            assert!(read == expected, "after write {stamp}");
+        }
+    }
+
+    #[test]
+    fn a_long_run_is_taken_out_in_pieces() {
+        let mut cache = WriteCache::new(10_000);
+        cache.insert(5, &bytes(5, 5000, 1));
+        let runs: Vec<_> = cache.take(|_| true).iter().map(|(lba, bytes)| (*lba, bytes.len() / SECTOR)).collect();
+        assert_eq!(runs, [(5, 2048), (2053, 2048), (4101, 904)]);
+    }
+}

@@ -139,6 +139,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn sectors_are_told_in_bytes_of_a_disk_as_sold() {
+        assert_eq!([0, 1_000_000, 9_767_541_168].map(gb), [0.0, 0.512, 5000.981078016]);
+    }
+
+    #[test]
     fn a_demand_is_repeated_until_enough_is_written() {
         let op = |at: u64| if at.is_multiple_of(2) { Op::Write } else { Op::Read };
         let once: Vec<Request> = (0..10).map(|at| Request::new(op(at), smrkit::units::Lba(at), 8)).collect();

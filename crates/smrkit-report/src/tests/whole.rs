@@ -102,3 +102,95 @@ fn figures_of_arrays_and_rebuilds_show_what_they_did() {
     let figures = [series::figures(&[array, in_place()]), series::figures(&[merged(), set_assoc(1)])].concat();
     insta::assert_snapshot!(figures.iter().map(sums).collect::<String>());
 }
+
+/// A line over two axes, with few points or many, none, or one.
+fn plain(x: Axis, y: Axis, points: Vec<(f64, f64)>) -> Panel {
+    Panel::new(None, x, y, Body::Lines(vec![Series::nth(1, "it", Style::Marked, points)]))
+}
+
+#[test]
+fn axes_of_every_kind_are_drawn_as_they_were() {
+    let wide: Vec<(f64, f64)> = (0..9).map(|n| (10f64.powi(n - 4), 3f64.powi(n) - 1.0)).collect();
+    let near = vec![(1.0, 2000.0), (1.5, 2000.5), (2.5, -3.0)];
+    let fixed = Axis { fixed: Some((-2.0, 5.0)), ..Axis::tight("fixed") };
+    let axes = [
+        (Axis::log("log", Numbers::Time), Axis::log("log", Numbers::Bytes)),
+        (Axis::linear("linear"), Axis { numbers: Numbers::Percent, ..Axis::tight("tight") }),
+        (fixed.clone(), Axis::log("log", Numbers::Plain)),
+        (Axis::tight("tight"), fixed),
+    ];
+    let mut panels = Vec::new();
+    for (x, y) in axes {
+        for points in [wide.clone(), near.clone(), vec![(3.0, 7.0)], vec![(0.0, 0.0)], Vec::new()] {
+            panels.push(plain(x.clone(), y.clone(), points));
+        }
+    }
+    let panel =
+        |name: &str| Figure { name: name.into(), title: name.into(), note: String::new(), panels: panels.clone() };
+    let (mut by_x, mut by_y) = (panel("one x"), panel("one y"));
+    by_x.share_x();
+    by_y.share_y();
+    let drawn = [panel("each"), by_x, by_y].map(|figure| lines_of(&draw::svg(&figure)));
+    insta::assert_snapshot!(drawn.join("\n"));
+}
+
+/// A picture's texts with their places, and of all else how much there is and where, in one line a kind.
+fn lines_of(picture: &str) -> String {
+    let mut kinds = std::collections::BTreeMap::<&str, (usize, f64)>::new();
+    let mut texts = Vec::new();
+    for line in picture.lines().filter(|line| line.starts_with('<')) {
+        let kind = line[1..].split([' ', '>']).next().unwrap_or_default();
+        let numbers = line.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|word| word.parse::<f64>().ok());
+        let sum: f64 = numbers.sum();
+        if kind == "text" {
+            texts.push(format!("{} {sum:.2}", line.split(['>', '<']).nth(2).unwrap_or_default()));
+        }
+        let of = kinds.entry(kind).or_default();
+        *of = (of.0 + 1, of.1 + sum);
+    }
+    let kinds = kinds.iter().map(|(kind, (count, sum))| format!("{count} {kind}, {sum:.1}"));
+    format!("{}\n{}\n", kinds.collect::<Vec<_>>().join("; "), texts.join("; "))
+}
+
+#[test]
+fn every_kind_of_comparison_is_shown_as_it_was() {
+    let mut made = String::new();
+    let member = |n: u64| Outcome { busy_ns: (n * 17 % 40 + 1) * 1_000_000_000, ..in_place() };
+    let array = Outcome { members: (0..40).map(member).collect(), ..rebuilt() };
+    for runs in every_kind().into_iter().chain([vec![array, in_place()]]) {
+        let figures: String = series::figures(&runs).iter().map(sums).collect();
+        made += &format!("{} runs\n{}\n{figures}\n", runs.len(), table::text(&runs));
+    }
+    insta::assert_snapshot!(made);
+}
+
+/// The picture in pixels, as how dark each piece of it is.
+#[test]
+fn a_figure_in_pixels_has_its_marks_where_they_were() {
+    const PIECE: usize = 16;
+    let png = draw::png(&small()).unwrap();
+    let (width, pixels) = pixels(&png);
+    let rows = pixels.chunks(3 * width * PIECE);
+    let shade = |rows: &[u8], piece: usize| {
+        let columns = rows.chunks(3 * width).flat_map(|row| row[3 * piece * PIECE..].iter().take(3 * PIECE));
+        let (count, sum) = columns.fold((0u64, 0u64), |(count, sum), byte| (count + 1, sum + 255 - u64::from(*byte)));
+        [' ', '.', ':', '+', '*', '#'][(sum / count.max(1) / 12).min(5) as usize]
+    };
+    let art = rows.map(|rows| (0..width / PIECE).map(|piece| shade(rows, piece)).collect::<String>());
+    insta::assert_snapshot!(art.collect::<Vec<_>>().join("\n"));
+}
+
+/// The width of a PNG file of ours, and its pixels row after row.
+fn pixels(png: &[u8]) -> (usize, Vec<u8>) {
+    use std::io::Read;
+    let width = u32::from_be_bytes(png[16..20].try_into().unwrap()) as usize;
+    let length = u32::from_be_bytes(png[33..37].try_into().unwrap()) as usize;
+    let mut filtered = Vec::new();
+    flate2::read::ZlibDecoder::new(&png[41..41 + length]).read_to_end(&mut filtered).unwrap();
+    let (mut above, mut all) = (vec![0u8; 3 * width], Vec::new());
+    for row in filtered.chunks(1 + 3 * width) {
+        above.iter_mut().zip(&row[1..]).for_each(|(above, byte)| *above = above.wrapping_add(*byte));
+        all.extend_from_slice(&above);
+    }
+    (width, all)
+}

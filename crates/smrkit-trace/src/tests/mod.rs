@@ -5,6 +5,7 @@ mod formats;
 mod layout;
 mod random;
 mod real;
+mod spoilt;
 
 use std::path::{Path, PathBuf};
 

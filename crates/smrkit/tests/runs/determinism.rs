@@ -34,12 +34,12 @@ impl Source for Shredded {
     }
 }
 
-struct Trial {
+pub struct Trial {
     drive: Drive,
     layer: usize,
     parameters: Parameters,
-    settings: Settings,
-    requests: Vec<Request>,
+    pub settings: Settings,
+    pub requests: Vec<Request>,
 }
 
 impl Trial {
@@ -49,9 +49,10 @@ impl Trial {
         each.filter_map(|(layer, clock)| Trial::new(seed, layer, clock)).collect()
     }
 
-    fn new(seed: u64, layer: usize, clock: TinyClock) -> Option<Trial> {
+    pub fn new(seed: u64, layer: usize, clock: TinyClock) -> Option<Trial> {
         let mut disks = Disks::new(seed);
-        let form = LAYERS[layer].copes_with.first().copied().unwrap_or(Form::Tracks);
+        let forms = LAYERS[layer].copes_with;
+        let form = forms.get(seed as usize % forms.len().max(1)).copied().unwrap_or(Form::Tracks);
         let drive = disks.drive_with(clock, form);
         let parameters = disks.parameters(&LAYERS[layer]);
         let mut settings = random_settings(&mut disks.random);
@@ -63,7 +64,7 @@ impl Trial {
         Some(trial)
     }
 
-    fn run(&self) -> Run {
+    pub fn run(&self) -> Run {
         let parameters = self.parameters.clone();
         Run::new(DriveRun { drive: self.drive.clone(), layer: &LAYERS[self.layer], parameters }, self.settings)
     }

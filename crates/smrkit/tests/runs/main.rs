@@ -16,6 +16,7 @@ mod dm_zoned;
 mod drive_managed;
 mod full_disk;
 mod idle;
+mod known;
 mod merge;
 mod plan;
 mod rebuild;

@@ -1,4 +1,4 @@
-//! Compares a reproduction with what it was: rows, tables, and the elements of its figures.
+//! Compares a reproduction with what it was: rows, tables, what is said of them, and the elements of its figures.
 //!
 //! `UPDATE=1` writes the file of each anew; a row that moves is a result that changes.
 
@@ -9,8 +9,12 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Fails where the result and its figures are not those of `tests/reproduced/NAME.txt`.
-pub fn compare(name: &str, result: &Value, files: &BTreeMap<String, String>) {
-    let made = rows(result) + &tables(result) + &drawn(files);
+pub fn compare(name: &str, result: &Value, text: &str, files: &BTreeMap<String, String>) {
+    same(name, &(rows(result) + &tables(result) + &paragraphs(text) + &drawn(files)));
+}
+
+/// Fails where a text is not `tests/reproduced/NAME.txt`.
+pub fn same(name: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/reproduced/{name}.txt"));
     if std::env::var_os("UPDATE").is_some() {
         return fs::write(path, made).unwrap();
@@ -43,6 +47,14 @@ fn tables(result: &Value) -> String {
     result["tables"].as_array().unwrap().iter().map(table).collect()
 }
 
+/// The paragraphs on the terminal that are no tables, without the line that names the commit.
+fn paragraphs(text: &str) -> String {
+    let prose = text.split("\n\n").filter(|paragraph| !paragraph.contains('─'));
+    let lines =
+        prose.flat_map(|paragraph| paragraph.trim().lines().chain([""])).filter(|line| !line.contains("smrkit 0."));
+    lines.fold("\n".to_string(), |text, line| text + line.trim_end_matches('═') + "\n")
+}
+
 /// A value as text; of a fraction the digits that no processor rounds otherwise.
 fn value(value: &Value) -> String {
     match value {
@@ -53,9 +65,10 @@ fn value(value: &Value) -> String {
 }
 
 /// Elements of each figure by their colour: how many, and the mean of their points.
-fn drawn(files: &BTreeMap<String, String>) -> String {
-    let figures = files.iter().filter_map(|(path, picture)| Some((path.strip_prefix("figures/")?, picture)));
-    figures.map(|(name, picture)| format!("\n{name}\n{}", elements(picture))).collect()
+pub fn drawn(files: &BTreeMap<String, String>) -> String {
+    let figures = files.iter().filter(|(path, _)| path.ends_with(".svg"));
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
+    figures.map(|(path, picture)| format!("\n{}\n{}", name(path), elements(picture))).collect()
 }
 
 fn elements(picture: &str) -> String {

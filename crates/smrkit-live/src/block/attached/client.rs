@@ -86,18 +86,26 @@ impl DriveClient {
     }
 
     /// Sends a command without data for any number of bytes, in as many parts as it takes.
-    pub(super) fn ask_range(&self, kind: u16, mut offset: u64, mut bytes: u64, reply: ReplyEmpty) {
-        const PART: u64 = 1 << 30;
-        while bytes > PART {
-            self.ask(kind, offset, PART as u32, &[], Waiting::Part);
-            (offset, bytes) = (offset + PART, bytes - PART);
-        }
-        self.ask(kind, offset, bytes as u32, &[], Waiting::Done(reply));
+    pub(super) fn ask_range(&self, kind: u16, offset: u64, bytes: u64, reply: ReplyEmpty) {
+        let (parts, (at, left)) = parts(offset, bytes);
+        parts.into_iter().for_each(|(at, bytes)| self.ask(kind, at, bytes, &[], Waiting::Part));
+        self.ask(kind, at, left, &[], Waiting::Done(reply));
     }
 
     pub(super) fn flush(&self, reply: ReplyEmpty) {
         self.ask(command::FLUSH, 0, 0, &[], Waiting::Done(reply));
     }
+}
+
+/// A range in parts that a command can name, the last apart: offset and bytes of each.
+fn parts(mut offset: u64, mut bytes: u64) -> (Vec<(u64, u32)>, (u64, u32)) {
+    const PART: u64 = 1 << 30;
+    let mut parts = Vec::new();
+    while bytes > PART {
+        parts.push((offset, PART as u32));
+        (offset, bytes) = (offset + PART, bytes - PART);
+    }
+    (parts, (offset, bytes as u32))
 }
 
 /// Gives answers to those who wait, until the server hangs up.
@@ -120,5 +128,19 @@ fn deliver(mut stream: UnixStream, waiting: &Waiters) -> io::Result<()> {
             Waiting::Done(reply) => reply.ok(),
             Waiting::Part => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_range_is_asked_for_in_parts() {
+        const GIB: u64 = 1 << 30;
+        assert_eq!(parts(7, 512), (vec![], (7, 512)));
+        assert_eq!(parts(7, GIB), (vec![], (7, 1 << 30)));
+        assert_eq!(parts(7, GIB + 1), (vec![(7, 1 << 30)], (7 + GIB, 1)));
+        assert_eq!(parts(GIB, 3 * GIB), (vec![(GIB, 1 << 30), (2 * GIB, 1 << 30)], (3 * GIB, 1 << 30)));
     }
 }

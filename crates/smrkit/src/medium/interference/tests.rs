@@ -195,3 +195,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_distances_bound_how_often_a_sector_may_be_written() {
+    let distances = Interference::Distances { did: 8, dpid: 5, writes: 3 };
+    assert_eq!((distances.upstream(), distances.writes_survived()), (5, 3));
+    for law in [Interference::None, Interference::Blocks { reach: 4 }, Interference::Tracks { width: 2, band: None }] {
+        assert_eq!((law.upstream(), law.writes_survived()), (0, u32::MAX), "{law:?}");
+    }
+}

@@ -1,0 +1,202 @@
+//! Commands print and draw what they did: each book in `tests/reproduced` is a list of commands with their output.
+//!
+//! `UPDATE=1 cargo test -p smrkit-cli --test cli shown` writes the books anew; a line that moves is seen by users.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::reproduce::known::{drawn, same};
+use super::reproduce::made;
+use super::{Scratch, command, finish, root};
+
+/// Runs each command with the project's files in `ROOT` and a folder of its own; `FIGURES` are told of too.
+fn book(name: &str, commands: &[&str]) {
+    let scratch = Scratch::new();
+    let (project, own) = (root().canonicalize().unwrap().display().to_string(), scratch.path(""));
+    let mut shown = String::new();
+    for (number, line) in commands.iter().enumerate() {
+        let figures = scratch.path(&format!("figures-{number}"));
+        let arguments = line.replace("FIGURES", &figures).replace("ROOT", &project);
+        let mut run = command();
+        run.args(arguments.split_whitespace()).current_dir(scratch.path(""));
+        let ran = finish(run);
+        let code = if ran.code == 0 { String::new() } else { format!("exit code {}\n", ran.code) };
+        let out = serde_json::from_str(&ran.out).map_or(ran.out, |value: Value| short(&value));
+        let said = [out, ran.err, code].concat();
+        let said = said.replace(&figures, "FIGURES").replace(&project, "ROOT").replace(&own, "");
+        let lines = said.lines().map(|line| without_host(line).trim_end().to_string() + "\n").collect::<String>();
+        shown += &format!("$ smrkit {line}\n{lines}");
+        let pictures: BTreeMap<_, _> = made(&scratch, &format!("figures-{number}/"), ".svg").collect();
+        if !pictures.is_empty() {
+            shown += &(drawn(&pictures) + "\n");
+        }
+        shown += "\n";
+    }
+    same(name, &shown);
+}
+
+/// Keys of what is not smrkit's to decide.
+const HOSTS: [&str; 6] = ["commit", "uuid", "free_nodes", "nodes", "attribute_bytes", "host_free_bytes"];
+
+/// A line for each key, without the host's; of a long list its length and its sum.
+fn short(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let parts = map.iter().filter(|(key, _)| !HOSTS.contains(&key.as_str()));
+            parts.map(|(key, value)| format!("{key}: {}\n", summed(value))).collect()
+        }
+        Value::Array(list) => list.iter().map(|value| format!("{}\n", summed(value))).collect(),
+        other => format!("{other}\n"),
+    }
+}
+
+fn summed(value: &Value) -> Value {
+    match value {
+        Value::Array(list) if list.len() > 12 => format!("{} of {}", list.len(), sum(value)).into(),
+        Value::Array(list) => list.iter().map(summed).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), summed(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// All numbers in a value, those of a list by their places.
+fn sum(value: &Value) -> f64 {
+    match value {
+        Value::Object(map) => map.values().map(sum).sum(),
+        Value::Array(list) => list.iter().enumerate().map(|(at, value)| (at + 1) as f64 * sum(value)).sum(),
+        other => other.as_f64().unwrap_or(0.0),
+    }
+}
+
+/// A line without the commit that smrkit was made of, and without what the host's file system has room for.
+fn without_host(line: &str) -> String {
+    if line.starts_with("UUID ") {
+        return "UUID".into();
+    }
+    if let Some((before, _)) = line.split_once("room for ") {
+        return format!("{before}room");
+    }
+    let version = concat!("smrkit ", env!("CARGO_PKG_VERSION"));
+    match line.split_once(&format!("{version} (")) {
+        Some((before, after)) => format!("{before}{version}{}", after.split_once(')').map_or("", |parts| parts.1)),
+        None => line.to_string(),
+    }
+}
+
+#[test]
+fn ageing_is_told_as_it_was() {
+    book(
+        "shown-ageing",
+        &[
+            "age -q --simulate caveat --size 1GB --bytes 3GB --defragment --benchmarks --figures FIGURES",
+            "age -q --simulate strict-append --size 2GB --bytes 5GB --benchmarks --interleave file --figures FIGURES",
+            "age -q --simulate strict-append --size 1GB --fill 50 --idle 30 --spell 2s --swing 5 --bytes 4GB --json -",
+            "age -q --simulate caveat --size 1GB --bytes 2GB --defragment --placement beside --did 2MiB --json -",
+            "age -q --simulate caveat --size 500MB --bytes 3GB --defragment --placement first-fit --size-factor 0.1 --json -",
+            "age -q --simulate caveat --size 500MB --bytes 2GB --defragment --placement best-fit --granule 16KiB --json -",
+            "age -q --simulate caveat --size 500MB --bytes 2GB --defragment --placement reservation --dpid 2MiB --json -",
+            "age -q --simulate caveat --size 500MB --bytes 2GB --size-factor 0.01 --seed 5 --figures FIGURES",
+            "age -q --simulate strict-append --size 1GB --duration 20s --rate 20MB --acceleration 30 --run-probability 0.5",
+        ],
+    );
+}
+
+#[test]
+fn traces_are_told_as_they_were() {
+    let files = std::fs::read_dir(root().join("testdata/traces")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+    files.sort();
+    let mut commands = Vec::new();
+    for file in files {
+        let format = if file == "table.csv" { " --format csv:time=0:us,op=1,offset=2:bytes,size=3:bytes" } else { "" };
+        commands.push(format!("trace info ROOT/testdata/traces/{file}{format} --figures FIGURES"));
+        commands.push(format!("trace head ROOT/testdata/traces/{file}{format}"));
+    }
+    for more in [
+        "trace info ROOT/testdata/office.csv.gz --figures FIGURES",
+        "trace info ROOT/testdata/office.csv.gz --track-bytes 100k --json",
+        "trace convert -q ROOT/testdata/office.csv.gz office.parquet --sort",
+        "trace info office.parquet",
+        "trace head office.parquet -n 20 --json",
+        "trace split -q ROOT/testdata/traces/msr.csv volumes --buckets 2",
+    ] {
+        commands.push(more.into());
+    }
+    book("shown-traces", &commands.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn runs_are_told_as_they_were() {
+    let mixed = "mix:count=600,size=8Ki,span=1G";
+    let commands = [
+        "--workload hot-cold:count=3k --figures FIGURES",
+        "--workload MIXED --layer drive-managed,vguard --depth 8 --queue sptf --movement --figures FIGURES",
+        "--workload MIXED --layer s-block,set-assoc,log --arrival trace --time-scale 3 --prefill random:0.5 --check",
+        "--workload MIXED --layer set-assoc --set set-assoc.cache_percent=2,10",
+        "--workload MIXED --workload random-read:count=300 --interleave burst:4,weighted --sources zero --layer rmw,log",
+        "--workload zipf:count=500 --workload backup:count=300 --interleave time --layer dm-zoned --warmup 100",
+        "--workload MIXED --layer zone-log,dm-zoned,track-map --prefill none --think 5ms --seed 7",
+        "--workload MIXED --layer drive-managed --power-cut 300",
+        "--workload MIXED --array raid5:disks=4,chunk=16Ki --layer in-place,vguard --depth 4 --figures FIGURES",
+        "--workload MIXED --array raid10:disks=4 --layer set-assoc --rebuild disk=1,write=64KiB,after=200 --figures FIGURES",
+        "--workload MIXED --array raid6:disks=5 --layer drive-managed --rebuild scrub:read=256Ki --depth 2",
+        "--workload MIXED --array dedicated:disks=2 --layer log",
+        "--trace ROOT/testdata/office.csv.gz --fold --layer in-place,drive-managed --figures FIGURES",
+    ];
+    let commands: Vec<String> =
+        commands.iter().map(|line| format!("run -q --capacity 5GB {}", line.replace("MIXED", mixed))).collect();
+    book("shown-runs", &commands.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn advice_is_told_as_it_was() {
+    book(
+        "shown-advice",
+        &[
+            "advise -q --drive tiny --workload mix:count=1k",
+            "advise -q --capacity 5GB --workload random-write:count=500 --layer s-block --depth 4 --all",
+            "advise -q --drive tiny --workload hot-cold:count=800 --arrival trace --json -",
+            "advise -q --drive tiny --workload mix:count=500,span=2M --array raid1:disks=2 --rebuild resilver --depth 2",
+        ],
+    );
+}
+
+#[test]
+fn drives_and_layers_are_told_as_they_were() {
+    let mut commands = vec!["drives".to_string(), "layers".into()];
+    commands
+        .extend(["st5000as0011", "tiny", "wdc-2tb"].map(|drive| format!("drives show {drive} --figure FIGURES.svg")));
+    commands.extend(["vguard", "dm-zoned"].map(|layer| format!("layers show {layer}")));
+    let more = [
+        "drives import disksim ROOT/testdata/disksim --to drives",
+        "drives show drives/drive.toml --figure FIGURES.svg",
+        "drives show drives/drive.toml --json",
+        "reproduce drives --quick -q --figures FIGURES",
+    ];
+    commands.extend(more.map(str::to_string));
+    book("shown-drives", &commands.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn images_are_told_as_they_were() {
+    book(
+        "shown-images",
+        &[
+            "mkfs --size 200MiB a.img",
+            "mkfs --model caveat --size 300MiB --did 2MiB b.img --json",
+            "mkfs --size 1GiB --band 8MiB --did 512KiB --dpid 1MiB c.img --meta d.meta --json",
+            "df a.img --figure FIGURES.svg",
+            "df b.img --json",
+            "df c.img --json",
+            "fsck -n a.img",
+            "fsck b.img --json --read-all",
+            "resize a.img 90MiB",
+            "resize b.img 1GiB --json",
+            "df a.img",
+            "fsck c.img --json",
+            "create d.img --capacity 10GB",
+            "create e.img --layer s-block --capacity 1GB --set s-block.cache_percent=2",
+        ],
+    );
+}
