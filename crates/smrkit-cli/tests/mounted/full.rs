@@ -27,6 +27,11 @@ struct Small {
 impl Small {
     /// None, with a word for the skip list, where no ext4 can be mounted.
     fn new(model: &str) -> Option<Small> {
+        Small::with(model, &[])
+    }
+
+    /// The host's file system is made with these options as well.
+    fn with(model: &str, options: &[&str]) -> Option<Small> {
         let skip = |why: &str| {
             println!("skipped: no small host disk here: {why}");
             None
@@ -41,7 +46,7 @@ impl Small {
         let run = |program: &str, arguments: &[&str]| Command::new(program).args(arguments).output();
         let (file, host) = (bench.path("host.ext4"), bench.path("host"));
         fs::create_dir(&host).unwrap();
-        let made = run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-m", "0", &file, HOST]);
+        let made = run("mkfs.ext4", &[&["-q", "-F", "-b", "4096", "-m", "0"], options, &[&file, HOST]].concat());
         if !made.is_ok_and(|made| made.status.success()) {
             return skip("mkfs.ext4 fails, or is missing");
         }
@@ -220,6 +225,30 @@ fn room_that_was_deleted_in_pieces_is_free_again() {
         small.bench.umount().done();
         small.bench.smrkit(&["fsck", "-n", &small.image()]).done();
     }
+}
+
+#[test]
+fn deleting_helps_a_host_without_nodes() {
+    let Some(small) = Small::with("caveat", &["-N", "64"]) else { return };
+    let mut file = File::create(small.path("scattered")).unwrap();
+    file.write_all(b"begun").unwrap();
+    let made = (0..100).take_while(|number| fs::write(small.path(&number.to_string()), "small").is_ok()).count();
+    assert!((20..64).contains(&made), "{made} files");
+    // More pieces than the file's own map holds: parts of it take nodes.
+    for piece in 0..2500 {
+        file.write_all_at(&[7; 4096], piece * 8192).unwrap();
+    }
+    assert_ne!(small.sync().0.status.code(), Some(0), "no node is left for a part of the map");
+    for _ in 0..3 {
+        small.sync();
+    }
+    let is_saved = |number: usize| {
+        fs::remove_file(small.path(&number.to_string())).unwrap();
+        small.sync().0.status.success()
+    };
+    assert!((0..made.min(8)).any(is_saved), "deleting 8 files does not help");
+    drop(file);
+    small.bench.umount().done();
 }
 
 /// Rounds a model, unless SMRKIT_FULL_ROUNDS says otherwise.

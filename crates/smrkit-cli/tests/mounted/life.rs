@@ -76,6 +76,40 @@ fn a_signal_does_not_wait_for_ever_for_open_files() {
     bench.umount().done();
 }
 
+/// Maps the file of its first argument, changes it, and waits.
+const MAPS: &str = "
+import mmap, os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR)
+pages = mmap.mmap(fd, 1 << 20)
+pages[500000:500005] = b'DIRTY'
+print('ready', flush=True)
+time.sleep(100)
+";
+
+#[test]
+fn what_a_running_program_has_mapped_survives_a_signal() {
+    let Some(bench) = Bench::new("strict-append", "64MiB") else { return };
+    bench.mount().done();
+    fs::write(bench.file("f"), vec![1; 1 << 20]).unwrap();
+    let mut python = std::process::Command::new("python3");
+    let started = python.args(["-c", MAPS]).arg(bench.file("f")).stdout(Stdio::piped()).spawn();
+    let Ok(mut program) = started else {
+        println!("skipped: no python3 here");
+        return;
+    };
+    let mut said = String::new();
+    BufReader::new(program.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    let process = bench.process();
+    signal(process, "TERM");
+    wait_until("the end", || !std::path::Path::new(&format!("/proc/{process}")).exists());
+    program.kill().unwrap();
+    program.wait().unwrap();
+    bench.is_in_order();
+    bench.mount().done();
+    assert_eq!(&fs::read(bench.file("f")).unwrap()[500_000..500_005], b"DIRTY");
+    bench.umount().done();
+}
+
 #[test]
 fn an_ordinary_umount_is_clean_as_well() {
     let Some(bench) = Bench::new("strict-append", "64MiB") else { return };

@@ -153,9 +153,9 @@ impl Home {
     }
 
     fn try_to_spill(&self, number: u64, part: &[u8]) -> FsResult {
+        let maps = self.folder("maps")?;
         let folder = match self.spill_folder(number) {
             Err(FsError::Errno(Errno::ENOENT)) => {
-                let maps = self.folder("maps")?;
                 match rustix::fs::mkdirat(&maps, spill_name(number).0, Mode::from_raw_mode(0o700)) {
                     Ok(()) | Err(Os::EXIST) => {}
                     Err(error) => return Err(failed(error)),
@@ -166,7 +166,11 @@ impl Home {
         };
         let name = spill_name(number).1;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, &*name, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+        let file = rustix::fs::openat(&folder, &*name, flags, Mode::from_raw_mode(0o600)).map_err(|error| {
+            // Where nodes have run out, an empty folder would keep the one that a deletion frees.
+            let _ = rustix::fs::unlinkat(&maps, spill_name(number).0, AtFlags::REMOVEDIR);
+            failed(error)
+        })?;
         File::from(file).write_all(&self.sealer.seal_part(number, part)).map_err(|error| {
             let _ = rustix::fs::unlinkat(&folder, &*name, AtFlags::empty());
             failed_io(error)

@@ -154,10 +154,14 @@ pub fn sync(path: &Path) -> Result<(), MountError> {
         MountError::NotMounted(_) if is_dead(path) => MountError::PointDead(path.to_path_buf()),
         error => error,
     })?;
-    // What programs have changed in mapped pages is the kernel's until it is told to write them.
-    let root = File::open(path).map_err(|error| point_error(path, error))?;
-    rustix::fs::syncfs(root).map_err(|error| point_error(path, error.into()))?;
+    write_back(path)?;
     client.ask(control::ControlCommand::Sync).map(drop)
+}
+
+/// Has the kernel write what programs have changed in mapped pages, which is its own until it is told to.
+pub(super) fn write_back(path: &Path) -> Result<(), MountError> {
+    let root = File::open(path).map_err(|error| point_error(path, error))?;
+    rustix::fs::syncfs(root).map_err(|error| point_error(path, error.into()))
 }
 
 /// True if the mount at `path` has lost its process. Attributes would come from the kernel's cache; the room is always asked for.

@@ -172,10 +172,13 @@ impl Session {
 
     fn end_at_a_signal(&self) {
         log("a signal: unmounting");
+        let path = &self.options.mount_point;
+        if let Err(error) = point::write_back(path) {
+            log(&format!("sync: {error}"));
+        }
         if let Err(error) = self.gate.quietly("sync", FileSystem::sync_all) {
             log(&format!("sync: {error}"));
         }
-        let path = &self.options.mount_point;
         let unmounted = point::unmount_patiently(path).or_else(|error| match error {
             MountError::Busy(_) => point::unmount(path, Unmount::Detach),
             error => Err(error),
