@@ -186,6 +186,11 @@ impl Advice {
         }
     }
 
+    /// True if depths are told: at the trace's own times one decides little, unless several were asked for.
+    pub fn names_depths(&self) -> bool {
+        !self.is_open() || self.present.len() > 1
+    }
+
     /// True if requests come at times of their own.
     pub fn is_open(&self) -> bool {
         self.engine.arrival == Arrival::Trace

@@ -2,8 +2,8 @@
 
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
-use smrkit::settings::Warmup;
-use smrkit::stats::comparison::{Effect, Judged, Multiples, Problems, effect, mean_request_bytes};
+use smrkit::settings::{Arrival, Warmup};
+use smrkit::stats::comparison::{Effect, Judged, Problems, Trajectory, effect, mean_request_bytes};
 
 use super::advice::Remedy;
 use super::remedies::{Change, ChangeKind, one_line};
@@ -21,6 +21,7 @@ type Attempted = Result<(Measured, Option<Measured>), String>;
 /// A part of the demand that changes serve, with the runs they are compared with.
 struct AttemptPart<'a> {
     /// The system as it is.
+    own: Trajectory,
     before: Judged,
     /// Conventional disks.
     usual: &'a Measured,
@@ -37,7 +38,8 @@ pub fn make(
     monitor: &dyn Monitor,
 ) -> Result<Vec<Remedy>, Error> {
     let all: Vec<&Change> = changes.iter().collect();
-    let whole = AttemptPart { before: known.before, usual: &known.conventional, first: None };
+    let whole =
+        AttemptPart { own: known.own.course.clone(), before: known.before, usual: &known.conventional, first: None };
     let serve = |changes: &[&Change], part: &AttemptPart| -> Result<Vec<Remedy>, Error> {
         let made = run(question, changes, part.first, sectors, monitor)?;
         Ok(changes.iter().zip(made).map(|(change, made)| judged(part, change, made)).collect())
@@ -51,7 +53,7 @@ pub fn make(
     if before.problems != known.before.problems {
         return serve(&all, &whole);
     }
-    let mut remedies = serve(&all, &AttemptPart { before, usual: &usual, first: Some(first) })?;
+    let mut remedies = serve(&all, &AttemptPart { own: own.course, before, usual: &usual, first: Some(first) })?;
     let again: Vec<usize> = (0..all.len()).filter(|&at| !is_shown(&remedies[at])).collect();
     let open: Vec<&Change> = again.iter().map(|&at| all[at]).collect();
     for (at, remedy) in again.into_iter().zip(serve(&open, &whole)?) {
@@ -119,6 +121,10 @@ fn made(question: &Question, change: &Change, first: Option<u64>, sectors: u64, 
         let trial = Trial { first, ..trial.clone() };
         match trial.serve(question.demand, sectors, false, watch) {
             Ok(measured) if measured.outcome.interrupted => Err(INTERRUPTED.into()),
+            // Nothing can be said of a change that serves nothing.
+            Ok(measured) if measured.outcome.requests == 0 && measured.outcome.rebuild.is_none() => {
+                Err("the warm-up takes all of its requests".into())
+            }
             Ok(measured) => Ok(measured),
             Err(error) => Err(why_not(&error)),
         }
@@ -135,9 +141,12 @@ fn judged(part: &AttemptPart, change: &Change, made: Attempted) -> Remedy {
         let after = Judged::new(&own.course, &against);
         let after = match change.kind {
             // The same bytes by other requests: of them the time can be compared with what it was, by the trace's times the mean.
+            // With pauses, which are fewer then, neither can.
             ChangeKind::WriteSize => {
-                let Multiples { elapsed, mean, .. } = own.compared_with(part.usual).whole;
-                Judged { multiples: [elapsed, Some(mean).filter(|_| !is_timed), None, None], ..after }
+                let mean = own.compared_with(part.usual).whole.mean;
+                let is_open = own.outcome.engine.arrival == Arrival::Trace;
+                let elapsed = is_timed.then(|| own.time_for_a_byte() / part.usual.time_for_a_byte());
+                Judged { multiples: [elapsed, Some(mean).filter(|_| is_open), None, None], ..after }
             }
             // A pause is not held against the rate, or the shorter waits of conventional disks, that it leaves.
             ChangeKind::Idle => {
@@ -156,7 +165,12 @@ fn judged(part: &AttemptPart, change: &Change, made: Attempted) -> Remedy {
             }
             _ => part.before,
         };
-        (effect(&before, &after), own.course, against)
+        let effect = match change.kind {
+            // What conventional disks do with it is no effect on a drive that does what it did.
+            ChangeKind::Range if own.course == part.own => Effect::None,
+            _ => effect(&before, &after),
+        };
+        (effect, own.course, against)
     });
     Remedy::new(change, judged, part.first)
 }

@@ -70,7 +70,10 @@ pub fn advise(question: &Question, monitor: &dyn Monitor) -> Result<Option<Advic
     let outcome = &known.own.outcome;
     let mut advice = Advice::new(question, outcome, present, before.problems, remedies);
     let is_conventional = question.run.is_conventional();
-    advice.text = words::text(&advice, outcome.timeline.cache_fill.last().copied(), is_conventional);
+    advice.text = words::text(&advice, &outcome.timeline, is_conventional);
+    if verdict::is_overloaded(&known.conventional.outcome) && !is_conventional {
+        advice.text += " Conventional disks can't keep up with these arrival times either: stretch them.";
+    }
     advice.text.extend(verdict::scaling(outcome).map(|text| format!(" {text}")));
     if !is_conventional {
         advice.actions = owner::actions(&advice);

@@ -15,7 +15,7 @@ use smrkit::experiment::planned::PlannedRun;
 use smrkit::interleave::SourcePlacement;
 use smrkit::layer::{self, BASELINE, LayerSpec, Parameters};
 use smrkit::quantity::Bytes;
-use smrkit::settings::{Arrival, Settings};
+use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::stats::comparison::Trajectory;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
@@ -125,6 +125,12 @@ fn write_sizes(run: &PlannedRun, known: &Reference) -> Result<Vec<Change>, Error
     let larger = SIZES_BYTES.into_iter().filter(|&size| size <= room && writes > 0 && size * writes > bytes);
     let change = |size: u64| {
         let packed_sectors = Some((size / SECTOR_BYTES) as u32);
+        let mut run = run.clone();
+        if let Warmup::Requests(requests) = &mut run.run.settings.warmup {
+            // As much of the demand is warm-up as without the change.
+            let packed = outcome.requests - writes + bytes.div_ceil(size);
+            *requests = (u128::from(*requests) * u128::from(packed) / u128::from(outcome.requests.max(1))) as u64;
+        }
         let trial = Trial { packed_sectors, ..Trial::for_run(run.clone()) };
         let baseline = Trial { run: run.conventional()?, ..trial.clone() };
         let change = Change::new(ChangeKind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial));
@@ -307,7 +313,9 @@ fn levels(run: &PlannedRun, question: &Question) -> Vec<Change> {
     let Some(array) = run.run.system.array() else { return Vec::new() };
     let was_dedicated = array.level == Level::Dedicated;
     let all = [Level::Span, Level::Raid0, Level::Raid10 { copies: 2 }, Level::Raid5];
-    let others = all.into_iter().filter(|level| *level != array.level);
+    // One that bears fewer losses is no remedy.
+    let spares = |level: &Level| level.parities() as u32 + level.copies(array.members.len());
+    let others = all.into_iter().filter(|level| *level != array.level && spares(level) >= spares(&array.level));
     let change = |level: Level| {
         let changed = run.on(ArrayRun { level, ..array.clone() });
         let made = level.check_disks(array.members.len()).and_then(|()| changed.possible());

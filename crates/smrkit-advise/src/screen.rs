@@ -134,7 +134,7 @@ fn present(advice: &Advice) -> Grid {
     let mut grid = Grid::new(["depth", "first wait", pace, "longest", "usual", times, p99, "dropped"]);
     for present in &advice.present {
         let own = &present.own;
-        let depth = if advice.is_open() { "any".into() } else { present.depth.to_string() };
+        let depth = if advice.names_depths() { present.depth.to_string() } else { "any".into() };
         let first_wait = own.cache_full_at_s.map_or(NONE.into(), format::seconds);
         let pace = match advice.is_open() {
             true => format::nanos(own.mean_ns),

@@ -9,7 +9,7 @@ use smrkit::experiment::pool::{RequestSink, RunWatch};
 use smrkit::interleave::SourcePlacement;
 use smrkit::pack::Packed;
 use smrkit::settings::{Arrival, Settings};
-use smrkit::stats::comparison::{Comparison, Multiples, Trajectory};
+use smrkit::stats::comparison::{Comparison, Multiples, Trajectory, mean_request_bytes};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::stretches::Stretches;
 use smrkit::units::Nanos;
@@ -85,6 +85,12 @@ impl Measured {
         let rebuilds = self.course.rebuild.zip(usual.course.rebuild);
         let rebuild = rebuilds.map(|(own, usual)| own.elapsed_ns as f64 / usual.elapsed_ns.max(1) as f64);
         Comparison { whole, from_first_wait, rebuild }
+    }
+
+    /// The time for a byte of its requests, in nanoseconds.
+    pub fn time_for_a_byte(&self) -> f64 {
+        let bytes = mean_request_bytes(&self.outcome) * self.outcome.requests as f64;
+        self.course.elapsed_ns as f64 / bytes.max(1.0)
     }
 
     /// True if the time that the requests take is the disk's own: without pauses, not by the trace's times, and not alongside a

@@ -2,20 +2,24 @@
 
 use smrkit::settings::Prefill;
 use smrkit::stats::comparison::{Effect, Multiples, Trajectory};
+use smrkit::stats::timeline::Timeline;
 
 use super::advice::{Advice, Present, Remedy};
 use super::rebuild;
 use super::remedies::ChangeKind;
 use smrkit_report::format::{self, rate};
 
-/// The sentences, the answer first. `fill` is the share of the cache in use at the end, where there is one.
-pub fn text(advice: &Advice, fill: Option<f64>, is_conventional: bool) -> String {
+/// From this share of it in use on, a cache is called full (assumption).
+const FULL: f64 = 0.9;
+
+/// The sentences, the answer first. `timeline` is that of the system as it is, at the deepest depth.
+pub fn text(advice: &Advice, timeline: &Timeline, is_conventional: bool) -> String {
     let Some(hardest) = advice.present.last() else { return String::new() };
     if advice.demand.requests == 0 {
         let rebuild = rebuild::sentence(advice).into_iter();
         return rebuild.chain(changes(advice)).collect::<Vec<_>>().join(" ");
     }
-    let (course, stalls) = (course(advice, hardest, fill, is_conventional), stalls(advice));
+    let (course, stalls) = (course(advice, hardest, timeline, is_conventional), stalls(advice));
     let mut sentences = match advice.present.iter().any(|present| present.own.dropped_7s > 0) {
         _ if is_conventional => vec![course, stalls],
         true => vec![stalls, pace(advice), course],
@@ -70,7 +74,7 @@ fn multiples(against: &Multiples) -> String {
 }
 
 /// When the cache fills, and what remains.
-fn course(advice: &Advice, present: &Present, fill: Option<f64>, is_conventional: bool) -> String {
+fn course(advice: &Advice, present: &Present, timeline: &Timeline, is_conventional: bool) -> String {
     let own = &present.own;
     let bytes = |bytes: u64| {
         let verb = match (advice.demand.read_bytes, advice.demand.written_bytes) {
@@ -92,12 +96,22 @@ fn course(advice: &Advice, present: &Present, fill: Option<f64>, is_conventional
         }
         Some(at_s) => {
             let (who, work) = awaited(advice);
-            let what = if has_cache { "The cache is full".into() } else { format!("{who} wait for {work}") };
+            // Cleaning that has begun in a pause makes requests wait as well.
+            let window = (at_s * 1e9) as u64 / timeline.window_ns.max(1);
+            let is_full = timeline.cache_fill.get(window as usize).is_some_and(|&fill| fill >= FULL);
+            let what = if is_full { "The cache is full".into() } else { format!("{who} wait for {work}") };
             let when = format::seconds(at_s);
-            format!("{what} after {when} ({}); {rates}.", bytes(own.cache_full_after_bytes.unwrap_or(0)))
+            // A part of a disk has a part of its cache.
+            let part = advice.whole_disk_bytes.and(own.rebuild).map_or(String::new(), |rebuilt| {
+                format!(", on a disk of the {} that were run", format::bytes(rebuilt.disk_bytes as f64))
+            });
+            format!("{what} after {when} ({}){part}; {rates}.", bytes(own.cache_full_after_bytes.unwrap_or(0)))
         }
         None if has_cache => {
-            let used = fill.map_or(String::new(), |share| format!(", the cache {} full", format::percent(share, 1.0)));
+            let used = timeline
+                .cache_fill
+                .last()
+                .map_or(String::new(), |&share| format!(", the cache {} full", format::percent(share, 1.0)));
             // Reads fill no cache.
             let longer = if advice.demand.written_bytes > 0 { "; a longer one may fill it" } else { "" };
             format!("No request waits for cleaning: {rates}. The demand ends after {elapsed} ({demand}){used}{longer}.")
@@ -137,7 +151,7 @@ fn stalls(advice: &Advice) -> String {
     let all = &advice.present;
     let at = |present: &Present| {
         let longest = format::nanos(present.own.longest_stall_ns);
-        if advice.is_open() { longest } else { format!("{longest} at depth {}", present.depth) }
+        if advice.names_depths() { format!("{longest} at depth {}", present.depth) } else { longest }
     };
     let mut text = format!("The longest wait is {}", list(all.iter().map(at).collect()));
     let drops = |of: fn(&Trajectory) -> u64| -> Vec<String> {
@@ -145,7 +159,10 @@ fn stalls(advice: &Advice) -> String {
         let one = |present: &Present| {
             let (count, disks) = (of(&present.own), present.own.disks);
             let which = if disks > 1 { format!(" ({count} of {disks} disks)") } else { String::new() };
-            if advice.is_open() { which.trim().to_string() } else { format!("at depth {}{which}", present.depth) }
+            match advice.names_depths() {
+                true => format!("at depth {}{which}", present.depth),
+                false => which.trim().to_string(),
+            }
         };
         some.map(one).collect()
     };
@@ -156,7 +173,7 @@ fn stalls(advice: &Advice) -> String {
         (true, _) => text + ": a timeout of 7 s would not drop " + if is_array { "any disk." } else { "the drive." },
         (false, is_kept) => {
             text += &format!(": a timeout of 7 s drops {}{}", if is_array { "disks" } else { "the drive" }, who(short));
-            match (is_kept, advice.is_open()) {
+            match (is_kept, !advice.names_depths()) {
                 (true, _) => text + ", one of 30 s does not.",
                 (false, true) => format!("{text}, one of 30 s{} too.", who(long)),
                 (false, false) => format!("{text}, one of 30 s{}.", who(long)),

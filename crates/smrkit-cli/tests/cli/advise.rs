@@ -130,6 +130,79 @@ fn larger_writes_write_the_same_bytes_by_fewer_requests() {
 }
 
 #[test]
+fn larger_writes_leave_out_as_much_for_a_warm_up() {
+    let advice = advice("--workload random-write:span=100G,count=4k --warmup 1k --depth 1");
+    let whole = 3_000 * 4096;
+    for remedy in remedies(&advice, "write-size") {
+        let requests = remedy["course"]["requests"].as_u64().unwrap();
+        let size = match remedy["change"].as_str().unwrap() {
+            "writes of 64 KiB" => 64 << 10,
+            "writes of 512 KiB" => 512 << 10,
+            _ => 4 << 20,
+        };
+        assert!((requests * size).abs_diff(whole) <= 2 * size, "{remedy}");
+    }
+    // A warm-up that takes all.
+    let advice = self::advice("--workload random-write:span=100G,count=300 --warmup 299 --depth 1");
+    for remedy in remedies(&advice, "write-size") {
+        let is_run = remedy["course"]["requests"].as_u64().is_some_and(|requests| requests > 0);
+        assert!(is_run || remedy["not_run"] == "the warm-up takes all of its requests", "{remedy}");
+    }
+}
+
+#[test]
+fn pauses_do_not_make_larger_writes_worse() {
+    let advice = advice("--drive hc620 --layer in-place --workload random-write:count=500 --think 20ms --depth 1");
+    assert!(remedies(&advice, "write-size").iter().all(|remedy| remedy["effect"] != "worsens"), "{advice}");
+}
+
+#[test]
+fn a_range_that_leaves_the_drive_as_it_is_has_no_effect() {
+    let advice = advice("--drive wd20spzx --workload random-write:count=500 --depth 1");
+    let own = &advice["present"][0]["elapsed_ns"];
+    let same: Vec<_> =
+        remedies(&advice, "range").into_iter().filter(|remedy| remedy["course"]["elapsed_ns"] == *own).collect();
+    assert!(!same.is_empty() && same.iter().all(|remedy| remedy["effect"] == "none"), "{same:?}");
+}
+
+#[test]
+fn a_cache_is_called_full_only_where_it_is() {
+    let text = |arguments: &str| advice(arguments)["text"].as_str().unwrap().to_string();
+    let full = text("--workload random-write:count=40k,span=1T --depth 1");
+    assert!(full.contains("The cache is full after"), "{full}");
+    // Cleaning that has begun in a pause makes the next request wait.
+    let paused = text("--workload mix:count=2000 --think 1.2s --depth 1");
+    assert!(paused.contains("Requests wait for cleaning after"), "{paused}");
+    let part = text("--array raidz1:disks=4 --rebuild resilver --workload mix:count=2k");
+    assert!(part.contains(", on a disk of the 18.8 GB") && part.contains(" that were run; "), "{part}");
+}
+
+#[test]
+fn arrival_times_too_close_for_any_disk_are_told() {
+    let scratch = Scratch::new();
+    let writes: Vec<_> = (0..400).map(|number| (number, number * 977 % 400 * 1_000_000_000, 4096)).collect();
+    let trace = scratch.msr("close.csv", &writes);
+    let told = |more: &str| {
+        let advice = advice(&format!("--trace {trace} --arrival trace {more}"));
+        advice["text"].as_str().unwrap().contains("Conventional disks can't keep up")
+    };
+    assert!(told(""));
+    assert!(!told("--time-scale 1000"));
+}
+
+#[test]
+fn an_array_is_not_told_to_bear_fewer_losses() {
+    let levels = |level: &str| {
+        let advice = advice(&format!("--drive tiny --array {level}:disks=6 --workload mix:count=300 --depth 8"));
+        let names = remedies(&advice, "level").iter().map(|remedy| remedy["change"].to_string()).collect::<String>();
+        ["span", "raid0", "raid10", "raid5"].map(|level| names.contains(&format!("\"{level} of")))
+    };
+    assert_eq!(levels("raid6"), [false, false, false, false]);
+    assert_eq!(levels("raid5"), [false, false, true, false]);
+    assert_eq!(levels("raid0"), [true, false, true, true]);
+}
+
+#[test]
 fn a_dedicated_disk_sees_its_own_source_alone() {
     let advice = advice(&format!("{TWO} --depth 1"));
     let dedicated = remedies(&advice, "dedicated")[0];

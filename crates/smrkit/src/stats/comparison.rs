@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::command_times::CommandTimes;
 use super::outcome::Outcome;
 use super::stretches::{Figures, P99_ERROR};
+use super::verdict::time_ratio;
 use crate::layer::BASELINE;
 use crate::units::SECTOR_BYTES;
 
@@ -150,7 +151,11 @@ impl Multiples {
     pub fn from_figures(own: &Figures, other: &Figures, is_timed: bool) -> Multiples {
         let times = |of: fn(&Figures) -> u64| quotient(of(own) as f64, of(other) as f64);
         Multiples {
-            elapsed: is_timed.then(|| times(|figures| figures.elapsed_ns)),
+            elapsed: is_timed.then(|| {
+                let both = (own.elapsed_ns as f64, other.elapsed_ns as f64);
+                let ratio = time_ratio(both, (own.requests, other.requests)).filter(|ratio| ratio.is_finite());
+                ratio.unwrap_or_else(|| quotient(both.0, both.1))
+            }),
             mean: times(|figures| figures.mean_ns),
             p99: times(|figures| figures.p99_ns),
             longest: times(|figures| figures.longest_ns),

@@ -4,7 +4,7 @@
 use super::outcome::{Outcome, VerdictCounts};
 use crate::layer::{BASELINE, Scalar};
 use crate::quantity::Bytes;
-use crate::settings::{Arrival, Prefill};
+use crate::settings::{Arrival, Prefill, Warmup};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Requests completed late by a conventional disk at this share of the elapsed time show that it can't keep up.
@@ -15,9 +15,10 @@ const SLOWER: f64 = 0.9;
 
 /// Compares `outcome` with the conventional disk's: slowdown, stalls, the sentence.
 pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
-    let ratio = outcome.elapsed_ns as f64 / baseline.elapsed_ns as f64;
     // A run with a rebuild ends with it, whatever the host still wanted: not the same requests.
-    outcome.slowdown = (baseline.elapsed_ns > 0 && outcome.rebuild.is_none()).then_some(ratio);
+    let is_comparable = outcome.rebuild.is_none() && baseline.elapsed_ns > 0;
+    let times = (outcome.elapsed_ns as f64, baseline.elapsed_ns as f64);
+    outcome.slowdown = is_comparable.then(|| time_ratio(times, (outcome.requests, baseline.requests))).flatten();
     outcome.verdict.baseline_mean_ns = Some(baseline.mean_ns);
     outcome.verdict.baseline_p99_ns = Some(baseline.p99_ns);
     outcome.verdict.baseline_stalls_over_7s = Some(baseline.stalls_over_7s);
@@ -26,9 +27,20 @@ pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
     outcome.verdict.text = sentence(outcome);
 }
 
+/// One time as a multiple of another, each for as many requests: where they differ, as after a warm-up until each is steady, of
+/// the time for a request. `None` where one has no requests.
+pub fn time_ratio((own, other): (f64, f64), requests: (u64, u64)) -> Option<f64> {
+    match requests {
+        (one, same) if one == same => Some(own / other),
+        (0, _) | (_, 0) => None,
+        (one, another) => Some((own / one as f64) / (other / another as f64)),
+    }
+}
+
 /// Figures of the conventional disk's run that a comparison needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline {
+    requests: u64,
     elapsed_ns: u64,
     mean_ns: u64,
     p99_ns: u64,
@@ -42,6 +54,7 @@ impl Baseline {
     /// loop.
     pub fn from_outcome(outcome: &Outcome) -> Baseline {
         Baseline {
+            requests: outcome.requests,
             elapsed_ns: outcome.elapsed_ns,
             mean_ns: outcome.latency_ns.all.mean,
             p99_ns: outcome.latency_ns.all.p99,
@@ -54,7 +67,7 @@ impl Baseline {
 
 /// True if an open loop asks more of the disk than it can do: completions end long after arrivals have, and the disk was
 /// busy nearly all the time.
-fn is_overloaded(outcome: &Outcome) -> bool {
+pub fn is_overloaded(outcome: &Outcome) -> bool {
     let late_ns = outcome.elapsed_ns.saturating_sub(outcome.arrivals_ns);
     let share = |part: u64| part as f64 / outcome.elapsed_ns.max(1) as f64;
     // An array waits for its busiest drive.
@@ -207,7 +220,10 @@ fn in_all(outcome: &Outcome) -> String {
     match outcome.slowdown {
         Some(slowdown) if outcome.layer != BASELINE && outcome.engine.arrival != Arrival::Trace => {
             let whom = if is_array(outcome) { "the same array of conventional disks" } else { "a conventional disk" };
-            format!(" In all it takes {slowdown:.2} times as long as {whom}.")
+            let engine = &outcome.engine;
+            let ends_by_itself = engine.warmup == Warmup::UntilSteady || engine.until.is_some() || outcome.interrupted;
+            let what = if ends_by_itself { "For a request" } else { "In all" };
+            format!(" {what} it takes {slowdown:.2} times as long as {whom}.")
         }
         _ => String::new(),
     }
@@ -282,6 +298,20 @@ mod tests {
         assert!(sentence(&outcome(0.5e6)).starts_with("Fast until 60.0 s, then requests wait for cleaning"));
         assert!(sentence(&outcome(2e6)).contains("the rate does not fall: 1.0 MB/s before, 2.0 MB/s from then on."));
         assert!(sentence(&outcome(0.95e6)).contains("the rate hardly falls: 1.0 MB/s before"));
+    }
+
+    #[test]
+    fn runs_of_different_requests_are_compared_by_the_request() {
+        assert_eq!(time_ratio((30.0, 10.0), (5, 5)), Some(3.0));
+        assert_eq!(time_ratio((30.0, 10.0), (5, 10)), Some(6.0));
+        assert_eq!((time_ratio((30.0, 10.0), (0, 10)), time_ratio((30.0, 10.0), (5, 0))), (None, None));
+        let mut own = outcome(0.5e6);
+        own.engine.warmup = Warmup::UntilSteady;
+        (own.requests, own.elapsed_ns) = (100, 600);
+        let usual = Outcome { requests: 200, elapsed_ns: 400, ..own.clone() };
+        judge(&mut own, &Baseline::from_outcome(&usual));
+        assert_eq!(own.slowdown, Some(3.0));
+        assert!(own.verdict.text.contains("For a request it takes 3.00 times as long"), "{}", own.verdict.text);
     }
 
     #[test]
