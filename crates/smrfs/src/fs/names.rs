@@ -216,6 +216,11 @@ impl FileSystem {
         Ok(())
     }
 
+    /// True if some `open` for writing has not ended.
+    pub fn is_open_for_writing(&self, id: NodeId) -> FsResult<bool> {
+        Ok(self.file(id)?.look().writers > 0)
+    }
+
     /// One `open` ends.
     pub fn release(&self, id: NodeId, writing: bool) -> FsResult {
         let file = self.files.get(id).ok_or(Errno::EBADF)?;

@@ -3,7 +3,8 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -68,7 +69,7 @@ fn a_signal_does_not_wait_for_ever_for_open_files() {
     let open = File::open(bench.file("f")).unwrap();
     let process = bench.process();
     signal(process, "TERM");
-    wait_until("the end", || !std::path::Path::new(&format!("/proc/{process}")).exists());
+    wait_until("the end", || !Path::new(&format!("/proc/{process}")).exists());
     drop(open);
     bench.is_in_order();
     bench.mount().done();
@@ -86,27 +87,47 @@ print('ready', flush=True)
 time.sleep(100)
 ";
 
+/// A program that has changed a mapped file; none, with a word for the skip list, where there is no Python.
+fn mapping(file: &Path) -> Option<Child> {
+    let mut python = std::process::Command::new("python3");
+    let Ok(mut program) = python.args(["-c", MAPS]).arg(file).stdout(Stdio::piped()).spawn() else {
+        println!("skipped: no python3 here");
+        return None;
+    };
+    let mut said = String::new();
+    BufReader::new(program.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    Some(program)
+}
+
 #[test]
 fn what_a_running_program_has_mapped_survives_a_signal() {
     let Some(bench) = Bench::new("strict-append", "64MiB") else { return };
     bench.mount().done();
     fs::write(bench.file("f"), vec![1; 1 << 20]).unwrap();
-    let mut python = std::process::Command::new("python3");
-    let started = python.args(["-c", MAPS]).arg(bench.file("f")).stdout(Stdio::piped()).spawn();
-    let Ok(mut program) = started else {
-        println!("skipped: no python3 here");
-        return;
-    };
-    let mut said = String::new();
-    BufReader::new(program.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    let Some(mut program) = mapping(&bench.file("f")) else { return };
     let process = bench.process();
     signal(process, "TERM");
-    wait_until("the end", || !std::path::Path::new(&format!("/proc/{process}")).exists());
+    wait_until("the end", || !Path::new(&format!("/proc/{process}")).exists());
     program.kill().unwrap();
     program.wait().unwrap();
     bench.is_in_order();
     bench.mount().done();
     assert_eq!(&fs::read(bench.file("f")).unwrap()[500_000..500_005], b"DIRTY");
+    bench.umount().done();
+}
+
+#[test]
+fn mapped_changes_in_a_hole_are_data_for_who_copies() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    bench.mount().done();
+    File::create(bench.file("f")).unwrap().set_len(1 << 20).unwrap();
+    let Some(mut program) = mapping(&bench.file("f")) else { return };
+    let copy = bench.path("copy");
+    let copied = std::process::Command::new("cp").arg("--sparse=auto").arg(bench.file("f")).arg(&copy).status();
+    assert!(copied.unwrap().success());
+    assert_eq!(&fs::read(copy).unwrap()[500_000..500_005], b"DIRTY");
+    program.kill().unwrap();
+    program.wait().unwrap();
     bench.umount().done();
 }
 
@@ -122,7 +143,7 @@ fn an_ordinary_umount_is_clean_as_well() {
         command.args((program == "fusermount3").then_some("-u")).arg(bench.point());
         command.stderr(Stdio::null()).status().unwrap().success()
     });
-    wait_until("the end", || !std::path::Path::new(&format!("/proc/{process}")).exists());
+    wait_until("the end", || !Path::new(&format!("/proc/{process}")).exists());
     bench.is_in_order();
 }
 

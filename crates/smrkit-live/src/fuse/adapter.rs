@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::SystemTime;
 
 use fuser::{
@@ -467,13 +468,26 @@ impl fuser::Filesystem for Adapter {
             SEEK_HOLE => Seek::Hole,
             _ => return reply.error(Errno::EINVAL),
         };
-        let found = self.ask("lseek", |core| {
-            let offset = u64::try_from(offset).map_err(|_| FsError::Errno(smrfs::error::Errno::ENXIO))?;
-            core.seek(self.numbers.node(ino), offset, what)
-        });
-        match found {
-            Ok(at) => reply.offset(at as i64),
-            Err(error) => reply.error(error),
+        let (gate, node) = (self.gate.clone(), self.numbers.node(ino));
+        let is_written = self.gate.quietly("lseek", |core| core.is_open_for_writing(node)).unwrap_or(false);
+        let answer = move || {
+            let found = gate.ask("lseek", |core| {
+                let offset = u64::try_from(offset).map_err(|_| FsError::Errno(smrfs::error::Errno::ENXIO))?;
+                core.seek(node, offset, what)
+            });
+            match found {
+                Ok(at) => reply.offset(at as i64),
+                Err(error) => reply.error(convert::errno(&error)),
+            }
+        };
+        match self.notifier.get().filter(|_| is_written).cloned() {
+            None => answer(),
+            // What programs have changed in mapped pages is no data yet. The kernel writes it before it forgets the pages, by
+            // requests that the session's threads answer: this must be none of them. A reply that is dropped is an EIO.
+            Some(notifier) => drop(thread::Builder::new().name("seek".into()).spawn(move || {
+                let _ = notifier.inval_inode(ino, 0, 0);
+                answer();
+            })),
         }
     }
 }
