@@ -6,7 +6,6 @@
 #[path = "../../smrkit/tests/common/count.rs"]
 mod count;
 
-use count::count_from;
 use std::ops::Range;
 
 use rand::{RngExt, SeedableRng};
@@ -15,6 +14,8 @@ use smrfs::device::{Bands, Model, Shape};
 use smrfs::space::caveat::{Caveat, CaveatOptions, Placement, Rule};
 use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use smrfs::units::{Granule, NodeId, Owner, Span};
+
+use count::count_from;
 
 const NOWHERE: u64 = u64::MAX;
 const MIB: u64 = 1 << 20;

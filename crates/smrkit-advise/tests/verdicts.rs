@@ -3,7 +3,6 @@
 #[path = "../../smrkit/tests/common/count.rs"]
 mod count;
 
-use count::count_from;
 use std::sync::Arc;
 
 use smrkit::engine::RequestRows;
@@ -19,6 +18,8 @@ use smrkit::stats::rows::RequestRow;
 use smrkit::units::Nanos;
 use smrkit::workload::Workload;
 use smrkit_advise::{Question, advise};
+
+use count::count_from;
 
 const SPAN_SECTORS: u64 = 1 << 21;
 

@@ -12,11 +12,11 @@ mod stories;
 #[path = "../common/watch.rs"]
 mod watch;
 
-use count::count_from;
 use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::meta::MetadataStore;
 use smrfs::meta::memory::StoreLoss;
 
+use count::count_from;
 use rig::Disk;
 use run::Run;
 

@@ -1,6 +1,5 @@
 //! Random operations on a file system and on the reference at once, and their comparison.
 
-use crate::count::count_from;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
@@ -8,6 +7,7 @@ use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::{Allocate, Seek};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
 
+use crate::count::count_from;
 use crate::reference::{At, Tree, put};
 use crate::rig::{GRANULE, Rig};
 

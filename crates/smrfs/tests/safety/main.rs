@@ -8,9 +8,9 @@ mod checker;
 mod count;
 mod host;
 
-use count::count_from;
 use std::sync::Arc;
 
+use count::count_from;
 use host::{Host, Manner};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -1,6 +1,5 @@
 //! Interrupts, readers who leave, and disks that are full.
 
-use crate::count::count_from;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{Scratch, command, finish, smrkit, testdata};
+use crate::count::count_from;
 
 /// Enough work for a minute or more.
 const LONG: &str = "--workload random-write:count=4G --layer in-place,set-assoc";

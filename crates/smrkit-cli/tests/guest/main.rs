@@ -9,7 +9,6 @@ mod arrays;
 #[path = "../../../smrkit/tests/common/count.rs"]
 mod count;
 
-use count::count_from;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -18,6 +17,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime};
+
+use count::count_from;
 
 /// Within this much the guest says something, or it hangs.
 const SILENCE: Duration = Duration::from_secs(240);

@@ -1,15 +1,15 @@
 //! `smrkit attach`: a served drive as a loop device, and file systems on it through kills of the server.
 
-use crate::count::count_from;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::{Bench, Ran, is_mounted, is_root, signal};
+use crate::count::count_from;
 
 /// A file system: how it is made, and the commands that check it after a crash.
 pub(super) struct Kind {
@@ -177,6 +177,21 @@ fn what_a_killed_attach_has_left_is_taken_away() {
     assert_eq!(attached.loops(), 1);
     attached.detach().done();
     assert_eq!(attached.loops(), 0);
+}
+
+#[test]
+fn a_request_that_hangs_leaves_no_dead_mount_behind() {
+    let Some(attached) = Attached::new("in-place") else { return };
+    let image = attached.bench.path("drive.img");
+    attached.bench.smrkit(&["inject", &image, "timeout"]).done();
+    let device = format!("if={}", attached.device.display());
+    let words = [&device, "of=/dev/null", "bs=4k", "count=1", "iflag=direct"];
+    let mut hanging = Command::new("dd").args(words).stderr(Stdio::null()).spawn().unwrap();
+    sleep(Duration::from_millis(500));
+    attached.detach().done();
+    let _ = hanging.wait();
+    let (own, mounts) = (attached.bench.path("run"), fs::read_to_string("/proc/self/mounts").unwrap());
+    assert!(!mounts.contains(&own), "{mounts}");
 }
 
 /// Content of a file by its number.

@@ -1,6 +1,5 @@
 //! Copies of image and metadata directory, made as docs/reference/smrfs.md says: they mount, clean and lose nothing.
 
-use crate::count::count_from;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -9,6 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::{Bench, MODELS};
+use crate::count::count_from;
 
 pub(super) const FILES: u64 = 40;
 pub(super) const PIECE: usize = 4096;

@@ -3,7 +3,6 @@
 //! The drive has a volatile write cache, which a kill empties, so that what a database did not flush is gone. The clients'
 //! ledger of what they were told is kept in this process.
 
-use crate::count::count_from;
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -20,6 +19,7 @@ use tempfile::TempDir;
 
 use super::attached::{Attached, EXT4};
 use super::{Ran, signal};
+use crate::count::count_from;
 
 /// Kills a database, unless SMRKIT_DATABASE_KILLS says otherwise.
 const KILLS: u64 = 3;

@@ -1,6 +1,5 @@
 //! An image on a host whose disk is full: what is accepted is kept, what can't be is refused, and deleting helps.
 
-use crate::count::count_from;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -13,6 +12,7 @@ use rand_pcg::Pcg64Mcg;
 use tempfile::TempDir;
 
 use super::{Bench, MODELS, Ran, is_root};
+use crate::count::count_from;
 
 /// The host's file system, and an image on it that can't fit.
 const HOST: &str = "48M";

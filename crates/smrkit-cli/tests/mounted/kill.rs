@@ -2,7 +2,6 @@
 //!
 //! The image lies in the page cache of a system that runs on: a power cut loses more (`crates/smrfs/tests`).
 
-use crate::count::count_from;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::{Bench, MODELS, signal};
+use crate::count::count_from;
 
 /// Kills a model, unless SMRKIT_KILLS says otherwise.
 const KILLS: u64 = 12;

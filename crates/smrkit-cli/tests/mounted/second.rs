@@ -1,6 +1,5 @@
 //! A mount that is killed a second after a command has returned: all that the command did is there.
 
-use crate::count::count_from;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::thread::sleep;
@@ -12,6 +11,7 @@ use super::attached::has;
 use super::databases::{Database, Postgres, Sqlite, ask};
 use super::durable::git;
 use super::{Bench, MODELS, is_root, signal};
+use crate::count::count_from;
 
 /// Kills a program and model, unless SMRKIT_SECOND_KILLS says otherwise.
 const KILLS: u64 = 2;

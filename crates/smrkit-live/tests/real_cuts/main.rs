@@ -10,7 +10,6 @@ mod host;
 mod recorder;
 mod replay;
 
-use count::count_from;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -27,6 +26,7 @@ use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
 use smrfs::units::NodeId;
 use smrkit_live::volume::{Layout, Mkfs, Open, Volume, mkfs};
 
+use count::count_from;
 use history::{Content, History};
 use host::{HOSTS, Host, Mounted};
 use recorder::{Event, NAMES, Recorder};

@@ -1,6 +1,5 @@
 //! A served run again in the simulator: to the nanosecond. `SMRKIT_LIVE_REPLAYED` sets the requests of each layer and order.
 
-use crate::count::count_from;
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
@@ -14,6 +13,7 @@ use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, FUA, READ, TRIM, WRITE};
 use super::{LAYERS, Served, image};
+use crate::count::count_from;
 
 /// Sends random requests, sixteen at a time; fails are fine.
 fn load(client: &mut Client, random: &mut impl rand::Rng, rounds: usize) {

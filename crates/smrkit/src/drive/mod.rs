@@ -189,7 +189,8 @@ impl Drive {
         if sectors > SECTORS_MAX {
             let (asked, most) = (Bytes(sectors.saturating_mul(SECTOR_BYTES)), Bytes(SECTORS_MAX * SECTOR_BYTES));
             let problem = format!("a capacity of {asked}: a drive holds at most {most}; give a smaller ");
-            return Err(Error::impossible(Field::Capacity, Message::from(problem) + Field::Capacity));
+            let remedy = Message::from(problem) + Field::Capacity + ", or where a trace asks for it " + Field::Fold;
+            return Err(Error::impossible(Field::Capacity, remedy));
         }
         let Drive { interference, mut file, path, text, .. } = self;
         size::resize(&mut file, sectors)?;

@@ -71,6 +71,8 @@ impl Attached {
             free(&device, &self.file()).map_err(|error| error.to_string())?;
         }
         drop(self.session.take());
+        // Where a request hangs, its file is busy: the mount would stay behind, dead. Mostly it is gone.
+        let _ = point::unmount(&self.directory, Unmount::Detach);
         // What is not empty is not ours.
         let _ = fs::remove_dir(&self.directory);
         Ok(())
