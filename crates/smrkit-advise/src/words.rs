@@ -389,7 +389,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_course_says_when_the_cache_is_full_and_with_how_much() {
+    fn the_course_says_when_the_cache_is_full() {
         let said = |demand, cache, cleans, full_at_s, is_conventional| {
             let advice = advice(demand, cache, cleans, full_at_s);
             course(&advice, &advice.present[0], Some(0.25), is_conventional)

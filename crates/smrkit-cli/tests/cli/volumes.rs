@@ -253,7 +253,7 @@ fn images_and_directories_that_do_not_belong_together_are_refused() {
 }
 
 #[test]
-fn fsck_takes_an_older_copy_of_an_image_for_a_pair_where_it_may_change_it() {
+fn fsck_takes_an_older_copy_for_a_pair_where_it_may_change_it() {
     let scratch = Scratch::new();
     at(&scratch, MKFS).done();
     fs::copy(scratch.path("a.img"), scratch.path("older")).unwrap();

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_known_as_long_as_it_has_a_user_a_descriptor_or_a_known_child() {
+    fn a_node_is_known_while_it_has_a_user_a_descriptor_or_a_child() {
         let fd = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
         let mut nodes = Nodes::new(1);
         nodes.answered(2, Kind::Directory, 1, b"folder");

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_bend_at_a_third_of_the_stroke_where_that_is_a_seek_of_its_own() {
+    fn lines_bend_at_a_third_of_the_stroke_if_that_is_a_seek() {
         let line =
             |average, cylinders| ThreeTimes { one: 1.0, average, full: 15.0, cylinders, source: String::new() }.line();
         assert_eq!(line(Some(8.0), 2051), [(1, 1.0), (683, 8.0), (2050, 15.0)]);

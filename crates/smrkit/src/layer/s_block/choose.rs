@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_decide_between_the_nearest_the_fullest_and_the_oldest() {
+    fn weights_decide_between_nearest_fullest_and_oldest() {
         let (mut layer, slots) = some_cached();
         let best = |weights| layer.best(1, weights).unwrap();
         assert_eq!([best([1.0, 0.0, 0.0]), best([0.0, 1.0, 0.0]), best([0.0, 0.0, 1.0])], [10, 20, 30]);

@@ -1,4 +1,4 @@
-//! What is heard of a client, and what is not, on a pair of sockets.
+//! Clients that are heard, and that are not, on pairs of sockets.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -48,7 +48,7 @@ fn a_client_that_has_said_goodbye_is_answered_and_not_heard() {
 }
 
 #[test]
-fn a_client_that_was_full_is_heard_once_it_has_taken_something() {
+fn a_full_client_is_heard_once_it_has_taken_something() {
     let (mut client, mut connection) = connected();
     let read = 64 << 20;
     (0..3).for_each(|_| ask(&mut client, command::READ, read));
