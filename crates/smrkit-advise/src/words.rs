@@ -331,6 +331,13 @@ fn list(mut words: Vec<String>) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::collections::BTreeMap;
+
+    use smrkit::settings::{Arrival, Settings};
+    use smrkit::stats::comparison::{Comparison, Problems};
+    use smrkit::stats::outcome::{Replayed, State};
+
+    use super::super::advice::{Demand, System};
     use super::*;
 
     pub fn pause(effect: Option<Effect>) -> Remedy {
@@ -348,6 +355,87 @@ pub(super) mod tests {
             first_requests: None,
             course,
             against: None,
+        }
+    }
+
+    /// Demand of so many bytes read and written on a disk with a persistent cache, or without, that waits from a moment on.
+    fn advice(demand: (u64, u64), cache_sectors: u64, cleans: bool, cache_full_at_s: Option<f64>) -> Advice {
+        let own = Trajectory {
+            elapsed_ns: 30_000_000_000,
+            cache_full_at_s,
+            cache_full_after_bytes: cache_full_at_s.map(|_| 7_000_000),
+            ..Trajectory::default()
+        };
+        let whole = Multiples { elapsed: None, mean: 1.0, p99: 1.0, longest: 1.0 };
+        let against = Comparison { whole, from_first_wait: None, rebuild: None };
+        let engine = Settings { arrival: Arrival::Trace, ..Settings::default() };
+        Advice {
+            schema: 1,
+            text: String::new(),
+            actions: Vec::new(),
+            problems: Problems::default(),
+            present: vec![Present { depth: 1, conventional: own.clone(), own, against }],
+            remedies: Vec::new(),
+            complete: true,
+            system: System {
+                drive: "tiny".into(),
+                drive_file: None,
+                layer: "any".into(),
+                array: None,
+                parameters: BTreeMap::new(),
+                host_sectors: 8000,
+                cache_sectors,
+                cleans,
+            },
+            demand: Demand {
+                replayed: Replayed::default(),
+                requests: 1,
+                read_bytes: demand.0,
+                written_bytes: demand.1,
+                mean_write_bytes: None,
+            },
+            rebuild: None,
+            whole_disk_bytes: None,
+            engine,
+            state: State::default(),
+            scaled: None,
+            seed: 1,
+            version: "",
+            commit: None,
+        }
+    }
+
+    #[test]
+    fn the_course_says_when_the_cache_is_full() {
+        let said = |demand, cache, cleans, full_at_s, is_conventional| {
+            let advice = advice(demand, cache, cleans, full_at_s);
+            course(&advice, &advice.present[0], Some(0.25), is_conventional)
+        };
+        let (both, read, written) = ((3_000_000, 2_000_000), (5_000_000, 0), (0, 5_000_000));
+        let rates = "a request takes 0 s on average";
+        let usual = format!("{rates}, conventional disks 0 s");
+        for full_at_s in [None, Some(0.0), Some(4.0)] {
+            let text = format!("A conventional disk needs no cleaning: {rates}.");
+            assert_eq!(said(both, 0, false, full_at_s, true), text);
+        }
+        for (cache, cleans, who) in [(8, false, "Requests wait for cleaning"), (0, false, "Writes wait for rewriting")]
+        {
+            assert_eq!(said(both, cache, cleans, Some(0.0), false), format!("{who} from the first on: {usual}."));
+            let what = if cache > 0 { "The cache is full" } else { who };
+            let text = format!("{what} after 4 s (7 MB read and written); {usual}.");
+            assert_eq!(said(both, cache, cleans, Some(4.0), false), text);
+        }
+        for (demand, text) in [
+            (both, "5 MB read and written), the cache 25 % full; a longer one may fill it."),
+            (written, "5 MB written), the cache 25 % full; a longer one may fill it."),
+            (read, "5 MB read), the cache 25 % full."),
+        ] {
+            let text = format!("No request waits for cleaning: {usual}. The demand ends after 30 s ({text}");
+            assert_eq!(said(demand, 8, true, None, false), text);
+        }
+        for (cleans, nothing) in [(true, "No request waits for cleaning"), (false, "Nothing has to be rewritten")] {
+            let text = format!("{nothing} while the demand lasts (30 s, 5 MB written): {usual}.");
+            assert_eq!(said(written, 0, cleans, None, false), text);
         }
     }
 

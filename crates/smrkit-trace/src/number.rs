@@ -197,7 +197,14 @@ mod tests {
         assert_eq!(decimal(b"2.0005", 1000), Ok(2001));
         assert_eq!(decimal(b"1.5e+3", 1000), Ok(1_500_000));
         assert_eq!(decimal(b".", 1000), Err(NoNumber::Malformed));
-        assert_eq!(decimal(b"-0.1", 1000), Err(NoNumber::Negative));
+        assert_eq!(decimal(b"5.", 1000), Ok(5000));
+        assert_eq!(decimal(b"0.0000", 1), Ok(0));
+        for negative in ["-0.1", "-.5", "-5", "-1e3"] {
+            assert_eq!(decimal(negative.as_bytes(), 1000), Err(NoNumber::Negative), "{negative}");
+        }
+        for malformed in ["-", "-x", "-e3", "", "1.x", "x.1", ".-5"] {
+            assert_eq!(decimal(malformed.as_bytes(), 1000), Err(NoNumber::Malformed), "{malformed}");
+        }
         assert_eq!(decimal(b"1e40", 1000), Err(NoNumber::Overflow));
         assert_eq!(decimal(b"20000000000", 1_000_000_000), Err(NoNumber::Overflow));
         assert_eq!(hexadecimal(b"0x1F"), Ok(31));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use smrkit::tally::Cause;
 
 use smrfs::data::Data;
 use smrfs::device::{HostManaged, Model};
@@ -207,6 +208,26 @@ fn the_surface_is_counted_as_a_mount_would_find_it() {
     let fill = report.bands.unwrap();
     assert_eq!((fill.empty, fill.dead, fill.open, fill.lost), (1, 6, 7, 0));
     assert_eq!(fill.by_tenth_live, [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    // Bands of 30 granules: written in full, and live to the last or the first granule of a tenth.
+    let (fixture, _) = found(Model::StrictAppend, |fixture| {
+        for file in 1..4 {
+            let file = fixture.file(file);
+            fixture.store_map(file, FileMap::new(), |_| {});
+        }
+        let mut map = FileMap::new();
+        for (band, live) in [(0, 30), (1, 3), (2, 4), (3, 1), (4, 26)] {
+            if live == 30 {
+                let rest = Span::new(26, 4);
+                fixture.device.write(rest.at, Data::Bytes(&[7; 4 * 512]), Cause::Host).unwrap();
+            }
+            map.insert(map.end(), Span::new(band * 32, live));
+        }
+        let file = fixture.file(0);
+        fixture.store_map(file, map, |_| {});
+    });
+    let fill = fixture.check(false).bands.unwrap();
+    assert_eq!((fill.empty, fill.dead, fill.open, fill.lost), (0, 3, 7, 0));
+    assert_eq!(fill.by_tenth_live, [2, 1, 0, 0, 0, 0, 0, 0, 1, 1]);
     let (fixture, _) = found(Model::Caveat, |fixture| {
         for file in 0..4 {
             let file = fixture.file(file);

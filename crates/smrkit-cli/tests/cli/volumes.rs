@@ -252,6 +252,23 @@ fn images_and_directories_that_do_not_belong_together_are_refused() {
     }
 }
 
+#[test]
+fn fsck_takes_an_older_copy_for_a_pair_where_it_may_change_it() {
+    let scratch = Scratch::new();
+    at(&scratch, MKFS).done();
+    fs::copy(scratch.path("a.img"), scratch.path("older")).unwrap();
+    (0..2).for_each(|_| drop(at(&scratch, "fsck a.img").done()));
+    fs::rename(scratch.path("older"), scratch.path("a.img")).unwrap();
+    refused(&scratch, "df a.img", 3, &["smrkit fsck"]);
+    let before = everything(scratch.0.path());
+    let looked = at(&scratch, "fsck -n a.img");
+    assert_eq!((looked.code, looked.out.contains("one is an older copy")), (4, true), "{}{}", looked.out, looked.err);
+    assert!(everything(scratch.0.path()) == before);
+    let taken = at(&scratch, "fsck a.img");
+    assert_eq!((taken.code, taken.out.contains("a pair from now on")), (1, true), "{}{}", taken.out, taken.err);
+    assert!(at(&scratch, "fsck a.img").done().contains("nothing is wrong"));
+}
+
 /// A small file system of the kernel's, unmounted at the end.
 struct Tmpfs(tempfile::TempDir);
 struct Ramfs(tempfile::TempDir);

@@ -350,4 +350,29 @@ mod tests {
         }
         assert_eq!((nodes.open(), nodes.known()), (0, 0));
     }
+
+    #[test]
+    fn a_node_is_known_while_it_has_a_user_a_descriptor_or_a_child() {
+        let fd = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
+        let mut nodes = Nodes::new(1);
+        nodes.answered(2, Kind::Directory, 1, b"folder");
+        nodes.answered(3, Kind::File, 2, b"file");
+        assert_eq!(nodes.known(), 3, "with the directory that the folder is in");
+        assert!(nodes.forget(2, 1).is_none());
+        for id in 10..20 {
+            nodes.keep(id, Kind::File, &fd);
+            assert_eq!((nodes.open(), nodes.known()), (1, 4), "{id}");
+        }
+        nodes.keep(3, Kind::File, &fd);
+        nodes.keep(20, Kind::File, &fd);
+        assert_eq!(nodes.known(), 4, "the file is in use without its descriptor");
+        nodes.keep(2, Kind::Directory, &fd);
+        nodes.keep(20, Kind::File, &fd);
+        assert_eq!(nodes.known(), 4, "the folder has a file that is known");
+        nodes.keep(1, Kind::Directory, &fd);
+        assert!(nodes.forget(3, 1).is_some());
+        assert_eq!(nodes.known(), 1, "the directory has a descriptor");
+        nodes.keep(20, Kind::File, &fd);
+        assert_eq!(nodes.known(), 1);
+    }
 }

@@ -109,3 +109,43 @@ pub fn random_writes(scale: &Scale) -> Item {
         vec![(RANDOM, Shown { text, table: Some(table), ..Shown::default() })]
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use smrkit::drive::Drive;
+    use smrkit::engine::NoObserver;
+    use smrkit::engine::run::Run;
+    use smrkit::engine::system::DriveRun;
+    use smrkit::layer;
+    use smrkit::settings::Settings;
+    use smrkit::workload::Workload;
+
+    use super::*;
+
+    #[test]
+    fn disks_did_the_same_if_they_differ_in_times_alone() {
+        let layer = layer::find("drive-managed").unwrap();
+        let drive = Drive::load("tiny").unwrap();
+        let run = DriveRun { drive, layer, parameters: layer.resolve(&[]).unwrap() };
+        let run = Run::new(run, Settings { movement: true, ..Settings::default() });
+        let workload = Workload::parse("random-write:count=50").unwrap();
+        let mut source = workload.source(run.host_sectors().unwrap(), 1).unwrap();
+        let one = run.execute(source.as_mut(), &mut NoObserver).unwrap();
+        let times = |outcome: &mut Outcome| (outcome.busy_ns, outcome.cleaning.ns, outcome.elapsed_ns) = (1, 2, 3);
+        let differences: [fn(&mut Outcome); 6] = [
+            |outcome| outcome.movement = None,
+            |outcome| outcome.physical_read_sectors.total += 1,
+            |outcome| outcome.physical_written_sectors.total += 1,
+            |outcome| outcome.commands.physical_write += 1,
+            |outcome| outcome.cleaning.sectors += 1,
+            |outcome| drop(outcome.layer_stats.pop_first()),
+        ];
+        let is_alike = |change: &dyn Fn(&mut Outcome)| {
+            let mut other = one.clone();
+            change(&mut other);
+            counted_alike(&one, &other)
+        };
+        assert!(is_alike(&times));
+        assert_eq!(differences.map(|change| is_alike(&change)), [false; 6]);
+    }
+}

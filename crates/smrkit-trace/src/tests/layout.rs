@@ -25,10 +25,26 @@ fn volumes_lie_end_to_end_in_ascending_order_of_number() {
 }
 
 #[test]
+fn a_flush_lies_nowhere_on_any_volume() {
+    let file = file("0,F,0,0,9\n0,W,0,512,9\n0,W,512,512,3\n");
+    let options =
+        OpenOptions { format: Some("csv:time=0:us,op=1,offset=2,size=3,volume=4".into()), ..OpenOptions::default() };
+    let mut laid = Laid::open(file.path(), &options, VolumeChoice::All).unwrap();
+    assert_eq!(shown(&drain(&mut laid).unwrap()), ["0 F 0+0@0", "0 W 2048+1@0", "0 W 1+1@1"]);
+}
+
+#[test]
 fn one_volume_is_chosen_by_its_number() {
     let file = file(TWO);
     let mut laid = Laid::open(file.path(), &OpenOptions::default(), "3".parse().unwrap()).unwrap();
     assert_eq!(shown(&drain(&mut laid).unwrap()), ["0 W 0+1@1", "20000 W 4096+1@1"]);
+    assert!(!laid.is_out_of_order());
+    let early = self::file("9,R,0,512,5\n3,W,0,512,20\n3,W,0,512,10\n3,W,512,512,15\n3,W,0,512,25\n");
+    for (number, times, is_early) in [(3, vec![0, 0, 0, 5000], true), (9, vec![0], false)] {
+        let mut laid = Laid::open(early.path(), &OpenOptions::default(), VolumeChoice::Number(number)).unwrap();
+        assert_eq!(drain(&mut laid).unwrap().iter().map(|request| request.time.0).collect::<Vec<_>>(), times);
+        assert_eq!(laid.is_out_of_order(), is_early, "{number}");
+    }
     let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::Number(4)).unwrap();
     let message = drain(&mut laid).unwrap_err().to_string();
     assert!(message.contains("no volume 4: the trace has 9, 3") && !message.contains('…'), "{message}");

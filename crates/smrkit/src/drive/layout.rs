@@ -93,7 +93,7 @@ pub(super) fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> 
         let mut rest = slips.as_slice();
         for end in (1..=sectors / stretch).map(|n| n * stretch) {
             let (here, after) = rest.split_at(rest.partition_point(|slip| slip.start < end));
-            spares.push(spares_before(end, each.min(stretch), stretch, here)..end);
+            spares.push(spares_before(end, each.min(stretch), here)..end);
             rest = after;
         }
     }
@@ -103,13 +103,13 @@ pub(super) fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> 
 }
 
 /// Place of the spares that `slips` leave of `each`, at the end of a stretch; slips among the spares use up none.
-fn spares_before(end: u64, each: u64, stretch: u64, slips: &[Range<u64>]) -> u64 {
+fn spares_before(end: u64, each: u64, slips: &[Range<u64>]) -> u64 {
     let length = |slips: &[Range<u64>]| slips.iter().map(|slip| slip.end - slip.start).sum::<u64>();
     let left = each.saturating_sub(length(slips));
     let mut spares = left;
     loop {
         let among = length(&slips[slips.partition_point(|slip| slip.start < end - spares)..]);
-        if left + among == spares || left + among > stretch {
+        if left + among == spares {
             return end - spares;
         }
         spares = left + among;
@@ -125,4 +125,20 @@ pub(super) fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
         start
     };
     zones.iter().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_among_the_spares_use_up_none() {
+        let spares = |each, slips: &[u64]| 20 - spares_before(20, each, &ranges(slips));
+        assert_eq!([spares(0, &[]), spares(3, &[]), spares(20, &[])], [0, 3, 20]);
+        assert_eq!([spares(3, &[5]), spares(3, &[5, 6, 7]), spares(3, &[5, 6, 7, 8])], [2, 0, 0]);
+        // The last of the slips that are left lies just before the spares, is the first of them, or is their last.
+        assert_eq!([spares(3, &[17]), spares(3, &[18]), spares(3, &[19])], [2, 3, 3]);
+        assert_eq!(spares(5, &[5, 17, 18]), 4, "among the spares once there are more of them");
+        assert_eq!(spares(20, &[0, 19]), 19);
+    }
 }

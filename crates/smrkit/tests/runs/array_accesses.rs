@@ -1,8 +1,8 @@
 //! The accesses that an array's drives report add up to what was counted of each, and their times are the array's.
 
 use crate::common::Witness;
-use smrkit::device::Command;
 use smrkit::device::level::Level;
+use smrkit::device::{Array, Command, Stamped};
 use smrkit::drive::Drive;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::run::Run;
@@ -88,26 +88,53 @@ fn a_new_member_takes_the_number_of_the_failed_one() {
 
 #[test]
 fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
-    let array = ArrayRun { level: Level::Raid5, chunk_sectors: 1000, ..array() };
+    let array = ArrayRun { level: Level::Raid5, chunk_sectors: 300, ..array() };
     let layer = layer::find("log").unwrap();
     let parameters = layer.resolve(&[]).unwrap();
     let members: Vec<MemberRun> = array.members.iter().map(|member| member.with_layer(layer, &parameters)).collect();
     let array = ArrayRun { members: [members.clone(), members].concat(), ..array };
     let mut built = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
     assert!(built.written_parts().is_empty());
-    let (lba, sectors) = (Lba(1030), 10);
-    let (request, stamps) = (Request::new(Op::Write, lba, sectors), vec![1; sectors as usize]);
-    let command = Command { tag: 0, request, arrival: Nanos::ZERO, host: true, stamps };
-    built.submit(command).unwrap();
-    let mut more = Vec::new();
-    let completed = (0..100).any(|_| {
-        built.resume().unwrap();
-        built.advance(&mut more).unwrap().is_some() || !more.is_empty()
-    });
-    assert!(completed);
-    assert_eq!(built.layout().place(lba).1, Lba(30), "the second unit of the first stripe");
-    let last = built.layout().member_sectors(0).min(1024);
-    assert_eq!(built.written_parts(), [(Lba(0), last)]);
+    let first = Lba(330);
+    assert_eq!(built.layout().place(first).1, Lba(30), "the second unit of the first stripe");
+    complete(&mut built, Op::Write, &[(first, 10)]);
+    assert_eq!(built.written_parts(), [(Lba(0), 1024)]);
+    let end = built.layout().member_sectors(0);
+    assert!(end > 1024 && !end.is_multiple_of(1024), "{end}: the last part is a short one");
+    complete(&mut built, Op::Write, &[(Lba(array.host_sectors().unwrap() - 10), 10)]);
+    assert_eq!(built.written_parts(), [(Lba(0), 1024), (Lba(end / 1024 * 1024), end % 1024)]);
+}
+
+/// Commands that arrive at once, at the beginning, and complete.
+fn complete(array: &mut Array, op: Op, extents: &[(Lba, u32)]) {
+    for &(lba, sectors) in extents {
+        let (request, stamps) = (Request::new(op, lba, sectors), vec![1; sectors as usize]);
+        array.submit(Command { tag: 0, request, arrival: Nanos::ZERO, host: true, stamps }).unwrap();
+    }
+    let (mut more, mut completed) = (Vec::new(), 0);
+    while completed < extents.len() {
+        array.resume().unwrap();
+        completed += usize::from(array.advance(&mut more).unwrap().is_some()) + more.drain(..).count();
+    }
+}
+
+/// A discard of a part of a stripe with parity is done at once: no drive is told.
+#[test]
+fn an_array_is_idle_after_commands_that_its_member_did_together() {
+    let layer = layer::find("in-place").unwrap();
+    let drive = Drive::load("tiny").unwrap().with_capacity(8000).unwrap();
+    let drive = DriveRun { drive, layer, parameters: layer.resolve(&[]).unwrap() };
+    let drive = || MemberRun::Drive(Box::new(drive.clone()));
+    let of = |level, members| ArrayRun { chunk_sectors: 64, ..ArrayRun::new(level, members) };
+    let parity = of(Level::Raid5, vec![drive(), drive(), drive()]);
+    let striped = of(Level::Raid0, vec![MemberRun::Array(Box::new(parity)), drive()]);
+    let mut built = striped.build(&Settings::default()).unwrap();
+    let request = Request::new(Op::Read, Lba(64), 8);
+    let at_once = |array: &mut Array| {
+        array.serve_at_once(&request, Nanos::ZERO, true, &mut Stamped::default()).unwrap().is_some()
+    };
+    complete(&mut built, Op::Discard, &[(Lba(0), 8), (Lba(8), 8)]);
+    assert!(at_once(&mut built));
 }
 
 #[test]

@@ -465,3 +465,6 @@ impl RequestHead {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

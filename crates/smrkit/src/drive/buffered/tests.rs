@@ -27,10 +27,15 @@ fn writes_complete_at_bus_speed_until_the_cache_is_full() {
     let (g, _, mut clock) = buffered(64 * 512, 0);
     let mut now = Nanos::ZERO;
     for (i, pba) in scattered(&g, 40).into_iter().enumerate() {
+        let wait = [8, 64, 65].map(|sectors| clock.wait_for_room(now, sectors));
         let end = clock.access(&g, now, true, pba, 8);
+        if i == 0 {
+            assert_eq!(wait, [Some(Nanos::ZERO), Some(Nanos::ZERO), None], "all of the cache, and more");
+        }
         // Eight extents fit next to the one that is being written.
-        if i < 8 {
-            assert_eq!(end - now, Nanos(30_000 + 8_000));
+        if i <= 8 {
+            assert_eq!(wait[0] == Some(Nanos::ZERO), i < 8, "{i}");
+            assert_eq!(Some(end - now), wait[0].map(|wait| wait.max(Nanos(30_000)) + Nanos(8_000)), "{i}");
         }
         assert!(clock.queue.sectors + clock.writing <= 64);
         now = end;

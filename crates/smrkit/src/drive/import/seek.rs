@@ -104,7 +104,7 @@ impl ThreeTimes {
     /// Lines from one cylinder over a third of the stroke to all of it.
     fn line(&self) -> Vec<(u64, f64)> {
         let (third, all) = (self.cylinders / 3, (self.cylinders.saturating_sub(1)).max(2));
-        let middle = self.average.filter(|_| third > 1 && third < all).map(|average| (third, average));
+        let middle = self.average.filter(|_| third > 1).map(|average| (third, average));
         [Some((1, self.one)), middle, Some((all, self.full))].into_iter().flatten().collect()
     }
 
@@ -215,4 +215,20 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
         return Err(bad(path, number, message));
     }
     Ok(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_bend_at_a_third_of_the_stroke_if_that_is_a_seek() {
+        let line =
+            |average, cylinders| ThreeTimes { one: 1.0, average, full: 15.0, cylinders, source: String::new() }.line();
+        assert_eq!(line(Some(8.0), 2051), [(1, 1.0), (683, 8.0), (2050, 15.0)]);
+        assert_eq!(line(None, 2051), [(1, 1.0), (2050, 15.0)]);
+        assert_eq!(line(Some(8.0), 6), [(1, 1.0), (2, 8.0), (5, 15.0)]);
+        assert_eq!(line(Some(8.0), 5), [(1, 1.0), (4, 15.0)]);
+        assert_eq!(line(Some(8.0), 1), [(1, 1.0), (2, 15.0)]);
+    }
 }

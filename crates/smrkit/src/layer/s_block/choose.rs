@@ -65,3 +65,59 @@ impl SBlock {
         scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, sblock)| sblock)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::SPEC;
+    use super::super::keys::SBlockKeys;
+    use super::*;
+    use crate::disk::Disk;
+    use crate::drive::Drive;
+    use crate::layer::Layer;
+    use crate::medium::{Buf, Medium};
+    use crate::schema::Keyed;
+
+    /// Of the second of two sections, S-blocks 10, 20, 25 and 30 (from the S-block buffer's tail on): 30 has the oldest
+    /// sectors, 20 the most, and 25 the newest, one.
+    fn some_cached() -> (SBlock, u64) {
+        let drive = Drive::load("tiny-constant").unwrap();
+        let sizes = [("sblock_sectors", "80"), ("sections", "2"), ("cache_percent", "20"), ("spare_percent", "5")];
+        let set = [&sizes[..], &[("policy", "weighted")]].concat();
+        let set: Vec<_> = set.iter().map(|(key, text)| (key.to_string(), text.to_string())).collect();
+        let keys = SBlockKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
+        let (mut layer, mut disk) = (SBlock::new(&drive, &keys).unwrap(), Disk::new(&drive, Medium::NoData));
+        for (sblock, sectors) in [(30, 7), (20, 70), (10, 14), (25, 1)] {
+            let lba = Lba((layer.layout.natives + sblock) * 80);
+            layer.write(&mut disk, lba, sectors, &Buf::NoData).unwrap();
+        }
+        let slots = layer.slots[1].slots();
+        assert!(slots > 33, "{slots}");
+        (layer, slots)
+    }
+
+    #[test]
+    fn weights_decide_between_nearest_fullest_and_oldest() {
+        let (mut layer, slots) = some_cached();
+        let best = |weights| layer.best(1, weights).unwrap();
+        assert_eq!([best([1.0, 0.0, 0.0]), best([0.0, 1.0, 0.0]), best([0.0, 0.0, 1.0])], [10, 20, 30]);
+        assert_eq!(best([0.0; 3]), 10, "of equals the nearest");
+        // Shares of the most cached sectors are 0.2, 1 and 0.1; 10 slots lie between each two.
+        let ten = 10.0 / slots as f64;
+        assert_eq!([best([0.7, ten, 0.0]), best([0.9, ten, 0.0])], [20, 10]);
+        // Ages are shares of the 96 sectors that the entries take.
+        let age = |begin: f64| 1.0 - begin / 96.0;
+        let [younger, older] = [age(79.0), age(8.0)];
+        assert_eq!([best([0.0, 1.0, 9.0]), best([0.0, 1.0, 12.0])], [20, 30]);
+        assert_eq!([best([(older - younger) * 0.9, 0.0, ten]), best([(older - younger) * 1.1, 0.0, ten])], [20, 10]);
+        // The oldest is given up: 10 lies at 71 of 88 sectors.
+        let cache = &mut layer.caches[1];
+        cache.tail += cache.entries.pop_front().unwrap().length();
+        let best = |weights| layer.best(1, weights).unwrap();
+        assert_eq!([best([0.78, 0.0, ten]), best([0.83, 0.0, ten])], [20, 10]);
+    }
+
+    #[test]
+    fn nothing_is_destaged_where_nothing_is_cached() {
+        assert_eq!(some_cached().0.best(0, [1.0; 3]), None);
+    }
+}
