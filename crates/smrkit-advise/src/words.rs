@@ -407,9 +407,15 @@ pub(super) mod tests {
 
     #[test]
     fn the_course_says_when_the_cache_is_full() {
-        let said = |demand, cache, cleans, full_at_s, is_conventional| {
+        // The cache is so full after 4 s, and less at the end.
+        let filled = |fill: f64, demand, cache: u64, cleans, full_at_s, is_conventional| {
             let advice = advice(demand, cache, cleans, full_at_s);
-            course(&advice, &advice.present[0], Some(0.25), is_conventional)
+            let cache_fill = if cache > 0 { vec![0.1, 0.1, 0.1, 0.1, fill, 0.25] } else { Vec::new() };
+            let timeline = Timeline { window_ns: 1_000_000_000, cache_fill, ..Timeline::default() };
+            course(&advice, &advice.present[0], &timeline, is_conventional)
+        };
+        let said = |demand, cache, cleans, full_at_s, is_conventional| {
+            filled(0.9, demand, cache, cleans, full_at_s, is_conventional)
         };
         let (both, read, written) = ((3_000_000, 2_000_000), (5_000_000, 0), (0, 5_000_000));
         let rates = "a request takes 0 s on average";
@@ -424,6 +430,8 @@ pub(super) mod tests {
             let what = if cache > 0 { "The cache is full" } else { who };
             let text = format!("{what} after 4 s (7 MB read and written); {usual}.");
             assert_eq!(said(both, cache, cleans, Some(4.0), false), text);
+            let text = format!("{who} after 4 s (7 MB read and written); {usual}.");
+            assert_eq!(filled(0.89, both, cache, cleans, Some(4.0), false), text);
         }
         for (demand, text) in [
             (both, "5 MB read and written), the cache 25 % full; a longer one may fill it."),
