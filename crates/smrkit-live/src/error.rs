@@ -20,7 +20,7 @@ pub enum LiveError {
     #[error("{} holds data, perhaps a file system: --force erases it", .0.display())]
     Exists(PathBuf),
     /// Another process uses the image or the directory.
-    #[error("{} is in use by another mount, server or check: end it first (smrkit umount, smrkit detach)", .0.display())]
+    #[error("{} is in use by another mount, server or check: unmount it first (smrkit umount), or detach it (smrkit detach)", .0.display())]
     InUse(PathBuf),
     /// Something that a disk can't be.
     #[error("{0}")]
