@@ -10,6 +10,8 @@ mod crowd;
 mod failures;
 mod faulty;
 mod full;
+#[path = "../../../smrkit/tests/common/kept_text.rs"]
+mod kept_text;
 mod known;
 mod life;
 mod races;

@@ -8,7 +8,11 @@ mod count;
 mod docs;
 mod drives;
 mod exits;
+#[path = "../../../smrkit-trace/src/tests/files.rs"]
+mod files;
 mod generated;
+#[path = "../../../smrkit/tests/common/kept_text.rs"]
+mod kept_text;
 mod keys;
 mod options;
 mod reproduce;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::files::FILES;
 use super::{Scratch, outcomes, smrkit, testdata};
 
 fn json(arguments: &str) -> Value {
@@ -10,19 +11,7 @@ fn json(arguments: &str) -> Value {
 
 #[test]
 fn info_names_the_format_and_counts_the_requests() {
-    for (file, format) in [
-        ("msr.csv", "msr"),
-        ("spc.csv", "spc"),
-        ("blkparse.txt", "blkparse"),
-        ("fio-v2.log", "fio-v2"),
-        ("fio-v3.log", "fio-v3"),
-        ("disksim.txt", "disksim"),
-        ("fiu.txt", "fiu"),
-        ("systor17.csv", "systor17"),
-        ("tencent.csv", "tencent"),
-        ("alibaba.csv", "alibaba"),
-        ("access.log", "clf"),
-    ] {
+    for (file, format) in FILES {
         let text = smrkit(&format!("trace info {}", testdata(file))).done();
         let first = text.lines().next().unwrap();
         assert!(first.contains(&format!("format {format}")), "{first}");

@@ -1,7 +1,10 @@
 //! The readers' tests: what each format gives, what is wrong with a file, real traces, and arbitrary bytes.
 
 mod bad_input;
+mod files;
 mod formats;
+#[path = "../../../smrkit/tests/common/kept_text.rs"]
+mod kept_text;
 mod layout;
 mod random;
 mod real;

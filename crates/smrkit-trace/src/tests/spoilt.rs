@@ -2,6 +2,8 @@
 //!
 //! `UPDATE=1` writes `spoilt.txt` anew.
 
+use super::files::FILES;
+use super::kept_text::same;
 use super::*;
 
 /// Volumes as numbers, and think times.
@@ -11,25 +13,11 @@ const TABLE: &str = "10,R,0,4096,3,7\n20,W,8192,512,4,8\n30,R,512,512,3,0\n";
 const INSTEAD: [&str; 8] = ["no", "-1", "0", "1.5", "2147483648", "18446744073709551615", "99999999999999999999", ""];
 
 fn traces() -> Vec<(String, &'static str)> {
-    let files = [
-        ("msr.csv", "msr"),
-        ("spc.csv", "spc"),
-        ("blkparse.txt", "blkparse"),
-        ("fio-v2.log", "fio-v2"),
-        ("fio-v3.log", "fio-v3"),
-        ("disksim.txt", "disksim"),
-        ("disksim-measured.txt", "disksim-measured"),
-        ("fiu.txt", "fiu"),
-        ("systor17.csv", "systor17"),
-        ("tencent.csv", "tencent"),
-        ("alibaba.csv", "alibaba"),
-        ("access.log", "clf"),
-    ];
     let tables = [
         "csv:time=0:us,op=1,offset=2:bytes,size=3:bytes,volume=4",
         "csv:time=0:ms,think=5:us,op=1,offset=2:sectors,size=3:sectors",
     ];
-    let files = files.map(|(file, format)| (std::fs::read_to_string(data(file)).unwrap(), format));
+    let files = FILES.map(|(file, format)| (std::fs::read_to_string(data(file)).unwrap(), format));
     files.into_iter().chain(tables.map(|format| (TABLE.to_string(), format))).collect()
 }
 
@@ -75,10 +63,5 @@ fn a_spoilt_field_is_refused_or_read_as_it_was() {
         }
     }
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/tests/spoilt.txt");
-    if std::env::var_os("UPDATE").is_some() {
-        return std::fs::write(path, made).unwrap();
-    }
-    let known = std::fs::read_to_string(&path).unwrap();
-    let moved: Vec<&str> = made.lines().filter(|line| !known.lines().any(|other| other == *line)).collect();
-    assert!(made == known, "UPDATE=1 writes it anew, if it has to change:\n{}", moved.join("\n"));
+    same(&path, &made);
 }

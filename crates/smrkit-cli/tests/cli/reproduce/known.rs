@@ -3,10 +3,11 @@
 //! `UPDATE=1` writes the file of each anew; a row that moves is a result that changes.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+
+use super::super::kept_text;
 
 /// Fails where the result and its figures are not those of `tests/reproduced/NAME.txt`.
 pub fn compare(name: &str, result: &Value, text: &str, files: &BTreeMap<String, String>) {
@@ -16,12 +17,7 @@ pub fn compare(name: &str, result: &Value, text: &str, files: &BTreeMap<String, 
 /// Fails where a text is not `tests/reproduced/NAME.txt`.
 pub fn same(name: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/reproduced/{name}.txt"));
-    if std::env::var_os("UPDATE").is_some() {
-        return fs::write(path, made).unwrap();
-    }
-    let known = fs::read_to_string(&path).unwrap();
-    let moved: Vec<&str> = made.lines().filter(|line| !known.lines().any(|other| other == *line)).collect();
-    assert!(made == known, "{name}: UPDATE=1 writes it anew, if it has to change:\n{}", moved.join("\n"));
+    kept_text::same(&path, made);
 }
 
 fn rows(result: &Value) -> String {
