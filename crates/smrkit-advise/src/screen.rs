@@ -160,7 +160,7 @@ fn present(advice: &Advice) -> Grid {
 fn tried(advice: &Advice) -> Grid {
     let head = match advice.present.last() {
         _ if advice.demand.requests == 0 => "alone".into(),
-        Some(hardest) if !advice.is_open() => format!("at depth {}", hardest.depth),
+        Some(hardest) if advice.names_depths() => format!("at depth {}", hardest.depth),
         _ => "at its own times".into(),
     };
     let [times, p99] = if advice.rebuild.is_some() { ["rebuild", "time ×"] } else { headings(advice) };

@@ -42,7 +42,7 @@ pub fn text(advice: &Advice, timeline: &Timeline, is_conventional: bool) -> Stri
 fn pace(advice: &Advice) -> String {
     let worst = advice.present.iter().max_by(|one, other| one.against.worst().total_cmp(&other.against.worst()));
     let Some(Present { depth, against, .. }) = worst else { return String::new() };
-    let at = if advice.present.len() > 1 { format!(" at depth {depth}") } else { String::new() };
+    let at = at_depth(advice, *depth);
     let how = match (against.is_slow(), against.is_alike()) {
         (true, _) => "It is slow",
         (false, true) => "It does well",
@@ -53,6 +53,11 @@ fn pace(advice: &Advice) -> String {
         None => (String::new(), against.whole),
     };
     format!("{how}{at}: {when}{}.", multiples(&worst))
+}
+
+/// The depth, where there are several.
+fn at_depth(advice: &Advice, depth: u32) -> String {
+    if advice.present.len() > 1 { format!(" at depth {depth}") } else { String::new() }
 }
 
 /// Requests that wait, and for what: a layer that puts no work off rewrites as part of a write.
@@ -125,14 +130,16 @@ fn course(advice: &Advice, present: &Present, timeline: &Timeline, is_convention
 }
 
 /// The rate that remains, and what conventional disks do over the same requests; by the trace's times mean latencies.
-fn rates(advice: &Advice, Present { own, conventional, against, .. }: &Present, is_conventional: bool) -> String {
+fn rates(advice: &Advice, present: &Present, is_conventional: bool) -> String {
+    let Present { depth, own, conventional, against } = present;
+    let at = at_depth(advice, *depth);
     let usual = |verb: &str, what: String| match is_conventional {
         true => String::new(),
         false => format!(", conventional disks {verb}{what}"),
     };
     if advice.is_open() {
         let mean = format::nanos(own.mean_ns);
-        return format!("a request takes {mean} on average{}", usual("", format::nanos(conventional.mean_ns)));
+        return format!("a request takes {mean} on average{at}{}", usual("", format::nanos(conventional.mean_ns)));
     }
     let since = own.cache_full_at_s.filter(|&at_s| at_s > 0.0);
     let times = against.from_first_wait.unwrap_or(against.whole).elapsed;
@@ -140,7 +147,7 @@ fn rates(advice: &Advice, Present { own, conventional, against, .. }: &Present, 
         own.lasting_bytes_per_s() * times.unwrap_or(own.elapsed_ns as f64 / conventional.elapsed_ns.max(1) as f64);
     let then = if since.is_some() { "from then on it does" } else { "it does" };
     format!(
-        "{then} {}{}",
+        "{then} {}{at}{}",
         rate(own.lasting_bytes_per_s()),
         usual("", format!("{} over the same requests", rate(conventional_rate)))
     )

@@ -151,6 +151,15 @@ fn larger_writes_leave_out_as_much_for_a_warm_up() {
 }
 
 #[test]
+fn a_rate_names_its_depth_where_there_are_several() {
+    let text = |arguments: &str| advice(arguments)["text"].as_str().unwrap().to_string();
+    let both = text("--workload random-write:count=20k,span=1T --depth 1,16");
+    assert!(both.contains("B/s at depth 16, conventional disks"), "{both}");
+    let one = text("--workload random-write:count=20k,span=1T --depth 16");
+    assert!(!one.contains("B/s at depth 16"), "{one}");
+}
+
+#[test]
 fn pauses_do_not_make_larger_writes_worse() {
     let advice = advice("--drive hc620 --layer in-place --workload random-write:count=500 --think 20ms --depth 1");
     assert!(remedies(&advice, "write-size").iter().all(|remedy| remedy["effect"] != "worsens"), "{advice}");
