@@ -198,6 +198,22 @@ impl Advice {
 }
 
 impl Remedy {
+    /// The best of several of a kind, such as pauses; of those that do as much the first, which is the smallest.
+    pub fn best_of(remedies: &[Remedy], kind: ChangeKind) -> Option<&Remedy> {
+        let ranked = remedies.iter().filter(|remedy| remedy.kind == kind);
+        ranked.filter_map(|remedy| Some((remedy.rank()?, remedy))).min_by_key(|(rank, _)| *rank).map(|(_, best)| best)
+    }
+
+    /// Its place among others by its effect, 0 for the best; `None` where it doesn't help.
+    pub fn rank(&self) -> Option<u8> {
+        match self.effect? {
+            Effect::Fixes => Some(0),
+            Effect::FixesSoFar => Some(1),
+            Effect::Helps => Some(2),
+            Effect::Mixed | Effect::None | Effect::Worsens => None,
+        }
+    }
+
     /// Remedy that a change turned out to be.
     pub fn new(
         change: &Change,

@@ -1,7 +1,5 @@
 //! Actions of an owner, with the value to set; what was run says what it brings.
 
-use smrkit::stats::comparison::Effect;
-
 use super::advice::{Action, Advice, Remedy};
 use super::remedies::ChangeKind;
 
@@ -56,17 +54,10 @@ fn timeout_s(longest_ns: u64) -> u64 {
 
 /// The best remedies, in the order of the table; of several sizes of writes, and of several pauses, the smallest that does as much.
 fn best_of_each(advice: &Advice) -> impl Iterator<Item = &Remedy> {
-    let rank = |remedy: &Remedy| match remedy.effect {
-        Some(Effect::Fixes) => Some(0),
-        Some(Effect::FixesSoFar) => Some(1),
-        Some(Effect::Helps) => Some(2),
-        _ => None,
-    };
     let is_best = move |remedy: &&Remedy| {
-        let alike = advice.remedies.iter().filter(|other| other.kind == remedy.kind);
-        let best = alike.filter_map(|other| Some((rank(other)?, other))).min_by_key(|(rank, _)| *rank);
+        let best = || Remedy::best_of(&advice.remedies, remedy.kind);
         let is_one_of_many = matches!(remedy.kind, ChangeKind::WriteSize | ChangeKind::Idle);
-        rank(remedy).is_some() && (!is_one_of_many || best.is_some_and(|(_, best)| std::ptr::eq(best, *remedy)))
+        remedy.rank().is_some() && (!is_one_of_many || best().is_some_and(|best| std::ptr::eq(best, *remedy)))
     };
     advice.remedies.iter().filter(is_best)
 }

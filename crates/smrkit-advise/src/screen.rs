@@ -191,16 +191,10 @@ fn tried(advice: &Advice) -> Grid {
 
 /// The change that does most: of those that fix it, or else help, the one that comes closest to conventional disks.
 fn best(advice: &Advice) -> Option<usize> {
-    let rank = |remedy: &Remedy| match remedy.effect? {
-        Effect::Fixes => Some(0),
-        Effect::FixesSoFar => Some(1),
-        Effect::Helps => Some(2),
-        Effect::Mixed | Effect::None | Effect::Worsens => None,
-    };
     let changes = advice.remedies.iter().enumerate().filter(|(_, remedy)| remedy.kind != ChangeKind::Range);
     let ranked = changes.filter_map(|(at, remedy)| {
         let worst = remedy.against.as_ref()?.worst();
-        Some((rank(remedy)?, remedy.kind == ChangeKind::Idle, worst, at))
+        Some((remedy.rank()?, remedy.kind == ChangeKind::Idle, worst, at))
     });
     let order = |one: &(u8, bool, f64, usize), other: &(u8, bool, f64, usize)| {
         (one.0, one.1).cmp(&(other.0, other.1)).then(one.2.total_cmp(&other.2))

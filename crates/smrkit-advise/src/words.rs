@@ -270,16 +270,17 @@ pub fn at_an_end(effect: Effect) -> &'static str {
 
 /// With how much rest the disk keeps up, if with any; nothing where the runs do not show it.
 fn rest(remedies: &[Remedy], is_open: bool) -> Option<String> {
-    let rests: Vec<&Remedy> = remedies.iter().filter(|remedy| remedy.kind == ChangeKind::Idle).collect();
-    let enough = rests.iter().find(|remedy| matches!(remedy.effect, Some(Effect::Fixes | Effect::FixesSoFar)));
+    let rests = || remedies.iter().filter(|remedy| remedy.kind == ChangeKind::Idle);
+    let best = Remedy::best_of(remedies, ChangeKind::Idle);
+    let enough = best.filter(|remedy| remedy.effect != Some(Effect::Helps));
     match enough.and_then(|remedy| remedy.course.as_ref().map(|course| (remedy, course))) {
         Some((remedy, _)) if is_open => Some(format!("With {} it keeps up.", remedy.change)),
         Some((remedy, course)) => {
             let rate = rate(course.lasting_bytes_per_s());
             Some(format!("With {} after each request it keeps up, at {rate}.", remedy.change))
         }
-        None if rests.is_empty() || rests.iter().any(|remedy| remedy.course.is_none()) => None,
-        None => match rests.iter().rfind(|remedy| remedy.effect == Some(Effect::Helps)) {
+        None if rests().next().is_none() || rests().any(|remedy| remedy.course.is_none()) => None,
+        None => match best {
             Some(remedy) => Some(format!("Idle time alone does not do it, though {} help.", remedy.change)),
             None => Some("Idle time alone does not do it.".into()),
         },
@@ -480,6 +481,13 @@ pub(super) mod tests {
             said(&[Some(Effect::Helps), Some(Effect::None)]).unwrap(),
             "Idle time alone does not do it, though pauses of 1 s help."
         );
+        let two = |effects: [Effect; 2]| {
+            let remedy = |effect, change: &str| Remedy { change: change.into(), ..pause(Some(effect)) };
+            rest(&[remedy(effects[0], "pauses of 1 s"), remedy(effects[1], "pauses of 9 s")], true).unwrap()
+        };
+        let helpful = two([Effect::Helps; 2]);
+        assert_eq!(helpful, "Idle time alone does not do it, though pauses of 1 s help.", "as the owner's action says");
+        assert_eq!(two([Effect::FixesSoFar, Effect::Fixes]), "With pauses of 9 s it keeps up.");
         assert_eq!(said(&[Some(Effect::None), Some(Effect::None)]).unwrap(), "Idle time alone does not do it.");
         assert_eq!(said(&[]), None);
         assert_eq!(said(&[None, None]), None, "interrupted before the first");

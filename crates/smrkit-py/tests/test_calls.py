@@ -131,7 +131,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(told.stdout, "[]\n")
 
     def test_keys_are_typed_attributes(self):
-        outcome = smrkit.run(drive="tiny", layer="vguard", workload="mix:count=100")
+        outcome = smrkit.run(drive="wd20spzx", layer="vguard", workload="mix:count=100")
         typed = set(smrkit.Outcome.__annotations__) - {"latencies", "accesses"}
         of_merges = {"merged_runs", "merged_verdicts"}
         self.assertEqual(typed - of_merges, set(outcome))

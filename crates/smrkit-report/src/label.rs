@@ -8,11 +8,6 @@ use smrkit::stats::outcome::{Outcome, Scalar};
 use crate::figure::{Colour, Style};
 use crate::format;
 
-/// The drives of a run: itself, or an array's members.
-pub fn drives(run: &Outcome) -> &[Outcome] {
-    if run.members.is_empty() { std::slice::from_ref(run) } else { &run.members }
-}
-
 /// The name of each run: its array's level and its layer, and what differs from the other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {
     let plain: Vec<String> = runs.iter().map(|run| name(run, runs)).collect();
@@ -56,7 +51,7 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
 fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
     // Where no array's members differ, each has its parameters itself.
     let is_mixed = alike.iter().any(|run| run.parameters.is_empty());
-    let of = |run| if is_mixed { drives(run) } else { std::slice::from_ref(run) };
+    let of: fn(&Outcome) -> &[Outcome] = if is_mixed { Outcome::drives } else { std::slice::from_ref };
     let (mut layers, mut parameters) = (Vec::new(), BTreeMap::<&str, Vec<String>>::new());
     for (place, drive) in of(run).iter().enumerate() {
         let others = || alike.iter().filter_map(|&run| of(run).get(place));

@@ -43,7 +43,7 @@ fn lines(runs: &[Outcome]) -> Grid {
             grid.rows.push(vec![
                 name.clone(),
                 member,
-                share(drive.busy_ns, run),
+                share(drive.working_ns(), run),
                 share(drive.cleaning.ns, run),
                 format::count(drive.requests),
                 format::times(drive.write_amplification),
@@ -61,7 +61,7 @@ fn summary(runs: &[Outcome]) -> Grid {
     let header = ["run", "members", "least busy", "median", "busiest", "most amplified", "longest command", "over 7 s"];
     let mut grid = Grid::new(header);
     for (name, run) in names(runs).into_iter().zip(runs).filter(|(_, run)| !run.members.is_empty()) {
-        let [least, median, most] = by_busy(run).map(|at| share(run.members[at].busy_ns, run));
+        let [least, median, most] = by_busy(run).map(|at| share(run.members[at].working_ns(), run));
         let amplified = run.members.iter().filter_map(|member| member.write_amplification).reduce(f64::max);
         let slowest = run.members.iter().max_by_key(|member| member.latency_ns.all.max).unwrap_or(run);
         let stalled = run.members.iter().filter(|member| member.verdict.commands.commands_over_7s > 0).count();
@@ -82,7 +82,7 @@ fn summary(runs: &[Outcome]) -> Grid {
 /// The numbers of the least busy member, the one in the middle, and the busiest, of an array.
 pub fn by_busy(run: &Outcome) -> [usize; 3] {
     let mut order: Vec<usize> = (0..run.members.len()).collect();
-    order.sort_by_key(|&at| run.members[at].busy_ns);
+    order.sort_by_key(|&at| run.members[at].working_ns());
     let at = |place: usize| order.get(place).copied().unwrap_or(0);
     [at(0), at(order.len() / 2), at(order.len().saturating_sub(1))]
 }
@@ -96,7 +96,7 @@ pub fn share(part_ns: u64, run: &Outcome) -> String {
 /// (a write cache may, or a rebuild that was cut short) makes it longer: nothing is busy for more than all of the time.
 fn span_ns(run: &Outcome) -> u64 {
     let whole = run.rebuild.as_ref().map_or(0, |rebuild| rebuild.begin_ns + rebuild.elapsed_ns);
-    let worked = run.members.iter().map(|member| member.busy_ns.max(member.cleaning.ns)).max();
+    let worked = run.members.iter().map(|member| member.working_ns().max(member.cleaning.ns)).max();
     run.elapsed_ns.max(whole).max(worked.unwrap_or(0))
 }
 

@@ -11,7 +11,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
 use crate::grid::Grid;
-use crate::label::{drives, names, scalar};
+use crate::label::{names, scalar};
 use crate::optional;
 
 /// The terminal that a text is for.
@@ -228,7 +228,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     say("interrupted", &|r| {
         if r.interrupted { "yes: only what was served until then is counted".into() } else { String::new() }
     });
-    say("drive", &|r| distinct(drives(r).iter().map(|drive| drive.drive.clone()), ", "));
+    say("drive", &|r| distinct(r.drives().iter().map(sized), ", "));
     say("array", &|r| r.array.clone().unwrap_or_default());
     say("rebuild", &|r| r.rebuild.as_ref().map(|rebuild| rebuild.spec.clone()).unwrap_or_default());
     say("trace", &trace);
@@ -252,7 +252,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
 
 /// The parameters of each layer; where runs differ, all values with commas.
 fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
-    let runs: Vec<&Outcome> = runs.iter().flat_map(drives).collect();
+    let runs: Vec<&Outcome> = runs.iter().flat_map(|run| run.drives()).collect();
     let mut layers: Vec<&str> = runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()).collect();
     let mut seen = Vec::new();
     layers.retain(|layer| {
@@ -279,6 +279,12 @@ fn distinct(values: impl Iterator<Item = String>, between: &str) -> String {
         }
     });
     seen.join(between)
+}
+
+/// A drive's name, and how much its platters hold.
+fn sized(drive: &Outcome) -> String {
+    let bytes = drive.capacity.raw_sectors * SECTOR_BYTES;
+    format!("{} ({})", drive.drive, format::bytes(bytes as f64))
 }
 
 fn trace(run: &Outcome) -> String {

@@ -1,9 +1,10 @@
 //! The bytes of a trace: from a file, standard input or memory, hashed and counted as they lie there, decompressed on
 //! the way. Memory stays bounded whatever the size.
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use flate2::bufread::GzDecoder;
 use sha2::{Digest, Sha256};
 
 use crate::cpus;
@@ -30,6 +31,10 @@ struct Tap {
 }
 
 impl Tap {
+    fn new(inner: Box<dyn Read + Send>, hash: Option<Sha256>) -> Tap {
+        Tap { inner, head: Vec::new(), head_at: 0, done: 0, hash, failed: false }
+    }
+
     fn raw(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.inner.read(buf) {
@@ -79,7 +84,7 @@ impl Read for Tap {
 
 enum Decoder {
     Plain(Tap),
-    Gzip(Box<flate2::bufread::MultiGzDecoder<BufReader<Tap>>>),
+    Gzip(Gzip),
     Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Tap>>>),
 }
 
@@ -95,9 +100,14 @@ impl Decoder {
     fn tap(&self) -> &Tap {
         match self {
             Decoder::Plain(tap) => tap,
-            Decoder::Gzip(decoder) => decoder.get_ref().get_ref(),
+            Decoder::Gzip(decoder) => decoder.member.get_ref().get_ref(),
             Decoder::Zstd(decoder) => decoder.get_ref().get_ref(),
         }
+    }
+
+    /// True if all members of an archive are whole, and other bytes follow them.
+    fn goes_on(&self) -> bool {
+        matches!(self, Decoder::Gzip(gzip) if gzip.goes_on)
     }
 
     fn archive(&self) -> Option<&'static str> {
@@ -105,6 +115,49 @@ impl Decoder {
             Decoder::Plain(_) => None,
             Decoder::Gzip(_) => Some("gzip"),
             Decoder::Zstd(_) => Some("zstd"),
+        }
+    }
+}
+
+/// Members of a gzip archive, one after the other.
+struct Gzip {
+    member: Box<GzDecoder<BufReader<Tap>>>,
+    /// True if something else than a member follows the last one.
+    goes_on: bool,
+}
+
+impl Gzip {
+    fn new(inner: BufReader<Tap>) -> Gzip {
+        Gzip { member: Box::new(GzDecoder::new(inner)), goes_on: false }
+    }
+
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.member.read(buf)?;
+            if n > 0 || !self.next_member()? {
+                return Ok(n);
+            }
+        }
+    }
+
+    /// Begins the next member, if there is one. Zeros after the last fill a tape's block, as gzip knows.
+    fn next_member(&mut self) -> io::Result<bool> {
+        let inner = self.member.get_mut();
+        while inner.fill_buf()?.first() == Some(&0) {
+            inner.consume(1);
+        }
+        match inner.fill_buf()?.first() {
+            None => Ok(false),
+            Some(0x1f) => {
+                let none = BufReader::with_capacity(0, Tap::new(Box::new(io::empty()), None));
+                let inner = std::mem::replace(inner, none);
+                self.member.reset(inner);
+                Ok(true)
+            }
+            Some(_) => {
+                self.goes_on = true;
+                Err(io::ErrorKind::InvalidData.into())
+            }
         }
     }
 }
@@ -139,8 +192,7 @@ impl Stream {
 
     /// Reads from `inner`; `path` is its name in messages.
     pub fn new(path: &Path, inner: Box<dyn Read + Send>, total: Option<u64>, hash: bool) -> Result<Stream, Error> {
-        let hash = hash.then(Sha256::new);
-        let mut tap = Tap { inner, head: Vec::new(), head_at: 0, done: 0, hash, failed: false };
+        let mut tap = Tap::new(inner, hash.then(Sha256::new));
         tap.read_ahead(8).map_err(|error| Error::reading(path, error))?;
         let decoder = match *tap.head {
             [] => {
@@ -149,7 +201,7 @@ impl Stream {
             }
             [0x1f, 0x8b, ..] => {
                 let inner = BufReader::with_capacity(COMPRESSED, tap);
-                Decoder::Gzip(Box::new(flate2::bufread::MultiGzDecoder::new(inner)))
+                Decoder::Gzip(Gzip::new(inner))
             }
             // A frame, or a skippable frame in front of one.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
@@ -202,7 +254,11 @@ impl Stream {
         };
         let at = self.decompressed;
         let text = error.to_string();
-        let message = if error.kind() == io::ErrorKind::UnexpectedEof {
+        let message = if self.decoder.goes_on() {
+            format!(
+                "the {archive} archive ends after {at} decompressed bytes, but the file goes on with something else; fetch it again, or pack what it holds anew"
+            )
+        } else if error.kind() == io::ErrorKind::UnexpectedEof {
             format!("the {archive} archive is truncated after {at} decompressed bytes; fetch or copy it again")
         } else if text.contains("too much memory") {
             format!("the {archive} archive needs a window above 128 MiB; pack it again without --long")

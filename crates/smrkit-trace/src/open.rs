@@ -117,6 +117,13 @@ impl Trace {
         self
     }
 
+    /// True if the trace says how long its host paused after each request. To be asked before the first row is read.
+    pub fn has_think_times(&mut self) -> bool {
+        let has = self.reader.choose_times(RowTimes::Think);
+        self.reader.choose_times(RowTimes::Clock);
+        has
+    }
+
     /// The format's name, as recognised or forced.
     pub fn format(&self) -> &'static str {
         self.format

@@ -49,7 +49,7 @@ pub(crate) enum Problem {
     Overflow,
     /// A size of 0.
     Zero,
-    /// A request longer than 2 TiB.
+    /// A request of 2 TiB or more.
     TooLong,
     /// More volumes than a trace may have. Never skipped.
     TooManyVolumes,
@@ -74,7 +74,7 @@ impl Bad {
             Problem::Negative => format!("{is}: expected a number of at least 0"),
             Problem::Overflow => format!("{is}: larger than 64 bits hold"),
             Problem::Zero => format!("{is}: expected a size above 0"),
-            Problem::TooLong => format!("{is}: longer than one request can be (2 TiB)"),
+            Problem::TooLong => format!("{is}: a request is shorter than 2 TiB"),
             Problem::TooManyVolumes => {
                 format!("{is}: the trace has more than 65,535 volumes; split it by volume before it is read")
             }

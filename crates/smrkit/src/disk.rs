@@ -345,6 +345,7 @@ impl Disk {
     /// Counting begins anew (after prefill and warm-up), and with it the time that a recorder sees.
     pub fn reset_tally(&mut self) {
         self.tally.reset();
+        self.clock.reset_unwaited();
         self.counting_since = self.now;
     }
 

@@ -182,10 +182,14 @@ impl Convert {
         paths.check()?;
         convert::check_ending(&self.output)?;
         let interrupt = Interrupt::watch();
-        let reader = match self.sort {
+        let mut reader = match self.sort {
             true => self.input.open()?.with_absolute_times(),
             false => self.input.open()?,
         };
+        if reader.has_think_times() && !style::is_quiet() {
+            let trace = self.input.trace.display();
+            eprintln!("smrkit: warning: its think times are left out: --arrival closed needs {trace} itself");
+        }
         let opening = interrupt.opening_outputs(&paths);
         let mut converter = Converter::create(&self.output, reader.format())?;
         drop(opening);

@@ -57,6 +57,17 @@ fn every_run_holds_what_the_contract_promises() {
 }
 
 #[test]
+fn a_disk_that_empties_its_buffer_in_pauses_is_not_idle() {
+    let run = outcome("--drive wd20spzx --layer in-place --workload random-write:count=300 --think 12ms");
+    let [busy, behind, elapsed] =
+        ["busy_ns", "buffer_write_ns", "elapsed_ns"].map(|key| run[key].as_u64().unwrap_or_else(|| panic!("{key}")));
+    assert!(busy < elapsed / 20, "the buffer answers: {busy} of {elapsed}");
+    assert!(behind > elapsed / 2 && busy + behind <= elapsed, "{behind} and {busy} of {elapsed}");
+    let plain = outcome("--drive tiny --layer in-place --workload random-write:count=10");
+    assert_eq!(plain.get("buffer_write_ns"), None, "a drive without a buffer");
+}
+
+#[test]
 fn numbers_of_a_run_agree_with_each_other() {
     for run in outcomes(&format!("{TINY} --workload mix:count=2000 --depth 4")) {
         let int = |path: &str| run.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}"));
@@ -128,7 +139,7 @@ fn what_a_recovery_cleans_is_not_cleaning_that_a_request_waited_for() {
 fn the_page_on_outcomes_names_every_key_and_no_other() {
     let mut found = BTreeSet::new();
     paths("", &outcome("--drive tiny --layer in-place --workload mix:count=100"), &mut found);
-    paths("", &outcome(&format!("--layer in-place --trace {}", testdata("msr.csv"))), &mut found);
+    paths("", &outcome(&format!("--drive wd20spzx --layer in-place --trace {}", testdata("msr.csv"))), &mut found);
     paths("", &outcome(&format!("{TINY_CACHE} --workload random-write:count=100 --power-cut 50")), &mut found);
     let two = "--workload mix:count=50 --workload zipf:count=50 --interleave burst:4 --movement";
     paths("", &outcome(&format!("--drive tiny --layer in-place {two}")), &mut found);

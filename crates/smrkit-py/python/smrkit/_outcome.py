@@ -118,6 +118,8 @@ class Outcome(_Shown, Recorded):
     wait_ns: int
     service_ns: int
     busy_ns: int
+    #: Of drives with a buffer alone.
+    buffer_write_ns: int
     elapsed_ns: int
     arrivals_ns: int
     map_bytes: int

@@ -108,10 +108,12 @@ fn damaged_archives_say_truncated_or_corrupt() {
     encoder.include_checksum(true).unwrap();
     std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
     let zst = encoder.finish().unwrap();
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
-    let gzip = encoder.finish().unwrap();
-    for (name, packed) in [("zstd", zst), ("gzip", gzip)] {
+    let gzip = |text: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    for (name, packed) in [("zstd", zst), ("gzip", gzip(&text))] {
         let cut = error(&packed[..packed.len() - 5], &OpenOptions::default()).0;
         assert!(cut.contains(&format!("the {name} archive is truncated")), "{cut}");
         let mut spoiled = packed.clone();
@@ -121,8 +123,13 @@ fn damaged_archives_say_truncated_or_corrupt() {
         let corrupt = error(&spoiled, &skipping()).0;
         assert!(corrupt.contains(&format!("the {name} archive is")) && corrupt.contains("again"), "{corrupt}");
         let garbage = error(&[packed, b"garbage".to_vec()].concat(), &OpenOptions::default()).0;
-        assert!(garbage.contains(&format!("the {name} archive is")), "{garbage}");
+        let expected = if name == "gzip" { "but the file goes on with something else" } else { "the zstd archive is" };
+        assert!(garbage.contains(expected), "{garbage}");
     }
+    let whole = |bytes: &[u8]| read(bytes, &OpenOptions::default()).unwrap().1.len();
+    let [one, two] = [&text[..text.len() / 2], &text[text.len() / 2..]].map(gzip);
+    let (padded, joined) = ([gzip(&text), vec![0; 700]].concat(), [one, two].concat());
+    assert_eq!([whole(&padded), whole(&joined)], [20_000; 2], "a tape's padding; an archive of two members");
     let xz = error(&[0xfd, b'7', b'z', b'X', b'Z', 0, 0, 4], &OpenOptions::default()).0;
     assert!(xz.contains("xz archive: decompress it first (unxz)"), "{xz}");
 }

@@ -99,6 +99,10 @@ pub struct Buffered {
     writing: u64,
     busy_until: Nanos,
     media_time: Nanos,
+    /// Time that the media wrote from the cache while no command was served, so far as it is counted.
+    unwaited: Nanos,
+    /// Until when that is counted, the end of the last command at least; [`Nanos::MAX`] while one is served.
+    counted_to: Nanos,
     ahead: Option<ReadAhead>,
     /// Stretches that were read before it, from and to, the latest first.
     kept: VecDeque<(Pba, Pba)>,
@@ -130,6 +134,8 @@ impl Buffered {
             writing: 0,
             busy_until: Nanos::ZERO,
             media_time: Nanos::ZERO,
+            unwaited: Nanos::ZERO,
+            counted_to: Nanos::ZERO,
             ahead: None,
             kept: VecDeque::new(),
             sent: Nanos::MAX,
@@ -169,6 +175,16 @@ impl Buffered {
         self.media_time
     }
 
+    /// Time that the media wrote from the cache while no command was served, until the last one began.
+    pub fn unwaited(&self) -> Nanos {
+        self.unwaited
+    }
+
+    /// Counts that time anew.
+    pub fn reset_unwaited(&mut self) {
+        self.unwaited = Nanos::ZERO;
+    }
+
     /// Sectors whose writes are complete but are not on the media once it is done with what it has begun.
     pub fn queued_sectors(&self) -> u64 {
         self.queue.sectors
@@ -182,6 +198,7 @@ impl Buffered {
     /// Serves an access issued at `now`; returns when the command completes.
     pub fn access(&mut self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Nanos {
         self.catch_up(g, now);
+        let counted_to = std::mem::replace(&mut self.counted_to, Nanos::MAX);
         let sent = std::mem::replace(&mut self.sent, Nanos::MAX).min(now);
         let completed = match write {
             _ if sectors == 0 => now.max(sent + self.overhead(self.overheads.read_hit)),
@@ -189,7 +206,9 @@ impl Buffered {
             false => self.read(g, now, sent, pba, sectors),
         };
         self.after_write = write;
-        completed + self.overheads.completion[usize::from(write)]
+        let completed = completed + self.overheads.completion[usize::from(write)];
+        self.counted_to = counted_to.max(completed);
+        completed
     }
 
     fn overhead(&self, of_kind: [Nanos; 2]) -> Nanos {
@@ -204,9 +223,7 @@ impl Buffered {
 
     /// Writes everything to the media; returns when that is done.
     pub fn flush(&mut self, g: &Geometry, now: Nanos) -> Nanos {
-        self.catch_up(g, now);
-        while self.begin_write(g, Nanos::MAX) {}
-        self.writing = 0;
+        self.catch_up(g, Nanos::MAX);
         now.max(self.busy_until)
     }
 
@@ -349,6 +366,7 @@ impl Buffered {
 
     /// Lets the media begin the queued writes that it would have begun before `now`.
     fn catch_up(&mut self, g: &Geometry, now: Nanos) {
+        self.count_unwaited(self.counted_to, now.min(self.busy_until));
         while self.begin_write(g, now) {}
         if self.busy_until <= now {
             self.writing = 0;
@@ -361,8 +379,14 @@ impl Buffered {
         let Some(start) = self.queue.writes.front().map(start_of).filter(|start| *start < before) else { return false };
         let Some(next) = self.queue.pop() else { return false };
         self.writing = next.sectors;
-        self.on_media(g, start, true, next.pba, next.sectors);
+        let end = self.on_media(g, start, true, next.pba, next.sectors);
+        self.count_unwaited(start, before.min(end));
         true
+    }
+
+    fn count_unwaited(&mut self, from: Nanos, to: Nanos) {
+        self.unwaited += to.since(from.max(self.counted_to));
+        self.counted_to = self.counted_to.max(to);
     }
 
     /// An access of the media itself, which ends reading ahead.

@@ -102,6 +102,21 @@ impl DriveClock {
         }
     }
 
+    /// Time that the media wrote from the drive's own cache while no command was served; `None` where it has no cache.
+    pub fn unwaited(&self) -> Option<Nanos> {
+        match self {
+            DriveClock::Constant(_) | DriveClock::Mechanical(_) => None,
+            DriveClock::Buffered(clock) => Some(clock.unwaited()),
+        }
+    }
+
+    /// Counts that time anew.
+    pub fn reset_unwaited(&mut self) {
+        if let DriveClock::Buffered(clock) = self {
+            clock.reset_unwaited();
+        }
+    }
+
     /// The mechanics, where there are any.
     pub fn mechanical(&self) -> Option<&Mechanical> {
         match self {

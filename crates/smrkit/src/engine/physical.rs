@@ -27,6 +27,7 @@ pub(super) fn physical(drive: &MemberDrive) -> Physical {
             ..Commands::default()
         },
         busy_ns: tally.busy().0,
+        buffer_write_ns: device.disk.clock().unwaited().map(|time| time.0),
         map_bytes: layer.map_bytes(),
         cleaning: cleaning(tally),
         capacity: layer.capacity(),

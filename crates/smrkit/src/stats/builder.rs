@@ -93,6 +93,8 @@ pub(crate) struct Physical {
     pub adjusted: Commands,
     /// Busy time, total.
     pub busy_ns: u64,
+    /// Beside it, the drive's time for writes from its own buffer.
+    pub buffer_write_ns: Option<u64>,
     /// Memory of maps.
     pub map_bytes: u64,
     /// Stretches of cleaning.
@@ -186,6 +188,7 @@ impl OutcomeBuilder {
             wait_ns: host.totals.wait_ns,
             service_ns: host.totals.service_ns,
             busy_ns: physical.busy_ns,
+            buffer_write_ns: physical.buffer_write_ns,
             elapsed_ns: host.elapsed_ns,
             arrivals_ns: host.arrivals_ns,
             map_bytes: physical.map_bytes,
@@ -253,6 +256,7 @@ impl Physical {
             commands: outcome.commands,
             adjusted: outcome.adjusted,
             busy_ns: outcome.busy_ns,
+            buffer_write_ns: outcome.buffer_write_ns,
             map_bytes: outcome.map_bytes,
             cleaning: outcome.cleaning,
             capacity: outcome.capacity,
@@ -275,6 +279,7 @@ impl Physical {
             commands: commands(|one| one.commands),
             adjusted: commands(|one| one.adjusted),
             busy_ns: all.iter().map(|one| one.busy_ns).sum(),
+            buffer_write_ns: all.iter().filter_map(|one| one.buffer_write_ns).reduce(Add::add),
             map_bytes: all.iter().map(|one| one.map_bytes).sum(),
             cleaning: all.iter().map(|one| one.cleaning).fold(Cleaning::default(), Add::add),
             capacity: all.iter().map(|one| one.capacity).fold(Capacity::default(), Add::add),

@@ -76,11 +76,10 @@ impl Trajectory {
     /// Figures of `outcome`. A disk of an array is dropped for a command of its own.
     pub fn from_outcome(outcome: &Outcome) -> Trajectory {
         let verdict = &outcome.verdict;
-        let alone = std::slice::from_ref(outcome);
-        let disks = if outcome.members.is_empty() { alone } else { outcome.members.as_slice() };
+        let disks = outcome.drives();
         let over =
             |of: fn(&CommandTimes) -> u64| disks.iter().filter(|disk| of(&disk.verdict.commands) > 0).count() as u64;
-        let busy_ns = disks.iter().map(|disk| disk.busy_ns).max().unwrap_or(0);
+        let working_ns = disks.iter().map(Outcome::working_ns).max().unwrap_or(0);
         let until = |at_s: f64| (verdict.rate_before_bytes_per_s * at_s).round() as u64;
         Trajectory {
             requests: outcome.requests,
@@ -98,7 +97,7 @@ impl Trajectory {
             dropped_30s: over(|times| times.commands_over_30s),
             longest_command_ns: disks.iter().map(|disk| disk.verdict.commands.longest_command_ns).max().unwrap_or(0),
             rebuild: rebuilt(outcome),
-            idle_share: 1.0 - (busy_ns as f64 / outcome.elapsed_ns.max(1) as f64).min(1.0),
+            idle_share: 1.0 - (working_ns as f64 / outcome.elapsed_ns.max(1) as f64).min(1.0),
         }
     }
 

@@ -99,8 +99,11 @@ pub struct Outcome {
     pub wait_ns: u128,
     /// See `wait_ns`.
     pub service_ns: u64,
-    /// The time the drive was busy.
+    /// The time of the accesses to the platters.
     pub busy_ns: u64,
+    /// Beside it, the time that the drive wrote from its own buffer while no access was made; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_write_ns: Option<u64>,
     /// From the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.
     pub elapsed_ns: u64,
     /// From the beginning of counting to the last arrival.
@@ -158,6 +161,18 @@ pub struct RunRecord {
     pub rebuild: Option<String>,
     /// The length of the timeline's windows; null where they double as the run grows.
     pub window_ns: Option<u64>,
+}
+
+impl Outcome {
+    /// The drives of the run: itself, or an array's members.
+    pub fn drives(&self) -> &[Outcome] {
+        if self.members.is_empty() { std::slice::from_ref(self) } else { &self.members }
+    }
+
+    /// The time that the drive worked, for the host or for itself.
+    pub fn working_ns(&self) -> u64 {
+        self.busy_ns + self.buffer_write_ns.unwrap_or(0)
+    }
 }
 
 /// A drive, or each drive of an array, with more platters than its own, because a trace needs them.

@@ -71,7 +71,7 @@ pub fn is_overloaded(outcome: &Outcome) -> bool {
     let late_ns = outcome.elapsed_ns.saturating_sub(outcome.arrivals_ns);
     let share = |part: u64| part as f64 / outcome.elapsed_ns.max(1) as f64;
     // An array waits for its busiest drive.
-    let busy_ns = outcome.members.iter().map(|member| member.busy_ns).max().unwrap_or(outcome.busy_ns);
+    let busy_ns = outcome.drives().iter().map(Outcome::working_ns).max().unwrap_or(0);
     outcome.engine.arrival == Arrival::Trace && share(late_ns) > OVERLOAD_SHARE && share(busy_ns) > 0.95
 }
 

@@ -235,7 +235,7 @@ fn time_is_spent_once() {
         let (outcome, rows, accesses) = execute(&run, &requests);
         assert_eq!(outcome.busy_ns, outcome.busy_by_cause_ns.total, "{what}");
         let until = all_done(&outcome, &accesses);
-        assert!(outcome.busy_ns <= until, "{what}: busy {} of {until}", outcome.busy_ns);
+        assert!(outcome.working_ns() <= until, "{what}: busy {} of {until}", outcome.working_ns());
         let behind = drive_of(&run).parameters.scalars().contains_key("write_cache_bytes");
         assert!(behind || until == outcome.elapsed_ns, "{what}: an access after the last answer");
         let apart = accesses.windows(2).all(|pair| pair[0].start + pair[0].duration <= pair[1].start);

@@ -132,12 +132,19 @@ enum Fill {
     Bytes(u64),
 }
 
-/// A plain number is percent, one with a suffix a size.
+/// A plain number is percent, one with a suffix a size. A part of 1, as some tools take, would be hardly anything here.
 fn parse_fill(text: &str) -> Result<Fill, Error> {
-    match text.ends_with(|last: char| last.is_ascii_alphabetic()) {
-        true => parse_bytes(text).map(Fill::Bytes),
-        false => parse_percent(text).map(Fill::Percent),
+    if text.ends_with(|last: char| last.is_ascii_alphabetic()) {
+        return parse_bytes(text).map(Fill::Bytes);
     }
+    let percent = parse_percent(text)?;
+    if percent > 0.0 && percent < 1.0 && !text.ends_with('%') {
+        let meant = 100.0 * percent;
+        return Err(Error::Usage(format!(
+            "a fill of {text} is in percent: write {meant}, or {text}% if so little is meant"
+        )));
+    }
+    Ok(Fill::Percent(percent))
 }
 
 fn parse_interleave(text: &str) -> Result<Interleave, Error> {

@@ -65,6 +65,25 @@ fn a_cached_run_takes_the_media_as_long_as_writes_without_cache() {
 }
 
 #[test]
+fn what_the_cache_writes_while_no_command_is_served_is_counted_once() {
+    let (g, _, mut clock) = buffered(1 << 20, 0);
+    let (mut now, mut served) = (Nanos::ZERO, Nanos::ZERO);
+    // A read waits for the write that is under way, and the rest of the queue for it.
+    for (i, pba) in scattered(&g, 30).into_iter().enumerate() {
+        let end = clock.access(&g, now, i % 10 != 9, pba, 8);
+        served += end - now;
+        now = end + Nanos::from_millis(1.0);
+    }
+    let end = clock.flush(&g, now);
+    // The media has worked since the first write was complete.
+    assert_eq!(clock.unwaited(), end - Nanos(38_000) - (served - Nanos(38_000)));
+    clock.reset_unwaited();
+    let later = end + Nanos::from_millis(100.0);
+    clock.access(&g, later, false, Pba(0), 8);
+    assert_eq!(clock.unwaited(), Nanos::ZERO, "nothing was left to write");
+}
+
+#[test]
 fn contiguous_cached_writes_are_joined() {
     let (g, mut plain, mut clock) = buffered(1 << 20, 0);
     let mut now = Nanos::ZERO;
