@@ -94,6 +94,12 @@ pub enum LiveError {
     /// No space or no nodes are left.
     #[error("the file system of {} is full: free some space, or use another one", .0.display())]
     Full(PathBuf),
+    /// No space is left to mark a volume as in use.
+    #[error(
+        "the file system of {} is full, and what writes to a volume first marks it as in use: free some space there, or \
+         change nothing (smrkit mount --read-only, smrkit fsck -n)", .0.display()
+    )]
+    FullToMark(PathBuf),
     /// Stored data that contradict themselves.
     #[error("{0}")]
     Corrupt(String),
