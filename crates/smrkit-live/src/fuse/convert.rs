@@ -4,7 +4,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use fuser::{Errno, FileAttr, FileHandle, FileType, Generation, INodeNo, OpenFlags, RenameFlags, TimeOrNow};
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Generation, INodeNo, OpenFlags, RenameFlags, ReplyAttr, ReplyEmpty,
+    ReplyXattr, TimeOrNow,
+};
 use rustix::fs::{FallocateFlags, OFlags};
 use smrfs::error::FsError;
 use smrfs::fs::Allocate;
@@ -64,6 +67,14 @@ impl Numbers {
         }
     }
 
+    /// Answers with the attributes of a node that has been asked for, or changed.
+    pub(super) fn answer(self, reply: ReplyAttr, found: Result<Attr, Errno>) {
+        match found {
+            Ok(attr) => reply.attr(&KEPT, &self.attributes(&attr)),
+            Err(error) => reply.error(error),
+        }
+    }
+
     /// Attributes that the kernel takes for "there is no such name", to be remembered.
     pub(super) fn nothing(self) -> FileAttr {
         FileAttr { ino: INodeNo(0), ..self.attributes(&blank()) }
@@ -86,6 +97,24 @@ fn blank() -> Attr {
         atime: Time::default(),
         mtime: Time::default(),
         ctime: Time::default(),
+    }
+}
+
+/// Answers that it is done, or why not.
+pub(super) fn empty(reply: ReplyEmpty, done: Result<(), Errno>) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// Answers with bytes, or with their number where the caller only asks for that.
+pub(super) fn bytes(reply: ReplyXattr, answer: Result<Vec<u8>, Errno>, room: u32) {
+    match answer {
+        Ok(value) if room == 0 => reply.size(value.len() as u32),
+        Ok(value) if value.len() <= room as usize => reply.data(&value),
+        Ok(_) => reply.error(Errno::ERANGE),
+        Err(error) => reply.error(error),
     }
 }
 
