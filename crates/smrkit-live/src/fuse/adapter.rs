@@ -166,8 +166,7 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let (atime, mtime) = (atime.map(convert::time_to_set), mtime.map(convert::time_to_set));
         let set = SetAttr { mode: mode.map(|mode| mode & 0o7777), uid, gid, size, atime, mtime };
-        let privileged = req.uid() == 0;
-        let change = |core: &FileSystem| core.set_attributes(id, &with_set_id_cleared(core, id, set, privileged)?);
+        let change = |core: &FileSystem| core.set_attributes(id, &with_set_id_cleared(core, req, id, set)?);
         if size.is_none() {
             return self.attr("setattr", reply, change);
         }
@@ -287,7 +286,7 @@ impl fuser::Filesystem for Adapter {
 
     fn write(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
@@ -300,12 +299,10 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let clear = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = self.ask("write", |core| {
-            let clears = clear && convert::without_set_id(&core.attributes(id)?).is_some();
-            let done = core.write(id, offset, Data::Bytes(data), clear);
-            if clears {
+            if clear && clear_set_id(core, req, id)? {
                 self.forget_attributes(ino);
             }
-            done?;
+            core.write(id, offset, Data::Bytes(data))?;
             if convert::synchronous(flags) { core.sync(id) } else { Ok(()) }
         });
         match written {
@@ -432,8 +429,7 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let allocate = |core: &FileSystem| {
             core.allocate(id, how, offset, length)?;
-            if req.uid() != 0 {
-                clear_set_id(core, id)?;
+            if req.uid() != 0 && clear_set_id(core, req, id)? {
                 self.forget_attributes(ino);
             }
             Ok(())
@@ -455,10 +451,9 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let (from, to) = (self.numbers.node(ino_in), self.numbers.node(ino_out));
-        let clear = req.uid() != 0;
         let copy = |core: &FileSystem| {
-            let done = copy::copy(core, (from, offset_in), (to, offset_out), len, clear)?;
-            if clear {
+            let done = copy::copy(core, (from, offset_in), (to, offset_out), len)?;
+            if req.uid() != 0 && clear_set_id(core, req, to)? {
                 self.forget_attributes(ino_out);
             }
             if fh_out.0 == 1 { core.sync(to).map(|()| done) } else { Ok(done) }
