@@ -340,6 +340,29 @@ fn a_crash_on_a_full_host_leaves_a_volume_that_can_be_read() {
     small.bench.umount().done();
 }
 
+#[test]
+fn a_drive_that_fails_on_a_full_host_says_so_until_it_is_detached() {
+    let Some(small) = Small::new("caveat") else { return };
+    small.bench.umount().done();
+    let (drive, other) = (small.bench.path("host/drive.img"), small.bench.path("host/other"));
+    fs::write(&other, vec![1; 24 * MIB]).unwrap();
+    small.bench.smrkit(&["create", &drive, "--layer", "in-place", "--capacity", "200MB"]).done();
+    let device = small.bench.smrkit(&["attach", &drive, "--pace", "none"]).done();
+    let file = OpenOptions::new().write(true).open(device.trim()).unwrap();
+    let failed = (0..).find_map(|_| (&file).write_all(&vec![1; MIB]).and_then(|()| file.sync_data()).err()).unwrap();
+    assert_eq!(failed.raw_os_error(), Some(5));
+    drop(file);
+    let page = small.bench.smrkit(&["top", "--once", &drive]).done();
+    assert!(page.contains("No space left on device") && page.contains("free some room there"), "{page}");
+    small.bench.smrkit(&["detach", &drive]).says(1, &["drive.img", "No space left", "begins with recovery"]);
+    small.bench.smrkit(&["detach", &drive]).says(3, &["not attached"]);
+    fs::remove_file(other).unwrap();
+    let told = small.bench.smrkit(&["df", &drive]).done();
+    assert!(told.contains("not closed in good order"), "{told}");
+    small.bench.smrkit(&["fsck", &drive]).says(1, &[]);
+    assert!(!small.bench.smrkit(&["df", &drive]).done().contains("good order"));
+}
+
 /// Takes away what a mount has kept of the host's room, as a host does that promises more than it has.
 fn take_what_is_kept(small: &Small) {
     let mut taken = 0;

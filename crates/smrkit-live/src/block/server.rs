@@ -29,6 +29,7 @@ pub use super::report::ServeReport;
 use super::watchdog::{self, Watchdog};
 use crate::error::LiveError;
 use crate::log::log;
+use crate::mount::control::EndClient;
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
@@ -61,6 +62,8 @@ pub struct ServeOptions {
 pub enum Wish {
     /// To end, once all that was begun is complete.
     Stop,
+    /// To end as well, and to tell how the image was closed.
+    End(EndClient),
     /// To inject a fault; the reply follows.
     Inject(Fault, Sender<Result<(), String>>),
     /// To tell what the drive is doing.
@@ -138,6 +141,8 @@ pub struct DriveServer {
     watchdog: Watchdog,
     report: ServeReport,
     is_stopping: bool,
+    /// Those who wait for its end.
+    ending: Vec<EndClient>,
 }
 
 impl DriveServer {
@@ -173,6 +178,7 @@ impl DriveServer {
             watchdog,
             report: ServeReport { is_real_time, ..ServeReport::default() },
             is_stopping: false,
+            ending: Vec::new(),
         }
     }
 
@@ -186,11 +192,13 @@ impl DriveServer {
             self.work();
             self.send();
         }
-        self.report.has_failed = self.device.has_failed();
+        self.report.has_failed = self.device.failure().is_some();
         if let Some(clock) = &self.clock {
             self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.answered.max(1)));
         }
-        (self.report, self.device.close())
+        let closed = self.device.close();
+        self.ending.into_iter().for_each(|client| client.tell(&closed));
+        (self.report, closed)
     }
 
     /// Waits until a client, a wish or the clock has something to do, and reads what clients have sent. True if there may be a
@@ -260,6 +268,10 @@ impl DriveServer {
         while let Ok(wish) = wishes.receiver.try_recv() {
             match wish {
                 Wish::Stop => self.is_stopping = true,
+                Wish::End(client) => {
+                    self.is_stopping = true;
+                    self.ending.push(client);
+                }
                 // Whoever asked may have gone.
                 Wish::Report(sender) => drop(sender.send(self.tell())),
                 Wish::Inject(fault, sender) => drop(sender.send(self.device.inject(fault))),
@@ -289,7 +301,8 @@ impl DriveServer {
             "physical_read_bytes": read * SECTOR_BYTES,
             "physical_written_bytes": written * SECTOR_BYTES,
             "lateness_ns": self.report.lateness.list().summary().all,
-            "has_failed": self.device.has_failed(),
+            "has_failed": self.device.failure().is_some(),
+            "failure": self.device.failure(),
         })
     }
 
