@@ -55,6 +55,8 @@ pub struct BlockDevice {
     bad: BTreeSet<u64>,
     is_slow: Nanos,
     is_silent: bool,
+    /// True if a power cut may have lost what was answered, until that is asked for.
+    has_lost: bool,
     /// Fault that ended its service, and the remedy; none as long as it serves.
     failure: Option<String>,
 }
@@ -72,9 +74,9 @@ impl BlockDevice {
         let found =
             find(&image, &mut device, is_empty).map_err(|fault| wrong(format!("the layer cannot start: {fault}")))?;
         let written = Written::new(image.store().clone(), places.written);
-        let (bad, is_slow, is_silent, failure) = (BTreeSet::new(), Nanos::ZERO, false, None);
+        let (bad, is_slow, is_silent, has_lost, failure) = (BTreeSet::new(), Nanos::ZERO, false, false, None);
         let cache = WriteCache::default();
-        let mut device = BlockDevice { image, device, written, cache, log, bad, is_slow, is_silent, failure };
+        let mut device = BlockDevice { image, device, written, cache, log, bad, is_slow, is_silent, has_lost, failure };
         device.note(&LogEvent::Open(found, device.now()));
         device.image.begin()?;
         Ok((device, Opened { found, lasted: begun.elapsed() }))
@@ -196,6 +198,7 @@ impl BlockDevice {
     fn lose_power(&mut self, request: &Request, arrival: Nanos) -> Result<Served, Unserved> {
         self.note(&LogEvent::Failed { request: *request, arrival });
         self.cache.clear();
+        self.has_lost = self.cache.room > 0 || !self.device.layer.keeps_acknowledged();
         let recovered = self.device.recover();
         self.checked(recovered);
         self.note(&LogEvent::Recovered(self.now()));
@@ -213,6 +216,11 @@ impl BlockDevice {
                 self.failure = Some(failure);
             })
             .ok()
+    }
+
+    /// True if a power cut may have lost what was answered and not flushed, since this was last asked.
+    pub fn take_loss(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost)
     }
 
     /// Fault that ended its service, and the remedy.

@@ -3,7 +3,7 @@
 //! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -143,6 +143,8 @@ pub struct DriveServer {
     is_stopping: bool,
     /// Those who wait for its end.
     ending: Vec<EndClient>,
+    /// Clients that were there when a power cut lost what was not flushed, and have had no error of a flush since.
+    owed_errors: BTreeSet<u64>,
 }
 
 impl DriveServer {
@@ -179,6 +181,7 @@ impl DriveServer {
             report: ServeReport { is_real_time, ..ServeReport::default() },
             is_stopping: false,
             ending: Vec::new(),
+            owed_errors: BTreeSet::new(),
         }
     }
 
@@ -416,13 +419,19 @@ impl DriveServer {
             NbdKind::WriteZeroes => self.serve_zeros(command),
             _ => self.serve_with(command, &mut job.data),
         };
-        let served = match (served, job.fua) {
+        let mut served = match (served, job.fua) {
             (Ok(()), true) => {
                 let flush = Queued { request: Request::new(Op::Flush, Lba(0), 0), ..command.clone() };
                 self.serve_with(&flush, &mut Vec::new())
             }
             (served, _) => served,
         };
+        if self.device.take_loss() {
+            self.owed_errors.extend(self.clients.keys());
+        }
+        if (job.fua || job.kind == NbdKind::Flush) && self.owed_errors.remove(&job.client) {
+            served = served.and(Err(Unserved::Failed));
+        }
         self.watchdog.end();
         (served != Err(Unserved::Silence)).then_some(DueReply { job, is_served: served.is_ok() })
     }
@@ -479,6 +488,7 @@ impl DriveServer {
             client.send(&mut self.pool);
         }
         self.clients.retain(|_, client| !client.is_over());
+        self.owed_errors.retain(|client| self.clients.contains_key(client));
         self.pool.retain(|buffer| (1..=POOLED_BYTES).contains(&buffer.capacity()));
         self.pool.truncate(POOL_BUFFERS);
     }
