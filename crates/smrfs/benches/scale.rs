@@ -111,7 +111,7 @@ fn files() {
                     directory = make(&rig, rig.fs.root(), &number.to_string(), &DIRECTORY);
                 }
                 let id = make(&rig, directory, &number.to_string(), &FILE);
-                rig.fs.write(id, 0, Data::Blank(GRANULE_BYTES), false).expect("written");
+                rig.fs.write(id, 0, Data::Blank(GRANULE_BYTES)).expect("written");
             });
             let commit = seconds(|| rig.fs.sync_all().expect("durable"));
             let (rig, scan, _) = mount(rig.without_fs());
@@ -180,7 +180,7 @@ fn sparse() {
         let rig = Rig::plain(shape(Model::Caveat, 64 * GIB, MIB, MIB, 0), false);
         let id = make(&rig, rig.fs.root(), "sparse", &FILE);
         let at = |number: u64| number * 13 * GRANULE_BYTES;
-        let put = |rig: &Rig, number| rig.fs.write(id, at(number), Data::Blank(GRANULE_BYTES), false).expect("written");
+        let put = |rig: &Rig, number| rig.fs.write(id, at(number), Data::Blank(GRANULE_BYTES)).expect("written");
         // In no order: each piece lies alone.
         let write = each_us(count, |number| put(&rig, number * 7_919 % count));
         let commit = seconds(|| rig.fs.sync_all().expect("durable"));
@@ -222,7 +222,7 @@ fn long() {
         for size in [GIB / 2, 5 * GIB, 50 * GIB] {
             let rig = Rig::plain(shape(model, size / 8 * 10, MIB, MIB, 32 * MIB), false);
             let id = make(&rig, rig.fs.root(), "long", &FILE);
-            let put = |rig: &Rig, at, bytes| rig.fs.write(id, at, Data::Blank(bytes), false).expect("written");
+            let put = |rig: &Rig, at, bytes| rig.fs.write(id, at, Data::Blank(bytes)).expect("written");
             let size = size.min(rig.usable_bytes() / 100 * 95 / MIB * MIB);
             let write = each_us(size / MIB, |at| put(&rig, at * MIB, MIB));
             let commit = seconds(|| rig.fs.sync_all().expect("durable"));

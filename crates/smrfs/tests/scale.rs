@@ -33,7 +33,7 @@ fn in_pieces(rig: &Rig, count: u64) -> NodeId {
 }
 
 fn put(rig: &Rig, id: NodeId, number: u64) {
-    rig.fs.write(id, number * 3 * GRANULE_BYTES, Data::Blank(GRANULE_BYTES), false).unwrap();
+    rig.fs.write(id, number * 3 * GRANULE_BYTES, Data::Blank(GRANULE_BYTES)).unwrap();
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_clean_mount_reads_no_maps_and_a_lookup_one_record() {
     let id = in_pieces(&rig, 50_000);
     for number in 0..2000 {
         let file = rig.fs.make(rig.fs.root(), number.to_string().as_bytes(), &FILE).unwrap().id;
-        rig.fs.write(file, 0, Data::Blank(GRANULE_BYTES), false).unwrap();
+        rig.fs.write(file, 0, Data::Blank(GRANULE_BYTES)).unwrap();
     }
     rig.remount(false);
     let [scan, ..] = counts.take();

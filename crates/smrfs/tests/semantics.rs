@@ -94,7 +94,7 @@ impl Machine {
         match word(0) {
             "make" => self.make(path, Kind::File)?,
             "directory" => self.make(path, Kind::Directory)?,
-            "write" => fs.write(self.id(path)?, number(2), Data::Bytes(word(3).as_bytes()), false)?,
+            "write" => fs.write(self.id(path)?, number(2), Data::Bytes(word(3).as_bytes()))?,
             "sync" => fs.sync(self.id(path)?)?,
             "sync-all" => fs.sync_all()?,
             "truncate" => {
@@ -103,7 +103,7 @@ impl Machine {
             }
             "fill" => {
                 let free = fs.usage()?.free;
-                fs.write(self.id(path)?, 0, Data::Bytes(&vec![1; (free * GRANULE_BYTES) as usize]), false)?;
+                fs.write(self.id(path)?, 0, Data::Bytes(&vec![1; (free * GRANULE_BYTES) as usize]))?;
             }
             "punch" => fs.allocate(self.id(path)?, Allocate::Punch, number(2), number(3))?,
             "reserve" => fs.allocate(self.id(path)?, Allocate::Extend, number(2), number(3))?,

@@ -86,7 +86,7 @@ fn of_mount(error: &anyhow::Error) -> Option<u8> {
 fn of_live(error: &LiveError) -> u8 {
     match error {
         LiveError::Impossible(_) | LiveError::NoAttributes(_) | LiveError::ShortAttributes { .. } => 4,
-        LiveError::Full(_) => 1,
+        LiveError::Full(_) | LiveError::FullToMark(_) => 1,
         LiveError::Corrupt(_) => 5,
         _ => 3,
     }

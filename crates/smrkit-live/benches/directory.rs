@@ -70,7 +70,7 @@ fn run(count: u64) {
                 directory = fs.make(above, name.as_bytes(), &owner(Kind::Directory, 0o755)).expect("made").id;
             }
             let id = fs.make(directory, name.as_bytes(), &owner(Kind::File, 0o644)).expect("made").id;
-            fs.write(id, 0, Data::Bytes(&[7; GRANULE_BYTES as usize]), false).expect("written");
+            fs.write(id, 0, Data::Bytes(&[7; GRANULE_BYTES as usize])).expect("written");
             fs.forget(id, 1);
         }
     })

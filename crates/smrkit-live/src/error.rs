@@ -94,6 +94,12 @@ pub enum LiveError {
     /// No space or no nodes are left.
     #[error("the file system of {} is full: free some space, or use another one", .0.display())]
     Full(PathBuf),
+    /// No space is left to mark a volume as in use.
+    #[error(
+        "the file system of {} is full, and what writes to a volume first marks it as in use: free some space there, or \
+         change nothing (smrkit mount --read-only, smrkit fsck -n)", .0.display()
+    )]
+    FullToMark(PathBuf),
     /// Stored data that contradict themselves.
     #[error("{0}")]
     Corrupt(String),
@@ -114,6 +120,7 @@ fn remedy(error: &io::Error) -> &'static str {
         NotADirectory => "; name a folder",
         PermissionDenied => "; check the permissions",
         ReadOnlyFilesystem => "; mount it for writing",
+        TooManyLinks => "; its file system allows a file fewer names: choose a place on another one",
         _ => "",
     }
 }
@@ -154,10 +161,11 @@ mod tests {
             (io::ErrorKind::NotADirectory, "name a folder"),
             (io::ErrorKind::PermissionDenied, "check the permissions"),
             (io::ErrorKind::ReadOnlyFilesystem, "mount it for writing"),
+            (io::ErrorKind::TooManyLinks, "choose a place on another one"),
         ];
         for (kind, remedy) in remedies {
             let message = LiveError::io(Path::new("a.img"), kind.into()).to_string();
-            assert!(message.starts_with("a.img: ") && message.ends_with(&format!("; {remedy}")), "{message}");
+            assert!(message.starts_with("a.img: ") && message.ends_with(remedy), "{message}");
         }
     }
 }

@@ -113,7 +113,10 @@ impl Volume {
         let read_only = how.read_only;
         let mut volume = Volume { area, device, store, image: image.into(), was_clean, is_in_step, read_only, exposed };
         if !read_only {
-            volume.begin()?;
+            volume.begin().map_err(|error| match error {
+                LiveError::Full(path) => LiveError::FullToMark(path),
+                error => error,
+            })?;
         }
         Ok(volume)
     }

@@ -26,8 +26,9 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
         Some(_) => format!("{} requests since", since("answered")),
         None => format!("{} requests answered", number("answered")),
     };
+    let failure = report["failure"].as_str().map_or(String::new(), |failure| format!("failed: {failure}\n"));
     format!(
-        "{} of {} under {}{fill}\n{} clients, {} requests waiting, {answered}\nread {}, written {} on the platters\n",
+        "{} of {} under {}{fill}\n{failure}{} clients, {} requests waiting, {answered}\nread {}, written {} on the platters\n",
         Bytes(number("export_bytes")),
         word("drive"),
         word("layer"),

@@ -68,7 +68,7 @@ impl Simulated {
 
     fn append(&mut self, file: FileKey, bytes: u64) -> FsResult {
         let (id, size) = self.file(file)?;
-        self.fs.write(id, size, Data::Blank(bytes), false)?;
+        self.fs.write(id, size, Data::Blank(bytes))?;
         self.files.insert(file, (id, size + bytes));
         Ok(())
     }

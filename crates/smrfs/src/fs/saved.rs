@@ -133,7 +133,7 @@ mod tests {
         let new = NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 };
         let [one, two] = [b"a", b"b"].map(|name| fs.make(fs.root(), name, &new).unwrap().id);
         for (id, byte) in [(one, 1), (two, 2)] {
-            fs.write(id, 0, Data::Bytes(&[byte; 4096]), false).unwrap();
+            fs.write(id, 0, Data::Bytes(&[byte; 4096])).unwrap();
         }
         fs.unmount().unwrap();
         let mut saved = decode(&store.load_state(STATE).unwrap().unwrap(), &shape).unwrap();
@@ -145,13 +145,13 @@ mod tests {
         for id in [one, two] {
             let read = fs.read(id, 0, ReadBuffer::Bytes(&mut [0; 4096]));
             assert!(matches!(read, Err(FsError::Corrupt(_))), "{read:?}");
-            assert!(fs.write(id, 0, Data::Bytes(&[3; 512]), false).is_err());
+            assert!(fs.write(id, 0, Data::Bytes(&[3; 512])).is_err());
         }
         // A disk that is filled is cleaned as well: nothing of the two is moved or overwritten.
         let other = fs.make(fs.root(), b"c", &new).unwrap().id;
         let room = fs.usage().unwrap().free * 512;
         for round in 0..20 {
-            fs.write(other, round % 3 * 512, Data::Bytes(&vec![4; (room - 1024) as usize]), false).unwrap();
+            fs.write(other, round % 3 * 512, Data::Bytes(&vec![4; (room - 1024) as usize])).unwrap();
         }
         fs.sync_all().unwrap();
         drop(fs);

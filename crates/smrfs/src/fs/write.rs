@@ -15,7 +15,6 @@ use super::file::{File, FileState};
 use super::place::{Held, WriteBatch};
 use crate::data::Data;
 use crate::error::{Errno, FsResult};
-use crate::meta::SetAttr;
 use crate::units::NodeId;
 
 /// Files end below this: places in a file and sums of two of them stay far from overflow.
@@ -45,9 +44,8 @@ impl Drop for Promise<'_> {
 }
 
 impl FileSystem {
-    /// Writes all of `data` from the byte `offset` on, or nothing (after an I/O error of the disk: perhaps some). Clears
-    /// set-id bits where `clear_set_id` says so.
-    pub fn write(&self, id: NodeId, offset: u64, data: Data<'_>, clear_set_id: bool) -> FsResult {
+    /// Writes all of `data` from the byte `offset` on, or nothing (after an I/O error of the disk: perhaps some).
+    pub fn write(&self, id: NodeId, offset: u64, data: Data<'_>) -> FsResult {
         self.changeable()?;
         let file = self.file(id)?;
         let bytes = data.bytes();
@@ -56,9 +54,6 @@ impl FileSystem {
         }
         if offset.checked_add(bytes).is_none_or(|end| end > SIZE_MAX) {
             return Err(Errno::EFBIG.into());
-        }
-        if clear_set_id {
-            self.clear_set_id(id)?;
         }
         if matches!(data, Data::Blank(_)) {
             self.disk.hold_no_bytes();
@@ -235,16 +230,6 @@ impl FileSystem {
             drop(state);
             self.make_room(seen, work)?;
         }
-    }
-
-    fn clear_set_id(&self, id: NodeId) -> FsResult {
-        let mode = self.store.attributes(id)?.mode;
-        let set_group = if mode & 0o010 != 0 { 0o2000 } else { 0 };
-        let cleared = mode & !(0o4000 | set_group);
-        if cleared != mode {
-            self.store.set_attributes(id, &SetAttr { mode: Some(cleared), ..SetAttr::default() })?;
-        }
-        Ok(())
     }
 
     /// EROFS where nothing may be changed.

@@ -207,7 +207,7 @@ impl Run {
         let (offset, bytes) = self.range();
         let value = self.random.random_range(1..=255u8);
         let bytes: Vec<u8> = (0..bytes).map(|i| value.wrapping_add(i as u8)).collect();
-        self.fs().write(id, offset, Data::Bytes(&bytes), false)
+        self.fs().write(id, offset, Data::Bytes(&bytes))
     }
 
     /// From here on these are durable as they are now.

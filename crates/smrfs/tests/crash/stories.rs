@@ -39,7 +39,7 @@ fn find(fs: &FileSystem, path: &[&str]) -> Option<NodeId> {
 }
 
 fn write(fs: &FileSystem, id: NodeId, byte: u8, bytes: usize) {
-    fs.write(id, 0, Data::Bytes(&vec![byte; bytes]), false).expect("room");
+    fs.write(id, 0, Data::Bytes(&vec![byte; bytes])).expect("room");
 }
 
 #[test]

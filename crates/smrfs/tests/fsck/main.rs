@@ -285,7 +285,7 @@ fn lived(model: Model, seed: u64, unmount: bool) -> (Arc<dyn HostManaged>, Arc<d
         let file = files[random.random_range(0..3)];
         let (offset, count) = (random.random_range(0..12_000), random.random_range(1..5000));
         match random.random_range(0..10) {
-            0..7 => fs.write(file, offset, Data::Bytes(&bytes[..count]), false).unwrap(),
+            0..7 => fs.write(file, offset, Data::Bytes(&bytes[..count])).unwrap(),
             7 => fs.allocate(file, Allocate::Punch, offset, count as u64).unwrap(),
             8 => fs.sync(file).unwrap(),
             _ => drop(fs.background(true).unwrap()),
@@ -379,7 +379,7 @@ fn hostile_maps_end_in_errors() {
             store.store_state(STATE, &saved).unwrap();
             let fs = mounted(model, &device, &store);
             assert_eq!(fs.open(id, false, false).unwrap_err().errno(), Errno::EIO);
-            assert_eq!(fs.write(id, 0, Data::Bytes(&[1; 512]), false).unwrap_err().errno(), Errno::EIO);
+            assert_eq!(fs.write(id, 0, Data::Bytes(&[1; 512])).unwrap_err().errno(), Errno::EIO);
             fs.open(own(b"b").0, false, false).unwrap();
             while fs.background(true).unwrap() {}
             fs.check().unwrap();

@@ -41,7 +41,7 @@ fn times_change_with_what_the_host_does_and_with_nothing_else() {
         assert_eq!(now.0 > last.0, data, "{what} and mtime");
         last = now;
     };
-    fs.write(id, 0, Data::Bytes(&[1; 3000]), false).unwrap();
+    fs.write(id, 0, Data::Bytes(&[1; 3000])).unwrap();
     changed("write", true);
     fs.set_attributes(id, &SetAttr { size: Some(3000), ..SetAttr::default() }).unwrap();
     changed("truncation to the same size", true);
@@ -76,9 +76,9 @@ fn idle_work_is_on_the_disk_when_it_ends() {
         let rig = Rig::new(model, FsOptions { block_granules: 16, ..options() });
         let (fs, id) = (&rig.fs, make(&rig.fs, "scattered"));
         let granules = fs.usage().unwrap().usable / 4;
-        fs.write(id, 0, Data::Bytes(&vec![1; (granules * GRANULE) as usize]), false).unwrap();
+        fs.write(id, 0, Data::Bytes(&vec![1; (granules * GRANULE) as usize])).unwrap();
         for granule in (0..granules).step_by(2) {
-            fs.write(id, granule * GRANULE, Data::Bytes(&[2; GRANULE as usize]), false).unwrap();
+            fs.write(id, granule * GRANULE, Data::Bytes(&[2; GRANULE as usize])).unwrap();
         }
         fs.sync_all().unwrap();
         let mut moved = 0;
@@ -98,13 +98,13 @@ fn promised_room_is_there_when_the_disk_is_full() {
         let (kept, filler) = (make(&fs, "kept"), make(&fs, "filler"));
         fs.allocate(kept, Allocate::KeepSize, 0, 100 * GRANULE).unwrap();
         let free = fs.usage().unwrap().free;
-        fs.write(filler, 0, Data::Bytes(&vec![1; (free * GRANULE) as usize]), false).unwrap();
+        fs.write(filler, 0, Data::Bytes(&vec![1; (free * GRANULE) as usize])).unwrap();
         fs.sync_all().unwrap();
         drop(fs);
         rig.remount(false);
         assert_eq!(rig.fs.usage().unwrap().free, 0);
-        rig.fs.write(kept, 0, Data::Bytes(&vec![2; 100 * GRANULE as usize]), false).unwrap();
-        let more = rig.fs.write(kept, 100 * GRANULE, Data::Bytes(&[2]), false).unwrap_err();
+        rig.fs.write(kept, 0, Data::Bytes(&vec![2; 100 * GRANULE as usize])).unwrap();
+        let more = rig.fs.write(kept, 100 * GRANULE, Data::Bytes(&[2])).unwrap_err();
         assert_eq!(more.errno(), Errno::ENOSPC);
         rig.remount(true);
         assert_eq!(rig.fs.usage().unwrap().promised, 0);
@@ -120,13 +120,13 @@ fn a_promise_holds_for_its_granules_until_the_unmount() {
     fs.sync(kept).unwrap();
     for number in 0..100 {
         let id = make(fs, &format!("f{number}"));
-        fs.write(id, 0, Data::Bytes(&[1]), false).unwrap();
+        fs.write(id, 0, Data::Bytes(&[1])).unwrap();
         fs.sync(id).unwrap();
     }
     assert!(fs.files_in_memory() < 60);
     let free = fs.usage().unwrap().free;
-    fs.write(filler, 0, Data::Bytes(&vec![1; (free * GRANULE) as usize]), false).unwrap();
-    fs.write(kept, at, Data::Bytes(&vec![2; 10 * GRANULE as usize]), false).unwrap();
+    fs.write(filler, 0, Data::Bytes(&vec![1; (free * GRANULE) as usize])).unwrap();
+    fs.write(kept, at, Data::Bytes(&vec![2; 10 * GRANULE as usize])).unwrap();
     assert_eq!(fs.usage().unwrap().promised, 0);
 }
 
@@ -145,7 +145,7 @@ fn what_is_no_file_takes_no_place_among_the_files() {
 fn a_read_only_mount_reads_and_changes_nothing() {
     let mut rig = rig();
     let id = make(&rig.fs, "a");
-    rig.fs.write(id, 0, Data::Bytes(&[3; 5000]), false).unwrap();
+    rig.fs.write(id, 0, Data::Bytes(&[3; 5000])).unwrap();
     rig.options.read_only = true;
     rig.remount(true);
     let fs = &rig.fs;
@@ -153,7 +153,7 @@ fn a_read_only_mount_reads_and_changes_nothing() {
     assert_eq!(fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap(), 5000);
     assert_eq!(back, [3; 5000]);
     let refused = [
-        fs.write(id, 0, Data::Bytes(&[1]), false).unwrap_err(),
+        fs.write(id, 0, Data::Bytes(&[1])).unwrap_err(),
         fs.open(id, true, false).unwrap_err(),
         fs.unlink(fs.root(), b"a").unwrap_err(),
         fs.make(fs.root(), b"b", &FILE).unwrap_err(),
@@ -178,7 +178,7 @@ fn files_that_nobody_uses_leave_memory() {
     let rig = Rig::new(Model::Caveat, FsOptions { cached_extents: 200, ..options() });
     let ids: Vec<NodeId> = (0..300).map(|number| make(&rig.fs, &format!("f{number}"))).collect();
     for &id in &ids {
-        rig.fs.write(id, 0, Data::Bytes(&[id.0 as u8; 400]), false).unwrap();
+        rig.fs.write(id, 0, Data::Bytes(&[id.0 as u8; 400])).unwrap();
         rig.fs.sync(id).unwrap();
     }
     assert!(rig.fs.files_in_memory() < 40, "{} files in memory", rig.fs.files_in_memory());
@@ -196,7 +196,7 @@ fn space_of_a_file_without_a_name_comes_back_when_it_is_closed() {
     let rig = rig();
     let fs = &rig.fs;
     let id = make(fs, "a");
-    fs.write(id, 0, Data::Bytes(&[3; 5000]), false).unwrap();
+    fs.write(id, 0, Data::Bytes(&[3; 5000])).unwrap();
     fs.sync(id).unwrap();
     let live = fs.usage().unwrap().live;
     fs.open(id, false, false).unwrap();
@@ -218,12 +218,12 @@ fn a_file_can_be_synced_whose_directory_is_gone() {
     let folder = fs.make(fs.root(), b"folder", &new).unwrap().id;
     let file = fs.make(folder, b"file", &NewNode { kind: Kind::File, ..new }).unwrap().id;
     fs.open(file, true, false).unwrap();
-    fs.write(file, 0, Data::Bytes(&[1; 100]), false).unwrap();
+    fs.write(file, 0, Data::Bytes(&[1; 100])).unwrap();
     fs.unlink(folder, b"file").unwrap();
     fs.remove_dir(fs.root(), b"folder").unwrap();
     fs.forget(folder, 1);
     fs.sync(file).unwrap();
-    fs.write(file, 100, Data::Bytes(&[2; 100]), false).unwrap();
+    fs.write(file, 100, Data::Bytes(&[2; 100])).unwrap();
     fs.sync(file).unwrap();
     fs.release(file, true).unwrap();
 }
@@ -235,7 +235,7 @@ fn joining_leaves_one_extent_a_block_where_there_is_room() {
     let id = make(fs, "a");
     let size = 64 * GRANULE;
     for granule in (0..64).map(|number| number * 37 % 64) {
-        fs.write(id, granule * GRANULE, Data::Bytes(&[granule as u8; GRANULE as usize]), false).unwrap();
+        fs.write(id, granule * GRANULE, Data::Bytes(&[granule as u8; GRANULE as usize])).unwrap();
         fs.sync(id).unwrap();
     }
     let extents = || fs.live().into_iter().filter(|(_, owner)| owner.file == id).count();
@@ -263,7 +263,7 @@ fn data_without_bytes_takes_the_same_way() {
                 let bytes = random.random_range(1..=(9 * GRANULE).min(longest - offset));
                 let content = vec![1; bytes as usize];
                 let data = if blank { Data::Blank(bytes) } else { Data::Bytes(&content) };
-                fs.write(id, offset, data, false).unwrap();
+                fs.write(id, offset, data).unwrap();
                 let mut content = vec![0; bytes as usize];
                 let room = if blank { ReadBuffer::Blank(bytes) } else { ReadBuffer::Bytes(&mut content) };
                 fs.read(id, offset / 2, room).unwrap();
@@ -287,7 +287,7 @@ fn a_sparse_file_of_50_gb_costs_what_is_in_it() {
     let size = 50_000_000_000;
     fs.set_attributes(id, &SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
     for at in [0, size / 2, size - 5] {
-        fs.write(id, at, Data::Bytes(b"12345"), false).unwrap();
+        fs.write(id, at, Data::Bytes(b"12345")).unwrap();
     }
     drop(fs);
     rig.remount(false);
@@ -316,7 +316,7 @@ fn a_file_written_at_random_goes_to_the_disk_block_by_block() {
             let at = granule * GRANULE;
             let bytes = vec![granule as u8 + 1; GRANULE as usize];
             expected[at as usize..(at + GRANULE) as usize].copy_from_slice(&bytes);
-            rig.fs.write(id, at, Data::Bytes(&bytes), false).unwrap();
+            rig.fs.write(id, at, Data::Bytes(&bytes)).unwrap();
         }
         expected.truncate(118 * GRANULE as usize);
         rig.fs.sync(id).unwrap();
@@ -339,7 +339,7 @@ fn a_file_in_pieces_that_is_read_in_order_is_read_ahead() {
     let granules = 64;
     for number in 0..granules {
         let at = (number * 27 % granules) * GRANULE;
-        rig.fs.write(id, at, Data::Bytes(&[7; GRANULE as usize]), false).unwrap();
+        rig.fs.write(id, at, Data::Bytes(&[7; GRANULE as usize])).unwrap();
         rig.fs.sync(id).unwrap();
     }
     let read =

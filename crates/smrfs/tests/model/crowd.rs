@@ -51,7 +51,7 @@ fn one(fs: &FileSystem, seed: u64, rounds: u64, owner: (u32, u32), longest: u64)
                 let content = vec![random.random_range(1..=255); bytes as usize];
                 let syncs = random.random_bool(0.1);
                 open(fs, &attr, true, || {
-                    unless_gone(fs.write(attr.id, 0, Data::Bytes(&content), false));
+                    unless_gone(fs.write(attr.id, 0, Data::Bytes(&content)));
                     if syncs {
                         unless_gone(fs.sync(attr.id));
                     }

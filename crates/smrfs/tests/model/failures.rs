@@ -30,7 +30,7 @@ fn an_fsync_whose_write_fails_keeps_the_data_and_can_be_repeated() {
     for mut rig in rigs() {
         let fs = rig.fs.clone();
         let id = make(&fs, b"a");
-        fs.write(id, 0, Data::Bytes(&[5; 1000]), false).unwrap();
+        fs.write(id, 0, Data::Bytes(&[5; 1000])).unwrap();
         rig.device.writes_fail.store(true, Relaxed);
         assert_eq!(fs.sync(id).unwrap_err().errno(), Errno::EIO);
         assert_eq!(fs.sync_all().unwrap_err().errno(), Errno::EIO);
@@ -49,22 +49,22 @@ fn a_failed_flush_makes_the_mount_read_only() {
     for mut rig in rigs() {
         let fs = rig.fs.clone();
         let id = make(&fs, b"a");
-        fs.write(id, 0, Data::Bytes(&[5; 1000]), false).unwrap();
+        fs.write(id, 0, Data::Bytes(&[5; 1000])).unwrap();
         fs.sync(id).unwrap();
-        fs.write(id, 0, Data::Bytes(&[6; 1000]), false).unwrap();
+        fs.write(id, 0, Data::Bytes(&[6; 1000])).unwrap();
         rig.device.flushes_fail.store(true, Relaxed);
         assert_eq!(fs.sync(id).unwrap_err().errno(), Errno::EIO);
         rig.device.flushes_fail.store(false, Relaxed);
         assert_eq!(fs.sync(id).unwrap_err().errno(), Errno::EIO);
         assert_eq!(fs.sync_all().unwrap_err().errno(), Errno::EIO);
         assert_eq!(content(&fs, id), [6; 1000]);
-        assert_eq!(fs.write(id, 0, Data::Bytes(&[7]), false).unwrap_err().errno(), Errno::EROFS);
+        assert_eq!(fs.write(id, 0, Data::Bytes(&[7])).unwrap_err().errno(), Errno::EROFS);
         assert_eq!(fs.unlink(fs.root(), b"a").unwrap_err().errno(), Errno::EROFS);
         assert_eq!(fs.unmount().unwrap_err().errno(), Errno::EIO);
         drop(fs);
         rig.mount();
         assert_eq!(content(&rig.fs, id), [5; 1000]);
-        rig.fs.write(id, 0, Data::Bytes(&[7; 1000]), false).unwrap();
+        rig.fs.write(id, 0, Data::Bytes(&[7; 1000])).unwrap();
         rig.remount(true);
         assert_eq!(content(&rig.fs, id), [7; 1000]);
     }
@@ -75,7 +75,7 @@ fn a_write_that_failed_in_part_leaves_a_file_of_today() {
     for rig in rigs() {
         let id = make(&rig.fs, b"a");
         rig.device.writes_fail.store(true, Relaxed);
-        let written = rig.fs.write(id, 100, Data::Bytes(&[1; 9 * GRANULE as usize]), false);
+        let written = rig.fs.write(id, 100, Data::Bytes(&[1; 9 * GRANULE as usize]));
         assert_eq!(written.unwrap_err().errno(), Errno::EIO);
         rig.device.writes_fail.store(false, Relaxed);
         rig.fs.sync(id).unwrap();

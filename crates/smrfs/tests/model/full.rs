@@ -20,13 +20,13 @@ pub fn fill_and_overwrite(mut rig: Rig, granules: u64, piece: u64, times: u64) {
         let size = left.min(granules);
         let id = rig.fs.make(root, format!("f{}", files.len()).as_bytes(), &FILE).unwrap().id;
         let data = vec![7; (size * GRANULE) as usize];
-        rig.fs.write(id, 0, Data::Bytes(&data), false).unwrap();
+        rig.fs.write(id, 0, Data::Bytes(&data)).unwrap();
         files.push((id, data));
         left -= size;
     }
     assert_eq!(rig.fs.usage().unwrap().free, 0);
     let extra = rig.fs.make(root, b"extra", &FILE).unwrap().id;
-    let error = rig.fs.write(extra, 0, Data::Bytes(b"x"), false).unwrap_err();
+    let error = rig.fs.write(extra, 0, Data::Bytes(b"x")).unwrap_err();
     assert_eq!(error.errno(), Errno::ENOSPC);
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut written = 0;
@@ -38,7 +38,7 @@ pub fn fill_and_overwrite(mut rig: Rig, granules: u64, piece: u64, times: u64) {
         let first = random.random_range(0..=size - count);
         let range = (first * GRANULE) as usize..((first + count) * GRANULE) as usize;
         content[range.clone()].fill(random.random());
-        rig.fs.write(*id, first * GRANULE, Data::Bytes(&content[range]), false).unwrap();
+        rig.fs.write(*id, first * GRANULE, Data::Bytes(&content[range])).unwrap();
         written += count;
         if random.random_range(0..200) == 0 {
             rig.fs.sync(*id).unwrap();
@@ -61,7 +61,7 @@ pub fn fill_and_overwrite(mut rig: Rig, granules: u64, piece: u64, times: u64) {
         rig.fs.unlink(root, format!("f{number}").as_bytes()).unwrap();
     }
     let data = vec![9; (usable * GRANULE) as usize];
-    rig.fs.write(extra, 0, Data::Bytes(&data), false).unwrap();
+    rig.fs.write(extra, 0, Data::Bytes(&data)).unwrap();
     rig.remount(false);
     assert_eq!(rig.fs.usage().unwrap().free, 0);
 }

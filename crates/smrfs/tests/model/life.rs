@@ -166,7 +166,7 @@ impl Life {
             Op::Write(_, offset, length, fill) => {
                 let data: Vec<u8> = (0..length).map(|i| fill ^ (i / 7 % 256) as u8).collect();
                 let free = fs.usage().unwrap().free;
-                match fs.write(id, offset, Data::Bytes(&data), false) {
+                match fs.write(id, offset, Data::Bytes(&data)) {
                     Ok(()) if length > 0 => put(self.tree.bytes_mut(at), offset as usize, &data),
                     Ok(()) => {}
                     Err(error) => full(op, &error, free, length as u64),

@@ -101,8 +101,8 @@ fn what_was_written_is_there_after_a_mount() {
     let root = rig.fs.root();
     let id = rig.fs.make(root, b"a", &FILE).unwrap().id;
     let bytes: Vec<u8> = (0..20_000u32).map(|i| (i * 7 % 251) as u8).collect();
-    rig.fs.write(id, 0, Data::Bytes(&bytes), false).unwrap();
-    rig.fs.write(id, 700, Data::Bytes(&bytes[..100]), false).unwrap();
+    rig.fs.write(id, 0, Data::Bytes(&bytes)).unwrap();
+    rig.fs.write(id, 700, Data::Bytes(&bytes[..100])).unwrap();
     let check = |rig: &Rig| {
         let attr = rig.fs.lookup(root, b"a").unwrap();
         assert_eq!(attr.size, 20_000);

@@ -26,7 +26,7 @@ fn a_file_made_while_a_rename_takes_its_name_is_replaced_or_refused() {
         *counts.before_rename.lock().unwrap() = Some(Box::new(move || {
             let making = spawn(move || {
                 let Ok(made) = maker.make(root, b"b", &FILE) else { return };
-                maker.write(made.id, 0, Data::Bytes(&[1; 5000]), false).unwrap();
+                maker.write(made.id, 0, Data::Bytes(&[1; 5000])).unwrap();
                 maker.forget(made.id, 1);
             });
             // It can't end as long as it waits for the rename.

@@ -48,7 +48,7 @@ impl Life {
         let (id, content) = &mut self.files[number];
         let byte = self.random.random();
         let bytes = [byte; (BLOCK * GRANULE) as usize];
-        self.rig.fs.write(*id, block * BLOCK * GRANULE, Data::Bytes(&bytes), false)?;
+        self.rig.fs.write(*id, block * BLOCK * GRANULE, Data::Bytes(&bytes))?;
         content[block as usize] = byte;
         Ok(())
     }
@@ -207,7 +207,7 @@ fn free_space_holds_after_a_crash_with_too_much_live_data() {
         let fs = &life.rig.fs;
         let size = fs.usage().unwrap().free * GRANULE;
         let new = fs.make(fs.root(), b"new", &FILE).unwrap().id;
-        fs.write(new, 0, Data::Bytes(&vec![1; size as usize]), false).unwrap();
+        fs.write(new, 0, Data::Bytes(&vec![1; size as usize])).unwrap();
         fs.sync(new).unwrap();
         life.rig.mount();
         let usage = life.rig.fs.usage().unwrap();
@@ -215,7 +215,7 @@ fn free_space_holds_after_a_crash_with_too_much_live_data() {
         assert!(usage.live >= usage.usable + u64::from(model == Model::StrictAppend), "{model:?}: {usage:?}");
         assert_eq!((usage.free, usage.size()), (0, usage.live + usage.promised));
         let fs = &life.rig.fs;
-        let refused = fs.write(new, size, Data::Bytes(&[1; GRANULE as usize]), false);
+        let refused = fs.write(new, size, Data::Bytes(&[1; GRANULE as usize]));
         assert_eq!(refused.unwrap_err().errno(), Errno::ENOSPC);
         life.overwrite(cut, 1000).unwrap();
         life.check(cut);

@@ -40,7 +40,7 @@ fn writer(fs: &FileSystem, id: NodeId, number: u64, granules: u64, rounds: u64) 
             2 => fs.sync(id).unwrap(),
             _ => {
                 let data: Vec<u8> = (offset..offset + length).map(|at| byte(number, round, at)).collect();
-                match fs.write(id, offset, Data::Bytes(&data), false) {
+                match fs.write(id, offset, Data::Bytes(&data)) {
                     Ok(()) => crate::reference::put(&mut expected, offset as usize, &data),
                     Err(error) => assert_eq!(error.errno(), Errno::ENOSPC, "{error:?}"),
                 }
@@ -57,7 +57,7 @@ fn passer_by(fs: &FileSystem, root: NodeId, rounds: u64) {
     for round in 0..rounds {
         let attr = fs.make(root, b"new", &FILE).unwrap();
         let data = vec![byte(99, round, 0); 6 * GRANULE as usize];
-        let written = fs.write(attr.id, 0, Data::Bytes(&data), false);
+        let written = fs.write(attr.id, 0, Data::Bytes(&data));
         fs.rename((root, b"new"), (root, b"old"), RenameMode::Replace).unwrap();
         if written.is_ok() {
             let mut back = vec![0; data.len()];

@@ -155,7 +155,7 @@ impl Life {
 
     fn write(&mut self, id: NodeId, at: u64, bytes: u64) {
         let fs = &self.rig.fs;
-        if let Err(error) = fs.write(id, at, Data::Blank(bytes), false) {
+        if let Err(error) = fs.write(id, at, Data::Blank(bytes)) {
             panic!("{}: {error}: {:?}, {:?}", self.about, fs.usage(), fs.statistics());
         }
         self.uncommitted += bytes;
@@ -174,7 +174,7 @@ impl Life {
         let fs = &self.rig.fs;
         let id = fs.make(fs.root(), b"more", &FILE).unwrap().id;
         fs.forget(id, 1);
-        assert_eq!(fs.write(id, 0, Data::Blank(1), false).unwrap_err().errno(), Errno::ENOSPC);
+        assert_eq!(fs.write(id, 0, Data::Blank(1)).unwrap_err().errno(), Errno::ENOSPC);
         assert_eq!(fs.attributes(id).unwrap().size, 0);
         fs.unlink(fs.root(), b"more").unwrap();
     }

@@ -33,8 +33,9 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
         }))?;
         return Ok(Done::All);
     }
+    let state = if image.was_clean() { "" } else { "; not closed in good order: its next use begins with recovery" };
     print(format!(
-        "{}: {} of {} ({} raw, {} cache) under {}; the image takes up {}\n",
+        "{}: {} of {} ({} raw, {} cache) under {}; the image takes up {}{state}\n",
         path.display(),
         Bytes(bytes(image.export_sectors())),
         run.drive.name,

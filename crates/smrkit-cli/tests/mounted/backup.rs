@@ -1,11 +1,13 @@
 //! `smrkit backup` and `smrkit restore`: one moment of a busy mount, and all that belongs to a file.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
+
+use tempfile::TempDir;
 
 use super::copies::{FILES, PIECE, filled};
 use super::{Bench, MODELS};
@@ -126,6 +128,48 @@ fn a_restored_volume_has_all_that_belongs_to_its_files() {
         fs::remove_file(bench.path("new.img")).unwrap();
         fs::remove_dir_all(bench.path("new.meta")).unwrap();
     }
+}
+
+/// Gives a file of the volume further names, up to what its host allows or ext4 does not; tells how many it has then.
+fn name_as_often_as_allowed(bench: &Bench) -> u64 {
+    bench.mount().done();
+    fs::write(bench.file("name-1"), "text").unwrap();
+    bench.umount().done();
+    let name = |number: u64| bench.path(&format!("meta/tree/name-{number}"));
+    1 + (2..=65_001).take_while(|&number| fs::hard_link(name(1), name(number)).is_ok()).count() as u64
+}
+
+#[test]
+fn a_file_with_all_the_names_that_the_host_allows_is_copied() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    let names = name_as_often_as_allowed(&bench);
+    bench.smrkit(&["backup", &bench.path("disk.img"), &bench.path("saved")]).done();
+    restore(&bench, "saved");
+    mount_restored(&bench);
+    let last = bench.file(&format!("name-{names}"));
+    assert_eq!((fs::metadata(&last).unwrap().nlink(), fs::read(&last).unwrap()), (names, b"text".to_vec()));
+    bench.umount().done();
+    bench.smrkit(&["fsck", "-n", &bench.path("new.img")]).done();
+}
+
+#[test]
+fn a_file_with_more_names_than_the_backup_may_have_is_named() {
+    let Some(bench) = Bench::new("caveat", "64MiB") else { return };
+    // Memory has room for more names than most disks; old kernels have no attributes there.
+    let Ok(folder) = TempDir::new_in("/dev/shm") else { return println!("skipped: no /dev/shm") };
+    if name_as_often_as_allowed(&bench) > 65_000 || !has_attributes(folder.path()) {
+        return println!("skipped: no file system here allows fewer names than another");
+    }
+    let many = Bench::made_in(folder, "caveat", "64MiB");
+    assert_eq!(name_as_often_as_allowed(&many), 65_001);
+    let saved = bench.path("saved");
+    many.smrkit(&["backup", &many.path("disk.img"), &saved]).says(3, &["saved/disk.meta/tree/name-", "fewer names"]);
+    assert!(!Path::new(&saved).exists());
+}
+
+fn has_attributes(folder: &Path) -> bool {
+    let set = Command::new("setfattr").args(["-n", "user.word", "-v", "one"]).arg(folder).status();
+    set.is_ok_and(|set| set.success())
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use tempfile::TempDir;
 
-use super::{Bench, MODELS, Ran, is_root};
+use super::{Bench, MODELS, Ran, is_root, signal};
 use crate::count::count_from;
 
 /// The host's file system, and an image on it that can't fit.
@@ -68,8 +68,13 @@ impl Small {
     }
 
     fn mount(&self) -> Ran {
+        self.mount_with(&[])
+    }
+
+    fn mount_with(&self, options: &[&str]) -> Ran {
         let (log, image, point) = (self.bench.path("log"), self.image(), self.bench.path("mnt"));
-        self.bench.smrkit(&["mount", "--commit-interval", "1h", "--log", &log, &image, &point])
+        let common: &[&str] = &["mount", "--commit-interval", "1h", "--log", &log];
+        self.bench.smrkit(&[common, options, &[&image, &point]].concat())
     }
 
     fn sync(&self) -> Ran {
@@ -313,6 +318,49 @@ fn accepted_writes_have_room_when_another_program_takes_the_rest() {
         fs::write(small.path("f0"), content(9, 8 * MIB)).unwrap();
         small.bench.umount().done();
     }
+}
+
+/// Each mark of a strict-append volume takes new room on the host.
+#[test]
+fn a_crash_on_a_full_host_leaves_a_volume_that_can_be_read() {
+    let Some(small) = Small::new("strict-append") else { return };
+    fs::write(small.path("file"), content(1, MIB)).unwrap();
+    small.sync().done();
+    signal(small.bench.process(), "KILL");
+    small.bench.umount().done();
+    small.fill_host();
+    small.mount().says(1, &["is full", "free some space there", "smrkit mount --read-only"]);
+    small.mount_with(&["--read-only"]).done();
+    assert!(fs::read(small.path("file")).unwrap() == content(1, MIB));
+    small.bench.umount().done();
+    small.bench.smrkit(&["fsck", "-n", &small.image()]).done();
+    fs::remove_file(small.bench.path("host/other")).unwrap();
+    small.mount().done();
+    assert!(fs::read(small.path("file")).unwrap() == content(1, MIB));
+    small.bench.umount().done();
+}
+
+#[test]
+fn a_drive_that_fails_on_a_full_host_says_so_until_it_is_detached() {
+    let Some(small) = Small::new("caveat") else { return };
+    small.bench.umount().done();
+    let (drive, other) = (small.bench.path("host/drive.img"), small.bench.path("host/other"));
+    fs::write(&other, vec![1; 24 * MIB]).unwrap();
+    small.bench.smrkit(&["create", &drive, "--layer", "in-place", "--capacity", "200MB"]).done();
+    let device = small.bench.smrkit(&["attach", &drive, "--pace", "none"]).done();
+    let file = OpenOptions::new().write(true).open(device.trim()).unwrap();
+    let failed = (0..).find_map(|_| (&file).write_all(&vec![1; MIB]).and_then(|()| file.sync_data()).err()).unwrap();
+    assert_eq!(failed.raw_os_error(), Some(5));
+    drop(file);
+    let page = small.bench.smrkit(&["top", "--once", &drive]).done();
+    assert!(page.contains("No space left on device") && page.contains("free some room there"), "{page}");
+    small.bench.smrkit(&["detach", &drive]).says(1, &["drive.img", "No space left", "begins with recovery"]);
+    small.bench.smrkit(&["detach", &drive]).says(3, &["not attached"]);
+    fs::remove_file(other).unwrap();
+    let told = small.bench.smrkit(&["df", &drive]).done();
+    assert!(told.contains("not closed in good order"), "{told}");
+    small.bench.smrkit(&["fsck", &drive]).says(1, &[]);
+    assert!(!small.bench.smrkit(&["df", &drive]).done().contains("good order"));
 }
 
 /// Takes away what a mount has kept of the host's room, as a host does that promises more than it has.

@@ -49,10 +49,10 @@ fn answer(caller: &Caller, let_go: &dyn Fn() -> Result<(), String>, command: Con
             ),
             Err(error) => failure(error),
         },
-        ControlCommand::Unmount => let_go().map_or_else(failure, |()| {
-            caller.wish(Wish::Stop);
-            done()
-        }),
+        ControlCommand::Unmount => match let_go() {
+            Ok(()) => return ControlReply::of_end(|client| caller.wish(Wish::End(client))),
+            Err(error) => failure(error),
+        },
         _ => failure("a served drive is no file system: serve it, mount what is on it, and ask there"),
     }
     .into()

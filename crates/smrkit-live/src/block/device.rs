@@ -20,6 +20,7 @@ use super::write_cache::WriteCache;
 use super::written::Written;
 use crate::error::LiveError;
 use crate::log::log;
+use crate::reserve::Full;
 
 /// Sectors of which it is told at a time where they lie: each is looked up (assumption).
 const LOCATED_SECTORS: u64 = 1 << 16;
@@ -54,7 +55,10 @@ pub struct BlockDevice {
     bad: BTreeSet<u64>,
     is_slow: Nanos,
     is_silent: bool,
-    has_failed: bool,
+    /// True if a power cut may have lost what was answered, until that is asked for.
+    has_lost: bool,
+    /// Fault that ended its service, and the remedy; none as long as it serves.
+    failure: Option<String>,
 }
 
 impl BlockDevice {
@@ -70,9 +74,9 @@ impl BlockDevice {
         let found =
             find(&image, &mut device, is_empty).map_err(|fault| wrong(format!("the layer cannot start: {fault}")))?;
         let written = Written::new(image.store().clone(), places.written);
-        let (bad, is_slow, is_silent, has_failed) = (BTreeSet::new(), Nanos::ZERO, false, false);
+        let (bad, is_slow, is_silent, has_lost, failure) = (BTreeSet::new(), Nanos::ZERO, false, false, None);
         let cache = WriteCache::default();
-        let mut device = BlockDevice { image, device, written, cache, log, bad, is_slow, is_silent, has_failed };
+        let mut device = BlockDevice { image, device, written, cache, log, bad, is_slow, is_silent, has_lost, failure };
         device.note(&LogEvent::Open(found, device.now()));
         device.image.begin()?;
         Ok((device, Opened { found, lasted: begun.elapsed() }))
@@ -112,7 +116,7 @@ impl BlockDevice {
         }
         let range = request.lba.0..request.end().0;
         match (request.op, &*buf) {
-            (Op::Write, Buf::Bytes(bytes)) if !self.has_failed => {
+            (Op::Write, Buf::Bytes(bytes)) if self.failure.is_none() => {
                 self.cache.insert(range.start, &bytes[..request.sectors as usize * SECTOR_BYTES as usize]);
                 if self.cache.is_full() {
                     self.write_back(arrival, |_| true)?;
@@ -148,7 +152,7 @@ impl BlockDevice {
     }
 
     fn serve_by_layer(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> Result<Served, Unserved> {
-        if self.has_failed {
+        if self.failure.is_some() {
             return Err(Unserved::Failed);
         }
         let slow = std::mem::take(&mut self.is_slow);
@@ -194,6 +198,7 @@ impl BlockDevice {
     fn lose_power(&mut self, request: &Request, arrival: Nanos) -> Result<Served, Unserved> {
         self.note(&LogEvent::Failed { request: *request, arrival });
         self.cache.clear();
+        self.has_lost = self.cache.room > 0 || !self.device.layer.keeps_acknowledged();
         let recovered = self.device.recover();
         self.checked(recovered);
         self.note(&LogEvent::Recovered(self.now()));
@@ -204,16 +209,23 @@ impl BlockDevice {
     fn checked<T>(&mut self, result: DiskResult<T>) -> Option<T> {
         result
             .inspect_err(|fault| {
-                self.has_failed = true;
-                let image = self.image.path().display();
-                log(&format!("{image}: {fault}; the drive answers with errors from now on: serve it anew"));
+                let is_full = matches!(&**fault, DiskFault::Io(error) if error.is_full());
+                let remedy = if is_full { "free some room there, and serve it anew" } else { "serve it anew" };
+                let failure = format!("{fault}; the drive answers with errors from now on: {remedy}");
+                log(&format!("{}: {failure}", self.image.path().display()));
+                self.failure = Some(failure);
             })
             .ok()
     }
 
-    /// True if a fault has ended its service.
-    pub fn has_failed(&self) -> bool {
-        self.has_failed
+    /// True if a power cut may have lost what was answered and not flushed, since this was last asked.
+    pub fn take_loss(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost)
+    }
+
+    /// Fault that ended its service, and the remedy.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
     }
 
     /// The parts of some sectors, in order: how many, and whether they read as zeros since the host never wrote them.
@@ -302,11 +314,10 @@ impl BlockDevice {
         let flushed = self.serve(&flush, now, &mut Buf::Bytes(Vec::new()));
         self.note(&LogEvent::Closed);
         self.flush_log();
-        if flushed.is_err() || self.has_failed {
-            return Err(LiveError::image(
-                self.image.path(),
-                "not closed in good order: its next use begins with recovery",
-            ));
+        if flushed.is_err() || self.failure.is_some() {
+            let why = self.failure.map(|failure| format!("{failure}; ")).unwrap_or_default();
+            let what = why + "not closed in good order: its next use begins with recovery";
+            return Err(LiveError::image(self.image.path(), what));
         }
         self.image.close(self.device.layer.books().as_deref())
     }

@@ -3,7 +3,7 @@
 //! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -29,6 +29,7 @@ pub use super::report::ServeReport;
 use super::watchdog::{self, Watchdog};
 use crate::error::LiveError;
 use crate::log::log;
+use crate::mount::control::EndClient;
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
@@ -61,6 +62,8 @@ pub struct ServeOptions {
 pub enum Wish {
     /// To end, once all that was begun is complete.
     Stop,
+    /// To end as well, and to tell how the image was closed.
+    End(EndClient),
     /// To inject a fault; the reply follows.
     Inject(Fault, Sender<Result<(), String>>),
     /// To tell what the drive is doing.
@@ -138,6 +141,10 @@ pub struct DriveServer {
     watchdog: Watchdog,
     report: ServeReport,
     is_stopping: bool,
+    /// Those who wait for its end.
+    ending: Vec<EndClient>,
+    /// Clients that were there when a power cut lost what was not flushed, and have had no error of a flush since.
+    owed_errors: BTreeSet<u64>,
 }
 
 impl DriveServer {
@@ -173,6 +180,8 @@ impl DriveServer {
             watchdog,
             report: ServeReport { is_real_time, ..ServeReport::default() },
             is_stopping: false,
+            ending: Vec::new(),
+            owed_errors: BTreeSet::new(),
         }
     }
 
@@ -186,11 +195,13 @@ impl DriveServer {
             self.work();
             self.send();
         }
-        self.report.has_failed = self.device.has_failed();
+        self.report.has_failed = self.device.failure().is_some();
         if let Some(clock) = &self.clock {
             self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.answered.max(1)));
         }
-        (self.report, self.device.close())
+        let closed = self.device.close();
+        self.ending.into_iter().for_each(|client| client.tell(&closed));
+        (self.report, closed)
     }
 
     /// Waits until a client, a wish or the clock has something to do, and reads what clients have sent. True if there may be a
@@ -260,6 +271,10 @@ impl DriveServer {
         while let Ok(wish) = wishes.receiver.try_recv() {
             match wish {
                 Wish::Stop => self.is_stopping = true,
+                Wish::End(client) => {
+                    self.is_stopping = true;
+                    self.ending.push(client);
+                }
                 // Whoever asked may have gone.
                 Wish::Report(sender) => drop(sender.send(self.tell())),
                 Wish::Inject(fault, sender) => drop(sender.send(self.device.inject(fault))),
@@ -289,7 +304,8 @@ impl DriveServer {
             "physical_read_bytes": read * SECTOR_BYTES,
             "physical_written_bytes": written * SECTOR_BYTES,
             "lateness_ns": self.report.lateness.list().summary().all,
-            "has_failed": self.device.has_failed(),
+            "has_failed": self.device.failure().is_some(),
+            "failure": self.device.failure(),
         })
     }
 
@@ -403,13 +419,19 @@ impl DriveServer {
             NbdKind::WriteZeroes => self.serve_zeros(command),
             _ => self.serve_with(command, &mut job.data),
         };
-        let served = match (served, job.fua) {
+        let mut served = match (served, job.fua) {
             (Ok(()), true) => {
                 let flush = Queued { request: Request::new(Op::Flush, Lba(0), 0), ..command.clone() };
                 self.serve_with(&flush, &mut Vec::new())
             }
             (served, _) => served,
         };
+        if self.device.take_loss() {
+            self.owed_errors.extend(self.clients.keys());
+        }
+        if (job.fua || job.kind == NbdKind::Flush) && self.owed_errors.remove(&job.client) {
+            served = served.and(Err(Unserved::Failed));
+        }
         self.watchdog.end();
         (served != Err(Unserved::Silence)).then_some(DueReply { job, is_served: served.is_ok() })
     }
@@ -466,6 +488,7 @@ impl DriveServer {
             client.send(&mut self.pool);
         }
         self.clients.retain(|_, client| !client.is_over());
+        self.owed_errors.retain(|client| self.clients.contains_key(client));
         self.pool.retain(|buffer| (1..=POOLED_BYTES).contains(&buffer.capacity()));
         self.pool.truncate(POOL_BUFFERS);
     }

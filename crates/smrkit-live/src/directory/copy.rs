@@ -3,9 +3,11 @@
 //! Nobody may change the original meanwhile. Left out: files without a name, and saved states, which a mount
 //! makes anew. Nothing is durable yet when it is done.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, XattrFlags};
 use rustix::io::Errno as Os;
@@ -46,10 +48,12 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), LiveError> {
     let open = |path: &Path| open_directory(path).map_err(|error| LiveError::os(path, error));
     rustix::fs::mkdir(to, Mode::RWXU).map_err(|error| LiveError::os(to, error))?;
     let pair = CopyPair { from: open(from)?, to: open(to)? };
-    copy_home(&pair).map_err(|error| LiveError::file_system(to, error))
+    let mut refused = None;
+    copy_home(&pair, &mut refused).map_err(|error| LiveError::file_system(refused.as_deref().unwrap_or(to), error))
 }
 
-fn copy_home(home: &CopyPair) -> FsResult {
+/// Copies all that is in a metadata directory; the copy of an entry that fails is named in `refused`.
+fn copy_home(home: &CopyPair, refused: &mut Option<PathBuf>) -> FsResult {
     for folder in FOLDERS {
         rustix::fs::mkdirat(&home.to, folder, Mode::RWXU).map_err(failed)?;
     }
@@ -57,7 +61,7 @@ fn copy_home(home: &CopyPair) -> FsResult {
     let first_names = way::open_directory(&home.to, b"orphans").map_err(failed)?;
     for folder in ["maps", "tree"] {
         let top = home.enter(folder.as_bytes()).map_err(failed)?;
-        let top = walk::each_directory(top, &mut |_, pair| copy_entries(pair, &first_names))?;
+        let top = walk::each_directory(top, &mut |_, pair| copy_entries(pair, &first_names, refused))?;
         finish(&top.from, &top.to)?;
     }
     let mut names = Vec::new();
@@ -68,14 +72,17 @@ fn copy_home(home: &CopyPair) -> FsResult {
 }
 
 /// Copies what lies in a directory; the directories in it are made, and to follow.
-fn copy_entries(pair: &CopyPair, first_names: &OwnedFd) -> FsResult<Vec<WalkEntry>> {
+fn copy_entries(pair: &CopyPair, first_names: &OwnedFd, refused: &mut Option<PathBuf>) -> FsResult<Vec<WalkEntry>> {
     let mut below = Vec::new();
     for found in walk::entries_of(&pair.from)? {
         if found.file_type == FileType::Directory {
             rustix::fs::mkdirat(&pair.to, &*found.name, Mode::RWXU).map_err(failed)?;
             below.push(found);
         } else {
-            copy_entry(pair, &found, first_names)?;
+            copy_entry(pair, &found, first_names).inspect_err(|_| {
+                let folder = std::fs::read_link(way::path_of(&pair.to)).ok();
+                *refused = folder.map(|folder| folder.join(OsStr::from_bytes(&found.name)));
+            })?;
         }
     }
     Ok(below)
@@ -88,9 +95,15 @@ fn copy_entry(pair: &CopyPair, found: &WalkEntry, first_names: &OwnedFd) -> FsRe
     };
     let original = stat::at(&pair.from, name)?;
     if original.st_nlink > 1 {
-        match link((first_names, number.as_bytes()), (&pair.to, name)) {
+        let first = (first_names, number.as_bytes());
+        match rustix::fs::statat(first.0, first.1, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Os::NOENT) => {}
-            done => return done.map_err(failed),
+            // The last name: the host may allow no more links than the original has.
+            Ok(copied) if copied.st_nlink == original.st_nlink => {
+                return rustix::fs::renameat(first.0, first.1, &pair.to, name).map_err(failed);
+            }
+            Ok(_) => return link(first, (&pair.to, name)).map_err(failed),
+            Err(error) => return Err(failed(error)),
         }
     }
     let kind = stat::kind(&original);

@@ -6,7 +6,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::thread;
 use std::time::SystemTime;
 
 use fuser::{
@@ -28,6 +27,7 @@ use super::features::negotiate;
 use super::gate::Gate;
 use super::listing;
 use super::modes::{clear_set_group, clear_set_id, make, with_set_id_cleared};
+use super::pages;
 
 /// Number by which lseek(2) knows the search for data and for a hole (Linux).
 const SEEK_DATA: i32 = 3;
@@ -70,6 +70,21 @@ impl Adapter {
         self.gate.ask(what, work).map_err(|error| convert::errno(&error))
     }
 
+    /// Asks for what may make a file longer.
+    fn grow<T: Send + 'static>(
+        &self,
+        what: &str,
+        ino: INodeNo,
+        work: impl FnOnce(&FileSystem) -> FsResult<T>,
+        answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
+    ) {
+        let grown = self.ask(what, |core| pages::growing(core, self.numbers.node(ino), || work(core)));
+        match grown {
+            Ok((done, tail)) => pages::clear(self.notifier.get(), ino, tail, move || answer(Ok(done))),
+            Err(error) => answer(Err(error)),
+        }
+    }
+
     fn entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
         match self.ask(what, work) {
             Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), convert::generation(&attr)),
@@ -78,27 +93,11 @@ impl Adapter {
     }
 
     fn attr(&self, what: &str, reply: ReplyAttr, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
-        match self.ask(what, work) {
-            Ok(attr) => reply.attr(&KEPT, &self.numbers.attributes(&attr)),
-            Err(error) => reply.error(error),
-        }
+        self.numbers.answer(reply, self.ask(what, work));
     }
 
     fn empty(&self, what: &str, reply: ReplyEmpty, work: impl FnOnce(&FileSystem) -> FsResult) {
-        match self.ask(what, work) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
-    }
-}
-
-/// Answers with bytes, or with their number where the caller only asks for that.
-fn bytes(reply: ReplyXattr, answer: Result<Vec<u8>, Errno>, room: u32) {
-    match answer {
-        Ok(value) if room == 0 => reply.size(value.len() as u32),
-        Ok(value) if value.len() <= room as usize => reply.data(&value),
-        Ok(_) => reply.error(Errno::ERANGE),
-        Err(error) => reply.error(error),
+        convert::empty(reply, self.ask(what, work));
     }
 }
 
@@ -167,10 +166,12 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let (atime, mtime) = (atime.map(convert::time_to_set), mtime.map(convert::time_to_set));
         let set = SetAttr { mode: mode.map(|mode| mode & 0o7777), uid, gid, size, atime, mtime };
-        self.attr("setattr", reply, |core| {
-            let set = with_set_id_cleared(core, id, set, req.uid() == 0)?;
-            core.set_attributes(id, &set)
-        });
+        let change = |core: &FileSystem| core.set_attributes(id, &with_set_id_cleared(core, req, id, set)?);
+        if size.is_none() {
+            return self.attr("setattr", reply, change);
+        }
+        let numbers = self.numbers;
+        self.grow("setattr", ino, change, move |changed| numbers.answer(reply, changed));
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
@@ -285,7 +286,7 @@ impl fuser::Filesystem for Adapter {
 
     fn write(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
@@ -298,12 +299,10 @@ impl fuser::Filesystem for Adapter {
         let id = self.numbers.node(ino);
         let clear = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = self.ask("write", |core| {
-            let clears = clear && convert::without_set_id(&core.attributes(id)?).is_some();
-            let done = core.write(id, offset, Data::Bytes(data), clear);
-            if clears {
+            if clear && clear_set_id(core, req, id)? {
                 self.forget_attributes(ino);
             }
-            done?;
+            core.write(id, offset, Data::Bytes(data))?;
             if convert::synchronous(flags) { core.sync(id) } else { Ok(()) }
         });
         match written {
@@ -399,13 +398,17 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        bytes(reply, self.ask("getxattr", |core| core.attribute(self.numbers.node(ino), name.as_bytes())), size);
+        convert::bytes(
+            reply,
+            self.ask("getxattr", |core| core.attribute(self.numbers.node(ino), name.as_bytes())),
+            size,
+        );
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let names = self.ask("listxattr", |core| core.attribute_names(self.numbers.node(ino)));
         let joined = names.map(|names| names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect());
-        bytes(reply, joined, size);
+        convert::bytes(reply, joined, size);
     }
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -424,14 +427,14 @@ impl fuser::Filesystem for Adapter {
     ) {
         let Some(how) = convert::allocation(mode) else { return reply.error(Errno::EOPNOTSUPP) };
         let id = self.numbers.node(ino);
-        self.empty("fallocate", reply, |core| {
+        let allocate = |core: &FileSystem| {
             core.allocate(id, how, offset, length)?;
-            if req.uid() != 0 {
-                clear_set_id(core, id)?;
+            if req.uid() != 0 && clear_set_id(core, req, id)? {
                 self.forget_attributes(ino);
             }
             Ok(())
-        });
+        };
+        self.grow("fallocate", ino, allocate, |allocated| convert::empty(reply, allocated));
     }
 
     fn copy_file_range(
@@ -448,18 +451,17 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let (from, to) = (self.numbers.node(ino_in), self.numbers.node(ino_out));
-        let clear = req.uid() != 0;
-        let copied = self.ask("copy_file_range", |core| {
-            let done = copy::copy(core, (from, offset_in), (to, offset_out), len, clear)?;
-            if clear {
+        let copy = |core: &FileSystem| {
+            let done = copy::copy(core, (from, offset_in), (to, offset_out), len)?;
+            if req.uid() != 0 && clear_set_id(core, req, to)? {
                 self.forget_attributes(ino_out);
             }
             if fh_out.0 == 1 { core.sync(to).map(|()| done) } else { Ok(done) }
-        });
-        match copied {
+        };
+        self.grow("copy_file_range", ino_out, copy, |copied| match copied {
             Ok(bytes) => reply.written(bytes as u32),
             Err(error) => reply.error(error),
-        }
+        });
     }
 
     fn lseek(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
@@ -480,14 +482,7 @@ impl fuser::Filesystem for Adapter {
                 Err(error) => reply.error(convert::errno(&error)),
             }
         };
-        match self.notifier.get().filter(|_| is_written).cloned() {
-            None => answer(),
-            // What programs have changed in mapped pages is no data yet. The kernel writes it before it forgets the pages, by
-            // requests that the session's threads answer: this must be none of them. A reply that is dropped is an EIO.
-            Some(notifier) => drop(thread::Builder::new().name("seek".into()).spawn(move || {
-                let _ = notifier.inval_inode(ino, 0, 0);
-                answer();
-            })),
-        }
+        // What programs have changed in mapped pages is no data yet.
+        pages::write(self.notifier.get().filter(|_| is_written), ino, answer);
     }
 }

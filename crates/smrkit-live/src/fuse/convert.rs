@@ -4,7 +4,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use fuser::{Errno, FileAttr, FileHandle, FileType, Generation, INodeNo, OpenFlags, RenameFlags, TimeOrNow};
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Generation, INodeNo, OpenFlags, RenameFlags, ReplyAttr, ReplyEmpty,
+    ReplyXattr, TimeOrNow,
+};
 use rustix::fs::{FallocateFlags, OFlags};
 use smrfs::error::FsError;
 use smrfs::fs::Allocate;
@@ -64,6 +67,14 @@ impl Numbers {
         }
     }
 
+    /// Answers with the attributes of a node that has been asked for, or changed.
+    pub(super) fn answer(self, reply: ReplyAttr, found: Result<Attr, Errno>) {
+        match found {
+            Ok(attr) => reply.attr(&KEPT, &self.attributes(&attr)),
+            Err(error) => reply.error(error),
+        }
+    }
+
     /// Attributes that the kernel takes for "there is no such name", to be remembered.
     pub(super) fn nothing(self) -> FileAttr {
         FileAttr { ino: INodeNo(0), ..self.attributes(&blank()) }
@@ -86,6 +97,24 @@ fn blank() -> Attr {
         atime: Time::default(),
         mtime: Time::default(),
         ctime: Time::default(),
+    }
+}
+
+/// Answers that it is done, or why not.
+pub(super) fn empty(reply: ReplyEmpty, done: Result<(), Errno>) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// Answers with bytes, or with their number where the caller only asks for that.
+pub(super) fn bytes(reply: ReplyXattr, answer: Result<Vec<u8>, Errno>, room: u32) {
+    match answer {
+        Ok(value) if room == 0 => reply.size(value.len() as u32),
+        Ok(value) if value.len() <= room as usize => reply.data(&value),
+        Ok(_) => reply.error(Errno::ERANGE),
+        Err(error) => reply.error(error),
     }
 }
 
@@ -174,13 +203,14 @@ pub(super) fn allocation(mode: i32) -> Option<Allocate> {
     }
 }
 
-/// A mode without its set-id bits, as a write or a change of owner by an ordinary user leaves it: set-group-id on a file
-/// that its group can't run stays. None if nothing changes.
-pub(super) fn without_set_id(attr: &Attr) -> Option<u32> {
-    if attr.kind != Kind::File {
+/// A mode without its set-id bits, as a write or a change of owner leaves it: a user who is in the file's group keeps
+/// set-group-id on what the group can't run. None if nothing changes.
+pub(super) fn without_set_id(attr: &Attr, in_group: impl FnOnce() -> bool) -> Option<u32> {
+    if attr.kind != Kind::File || attr.mode & 0o6000 == 0 {
         return None;
     }
-    let group = if attr.mode & 0o010 != 0 { 0o2000 } else { 0 };
+    let is_kept = attr.mode & 0o2010 == 0o2000 && in_group();
+    let group = if is_kept { 0 } else { 0o2000 };
     let cleared = attr.mode & !(0o4000 | group);
     (cleared != attr.mode).then_some(cleared)
 }
@@ -245,11 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn set_group_id_stays_on_what_the_group_cannot_run() {
-        let attr = |mode| Attr { mode, ..blank() };
-        assert_eq!(without_set_id(&attr(0o4755)), Some(0o755));
-        assert_eq!(without_set_id(&attr(0o2755)), Some(0o755));
-        assert_eq!(without_set_id(&attr(0o2745)), None);
-        assert_eq!(without_set_id(&attr(0o755)), None);
+    fn set_group_id_stays_on_what_the_group_cannot_run_for_its_users() {
+        let left = |mode, in_group| without_set_id(&Attr { mode, ..blank() }, || in_group);
+        for in_group in [true, false] {
+            assert_eq!(left(0o4755, in_group), Some(0o755));
+            assert_eq!(left(0o2755, in_group), Some(0o755));
+            assert_eq!(left(0o755, in_group), None);
+        }
+        assert_eq!((left(0o2745, true), left(0o6745, true)), (None, Some(0o2745)));
+        assert_eq!((left(0o2745, false), left(0o6745, false)), (Some(0o745), Some(0o745)));
     }
 }

@@ -12,15 +12,8 @@ const PIECE_BYTES: u64 = 1 << 20;
 const REQUEST_BYTES: u64 = 16 << 20;
 
 /// Copies up to `bytes` bytes from a place in a file to one in another, or apart in the same; tells how many, fewer at the
-/// original's end or when only some could be written. Set-id bits are cleared where `clear_set_id` says so. The next piece is
-/// read while one is written.
-pub fn copy(
-    core: &FileSystem,
-    from: (NodeId, u64),
-    to: (NodeId, u64),
-    bytes: u64,
-    clear_set_id: bool,
-) -> FsResult<u64> {
+/// original's end or when only some could be written. The next piece is read while one is written.
+pub fn copy(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
     let bytes = bytes.min(REQUEST_BYTES);
     let read = |done: u64| {
         let mut piece = vec![0; (bytes - done).min(PIECE_BYTES) as usize];
@@ -33,7 +26,7 @@ pub fn copy(
         let next_at = done + piece.len() as u64;
         let (written, next) = std::thread::scope(|scope| {
             let next = (next_at < bytes).then(|| scope.spawn(|| read(next_at)));
-            let written = core.write(to.0, to.1 + done, Data::Bytes(&piece), clear_set_id);
+            let written = core.write(to.0, to.1 + done, Data::Bytes(&piece));
             (written, next.map_or_else(|| Ok(Vec::new()), |next| next.join().unwrap_or_else(|_| Ok(Vec::new()))))
         });
         match written {

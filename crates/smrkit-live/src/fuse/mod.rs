@@ -10,6 +10,7 @@ mod features;
 mod gate;
 mod listing;
 mod modes;
+mod pages;
 
 use fuser::INodeNo;
 use smrfs::fs::FileSystem;

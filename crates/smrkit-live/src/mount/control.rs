@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub enum ControlCommand {
 
 /// Longest line that a client may send.
 const LINE_BYTES_MAX: u64 = 4096;
+/// Time that a client has to take its reply, before the daemon ends (assumption).
+const LISTENS: Duration = Duration::from_secs(5);
 /// A pause after a connection that could not be taken (assumption).
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
@@ -83,13 +85,18 @@ impl ControlClient {
         let answer = self.exchange(command).map_err(|error| MountError::Control { path: self.path.clone(), error })?;
         match answer.get("error").and_then(Value::as_str) {
             Some(_) if answer["ending"] == true => Err(MountError::Ending),
-            Some(error) => Err(MountError::Daemon(error.to_string())),
+            Some(error) => {
+                if answer["ended"] == true {
+                    self.wait_for_end();
+                }
+                Err(MountError::Daemon(error.to_string()))
+            }
             None => Ok(answer),
         }
     }
 
     /// Waits until the daemon has ended.
-    pub fn wait_for_end(mut self) {
+    pub fn wait_for_end(&mut self) {
         // However the connection ends, it has.
         let _ = io::copy(&mut self.stream, &mut io::sink());
     }
@@ -142,6 +149,51 @@ impl From<Value> for ControlReply {
     fn from(value: Value) -> ControlReply {
         ControlReply { value, until_sent: None, until_next: None }
     }
+}
+
+impl ControlReply {
+    /// Reply to a client that waits for the daemon's end, which `pass_on` gives to whoever ends it.
+    pub(crate) fn of_end(pass_on: impl FnOnce(EndClient)) -> ControlReply {
+        let (outcome, result) = mpsc::channel();
+        let (until_sent, told) = mpsc::channel();
+        pass_on(EndClient { outcome, told });
+        let value = match result.recv() {
+            Ok(EndOutcome::Ended(Ok(()))) => done(),
+            Ok(EndOutcome::Ended(Err(error))) => json!({"error": error, "ended": true}),
+            Ok(EndOutcome::Refused(error)) => failure(error),
+            Err(_) => ending(),
+        };
+        ControlReply { until_sent: Some(until_sent), ..value.into() }
+    }
+}
+
+/// A client that waits until a daemon has ended.
+#[derive(Debug)]
+pub struct EndClient {
+    /// Receiver of the outcome.
+    outcome: Sender<EndOutcome>,
+    /// Ends when the client has been told.
+    told: Receiver<()>,
+}
+
+impl EndClient {
+    /// Tells how that went, and lets the reply be sent.
+    pub fn tell<E: ToString>(self, ended: &Result<(), E>) {
+        // A client that has gone does not matter; one that does not listen is not waited for.
+        let _ = self.outcome.send(EndOutcome::Ended(ended.as_ref().map_err(ToString::to_string).copied()));
+        let _ = self.told.recv_timeout(LISTENS);
+    }
+
+    /// Tells that it does not end.
+    pub(super) fn refuse(self, error: &MountError) {
+        let _ = self.outcome.send(EndOutcome::Refused(error.to_string()));
+    }
+}
+
+/// An attempt to end a daemon: it has ended, well or not, or goes on.
+enum EndOutcome {
+    Ended(Result<(), String>),
+    Refused(String),
 }
 
 /// The daemon's end of the socket.

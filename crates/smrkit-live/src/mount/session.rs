@@ -12,7 +12,7 @@ use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::FileSystem;
 
 use super::background::Background;
-use super::control::{self, ControlCommand, ControlReply, ControlServer};
+use super::control::{self, ControlCommand, ControlReply, ControlServer, EndClient};
 use super::point::{self, Unmount};
 use super::{MountError, MountOptions, Unsaved, kernel, scrub};
 use crate::fuse::{self, Adapter, Gate};
@@ -32,15 +32,7 @@ enum MountEnd {
     /// The process was asked to end.
     Signal,
     /// A client asks, and waits for the outcome.
-    Unmount(UnmountClient),
-}
-
-/// A client that waits until the mount has ended.
-struct UnmountClient {
-    /// Receiver of the outcome.
-    outcome: Sender<Result<(), String>>,
-    /// Ends when the client has been told.
-    told: Receiver<()>,
+    Unmount(EndClient),
 }
 
 /// Tells a mount that its process shall end.
@@ -114,21 +106,16 @@ impl Session {
             .and_then(|()| close());
         self.server.hide();
         drop(self.gate);
-        let told = ended.as_ref().map_err(ToString::to_string).copied();
         let late = self.events.try_iter().filter_map(|event| match event {
             MountEnd::Unmount(client) => Some(client),
             MountEnd::Ended(_) | MountEnd::Signal => None,
         });
-        for client in waiting.into_iter().chain(late) {
-            // A client that has gone does not matter; one that does not listen is not waited for.
-            let _ = client.outcome.send(told.clone());
-            let _ = client.told.recv_timeout(GRACE);
-        }
+        waiting.into_iter().chain(late).for_each(|client| client.tell(&ended));
         ended
     }
 
     /// Until the mount is gone, or is to be left behind; gives back those who wait for the outcome.
-    fn serve(&self) -> Vec<UnmountClient> {
+    fn serve(&self) -> Vec<EndClient> {
         let mut waiting = Vec::new();
         let mut until: Option<Instant> = None;
         loop {
@@ -151,7 +138,7 @@ impl Session {
                 Ok(MountEnd::Unmount(client)) if !waiting.is_empty() => waiting.push(client),
                 Ok(MountEnd::Unmount(client)) => match self.unmount() {
                     Ok(()) => waiting.push(client),
-                    Err(error) => drop(client.outcome.send(Err(error.to_string()))),
+                    Err(error) => client.refuse(&error),
                 },
                 Err(RecvTimeoutError::Timeout) => {
                     log("programs still use the mount; they will see errors");
@@ -239,7 +226,9 @@ impl Clients {
             ControlCommand::Inject { .. } => {
                 control::failure("a mount takes no faults: name the image of a served drive")
             }
-            ControlCommand::Unmount => return self.unmount(),
+            ControlCommand::Unmount => {
+                return ControlReply::of_end(|client| drop(self.events.send(MountEnd::Unmount(client))));
+            }
             ControlCommand::Hold => return self.hold(),
         };
         value.into()
@@ -270,18 +259,6 @@ impl Clients {
                 Err(error) => return refused(&error),
             }
         }
-    }
-
-    fn unmount(&self) -> ControlReply {
-        let (outcome, result) = mpsc::channel();
-        let (until_sent, told) = mpsc::channel();
-        let client = UnmountClient { outcome, told };
-        let value = match self.events.send(MountEnd::Unmount(client)).map(|()| result.recv()) {
-            Ok(Ok(Ok(()))) => control::done(),
-            Ok(Ok(Err(error))) => control::failure(error),
-            _ => control::ending(),
-        };
-        ControlReply { until_sent: Some(until_sent), ..value.into() }
     }
 
     /// A thread holds the gate until the client goes on.

@@ -39,7 +39,7 @@ fn write(fs: &FileSystem, name: &str, uid: u32, bytes: &[u8]) {
     let new = NewNode { kind: Kind::File, mode: 0o600, uid, gid: uid, rdev: 0 };
     let id = fs.make(fs.root(), name.as_bytes(), &new).unwrap().id;
     fs.open(id, true, false).unwrap();
-    fs.write(id, 0, Data::Bytes(bytes), false).unwrap();
+    fs.write(id, 0, Data::Bytes(bytes)).unwrap();
     fs.sync(id).unwrap();
     fs.release(id, true).unwrap();
 }

@@ -62,7 +62,7 @@ fn work(fs: &FileSystem, files: &mut BTreeMap<String, Vec<u8>>, dice: &mut Pcg64
         let id = fs.make(root, name.as_bytes(), &new).unwrap().id;
         let bytes: Vec<u8> = (0..dice.random_range(1..300_000)).map(|_| dice.random()).collect();
         fs.open(id, true, false).unwrap();
-        fs.write(id, 0, Data::Bytes(&bytes), false).unwrap();
+        fs.write(id, 0, Data::Bytes(&bytes)).unwrap();
         fs.sync(id).unwrap();
         fs.release(id, true).unwrap();
         fs.forget(id, 1);
@@ -153,7 +153,7 @@ fn a_commit_gives_no_map_to_a_file_with_a_reused_number() {
     let new = NewNode { kind: Kind::File, mode: 0o600, uid, gid, rdev: 0 };
     for _ in 0..20 {
         let id = fs.make(fs.root(), b"old", &new).unwrap().id;
-        fs.write(id, 0, Data::Bytes(&[1; 5000]), false).unwrap();
+        fs.write(id, 0, Data::Bytes(&[1; 5000])).unwrap();
         let core = fs.clone();
         *disk.at_flush.lock().unwrap() = Some(Box::new(move || {
             core.unlink(core.root(), b"old").unwrap();

@@ -75,6 +75,46 @@ fn times_keep_their_nanoseconds_before_1970_as_well() {
     });
 }
 
+/// Stores bytes around the end of a file through a mapping, makes the file longer, and reads what lies there.
+const GROWS: &str = "
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+os.ftruncate(fd, 8192)
+pages = mmap.mmap(fd, 8192)
+os.ftruncate(fd, 5002)
+pages[5000:5006] = b'INSIDE'
+way, end = sys.argv[2], int(sys.argv[3])
+if way == 'ftruncate':
+    os.ftruncate(fd, end)
+elif way == 'fallocate':
+    os.posix_fallocate(fd, 0, end)
+else:
+    other = os.open(sys.argv[1] + '2', os.O_RDWR | os.O_CREAT)
+    os.pwrite(other, b'tail', 0)
+    assert os.copy_file_range(other, fd, 4, 0, end - 4) == 4
+found = os.pread(fd, 4, 5000)
+pages.close()
+os.fsync(fd)
+assert os.pread(fd, 4, 5000) == found
+print(found, os.fstat(fd).st_size, end='')
+";
+
+#[test]
+fn bytes_mapped_behind_the_end_stay_out_of_a_file_that_grows() {
+    on_each_model(|root| {
+        for way in ["ftruncate", "fallocate", "copy"] {
+            for end in ["6000", "8192", "100000"] {
+                let mut grow = Command::new("python3");
+                let Ok(grown) = grow.args(["-c", GROWS]).arg(root.join(way)).args([way, end]).output() else {
+                    return println!("skipped: no python3 here");
+                };
+                let (said, err) = (String::from_utf8_lossy(&grown.stdout), String::from_utf8_lossy(&grown.stderr));
+                assert_eq!(said, format!("b'IN\\x00\\x00' {end}"), "{way}: {err}");
+            }
+        }
+    });
+}
+
 #[test]
 fn attributes_are_kept_and_access_lists_refused() {
     on_each_model(|root| {

@@ -203,7 +203,7 @@ impl Writer<'_> {
         content.resize(content.len().max(at + bytes.len()), 0);
         content[at..at + bytes.len()].copy_from_slice(&bytes);
         self.begin(name, Some(content));
-        self.fs.write(self.id(name), at as u64, Data::Bytes(&bytes), false).unwrap();
+        self.fs.write(self.id(name), at as u64, Data::Bytes(&bytes)).unwrap();
     }
 
     fn truncate(&mut self, name: &str) {
@@ -230,7 +230,7 @@ impl Writer<'_> {
         self.whole += 1;
         let (root, new) = (self.fs.root(), NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 });
         let id = self.fs.make(root, other.as_bytes(), &new).unwrap().id;
-        self.fs.write(id, 0, Data::Bytes(&bytes), false).unwrap();
+        self.fs.write(id, 0, Data::Bytes(&bytes)).unwrap();
         self.fs.sync(id).unwrap();
         self.begin(name, Some(bytes));
         self.fs.rename((root, other.as_bytes()), (root, name.as_bytes()), RenameMode::Replace).unwrap();
@@ -305,7 +305,7 @@ fn verify(host: &Host, place: &Place, recorded: &Recorded, cut: usize) -> Result
     }
     let id = fs.make(fs.root(), b"after", &NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 });
     let id = id.map_err(|error| error.to_string())?.id;
-    fs.write(id, 0, Data::Bytes(&[7; 100_000]), false).map_err(|error| error.to_string())?;
+    fs.write(id, 0, Data::Bytes(&[7; 100_000])).map_err(|error| error.to_string())?;
     fs.unmount().map_err(|error| error.to_string())?;
     volume.close().map_err(|error| error.to_string())
 }

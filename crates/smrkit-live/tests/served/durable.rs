@@ -13,7 +13,7 @@ use smrkit_live::block::image::{DriveImage, journal_path};
 use smrkit_live::block::server::{ServeOptions, Wish};
 use tempfile::TempDir;
 
-use super::client::{Client, FLUSH, WRITE};
+use super::client::{Client, FLUSH, FUA, WRITE};
 use super::{Served, image};
 
 /// Layers that promise it.
@@ -114,9 +114,7 @@ fn flushed_data_survive_power_cuts_of_the_drive() {
         let mut known = vec![Known::default(); PIECES as usize];
         for round in 0..12u64 {
             write_some(&mut client, &mut known, &mut random, 30);
-            let (sender, answer) = std::sync::mpsc::channel();
-            served.caller.wish(Wish::Inject(Fault::PowerCut(round), sender));
-            answer.recv().unwrap().unwrap();
+            cut_power(&served, round);
             let (mut failed, mut tries) = (false, 0);
             while !failed && tries < 200 {
                 let at = random.random_range(0..PIECES) as usize;
@@ -126,7 +124,39 @@ fn flushed_data_survive_power_cuts_of_the_drive() {
             }
             assert!(failed, "{layer}: the power was never cut");
             check(&mut client, &mut known, &format!("{layer}, cut {round}"));
+            // What tells of the loss.
+            client.ask(0, FLUSH, 0, 0, &[]);
         }
+    }
+}
+
+fn cut_power(served: &Served, seed: u64) {
+    let (sender, answer) = std::sync::mpsc::channel();
+    served.caller.wish(Wish::Inject(Fault::PowerCut(seed), sender));
+    answer.recv().unwrap().unwrap();
+}
+
+#[test]
+fn every_client_hears_once_of_what_a_power_cut_lost() {
+    let folder = TempDir::new().unwrap();
+    let path = image(folder.path(), "log");
+    let served = Served::cached(&path, ServeOptions::default(), None, 1000);
+    let [mut writer, mut other, mut idle] = [(); 3].map(|()| Client::new(&served.socket));
+    let flush = |client: &mut Client| client.ask(0, FLUSH, 0, 0, &[]);
+    for (round, seed) in [1, 2].into_iter().enumerate() {
+        (0..PIECES / 4).for_each(|at| writer.write(place(at), &[7 + round as u8; PIECE]));
+        cut_power(&served, seed);
+        assert_ne!(flush(&mut other), 0, "the request that is cut fails");
+        assert_eq!(flush(&mut other), 0, "and that is the one error");
+        let mut late = Client::new(&served.socket);
+        assert_eq!(flush(&mut late), 0, "who came later has lost nothing");
+        writer.write(place(0), &[1; PIECE]);
+        assert_ne!(writer.ask(FUA, WRITE, place(0), PIECE as u32, &[2; PIECE]), 0, "a durable write is as a flush");
+        assert_eq!(writer.ask(FUA, WRITE, place(0), PIECE as u32, &[3; PIECE]), 0);
+        assert_eq!(writer.read(place(0), PIECE), [3; PIECE]);
+        assert_eq!(flush(&mut writer), 0);
+        assert_ne!(flush(&mut idle), 0, "it had the drive open");
+        assert_eq!(flush(&mut idle), 0);
     }
 }
 
@@ -141,9 +171,7 @@ fn a_volatile_write_cache_loses_what_was_not_flushed() {
     client.flush();
     (0..PIECES / 4).for_each(|at| client.write(place(at), &[2; PIECE]));
     assert_eq!(client.read(place(0), PIECE), [2; PIECE]);
-    let (sender, answer) = std::sync::mpsc::channel();
-    served.caller.wish(Wish::Inject(Fault::PowerCut(1), sender));
-    answer.recv().unwrap().unwrap();
+    cut_power(&served, 1);
     client.ask(0, FLUSH, 0, 0, &[]);
     let found: Vec<Vec<u8>> = (0..PIECES / 4).map(|at| client.read(place(at), PIECE)).collect();
     assert!(found[0].iter().all(|byte| [1, 2].contains(byte)));
