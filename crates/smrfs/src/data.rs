@@ -5,7 +5,7 @@
 pub enum Data<'a> {
     /// These bytes.
     Bytes(&'a [u8]),
-    /// So many bytes of no interest (simulation). They read back as zeros.
+    /// A number of bytes of no interest (simulation). They read back as zeros.
     Blank(u64),
 }
 

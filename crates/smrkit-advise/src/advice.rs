@@ -83,7 +83,7 @@ pub struct Remedy {
     pub think_ns: Option<u64>,
     /// The factor on the trace's times; null where it is not what changes.
     pub time_scale: Option<f64>,
-    /// So many requests of the demand were served, which showed enough; null where it was all of them.
+    /// The number of requests of the demand that were served, which showed enough; null where it was all of them.
     pub first_requests: Option<u64>,
     /// The run; null where there was none.
     pub course: Option<Trajectory>,

@@ -366,7 +366,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Demand of so many bytes read and written on a disk with a persistent cache, or without, that waits from a moment on.
+    /// Demand of this many bytes read and written on a disk with a persistent cache, or without, that waits from a moment on.
     fn advice(demand: (u64, u64), cache_sectors: u64, cleans: bool, cache_full_at_s: Option<f64>) -> Advice {
         let own = Trajectory {
             elapsed_ns: 30_000_000_000,

@@ -69,7 +69,7 @@ fn worst_multiple(own: &[RequestRow], usual: &[RequestRow], first: Option<usize>
     first.map_or(0.0, of).max(of(0))
 }
 
-/// So many, each with seed and settings of its own; `SMRKIT_VERDICTS` sets how many.
+/// The number of demands, each with seed and settings of its own; `SMRKIT_VERDICTS` sets how many.
 fn demands() -> u64 {
     count_from("SMRKIT_VERDICTS", 16)
 }

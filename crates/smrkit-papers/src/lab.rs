@@ -81,7 +81,7 @@ impl Plan {
         self
     }
 
-    /// So many commands outstanding.
+    /// A number of commands outstanding.
     pub fn depth(mut self, depth: u32) -> Plan {
         self.settings.depth = depth;
         self

@@ -83,7 +83,7 @@ impl Scale {
         if self.quick { quick } else { full }
     }
 
-    /// So many seeds, from the first one on.
+    /// A number of seeds, from the first one on.
     pub fn seeds(&self, full: u64, quick: u64) -> impl Iterator<Item = u64> + use<> {
         let first = self.seed;
         (0..self.pick(full, quick)).map(move |i| first.wrapping_add(i))

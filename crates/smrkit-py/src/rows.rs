@@ -47,7 +47,7 @@ impl Rows {
 
 /// Columns that are being filled.
 pub trait Filled: Default + Send + 'static {
-    /// Columns with room for so many rows.
+    /// Columns with room for this many rows.
     fn with_capacity(rows: usize) -> Self;
 
     /// Number of rows.

@@ -23,7 +23,7 @@ pub fn packed(values: &[f64]) -> Value {
     })
 }
 
-/// Numbers in units of a power of ten that makes all of them whole, as text with so many digits for each; none where one is
+/// Numbers in units of a power of ten that makes all of them whole, as text with this many digits for each; none where one is
 /// negative or not finite, or takes too many digits.
 fn as_text(values: &[f64]) -> Option<Value> {
     let unit = values.iter().filter_map(|&value| digits(value)).map(|(_, power)| power).min()?;
@@ -82,7 +82,7 @@ fn digits(value: f64) -> Option<(i32, i32)> {
     (count > 0).then_some((count, exponent.parse::<i32>().ok()? + 1 - count))
 }
 
-/// Characters of so many digits times a power of ten.
+/// Characters of this many digits times a power of ten.
 fn characters(count: i32, power: i32) -> i32 {
     match power {
         0.. => count + power,

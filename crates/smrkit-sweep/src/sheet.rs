@@ -150,7 +150,7 @@ impl Sheet {
         line(&grid.header) + &rule + &grid.rows.iter().map(line).collect::<String>()
     }
 
-    /// Columns for programs: texts, or numbers in full, a spread beside its mean.
+    /// Columns for programs: texts, or numbers in full, a spread next to its mean.
     fn plain(&self) -> Vec<(String, Plain)> {
         let mut all = Vec::new();
         for column in &self.0 {

@@ -125,7 +125,7 @@ impl Table {
         told.map_or_else(|| since_an_epoch(value), |(unit, _)| unit)
     }
 
-    /// True for a size without a unit beside an address in sectors, some values of which are no multiple of a sector's bytes.
+    /// True for a size without a unit that stands next to an address in sectors, some values of which are no multiple of a sector's bytes.
     fn counts_sectors(&self, at: usize) -> bool {
         let called = &NAMES[OFFSET].1;
         let offset = self.names.iter().find(|name| called.contains(&plain(name).0.as_str()));

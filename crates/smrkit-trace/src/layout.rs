@@ -194,7 +194,7 @@ impl Laid {
         &self.trace
     }
 
-    fn lay(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+    fn map_addresses(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         match &mut self.plan {
             LayoutPlan::Single if self.trace.volumes().len() > 1 => return Err(Error::SecondVolume(self.path.clone())),
             LayoutPlan::Single => {}
@@ -256,7 +256,7 @@ impl Source for Laid {
             if batch.is_empty() {
                 return self.check_found();
             }
-            self.lay(batch)?;
+            self.map_addresses(batch)?;
             if !batch.is_empty() {
                 return Ok(());
             }

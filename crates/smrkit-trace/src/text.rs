@@ -111,7 +111,7 @@ pub(crate) struct Agreement {
     pub begun: u64,
 }
 
-/// So many columns that are right show that a line was meant to be of a format, if another line is.
+/// The number of right columns that shows that a line was meant to be of a format, if another line is.
 const COLUMNS_BEGUN: usize = 3;
 
 /// Columns that end before byte `at`.

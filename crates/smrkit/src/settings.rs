@@ -103,7 +103,7 @@ impl TryFrom<String> for Prefill {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "WarmupRecord", try_from = "WarmupRecord")]
 pub enum Warmup {
-    /// So many requests.
+    /// A number of requests.
     Requests(u64),
     /// Requests until cleaning has settled: see the engine's page.
     UntilSteady,

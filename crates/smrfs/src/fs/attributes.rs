@@ -25,7 +25,7 @@ impl FileSystem {
         let (size, granules, times) = match self.known(attr.id)? {
             Ok(file) => {
                 let state = file.look();
-                (state.size, state.map.granules() + state.owed, state.times)
+                (state.size, state.map.granules() + state.unplaced, state.times)
             }
             Err(Some(summary)) => {
                 let head = summary.head;

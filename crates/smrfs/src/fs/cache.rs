@@ -229,7 +229,7 @@ impl FileSystem {
         state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
         // A map that was committed while something was not written may have more than the size.
         self.drop_behind(file, state, head.size.div_ceil(self.granule_bytes));
-        state.owed = state.promise_holes(head.promised);
+        state.unplaced = state.promise_holes(head.promised);
         Ok(())
     }
 

@@ -190,7 +190,7 @@ impl FileSystem {
             };
             let run = piece.first + done..piece.end();
             let load = WriteBatch::moved(from_ref(&run), data, true);
-            let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
+            let Some(count) = self.place_block(file, state, &load, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;
         }

@@ -49,7 +49,7 @@ pub(super) struct FileState {
     pub promised: Ranges,
     pub buffer: Buffer,
     /// The part of `promised` and the buffer that has no place, in granules.
-    pub owed: u64,
+    pub unplaced: u64,
     /// Not in the map any more, but perhaps in the durable one.
     pub retired: Vec<Span>,
     /// Counts changes of what a record holds.
@@ -115,8 +115,8 @@ impl FileState {
                 uses.mapped += piece.count;
             } else {
                 let hole = piece.first..piece.end();
-                uses.owed += self.promised.count_within(hole.clone());
-                uses.owed +=
+                uses.unplaced += self.promised.count_within(hole.clone());
+                uses.unplaced +=
                     self.buffer.within(hole).filter(|&granule| !self.promised.contains(granule)).count() as u64;
             }
         }
@@ -126,7 +126,7 @@ impl FileState {
     /// The granules of `range` that would have to be promised before it can be written.
     pub(super) fn lacks(&self, range: Range<u64>) -> u64 {
         let uses = self.uses(range.clone());
-        range.end.saturating_sub(range.start) - uses.mapped - uses.owed
+        range.end.saturating_sub(range.start) - uses.mapped - uses.unplaced
     }
 
     /// End on the disk of the data before granule `first`.

@@ -92,7 +92,7 @@ impl FileSystem {
             };
             let run = first + done..first + granules;
             let load = WriteBatch::moved(from_ref(&run), data, false);
-            let Some(count) = self.lay(file, state, &load, &mut 0)? else { return Ok(false) };
+            let Some(count) = self.place_block(file, state, &load, &mut 0)? else { return Ok(false) };
             done += count;
         }
         Ok(true)

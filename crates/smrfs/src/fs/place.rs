@@ -51,7 +51,7 @@ pub(super) type Held = u64;
 impl FileSystem {
     /// Writes the first block of `load`, as much as finds room in one place; tells how many granules. None: no room.
     /// Runs share a place and a write: a file written at random goes to the disk block by block.
-    pub(super) fn lay(
+    pub(super) fn place_block(
         &self,
         file: &Arc<File>,
         state: &mut FileState,
@@ -130,8 +130,8 @@ impl FileSystem {
 
     /// A range of a file used `before` and uses `after`; what is more comes out of `held`.
     pub(super) fn account(&self, state: &mut FileState, before: Use, after: Use, held: &mut Held) {
-        state.owed = state.owed + after.owed - before.owed;
-        let more = (after.mapped + after.owed).saturating_sub(before.mapped + before.owed).min(*held);
+        state.unplaced = state.unplaced + after.unplaced - before.unplaced;
+        let more = (after.mapped + after.unplaced).saturating_sub(before.mapped + before.unplaced).min(*held);
         *held -= more;
         self.allocator.change(before, after, more);
     }
@@ -169,7 +169,7 @@ impl FileSystem {
                     Some(bytes) => Data::Bytes(&bytes[(done * self.granule_bytes) as usize..]),
                     None => Data::Blank((granules - done) * self.granule_bytes),
                 };
-                let Some(count) = self.lay(file, state, &WriteBatch::host(&runs, data), &mut 0)? else {
+                let Some(count) = self.place_block(file, state, &WriteBatch::host(&runs, data), &mut 0)? else {
                     return Ok(false);
                 };
                 done += count;

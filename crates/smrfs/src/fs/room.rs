@@ -80,7 +80,7 @@ impl Rooms {
     /// Something that used `before` uses `after` now.
     pub(super) fn change(&mut self, before: Use, after: Use) {
         self.mapped = (self.mapped + after.mapped).saturating_sub(before.mapped);
-        self.promised = (self.promised + after.owed).saturating_sub(before.owed);
+        self.promised = (self.promised + after.unplaced).saturating_sub(before.unplaced);
     }
 }
 
@@ -88,7 +88,7 @@ impl Add for Use {
     type Output = Use;
 
     fn add(self, other: Use) -> Use {
-        Use { mapped: self.mapped + other.mapped, owed: self.owed + other.owed }
+        Use { mapped: self.mapped + other.mapped, unplaced: self.unplaced + other.unplaced }
     }
 }
 
@@ -98,5 +98,5 @@ pub(super) struct Use {
     /// Granules with a place on the disk.
     pub mapped: u64,
     /// Granules without, but with a right to one: buffered, or promised by fallocate.
-    pub owed: u64,
+    pub unplaced: u64,
 }

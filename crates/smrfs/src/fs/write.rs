@@ -96,7 +96,7 @@ impl FileSystem {
             let seen = self.allocator.progress();
             // What is buffered is older and goes first: a commit must not have a later write and not an earlier one.
             let laid = match self.write_out(file, &mut state)? {
-                true => self.lay(file, &mut state, &load, &mut promise.granules)?,
+                true => self.place_block(file, &mut state, &load, &mut promise.granules)?,
                 false => None,
             };
             match laid {

@@ -50,7 +50,7 @@ fn commit(store: &mut Store, stored: &mut Stored, plan: StoragePlan, old: &FileM
 enum Step {
     Insert(u64, u64, u64),
     Remove(u64, u64),
-    /// So many single granules, spread by a stride.
+    /// A number of single granules, spread by a stride.
     Scatter(u64, u64),
     Truncate(u64),
     /// Commit with this many bytes; the plan is thrown away or carried out; then forgotten and loaded again or not.

@@ -58,7 +58,7 @@ pub enum End {
 
 /// Watches a run.
 pub trait Watch {
-    /// So many bytes have been written in all; tells whether to go on.
+    /// `written_bytes` have been written in all; tells whether to go on.
     fn stepped(&mut self, target: &mut dyn Target, written_bytes: u64) -> FsResult<bool>;
 }
 

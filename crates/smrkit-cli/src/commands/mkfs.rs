@@ -94,7 +94,7 @@ impl Mkfs {
         Ok(Done::All)
     }
 
-    /// Beside the image, where that is a file.
+    /// Next to the image, where that is a file.
     fn meta(&self) -> Result<PathBuf, Error> {
         match &self.meta {
             Some(meta) => Ok(meta.clone()),

@@ -169,7 +169,7 @@ fn past_the_capacity_a_workload_is_told_only_what_helps_it() {
         smrkit(&format!("{small} {large} --fold")).done();
         smrkit(&format!("{small} {large} --capacity 310MB")).done();
     }
-    // Beside a trace, a workload takes what there is: no size is known for all.
+    // Merged with a trace, a workload takes what there is: no size is known for all.
     let scratch = Scratch::new();
     let trace = scratch.msr("far.csv", &[(0, 40 << 20, 4096)]);
     let mixed = format!("--trace {trace} --workload mix:count=10 --interleave none --sources zero");

@@ -65,7 +65,7 @@ fn a_result_file_alone_repeats_its_runs() {
     let drive = scratch.file("own.toml", std::fs::read_to_string(root().join("drives/tiny.toml")).unwrap());
     let far = scratch.msr("far.csv", &[(0, 0, 4096), (1_000_000, 200 << 20, 65536), (2_000_000, 1 << 20, 8192)]);
     for options in [
-        // Beside a layer that offers less, so that the requests are not those of rmw alone.
+        // Compared with a layer that offers less, so that the requests are not those of rmw alone.
         "--drive tiny --layer rmw,set-assoc --set rmw.region_sectors=128,256 --set set-assoc.region_sectors=300 --workload mix:count=400 --depth 4 --seed 9".into(),
         format!("--drive {drive} --layer vguard,drive-managed --workload random-write:count=300 --warmup 20 --check"),
         // A drive with more platters than its own.

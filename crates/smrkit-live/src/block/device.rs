@@ -82,7 +82,7 @@ impl BlockDevice {
         Ok((device, Opened { found, lasted: begun.elapsed() }))
     }
 
-    /// The drive with a volatile write cache of so many sectors, in the place of any that it had.
+    /// The drive with a volatile write cache of this many sectors, in the place of any that it had.
     pub fn with_write_cache(mut self, sectors: usize) -> BlockDevice {
         self.cache = WriteCache::new(sectors);
         self

@@ -178,7 +178,7 @@ impl DriveImage {
         DriveImage::in_files(drive, Arc::new(file), Arc::new(journal), journal_bytes)
     }
 
-    /// This drive in other storage, with a journal that moves to the image at so many bytes, or none: for tests that cut the power.
+    /// This drive in other storage, with a journal that moves to the image at this many bytes, or none: for tests that cut the power.
     pub fn in_storage(
         &self,
         file: Arc<dyn Storage>,

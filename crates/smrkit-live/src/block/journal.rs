@@ -79,7 +79,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal in `file`, which is full with so many bytes: it holds each change that is whole and preceded by whole ones.
+    /// Opens the journal in `file`, which is full with this many bytes: it holds each change that is whole and preceded by whole ones.
     /// Errors: one of them is whole, and no change of the bytes `own` of an image.
     pub(super) fn open(file: Arc<dyn Storage>, full_bytes: u64, own: Range<u64>) -> io::Result<Journal> {
         let length = file.length()?;
@@ -246,7 +246,7 @@ struct Record {
     mark: u32,
     /// Bytes of its data.
     bytes: u64,
-    /// The first words of its data, where it has so many.
+    /// The first words of its data, where it has this many.
     words: [u64; MOVE_WORDS],
 }
 

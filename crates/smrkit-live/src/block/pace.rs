@@ -20,7 +20,7 @@ pub enum Pace {
     /// No time passes while nothing is asked for; an answer comes at once.
     #[default]
     None,
-    /// So many times the wall clock.
+    /// A multiple of the wall clock.
     Times(f64),
 }
 

@@ -92,7 +92,7 @@ impl HeldRange {
 
 impl Store {
     /// The bytes `own` of the image in `file`, after the writes that an earlier journal holds. With `journal_bytes` writes go there
-    /// first, and move on to the image when so many have gathered.
+    /// first, and move on to the image when this many have gathered.
     pub(super) fn open(
         file: Arc<dyn Storage>,
         own: Range<u64>,

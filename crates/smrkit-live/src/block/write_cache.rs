@@ -25,7 +25,7 @@ pub(super) struct WriteCache {
 pub(super) type CachedRun = (u64, Vec<u8>);
 
 impl WriteCache {
-    /// An empty one for so many sectors.
+    /// An empty one for this many sectors.
     pub(super) fn new(room: usize) -> WriteCache {
         WriteCache { room, ..WriteCache::default() }
     }

@@ -178,7 +178,7 @@ fn users_attributes_leave_room_for_the_map_and_do_not_show_it() {
     assert_eq!(refused.errno(), Errno::EPERM);
 }
 
-/// A value of so many bytes that no other has.
+/// A value of this many bytes that no other has.
 fn long(bytes: usize, seed: u8) -> Vec<u8> {
     (0..bytes).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
 }
@@ -244,7 +244,7 @@ fn has_long_values(store: &DirectoryStore) -> bool {
     is_so
 }
 
-/// The value that the disk still names is whole wherever a crash comes: a new one is written beside it.
+/// The value that the disk still names is whole wherever a crash comes: a new one is written next to it.
 #[test]
 fn a_crash_leaves_the_old_long_value_or_the_new_one() {
     let folder = TempDir::new().unwrap();

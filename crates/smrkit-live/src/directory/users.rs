@@ -97,7 +97,7 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Refuses an attribute of so many bytes, its name among them, that would take the room that is kept for the map when
+    /// Refuses an attribute of this many bytes, its name among them, that would take the room that is kept for the map when
     /// those of the names `replaced` are gone.
     pub(super) fn leave_room(&self, fd: &OwnedFd, replaced: &[&[u8]], bytes: usize) -> FsResult {
         let Some(most) = self.home.users_bytes() else { return Ok(()) };

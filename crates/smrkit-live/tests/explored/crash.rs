@@ -12,7 +12,7 @@ use crate::run::{Files, Opened, Run, Setup};
 
 /// Sectors that are read at a time.
 const READ_SECTORS: u64 = 128;
-/// One crash in so many is followed by a crash at each write of the recovery, or by more requests.
+/// One crash in this number is followed by a crash at each write of the recovery, or by more requests.
 const ONE_IN: u64 = 16;
 /// Runs at least.
 const RUNS: u64 = 8;

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::memory::Contents;
 use crate::run::{Drive, Files, LAYERS, Setup};
 
-/// Layers that keep books, beside those that promise more.
+/// Layers that keep books, and those that promise more.
 const BOOKKEEPERS: [(&str, &[&str]); 3] = [
     ("set-assoc", &["region_sectors=400", "cache_percent=10"]),
     ("rmw", &["region_sectors=400"]),

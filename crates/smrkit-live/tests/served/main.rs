@@ -68,7 +68,7 @@ impl Served {
         Served::cached(path, options, log, 0)
     }
 
-    /// Serves the image at `path` with a volatile write cache of so many sectors.
+    /// Serves the image at `path` with a volatile write cache of this many sectors.
     fn cached(path: &Path, options: ServeOptions, log: Option<&Path>, cache_sectors: usize) -> Served {
         let image = DriveImage::open(path, true).unwrap();
         let log = log.map(|log| LogWriter::open(log, &image.head().run).unwrap());

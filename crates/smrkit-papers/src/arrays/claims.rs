@@ -16,7 +16,7 @@ const RISES: f64 = 5.0;
 const NEAR_PURE: f64 = 1.5;
 /// "Around 25 %" below pure, and how far from it still agrees (assumption).
 const DEDICATED: (f64, f64) = (0.75, 0.1);
-/// Measures that are counted; time is beside them.
+/// Measures that are counted; time stands next to them.
 pub const COUNTED: [Measure; 3] = [Measure::Distance, Measure::Count, Measure::Bands];
 
 const UNIT: &str = "× pure";

@@ -124,7 +124,7 @@ impl Experiment {
         plans
     }
 
-    /// True if a row, a table or a figure needs this one: sets beside the main one have the bursts that the text names.
+    /// True if a row, a table or a figure needs this one: sets next to the main one have the bursts that the text names.
     fn needs(&self, scheme: UpdateScheme, configuration: Configuration) -> bool {
         match configuration {
             Configuration::Striped(10 | 500) => self.is_main() && scheme != UpdateScheme::Separated,

@@ -26,7 +26,7 @@ const QUICK_SHARES: [u64; 3] = [0, 50, 90];
 const DISK_BYTES: u64 = PAPER_DISK_BYTES / 5;
 const SIZES: f64 = 0.06;
 const DID_BYTES: u64 = 3 << 20;
-/// Events are recorded after the disk's size has been written so many times, and for so many more.
+/// Events are recorded after the disk's size has been written this many times, and for this many more.
 const BEFORE: u64 = 3;
 const RECORDED: u64 = 3;
 /// "Hide all cleaning": at most so much of the programs' time, in percent (assumption).

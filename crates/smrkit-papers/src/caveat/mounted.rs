@@ -1,4 +1,4 @@
-//! Beside the simulation a small real mount: the same course scaled down, on an image, through the kernel; and simulated at
+//! Next to the simulation a small real mount: the same course scaled down, on an image, through the kernel; and simulated at
 //! that scale. Both take the paper's setting, and one sequence of events.
 
 use smrfs::age::course::{AgeingResult, CourseOptions, Sample};

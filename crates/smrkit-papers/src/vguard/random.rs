@@ -14,7 +14,7 @@ use smrkit_report::figure::Figure;
 const SPANS: [(&str, &str); 4] = [("500 GB", "500G"), ("1 TB", "1T"), ("2 TB", "2T"), ("4 TB", "4T")];
 /// The span at which cleaning is compared with its closed form.
 const STEADY: usize = 1;
-/// The span over which other spreads of an episode are tried, and what a command may do of it beside a phase.
+/// The span over which other spreads of an episode are tried, and what a command may do of it other than a phase.
 const SPREAD_OVER: usize = 3;
 const SPREADS: [&str; 2] = ["band", "episode"];
 /// Writes of a run.

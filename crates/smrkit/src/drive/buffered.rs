@@ -20,7 +20,7 @@ struct Pending {
     since: Nanos,
 }
 
-/// Counts of a `WriteQueue` are each of granules of so many sectors, and as many as writes of 8 KiB fit into the cache, so that few
+/// Counts of a `WriteQueue` are each of granules of this many sectors, and as many as writes of 8 KiB fit into the cache, so that few
 /// stand for several writes; at most these, 32 KiB.
 const GRANULE_SECTORS: u64 = 128;
 const COUNTS_MAX: u64 = 1 << 13;

@@ -31,7 +31,7 @@ impl FromStr for AskedCapacity {
 /// Size that `--capacity` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriveSize {
-    /// So many times its platters.
+    /// A multiple of its platters.
     Platters(u64),
     /// This many sectors.
     Sectors(u64),

@@ -7,7 +7,7 @@ use crate::units::{Pba, Track};
 
 /// The recording zones of shapes on a surface each, in order. Errors: none, sizes out of range, zones that overlap.
 pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<Zone>, Error> {
-    let mut zones = lay(shapes)?;
+    let mut zones = end_to_end(shapes)?;
     for zone in &mut zones {
         zone.set_skews(skew, 0);
         zone.origin = zone.first_track.0.wrapping_mul(skew);
@@ -35,7 +35,7 @@ pub(super) fn interleaved_zones(
     let surfaces = u64::from(interleave.surfaces);
     let on_all =
         |(shape, _): &(ZoneShape, Skews)| ZoneShape { tracks: shape.tracks.saturating_mul(surfaces), ..shape.clone() };
-    let mut zones = lay(&shapes.iter().map(on_all).collect::<Vec<_>>())?;
+    let mut zones = end_to_end(&shapes.iter().map(on_all).collect::<Vec<_>>())?;
     for (zone, (shape, skews)) in zones.iter_mut().zip(shapes) {
         zone.order = TrackOrder::new(interleave, shape.outer_cylinder, shape.tracks);
         zone.origin = skews.offset;
@@ -46,7 +46,7 @@ pub(super) fn interleaved_zones(
 }
 
 /// Zones end to end, each on the surface of its shape and without skew.
-fn lay(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
+fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
     let impossible = |message: String| Err(Error::Impossible(message));
     if shapes.is_empty() || shapes.len() > ZONES_MAX {
         return impossible(format!("{} recording zones: give 1 to {ZONES_MAX}", shapes.len()));

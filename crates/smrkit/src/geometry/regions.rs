@@ -10,9 +10,9 @@ use crate::units::{Lba, Pba, Track};
 /// Sectors that must stay unwritten after a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// So many sectors.
+    /// A number of sectors.
     Sectors(u64),
-    /// So many whole tracks, after the track on which the region ends.
+    /// A number of whole tracks, after the track on which the region ends.
     Tracks(u64),
 }
 

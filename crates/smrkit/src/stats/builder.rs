@@ -93,7 +93,7 @@ pub(crate) struct Physical {
     pub adjusted: Commands,
     /// Busy time, total.
     pub busy_ns: u64,
-    /// Beside it, the drive's time for writes from its own buffer.
+    /// In addition to it, the drive's time for writes from its own buffer.
     pub buffer_write_ns: Option<u64>,
     /// Memory of maps.
     pub map_bytes: u64,

@@ -310,7 +310,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// So many times as slow as conventional disks in time, mean and p99.
+    /// Multiples of conventional disks in time, mean and p99.
     fn times(elapsed: f64, mean: f64, p99: f64) -> Comparison {
         let whole = Multiples { elapsed: Some(elapsed), mean, p99, longest: 1.0 };
         Comparison { whole, from_first_wait: None, rebuild: None }

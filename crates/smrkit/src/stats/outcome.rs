@@ -101,7 +101,7 @@ pub struct Outcome {
     pub service_ns: u64,
     /// The time of the accesses to the platters.
     pub busy_ns: u64,
-    /// Beside it, the time that the drive wrote from its own buffer while no access was made; absent where it has none.
+    /// In addition to it, the time that the drive wrote from its own buffer while no access was made; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_write_ns: Option<u64>,
     /// From the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.

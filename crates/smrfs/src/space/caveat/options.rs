@@ -87,7 +87,7 @@ named! {
 named! {
     /// Policy by which data is placed.
     Placement, "placement policy",
-    /// Beside the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
+    /// Next to the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
     Beside = "beside",
     /// The paper's: from where the last write ended, for all files.
     NextFit = "next-fit",

@@ -1,4 +1,4 @@
-//! Tables of the rebuilds' results, and rows beside public figures.
+//! Tables of the rebuilds' results, and rows next to public figures.
 
 use smrkit::layer::Scalar;
 use smrkit::stats::outcome::{Outcome, Rebuild};
@@ -144,7 +144,7 @@ impl Rebuilds {
         grid
     }
 
-    /// Beside public figures.
+    /// Next to public figures.
     pub fn public(&self) -> Vec<Row> {
         let resilver = Way::new(Order::Runs, 44, MANY);
         let of = |kind, way| self.hours_of(kind, way).unwrap_or(f64::NAN);

@@ -69,7 +69,7 @@ struct ZoneRules {
     in_revolutions: bool,
 }
 
-/// Spares of a zone: so many sectors in each stretch of so many.
+/// Spares of a zone: this many sectors in each stretch of this many.
 #[derive(Clone, Copy)]
 struct Spares {
     each: u64,
@@ -175,7 +175,7 @@ impl ZoneRules {
         Ok(if in_revolutions { found.value * length as f64 } else { found.value })
     }
 
-    /// The spares of a zone of `all` tracks with so many slips.
+    /// The spares of a zone of `all` tracks with this many slips.
     fn spares(&self, spares: u64, length: u64, all: u64, slips: u64) -> Option<Spares> {
         let cylinder = self.surfaces * length;
         let (each, stretch) = match self.scheme {

@@ -172,7 +172,7 @@ fn first_ten(mechanics: &Fields) -> Result<Vec<f64>, Error> {
     Ok(ten)
 }
 
-/// The numbers of a list, at least so many.
+/// The numbers of a list, at least this many.
 fn times(mechanics: &Fields, key: &str, least: usize) -> Result<Vec<f64>, Error> {
     let line = mechanics.required(key)?.line;
     let list = mechanics.list(key)?;

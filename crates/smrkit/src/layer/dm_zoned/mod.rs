@@ -2,7 +2,7 @@
 //! Documentation/admin-guide/device-mapper/dm-zoned.rst; le Moal).
 //!
 //! LBAs are cut into chunks as large as a zone. A chunk lies in a conventional zone, or in a sequential one and, what was not
-//! written at the write pointer, in a conventional zone beside it, the buffer. Bitmaps say which blocks of a zone are valid, and a
+//! written at the write pointer, in a conventional zone next to it, the buffer. Bitmaps say which blocks of a zone are valid, and a
 //! block is valid in one of both. Differences: a request that is not whole blocks of 4 KiB is completed by reading (the kernel
 //! refuses it), and a zone that is freed is used again after the next commit, so that no committed block is overwritten.
 

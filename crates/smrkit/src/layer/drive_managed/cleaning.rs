@@ -53,20 +53,20 @@ impl DriveManaged {
     /// Does the cleaning that a command has to do first.
     #[inline]
     pub(super) fn clean_due(&mut self, disk: &mut Disk) -> DiskResult<bool> {
-        if self.cache.owed() == 0 && !self.cleaning.is_due() { Ok(false) } else { self.clean_owed(disk) }
+        if self.cache.excess() == 0 && !self.cleaning.is_due() { Ok(false) } else { self.clean_excess(disk) }
     }
 
     #[cold]
-    fn clean_owed(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+    fn clean_excess(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if !self.cleaning.is_running() {
             // Entries that hold nothing valid any more cost nothing.
             self.cache.trim();
-            if self.cache.owed() == 0 {
+            if self.cache.excess() == 0 {
                 return Ok(false);
             }
             self.begin_episode();
         }
-        while self.clean_phase(disk)? && self.cleaning.episode.falls_short_of(self.cache.owed()) {}
+        while self.clean_phase(disk)? && self.cleaning.episode.falls_short_of(self.cache.excess()) {}
         Ok(true)
     }
 

@@ -174,7 +174,7 @@ impl CacheLog {
         self.length.value()
     }
 
-    /// True if so many sectors from a PBA on are the log's.
+    /// True if this many sectors from a PBA on are the log's.
     pub fn holds(&self, pba: Pba, sectors: u64) -> bool {
         let end = self.start + self.length.value();
         self.start <= pba && pba <= end && sectors <= end - pba

@@ -213,7 +213,7 @@ impl Layer for DriveManaged {
         let settled = self.cache.recover(disk, self.bands.home.capacity().host_sectors)?;
         self.cleaning.recover(disk, &self.bands.home, settled)?;
         self.bands.written.forget();
-        self.cache.go_on();
+        self.cache.restart_log();
         self.persist(disk)
     }
 

@@ -75,7 +75,7 @@ impl PersistentCache {
 
     /// By how many entries map or log pass their thresholds.
     #[inline]
-    pub fn owed(&self) -> u64 {
+    pub fn excess(&self) -> u64 {
         let map = (self.map.len() as u64).saturating_sub(self.limits.alpha);
         map.max(self.log.length().saturating_sub(self.limits.beta))
     }
@@ -222,7 +222,7 @@ impl PersistentCache {
     }
 
     /// Lets nothing be taken for an entry that a power cut has torn; a map copy has to follow.
-    pub fn go_on(&mut self) {
+    pub fn restart_log(&mut self) {
         self.log.restart_at(self.log.next().head, self.copies.number());
     }
 

@@ -85,7 +85,7 @@ pub struct Largest {
 }
 
 impl Largest {
-    /// So many values of 0.
+    /// A number of values of 0.
     pub fn new(count: usize) -> Largest {
         let leaves = count.next_power_of_two();
         Largest { tree: vec![0; 2 * leaves], leaves }

@@ -145,7 +145,7 @@ impl SBlock {
         self.slots[section].place(local) + offset
     }
 
-    /// So many more sectors of an S-block are valid in the cache buffer (fewer, where negative).
+    /// More sectors of an S-block are valid in the cache buffer (fewer, where negative).
     #[inline]
     fn count_cached(&mut self, section: usize, sblock: u64, change: i64) {
         let local = (sblock - section as u64 * self.layout.natives) as u32;

@@ -189,7 +189,7 @@ proptest! {
         let last = g.place(Pba(at + n - 1));
         for lost in lost(&law, &g, at, n) {
             let place = g.place(Pba(lost));
-            // Beside the last track written, on its surface, or on that track itself.
+            // Next to the last track written, on its surface, or on that track itself.
             let near = u64::from(place.cylinder.abs_diff(last.cylinder)) < width;
             prop_assert!(place.surface == last.surface && near && place.track.0 / band == last.track.0 / band);
         }
