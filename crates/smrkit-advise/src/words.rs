@@ -43,14 +43,18 @@ fn pace(advice: &Advice) -> String {
     let worst = advice.present.iter().max_by(|one, other| one.against.worst().total_cmp(&other.against.worst()));
     let Some(Present { depth, against, .. }) = worst else { return String::new() };
     let at = at_depth(advice, *depth);
-    let how = match (against.is_slow(), against.is_alike()) {
-        (true, _) => "It is slow",
-        (false, true) => "It does well",
-        (false, false) => "It is somewhat slower",
-    };
     let (when, worst) = match against.from_first_wait.filter(|later| later.worst() > against.whole.worst()) {
         Some(later) => (format!("from the first wait for {} on, ", awaited(advice).1), later),
         None => (String::new(), against.whole),
+    };
+    // In all no slower than conventional disks: the slowest requests wait longer.
+    let is_tail = worst.elapsed.unwrap_or(worst.mean) <= 1.0;
+    let how = match (against.is_slow(), against.is_alike()) {
+        (true, _) if is_tail => "It is slow for some requests",
+        (true, _) => "It is slow",
+        (false, true) => "It does well",
+        (false, false) if is_tail => "It is somewhat slower for some requests",
+        (false, false) => "It is somewhat slower",
     };
     format!("{how}{at}: {when}{}.", multiples(&worst))
 }
@@ -411,6 +415,21 @@ pub(super) mod tests {
             version: "",
             commit: None,
         }
+    }
+
+    #[test]
+    fn what_is_slow_in_its_tail_alone_is_not_called_slow_in_all() {
+        let said = |elapsed: Option<f64>, mean, p99| {
+            let mut advice = advice((0, 1), 8, true, None);
+            advice.present[0].against.whole = Multiples { elapsed, mean, p99, longest: p99 };
+            pace(&advice)
+        };
+        let begins = |text: String| text.split_once(':').unwrap().0.to_string();
+        assert_eq!(begins(said(Some(0.5), 0.5, 1.8)), "It is somewhat slower for some requests");
+        assert_eq!(begins(said(Some(0.5), 0.5, 3.0)), "It is slow for some requests");
+        assert_eq!(begins(said(None, 0.9, 3.0)), "It is slow for some requests");
+        assert_eq!(begins(said(Some(1.8), 0.5, 1.0)), "It is somewhat slower");
+        assert_eq!(begins(said(Some(0.5), 0.5, 1.2)), "It does well");
     }
 
     #[test]
