@@ -276,6 +276,22 @@ proptest! {
     }
 }
 
+/// Other threads may flush between what a write does first and what follows on it.
+#[test]
+fn a_flush_in_the_middle_of_a_write_cuts_nothing() {
+    let memory = memory(&strict(4, 8, 1, 4));
+    memory.write(Granule(0), Data::Blank(3 * GRANULE), Cause::Host).unwrap();
+    memory.flush().unwrap();
+    memory.keep_cursor(0, Granule(3)).unwrap();
+    memory.destroy(Span { at: Granule(1), count: 1 }, Granule(0)).unwrap();
+    let kept = memory.survivor(u64::MAX, WriteLoss::All, 1, Arc::new(Power::new()), false);
+    for disk in [&*memory, &kept] {
+        assert_eq!(disk.cursors()[0], Granule(3));
+        let lost = disk.read(Granule(1), ReadBuffer::Blank(GRANULE), Cause::Host);
+        assert!(matches!(lost, Err(DeviceError::Damaged { at: Granule(1), by: Granule(0) })), "{lost:?}");
+    }
+}
+
 #[test]
 fn when_the_power_fails_the_run_stops_and_the_survivor_goes_on() {
     let shape = caveat(20, 1, 1);

@@ -41,7 +41,7 @@ struct DiskState {
     image: DiskImage,
     /// From each flush to the next; without a recording only the last.
     epochs: Vec<FlushEpoch>,
-    /// True if the last operation is one on which `destroy` and `keep_cursor` follow.
+    /// True if the last write or reset is one on which `destroy` and `keep_cursor` follow.
     open: bool,
     failing: Option<u64>,
     now: u64,
@@ -108,12 +108,20 @@ impl Memory {
         }
     }
 
-    /// An operation begins. The state to do it on, whether it is done, and its number; an error if nothing of it is.
+    /// A write or a reset begins.
     fn begin(&self) -> DeviceResult<(MutexGuard<'_, DiskState>, bool, u64)> {
         let mut state = self.state.lock();
+        state.open = false;
+        self.operate(state)
+    }
+
+    /// An operation begins. The state to do it on, whether it is done, and its number; an error if nothing of it is.
+    fn operate<'a>(
+        &self,
+        mut state: MutexGuard<'a, DiskState>,
+    ) -> DeviceResult<(MutexGuard<'a, DiskState>, bool, u64)> {
         let was_on = self.power.is_on();
         let done = self.power.operation();
-        state.open = false;
         state.now += ACCESS_NS;
         let number = self.power.operations();
         // The operation that the cut hits is under way when the power goes.
@@ -164,8 +172,9 @@ impl Platters for Memory {
             return Err(DeviceError::PowerCut);
         }
         state.image.destroy(span, by);
-        if let Some(operation) = state.last() {
-            operation.destroyed.push((span, by));
+        match state.last() {
+            Ok(operation) => operation.destroyed.push((span, by)),
+            Err(durable) => durable.destroy(span, by),
         }
         Ok(())
     }
@@ -186,14 +195,15 @@ impl Platters for Memory {
             return Err(DeviceError::PowerCut);
         }
         state.image.fill(band, filled);
-        if let Some(operation) = state.last() {
-            operation.cursor = Some((band, filled));
+        match state.last() {
+            Ok(operation) => operation.cursor = Some((band, filled)),
+            Err(durable) => durable.fill(band, filled),
         }
         Ok(())
     }
 
     fn flush(&self) -> DeviceResult {
-        let (mut state, done, flush) = self.begin()?;
+        let (mut state, done, flush) = self.operate(self.state.lock())?;
         if !done {
             return Err(DeviceError::PowerCut);
         }
@@ -223,7 +233,9 @@ impl DiskState {
         }
     }
 
-    fn last(&mut self) -> Option<&mut Operation> {
-        self.epochs.last_mut()?.operations.last_mut()
+    /// The last write or reset, for what follows on it; the durable disk, where another thread has flushed the write since.
+    fn last(&mut self) -> Result<&mut Operation, &mut DiskImage> {
+        let epoch = self.epochs.last_mut().expect("there is one from the beginning");
+        epoch.operations.last_mut().ok_or(&mut epoch.durable)
     }
 }
