@@ -14,6 +14,7 @@ mod full;
 mod kept_text;
 mod known;
 mod life;
+mod names;
 mod races;
 mod reference;
 mod rig;

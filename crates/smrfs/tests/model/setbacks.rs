@@ -6,7 +6,7 @@ use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::{BandState, HostManaged, Model};
 use smrfs::error::{Errno, FsResult};
 use smrfs::meta::SetAttr;
-use smrfs::units::{Granule, NodeId};
+use smrfs::units::{Granule, NodeId, Owner, Span};
 
 use crate::rig::{GRANULE, Rig};
 use crate::{FILE, options};
@@ -81,7 +81,7 @@ impl Life {
     /// Place of a block of a file.
     fn place(&self, number: usize, block: u64) -> Granule {
         let (id, _) = self.files[number];
-        let holds = |(span, owner): (smrfs::units::Span, smrfs::units::Owner)| {
+        let holds = |(span, owner): (Span, Owner)| {
             let first = block * BLOCK;
             (owner.file == id && owner.granule <= first && first < owner.granule + span.count)
                 .then(|| span.at + (first - owner.granule))
@@ -116,6 +116,37 @@ fn a_granule_that_the_disk_does_not_read_fails_no_write() {
         life.rig.device.unreadable.lock().unwrap().clear();
         life.overwrite(BROKEN, 1000).unwrap();
         life.check(NONE);
+    }
+}
+
+#[test]
+fn a_scrub_counts_what_is_live_and_what_of_it_is_not_read() {
+    for model in MODELS {
+        let mut life = Life::new(model, 10);
+        life.rig.fs.sync_all().unwrap();
+        let scrubbed = |life: &Life, live: &[(Span, Owner)]| {
+            live.iter().fold((0, 0), |(read, damaged), &(span, owner)| {
+                let found = life.rig.fs.scrub(span, owner).unwrap();
+                (read + found.read_bytes, damaged + found.damaged_bytes)
+            })
+        };
+        let live = life.rig.fs.live();
+        let all = life.files.len() as u64 * BLOCKS * BLOCK * GRANULE;
+        assert_eq!(scrubbed(&life, &live), (all, 0));
+        let broken = life.place(BROKEN, 1) + 3;
+        life.rig.device.unreadable.lock().unwrap().insert(broken);
+        assert_eq!(scrubbed(&life, &live), (all - GRANULE, GRANULE));
+        life.rig.device.unreadable.lock().unwrap().clear();
+        // What has moved away meanwhile, or is no file's any more, is not read.
+        life.write(BROKEN, 1).unwrap();
+        life.rig.fs.sync_all().unwrap();
+        assert_eq!(scrubbed(&life, &live), (all - BLOCK * GRANULE, 0));
+        let root = life.rig.fs.root();
+        let (id, _) = life.files[BROKEN];
+        life.rig.fs.unlink(root, &life.name(BROKEN as u64)).unwrap();
+        life.rig.fs.forget(id, u64::MAX);
+        life.rig.fs.sync_all().unwrap();
+        assert_eq!(scrubbed(&life, &live), (all - BLOCKS * BLOCK * GRANULE, 0));
     }
 }
 
