@@ -3,45 +3,50 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use serde_json::json;
 use smrkit::quantity::Bytes;
-use smrkit::units::SECTOR_BYTES;
 use smrkit_live::block::device::BlockDevice;
 use smrkit_live::block::image::DriveImage;
 use smrkit_live::error::LiveError;
+use smrkit_live::mount::control::{ControlClient, ControlCommand};
+use smrkit_live::mount::{self, MountError};
 
 use crate::exit::Done;
 use crate::output::{print, print_json};
 
-/// Prints the drive's size, and the room that its image takes up.
+/// Prints the drive's size, and the room that its image takes up. While it is served, its server tells them.
 pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
-    let image = DriveImage::open(path, true)?;
-    let run = image.run();
-    let capacity = (run.layer.capacity)(&run.drive, &run.parameters)?;
     let taken = std::fs::metadata(path).map_err(|error| LiveError::io(path, error))?.blocks() * 512;
-    let bytes = |sectors: u64| sectors * SECTOR_BYTES;
+    let (mut about, state) = match ControlClient::connect(&mount::canonical(path)?) {
+        Ok(mut client) => {
+            let about = client.ask(ControlCommand::Report)?;
+            let state = format!("; process {} serves it", about["process"]);
+            (about, state)
+        }
+        Err(MountError::NotMounted(_)) => {
+            let image = DriveImage::open(path, true)?;
+            let mut about = image.describe();
+            about["was_clean"] = image.was_clean().into();
+            let state =
+                if image.was_clean() { "" } else { "; not closed in good order: its next use begins with recovery" };
+            (about, state.to_string())
+        }
+        Err(error) => return Err(error.into()),
+    };
+    about["image_bytes"] = taken.into();
     if as_json {
-        print_json(&json!({
-            "image": path,
-            "layer": run.layer.name,
-            "drive": run.drive.name,
-            "export_bytes": bytes(image.export_sectors()),
-            "raw_bytes": bytes(capacity.raw_sectors),
-            "cache_bytes": bytes(capacity.cache_sectors),
-            "image_bytes": taken,
-            "was_clean": image.was_clean(),
-        }))?;
+        print_json(&about)?;
         return Ok(Done::All);
     }
-    let state = if image.was_clean() { "" } else { "; not closed in good order: its next use begins with recovery" };
+    let size = |key: &str| Bytes(about[key].as_u64().unwrap_or_default());
+    let word = |key: &str| about[key].as_str().unwrap_or_default();
     print(format!(
         "{}: {} of {} ({} raw, {} cache) under {}; the image takes up {}{state}\n",
         path.display(),
-        Bytes(bytes(image.export_sectors())),
-        run.drive.name,
-        Bytes(bytes(capacity.raw_sectors)),
-        Bytes(bytes(capacity.cache_sectors)),
-        run.layer.name,
+        size("export_bytes"),
+        word("drive"),
+        size("raw_bytes"),
+        size("cache_bytes"),
+        word("layer"),
         Bytes(taken)
     ))?;
     Ok(Done::All)

@@ -86,8 +86,12 @@ fn an_injected_fault_reaches_the_drive_and_its_report() {
     smrkit(&format!("inject {image} bad-sector 8")).done();
     smrkit(&format!("inject {image} bad-sector 99999999999")).says(1, &["past the drive's end"]);
     assert!(smrkit(&format!("top --once {image}")).done().contains("under log"));
+    let served = smrkit(&format!("df {image}")).done();
+    assert!(served.contains("raw") && served.ends_with(&format!("; process {} serves it\n", server.id())), "{served}");
     smrkit(&format!("detach {image}")).done();
     assert!(server.wait().unwrap().success());
     assert!(smrkit(&format!("fsck {image}")).done().contains("make sense"));
-    assert!(smrkit(&format!("df {image}")).done().contains("under log"));
+    let (closed, _) = served.split_once("; process").unwrap();
+    assert_eq!(smrkit(&format!("df {image}")).done(), format!("{closed}\n"));
+    smrkit(&format!("df {image} --figure {}", scratch.path("figure.svg"))).says(2, &["--figure", "SMRfs"]);
 }

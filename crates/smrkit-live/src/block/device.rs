@@ -57,6 +57,8 @@ pub struct BlockDevice {
     is_silent: bool,
     /// True if a power cut may have lost what was answered, until that is asked for.
     has_lost: bool,
+    /// Cuts of the power after which it has recovered.
+    power_cuts: u64,
     /// Fault that ended its service, and the remedy; none as long as it serves.
     failure: Option<String>,
 }
@@ -74,9 +76,19 @@ impl BlockDevice {
         let found =
             find(&image, &mut device, is_empty).map_err(|fault| wrong(format!("the layer cannot start: {fault}")))?;
         let written = Written::new(image.store().clone(), places.written);
-        let (bad, is_slow, is_silent, has_lost, failure) = (BTreeSet::new(), Nanos::ZERO, false, false, None);
-        let cache = WriteCache::default();
-        let mut device = BlockDevice { image, device, written, cache, log, bad, is_slow, is_silent, has_lost, failure };
+        let mut device = BlockDevice {
+            image,
+            device,
+            written,
+            cache: WriteCache::default(),
+            log,
+            bad: BTreeSet::new(),
+            is_slow: Nanos::ZERO,
+            is_silent: false,
+            has_lost: false,
+            power_cuts: 0,
+            failure: None,
+        };
         device.note(&LogEvent::Open(found, device.now()));
         device.image.begin()?;
         Ok((device, Opened { found, lasted: begun.elapsed() }))
@@ -105,8 +117,13 @@ impl BlockDevice {
 
     /// Does one step of what is due or helps while nothing waits, if any begins before `time`; tells whether one did.
     pub fn step_before(&mut self, time: Nanos) -> bool {
-        let stepped = self.device.step_before(time);
-        self.checked(stepped).unwrap_or(false)
+        match self.device.step_before(time) {
+            Err(fault) if is_power_cut(&fault) => {
+                self.lose_power(&LogEvent::Interrupted(time));
+                true
+            }
+            stepped => self.checked(stepped).unwrap_or(false),
+        }
     }
 
     /// Serves a request that came at `arrival`: reads into the bytes of `buf`, or writes from them.
@@ -159,7 +176,10 @@ impl BlockDevice {
         let served =
             delayed(&mut self.device, arrival, slow).and_then(|()| self.device.serve_at(request, arrival, buf));
         let served = match served {
-            Err(fault) if matches!(*fault, DiskFault::PowerCut { .. }) => return self.lose_power(request, arrival),
+            Err(fault) if is_power_cut(&fault) => {
+                self.lose_power(&LogEvent::Failed { request: *request, arrival });
+                return Err(Unserved::Failed);
+            }
             served => self.checked(served).ok_or(Unserved::Failed)?,
         };
         self.note(&LogEvent::Served { request: *request, arrival, served });
@@ -194,15 +214,16 @@ impl BlockDevice {
         }
     }
 
-    /// The power was cut and comes back: the layer rebuilds its maps.
-    fn lose_power(&mut self, request: &Request, arrival: Nanos) -> Result<Served, Unserved> {
-        self.note(&LogEvent::Failed { request: *request, arrival });
+    /// The power was cut during `event` and comes back: the layer rebuilds its maps.
+    fn lose_power(&mut self, event: &LogEvent) {
+        self.note(event);
         self.cache.clear();
-        self.has_lost = self.cache.room > 0 || !self.device.layer.keeps_acknowledged();
+        self.has_lost |= self.cache.room > 0 || !self.device.layer.keeps_acknowledged();
         let recovered = self.device.recover();
-        self.checked(recovered);
-        self.note(&LogEvent::Recovered(self.now()));
-        Err(Unserved::Failed)
+        if self.checked(recovered).is_some() {
+            self.power_cuts += 1;
+            self.note(&LogEvent::Recovered(self.now()));
+        }
     }
 
     /// The result of what the layer did; after a fault that nothing planned, the drive serves nothing any more.
@@ -221,6 +242,11 @@ impl BlockDevice {
     /// True if a power cut may have lost what was answered and not flushed, since this was last asked.
     pub fn take_loss(&mut self) -> bool {
         std::mem::take(&mut self.has_lost)
+    }
+
+    /// Cuts of the power after which it has recovered.
+    pub fn power_cuts(&self) -> u64 {
+        self.power_cuts
     }
 
     /// Fault that ended its service, and the remedy.
@@ -364,4 +390,9 @@ pub(super) fn delayed(device: &mut LayeredDisk, arrival: Nanos, span: Nanos) -> 
         device.disk.wait_until(until);
     }
     Ok(())
+}
+
+/// True if a planned cut of the power ended what was done.
+pub(super) fn is_power_cut(fault: &DiskFault) -> bool {
+    matches!(fault, DiskFault::PowerCut { .. })
 }

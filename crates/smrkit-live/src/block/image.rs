@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use smrfs::map::checksum;
 use smrkit::drive::DRIVES;
 use smrkit::engine::run::Run;
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::experiment::record;
-use smrkit::layer::BASELINE;
+use smrkit::layer::{BASELINE, Capacity};
 use smrkit::medium::interference::Interference;
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::RunRecord;
@@ -67,7 +68,7 @@ struct ImagedDrive {
     path: PathBuf,
     run: DriveRun,
     head: ImageHead,
-    host_sectors: u64,
+    capacity: Capacity,
     places: Places,
 }
 
@@ -169,12 +170,13 @@ impl DriveImage {
             let what = "the image is shorter than its drive: copy it again (cp --sparse=always)";
             return Err(LiveError::image(path, what));
         }
-        let host_sectors = run.host_sectors().map_err(|error| LiveError::image(path, error.to_string()))?;
+        let capacity = (run.layer.capacity)(&run.drive, &run.parameters);
+        let capacity = capacity.map_err(|error| LiveError::image(path, error.to_string()))?;
         let journal = journal_path(path);
         let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
         let journal = options.open(&journal).map_err(|error| LiveError::io(&journal, error))?;
         let journal_bytes = keeps_journal.then_some(journal::FULL_BYTES);
-        let drive = Arc::new(ImagedDrive { path: path.into(), run, head, host_sectors, places });
+        let drive = Arc::new(ImagedDrive { path: path.into(), run, head, capacity, places });
         DriveImage::in_files(drive, Arc::new(file), Arc::new(journal), journal_bytes)
     }
 
@@ -222,7 +224,20 @@ impl DriveImage {
 
     /// Sectors that a host is offered.
     pub fn export_sectors(&self) -> u64 {
-        self.drive.host_sectors - self.drive.host_sectors % EXPORT_SECTORS
+        self.drive.capacity.host_sectors / EXPORT_SECTORS * EXPORT_SECTORS
+    }
+
+    /// The drive that it is an image of, its layer and their sizes.
+    pub fn describe(&self) -> Value {
+        let (run, capacity) = (self.run(), &self.drive.capacity);
+        json!({
+            "image": self.path(),
+            "layer": run.layer.name,
+            "drive": run.drive.name,
+            "export_bytes": self.export_sectors() * SECTOR_BYTES,
+            "raw_bytes": capacity.raw_sectors * SECTOR_BYTES,
+            "cache_bytes": capacity.cache_sectors * SECTOR_BYTES,
+        })
     }
 
     /// True if it was closed in good order.

@@ -7,6 +7,7 @@
 //! read|write|discard|flush LBA SECTORS ARRIVAL START END
 //! fault slow SPAN | power-cut SEED | bad-sector LBA | timeout
 //! failed OP LBA SECTORS ARRIVAL NOW
+//! interrupted TIME
 //! recovered NOW
 //! closed
 //! ```
@@ -77,6 +78,8 @@ pub enum LogEvent {
         /// When it came.
         arrival: Nanos,
     },
+    /// Work of the drive's own, begun before this time, met a cut of the power.
+    Interrupted(Nanos),
     /// The power came back, and the layer has rebuilt its maps.
     Recovered(Nanos),
     /// The drive was switched off in good order.
@@ -95,6 +98,7 @@ impl fmt::Display for LogEvent {
             LogEvent::Failed { request: Request { op, lba, sectors, .. }, arrival } => {
                 write!(f, "failed {} {} {sectors} {}", op.name(), lba.0, arrival.0)
             }
+            LogEvent::Interrupted(time) => write!(f, "interrupted {}", time.0),
             LogEvent::Recovered(now) => write!(f, "recovered {}", now.0),
             LogEvent::Closed => f.write_str("closed"),
         }
@@ -118,6 +122,7 @@ impl LogEvent {
             "fault" => words[1..].join(" ").parse().ok().map(LogEvent::Fault),
             "failed" if words.len() == 5 => Some(LogEvent::Failed { request: request(1)?, arrival: time(4)? }),
             "closed" => Some(LogEvent::Closed),
+            "interrupted" => Some(LogEvent::Interrupted(time(1)?)),
             "recovered" => Some(LogEvent::Recovered(time(1)?)),
             _ if words.len() == 6 => {
                 let served = Served { start: time(4)?, end: time(5)? };

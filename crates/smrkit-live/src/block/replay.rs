@@ -5,13 +5,13 @@
 use std::path::Path;
 
 use smrkit::device::{LayeredDisk, Served};
-use smrkit::error::{Error, Fault as DiskFault};
+use smrkit::error::Error;
 use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::power::Power;
 use smrkit::request::{Op, Request};
 use smrkit::units::Nanos;
 
-use super::device::delayed;
+use super::device::{delayed, is_power_cut};
 use super::fault::Fault;
 use super::image::drive_of;
 use super::log::{FoundState, LogEvent, LogReader};
@@ -44,7 +44,9 @@ pub struct Difference {
 pub fn replay(path: &Path) -> Result<Replayed, Error> {
     let mut recovers = false;
     for event in LogReader::open(path)? {
-        recovers |= matches!(event?, LogEvent::Open(FoundState::Recovered, _) | LogEvent::Failed { .. });
+        let event = event?;
+        recovers |= matches!(event, LogEvent::Open(FoundState::Recovered, _));
+        recovers |= matches!(event, LogEvent::Failed { .. } | LogEvent::Interrupted(_));
     }
     let reader = LogReader::open(path)?;
     let run = drive_of(&reader.run)?;
@@ -104,12 +106,12 @@ impl Replay {
             LogEvent::Fault(Fault::BadSector(_) | Fault::Timeout) => {}
             LogEvent::Failed { request, arrival } => {
                 self.replayed.requests += 1;
-                match self.serve(&request, arrival) {
-                    Err(Error::Fault(fault)) if matches!(*fault, DiskFault::PowerCut { .. }) => {}
-                    Err(error) => return Err(error),
-                    Ok(served) => self.compare(line, event, false, LogEvent::Served { request, arrival, served }),
-                }
-                self.device.recover()?;
+                let served = self.serve(&request, arrival);
+                self.recover(line, event, served.map(|served| LogEvent::Served { request, arrival, served }))?;
+            }
+            LogEvent::Interrupted(time) => {
+                let idled = self.device.idle_until(time);
+                self.recover(line, event, idled.map(|()| event).map_err(Error::from))?;
             }
             LogEvent::Recovered(now) => {
                 self.compare(line, event, self.device.now() == now, LogEvent::Recovered(self.device.now()));
@@ -117,6 +119,16 @@ impl Replay {
             LogEvent::Closed => self.is_on = false,
         }
         Ok(())
+    }
+
+    /// Recovers from the power cut that ended `result`; what came of it without one is a difference.
+    fn recover(&mut self, line: u64, logged: LogEvent, result: Result<LogEvent, Error>) -> Result<(), Error> {
+        match result {
+            Err(Error::Fault(fault)) if is_power_cut(&fault) => {}
+            Err(error) => return Err(error),
+            Ok(replayed) => self.compare(line, logged, false, replayed),
+        }
+        Ok(self.device.recover()?)
     }
 
     fn serve(&mut self, request: &Request, arrival: Nanos) -> Result<Served, Error> {

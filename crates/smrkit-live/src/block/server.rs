@@ -284,15 +284,11 @@ impl DriveServer {
 
     /// State of the drive and its queue.
     fn tell(&self) -> Value {
-        let (image, layered) = (self.device.image(), self.device.layered());
+        let layered = self.device.layered();
         let (read, written) = layered.physical_sectors();
-        json!({
+        let mut told = json!({
             "ok": true,
             "kind": "drive",
-            "image": image.path(),
-            "layer": image.run().layer.name,
-            "drive": image.run().drive.name,
-            "export_bytes": self.export.bytes,
             "process": std::process::id(),
             "version": env!("CARGO_PKG_VERSION"),
             "clients": self.clients.len(),
@@ -304,9 +300,14 @@ impl DriveServer {
             "physical_read_bytes": read * SECTOR_BYTES,
             "physical_written_bytes": written * SECTOR_BYTES,
             "lateness_ns": self.report.lateness.list().summary().all,
+            "power_cuts": self.device.power_cuts(),
             "has_failed": self.device.failure().is_some(),
             "failure": self.device.failure(),
-        })
+        });
+        if let (Value::Object(told), Value::Object(image)) = (&mut told, self.device.image().describe()) {
+            told.extend(image);
+        }
+        told
     }
 
     fn read_commands(&mut self) {
@@ -400,6 +401,7 @@ impl DriveServer {
         }
         if self.queue.is_empty() && self.device.now() < now {
             self.has_idle_work = self.device.step_before(now);
+            self.note_loss();
         }
     }
 
@@ -426,14 +428,19 @@ impl DriveServer {
             }
             (served, _) => served,
         };
-        if self.device.take_loss() {
-            self.owed_errors.extend(self.clients.keys());
-        }
+        self.note_loss();
         if (job.fua || job.kind == NbdKind::Flush) && self.owed_errors.remove(&job.client) {
             served = served.and(Err(Unserved::Failed));
         }
         self.watchdog.end();
         (served != Err(Unserved::Silence)).then_some(DueReply { job, is_served: served.is_ok() })
+    }
+
+    /// After a loss every client that is there is owed an error.
+    fn note_loss(&mut self) {
+        if self.device.take_loss() {
+            self.owed_errors.extend(self.clients.keys());
+        }
     }
 
     fn serve_with(&mut self, command: &Queued, data: &mut Vec<u8>) -> Result<(), Unserved> {

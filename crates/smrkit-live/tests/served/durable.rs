@@ -10,7 +10,7 @@ use smrkit::units::{Lba, Nanos};
 use smrkit_live::block::device::{BlockDevice, Unserved};
 use smrkit_live::block::fault::Fault;
 use smrkit_live::block::image::{DriveImage, journal_path};
-use smrkit_live::block::server::{ServeOptions, Wish};
+use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, FUA, WRITE};
@@ -114,7 +114,7 @@ fn flushed_data_survive_power_cuts_of_the_drive() {
         let mut known = vec![Known::default(); PIECES as usize];
         for round in 0..12u64 {
             write_some(&mut client, &mut known, &mut random, 30);
-            cut_power(&served, round);
+            served.inject(Fault::PowerCut(round));
             let (mut failed, mut tries) = (false, 0);
             while !failed && tries < 200 {
                 let at = random.random_range(0..PIECES) as usize;
@@ -130,12 +130,6 @@ fn flushed_data_survive_power_cuts_of_the_drive() {
     }
 }
 
-fn cut_power(served: &Served, seed: u64) {
-    let (sender, answer) = std::sync::mpsc::channel();
-    served.caller.wish(Wish::Inject(Fault::PowerCut(seed), sender));
-    answer.recv().unwrap().unwrap();
-}
-
 #[test]
 fn every_client_hears_once_of_what_a_power_cut_lost() {
     let folder = TempDir::new().unwrap();
@@ -145,7 +139,7 @@ fn every_client_hears_once_of_what_a_power_cut_lost() {
     let flush = |client: &mut Client| client.ask(0, FLUSH, 0, 0, &[]);
     for (round, seed) in [1, 2].into_iter().enumerate() {
         (0..PIECES / 4).for_each(|at| writer.write(place(at), &[7 + round as u8; PIECE]));
-        cut_power(&served, seed);
+        served.inject(Fault::PowerCut(seed));
         assert_ne!(flush(&mut other), 0, "the request that is cut fails");
         assert_eq!(flush(&mut other), 0, "and that is the one error");
         let mut late = Client::new(&served.socket);
@@ -171,7 +165,7 @@ fn a_volatile_write_cache_loses_what_was_not_flushed() {
     client.flush();
     (0..PIECES / 4).for_each(|at| client.write(place(at), &[2; PIECE]));
     assert_eq!(client.read(place(0), PIECE), [2; PIECE]);
-    cut_power(&served, 1);
+    served.inject(Fault::PowerCut(1));
     client.ask(0, FLUSH, 0, 0, &[]);
     let found: Vec<Vec<u8>> = (0..PIECES / 4).map(|at| client.read(place(at), PIECE)).collect();
     assert!(found[0].iter().all(|byte| [1, 2].contains(byte)));

@@ -10,12 +10,15 @@ mod protocol;
 mod replayed;
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
+use serde_json::Value;
 use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::settings::{Queue, Settings};
 use smrkit_live::block::device::BlockDevice;
+use smrkit_live::block::fault::Fault;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
@@ -84,6 +87,20 @@ impl Served {
             report
         });
         Served { socket, uri, caller, serving: Some(serving), folder: None }
+    }
+
+    fn inject(&self, fault: Fault) {
+        self.ask(|sender| Wish::Inject(fault, sender)).unwrap();
+    }
+
+    fn report(&self) -> Value {
+        self.ask(Wish::Report)
+    }
+
+    fn ask<T>(&self, wish: impl FnOnce(Sender<T>) -> Wish) -> T {
+        let (sender, answer) = channel();
+        self.caller.wish(wish(sender));
+        answer.recv().unwrap()
     }
 
     fn stop(mut self) -> ServeReport {

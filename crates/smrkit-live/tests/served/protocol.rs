@@ -4,8 +4,6 @@ use std::io::{Read, Write};
 
 use rand::{RngExt, SeedableRng};
 
-use smrkit_live::block::server::Wish;
-
 use super::Served;
 use super::client::{self, Client, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};
 
@@ -114,9 +112,7 @@ fn a_client_that_takes_nothing_is_not_heard_until_it_does() {
     let mut other = Client::new(&served.socket);
     other.write(4096, &[7; 512]);
     assert_eq!(other.read(4096, 512), [7; 512]);
-    let (sender, told) = std::sync::mpsc::channel();
-    served.caller.wish(Wish::Report(sender));
-    assert_eq!(told.recv().unwrap()["answered"], 5 + 2);
+    assert_eq!(served.report()["answered"], 5 + 2);
     let mut data = vec![0; 32 << 20];
     for cookie in cookies {
         assert_eq!(client.reply(), (0, cookie));

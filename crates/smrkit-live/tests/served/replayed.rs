@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
+use serde_json::Value;
 use smrkit::settings::Queue;
 use smrkit::units::Nanos;
 use smrkit_live::block::fault::Fault;
 use smrkit_live::block::pace::Pace;
 use smrkit_live::block::replay::{Replayed, replay};
-use smrkit_live::block::server::{ServeOptions, Wish};
+use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, FUA, READ, TRIM, WRITE};
@@ -80,6 +81,39 @@ fn idle_work_between_requests_is_replayed() {
     assert_eq!((replayed.differences, replayed.first), (0, None));
 }
 
+/// No request fails: the drive was cleaning for itself. It goes on after its recovery, and replays so.
+#[test]
+fn a_power_cut_may_meet_the_drives_own_work() {
+    for (layer, cache_sectors) in [("drive-managed", 0), ("drive-managed", 1000), ("dm-zoned", 0)] {
+        let folder = TempDir::new().unwrap();
+        let (path, log) = (image(folder.path(), layer), folder.path().join("log"));
+        let options = ServeOptions { pace: Pace::Times(400.0), queue: Queue::Fcfs };
+        let served = Served::cached(&path, options, Some(&log), cache_sectors);
+        let [mut client, mut other] = [(); 2].map(|()| Client::new(&served.socket));
+        load(&mut client, &mut rand_pcg::Pcg64Mcg::seed_from_u64(3), 12);
+        client.flush();
+        served.inject(Fault::PowerCut(1));
+        let mut report = served.report();
+        while report["power_cuts"] == 0 {
+            assert_eq!(report["failure"], Value::Null, "{layer}");
+            std::thread::sleep(Duration::from_millis(1));
+            report = served.report();
+        }
+        let loses = cache_sectors > 0 || layer == "dm-zoned";
+        for client in [&mut client, &mut other] {
+            let errors = [(); 2].map(|()| client.ask(0, FLUSH, 0, 0, &[]) != 0);
+            assert_eq!(errors, [loses, false], "{layer}, {cache_sectors}");
+        }
+        client.write(0, &[5; 4096]);
+        assert_eq!(client.read(0, 4096), [5; 4096]);
+        served.stop();
+        let text = std::fs::read_to_string(&log).unwrap();
+        assert!(text.contains("\ninterrupted ") && !text.contains("\nfailed "), "{layer}: the cut met a request");
+        let replayed = replay(&log).unwrap();
+        assert_eq!((replayed.differences, replayed.first, replayed.killed_before), (0, None, None), "{layer}");
+    }
+}
+
 #[test]
 fn faults_and_recoveries_are_replayed_too() {
     for layer in ["drive-managed", "log", "s-block", "vguard", "dm-zoned", "zone-log"] {
@@ -91,9 +125,7 @@ fn faults_and_recoveries_are_replayed_too() {
             let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(session);
             for fault in [Fault::PowerCut(4), Fault::Slow(Nanos(8_000_000_000)), Fault::BadSector(3)] {
                 load(&mut client, &mut random, 3);
-                let (sender, answer) = std::sync::mpsc::channel();
-                served.caller.wish(Wish::Inject(fault, sender));
-                answer.recv().unwrap().unwrap();
+                served.inject(fault);
             }
             load(&mut client, &mut random, 3);
             drop(client);

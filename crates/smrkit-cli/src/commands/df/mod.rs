@@ -50,6 +50,9 @@ pub struct Df {
 impl Df {
     pub fn execute(self) -> anyhow::Result<Done> {
         if is_drive_image(&self.image) {
+            if self.figure.is_some() {
+                return Err(Error::Usage("--figure draws the surface of SMRfs: leave it out".into()).into());
+            }
             return drive_image::df(&self.image, self.json);
         }
         let (about, survey) = if self.image.is_dir() { self.of_mount()? } else { self.of_image()? };
