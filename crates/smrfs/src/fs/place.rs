@@ -84,7 +84,6 @@ impl FileSystem {
             self.retire(state, old);
         } else {
             self.rearrange_all(state, &runs, held, insert);
-            state.written = state.changes + 1;
         }
         self.touch(file, state);
         Ok(Some(count))

@@ -151,6 +151,14 @@ fn what_is_not_durable_is_told_of_named_files_most_first() {
     assert_eq!(bytes(fs), [GRANULE, 0]);
     fs.sync(one).unwrap();
     assert_eq!(bytes(fs), [0]);
+    // Nor is a block on the disk that no durable map names.
+    let block = Data::Blank(options().block_granules * GRANULE);
+    let placed = fs.make(root, b"placed", &FILE).unwrap().id;
+    fs.write(placed, 0, block).unwrap();
+    fs.sync(placed).unwrap();
+    assert_eq!(bytes(fs), [0]);
+    fs.write(placed, 0, block).unwrap();
+    assert_eq!(bytes(fs), [0, 0]);
     let is_open = |id| fs.is_open_for_writing(id).unwrap();
     assert_eq!((is_open(open), is_open(one)), (true, false));
     fs.open(one, false, false).unwrap();
