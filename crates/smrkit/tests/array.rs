@@ -26,7 +26,7 @@ use smrkit::units::Lba;
 const REQUESTS: u64 = 1000;
 
 fn requests_wanted() -> u64 {
-    count_from("SMRKIT_ARRAY_REQUESTS", 10_000)
+    count_from("SMRKIT_ARRAY_REQUESTS", 5_000)
 }
 
 /// A random array, settings and requests.

@@ -20,7 +20,7 @@ use smrkit::settings::{Arrival, Prefill, Queue, Settings};
 const REQUESTS_PER_DISK: u64 = 4000;
 
 fn requests_wanted() -> u64 {
-    count_from("SMRKIT_SHADOW_REQUESTS", 200_000)
+    count_from("SMRKIT_SHADOW_REQUESTS", 50_000)
 }
 
 /// One random disk, parameters and requests; `None` where the disk is too small for the parameters.
