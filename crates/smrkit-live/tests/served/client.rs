@@ -43,6 +43,13 @@ impl Client {
 
     /// Sends a command; its cookie.
     pub fn send(&mut self, flags: u16, kind: u16, offset: u64, bytes: u32, data: &[u8]) -> u64 {
+        let words = self.command(flags, kind, offset, bytes, data);
+        self.stream.write_all(&words).unwrap();
+        self.next
+    }
+
+    /// The bytes of a command with a new cookie.
+    pub fn command(&mut self, flags: u16, kind: u16, offset: u64, bytes: u32, data: &[u8]) -> Vec<u8> {
         self.next += 1;
         let mut words = 0x2560_9513u32.to_be_bytes().to_vec();
         words.extend_from_slice(&flags.to_be_bytes());
@@ -51,8 +58,7 @@ impl Client {
         words.extend_from_slice(&offset.to_be_bytes());
         words.extend_from_slice(&bytes.to_be_bytes());
         words.extend_from_slice(data);
-        self.stream.write_all(&words).unwrap();
-        self.next
+        words
     }
 
     /// The next reply: error and cookie.

@@ -3,10 +3,12 @@
 use std::io::{Read, Write};
 
 use rand::{RngExt, SeedableRng};
+use smrkit_live::block::fault::Fault;
 
 use super::Served;
 use super::client::{self, Client, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};
 
+const IO: u32 = 5;
 const INVALID: u32 = 22;
 const NO_SPACE: u32 = 28;
 const OVERFLOW: u32 = 75;
@@ -120,6 +122,18 @@ fn a_client_that_takes_nothing_is_not_heard_until_it_does() {
     }
     assert_eq!(data[4096..4608], [7; 512]);
     assert_eq!(other.read(4096, 512), [7; 512]);
+}
+
+#[test]
+fn a_command_behind_reads_that_fail_is_heard_at_once() {
+    let served = Served::new("in-place");
+    served.inject(Fault::BadSector(0));
+    let mut client = Client::new(&served.socket);
+    // They come together, so that no further byte wakes the server once it may hear the last one.
+    let reads = (0..4).flat_map(|_| client.command(0, READ, 0, 32 << 20, &[])).collect::<Vec<u8>>();
+    let all = [reads, client.command(0, FLUSH, 0, 0, &[])].concat();
+    client.stream.write_all(&all).unwrap();
+    assert_eq!([0; 5].map(|_| client.reply()), [(IO, 1), (IO, 2), (IO, 3), (IO, 4), (0, 5)]);
 }
 
 #[test]

@@ -72,10 +72,14 @@ fn a_second_volume_after_the_first_batch_restarts_the_reading() {
 
 #[test]
 fn hosts_with_a_disk_of_the_same_number_are_not_mixed() {
-    let file = file("1,a,0,Read,0,512,0\n2,b,0,Read,0,512,0\n");
-    let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::Number(0)).unwrap();
-    let message = drain(&mut laid).unwrap_err().to_string();
-    assert!(message.contains("a.0, b.0"), "{message}");
-    let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::All).unwrap();
+    let hosts = |rows: usize| file(&("1,a,0,Read,0,512,0\n".repeat(rows) + "2,b,0,Read,0,512,0\n"));
+    // The second one may come in a later batch.
+    for rows in [1, 5000] {
+        let file = hosts(rows);
+        let mut laid = Laid::open(file.path(), &OpenOptions::default(), VolumeChoice::Number(0)).unwrap();
+        let message = drain(&mut laid).unwrap_err().to_string();
+        assert!(message.contains("a.0, b.0"), "{message}");
+    }
+    let mut laid = Laid::open(hosts(1).path(), &OpenOptions::default(), VolumeChoice::All).unwrap();
     assert_eq!(shown(&drain(&mut laid).unwrap()), ["0 R 0+1@0", "100 R 2048+1@1"]);
 }
